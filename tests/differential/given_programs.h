@@ -1,9 +1,8 @@
 // Programs on inputs that somebody gives, through the whole compiler and the CPU interpreter: what its parts share.
 #pragma once
-#include "codegen/codegen.h"
-#include "ir/eval.h"
+#include "differential/batch.h"
 
-enum { PASSES = 3, GIVEN = 0 };   // the first pass runs on what is given, the others on what is drawn
+enum { GIVEN = 0 };   // the pass that runs on what is given, the others on what is drawn
 
 /* A program, what it is run on, and what came of it. */
 typedef struct Given {
@@ -13,8 +12,6 @@ typedef struct Given {
     const void **elements;      // by input: as they lie in memory
     Kernel *kernel;             // the first candidate
     Value **expected[PASSES];   // by output
-    int first_buffer;           // of its inputs and outputs, in the batch that it stands in
-    int64_t workspace_offset;
     int64_t compared, unjudged;
     const char *failure;   // NULL: none
 } Given;

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "codegen/cuda/trim.h"
 #include "differential/random_programs.h"
 #include "hal/jit.h"
 #include "hal/runtime.h"
@@ -29,20 +28,6 @@ static void report_ranked(const Compilation *of, const Candidate *candidate, boo
            by_nvrtc ? "does not compile by NVRTC" : "does not compile", why);
 }
 
-void write_kernels(StrBuf *out, Candidate *const *candidates, int count, const DeviceSpec *device)
-{
-    StrBuf body = strbuf_new(out->arena);
-    for (int c = 0; c < count; c++)
-        strbuf_puts(&body, candidates[c]->kernel->without_prelude);
-    Trim *prelude = trim_new(&(TemplateStore){.arena = out->arena}, target_of(device, false), "batch", 0);
-    trim_add_user(prelude, body.text);
-    trim_take(prelude);
-    trim_write_prelude(out, prelude);
-    for (int c = 0; c < count; c++)
-        strbuf_printf(out, "namespace %s_prelude = batch_prelude;\n", candidates[c]->kernel->name);
-    strbuf_write(out, body.text, body.length);
-}
-
 // ---- by the host's compiler ----
 
 /* False, and why. */
@@ -57,7 +42,10 @@ static bool host_takes(const Compilation *of, RuntimeSource source, const char *
 static bool takes_all(const Compilation *of)
 {
     StrBuf text = strbuf_new(of->arena);
-    write_kernels(&text, of->candidates, of->count, of->device);
+    BatchKernel *kernels = NEW_ARRAY(of->arena, BatchKernel, of->count);
+    for (int c = 0; c < of->count; c++)
+        kernels[c].kernel = of->candidates[c]->kernel;
+    batch_write_kernels(&text, kernels, of->count, of->device);
     strbuf_puts(&text, "\nextern \"C\" int batch_launch(void *, void *) { return 0; }\n");
     const char *why;
     return host_takes(of, (RuntimeSource){.name = "batch", .text = text.text, .length = text.length}, &why);

@@ -1,10 +1,9 @@
 // Random programs through the whole compiler and the CPU interpreter: what its parts share.
 #pragma once
-#include "codegen/codegen.h"
+#include "differential/batch.h"
 #include "differential/generate.h"
-#include "ir/eval.h"
 
-enum { BATCH = 25, MOST_VARIANTS = 128, MOST_AXES = 4, PASSES = 3 };
+enum { BATCH = 25, MOST_VARIANTS = 128, MOST_AXES = 4 };
 
 typedef struct Subject Subject;
 
@@ -16,8 +15,6 @@ typedef struct Candidate {
     int rank;              // among those that the driver would keep; -1: it is made of
     const char *variant;   // this kind of kernel, "rowwise/ahead", though the model prefers others
     uint64_t structure;    // of its text without numbers
-    int first_buffer;      // of its outputs, in the batch that it stands in
-    int64_t workspace_offset;
     bool failed;
 } Candidate;
 
@@ -30,7 +27,6 @@ struct Subject {
     int count;
     Candidate *ranked;       // the first of the driver's ranking, which are compiled
     int ranked_count;
-    int first_buffer;          // of its inputs
     Value **expected[PASSES];   // by output
 };
 
@@ -80,9 +76,6 @@ void on_fatal(int exit_code, const char *message, void *context);
 
 /* One that does not compile is reported, and counted as a failure. */
 void compile(Run *run, Arena *arena, Candidate *const *candidates, int count, const DeviceSpec *device);
-
-/* The kernels of all of them behind one prelude. */
-void write_kernels(StrBuf *out, Candidate *const *candidates, int count, const DeviceSpec *device);
 
 // ---- random_prove.c ----
 

@@ -1,31 +1,20 @@
-// A batch as one program of the runtime: the inputs of all programs, the outputs of all candidates, a piece of
-// workspace for each. Most of a proof's time is the C++ compiler's, which sees a batch as one translation unit.
+// Proofs of random programs, many candidates in a batch: those of a program side by side, which share its inputs.
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "differential/batch.h"
 #include "differential/generate.h"
 #include "differential/random_programs.h"
-#include "hal/runtime.h"
 
-enum { SECONDS = 60, POISON = 0xff };
+enum { SECONDS = 60 };
 
-typedef struct Buffer {
-    const Subject *subject;
-    const Tensor *tensor;
-    int input;   // of the program; -1: it is an output
-} Buffer;
-
-typedef struct Batch {
-    const Run *run;
-    Arena *arena;
-    Candidate *const *candidates;   // those of a program side by side
-    int count, buffer_count, pass;
-    Buffer *buffers;
-    int64_t workspace;
-} Batch;
+/* What a batch is made of. */
+typedef struct Proof {
+    Run *run;
+    const DeviceSpec *device;
+    Candidate *const *candidates;
+} Proof;
 
 // ---- reports ----
 
@@ -61,14 +50,6 @@ RandomInputs inputs_of(const Run *run, const Subject *subject, int pass)
     return (RandomInputs){subject->program, run->seed + subject->number, kinds[pass]};
 }
 
-static int64_t judged(const Value *expected, int64_t count)
-{
-    int64_t found = 0;
-    for (int64_t i = 0; i < count; i++)
-        found += isfinite(expected[i].bound);
-    return found;
-}
-
 bool set_expected(const Run *run, Arena *arena, Subject *subject)
 {
     const Program *program = subject->program;
@@ -82,7 +63,7 @@ bool set_expected(const Run *run, Arena *arena, Subject *subject)
             int64_t count = tensor_elements(program->outputs[i]);
             subject->expected[p][i] = NEW_ARRAY(arena, Value, count);
             evaluate_range(truth, program->outputs[i], 0, count, subject->expected[p][i]);
-            found[i] += judged(subject->expected[p][i], count);
+            found[i] += batch_judged(subject->expected[p][i], count);
         }
         evaluator_free(truth);
     }
@@ -92,217 +73,81 @@ bool set_expected(const Run *run, Arena *arena, Subject *subject)
     return enough;
 }
 
-// ---- buffers ----
+// ---- batches ----
 
-static void add_buffer(Batch *batch, const Subject *subject, const Tensor *tensor, int input)
+/* Is it the first of its program's? */
+static bool leads(Candidate *const *candidates, int c)
 {
-    batch->buffers[batch->buffer_count++] = (Buffer){subject, tensor, input};
+    return c == 0 || candidates[c - 1]->subject != candidates[c]->subject;
 }
 
-/* Is it the first of its program's in the batch? */
-static bool leads(const Batch *batch, int c)
+static Batch batch_of(Arena *arena, Proof *proof, int count)
 {
-    return c == 0 || batch->candidates[c - 1]->subject != batch->candidates[c]->subject;
-}
-
-static void lay_out(Batch *batch)
-{
-    int count = 0;
-    for (int c = 0; c < batch->count; c++)
-        count += batch->candidates[c]->subject->program->input_count +
-                 batch->candidates[c]->subject->program->output_count;
-    batch->buffers = NEW_ARRAY(batch->arena, Buffer, count);
-    for (int c = 0; c < batch->count; c++) {
-        Candidate *candidate = batch->candidates[c];
-        Subject *subject = candidate->subject;
-        if (leads(batch, c)) {
-            subject->first_buffer = batch->buffer_count;
-            for (int i = 0; i < subject->program->input_count; i++)
-                add_buffer(batch, subject, subject->program->inputs[i], i);
-        }
-        candidate->first_buffer = batch->buffer_count;
-        for (int i = 0; i < subject->program->output_count; i++)
-            add_buffer(batch, subject, subject->program->outputs[i], -1);
-        candidate->workspace_offset = batch->workspace;
-        batch->workspace += round_up(candidate->kernel->workspace_bytes, WORKSPACE_ALIGNMENT);
+    Candidate *const *candidates = proof->candidates;
+    int buffers = 0, inputs = 0;
+    for (int c = 0; c < count; c++)
+        buffers += candidates[c]->subject->program->input_count + candidates[c]->subject->program->output_count;
+    Batch batch = batch_new(arena, count, buffers, proof);
+    for (int c = 0; c < count; c++) {
+        const Subject *subject = candidates[c]->subject;
+        const char *label = arena_printf(arena, "program %" PRIu64, subject->number);
+        if (leads(candidates, c))
+            inputs = batch_add_inputs(&batch, subject, label, subject->program);
+        batch_add_kernel(&batch, subject, label, subject->program, candidates[c]->kernel, inputs);
     }
+    return batch;
 }
 
-static const char *batch_text(const Batch *batch, const DeviceSpec *device)
+static void fill(const Batch *batch, const BatchBuffer *buffer, int64_t offset, int64_t bytes, void *memory)
 {
-    Arena *arena = batch->arena;
-    StrBuf out = strbuf_new(arena);
-    write_kernels(&out, batch->candidates, batch->count, device);
-    strbuf_puts(&out, "\nextern \"C\" int batch_launch(");
-    for (int b = 0; b < batch->buffer_count; b++)
-        strbuf_printf(&out, "void *a%d, ", b);
-    strbuf_puts(&out, "void *workspace, void *stream)\n{\n");
-    for (int c = 0; c < batch->count; c++) {
-        const Candidate *candidate = batch->candidates[c];
-        const Program *program = candidate->subject->program;
-        strbuf_printf(&out, "    if (int status = %s_launch(", candidate->kernel->name);
-        for (int i = 0; i < program->input_count; i++)
-            strbuf_printf(&out, "a%d, ", candidate->subject->first_buffer + i);
-        for (int i = 0; i < program->output_count; i++)
-            strbuf_printf(&out, "a%d, ", candidate->first_buffer + i);
-        strbuf_printf(&out, "(char *)workspace + %" PRId64 ", stream))\n        return status;\n",
-                      candidate->workspace_offset);
-    }
-    strbuf_puts(&out, "    return 0;\n}\n");
-    return out.text;
-}
-
-static void fill(void *context, int tensor, int64_t offset, int64_t bytes, void *memory)
-{
-    const Batch *batch = context;
-    const Buffer *buffer = &batch->buffers[tensor];
-    RandomInputs inputs = inputs_of(batch->run, buffer->subject, batch->pass);
-    DType type = buffer->tensor->dtype;
-    int64_t first = offset * 8 / dtype_info[type].bits, count = bytes * 8 / dtype_info[type].bits;
-    memset(memory, 0, (size_t)bytes);
-    for (int64_t i = 0; i < count && first + i < tensor_elements(buffer->tensor); i++)
-        dtype_store(type, memory, i, random_input_element(&inputs, buffer->input, first + i));
-}
-
-// ---- runs ----
-
-static int describe_tensors(const Batch *batch, RuntimeTensor *tensors, int64_t *bytes)
-{
-    int count = batch->buffer_count;
-    for (int b = 0; b < count; b++) {
-        const Buffer *buffer = &batch->buffers[b];
-        bytes[b] = tensor_bytes(buffer->tensor);
-        const char *name = arena_printf(batch->arena, "%s of program %" PRIu64, buffer->tensor->name,
-                                        buffer->subject->number);
-        tensors[b] =
-            (RuntimeTensor){.name = name, .buffer = b, .bytes = bytes[b], .written = buffer->input < 0};
-    }
-    bytes[batch->buffer_count] = batch->workspace;
-    for (int c = 0; c < batch->count; c++) {
-        const Kernel *kernel = batch->candidates[c]->kernel;
-        if (kernel->workspace_bytes)
-            tensors[count++] = (RuntimeTensor){
-                .name = arena_printf(batch->arena, "workspace of %s", kernel->name),
-                .buffer = batch->buffer_count,
-                .offset = batch->candidates[c]->workspace_offset,
-                .bytes = kernel->workspace_bytes,
-                .written = true,
-            };
-    }
-    return count;
-}
-
-/* One build serves all passes: compiling it takes longest. */
-static RuntimeResult run_batch(Batch *batch, const RuntimeModule *module)
-{
-    static const RuntimeSchedule schedules[PASSES] = {RUNTIME_LOWEST_FIRST, RUNTIME_HIGHEST_FIRST,
-                                                      RUNTIME_PRIORITY};
-    int64_t *bytes = NEW_ARRAY(batch->arena, int64_t, batch->buffer_count + 1);
-    RuntimeTensor *tensors = NEW_ARRAY(batch->arena, RuntimeTensor, batch->buffer_count + batch->count);
-    int count = describe_tensors(batch, tensors, bytes);
-    return runtime_interp.run(batch->arena, module,
-                              &(RuntimeJob){
-                                  .buffer_bytes = bytes,
-                                  .tensors = tensors,
-                                  .tensor_count = count,
-                                  .fill = fill,
-                                  .context = batch,
-                                  .poison = POISON,
-                                  .only_launch = -1,
-                                  .max_blocks = INT64_MAX,
-                                  .schedule = schedules[batch->pass],
-                                  .checked = batch->pass == 0,
-                                  .seconds = SECONDS,
-                              });
+    const Proof *proof = batch->context;
+    RandomInputs inputs = inputs_of(proof->run, buffer->owner, batch->pass);
+    batch_draw(buffer, (InputSource){random_input_element, &inputs}, offset, bytes, memory);
 }
 
 // ---- comparison ----
 
-/* What is wrong with an output; NULL: nothing. */
-static const char *compare(Arena *arena, const Tensor *tensor, const void *memory, const Value *expected)
-{
-    int64_t count = tensor_elements(tensor);
-    for (int64_t i = 0; i < count; i++) {
-        double seen = dtype_load(tensor->dtype, memory, i);
-        if (isfinite(expected[i].bound) && !element_allowed(tensor->dtype, memory, i, expected[i]))
-            return arena_printf(arena, "element %" PRId64 " of %s is %.17g, expected %.17g within %.3g",
-                                i, tensor->name, seen, expected[i].real, expected[i].bound);
-    }
-    const uint32_t *words = memory;
-    bool padded = tensor->dtype == DTYPE_B1 && count % 32 != 0 && words[count / 32] >> count % 32 != 0;
-    return padded ? arena_printf(arena, "the padding bits of %s are not zero", tensor->name) : NULL;
-}
-
 /* One output of all candidates of a program. */
-static void compare_output(Run *run, const Batch *batch, int start, int end, int output, const Value *expected,
+static void compare_output(const Batch *batch, const Subject *subject, int start, int end, int output,
                            const RuntimeResult *result, const char **why)
 {
-    const Tensor *tensor = batch->candidates[start]->subject->program->outputs[output];
+    Run *run = ((const Proof *)batch->context)->run;
+    const Tensor *tensor = subject->program->outputs[output];
+    const Value *expected = subject->expected[batch->pass][output];
     int64_t count = tensor_elements(tensor);
     run->elements += count * (end - start);
-    run->unjudged += (count - judged(expected, count)) * (end - start);
+    run->unjudged += (count - batch_judged(expected, count)) * (end - start);
     for (int c = start; c < end; c++)
         if (!why[c])
-            why[c] = compare(batch->arena, tensor,
-                             result->buffers[batch->candidates[c]->first_buffer + output], expected);
+            why[c] = batch_difference(batch->arena, tensor, result->buffers[batch->kernels[c].first_output + output],
+                                      expected);
 }
 
-static void compare_batch(Run *run, const Batch *batch, int pass, const RuntimeResult *result,
-                          const DeviceSpec *device)
+static void compare_batch(const Batch *batch, const RuntimeResult *result)
 {
+    const Proof *proof = batch->context;
     const char **why = NEW_ARRAY(batch->arena, const char *, batch->count);
     for (int start = 0, end; start < batch->count; start = end) {
-        const Subject *subject = batch->candidates[start]->subject;
-        for (end = start + 1; end < batch->count && !leads(batch, end);)
+        const Subject *subject = proof->candidates[start]->subject;
+        for (end = start + 1; end < batch->count && !leads(proof->candidates, end);)
             end++;
         for (int i = 0; i < subject->program->output_count; i++)
-            compare_output(run, batch, start, end, i, subject->expected[pass][i], result, why);
+            compare_output(batch, subject, start, end, i, result, why);
         for (int c = start; c < end; c++)
             if (why[c])
-                report_candidate(run, batch->arena, batch->candidates[c], device,
-                                 input_kind_name[inputs_of(run, subject, pass).kind], why[c]);
+                report_candidate(proof->run, batch->arena, proof->candidates[c], proof->device,
+                                 input_kind_name[inputs_of(proof->run, subject, batch->pass).kind], why[c]);
     }
 }
 
 // ---- proofs ----
 
-/* False: it failed as a whole, for the reason given. */
-static bool prove_batch(Run *run, Batch *batch, const DeviceSpec *device, const char **why)
-{
-    const char *text = batch_text(batch, device);
-    RuntimeSource source = {
-        .name = "batch",
-        .text = text,
-        .length = strlen(text),
-        .arg_count = batch->buffer_count,
-        .limits = runtime_limits(device),
-        .builds = RUNTIME_CHECKED,
-    };
-    RuntimeModule *module;
-    if (runtime_interp.load(batch->arena, &source, &module, why) != RUNTIME_DONE)
-        return false;
-    for (int p = 0; p < PASSES; p++) {
-        batch->pass = p;
-        RuntimeResult result = run_batch(batch, module);
-        bool done = result.status == RUNTIME_DONE;
-        if (done)
-            compare_batch(run, batch, p, &result, device);
-        else
-            *why = result.reason;
-        runtime_interp.release(&result);
-        if (!done)
-            return false;
-    }
-    return true;
-}
-
 /* A batch that fails as a whole is proven again half by half. */
 void prove(Run *run, Arena *arena, Candidate *const *candidates, int count, const DeviceSpec *device)
 {
-    Batch batch = {.run = run, .arena = arena, .candidates = candidates, .count = count};
-    lay_out(&batch);
+    Batch batch = batch_of(arena, &(Proof){run, device, candidates}, count);
     const char *why = "";
-    if (prove_batch(run, &batch, device, &why))
+    if (batch_prove(&batch, device, fill, compare_batch, SECONDS, &why))
         return;
     if (count == 1) {
         report_candidate(run, arena, candidates[0], device, "does not run", why);

@@ -1,0 +1,201 @@
+#include "differential/batch.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "codegen/cuda/trim.h"
+
+enum { POISON = 0xff };
+
+// ---- what is in it ----
+
+Batch batch_new(Arena *arena, int most_kernels, int most_buffers, void *context)
+{
+    return (Batch){.arena = arena,
+                   .context = context,
+                   .kernels = NEW_ARRAY(arena, BatchKernel, most_kernels),
+                   .buffers = NEW_ARRAY(arena, BatchBuffer, most_buffers)};
+}
+
+int batch_add_inputs(Batch *batch, const void *owner, const char *label, const Program *program)
+{
+    int first = batch->buffer_count;
+    for (int i = 0; i < program->input_count; i++)
+        batch->buffers[batch->buffer_count++] = (BatchBuffer){owner, label, program->inputs[i], i};
+    return first;
+}
+
+void batch_add_kernel(Batch *batch, const void *owner, const char *label, const Program *program,
+                      const Kernel *kernel, int first_input)
+{
+    batch->kernels[batch->count++] =
+        (BatchKernel){program, kernel, first_input, batch->buffer_count, batch->workspace};
+    for (int i = 0; i < program->output_count; i++)
+        batch->buffers[batch->buffer_count++] = (BatchBuffer){owner, label, program->outputs[i], -1};
+    batch->workspace += round_up(kernel->workspace_bytes, WORKSPACE_ALIGNMENT);
+}
+
+// ---- its text ----
+
+void batch_write_kernels(StrBuf *out, const BatchKernel *kernels, int count, const DeviceSpec *device)
+{
+    StrBuf body = strbuf_new(out->arena);
+    for (int c = 0; c < count; c++)
+        strbuf_puts(&body, kernels[c].kernel->without_prelude);
+    Trim *prelude = trim_new(&(TemplateStore){.arena = out->arena}, target_of(device, false), "batch", 0);
+    trim_add_user(prelude, body.text);
+    trim_take(prelude);
+    trim_write_prelude(out, prelude);
+    for (int c = 0; c < count; c++)
+        strbuf_printf(out, "namespace %s_prelude = batch_prelude;\n", kernels[c].kernel->name);
+    strbuf_write(out, body.text, body.length);
+}
+
+static void write_call(StrBuf *out, const BatchKernel *of)
+{
+    strbuf_printf(out, "    if (int status = %s_launch(", of->kernel->name);
+    for (int i = 0; i < of->program->input_count; i++)
+        strbuf_printf(out, "a%d, ", of->first_input + i);
+    for (int i = 0; i < of->program->output_count; i++)
+        strbuf_printf(out, "a%d, ", of->first_output + i);
+    strbuf_printf(out, "(char *)workspace + %" PRId64 ", stream))\n        return status;\n",
+                  of->workspace_offset);
+}
+
+static const char *text_of_batch(const Batch *batch, const DeviceSpec *device)
+{
+    StrBuf out = strbuf_new(batch->arena);
+    batch_write_kernels(&out, batch->kernels, batch->count, device);
+    strbuf_puts(&out, "\nextern \"C\" int batch_launch(");
+    for (int b = 0; b < batch->buffer_count; b++)
+        strbuf_printf(&out, "void *a%d, ", b);
+    strbuf_puts(&out, "void *workspace, void *stream)\n{\n");
+    for (int c = 0; c < batch->count; c++)
+        write_call(&out, &batch->kernels[c]);
+    strbuf_puts(&out, "    return 0;\n}\n");
+    return out.text;
+}
+
+// ---- runs ----
+
+typedef struct Filling {
+    const Batch *batch;
+    BatchFill *fill;
+} Filling;
+
+static void fill_buffer(void *context, int tensor, int64_t offset, int64_t bytes, void *memory)
+{
+    const Filling *filling = context;
+    filling->fill(filling->batch, &filling->batch->buffers[tensor], offset, bytes, memory);
+}
+
+void batch_draw(const BatchBuffer *buffer, InputSource source, int64_t offset, int64_t bytes, void *memory)
+{
+    DType type = buffer->tensor->dtype;
+    int64_t first = offset * 8 / dtype_info[type].bits, count = bytes * 8 / dtype_info[type].bits;
+    memset(memory, 0, (size_t)bytes);
+    for (int64_t i = 0; i < count && first + i < tensor_elements(buffer->tensor); i++)
+        dtype_store(type, memory, i, source.element(source.context, buffer->input, first + i));
+}
+
+static int describe_tensors(const Batch *batch, RuntimeTensor *tensors, int64_t *bytes)
+{
+    int count = batch->buffer_count;
+    for (int b = 0; b < count; b++) {
+        const BatchBuffer *buffer = &batch->buffers[b];
+        bytes[b] = tensor_bytes(buffer->tensor);
+        const char *name = arena_printf(batch->arena, "%s of %s", buffer->tensor->name, buffer->label);
+        tensors[b] =
+            (RuntimeTensor){.name = name, .buffer = b, .bytes = bytes[b], .written = buffer->input < 0};
+    }
+    bytes[batch->buffer_count] = batch->workspace;
+    for (int c = 0; c < batch->count; c++) {
+        const BatchKernel *of = &batch->kernels[c];
+        if (of->kernel->workspace_bytes)
+            tensors[count++] = (RuntimeTensor){
+                .name = arena_printf(batch->arena, "workspace of %s", of->kernel->name),
+                .buffer = batch->buffer_count,
+                .offset = of->workspace_offset,
+                .bytes = of->kernel->workspace_bytes,
+                .written = true,
+            };
+    }
+    return count;
+}
+
+static RuntimeResult run(Batch *batch, const RuntimeModule *module, BatchFill *fill, int seconds)
+{
+    static const RuntimeSchedule schedules[PASSES] = {RUNTIME_LOWEST_FIRST, RUNTIME_HIGHEST_FIRST,
+                                                      RUNTIME_PRIORITY};
+    int64_t *bytes = NEW_ARRAY(batch->arena, int64_t, batch->buffer_count + 1);
+    RuntimeTensor *tensors = NEW_ARRAY(batch->arena, RuntimeTensor, batch->buffer_count + batch->count);
+    int count = describe_tensors(batch, tensors, bytes);
+    return runtime_interp.run(batch->arena, module,
+                              &(RuntimeJob){
+                                  .buffer_bytes = bytes,
+                                  .tensors = tensors,
+                                  .tensor_count = count,
+                                  .fill = fill_buffer,
+                                  .context = &(Filling){batch, fill},
+                                  .poison = POISON,
+                                  .only_launch = -1,
+                                  .max_blocks = INT64_MAX,
+                                  .schedule = schedules[batch->pass],
+                                  .checked = batch->pass == 0,
+                                  .seconds = seconds,
+                              });
+}
+
+/* One build serves all passes: compiling it takes longest. */
+bool batch_prove(Batch *batch, const DeviceSpec *device, BatchFill *fill, BatchTake *take, int seconds,
+                 const char **why)
+{
+    const char *text = text_of_batch(batch, device);
+    RuntimeSource source = {
+        .name = "batch",
+        .text = text,
+        .length = strlen(text),
+        .arg_count = batch->buffer_count,
+        .limits = runtime_limits(device),
+        .builds = RUNTIME_CHECKED,
+    };
+    RuntimeModule *module;
+    if (runtime_interp.load(batch->arena, &source, &module, why) != RUNTIME_DONE)
+        return false;
+    bool done = true;
+    for (batch->pass = 0; batch->pass < PASSES && done; batch->pass++) {
+        RuntimeResult result = run(batch, module, fill, seconds);
+        done = result.status == RUNTIME_DONE;
+        if (done)
+            take(batch, &result);
+        else
+            *why = result.reason;
+        runtime_interp.release(&result);
+    }
+    return done;
+}
+
+// ---- comparison ----
+
+const char *batch_difference(Arena *arena, const Tensor *tensor, const void *memory, const Value *expected)
+{
+    int64_t count = tensor_elements(tensor);
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(expected[i].bound) && !element_allowed(tensor->dtype, memory, i, expected[i]))
+            return arena_printf(arena, "element %" PRId64 " of %s is %.17g, expected %.17g within %.3g", i,
+                                tensor->name, dtype_load(tensor->dtype, memory, i), expected[i].real,
+                                expected[i].bound);
+    const uint32_t *words = memory;
+    bool padded = tensor->dtype == DTYPE_B1 && count % 32 != 0 && words[count / 32] >> count % 32 != 0;
+    return padded ? arena_printf(arena, "the padding bits of %s are not zero", tensor->name) : NULL;
+}
+
+int64_t batch_judged(const Value *expected, int64_t count)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; i++)
+        found += isfinite(expected[i].bound);
+    return found;
+}
