@@ -17,10 +17,10 @@
 #include "front/parse.h"
 #include "hal/device.h"
 #include "hal/jit_cache.h"
+#include "import.h"
 #include "ir/common_factors.h"
 #include "ir/compose.h"
 #include "ir/fuse.h"
-#include "model.h"
 #include "prove/verify.h"
 #include "rank/candidates.h"
 #include "rank/ranking.h"
@@ -292,7 +292,7 @@ int compile(const Options *opt, Outcome *outcome)
     const Target target = {device, opt->math};
     warn_of_math(opt->math, device);
     stopwatch_lap(&watch, "device", "%s: %d SMs of %s", device->name, device->sm_count, device->arch);
-    ModelInput input = model_input(arena, opt);
+    ModelInput input = import_input(arena, opt);
     Token *tokens = lex(arena, input.source);
     stopwatch_lap(&watch, "lex", "%d tokens", token_count(tokens));
     DUMP(tokens, tokens_print(out, tokens));

@@ -5,7 +5,7 @@
 #include "base/output.h"
 #include "batch/batch.h"
 #include "driver.h"
-#include "model.h"
+#include "import.h"
 #include "options.h"
 
 int main(int argc, char **argv)
@@ -14,7 +14,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "batch") == 0)
         return batch(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "import") == 0)
-        return model_import(argc - 1, argv + 1);
+        return import_main(argc - 1, argv + 1);
     Arena *arena = arena_new();
     Options *options = options_parse(arena, argc, argv);
     diag_configure(

@@ -9,7 +9,7 @@
 #include "kernel/target.h"
 #include "rtile/rtile.h"
 
-struct RProgram;    // rprogram/cost/perf.h
+struct RProgram;    // model/perf.h
 struct TensorMap;   // codegen/cuda/kernel.h
 
 enum { MAX_VARIANTS = 20 };   // kinds of kernels one family offers for one expression

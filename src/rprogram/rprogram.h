@@ -1,6 +1,6 @@
 // The construction of rPrograms (cost/perf.h says what one is).
 #pragma once
-#include "rprogram/cost/perf.h"
+#include "model/perf.h"
 #include "rtile/rtile.h"
 
 typedef enum PruneReason {

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "codegen/cuda/reads.h"
 #include "codegen/family/family.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {

@@ -7,9 +7,9 @@
 #include "codegen/cuda/reads.h"
 #include "codegen/family/family.h"
 #include "ir/window.h"
-#include "rprogram/cost/calibration.h"
-#include "rtile/space.h"
 #include "kernel/layout.h"
+#include "model/calibration.h"
+#include "rtile/space.h"
 
 enum {
     MAX_DEPTH = 8,        // vectors of a thread whose loads are under way together

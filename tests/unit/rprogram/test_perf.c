@@ -1,4 +1,4 @@
-#include "rprogram/cost/perf.h"
+#include "model/perf.h"
 
 #include <check.h>
 #include <stdlib.h>

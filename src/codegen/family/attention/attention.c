@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "codegen/family/attention/families.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {

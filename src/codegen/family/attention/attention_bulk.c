@@ -6,7 +6,7 @@
 #include "codegen/cuda/kernel.h"
 #include "codegen/family/attention/attention.h"
 #include "codegen/family/attention/families.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {

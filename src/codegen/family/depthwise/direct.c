@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/turn.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {

@@ -2,7 +2,7 @@
 #include "codegen/family/depthwise/pairs.h"
 
 #include "base/checked.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum { INPUT, FILTER };   // tiles of the space

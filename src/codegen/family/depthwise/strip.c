@@ -2,7 +2,7 @@
 #include "codegen/family/depthwise/strip.h"
 
 #include "base/checked.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include "codegen/family/gemm/im2col.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };

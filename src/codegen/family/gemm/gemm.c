@@ -3,7 +3,7 @@
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/pack.h"
 #include "codegen/family/gemm/product.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rprogram/rprogram.h"
 #include "rtile/space.h"
 

@@ -1,7 +1,7 @@
 #include "codegen/family/gemm/mma.h"
 
 #include "base/checked.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 // ---- structure ----

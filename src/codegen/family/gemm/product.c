@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 
 enum {
     ACCESS_BYTES = 16,   // the widest access of a thread

@@ -6,7 +6,7 @@
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/product.h"
 #include "kernel/layout.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rprogram/rprogram.h"
 #include "rtile/space.h"
 

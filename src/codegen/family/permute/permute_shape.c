@@ -1,6 +1,6 @@
 #include "base/checked.h"
 #include "codegen/family/permute/permute_parts.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 
 enum {
     SECTOR_BYTES = 32,   // tiles are whole sectors wide

@@ -5,7 +5,7 @@
 // threads of a block, or of all blocks of a cooperative launch.
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {

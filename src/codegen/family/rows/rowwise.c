@@ -4,7 +4,7 @@
 // over it.
 #include "base/checked.h"
 #include "codegen/family/rows/rowwise_parts.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {

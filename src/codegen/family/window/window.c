@@ -4,9 +4,9 @@
 
 #include "base/checked.h"
 #include "codegen/family/window/window_parts.h"
-#include "rprogram/cost/calibration.h"
-#include "rtile/space.h"
 #include "kernel/schedule/count.h"
+#include "model/calibration.h"
+#include "rtile/space.h"
 
 enum {
     MAX_TAPS = 4096,            // points of a window; beyond, threads had better share them

@@ -26,12 +26,12 @@
 //     time    = the larger one, softly, of (dram, l2) and (compute + special + what is read again from L1); + latency + launch
 //
 // Everything is a monotone function of the device's numbers: half the bandwidth, twice the term.
-#include "rprogram/cost/perf.h"
+#include "model/perf.h"
 
 #include <math.h>
 
-#include "rprogram/cost/calibration.h"
-#include "rprogram/cost/perf_counts.h"
+#include "model/calibration.h"
+#include "model/perf_counts.h"
 
 const char *const limiter_name[] = {
     [LIMIT_THREADS] = "threads",      [LIMIT_BLOCKS] = "blocks", [LIMIT_REGISTERS] = "registers",

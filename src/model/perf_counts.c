@@ -1,9 +1,9 @@
-#include "rprogram/cost/perf_counts.h"
+#include "model/perf_counts.h"
 
 #include <math.h>
 
 #include "base/checked.h"
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 
 void perf_block_limits(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
                        int64_t limits[LIMIT_GRID])

@@ -11,7 +11,7 @@ typedef struct ModelInput {
     const char *weights_path;   // where its weights are to be written; NULL: it has none
 } ModelInput;
 
-ModelInput model_input(Arena *arena, const Options *options);
+ModelInput import_input(Arena *arena, const Options *options);
 
 /* `rollerc import MODEL.onnx …`; returns the exit code. */
-int model_import(int argc, char **argv);
+int import_main(int argc, char **argv);

@@ -1,4 +1,4 @@
-#include "rprogram/cost/calibration.h"
+#include "model/calibration.h"
 
 const Calibration calibration = {
     .operand_knee = 1.2,                    // tuning-log 1

@@ -1,4 +1,4 @@
-#include "model.h"
+#include "import.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static OnnxProgram imported(Arena *arena, const Options *options)
     return onnx_import(arena, options->input, &model);
 }
 
-ModelInput model_input(Arena *arena, const Options *options)
+ModelInput import_input(Arena *arena, const Options *options)
 {
     if (!options_input_is_model(options))
         return (ModelInput){.source = source_read(arena, options->input)};
@@ -154,7 +154,7 @@ static void parse_line(CommandLine *line, int argc, char **argv)
     diag_configure((DiagOptions){.quiet = line->options->quiet, .colour = options_want_colour(line->colour)});
 }
 
-int model_import(int argc, char **argv)
+int import_main(int argc, char **argv)
 {
     Arena *arena = arena_new();
     CommandLine line = {.arena = arena, .options = NEW(arena, Options)};

@@ -1,5 +1,5 @@
 // The bytes one kernel moves: threads from shared memory, blocks from L2, all of them from DRAM.
-#include "rprogram/cost/perf_counts.h"
+#include "model/perf_counts.h"
 
 #include <math.h>
 #include <string.h>
