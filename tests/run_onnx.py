@@ -8,7 +8,7 @@ reference evaluator on these, on whole numbers and on inputs of a special kind (
 refused with a reason that stands in tests/onnx/refused.txt; the list may only get shorter: a case that passes must leave it
 (--update), a case that is refused and does not stand there is a failure. A wrong one always is. Inputs that the importer must
 know are bound to what the case has. What passes is proven once more with feature maps channels-last (`--layout nhwc`) where that
-changes its program.
+changes its program, and each of its outputs can be asked for alone.
 """
 import argparse
 import collections
@@ -180,6 +180,27 @@ def run_channels_last(args, cases, results, folder):
             for name, result in run_cases(args, again).items()}
 
 
+def outputs_alone(args, cases, results, folder):
+    """Failures of models that pass: without all outputs but one, they must be imported, too."""
+    folder.mkdir(exist_ok=True)
+    several = [case for case in cases if results[case.name].status == "passed" and len(case.graph.output) > 1]
+
+    def failures_of(case):
+        model, bindings = onnx.load(case.model), take(args.rollerc, case)
+        alone = Case(case.name, folder)
+        alone.model = alone.file(".onnx")
+        outputs = list(model.graph.output)
+        for output in outputs:
+            del model.graph.output[:]
+            model.graph.output.append(output)
+            onnx.save(model, alone.model)
+            done = import_model(args.rollerc, alone, bindings)
+            if done.returncode:
+                yield f"{case.name}, {output.name} alone: the importer ends with {done.returncode}: {one_line(alone, done.stderr)}"
+
+    return [failure for found in common.in_parallel(args.jobs, lambda case: list(failures_of(case)), several) for failure in found]
+
+
 def read_list():
     lines = REFUSED.read_text().splitlines() if REFUSED.exists() else []
     return dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
@@ -235,13 +256,14 @@ def main():
         cases = [Case(name, folder) for name in names if re.search(args.only, name)]
         results = run_cases(args, cases)
         again = run_channels_last(args, cases, results, folder / "nhwc")
+        alone = outputs_alone(args, cases, results, folder / "alone")
     listed, counts = read_list(), collections.Counter(result.status for result in results.values())
     if args.operators:
         print_operators(results)
     if args.update:
         write_list(results, listed, not args.only)
         listed = read_list()
-    failed = list(failures(results | again, listed))
+    failed = list(failures(results | again, listed)) + alone
     failed += [f"{name} stands in {REFUSED.name} and is no case" for name in listed if not args.only and name not in results]
     passed = sum(name.startswith("node/") and result.status == "passed" for name, result in results.items())
     if not args.only and passed < LEAST:

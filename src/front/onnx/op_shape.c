@@ -94,7 +94,8 @@ void map_dropout(Map *m)
     if (trains && (!maybe(m, 1) || constant_real(need_constant(m, 1), 0) != 0))
         refuse(m, "elements dropped at random, as in training");
     const GraphValue *x = need(m, 0);
-    view_as(m, out(m, 0), x, &x->shape);
+    if (out(m, 0))
+        view_as(m, out(m, 0), x, &x->shape);
     if (out(m, 1)) {
         if (m->node->version < 10)
             refuse_output(m, 1, "a mask of numbers");
