@@ -137,7 +137,7 @@ static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch
         .device = request->device,
         .threads = launch_threads(planned->family, &planned->program, request->device),
         .wide = fusion_is_wide(planned->fusion) ||
-                reaches_far(planned->fusion, &planned->rules->space, &planned->program.tile[LEVEL_SHARED]),
+                reaches_far(planned->fusion, planned->rules->space, &planned->program.tile[LEVEL_SHARED]),
     };
 }
 
@@ -257,7 +257,7 @@ static const char *provenance(const Generator *generator, const PlannedLaunch *p
 {
     StrBuf text = strbuf_new(generator->arena), *out = &text;
     const RProgram *program = &planned->program;
-    const TileSpace *space = &planned->rules->space;
+    const TileSpace *space = planned->rules->space;
     const PerfEstimate *perf = &program->perf;
     strbuf_printf(out,
                   "// <rollerc: parameters>   %s (%s) for %s on %s, candidate %d of %d\n//\n//   level     ",

@@ -68,8 +68,9 @@ typedef struct Family {
     View *view;
     const Rewrite *const *rewrites;   // ended by NULL: what they make only those take that have them; NULL: none
     /* Fills at most MAX_VARIANTS rules, each another kind of kernel; returns their number. 0: of the fusions that
-       have its view it takes others. */
-    int (*rules)(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants);
+       have its view it takes others. Spaces and schedules lie in the arena. */
+    int (*rules)(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants);
     /* Writes the constants, types and device functions of the parameter block (tensors are there already). */
     void (*emit)(StrBuf *out, const KernelPlan *plan);
     /* Fills in how bulk copies see what it reads; their number. NULL: it makes none. */

@@ -76,14 +76,14 @@ static bool is_staged(const Schedule *schedule, int tile)
 
 ScheduleLayout schedule_layout(const TileRules *rules)
 {
-    const Schedule *schedule = &rules->schedule;
+    const Schedule *schedule = rules->schedule;
     ScheduleLayout layout = {.partial_bytes = partial_bytes(schedule)};
     layout.bytes = layout.partial_bytes;
-    for (int i = 0; i < rules->space.tile_count && schedule->kept; i++) {
+    for (int i = 0; i < rules->space->tile_count && schedule->kept; i++) {
         if (!is_staged(schedule, i))
             continue;
         layout.at[i] = layout.bytes;
-        int64_t bytes = schedule->kept * rules->space.tiles[i].element_bits / 8;
+        int64_t bytes = schedule->kept * rules->space->tiles[i].element_bits / 8;
         layout.bytes += at_least_1(schedule->rows) * round_up(bytes, ALIGNMENT);
     }
     return layout;
@@ -93,5 +93,5 @@ void schedule_set_shared(TileRules *rules)
 {
     ScheduleLayout layout = schedule_layout(rules);
     rules->shared_overhead = layout.partial_bytes;
-    rules->shared_bytes = rules->schedule.kept ? layout.bytes : 0;
+    rules->shared_bytes = rules->schedule->kept ? layout.bytes : 0;
 }

@@ -249,7 +249,7 @@ static double step_load_us(const KernelCounts *kernel)
 {
     const DeviceSpec *device = kernel->device;
     double port_gb_s = device->l2_port_share * device->l2.bandwidth_gb_s / device->sm_count;
-    if (schedule_rounds_ahead(&kernel->rules->schedule) == 0)
+    if (schedule_rounds_ahead(kernel->rules->schedule) == 0)
         return device->dram_latency_ns / 1e3;
     return device->dram_latency_ns / 1e3 + device->timing.copy_wait_us +
            kernel->staged_bytes / port_gb_s / 1e3;
@@ -282,11 +282,11 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     double barrier_us = timing->barrier_cycles / kernel->device->clock_mhz / kernel->resident;
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us
                       + log2(at_least(kernel->cluster, 1)) * timing->cluster_barrier_us;
-    combine_us += schedule_grid_barriers(&kernel->rules->schedule) * timing->grid_barrier_us;
+    combine_us += schedule_grid_barriers(kernel->rules->schedule) * timing->grid_barrier_us;
     if (kernel->rules->sums_bytes)
         combine_us +=
             rtile_points(kernel->space, kernel->shared, false) * 4 / calibration.exchange_gb_s / 1e3;
-    if (kernel->rules->schedule.pace == PACE_IN_STEP)
+    if (kernel->rules->schedule->pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
     load_us += end_time_us(kernel);
     if (!kernel->staged)
@@ -305,9 +305,9 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     const DeviceSpec *device = kernel->device;
     double load_us = device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
     double wait_us = device->timing.block_wait_us + load_us + meetings * device->timing.cluster_wait_us;
-    if (schedule_reads_late(&kernel->rules->schedule))
+    if (schedule_reads_late(kernel->rules->schedule))
         wait_us += device->l2_latency_ns / 1e3;
-    if (schedule_loads_ahead(&kernel->rules->schedule))
+    if (schedule_loads_ahead(kernel->rules->schedule))
         return kernel->rounds * wait_us;
     if (kernel->staged)
         wait_us += (1 + 2 * meetings) * device->timing.copy_wait_us;
@@ -356,13 +356,13 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
         sum_us += terms_us[i];
         largest_us = at_least(largest_us, terms_us[i]);
     }
-    if (kernel->rules->schedule.pace == PACE_IN_TURN) {
+    if (kernel->rules->schedule->pace == PACE_IN_TURN) {
         double serial_us = perf->compute_us + perf->latency_us;
         double both_us = soft_max(largest_us, serial_us, calibration.in_turn_knee);
         perf->unhidden_us = both_us - largest_us;
         return both_us;
     }
-    if (kernel->rules->schedule.pace == PACE_BY_STEPS) {
+    if (kernel->rules->schedule->pace == PACE_BY_STEPS) {
         double both_us = at_least(steps_time_us(kernel, perf), largest_us);
         perf->unhidden_us = both_us - largest_us;
         return both_us;
@@ -411,7 +411,7 @@ PerfEstimate perf_estimate(const TileRules *rules, const PerfProblem *problem, c
                            const DeviceSpec *device)
 {
     PerfEstimate perf = {0};
-    bool in_turn = rules->schedule.pace == PACE_IN_TURN;
+    bool in_turn = rules->schedule->pace == PACE_IN_TURN;
     perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
                                             program->shared_bytes, &perf.limiter);
     KernelCounts kernel = kernel_counts(rules, problem, program, device, perf.blocks_per_sm);

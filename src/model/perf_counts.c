@@ -34,7 +34,7 @@ int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int
    no multiple of them; what is known of rows in turn holds as they are. */
 static double usable_sms(const TileRules *rules, int cluster, const DeviceSpec *device)
 {
-    bool large = cluster > 2 && rules->schedule.pace == PACE_FREE;
+    bool large = cluster > 2 && rules->schedule->pace == PACE_FREE;
     return device->sm_count * (large ? calibration.large_cluster_sms : 1);
 }
 
@@ -64,7 +64,7 @@ static RTile padded_problem(const TileSpace *space, const RTile *shared)
 static RTile thread_walk(const TileRules *rules, const RTile *shared, const RTile *inner)
 {
     RTile walk = {0};
-    for (int a = 0; a < rules->space.axis_count; a++)
+    for (int a = 0; a < rules->space->axis_count; a++)
         walk.size[a] = axis_shared_by_threads(rules, a) ? shared->size[a] : inner->size[a];
     return walk;
 }
@@ -141,7 +141,7 @@ PerfProblem perf_problem(const TileSpace *space)
 KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, const RProgram *program,
                            const DeviceSpec *device, int blocks_per_sm)
 {
-    const TileSpace *space = &rules->space;
+    const TileSpace *space = rules->space;
     KernelCounts kernel = {.rules = rules, .space = space, .device = device};
     kernel.blocks = (double)program->grid;
     kernel.block_tiles = rules->fills_once ? (double)program->dealt : kernel.blocks * program->turns;
@@ -164,7 +164,7 @@ KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, c
     kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * sms)) * program->turns;
     kernel.balance = sm_balance((double)program->dealt, device->sm_count, sms);
     kernel.stages = at_least(tile_buffers(rules), 1);
-    int ahead = schedule_rounds_ahead(&rules->schedule);
+    int ahead = schedule_rounds_ahead(rules->schedule);
     kernel.ahead = ahead ? ahead : kernel.stages - 1;
     count_bytes(&kernel);
     count_staged(&kernel);

@@ -59,7 +59,7 @@ static bool is_for_all_blocks(const KernelCounts *kernel, const DataTile *data)
 static bool stays_in_l1(const KernelCounts *kernel)
 {
     double bytes = 0;
-    if (kernel->rules->schedule.pace != PACE_IN_TURN)
+    if (kernel->rules->schedule->pace != PACE_IN_TURN)
         return false;
     for (int i = 0; i < kernel->space->tile_count; i++)
         if (is_for_all_blocks(kernel, &kernel->space->tiles[i]))
@@ -192,7 +192,7 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
 {
     const TileSpace *space = kernel->space;
     Wave wave = find_wave(kernel);
-    perf->l2_load_bytes = kernel->blocks * (double)schedule_scratch_reads(&kernel->rules->schedule);
+    perf->l2_load_bytes = kernel->blocks * (double)schedule_scratch_reads(kernel->rules->schedule);
     double problem_bytes = 0;
     for (int i = 0; i < space->tile_count; i++)
         problem_bytes += kernel->problem->bytes[i];

@@ -17,8 +17,8 @@ enum { ID_LENGTH = 16 };   // hexadecimal digits of a candidate's id: 64 bits, p
 static bool stages_tiles(const TileRules *rules)
 {
     bool staged = false;
-    for (int i = 0; i < rules->space.tile_count; i++)
-        staged |= rules->space.tiles[i].staged;
+    for (int i = 0; i < rules->space->tile_count; i++)
+        staged |= rules->space->tiles[i].staged;
     return staged && !rules->keeps_vectors;
 }
 
@@ -26,7 +26,7 @@ static void add_config(Arena *arena, Json *launch, const PlannedLaunch *planned)
 {
     static const char *const level_name[] = {
         [LEVEL_REGISTER] = "register", [LEVEL_SHARED] = "shared", [LEVEL_GLOBAL] = "global"};
-    const TileSpace *space = &planned->rules->space;
+    const TileSpace *space = planned->rules->space;
     Json *config = json_set_object(launch, "config");
     json_set_string(config, "variant", planned->rules->variant_name);
     json_set_int(config, "threads", planned->program.threads);
@@ -93,7 +93,7 @@ static void add_estimate(Json *launch, const PlannedLaunch *planned, const Devic
     json_set_double(bytes, "l2_store", perf->l2_store_bytes);
     json_set_double(bytes, "shared_load", perf->shared_load_bytes);
     json_set_double(bytes, "shared_store", perf->shared_store_bytes);
-    Unit unit = planned->rules->space.unit;
+    Unit unit = planned->rules->space->unit;
     json_set_string(predicted, "unit", unit_name[device->peak[unit] > 0 ? unit : UNIT_FP32]);
     json_set_double(predicted, "flops", perf->flops);
     if (perf->instructions > 0)
@@ -184,7 +184,7 @@ static char *candidate_id(Arena *arena, const Plan *plan)
         if (planned->program.cluster > 1)
             strbuf_printf(&text, " in %d", planned->program.cluster);
         for (int level = 0; level < LEVEL_COUNT; level++)
-            for (int a = 0; a < planned->rules->space.axis_count; a++)
+            for (int a = 0; a < planned->rules->space->axis_count; a++)
                 strbuf_printf(&text, " %" PRId64, planned->program.tile[level].size[a]);
     }
     char *id = hash_of(arena, text.text, text.length);

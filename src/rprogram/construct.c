@@ -69,7 +69,7 @@ static uint64_t hash_tiles(const RTile *inner, const RTile *shared, int axis_cou
 /* The place of the program with these tiles, taken or free. */
 static uint16_t *find_slot(const Construction *c, const RTile *inner, const RTile *shared)
 {
-    uint64_t slot = hash_tiles(inner, shared, c->rules->space.axis_count) % SLOTS;
+    uint64_t slot = hash_tiles(inner, shared, c->rules->space->axis_count) % SLOTS;
     while (c->slots[slot]) {
         const RTile *tile = c->programs[c->slots[slot] - 1]->tile;
         if (!memcmp(&tile[LEVEL_REGISTER], inner, sizeof *inner)
@@ -147,14 +147,14 @@ static bool saturated(const Construction *c, Level level, const TileCost *cost)
 {
     const MemoryLevel *memory = level == LEVEL_REGISTER ? &c->device->shared : &c->device->dram;
     double load_ns = cost->traffic / memory->bandwidth_gb_s;
-    double compute_ns = point_flops(&c->rules->space) / perf_unit_peak(c->device, c->rules->space.unit);
+    double compute_ns = point_flops(c->rules->space) / perf_unit_peak(c->device, c->rules->space->unit);
     return load_ns < compute_ns;
 }
 
 /* Block tiles grow along spatial axes here, and along the reduction in grow_steps. */
 static bool grows(const Construction *c, Level level, int axis)
 {
-    return level == LEVEL_REGISTER || !c->rules->space.axes[axis].reduction;
+    return level == LEVEL_REGISTER || !c->rules->space->axes[axis].reduction;
 }
 
 /* Inserts by falling score; of equal tiles and equal scores the first stays. */
@@ -198,7 +198,7 @@ static int next_generation(const Construction *c, Level level, const RTile *inne
 {
     int next_count = 0;
     for (int i = 0; i < count; i++)
-        for (int a = c->rules->space.axis_count - 1; a >= 0; a--) {
+        for (int a = c->rules->space->axis_count - 1; a >= 0; a--) {
             Growth grown;
             if (grows(c, level, a) && grow(c, level, inner, &frontier[i], a, &grown))
                 insert_growth(next, &next_count, &grown);
@@ -245,10 +245,10 @@ static bool shrink_tile(const Construction *c, const RTile *inner, Growth *share
 {
     bool found = false;
     Growth least = *shared;
-    for (int a = 0; a < c->rules->space.axis_count; a++) {
+    for (int a = 0; a < c->rules->space->axis_count; a++) {
         Growth smaller = *shared;
         int64_t *size = &smaller.tile.size[a];
-        if (c->rules->space.axes[a].reduction)
+        if (c->rules->space->axes[a].reduction)
             continue;
         *size = smaller_size(c, inner, a, *size);
         if (!*size)
@@ -288,9 +288,9 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
     double best_score = 0;
     int best_axis = -1;
     Growth best = *shared;
-    for (int a = c->rules->space.axis_count - 1; a >= 0; a--) {
+    for (int a = c->rules->space->axis_count - 1; a >= 0; a--) {
         Growth grown = *shared;
-        if (!c->rules->space.axes[a].reduction)
+        if (!c->rules->space->axes[a].reduction)
             continue;
         int64_t size = shared->tile.size[a], *next = &grown.tile.size[a];
         *next = rtile_next_size(c->rules, LEVEL_SHARED, inner, a, size, c->tolerance);
@@ -314,7 +314,7 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
    are passed over, unless there are none longer. */
 static void construct_block(Construction *c, const Growth *inner, Growth shared)
 {
-    const TileSpace *space = &c->rules->space;
+    const TileSpace *space = c->rules->space;
     bool alone = !c->rules->threads_reduce;
     while (alone && rtile_points(space, &shared.tile, true) < SHORTEST_STEP)
         if (!grow_steps(c, &inner->tile, &shared))
@@ -382,11 +382,11 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
     Tolerance tolerance = {0};
     Construction c = {
         .rules = rules, .device = device, .tolerance = &tolerance, .arena = arena, .stats = stats};
-    c.problem = perf_problem(&rules->space);
+    c.problem = perf_problem(rules->space);
     c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
     c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
-    for (int a = 0; a < rules->space.axis_count; a++)
-        (*(rules->space.axes[a].reduction ? &c.steps : &c.axes))++;
+    for (int a = 0; a < rules->space->axis_count; a++)
+        (*(rules->space->axes[a].reduction ? &c.steps : &c.axes))++;
     construct_rounds(&c, ENOUGH * keep);
     if (c.count == 0)
         return 0;

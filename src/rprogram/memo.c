@@ -4,10 +4,10 @@
 
 enum {
     FIRST_CAPACITY = 512,
-    MOST_BYTES = 512 << 20   // of what came again, 20 KB each: the constructions of some 500 different kernels
+    MOST_BYTES = 512 << 20   // of what came again, 10 KB each: the constructions of some 500 different kernels
 };
 
-/* All of the rules that a construction can depend on, as bytes. */
+/* All of the rules, their space and their schedule that a construction can depend on, as bytes. */
 typedef struct Key {
     uint64_t hash;
     size_t length;
@@ -53,17 +53,19 @@ static uint64_t hash_of(const char *bytes, size_t length)
 
 static Key key_of(Arena *arena, const TileRules *rules)
 {
-    RulesPart parts[RULES_PARTS];
-    rules_parts(rules, parts);
-    Key key = {.length = parts[0].length + parts[1].length};
-    char *bytes = arena_room(arena, key.length);
-    memcpy(bytes, rules, parts[0].length);
-    memcpy(bytes + parts[0].length, (const char *)rules + parts[1].at, parts[1].length);
-    TileSpace *space = (TileSpace *)(bytes + parts[0].length);
+    TileRules own = *rules;
+    own.space = NULL, own.schedule = NULL;
+    TileSpace *space = space_copy(arena, rules->space);
     for (int a = 0; a < space->axis_count; a++)
         space->axes[a].name = NULL;
     for (int i = 0; i < space->tile_count; i++)
         space->tiles[i].name = NULL;
+    size_t of_space = space_bytes(space), of_schedule = schedule_bytes(rules->schedule);
+    Key key = {.length = sizeof own + of_space + of_schedule};
+    char *bytes = arena_room(arena, key.length);
+    memcpy(bytes, &own, sizeof own);
+    memcpy(bytes + sizeof own, space, of_space);
+    memcpy(bytes + sizeof own + of_space, rules->schedule, of_schedule);
     key.bytes = bytes;
     key.hash = hash_of(bytes, key.length);
     return key;

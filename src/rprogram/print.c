@@ -25,8 +25,8 @@ void rprogram_print(StrBuf *out, const TileRules *rules, const RProgram *program
         strbuf_printf(out, "in clusters of %d, ", program->cluster);
     strbuf_printf(out, "%" PRId64 " bytes shared, %d registers\n", program->shared_bytes,
                   program->registers);
-    rtile_print_axes(out, &rules->space);
+    rtile_print_axes(out, rules->space);
     for (int level = LEVEL_GLOBAL; level >= LEVEL_REGISTER; level--)
-        rtile_print(out, &rules->space, (Level)level, &program->tile[level]);
+        rtile_print(out, rules->space, (Level)level, &program->tile[level]);
     print_perf(out, &program->perf);
 }

@@ -15,7 +15,7 @@ static int neighbours_of(const TileRules *rules) { return rules->neighbours > 0 
 /* Shared tiles of the problem, in whole clusters of neighbours. */
 static int64_t tiles_of(const TileRules *rules, const RTile *shared)
 {
-    const TileSpace *space = &rules->space;
+    const TileSpace *space = rules->space;
     int64_t tiles = 1;
     for (int a = 0; a < space->axis_count; a++) {
         int64_t along = space->axes[a].reduction ? 1 : ceil_div(space->axes[a].extent, shared->size[a]);
@@ -46,7 +46,7 @@ static void fill_grid(const TileRules *rules, const DeviceSpec *device, RProgram
 int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTile *inner)
 {
     int64_t threads = rules->tile_threads > 0 ? rules->tile_threads : 1;
-    for (int a = 0; a < rules->space.axis_count; a++)
+    for (int a = 0; a < rules->space->axis_count; a++)
         if (axis_shared_by_threads(rules, a))
             threads = size_product(threads, shared->size[a] / inner->size[a]);
     return threads;
@@ -57,8 +57,8 @@ int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTil
 static double useful_threads(const TileRules *rules)
 {
     double threads = rules->tile_threads > 0 ? rules->tile_threads : 1;
-    for (int a = 0; a < rules->space.axis_count; a++) {
-        int64_t extent = rules->space.axes[a].extent;
+    for (int a = 0; a < rules->space->axis_count; a++) {
+        int64_t extent = rules->space->axes[a].extent;
         int64_t limit = rules->rule[LEVEL_SHARED][a].limit;
         int64_t granule = rules->rule[LEVEL_REGISTER][a].granule;
         int64_t reach = limit < extent ? limit : extent;
@@ -82,10 +82,10 @@ static bool threads_legal(const TileRules *rules, const DeviceSpec *device, int6
 static bool sharers_legal(const TileRules *rules, const RTile *shared, const RTile *inner)
 {
     int64_t sharers = 1, useful = 1;
-    for (int a = 0; a < rules->space.axis_count; a++)
-        if (rules->space.axes[a].reduction) {
+    for (int a = 0; a < rules->space->axis_count; a++)
+        if (rules->space->axes[a].reduction) {
             sharers = size_product(sharers, shared->size[a] / inner->size[a]);
-            useful = size_product(useful, ceil_div(rules->space.axes[a].extent, inner->size[a]));
+            useful = size_product(useful, ceil_div(rules->space->axes[a].extent, inner->size[a]));
         }
     return sharers >= rules->least_sharers || sharers >= useful;
 }
@@ -142,9 +142,9 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, const i
    which read 2048 rows of one factor and 2112 columns of the other. */
 static int64_t panel_rows(const TileRules *rules, const RTile *shared, double blocks)
 {
-    int columns = space_last_spatial(&rules->space, rules->space.axis_count);
-    int rows = space_last_spatial(&rules->space, columns);
-    if (rules->schedule.order != ORDER_PANELS || rows < 0)
+    int columns = space_last_spatial(rules->space, rules->space->axis_count);
+    int rows = space_last_spatial(rules->space, columns);
+    if (rules->schedule->order != ORDER_PANELS || rows < 0)
         return 0;
     int64_t panel = llround(sqrt(blocks * (double)shared->size[columns] / (double)shared->size[rows]));
     return panel > 1 ? panel : 1;
@@ -177,9 +177,9 @@ bool rprogram_complete(const TileRules *rules, const PerfProblem *problem, const
 void rprogram_pad(const TileRules *rules, const DeviceSpec *device, RProgram *program)
 {
     const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
-    for (int i = 0; i < rules->space.tile_count; i++)
-        if (rules->space.tiles[i].staged)
-            program->padding[i] = staged_lines(rules, &rules->space.tiles[i], shared, inner, device).padding;
+    for (int i = 0; i < rules->space->tile_count; i++)
+        if (rules->space->tiles[i].staged)
+            program->padding[i] = staged_lines(rules, &rules->space->tiles[i], shared, inner, device).padding;
 }
 
 int rprogram_least_blocks(const RProgram *program, int threads)

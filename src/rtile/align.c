@@ -60,7 +60,7 @@ static bool fits_shape(int64_t extent, int64_t size, Tolerance *tolerance)
 int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis,
                         int64_t size, Tolerance *tolerance)
 {
-    int64_t extent = rules->space.axes[axis].extent;
+    int64_t extent = rules->space->axes[axis].extent;
     int64_t limit = rules->rule[level][axis].limit;
     int64_t granule = granule_of(rules, level, inner, axis);
     int64_t count = size / granule;
@@ -88,7 +88,7 @@ bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, Tol
                     RTile *tile)
 {
     *tile = (RTile){0};
-    for (int a = 0; a < rules->space.axis_count; a++) {
+    for (int a = 0; a < rules->space->axis_count; a++) {
         tile->size[a] = rtile_next_size(rules, level, inner, a, 0, tolerance);
         if (!tile->size[a])
             return false;
@@ -127,7 +127,7 @@ int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_byte
 static bool crosses_lines(const TileRules *rules, const DataTile *tile, const RTile *shared,
                           const RTile *inner)
 {
-    const TileSpace *space = &rules->space;
+    const TileSpace *space = rules->space;
     if (tile->staged_inner != tile->rank - 1)
         return true;
     for (int d = 0; d < tile->rank; d++)
@@ -153,7 +153,7 @@ static int64_t padding_of(const TileRules *rules, const DataTile *tile, int64_t 
     if (tile->swizzled)
         return swizzled_padding(width, vector);
     const Affine *contiguous = &tile->dims[tile->staged_inner].index;
-    int64_t read = affine_extent(contiguous, inner->size, rules->space.axis_count);
+    int64_t read = affine_extent(contiguous, inner->size, rules->space->axis_count);
     return bank_padding(width, read < vector ? read : vector, element_bytes, tile->staged_granule,
                         device->shared_banks, device->shared_bank_bytes);
 }
@@ -161,7 +161,7 @@ static int64_t padding_of(const TileRules *rules, const DataTile *tile, int64_t 
 StagedLines staged_lines(const TileRules *rules, const DataTile *tile, const RTile *shared,
                          const RTile *inner, const DeviceSpec *device)
 {
-    int axis_count = rules->space.axis_count;
+    int axis_count = rules->space->axis_count;
     const Affine *contiguous = &tile->dims[tile->staged_inner].index;
     StagedLines lines = {.width = affine_extent(contiguous, shared->size, axis_count)};
     lines.count = data_tile_elements(tile, shared, axis_count) / lines.width;

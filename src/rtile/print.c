@@ -44,7 +44,7 @@ static void print_data_tile(StrBuf *out, const TileSpace *space, const DataTile 
 static void print_rule(StrBuf *out, const TileRules *rules, Level level)
 {
     strbuf_printf(out, "  %-9s", level_name[level]);
-    for (int a = 0; a < rules->space.axis_count; a++) {
+    for (int a = 0; a < rules->space->axis_count; a++) {
         const AxisRule *rule = &rules->rule[level][a];
         strbuf_printf(out, "  %2" PRId64 "..%-4" PRId64, rule->granule, rule->limit);
     }
@@ -53,7 +53,7 @@ static void print_rule(StrBuf *out, const TileRules *rules, Level level)
 
 void tile_rules_print(StrBuf *out, const TileRules *rules)
 {
-    const TileSpace *space = &rules->space;
+    const TileSpace *space = rules->space;
     RTile problem = rtile_problem(space);
     strbuf_printf(out, "rules %s: %d stages, ", rules->variant_name, rules->stages);
     if (rules->vectors > 0)

@@ -30,7 +30,7 @@ double rtile_points(const TileSpace *space, const RTile *tile, bool reduction)
 double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device,
                      Level level)
 {
-    const TileSpace *space = &rules->space;
+    const TileSpace *space = rules->space;
     double bytes = 0;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
@@ -50,7 +50,7 @@ double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec
    many. */
 static int64_t register_bits(const TileRules *rules, const RTile *tile, bool output)
 {
-    const TileSpace *space = &rules->space;
+    const TileSpace *space = rules->space;
     int64_t bits = 0;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
@@ -82,7 +82,7 @@ static int64_t register_count(const TileRules *rules, const RTile *tile)
 static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTile *inner,
                             const DeviceSpec *device)
 {
-    const TileSpace *space = &rules->space;
+    const TileSpace *space = rules->space;
     if (rules->shared_of)
         return rules->shared_of(rules, tile, inner);
     if (rules->shared_bytes)

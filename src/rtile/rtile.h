@@ -4,6 +4,9 @@
 // describes its kernel by TileRules: which axes are tiled, what each tile must hold, and what the
 // kernel's threads may share.
 #pragma once
+#include <assert.h>
+
+#include "base/arena.h"
 #include "base/checked.h"
 #include "hal/device.h"
 #include "hal/launch.h"
@@ -156,9 +159,10 @@ struct TileRules {
     double output_instructions;      // for one of its outputs
     double sum_cycles;               // for each sum of a thread, once they are complete
     int input_registers;             // that hold inputs at the same time, at most; 0: all of them
-    Schedule schedule;               // what one block does
-    TileSpace space;                 // last, since most of it is room for tiles
+    Schedule *schedule;              // what one block does. Variants may hold the same one,
+    TileSpace *space;                // and the same space: who changes it takes a copy
 };
+static_assert(sizeof(TileRules) <= 4096, "it is copied for every variant");
 
 // ---- data_tile.c: what a data tile holds and moves ----
 
@@ -262,16 +266,14 @@ double rtile_reuse_score(const TileCost *tile, const TileCost *grown);
 
 // ---- rules.c: what follows from a kernel's rules ----
 
-/* Most of TileRules is room for tiles and items that few kernels have. What they hold lies in two parts of
-   their bytes. */
-enum { RULES_PARTS = 2 };
-typedef struct RulesPart {
-    size_t at, length;
-} RulesPart;
-void rules_parts(const TileRules *rules, RulesPart parts[RULES_PARTS]);
+/* Most of a space, and of a schedule, is room for tiles and items that few kernels have. Bytes of what it
+   holds; copies, with no more room than that: nothing is added to them. */
+size_t space_bytes(const TileSpace *space);
+size_t schedule_bytes(const Schedule *schedule);
+TileSpace *space_copy(Arena *arena, const TileSpace *space);
+Schedule *schedule_copy(Arena *arena, const Schedule *schedule);
 
-/* A copy of these, with the room that lies between, but none behind: other functions may not copy it
-   with =. */
+/* With copies of both. */
 TileRules *rules_copy(Arena *arena, const TileRules *rules);
 
 /* The family's choice, of `size` bytes, put there and taken out again. */
@@ -282,7 +284,7 @@ void rules_chosen(const TileRules *rules, void *choice, size_t size);
    step by step. */
 static inline bool axis_shared_by_threads(const TileRules *rules, int axis)
 {
-    return !rules->space.axes[axis].reduction || rules->threads_reduce;
+    return !rules->space->axes[axis].reduction || rules->threads_reduce;
 }
 
 /* Staged tiles pass through registers: the kernel has it so, or the device has no asynchronous copies. */

@@ -4,21 +4,31 @@
 #include <stddef.h>
 #include <string.h>
 
-void rules_parts(const TileRules *rules, RulesPart parts[RULES_PARTS])
+size_t space_bytes(const TileSpace *space)
 {
-    size_t items = offsetof(TileRules, schedule) + offsetof(Schedule, items);
-    size_t space = offsetof(TileRules, space), tiles = offsetof(TileSpace, tiles);
-    parts[0] = (RulesPart){0, items + (size_t)rules->schedule.count * sizeof(Item)};
-    parts[1] = (RulesPart){space, tiles + (size_t)rules->space.tile_count * sizeof(DataTile)};
+    return offsetof(TileSpace, tiles) + (size_t)space->tile_count * sizeof *space->tiles;
+}
+
+size_t schedule_bytes(const Schedule *schedule)
+{
+    return offsetof(Schedule, items) + (size_t)schedule->count * sizeof *schedule->items;
+}
+
+TileSpace *space_copy(Arena *arena, const TileSpace *space)
+{
+    return arena_copy(arena, space, space_bytes(space));
+}
+
+Schedule *schedule_copy(Arena *arena, const Schedule *schedule)
+{
+    return arena_copy(arena, schedule, schedule_bytes(schedule));
 }
 
 TileRules *rules_copy(Arena *arena, const TileRules *rules)
 {
-    RulesPart parts[RULES_PARTS];
-    rules_parts(rules, parts);
-    TileRules *copy = arena_room(arena, parts[1].at + parts[1].length);
-    for (int i = 0; i < RULES_PARTS; i++)
-        memcpy((char *)copy + parts[i].at, (const char *)rules + parts[i].at, parts[i].length);
+    TileRules *copy = arena_copy(arena, rules, sizeof *rules);
+    copy->space = space_copy(arena, rules->space);
+    copy->schedule = schedule_copy(arena, rules->schedule);
     return copy;
 }
 

@@ -14,20 +14,22 @@ static void take_work(TileSpace *space, const Fusion *fusion)
     space->unit = work.is_f64 ? UNIT_FP64 : UNIT_FP32;
 }
 
-TileSpace space_new(const Fusion *fusion, const DeviceSpec *device)
+TileSpace *space_new(Arena *arena, const Fusion *fusion)
 {
-    (void)device;
-    TileSpace space = {0};
-    take_work(&space, fusion);
+    TileSpace *space = arena_room(arena, sizeof *space);
+    memset(space, 0, offsetof(TileSpace, tiles));
+    take_work(space, fusion);
     return space;
 }
 
-void rules_begin(TileRules *rules, const Fusion *fusion)
+void rules_begin(Arena *arena, TileRules *rules, const Fusion *fusion)
 {
-    memset(rules, 0, offsetof(TileRules, schedule) + offsetof(Schedule, items));
-    memset(&rules->space, 0, offsetof(TileSpace, tiles));
-    take_work(&rules->space, fusion);
-    rules->stages = 1;
+    *rules = (TileRules){
+        .space = space_new(arena, fusion),
+        .schedule = arena_room(arena, sizeof(Schedule)),
+        .stages = 1,
+    };
+    memset(rules->schedule, 0, offsetof(Schedule, items));
 }
 
 int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction)

@@ -3,12 +3,12 @@
 #include "ir/fuse.h"
 #include "rtile/rtile.h"
 
-/* A space with no tiles yet, its arithmetic taken from the expression. */
-TileSpace space_new(const Fusion *fusion, const DeviceSpec *device);
+/* A space with no tiles yet, its arithmetic taken from the expression. The room of those that are not there
+   holds anything: what adds one writes all of it. */
+TileSpace *space_new(Arena *arena, const Fusion *fusion);
 
-/* Rules of one buffer, with such a space and an empty schedule. The room of items and tiles that are not
-   there, most of the 40 KB, holds anything: what adds one writes all of it. */
-void rules_begin(TileRules *rules, const Fusion *fusion);
+/* Rules of one buffer, with such a space and an empty schedule, whose room for items is the same. */
+void rules_begin(Arena *arena, TileRules *rules, const Fusion *fusion);
 
 /* Adds an axis, returns its position. An axis of extent 1 is fine. */
 int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction);

@@ -142,7 +142,7 @@ static bool launch_of(const Choices *of, const Fusion *fusion, const Family *fam
     ConstructStats stats = {0};
     TileRules *rules = arena_room(of->arena, MAX_VARIANTS * sizeof *rules);
     Viewed viewed = {.arena = of->arena, .fusion = fusion, .target = of->target};
-    int count = family_rules(family, &viewed, rules);
+    int count = family_rules(of->arena, family, &viewed, rules);
     for (int v = 0; v < count; v++) {
         if (name && strcmp(rules[v].variant_name, name) != 0)
             continue;
@@ -192,7 +192,7 @@ static uint64_t offered(Run *run, const Choices *of)
         for (int k = 0; k < of->fusions->plans[p].count; k++) {
             Viewed viewed = {.arena = of->arena, .fusion = of->fusions->plans[p].fusions[k], .target = of->target};
             for (int f = 0; families[f]; f++) {
-                int count = family_rules(families[f], &viewed, rules);
+                int count = family_rules(of->arena, families[f], &viewed, rules);
                 for (int v = 0; v < count; v++)
                     found |= UINT64_C(1)
                              << (variant_named(run, families[f], rules[v].variant_name) - run->variants);

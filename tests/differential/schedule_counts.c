@@ -130,7 +130,7 @@ static int64_t sectors_stated(const TileSpace *space, const Counts *counts, cons
 static int figures_of(const Subject *subject, const PlannedLaunch *launch, const Counts *stated, const RuntimeCounts *seen,
                       const RuntimeTensor *tensors, int tensor_count, Figure *figures)
 {
-    const TileSpace *space = &launch->rules->space;
+    const TileSpace *space = launch->rules->space;
     int count = 0;
     for (int i = 0; i < tensor_count; i++) {
         const char *name = tensors[i].name;
@@ -210,7 +210,7 @@ static bool is_unknown(const TileSpace *space, const Counts *counts, const Move 
 /* Threads that have all of their reduction to themselves exchange nothing. */
 static bool is_alone(const PlannedLaunch *launch, const Exchange *exchange)
 {
-    const TileSpace *space = &launch->rules->space;
+    const TileSpace *space = launch->rules->space;
     const RTile *tile = launch->program.tile;
     bool shares = exchange->combine != COMBINE_TREE && exchange->width > 1;
     for (int a = 0; a < space->axis_count; a++)
@@ -230,7 +230,7 @@ static bool is_lost(const Counts *counts, const Exchange *exchange)
 /* Shuffles are counted of the first warp, which copies where there are roles. */
 static bool is_another_warps(const PlannedLaunch *launch, const Exchange *exchange)
 {
-    const Schedule *schedule = &launch->rules->schedule;
+    const Schedule *schedule = launch->rules->schedule;
     bool roles = false;
     for (int i = 0; i < schedule->count; i++)
         roles |= schedule->items[i].kind == ITEM_ROLE;
@@ -254,7 +254,7 @@ static bool is_counted(const PlannedLaunch *launch, const Counts *counts, const 
     case ITEM_STORE: break;
     }
     return !item->move.again && item->move.to != PLACE_L2 &&
-           !is_unknown(&launch->rules->space, counts, &item->move);
+           !is_unknown(launch->rules->space, counts, &item->move);
 }
 
 /* Where the loop that begins at item i ends. */
@@ -280,7 +280,8 @@ static void change_item(Schedule *schedule, int i, bool twice)
 /* A loop ends as often as it begins. */
 static Schedule mutant_of(const Schedule *schedule, int i, bool twice)
 {
-    Schedule mutant = *schedule;
+    Schedule mutant;
+    memcpy(&mutant, schedule, schedule_bytes(schedule));
     if (schedule->items[i].kind == ITEM_LOOP)
         change_item(&mutant, end_of_loop(schedule, i), twice);
     change_item(&mutant, i, twice);
@@ -299,11 +300,12 @@ static const char *item_name(const Item *item)
 static void try_mutant(Subject *subject, const PlannedLaunch *launch, const RuntimeResult *result,
                        const RuntimeTensor *tensors, int tensor_count, int i, bool twice)
 {
-    const Item *item = &launch->rules->schedule.items[i];
+    const Item *item = &launch->rules->schedule->items[i];
     Counts stated = planned_counts(subject->arena, launch, subject->device, false);
     TileRules *rules = rules_copy(subject->arena, launch->rules);
     PlannedLaunch mutant = *launch;
-    rules->schedule = mutant_of(&launch->rules->schedule, i, twice);
+    Schedule other = mutant_of(launch->rules->schedule, i, twice);
+    rules->schedule = &other;
     mutant.rules = rules;
     bool found = differences(subject, &mutant, result, tensors, tensor_count, false) > 0;
     const char *change = twice ? "doubled" : "dropped";
@@ -318,7 +320,7 @@ static void try_mutant(Subject *subject, const PlannedLaunch *launch, const Runt
 static void try_mutants(Subject *subject, const PlannedLaunch *launch, const RuntimeResult *result,
                         const RuntimeTensor *tensors, int tensor_count)
 {
-    const Schedule *schedule = &launch->rules->schedule;
+    const Schedule *schedule = launch->rules->schedule;
     for (int i = 0; i < schedule->count; i++)
         for (int twice = 0; twice < 2; twice++)
             if (schedule->items[i].kind != ITEM_END)
@@ -384,7 +386,7 @@ static void visit_single(Subject *subject, const FusionPlan *fusions)
     TileRules *variants = NEW_ARRAY(subject->arena, TileRules, MAX_VARIANTS);
     Viewed viewed = {.arena = subject->arena, .fusion = fusions->fusions[0], .target = &subject->target};
     for (int f = 0; families[f] && fusions->count == 1; f++) {
-        int count = family_rules(families[f], &viewed, variants);
+        int count = family_rules(subject->arena, families[f], &viewed, variants);
         for (int v = 0; v < count; v++) {
             PlannedLaunch *launch = NEW(subject->arena, PlannedLaunch);
             Plan *plan = NEW(subject->arena, Plan);

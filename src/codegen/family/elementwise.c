@@ -147,7 +147,8 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
 
 /* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). So are
    vectors that may hang over the ends of a tensor: a branch stands before each load. */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     static const char *const names[] = {"scalar", "x2", "", "x4", "", "", "", "x8",
                                         "",       "",   "", "",   "", "", "", "x16"};
@@ -157,14 +158,14 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     for (int vector = widest; vector >= 1 && count < 3; vector /= 2) {
         TileRules *rules = &variants[count++];
         const Reads *reads = reads_of(view, vector);
-        rules_begin(rules, fusion);
+        rules_begin(arena, rules, fusion);
         rules_choose(rules, &vector, sizeof vector);
         rules->variant_name = names[vector - 1];
-        int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
-        space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
-        uint32_t reused = find_reused_rows(&rules->space, fusion, reads);
-        state(&rules->schedule, fusion, &rules->space, vector, reused);
-        bool padded = find_padded(&rules->space, fusion, reads);
+        int point = space_add_axis(rules->space, "point", spatial_points(fusion), false);
+        space_add_flat_tiles(rules->space, fusion, fusion->spatial_count - 1, device);
+        uint32_t reused = find_reused_rows(rules->space, fusion, reads);
+        state(rules->schedule, fusion, rules->space, vector, reused);
+        bool padded = find_padded(rules->space, fusion, reads);
         int most = padded ? vector : calibration.elementwise.thread_points;
         most = vector * vectors < most ? vector * vectors : most;
         int64_t warp = (int64_t)vector * device->warp_size;

@@ -16,7 +16,7 @@ const void *family_view(const Family *family, Viewed *viewed);
 
 /* The rules of its kinds of kernels, if it has any for the fusion; not those whose schedule has too many
    items for a Schedule. */
-int family_rules(const Family *family, Viewed *viewed, TileRules *variants);
+int family_rules(Arena *arena, const Family *family, Viewed *viewed, TileRules *variants);
 
 /* Threads of a block as it is launched. */
 int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device);

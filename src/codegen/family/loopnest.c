@@ -54,16 +54,17 @@ static int turns_of(const DeviceSpec *device, int64_t threads)
     return (int)ceil_div(ceil_div(threads, block), device_most_blocks(device, block));
 }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     (void)view;
     TileRules *rules = &variants[0];
-    rules_begin(rules, fusion);
+    rules_begin(arena, rules, fusion);
     rules->variant_name = "generic";
-    int point = space_add_axis(&rules->space, "point", spatial_points(fusion), false);
-    int step = space_add_axis(&rules->space, "step", reduction_points(fusion), true);
-    space_add_flat_tiles(&rules->space, fusion, fusion->spatial_count - 1, device);
-    state(&rules->schedule, fusion, &rules->space, step);
+    int point = space_add_axis(rules->space, "point", spatial_points(fusion), false);
+    int step = space_add_axis(rules->space, "step", reduction_points(fusion), true);
+    space_add_flat_tiles(rules->space, fusion, fusion->spatial_count - 1, device);
+    state(rules->schedule, fusion, rules->space, step);
 
     int each = points_per_thread(fusion);
     rules->rule[LEVEL_REGISTER][point] = (AxisRule){each, each};

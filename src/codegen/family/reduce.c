@@ -179,17 +179,17 @@ static Layout chosen_layout(const TileRules *rules)
     return layout;
 }
 
-static void layout_rules(TileRules *rules, const Dominant *most_read, const Fusion *fusion,
+static void layout_rules(Arena *arena, TileRules *rules, const Dominant *most_read, const Fusion *fusion,
                          const DeviceSpec *device, Layout layout)
 {
     int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
-    rules_begin(rules, fusion);
+    rules_begin(arena, rules, fusion);
     rules->variant_name = layout.name;
     rules_choose(rules, &layout, sizeof layout);
-    int output = space_add_axis(&rules->space, "output", spatial_points(fusion), false);
-    int reduced = space_add_axis(&rules->space, "reduced", reduction_points(fusion), true);
-    space_add_flat_tiles(&rules->space, fusion, layout_axis(fusion, layout.row), device);
-    state(&rules->schedule, fusion, &rules->space, layout, reduced);
+    int output = space_add_axis(rules->space, "output", spatial_points(fusion), false);
+    int reduced = space_add_axis(rules->space, "reduced", reduction_points(fusion), true);
+    space_add_flat_tiles(rules->space, fusion, layout_axis(fusion, layout.row), device);
+    state(rules->schedule, fusion, rules->space, layout, reduced);
 
     int64_t short_row = ceil_div(reduction_points(fusion), terms);   // threads that have work in it
     int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
@@ -215,13 +215,14 @@ static void layout_rules(TileRules *rules, const Dominant *most_read, const Fusi
 }
 
 /* Of each side that makes sense the widest vectors, and none. */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     int count = 0;
     for (int v = LAYOUTS - 1, wide = 0; v >= 0; v--) {
         bool single = layouts[v].vector == 1;
         if (offers(view, fusion, layouts[v].row) && (single || !wide) && vector_fits(view, fusion, layouts[v])) {
-            layout_rules(&variants[count++], view, fusion, device, layouts[v]);
+            layout_rules(arena, &variants[count++], view, fusion, device, layouts[v]);
             wide = !single;   // the next side starts anew behind its single one
         }
     }

@@ -70,10 +70,12 @@ static bool fits_a_launch(Planner *planner, const Family *family, const RProgram
 
 static void add_family(Planner *planner, ChoiceList *list, const Family *family, Viewed *viewed)
 {
-    int count = family_rules(family, viewed, planner->drafts);
+    arena_reset(planner->drafting);
+    TileRules *drafts = arena_room(planner->drafting, MAX_VARIANTS * sizeof *drafts);
+    int count = family_rules(planner->drafting, family, viewed, drafts);
     const void *view = family_view(family, viewed);
     for (int v = 0; v < count; v++) {
-        const TileRules *rules = rules_copy(planner->choices, &planner->drafts[v]);
+        const TileRules *rules = rules_copy(planner->choices, &drafts[v]);
         int made = construct(planner, rules);
         PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
         for (int i = 0; i < made; i++) {
@@ -451,7 +453,7 @@ static bool is_near_one_pass(const Planner *planner, const ChoiceList *list)
     if (!list->count)
         return false;
     const PlannedLaunch *launch = &list->choices[0]->launches[0];
-    const TileSpace *space = &launch->rules->space;
+    const TileSpace *space = launch->rules->space;
     RTile problem = rtile_problem(space);
     double bytes = 0;
     for (int i = 0; i < space->tile_count; i++)

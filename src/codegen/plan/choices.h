@@ -25,11 +25,11 @@ typedef struct Planner {
     Arena *arena;     // of what plans hold
     Arena *choices;   // of one fusion's choices: thousands, of which plans take a few
     Arena *passing;   // of those of a part of it, of which the best few are kept
+    Arena *drafting;  // of one family's rules
     Arena *scratch;   // of one construction
     bool alone;       // there is one fusion: its choices may stay, and no two constructions are alike
     const Target *target;
     const DeviceSpec *device;   // its own
-    TileRules *drafts;     // of one family
     uint64_t passed_over;  // families that make no parts of the sum that is split, nor of what is rewritten: bit f
     const Rewrite *rewrite;   // of the form that is planned; NULL: the fusion as it is
     int64_t room;          // of the device's memory beside the program's tensors; below 0: not even for these

@@ -181,8 +181,8 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
         .arena = arena,
         .choices = alone ? arena : arena_new(),
         .alone = alone,
-        .drafts = arena_room(arena, MAX_VARIANTS * sizeof(TileRules)),
         .passing = arena_new(),
+        .drafting = arena_new(),
         .scratch = arena_new(),
         .target = target,
         .device = device,
@@ -208,6 +208,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
     if (!alone)
         arena_free(planner.choices);
     arena_free(planner.passing);
+    arena_free(planner.drafting);
     arena_free(planner.scratch);
     return list;
 }

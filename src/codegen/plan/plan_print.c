@@ -6,12 +6,14 @@
 
 void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const Target *target)
 {
+    Arena *scratch = arena_new();
     TileRules *variants = arena_room(out->arena, MAX_VARIANTS * sizeof *variants);
     for (int p = 0; p < fusions->count; p++)
         for (int k = 0; k < fusions->plans[p].count; k++) {
             Viewed viewed = {.arena = out->arena, .fusion = fusions->plans[p].fusions[k], .target = target};
             for (int f = 0; families[f]; f++) {
-                int count = family_rules(families[f], &viewed, variants);
+                arena_reset(scratch);
+                int count = family_rules(scratch, families[f], &viewed, variants);
                 for (int v = 0; v < count; v++) {
                     strbuf_printf(out, "plan %s, kernel %d through %s (%s)\n", fusions->plans[p].name, k,
                                   families[f]->name, variants[v].variant_name);
@@ -19,6 +21,7 @@ void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const Target *tar
                 }
             }
         }
+    arena_free(scratch);
 }
 
 void plan_list_print(StrBuf *out, const PlanList *list)
@@ -60,7 +63,7 @@ void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *devic
         for (int last = 0; last < 2; last++) {
             Counts counts = planned_counts(out->arena, launch, device, last);
             strbuf_printf(out, "  %s block\n", last ? "last" : "first");
-            counts_print(out, &launch->rules->space, &counts);
+            counts_print(out, launch->rules->space, &counts);
         }
     }
 }
@@ -74,13 +77,15 @@ const char *plan_schedule_text(Arena *arena, const PlannedLaunch *launch)
 
 static void matching_families_print(StrBuf *out, const Fusion *fusion, const Target *target)
 {
-    TileRules *variants = arena_room(out->arena, MAX_VARIANTS * sizeof *variants);
+    Arena *scratch = arena_new();
+    TileRules *variants = arena_room(scratch, MAX_VARIANTS * sizeof *variants);
     Viewed viewed = {.arena = out->arena, .fusion = fusion, .target = target};
     int shown = 0;
     for (int f = 0; families[f]; f++)
-        if (family_rules(families[f], &viewed, variants))
+        if (family_rules(scratch, families[f], &viewed, variants))
             strbuf_printf(out, "%s%s", shown++ ? ", " : "", families[f]->name);
     strbuf_puts(out, shown ? "" : "no family alone");
+    arena_free(scratch);
 }
 
 void plan_families_print(StrBuf *out, const FusionPlans *fusions, const Target *target, const PlanList *list)

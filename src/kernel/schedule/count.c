@@ -18,10 +18,10 @@ static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
 {
     const RTile *shared = walk->block->shared;
     RTile written = *shared;
-    for (int a = 0; a < walk->rules->space.axis_count; a++)
+    for (int a = 0; a < walk->rules->space->axis_count; a++)
         if (tile->dims[tile->staged_inner].index.coef[a])
             written.size[a] = walk->region.count[a];
-    return data_tile_elements(tile, &written, walk->rules->space.axis_count) * tile->element_bits / 8;
+    return data_tile_elements(tile, &written, walk->rules->space->axis_count) * tile->element_bits / 8;
 }
 
 /* Register tiles of the block along the axes of one kind. */
@@ -29,9 +29,9 @@ static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
 static RTile loaded_tile(const CountWalk *walk)
 {
     RTile tile = *walk->block->shared;
-    for (int a = 0; a < walk->rules->space.axis_count; a++) {
-        int64_t most = round_up(walk->rules->space.axes[a].extent, 8);
-        if (walk->rules->schedule.cut >> a & 1 && tile.size[a] > most)
+    for (int a = 0; a < walk->rules->space->axis_count; a++) {
+        int64_t most = round_up(walk->rules->space->axes[a].extent, 8);
+        if (walk->rules->schedule->cut >> a & 1 && tile.size[a] > most)
             tile.size[a] = most;
     }
     return tile;
@@ -43,8 +43,8 @@ static RTile loaded_tile(const CountWalk *walk)
 static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move *move, bool write,
                          int64_t times)
 {
-    int axes = walk->rules->space.axis_count;
-    int64_t vector = walk->rules->schedule.vector;
+    int axes = walk->rules->space->axis_count;
+    int64_t vector = walk->rules->schedule->vector;
     if (walk->multiplies && write) {
         RTile loaded = loaded_tile(walk);
         return times * data_tile_elements(tile, &loaded, axes) * staged_bits(tile) / 8;
@@ -78,7 +78,7 @@ static void count_own(CountWalk *walk, const Move *move, int tile)
 
 static void count_staging(CountWalk *walk, const Move *move, int index, int64_t times)
 {
-    const DataTile *tile = &walk->rules->space.tiles[index];
+    const DataTile *tile = &walk->rules->space->tiles[index];
     bool reads = move->from == PLACE_SHARED, writes = move->to == PLACE_SHARED;
     if (walk->rules->shared_moved)
         count_own(walk, move, index);
@@ -106,8 +106,8 @@ static void count_collected(CountWalk *walk, const DataTile *tile)
 static void count_scratch(CountWalk *walk, const Item *item)
 {
     int64_t bytes = item->move.bytes;
-    for (int a = 0; a < walk->rules->space.axis_count; a++)
-        if (!walk->rules->space.axes[a].reduction)
+    for (int a = 0; a < walk->rules->space->axis_count; a++)
+        if (!walk->rules->space->axes[a].reduction)
             bytes = bytes * walk->region.count[a] / walk->block->shared->size[a];
     int64_t sectors = bytes / SECTOR_BYTES;
     *(item->kind == ITEM_LOAD ? &walk->counts->scratch_read : &walk->counts->scratch_written) += sectors;
@@ -115,7 +115,7 @@ static void count_scratch(CountWalk *walk, const Item *item)
 
 static void count_sectors(CountWalk *walk, int index)
 {
-    const DataTile *tile = &walk->rules->space.tiles[index];
+    const DataTile *tile = &walk->rules->space->tiles[index];
     bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(tile->output && walk->dealt);
     const Region *region = tile->output ? &walk->region : &walk->loaded;
     unsigned char **seen = walk->in_turn ? &walk->seen[index] : NULL;
@@ -132,8 +132,8 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times)
     bool of_memory = is_memory(item->kind == ITEM_LOAD ? move->from : move->to);
     if (move->bytes)
         count_scratch(walk, item);
-    for (int i = 0; i < walk->rules->space.tile_count; i++) {
-        const DataTile *tile = &walk->rules->space.tiles[i];
+    for (int i = 0; i < walk->rules->space->tile_count; i++) {
+        const DataTile *tile = &walk->rules->space->tiles[i];
         if (!(move->tiles >> i & 1) || move->to == PLACE_L2)
             continue;
         if (of_memory && !move->again)
@@ -142,14 +142,14 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times)
         if (move->collected)
             count_collected(walk, tile);
     }
-    walk->under_way += move->async ? at_least_1(walk->rules->schedule.rows) : 0;
+    walk->under_way += move->async ? at_least_1(walk->rules->schedule->rows) : 0;
 }
 
 /* Of copies several rounds ahead none is left in the last round. */
 static void count_wait(CountWalk *walk, int behind, int64_t times)
 {
     walk->counts->waits += times;
-    if (schedule_rounds_ahead(&walk->rules->schedule) > 1) {
+    if (schedule_rounds_ahead(walk->rules->schedule) > 1) {
         walk->counts->pending += (times - 1) * behind;
         return;
     }
@@ -159,7 +159,7 @@ static void count_wait(CountWalk *walk, int behind, int64_t times)
 
 static void count_item(CountWalk *walk, int index, int64_t times)
 {
-    const Item *item = &walk->rules->schedule.items[index];
+    const Item *item = &walk->rules->schedule->items[index];
     switch ((ItemKind)item->kind) {
     case ITEM_LOAD:
     case ITEM_STORE: count_move(walk, item, times); return;
@@ -195,7 +195,7 @@ static int tile_loops(const Schedule *schedule, int item)
 /* In a loop over tiles for each of them. */
 static void count_in_turn(CountWalk *walk, Arena *arena, const TilePlace *places, int64_t count, int index)
 {
-    int loops = tile_loops(&walk->rules->schedule, index);
+    int loops = tile_loops(walk->rules->schedule, index);
     int64_t times = count_times(walk, index);
     for (int i = 1; i < loops; i++)
         times *= count;
@@ -211,7 +211,7 @@ Counts schedule_count(Arena *arena, const TileRules *rules, const Fusion *fusion
 {
     Counts counts = {0};
     CountWalk walk = {.rules = rules, .fusion = fusion, .device = device, .block = block, .counts = &counts};
-    const Schedule *schedule = &rules->schedule;
+    const Schedule *schedule = rules->schedule;
     TilePlace *places = NEW_ARRAY(arena, TilePlace, at_least_1(block->turns)), only = region_place(rules, block);
     walk.in_turn = rules->fills_once && block->turns > 1;
     int64_t count = walk.in_turn ? count_places(&walk, places) : 1;

@@ -90,7 +90,7 @@ typedef struct Rounds {
 
 static Rounds rounds_around(const CountWalk *walk, int item, int axis)
 {
-    const Schedule *schedule = &walk->rules->schedule;
+    const Schedule *schedule = walk->rules->schedule;
     Rounds rounds = {.all = 1, .innermost = 1, .counted = true};
     for (int i = item - 1; i >= 0; i--) {
         const Loop *loop = &schedule->items[i].loop;
@@ -130,11 +130,11 @@ static bool is_of_elements(const Fusion *fusion, const FusedOp *op)
 /* A row that ends within a vector is made with what lies behind it, and what is made of rows' totals every thread makes. */
 static bool is_whole(const CountWalk *walk, bool of_elements)
 {
-    const Schedule *schedule = &walk->rules->schedule;
-    RTile problem = rtile_problem(&walk->rules->space);
+    const Schedule *schedule = walk->rules->schedule;
+    RTile problem = rtile_problem(walk->rules->space);
     if (schedule->computes != COMPUTES_VECTORS)
         return true;
-    bool fits = rtile_points(&walk->rules->space, &problem, true) == (double)schedule->points;
+    bool fits = rtile_points(walk->rules->space, &problem, true) == (double)schedule->points;
     return of_elements && fits && !schedule->vector;
 }
 
@@ -148,10 +148,10 @@ static int64_t countable(int64_t times)
 /* How often an op of MAP or REDUCE is evaluated. */
 static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
 {
-    const TileSpace *space = &walk->rules->space;
+    const TileSpace *space = walk->rules->space;
     bool of_elements = is_of_elements(walk->fusion, op), reduces = op->reduce != REDUCE_NONE;
     int64_t points = 1;
-    if ((reduces && walk->rules->schedule.computes == COMPUTES_OWN) || !is_whole(walk, of_elements))
+    if ((reduces && walk->rules->schedule->computes == COMPUTES_OWN) || !is_whole(walk, of_elements))
         return COUNT_UNKNOWN;
     if (!reduces && walk->shares)
         return walk->own;
@@ -201,14 +201,14 @@ static int64_t *combining(Counts *counts, Reduce reduce)
 static void count_combining(CountWalk *walk, const FusedOp *op, int64_t terms)
 {
     int64_t results = 1;
-    for (int a = 0; a < walk->rules->space.axis_count; a++)
-        if (!walk->rules->space.axes[a].reduction)
+    for (int a = 0; a < walk->rules->space->axis_count; a++)
+        if (!walk->rules->space->axes[a].reduction)
             results *= walk->region.count[a];
-    bool begins = walk->rules->schedule.computes == COMPUTES_WINDOWS && terms != COUNT_UNKNOWN;
+    bool begins = walk->rules->schedule->computes == COMPUTES_WINDOWS && terms != COUNT_UNKNOWN;
     add_times(combining(walk->counts, op->reduce), 1, begins ? terms - results : terms);
 }
 
-static bool by_tensor_cores(const TileRules *rules) { return rules->space.unit >= UNIT_TENSOR_F16; }
+static bool by_tensor_cores(const TileRules *rules) { return rules->space->unit >= UNIT_TENSOR_F16; }
 
 /* How the template makes sums of its own kind, nobody states. */
 static void count_own_sums(CountWalk *walk)
@@ -222,9 +222,9 @@ static void count_own_sums(CountWalk *walk)
 void count_ops(CountWalk *walk, int index)
 {
     const Fusion *fusion = walk->fusion;
-    uint64_t ops = walk->rules->schedule.items[index].ops;
-    bool reduces = walk->rules->schedule.items[index].kind == ITEM_REDUCE;
-    if (reduces && walk->rules->schedule.computes == COMPUTES_OWN)
+    uint64_t ops = walk->rules->schedule->items[index].ops;
+    bool reduces = walk->rules->schedule->items[index].kind == ITEM_REDUCE;
+    if (reduces && walk->rules->schedule->computes == COMPUTES_OWN)
         count_own_sums(walk);
     if (is_online(walk, ops)) {
         count_unstated(walk->counts);
@@ -253,7 +253,7 @@ static int64_t computing_warps(const CountWalk *walk)
 /* The last step of operands that no block stages may be a shorter one. */
 static bool is_cut(const CountWalk *walk)
 {
-    const TileSpace *space = &walk->rules->space;
+    const TileSpace *space = walk->rules->space;
     bool ragged = false, staged = false;
     for (int a = 0; a < space->axis_count; a++)
         ragged |= space->axes[a].reduction && space->axes[a].extent % walk->block->shared->size[a] != 0;
@@ -265,14 +265,14 @@ static bool is_cut(const CountWalk *walk)
 /* Whole tiles are multiplied. */
 void count_product(CountWalk *walk, int64_t times)
 {
-    const TileSpace *space = &walk->rules->space;
+    const TileSpace *space = walk->rules->space;
     int64_t products = times;
     for (int a = 0; a < space->axis_count; a++)
         products = size_product(products, walk->block->shared->size[a]);
     products = countable(products);
     if (by_tensor_cores(walk->rules) && walk->roles == 0)
         walk->counts->multiplying_warps = computing_warps(walk);
-    if (walk->rules->schedule.computes == COMPUTES_OWN || is_cut(walk)) {
+    if (walk->rules->schedule->computes == COMPUTES_OWN || is_cut(walk)) {
         count_own_sums(walk);
         return;
     }

@@ -47,8 +47,8 @@ static void count_columns(CountWalk *walk, const Exchange *exchange, int64_t tim
 /* A tile's results lie side by side along its innermost axis. */
 static int columns_axis(const CountWalk *walk)
 {
-    int axis = walk->rules->space.axis_count - 1;
-    while (axis > 0 && walk->rules->space.axes[axis].reduction)
+    int axis = walk->rules->space->axis_count - 1;
+    while (axis > 0 && walk->rules->space->axes[axis].reduction)
         axis--;
     return axis;
 }
@@ -104,7 +104,7 @@ static Meeting meeting_of(const CountWalk *walk, const Exchange *exchange, int64
 {
     const RTile *shared = walk->block->shared;
     Meeting meeting = {.columns = shared->size[columns_axis(walk)], .parts = count_tiles(walk, true) / lanes};
-    meeting.rows = (int64_t)rtile_points(&walk->rules->space, shared, false) / meeting.columns;
+    meeting.rows = (int64_t)rtile_points(walk->rules->space, shared, false) / meeting.columns;
     int64_t room = (int64_t)exchange->parts * exchange->width / (meeting.parts * meeting.columns);
     meeting.together = room < meeting.rows ? room : meeting.rows;
     return meeting;
@@ -141,7 +141,7 @@ static void count_halves(CountWalk *walk, const Exchange *exchange)
     int64_t meetings = ceil_div(meeting.rows, meeting.together),
             bytes = meeting.parts * exchange->value_bytes;
     walk->counts->shuffles +=
-        halving_shuffles((int64_t)rtile_points(&walk->rules->space, walk->block->inner, false), lanes);
+        halving_shuffles((int64_t)rtile_points(walk->rules->space, walk->block->inner, false), lanes);
     int64_t own = dealt_totals(walk, &meeting);
     share_totals(walk, own);
     count_shared(walk, own * cluster * bytes,
@@ -166,8 +166,8 @@ static void count_slots(CountWalk *walk, const Exchange *exchange)
 static int64_t points_inside(const CountWalk *walk)
 {
     int64_t inside = 1;
-    for (int a = 0; a < walk->rules->space.axis_count; a++)
-        if (!walk->rules->space.axes[a].reduction)
+    for (int a = 0; a < walk->rules->space->axis_count; a++)
+        if (!walk->rules->space->axes[a].reduction)
             inside *= walk->region.count[a];
     return inside;
 }
@@ -179,7 +179,7 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
     int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
     int64_t columns = walk->region.count[columns_axis(walk)];
     int64_t rows = columns ? points_inside(walk) / columns : 0;
-    int64_t points = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false);
+    int64_t points = (int64_t)rtile_points(walk->rules->space, walk->block->shared, false);
     int64_t own = ceil_div(rows - rank, cluster) * columns;
     count_shared(walk, own * cluster * exchange->value_bytes, points * exchange->value_bytes);
     if (exchange->scope == SCOPE_CLUSTER)
@@ -203,12 +203,12 @@ static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t togeth
 static void count_shares(CountWalk *walk, const Exchange *exchange)
 {
     int64_t cluster = at_least_1(walk->rules->cluster_blocks), together = exchange->parts;
-    int columns = columns_axis(walk), rows = space_last_spatial(&walk->rules->space, columns);
+    int columns = columns_axis(walk), rows = space_last_spatial(walk->rules->space, columns);
     int64_t first = walk->region.first[rows] - walk->loaded.first[rows],
             end = first + walk->region.count[rows];
     int64_t own = (rows_of_share(walk, end, together) - rows_of_share(walk, first, together)) *
                   walk->region.count[columns];
-    int64_t share = (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) / cluster;
+    int64_t share = (int64_t)rtile_points(walk->rules->space, walk->block->shared, false) / cluster;
     int64_t left = share * (cluster - 1) * exchange->bytes;
     count_shared(walk, left + own * exchange->value_bytes, left + share * exchange->value_bytes);
     count_add(&walk->counts->additions, share * (cluster - 1));
@@ -234,7 +234,7 @@ static void count_turns(CountWalk *walk, const Exchange *exchange)
 {
     int64_t parts = count_tiles(walk, true) / at_least_1(exchange->width);
     int64_t points =
-        (int64_t)rtile_points(&walk->rules->space, walk->block->shared, false) * exchange->value_bytes;
+        (int64_t)rtile_points(walk->rules->space, walk->block->shared, false) * exchange->value_bytes;
     walk->counts->shuffles += at_least_1(exchange->values) * log2_of(exchange->width);
     count_shared(walk, (parts - 1) * points + 2 * points_inside(walk) * exchange->value_bytes,
                  parts * points);
@@ -246,8 +246,8 @@ static void count_turns(CountWalk *walk, const Exchange *exchange)
 static void count_bits(CountWalk *walk, const Exchange *exchange, int64_t times)
 {
     const RTile *inner = walk->block->inner;
-    int64_t points = (int64_t)(rtile_points(&walk->rules->space, inner, false) *
-                               rtile_points(&walk->rules->space, inner, true));
+    int64_t points = (int64_t)(rtile_points(walk->rules->space, inner, false) *
+                               rtile_points(walk->rules->space, inner, true));
     int64_t vectors = points / at_least_1(walk->rules->tile_threads) / exchange->width;
     int64_t each = 1 + log2_of(exchange->parts / exchange->width);
     walk->counts->shuffles += times * vectors * each * __builtin_popcountll(exchange->ops);

@@ -25,8 +25,8 @@ static inline int at_least_1(int times) { return times > 0 ? times : 1; }
 static inline int64_t count_tiles(const CountWalk *walk, bool reduction)
 {
     int64_t tiles = 1;
-    for (int a = 0; a < walk->rules->space.axis_count; a++)
-        if (walk->rules->space.axes[a].reduction == reduction)
+    for (int a = 0; a < walk->rules->space->axis_count; a++)
+        if (walk->rules->space->axes[a].reduction == reduction)
             tiles *= walk->block->shared->size[a] / walk->block->inner->size[a];
     return tiles;
 }

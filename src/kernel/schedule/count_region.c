@@ -17,12 +17,12 @@ static int64_t stretch_size(const TileRules *rules, const CountedBlock *block, i
 TilePlace region_place(const TileRules *rules, const CountedBlock *block)
 {
     TilePlace place = {{0}};
-    bool last = block->last != (rules->schedule.order == ORDER_BACKWARDS);
-    for (int a = 0; a < rules->space.axis_count && last; a++) {
-        int64_t tiles = ceil_div(rules->space.axes[a].extent, stretch_size(rules, block, a));
+    bool last = block->last != (rules->schedule->order == ORDER_BACKWARDS);
+    for (int a = 0; a < rules->space->axis_count && last; a++) {
+        int64_t tiles = ceil_div(rules->space->axes[a].extent, stretch_size(rules, block, a));
         if (a == rules->neighbour_axis && rules->neighbours > 1)
             tiles = round_up(tiles, rules->neighbours);
-        place.at[a] = rules->space.axes[a].reduction ? 0 : tiles - 1;
+        place.at[a] = rules->space->axes[a].reduction ? 0 : tiles - 1;
     }
     return place;
 }
@@ -30,8 +30,8 @@ TilePlace region_place(const TileRules *rules, const CountedBlock *block)
 static void find_positions(Region *region, const TilePlace *place, int axis)
 {
     const TileRules *rules = region->rules;
-    int64_t extent = rules->space.axes[axis].extent, size = stretch_size(rules, region->block, axis);
-    if (rules->space.axes[axis].reduction) {
+    int64_t extent = rules->space->axes[axis].extent, size = stretch_size(rules, region->block, axis);
+    if (rules->space->axes[axis].reduction) {
         region->count[axis] = extent;
         return;
     }
@@ -43,8 +43,8 @@ static void find_positions(Region *region, const TilePlace *place, int axis)
 /* What it loads of tiles that lie back. */
 static void lie_back(Region *region, int axis)
 {
-    int64_t extent = region->rules->space.axes[axis].extent, size = region->block->shared->size[axis];
-    if (extent < size || !(region->rules->schedule.back >> axis & 1))
+    int64_t extent = region->rules->space->axes[axis].extent, size = region->block->shared->size[axis];
+    if (extent < size || !(region->rules->schedule->back >> axis & 1))
         return;
     if (region->first[axis] > extent - size)
         region->first[axis] = extent - size;
@@ -55,7 +55,7 @@ Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block
                  bool loaded)
 {
     Region region = {.arena = arena, .rules = rules, .block = block};
-    for (int a = 0; a < rules->space.axis_count; a++) {
+    for (int a = 0; a < rules->space->axis_count; a++) {
         find_positions(&region, place, a);
         if (loaded)
             lie_back(&region, a);
@@ -71,7 +71,7 @@ typedef struct OwnRuns {
 static OwnRuns own_runs(const Region *region, int axis)
 {
     const TileRules *rules = region->rules;
-    const Schedule *schedule = &rules->schedule;
+    const Schedule *schedule = rules->schedule;
     return (OwnRuns){
         .shift = schedule->vector ? region->first[0] * schedule->points % schedule->vector : 0,
         .run = schedule->run ? schedule->run : region->block->shared->size[axis],
@@ -82,7 +82,7 @@ static OwnRuns own_runs(const Region *region, int axis)
 
 static bool is_shared(const Region *region, int axis)
 {
-    return region->rules->space.axes[axis].reduction && region->rules->cluster_blocks > 1;
+    return region->rules->space->axes[axis].reduction && region->rules->cluster_blocks > 1;
 }
 
 static bool is_own(const Region *region, int axis, int64_t position)
@@ -102,8 +102,8 @@ static int64_t own_before(const OwnRuns *runs, int64_t end)
 
 int64_t region_positions(const Region *region, int axis)
 {
-    int64_t count = region->count[axis], points = region->rules->schedule.points;
-    if (region->rules->space.axes[axis].reduction && points && points < count)
+    int64_t count = region->count[axis], points = region->rules->schedule->points;
+    if (region->rules->space->axes[axis].reduction && points && points < count)
         count = points;
     if (!is_shared(region, axis))
         return count;
@@ -116,8 +116,8 @@ static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
 {
     const TileRules *rules = region->rules;
     bool elsewhere = false, reduced = false;
-    for (int a = 0; a < rules->space.axis_count; a++)
-        if (rules->space.axes[a].reduction)
+    for (int a = 0; a < rules->space->axis_count; a++)
+        if (rules->space->axes[a].reduction)
             reduced |= data_tile_depends(tile, a);
         else
             elsewhere |= region->first[a] > 0 && !data_tile_depends(tile, a);
@@ -129,8 +129,8 @@ static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
 static int64_t end_of(const Region *region, const Dim *dim, bool last, bool inside)
 {
     int64_t index = dim->index.constant;
-    for (int a = 0; a < region->rules->space.axis_count; a++) {
-        bool whole = !region->rules->space.axes[a].reduction && !inside;
+    for (int a = 0; a < region->rules->space->axis_count; a++) {
+        bool whole = !region->rules->space->axes[a].reduction && !inside;
         int64_t count = whole ? region->block->shared->size[a] : region->count[a];
         index += dim->index.coef[a] * (region->first[a] + (last ? count - 1 : 0));
     }
@@ -147,9 +147,9 @@ typedef struct Coordinates {
 
 static int64_t size_of(const Region *region, const Dim *dim)
 {
-    int64_t points = region->rules->schedule.points;
-    for (int a = 0; a < region->rules->space.axis_count; a++)
-        if (points && region->rules->space.axes[a].reduction && dim->index.coef[a] && points < dim->size)
+    int64_t points = region->rules->schedule->points;
+    for (int a = 0; a < region->rules->space->axis_count; a++)
+        if (points && region->rules->space->axes[a].reduction && dim->index.coef[a] && points < dim->size)
             return points;
     return dim->size;
 }
@@ -184,9 +184,9 @@ bool region_is_countable(const Region *region, const DataTile *tile)
 static void mark(const Region *region, const Affine *index, int axis, int64_t value, Stretch stretch,
                  bool *marks)
 {
-    while (axis < region->rules->space.axis_count && !index->coef[axis])
+    while (axis < region->rules->space->axis_count && !index->coef[axis])
         axis++;
-    if (axis == region->rules->space.axis_count) {
+    if (axis == region->rules->space->axis_count) {
         if (value >= stretch.low && value < stretch.end)
             marks[value - stretch.low] = true;
         return;
@@ -324,7 +324,7 @@ static void add_span(RunWalk *runs, const Region *region, const DataTile *tile)
 static int axis_of(const Region *region, const Dim *dim)
 {
     int axis = 0;
-    while (axis < region->rules->space.axis_count - 1 && !dim->index.coef[axis])
+    while (axis < region->rules->space->axis_count - 1 && !dim->index.coef[axis])
         axis++;
     return axis;
 }
@@ -341,7 +341,7 @@ static void add_pixel(RunWalk *runs, const Region *region, const TapTile *taps, 
 /* Those under the taps of the block's outputs. */
 static void walk_pixels(RunWalk *runs, const Region *region, const DataTile *tile)
 {
-    const PixelWalk *walk = &region->rules->space.walk;
+    const PixelWalk *walk = &region->rules->space->walk;
     int k = axis_of(region, &tile->dims[tile->taps.k]), m = axis_of(region, &tile->dims[tile->taps.k - 1]);
     int64_t taps = region->count[k] / tile->taps.step;
     for (int64_t output = region->first[m]; output < region->first[m] + region->count[m]; output++)
@@ -361,10 +361,10 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
         elements *= dims[d].size;
     }
     if (tile->taps.pixels > 0)
-        elements = pixels_of(&region->rules->space.walk, dims[tile->taps.k - 1].size) * tile->taps.channels;
+        elements = pixels_of(&region->rules->space->walk, dims[tile->taps.k - 1].size) * tile->taps.channels;
     RunWalk runs = {.bits = tile->element_bits, .piece_bytes = piece_bytes};
     int64_t bytes = ceil_div(elements * tile->element_bits, 8), sectors = bytes / SECTOR_BYTES + 2;
-    runs.tensor_bytes = region->rules->schedule.kept ? INT64_MAX : bytes;   // the last vector of all rows is copied whole
+    runs.tensor_bytes = region->rules->schedule->kept ? INT64_MAX : bytes;   // the last vector of all rows is copied whole
     runs.seen = seen && *seen ? *seen : NEW_ARRAY(region->arena, unsigned char, sectors / 8 + 1);
     if (seen)
         *seen = runs.seen;
@@ -377,7 +377,7 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
     if (tile->taps.pixels > 0)
         walk_pixels(&runs, region, tile);
     else
-        walk_dims(&runs, dims, tile->rank, 0, !region->rules->schedule.kept);
+        walk_dims(&runs, dims, tile->rank, 0, !region->rules->schedule->kept);
     end_run(&runs);
     return runs;
 }

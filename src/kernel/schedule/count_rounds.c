@@ -7,7 +7,7 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
     const RTile *shared = walk->block->shared, *inner = walk->block->inner;
     if (loop->tiles)
         return 1;
-    const Axis *axis = &walk->rules->space.axes[loop->axis];
+    const Axis *axis = &walk->rules->space->axes[loop->axis];
     if (loop->times)   // rows that a block makes in turn may be fewer at the end
         return axis->reduction ? loop->times
                                : ceil_div(walk->region.count[loop->axis], shared->size[loop->axis]);
@@ -20,7 +20,7 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
 
 int64_t count_times(const CountWalk *walk, int item)
 {
-    const Schedule *schedule = &walk->rules->schedule;
+    const Schedule *schedule = walk->rules->schedule;
     int64_t times = 1;
     for (int i = 0; i < item; i++)
         if (schedule_is_around(schedule, i, item))

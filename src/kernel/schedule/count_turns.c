@@ -8,7 +8,7 @@
 static int64_t tiles_along(const CountWalk *walk, int axis)
 {
     const TileRules *rules = walk->rules;
-    int64_t tiles = ceil_div(rules->space.axes[axis].extent, walk->block->shared->size[axis]);
+    int64_t tiles = ceil_div(rules->space->axes[axis].extent, walk->block->shared->size[axis]);
     return axis == rules->neighbour_axis ? ceil_div(tiles, at_least_1(rules->neighbours)) : tiles;
 }
 
@@ -17,8 +17,8 @@ static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
 {
     const TileRules *rules = walk->rules;
     int neighbours = at_least_1(rules->neighbours),
-        columns = space_last_spatial(&rules->space, rules->space.axis_count),
-        rows = space_last_spatial(&rules->space, columns);
+        columns = space_last_spatial(rules->space, rules->space->axis_count),
+        rows = space_last_spatial(rules->space, columns);
     assert(rows >= 0);
     int64_t across = tiles_along(walk, columns), down = tiles_along(walk, rows),
             each = walk->block->panel / neighbours;
@@ -31,7 +31,7 @@ static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
     place.at[rows] = panel + inside % high;
     place.at[columns] = inside / high;
     for (int a = rows - 1; a >= 0; a--)
-        if (!rules->space.axes[a].reduction) {
+        if (!rules->space->axes[a].reduction) {
             place.at[a] = number % tiles_along(walk, a);
             number /= tiles_along(walk, a);
         }
@@ -41,7 +41,7 @@ static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
 
 int64_t count_places(const CountWalk *walk, TilePlace *places)
 {
-    const TileSpace *space = &walk->rules->space;
+    const TileSpace *space = walk->rules->space;
     int64_t neighbours = at_least_1(walk->rules->neighbours), clusters = walk->block->grid / neighbours,
             all = 1, count = 0, turns = walk->block->turns;
     for (int a = 0; a < space->axis_count; a++)

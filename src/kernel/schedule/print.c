@@ -112,7 +112,7 @@ static bool goes_on(const Item *before, const Item *item)
 
 void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion)
 {
-    const Schedule *schedule = &rules->schedule;
+    const Schedule *schedule = rules->schedule;
     int depth = 1;
     strbuf_printf(out, "schedule %s: threads %s, blocks %s\n", rules->variant_name, pace_name[schedule->pace],
                   order_name[schedule->order]);
@@ -126,7 +126,7 @@ void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion)
             strbuf_puts(out, "   ");
         else
             strbuf_printf(out, "%*s", 2 * depth, "");
-        print_item(out, &rules->space, fusion, item);
+        print_item(out, rules->space, fusion, item);
         depth += item->kind == ITEM_LOOP;
         strbuf_puts(out, last || !goes_on(item, item + 1) ? "\n" : "");
     }
@@ -134,7 +134,7 @@ void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion)
 
 void schedule_print_short(StrBuf *out, const TileRules *rules, const Fusion *fusion)
 {
-    const Schedule *schedule = &rules->schedule;
+    const Schedule *schedule = rules->schedule;
     bool opens = true;     // nothing stands before it in its loop
     unsigned loops = 0;    // that are open, a bit each, the innermost last: over a persistent block's tiles 0, not shown
     for (int i = 0; i < schedule->count; i++) {
@@ -149,7 +149,7 @@ void schedule_print_short(StrBuf *out, const TileRules *rules, const Fusion *fus
         if (item->kind == ITEM_LOOP && item->loop.tiles)
             continue;
         strbuf_puts(out, opens ? "" : goes_on(item - 1, item) ? ", " : "; ");
-        print_item(out, &rules->space, fusion, item);
+        print_item(out, rules->space, fusion, item);
         opens = item->kind == ITEM_LOOP;
         strbuf_puts(out, opens ? " { " : "");
     }

@@ -114,7 +114,7 @@ static void visit_kinds(const Family *family, const Fusion *fusion, const Progra
     TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
     const Target target = {device, EVAL_TF32};
     Viewed viewed = {.arena = arena, .fusion = fusion, .target = &target};
-    int count = family_rules(family, &viewed, variants);
+    int count = family_rules(arena, family, &viewed, variants);
     for (int v = 0; v < count; v++) {
         ConstructStats stats = {0};
         PlannedLaunch launch = {.family = family, .fusion = fusion, .rules = &variants[v]};

@@ -23,7 +23,8 @@ static const Fusion *fusion_of(const char *text)
 static int rules_of(const char *text, const char *device, TileRules *variants)
 {
     const Target target = {device_read(arena, device), EVAL_EXACT};
-    return family_rules(&pairs_family, &(Viewed){.arena = arena, .fusion = fusion_of(text), .target = &target}, variants);
+    Viewed viewed = {.arena = arena, .fusion = fusion_of(text), .target = &target};
+    return family_rules(arena, &pairs_family, &viewed, variants);
 }
 
 static bool matches(const char *text, const char *device)

@@ -59,7 +59,7 @@ static int emit(Arena *arena, const Family *family, Fusion *fusion, bool broken)
     const Target target = {device, EVAL_EXACT};
     Viewed viewed = {.arena = arena, .fusion = fusion, .target = &target};
     TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
-    int variant_count = family_rules(family, &viewed, variants), count = 0;
+    int variant_count = family_rules(arena, family, &viewed, variants), count = 0;
     if (broken)
         break_stores(arena, fusion);
     for (int v = 0; v < variant_count; v++) {

@@ -12,11 +12,12 @@ enum { ROW, COLUMN };
 /* Rows of 1024 floats, one for each block of 128 threads; x is read and y written. */
 static TileRules row_rules(int64_t rows)
 {
-    TileRules rules = {.variant_name = "block", .stages = 1};
-    rules.space.axes[rules.space.axis_count++] = (Axis){.name = "row", .extent = rows};
-    rules.space.axes[rules.space.axis_count++] = (Axis){.name = "column", .extent = 1024, .reduction = true};
+    TileRules rules = {
+        .space = space_made((TileSpace){0}), .schedule = schedule_empty(), .variant_name = "block", .stages = 1};
+    rules.space->axes[rules.space->axis_count++] = (Axis){.name = "row", .extent = rows};
+    rules.space->axes[rules.space->axis_count++] = (Axis){.name = "column", .extent = 1024, .reduction = true};
     for (int i = 0; i < 2; i++)
-        rules.space.tiles[rules.space.tile_count++] = (DataTile){
+        rules.space->tiles[rules.space->tile_count++] = (DataTile){
             .name = i ? "y" : "x",
             .rank = 2,
             .dims = {{affine_axis(ROW), rows}, {affine_axis(COLUMN), 1024}},
@@ -64,9 +65,9 @@ START_TEST(results_of_warps_meet_in_shared_memory)
 {
     Arena *arena = arena_new();
     TileRules rules = row_rules(3);
-    schedule_load(&rules.schedule, LOAD_X);
-    schedule_exchange(&rules.schedule, of_warps(0));
-    schedule_store(&rules.schedule, STORE_Y);
+    schedule_load(rules.schedule, LOAD_X);
+    schedule_exchange(rules.schedule, of_warps(0));
+    schedule_store(rules.schedule, STORE_Y);
     Counts counts = counts_of(arena, &rules, true);
     ck_assert_int_eq(counts.sectors[0], 128);
     ck_assert_int_eq(counts.sectors[1], 128);
@@ -83,11 +84,11 @@ END_TEST
 START_TEST(what_is_kept_lies_behind_the_results)
 {
     TileRules rules = row_rules(3);
-    rules.schedule.kept = 1024;
-    schedule_load(&rules.schedule, COPY_X);
-    schedule_wait(&rules.schedule, 0);
-    schedule_exchange(&rules.schedule, of_warps(0));
-    schedule_exchange(&rules.schedule, of_warps(1));
+    rules.schedule->kept = 1024;
+    schedule_load(rules.schedule, COPY_X);
+    schedule_wait(rules.schedule, 0);
+    schedule_exchange(rules.schedule, of_warps(0));
+    schedule_exchange(rules.schedule, of_warps(1));
     ScheduleLayout layout = schedule_layout(&rules);
     ck_assert_int_eq(layout.partial_bytes, 32);
     ck_assert_int_eq(layout.at[0], 32);
@@ -103,10 +104,10 @@ START_TEST(waits_count_what_is_still_under_way)
 {
     Arena *arena = arena_new();
     TileRules rules = row_rules(2);
-    rules.schedule.rows = 2;
-    schedule_load(&rules.schedule, COPY_X);
-    schedule_wait(&rules.schedule, 1);
-    schedule_wait(&rules.schedule, 0);
+    rules.schedule->rows = 2;
+    schedule_load(rules.schedule, COPY_X);
+    schedule_wait(rules.schedule, 1);
+    schedule_wait(rules.schedule, 0);
     Counts counts = counts_of(arena, &rules, false);
     ck_assert_int_eq(counts.waits, 2);
     ck_assert_int_eq(counts.pending, 1);
@@ -121,10 +122,10 @@ START_TEST(the_last_block_may_make_fewer_rows)
     Arena *arena = arena_new();
     TileRules rules = row_rules(7);
     rules.turns = 4;
-    schedule_loop(&rules.schedule, (Loop){.axis = ROW, .times = 4});
-    schedule_load(&rules.schedule, LOAD_X);
-    schedule_exchange(&rules.schedule, of_warps(0));
-    schedule_end(&rules.schedule);
+    schedule_loop(rules.schedule, (Loop){.axis = ROW, .times = 4});
+    schedule_load(rules.schedule, LOAD_X);
+    schedule_exchange(rules.schedule, of_warps(0));
+    schedule_end(rules.schedule);
     Counts first = counts_of(arena, &rules, false), last = counts_of(arena, &rules, true);
     ck_assert_int_eq(first.sectors[0], 4 * 128);
     ck_assert_int_eq(last.sectors[0], 3 * 128);
@@ -177,8 +178,8 @@ static Counts counts_of_rows(Arena *arena, bool divides)
     Fusion fusion = {.spatial_count = 1, .axis_count = 2, .ops = ops, .op_count = 2};
     TileRules rules = row_rules(3);
     rules.threads_reduce = true;
-    schedule_reduce(&rules.schedule, 1);
-    schedule_map(&rules.schedule, 2);
+    schedule_reduce(rules.schedule, 1);
+    schedule_map(rules.schedule, 2);
     return counts_of_fusion(arena, &rules, &fusion, false);
 }
 
@@ -212,19 +213,20 @@ START_TEST(a_product_multiplies_whole_tiles)
 {
     enum { M, N, K };
     Arena *arena = arena_new();
-    TileRules rules = {.space = {.axis_count = 3, .axes = {{"m", 40}, {"n", 16}, {"k", 100, .reduction = true}}}};
-    rules.space.tiles[rules.space.tile_count++] = (DataTile){.name = "a", .staged = true};
+    TileRules rules = {.schedule = schedule_empty(),
+                       .space = space_made((TileSpace){.axis_count = 3, .axes = {{"m", 40}, {"n", 16}, {"k", 100, .reduction = true}}})};
+    rules.space->tiles[rules.space->tile_count++] = (DataTile){.name = "a", .staged = true};
     RTile shared = {{32, 16, 64}}, inner = {{4, 4, 1}};
     CountedBlock block = {.shared = &shared, .inner = &inner, .threads = 32};
     Fusion none = {0};
     DeviceSpec device = a100();
-    schedule_loop(&rules.schedule, (Loop){.axis = K});
-    schedule_product(&rules.schedule, 1);
-    schedule_end(&rules.schedule);
+    schedule_loop(rules.schedule, (Loop){.axis = K});
+    schedule_product(rules.schedule, 1);
+    schedule_end(rules.schedule);
     Counts counts = schedule_count(arena, &rules, &none, &device, &block);
     ck_assert_int_eq(counts.multiplications, 2 * 64 * 32 * 16);
     ck_assert_int_eq(counts.tensor_products, 0);
-    rules.space.unit = UNIT_TENSOR_F16;
+    rules.space->unit = UNIT_TENSOR_F16;
     counts = schedule_count(arena, &rules, &none, &device, &block);
     ck_assert_int_eq(counts.multiplications, 0);
     ck_assert_int_eq(counts.tensor_products, 2 * 64 * 32 * 16);
@@ -239,20 +241,21 @@ START_TEST(persistent_blocks_make_several_tiles)
 {
     enum { M, N, K };
     Arena *arena = arena_new();
-    TileRules rules = {.space = {.axis_count = 3, .axes = {{"m", 96}, {"n", 32}, {"k", 8, .reduction = true}}}};
+    TileRules rules = {.schedule = schedule_empty(),
+                       .space = space_made((TileSpace){.axis_count = 3, .axes = {{"m", 96}, {"n", 32}, {"k", 8, .reduction = true}}})};
     Dim m = {affine_axis(M), 96}, n = {affine_axis(N), 32}, k = {affine_axis(K), 8};
     rules.fills_once = true;
-    rules.schedule.order = ORDER_PANELS;
-    rules.space.tile_count = 3;
-    rules.space.tiles[0] = (DataTile){"a", 2, {m, k}, .element_bits = 32, .scatter = 1};
-    rules.space.tiles[1] = (DataTile){"b", 2, {k, n}, .element_bits = 32, .scatter = 1};
-    rules.space.tiles[2] = (DataTile){"c", 2, {m, n}, .element_bits = 32, .scatter = 1, .output = true};
-    schedule_barrier(&rules.schedule, SCOPE_BLOCK);
-    schedule_loop(&rules.schedule, (Loop){.tiles = true});
-    schedule_load(&rules.schedule, (Move){.tiles = 3, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
-    schedule_barrier(&rules.schedule, SCOPE_BLOCK);
-    schedule_store(&rules.schedule, (Move){.tiles = 4, .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    schedule_end(&rules.schedule);
+    rules.schedule->order = ORDER_PANELS;
+    rules.space->tile_count = 3;
+    rules.space->tiles[0] = (DataTile){"a", 2, {m, k}, .element_bits = 32, .scatter = 1};
+    rules.space->tiles[1] = (DataTile){"b", 2, {k, n}, .element_bits = 32, .scatter = 1};
+    rules.space->tiles[2] = (DataTile){"c", 2, {m, n}, .element_bits = 32, .scatter = 1, .output = true};
+    schedule_barrier(rules.schedule, SCOPE_BLOCK);
+    schedule_loop(rules.schedule, (Loop){.tiles = true});
+    schedule_load(rules.schedule, (Move){.tiles = 3, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_barrier(rules.schedule, SCOPE_BLOCK);
+    schedule_store(rules.schedule, (Move){.tiles = 4, .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_end(rules.schedule);
     RTile shared = {{32, 16, 8}}, inner = {{4, 4, 1}};
     Fusion none = {0};
     DeviceSpec device = a100();

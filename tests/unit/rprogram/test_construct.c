@@ -52,7 +52,7 @@ static void check_legal(const Result *result, const TileRules *rules, const Devi
         ck_assert_int_le(p->registers, device->registers_per_thread);
         ck_assert_int_le(p->shared_bytes, device->shared_per_block_optin);
         ck_assert_int_ge(p->perf.blocks_per_sm, 1);
-        for (int a = 0; a < rules->space.axis_count; a++)
+        for (int a = 0; a < rules->space->axis_count; a++)
             ck_assert_int_eq(p->tile[LEVEL_SHARED].size[a] % p->tile[LEVEL_REGISTER].size[a], 0);
     }
 }

@@ -69,9 +69,10 @@ END_TEST
 /* What comes a second time is remembered: a change of the device makes no difference to it any more. */
 START_TEST(rules_that_come_again_are_remembered)
 {
-    TileRules rules = reduce_rules(256, 1024), renamed = rules, longer = reduce_rules(256, 2048), written = rules;
-    renamed.space.axes[0].name = "row";
-    written.space.tiles[1].element_bits = 16;
+    TileRules rules = reduce_rules(256, 1024), renamed = reduce_rules(256, 1024),
+              longer = reduce_rules(256, 2048), written = reduce_rules(256, 1024);
+    renamed.space->axes[0].name = "row";
+    written.space->tiles[1].element_bits = 16;
     Answer first = ask(&rules);
     ask(&renamed);
     device.dram.bandwidth_gb_s /= 2;

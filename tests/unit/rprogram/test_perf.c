@@ -11,7 +11,7 @@ static RProgram complete(const TileRules *rules, const DeviceSpec *device, RTile
                          RTile inner)
 {
     RProgram program = {.tile = {[LEVEL_REGISTER] = inner, [LEVEL_SHARED] = shared}};
-    PerfProblem problem = perf_problem(&rules->space);
+    PerfProblem problem = perf_problem(rules->space);
     PruneReason reason;
     int64_t footprint[] = {
         [LEVEL_REGISTER] = rtile_footprint(rules, &inner, NULL, device, LEVEL_REGISTER),
@@ -91,7 +91,7 @@ START_TEST(panels_are_nearly_square)
 {
     DeviceSpec device = a100();
     TileRules rules = matmul_rules(4096, 4096, 4096);
-    rules.schedule.order = ORDER_PANELS;
+    rules.schedule->order = ORDER_PANELS;
     RProgram program = complete(&rules, &device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
     double asked = 1024 / 216.0 * 1920 / 64;
     ck_assert_int_eq(program.panel, 15);
@@ -210,7 +210,7 @@ START_TEST(special_functions_have_their_own_rate)
 {
     TileRules rules = elementwise_rules(100000000);
     DeviceSpec device = a100();
-    rules.space.special = 1;
+    rules.space->special = 1;
     PerfEstimate perf = complete(&rules, &device, (RTile){{2048}}, (RTile){{8}}).perf;
     ck_assert_double_eq_tol(perf.special_us, 1e8 / 2436e3, 0.5);
 }
@@ -235,8 +235,8 @@ START_TEST(a_tensor_core_tile_belongs_to_a_warp)
     TileRules rules = matmul_rules(4096, 4096, 4096);
     DeviceSpec device = a100();
     rules.tile_threads = 32;
-    rules.space.unit = UNIT_TENSOR_F16;
-    rules.space.tiles[0].element_bits = rules.space.tiles[1].element_bits = 16;
+    rules.space->unit = UNIT_TENSOR_F16;
+    rules.space->tiles[0].element_bits = rules.space->tiles[1].element_bits = 16;
     RProgram program = complete(&rules, &device, (RTile){{128, 128, 32}}, (RTile){{64, 64, 16}});
     ck_assert_int_eq(program.threads, 128);
     double gflop_s = program.perf.flops / program.perf.time_us / 1e3;
@@ -250,8 +250,8 @@ END_TEST
 static PerfEstimate masked_rows(const DeviceSpec *device, int64_t queries)
 {
     TileRules rules = reduce_rules(32768, 8192);
-    DataTile *mask = &rules.space.tiles[rules.space.tile_count++];
-    *mask = rules.space.tiles[0];
+    DataTile *mask = &rules.space->tiles[rules.space->tile_count++];
+    *mask = rules.space->tiles[0];
     mask->repeats[0] = (Repeats){.run = 1, .cycle = queries, .again = 32768 / queries};
     return complete(&rules, device, (RTile){{1, 4096}}, (RTile){{1, 4}}).perf;
 }
@@ -281,7 +281,7 @@ START_TEST(waits_are_those_of_the_device)
     double barriers_us = 10 * 30 / 1410.0 / 2;
     ck_assert_double_eq_tol(complete(&rules, &device, shared, inner).perf.latency_us, 0.48 + 19 * barriers_us, 1e-9);
     device.timing.barrier_cycles *= 3;
-    schedule_barrier(&rules.schedule, SCOPE_GRID);
+    schedule_barrier(rules.schedule, SCOPE_GRID);
     ck_assert_double_eq_tol(complete(&rules, &device, shared, inner).perf.latency_us,
                             0.48 + 19 * (3 * barriers_us + 1.8), 1e-9);
 }
@@ -295,7 +295,7 @@ START_TEST(blocks_that_work_once_wait_to_begin_and_to_end)
     TileRules rules = reduce_rules(4096, 8192);
     DeviceSpec device = a100();
     RTile shared = {{1, 4096}}, inner = {{1, 4}};
-    rules.schedule.pace = PACE_IN_TURN;
+    rules.schedule->pace = PACE_IN_TURN;
     PerfEstimate alone = complete(&rules, &device, shared, inner).perf;
     ck_assert_double_eq_tol(alone.latency_us, 19 * (1 + 0.48) + alone.l2_us / 2 / 2, 1e-9);
     rules.cluster_blocks = 2;

@@ -64,12 +64,23 @@ static inline Dim dim(int axis, int64_t size)
     return (Dim){affine_axis(axis), size};
 }
 
+/* Of spaces and schedules: it lasts as long as the program. */
+static inline Arena *of_spaces(void)
+{
+    static Arena *arena;
+    return arena = arena ? arena : arena_new();
+}
+
+static inline TileSpace *space_made(TileSpace space) { return arena_copy(of_spaces(), &space, sizeof space); }
+
+static inline Schedule *schedule_empty(void) { return NEW(of_spaces(), Schedule); }
+
 /* C[m,n] = sum over k of A[m,k] * B[k,n]: A transposed into shared memory, B as it is. */
 static inline TileRules matmul_rules(int64_t m, int64_t n, int64_t k)
 {
-    TileRules rules = {.variant_name = "matmul", .stages = 2, .accumulator_bits = 32,
+    TileRules rules = {.schedule = schedule_empty(), .variant_name = "matmul", .stages = 2, .accumulator_bits = 32,
                        .register_overhead = 24, .input_buffers = 1};
-    rules.space = (TileSpace){
+    rules.space = space_made((TileSpace){
         .axis_count = 3,
         .axes = {{"m", m, false}, {"n", n, false}, {"k", k, true}},
         .tile_count = 3,
@@ -81,7 +92,7 @@ static inline TileRules matmul_rules(int64_t m, int64_t n, int64_t k)
                    .scatter = 1}},
         .flops = 2,
         .unit = UNIT_FP32,
-    };
+    });
     rules.rule[LEVEL_REGISTER][0] = rules.rule[LEVEL_REGISTER][1] = (AxisRule){1, 16};
     rules.rule[LEVEL_REGISTER][2] = (AxisRule){1, 1};
     rules.rule[LEVEL_SHARED][0] = rules.rule[LEVEL_SHARED][1] = (AxisRule){1, 256};
@@ -92,9 +103,9 @@ static inline TileRules matmul_rules(int64_t m, int64_t n, int64_t k)
 /* y[i] = f(x[i]) */
 static inline TileRules elementwise_rules(int64_t count)
 {
-    TileRules rules = {.variant_name = "elementwise", .stages = 1, .accumulator_bits = 32,
+    TileRules rules = {.schedule = schedule_empty(), .variant_name = "elementwise", .stages = 1, .accumulator_bits = 32,
                        .register_overhead = 10, .input_buffers = 1};
-    rules.space = (TileSpace){
+    rules.space = space_made((TileSpace){
         .axis_count = 1,
         .axes = {{"i", count, false}},
         .tile_count = 2,
@@ -103,7 +114,7 @@ static inline TileRules elementwise_rules(int64_t count)
                    .scatter = 1}},
         .flops = 1,
         .unit = UNIT_FP32,
-    };
+    });
     rules.rule[LEVEL_REGISTER][0] = (AxisRule){4, 16};
     rules.rule[LEVEL_SHARED][0] = (AxisRule){4, 8192};
     return rules;
@@ -112,10 +123,10 @@ static inline TileRules elementwise_rules(int64_t count)
 /* y[s] = sum over r of x[s,r], the threads of a block side by side along r. */
 static inline TileRules reduce_rules(int64_t s, int64_t r)
 {
-    TileRules rules = {.variant_name = "row", .stages = 1, .accumulator_bits = 32,
+    TileRules rules = {.schedule = schedule_empty(), .variant_name = "row", .stages = 1, .accumulator_bits = 32,
                        .register_overhead = 10, .input_buffers = 1,
                        .threads_reduce = true, .shared_overhead = 128};
-    rules.space = (TileSpace){
+    rules.space = space_made((TileSpace){
         .axis_count = 2,
         .axes = {{"s", s, false}, {"r", r, true}},
         .tile_count = 2,
@@ -124,7 +135,7 @@ static inline TileRules reduce_rules(int64_t s, int64_t r)
                    .scatter = 1}},
         .flops = 1,
         .unit = UNIT_FP32,
-    };
+    });
     rules.rule[LEVEL_REGISTER][0] = (AxisRule){1, 1};
     rules.rule[LEVEL_REGISTER][1] = (AxisRule){4, 16};
     rules.rule[LEVEL_SHARED][0] = (AxisRule){1, 16};
@@ -136,10 +147,10 @@ static inline TileRules reduce_rules(int64_t s, int64_t r)
    memory. */
 static inline TileRules window_rules(int64_t c, int64_t h, int64_t w)
 {
-    TileRules rules = {.variant_name = "window", .stages = 1, .accumulator_bits = 32,
+    TileRules rules = {.schedule = schedule_empty(), .variant_name = "window", .stages = 1, .accumulator_bits = 32,
                        .register_overhead = 20, .input_buffers = 0};
     Affine row = {.coef = {[1] = 2, [3] = 1}}, column = {.coef = {[2] = 2, [4] = 1}};
-    rules.space = (TileSpace){
+    rules.space = space_made((TileSpace){
         .axis_count = 5,
         .axes = {{"c", c, false}, {"h", h, false}, {"w", w, false},
                  {"p", 3, true}, {"q", 3, true}},
@@ -150,7 +161,7 @@ static inline TileRules window_rules(int64_t c, int64_t h, int64_t w)
                    .output = true, .scatter = 1}},
         .flops = 1,
         .unit = UNIT_FP32,
-    };
+    });
     for (int a = 0; a < 5; a++) {
         bool spatial = a < 3;
         rules.rule[LEVEL_REGISTER][a] = (AxisRule){1, spatial && a > 0 ? 4 : 1};

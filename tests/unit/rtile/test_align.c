@@ -58,10 +58,10 @@ START_TEST(only_tiles_crossed_by_a_warp_are_padded)
     TileRules rules = matmul_rules(4096, 4096, 4096);
     DeviceSpec device = a100();
     RTile shared = {{128, 128, 16}}, inner = {{8, 8, 1}};
-    ck_assert_int_eq(staged_lines(&rules, &rules.space.tiles[0], &shared, &inner, &device).padding, 4);
-    ck_assert_int_eq(staged_lines(&rules, &rules.space.tiles[1], &shared, &inner, &device).padding, 0);
+    ck_assert_int_eq(staged_lines(&rules, &rules.space->tiles[0], &shared, &inner, &device).padding, 4);
+    ck_assert_int_eq(staged_lines(&rules, &rules.space->tiles[1], &shared, &inner, &device).padding, 0);
     RTile one_row = {{128, 128, 1}};
-    ck_assert_int_eq(staged_lines(&rules, &rules.space.tiles[0], &one_row, &inner, &device).padding, 0);
+    ck_assert_int_eq(staged_lines(&rules, &rules.space->tiles[0], &one_row, &inner, &device).padding, 0);
 }
 END_TEST
 
@@ -156,7 +156,7 @@ START_TEST(lines_whose_pieces_change_places_are_filled_up)
     static const int64_t widths[][2] = {{16, 0}, {32, 0}, {64, 0}, {192, 0}, {8, 8}, {24, 8}, {40, 24}, {72, 56}};
     DeviceSpec device = v100();
     TileRules rules = matmul_rules(256, 256, 256);
-    DataTile *a = &rules.space.tiles[0];
+    DataTile *a = &rules.space->tiles[0];
     a->element_bits = 16;
     a->swizzled = true;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {

@@ -12,8 +12,8 @@ START_TEST(a_window_tile_reaches_over_its_neighbours)
 {
     TileRules rules = window_rules(64, 56, 56);
     RTile tile = {{2, 4, 8, 3, 3}};
-    ck_assert_int_eq(data_tile_elements(&rules.space.tiles[0], &tile, 5), 2 * 9 * 17);
-    ck_assert_int_eq(data_tile_elements(&rules.space.tiles[1], &tile, 5), 2 * 4 * 8);
+    ck_assert_int_eq(data_tile_elements(&rules.space->tiles[0], &tile, 5), 2 * 9 * 17);
+    ck_assert_int_eq(data_tile_elements(&rules.space->tiles[1], &tile, 5), 2 * 4 * 8);
 }
 END_TEST
 
@@ -23,7 +23,7 @@ START_TEST(bytes_are_clipped_to_the_tensor)
 {
     TileRules rules = window_rules(1, 56, 56);
     RTile tile = {{1, 1, 64, 3, 3}};
-    ck_assert_double_eq(data_tile_bytes(&rules.space.tiles[0], &tile, 5), 3 * 113 * 4);
+    ck_assert_double_eq(data_tile_bytes(&rules.space->tiles[0], &tile, 5), 3 * 113 * 4);
 }
 END_TEST
 
@@ -33,8 +33,8 @@ START_TEST(aligned_rows_move_their_bytes)
 {
     TileRules rules = matmul_rules(4096, 4096, 4096);
     RTile tile = {{128, 128, 16}};
-    ck_assert_double_eq(data_tile_traffic(&rules.space.tiles[0], &tile, 3, 32), 128 * 64);
-    ck_assert_double_eq(data_tile_traffic(&rules.space.tiles[1], &tile, 3, 32), 16 * 512);
+    ck_assert_double_eq(data_tile_traffic(&rules.space->tiles[0], &tile, 3, 32), 128 * 64);
+    ck_assert_double_eq(data_tile_traffic(&rules.space->tiles[1], &tile, 3, 32), 16 * 512);
 }
 END_TEST
 
@@ -45,8 +45,8 @@ START_TEST(short_rows_move_whole_transactions)
 {
     TileRules rules = matmul_rules(4096, 4096, 4096);
     RTile one = {{128, 1, 1}}, five = {{1, 1, 5}};
-    ck_assert_double_eq(data_tile_traffic(&rules.space.tiles[0], &one, 3, 32), 128 * 32);
-    ck_assert_double_eq(data_tile_traffic(&rules.space.tiles[0], &five, 3, 32), 48);
+    ck_assert_double_eq(data_tile_traffic(&rules.space->tiles[0], &one, 3, 32), 128 * 32);
+    ck_assert_double_eq(data_tile_traffic(&rules.space->tiles[0], &five, 3, 32), 48);
 }
 END_TEST
 
@@ -55,7 +55,7 @@ START_TEST(rows_of_a_prime_length_are_never_aligned)
 {
     TileRules rules = matmul_rules(64, 64, 4099);
     RTile tile = {{1, 1, 32}};
-    ck_assert_double_eq(data_tile_traffic(&rules.space.tiles[0], &tile, 3, 32), 156);
+    ck_assert_double_eq(data_tile_traffic(&rules.space->tiles[0], &tile, 3, 32), 156);
 }
 END_TEST
 
@@ -64,7 +64,7 @@ START_TEST(full_inner_dimensions_join_into_one_run)
 {
     TileRules rules = matmul_rules(8, 4, 5);
     RTile tile = {{8, 4, 5}};
-    ck_assert_double_eq(data_tile_traffic(&rules.space.tiles[0], &tile, 3, 32), 160);
+    ck_assert_double_eq(data_tile_traffic(&rules.space->tiles[0], &tile, 3, 32), 160);
 }
 END_TEST
 
@@ -142,11 +142,11 @@ END_TEST
 START_TEST(huge_tiles_saturate_instead_of_overflowing)
 {
     TileRules rules = matmul_rules(1ll << 40, 1ll << 40, 1ll << 40);
-    RTile problem = rtile_problem(&rules.space);
-    ck_assert_int_eq(data_tile_elements(&rules.space.tiles[0], &problem, 3), INT64_MAX);
-    ck_assert_double_eq_tol(data_tile_bytes(&rules.space.tiles[0], &problem, 3) / 0x1p82, 1,
+    RTile problem = rtile_problem(rules.space);
+    ck_assert_int_eq(data_tile_elements(&rules.space->tiles[0], &problem, 3), INT64_MAX);
+    ck_assert_double_eq_tol(data_tile_bytes(&rules.space->tiles[0], &problem, 3) / 0x1p82, 1,
                             1e-12);
-    ck_assert_double_gt(data_tile_traffic(&rules.space.tiles[0], &problem, 3, 32), 0x1p81);
+    ck_assert_double_gt(data_tile_traffic(&rules.space->tiles[0], &problem, 3, 32), 0x1p81);
 }
 END_TEST
 

@@ -41,8 +41,8 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RT
 }
 
 /* Each step waits for its tiles, then asks for those of a later one. */
-static Schedule schedule_of(const Fusion *fusion, const Attention *attention, const TileSpace *space,
-                            const AttentionTile *tile)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
+                             const TileSpace *space, const AttentionTile *tile)
 {
     Schedule schedule = {.pace = PACE_FREE, .computes = COMPUTES_OWN};
     if (attention_is_longest_last(attention))
@@ -62,7 +62,7 @@ static Schedule schedule_of(const Fusion *fusion, const Attention *attention, co
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     attention_schedule_store(&schedule, fusion, attention, space, tile->rows);
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 /* Scores, fragments of q that stay and of p, the largest scores and sums of rows, addresses. */
@@ -74,7 +74,7 @@ static int register_overhead(const AttentionTile *tile, int warp)
                  OTHER_REGISTERS);
 }
 
-static TileRules tile_rules(const TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
+static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
                             const Attention *attention, int kind)
 {
     const AxisGroup *group = attention->group;
@@ -86,7 +86,7 @@ static TileRules tile_rules(const TileSpace *space, const Fusion *fusion, const 
         .stages = 2,
     };
     TileRules rules = {
-        .space = *space,
+        .space = space,
         .variant_name = attention_family.variants[kind],
         .stages = tile.stages,
         .tile_threads = device->warp_size,
@@ -102,19 +102,20 @@ static TileRules tile_rules(const TileSpace *space, const Fusion *fusion, const 
     };
     rules_choose(&rules, &tile, sizeof tile);
     attention_set_axes(&rules, &tile, MAX_ROWS);
-    rules.schedule = schedule_of(fusion, attention, space, &tile);
+    rules.schedule = schedule_of(arena, fusion, attention, space, &tile);
     return rules;
 }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Attention *attention = view;
     if (!attention->registers || !device->has.async_copy)
         return 0;
-    TileSpace space = attention_space(fusion, device, attention, attention->registers);
+    TileSpace *space = attention_space(arena, fusion, attention, attention->registers);
     int count = 0;
     for (int kind = 0; attention_family.variants[kind]; kind++)
-        variants[count++] = tile_rules(&space, fusion, device, attention, kind);
+        variants[count++] = tile_rules(arena, space, fusion, device, attention, kind);
     return count;
 }
 

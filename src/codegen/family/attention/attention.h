@@ -47,7 +47,7 @@ typedef struct AttentionTile {
 enum { ATTENTION_Q = 1, ATTENTION_K = 2, ATTENTION_V = 4 };   // tiles of the space, as bits
 
 /* Axes are the groups. */
-TileSpace attention_space(const Fusion *fusion, const DeviceSpec *device, const Attention *attention,
+TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *attention,
                           const Atom *atom);
 
 /* TileRules.shared_moved: lines are whole ones of 16 or 64 elements, and rows' values pass there, too. */

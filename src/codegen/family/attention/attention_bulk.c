@@ -123,8 +123,8 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RT
 }
 
 /* One thread asks for boxes as far ahead as there are stages. */
-static Schedule schedule_of(const Fusion *fusion, const Attention *attention, const TileSpace *space,
-                            int stages)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
+                             const TileSpace *space, int stages)
 {
     Schedule schedule = {.pace = PACE_FREE, .computes = COMPUTES_OWN};
     if (attention_is_longest_last(attention))
@@ -156,7 +156,7 @@ static Schedule schedule_of(const Fusion *fusion, const Attention *attention, co
     schedule_end(&schedule);
     attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS);
     schedule_end(&schedule);
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 /* Scores and the shares that wait to be multiplied. */
@@ -176,11 +176,11 @@ static double busy_share(const TileSpace *space, const DeviceSpec *device, int g
     return own > products ? products / own : 1;
 }
 
-static TileRules tile_rules(const TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
+static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
                             const Attention *attention, const AttentionTile *tile)
 {
     TileRules rules = {
-        .space = *space,
+        .space = space,
         .stages = tile->stages,
         .tile_threads = GROUP_WARPS * device->warp_size,
         .most_threads = tile->groups * GROUP_WARPS * device->warp_size,
@@ -198,7 +198,7 @@ static TileRules tile_rules(const TileSpace *space, const Fusion *fusion, const 
     };
     rules_choose(&rules, tile, sizeof *tile);
     attention_set_axes(&rules, tile, (int64_t)tile->groups * GROUP_ROWS);
-    rules.schedule = schedule_of(fusion, attention, space, tile->stages);
+    rules.schedule = schedule_of(arena, fusion, attention, space, tile->stages);
     return rules;
 }
 
@@ -210,12 +210,13 @@ static bool fits(const AttentionTile *tile, const DeviceSpec *device)
            tile_bytes(tile) <= device->shared_per_block_optin;
 }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Attention *attention = view;
     if (!device->has.bulk_tensor_copy || !attention->shared || !has_lines(fusion, attention))
         return 0;
-    TileSpace space = attention_space(fusion, device, attention, attention->shared);
+    TileSpace *space = attention_space(arena, fusion, attention, attention->shared);
     int count = 0;
     for (int kind = 0; attention_bulk_family.variants[kind]; kind++) {
         AttentionTile tile = {
@@ -228,7 +229,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         };
         if (!fits(&tile, device))
             continue;
-        variants[count] = tile_rules(&space, fusion, device, attention, &tile);
+        variants[count] = tile_rules(arena, space, fusion, device, attention, &tile);
         variants[count++].variant_name = attention_bulk_family.variants[kind];
     }
     return count;

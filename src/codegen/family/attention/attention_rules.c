@@ -80,24 +80,24 @@ static void add_outputs(TileSpace *space, const Fusion *fusion, const Attention 
     }
 }
 
-TileSpace attention_space(const Fusion *fusion, const DeviceSpec *device, const Attention *attention,
+TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *attention,
                           const Atom *atom)
 {
     static const char *const names[ATTENTION_GROUPS] = {"batch", "row", "column", "depth", "width"};
-    TileSpace space = space_new(fusion, device);
+    TileSpace *space = space_new(arena, fusion);
     for (int g = 0; g < ATTENTION_GROUPS; g++)
-        space_add_axis(&space, names[g], attention->group[g].extent,
+        space_add_axis(space, names[g], attention->group[g].extent,
                        g == ATTENTION_COLUMN || g == ATTENTION_DEPTH);
     double depth = (double)attention->group[ATTENTION_DEPTH].extent,
            width = (double)attention->group[ATTENTION_WIDTH].extent;
-    space.unit = atom->unit;
-    space.flops = 2 * (double)(wide((int64_t)depth) + wide((int64_t)width)) / (depth * width);
-    space.special = 1 / (depth * width);
-    add_factor(&space, fusion, attention, attention->q, ATTENTION_ROW, ATTENTION_DEPTH);
-    add_factor(&space, fusion, attention, attention->k, ATTENTION_COLUMN, ATTENTION_DEPTH);
-    add_factor(&space, fusion, attention, attention->v, ATTENTION_COLUMN, ATTENTION_WIDTH);
-    add_others(&space, fusion, attention);
-    add_outputs(&space, fusion, attention);
+    space->unit = atom->unit;
+    space->flops = 2 * (double)(wide((int64_t)depth) + wide((int64_t)width)) / (depth * width);
+    space->special = 1 / (depth * width);
+    add_factor(space, fusion, attention, attention->q, ATTENTION_ROW, ATTENTION_DEPTH);
+    add_factor(space, fusion, attention, attention->k, ATTENTION_COLUMN, ATTENTION_DEPTH);
+    add_factor(space, fusion, attention, attention->v, ATTENTION_COLUMN, ATTENTION_WIDTH);
+    add_others(space, fusion, attention);
+    add_outputs(space, fusion, attention);
     return space;
 }
 

@@ -113,7 +113,7 @@ static int64_t shared_of(const TileRules *rules, const RTile *block, const RTile
 /* Where a tap meets the image for one of the lines that lie beside a warp's images, all go on. */
 static double together_of(const TileRules *rules, const RTile *block, int warp)
 {
-    const TileSpace *space = &rules->space;
+    const TileSpace *space = rules->space;
     Dim down = direct_dim(&space->tiles[0], DOWN);
     int64_t lines = warp / (block->size[BATCH] * block->size[CHANNEL]);
     if (lines <= 1 || space->axes[DOWN].extent == 1)
@@ -155,8 +155,8 @@ static void add_window(Schedule *schedule, const Windows *windows, int w)
 }
 
 /* Lanes say whether a tap is no finite number, if it could be multiplied by zeros outside of the image. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const Windows *windows,
-                            const DirectWay *way)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space,
+                             const Windows *windows, const DirectWay *way)
 {
     Schedule schedule = {.pace = PACE_IN_TURN, .computes = COMPUTES_OWN};
     uint32_t x = 1, filters = ((2u << windows->count) - 1) & ~x;
@@ -178,7 +178,7 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const 
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
@@ -208,10 +208,10 @@ static void set_lines(TileRules *rules, const WindowAxis *along, int64_t taps)
 /* Of so many images and lines down. Lines in equal parts: of 40 twice 20. */
 static RTile block_of(const TileRules *rules, const DirectWay *way, int64_t images, int64_t lines)
 {
-    const Axis *axes = rules->space.axes;
-    RTile tile = rtile_problem(&rules->space);
+    const Axis *axes = rules->space->axes;
+    RTile tile = rtile_problem(rules->space);
     bool of_batch = !way->channels_last && axes[BATCH].extent >= images;
-    int64_t side_by_side = RUN_BYTES * 8 / rules->space.tiles[0].element_bits;
+    int64_t side_by_side = RUN_BYTES * 8 / rules->space->tiles[0].element_bits;
     int64_t channels = !way->channels_last ? of_batch ? 1 : images : images > 1 ? side_by_side : way->piece;
     tile.size[MULTIPLIER] = 1;
     tile.size[BATCH] = of_batch ? images : 1;
@@ -226,7 +226,7 @@ static bool is_enough(const TileRules *rules, const DeviceSpec *device, const RT
 {
     int64_t blocks = 1;
     for (int a = CHANNEL; a <= ALONG; a++)
-        blocks = size_product(blocks, ceil_div(rules->space.axes[a].extent, block->size[a]));
+        blocks = size_product(blocks, ceil_div(rules->space->axes[a].extent, block->size[a]));
     return blocks >= 2 * (int64_t)device->sm_count &&
            BLOCKS * direct_layout(rules, block).bytes <= device->shared_per_sm;
 }
@@ -317,7 +317,8 @@ static const char *variant_name(const DirectWay *way)
     return way->channels_last ? "channels" : "lines";
 }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Windows *windows = ((const DepthwiseView *)view)->windows;
     if (!windows || most_taps(windows) > MAX_ALONG_TAPS)
@@ -326,7 +327,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     int value_bits = dtype_info[windows->all.type].bits;
     TileRules *rules = &variants[0];
     *rules = (TileRules){
-        .space = space_new(fusion, device),
+        .space = space_new(arena, fusion),
         .variant_name = variant_name(&way),
         .stages = 1,
         .most_threads = calibration.depthwise.threads,
@@ -343,11 +344,11 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         .together_of = together_of,
     };
     rules_choose(rules, &way, sizeof way);
-    direct_add_axes(&rules->space, &windows->all);
-    rules->space.flops *= windows_share(fusion, windows);
-    add_staged(&rules->space, fusion, windows, &way);
-    direct_add_outer_tiles(&rules->space, fusion, &windows->all);
-    rules->schedule = schedule_of(fusion, &rules->space, windows, &way);
+    direct_add_axes(rules->space, &windows->all);
+    rules->space->flops *= windows_share(fusion, windows);
+    add_staged(rules->space, fusion, windows, &way);
+    direct_add_outer_tiles(rules->space, fusion, &windows->all);
+    rules->schedule = schedule_of(arena, fusion, rules->space, windows, &way);
     set_tiles(rules, device, windows, &way);
     return 1;
 }

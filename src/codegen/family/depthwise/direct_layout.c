@@ -35,7 +35,7 @@ Dim direct_dim(const DataTile *tile, int axis)
 
 static int64_t reach_of(const TileRules *rules, const Dim *dim, const RTile *block)
 {
-    return affine_extent(&dim->index, block->size, rules->space.axis_count);
+    return affine_extent(&dim->index, block->size, rules->space->axis_count);
 }
 
 static void place_images(DirectLayout *layout, const DirectWay *way, const RTile *block)
@@ -79,7 +79,7 @@ int64_t direct_filter(const Depthwise *shape)
 DirectLayout direct_layout(const TileRules *rules, const RTile *block)
 {
     DirectWay way = direct_way(rules);
-    const DataTile *x = &rules->space.tiles[0];
+    const DataTile *x = &rules->space->tiles[0];
     Dim down = direct_dim(x, DOWN), along = direct_dim(x, ALONG);
     int64_t align = way.channels_last ? CHUNK : larger(way.piece, CHUNK),
             value_bytes = rules->accumulator_bits / 8;

@@ -128,8 +128,8 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
 
 // ---- rules ----
 
-static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const TileSpace *space,
-                            const TapsLayout *layout)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
+                             const TileSpace *space, const TapsLayout *layout)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     int bits = dtype_info[fusion->ops[0].body->type].bits;
@@ -143,15 +143,15 @@ static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
-static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
+static TileRules tile_rules(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
                             const DirectTile *tile)
 {
     TapsLayout layout = layout_of(fusion, gradient, tile);
     TileRules rules = {
-        .space = filter_gradient_space(fusion, device, gradient, tile->block_taps),
+        .space = filter_gradient_space(arena, fusion, gradient, tile->block_taps),
         .variant_name = filter_direct_family.variants[0],
         .stages = 2,
         .threads_reduce = true,
@@ -163,7 +163,7 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
         .shared_bytes = layout.shared_bytes,
     };
     rules_choose(&rules, tile, sizeof *tile);
-    rules.space.flops *= filter_gradient_rows_inside(gradient);
+    rules.space->flops *= filter_gradient_rows_inside(gradient);
     filter_gradient_set_axis(&rules, CHANNEL, 1, 1);
     filter_gradient_set_axis(&rules, TAP_DOWN, tile->taps_down, tile->block_taps);
     filter_gradient_set_axis(&rules, TAP_ALONG, tile->taps_along, layout.groups_along * tile->taps_along);
@@ -171,13 +171,13 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
     filter_gradient_set_axis(&rules, ROW, layout.share_rows, layout.share_rows * tile->row_shares);
     filter_gradient_set_axis(&rules, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
     rules.input_registers = rules.accumulator_bits / 32 * inputs_of(tile, &layout);
-    rules.schedule = schedule_of(fusion, gradient, &rules.space, &layout);
+    rules.schedule = schedule_of(arena, fusion, gradient, rules.space, &layout);
     return rules;
 }
 
 /* Tiles of which an SM has room for so many warps, hardly wider than the filter. */
-static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
-                            int warps, TileRules *variants)
+static int tiles_with_warps(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
+                            const FilterGradient *gradient, int warps, TileRules *variants)
 {
     int count = 0;
     bool few = gradient->down.taps < LEAST_TAPS;
@@ -190,13 +190,14 @@ static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, cons
             tile.shares = (int16_t)shares_of(fusion, gradient, device, tile);
             for (int fewer = 0; fewer < 2 && tile.shares; fewer++, tile.shares /= 2)
                 if (fill_tile(fusion, gradient, &tile) && warps_of(fusion, device, gradient, &tile) >= warps)
-                    variants[count++] = tile_rules(fusion, device, gradient, &tile);
+                    variants[count++] = tile_rules(arena, fusion, gradient, &tile);
         }
     return count;
 }
 
 /* The largest number of warps that some tile allows. */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     static const int warps[] = {16, 12, 0};
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
@@ -204,7 +205,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         return 0;
     int count = 0;
     for (int i = 0; i < 3 && !count; i++)
-        count = tiles_with_warps(fusion, device, gradient, warps[i], variants);
+        count = tiles_with_warps(arena, fusion, device, gradient, warps[i], variants);
     return count;
 }
 

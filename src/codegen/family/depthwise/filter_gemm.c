@@ -108,8 +108,8 @@ static int64_t tiles_of(const FilterGradient *gradient, const GemmTile *tile, co
 // ---- rules ----
 
 /* Diagonals are added up by way of shared memory, then the parts of a tap. */
-static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const TileSpace *space,
-                            const GemmLayout *layout)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
+                             const TileSpace *space, const GemmLayout *layout)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     filter_gradient_walk(&schedule, fusion, gradient, space, layout->staged_bytes);
@@ -124,7 +124,7 @@ static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 /* Arithmetic for each tap and column that are wanted: whole tiles, of whole steps down the rows. */
@@ -152,13 +152,13 @@ static int64_t warps_of(const DeviceSpec *device, const FilterGradient *gradient
     return filter_gradient_warps(device, layout.warps * device->warp_size, registers, layout.shared_bytes);
 }
 
-static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
-                            const GemmTile *tile)
+static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
+                            const FilterGradient *gradient, const GemmTile *tile)
 {
     GemmLayout layout = layout_of(gradient, tile);
     int64_t tiles = tiles_of(gradient, tile, &layout);
     TileRules rules = {
-        .space = filter_gradient_space(fusion, device, gradient, tile->block_taps),
+        .space = filter_gradient_space(arena, fusion, gradient, tile->block_taps),
         .variant_name = filter_gemm_family.variants[0],
         .stages = 2,
         .threads_reduce = true,
@@ -170,15 +170,15 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
         .shared_bytes = layout.shared_bytes,
     };
     rules_choose(&rules, tile, sizeof *tile);
-    rules.space.unit = gradient->atom->unit;
-    rules.space.flops = tile_flops(gradient, tile, tiles);
+    rules.space->unit = gradient->atom->unit;
+    rules.space->flops = tile_flops(gradient, tile, tiles);
     filter_gradient_set_axis(&rules, CHANNEL, 1, 1);
     filter_gradient_set_axis(&rules, TAP_DOWN, tile->taps, tile->block_taps);
     filter_gradient_set_axis(&rules, TAP_ALONG, gradient->along.taps, gradient->along.taps);
     filter_gradient_set_axis(&rules, IMAGE, tile->images / tile->shares, tile->images);
     filter_gradient_set_axis(&rules, ROW, gradient->d.rows, gradient->d.rows);
     filter_gradient_set_axis(&rules, COLUMN, tile->columns, layout.groups_column * tile->columns);
-    rules.schedule = schedule_of(fusion, gradient, &rules.space, &layout);
+    rules.schedule = schedule_of(arena, fusion, gradient, rules.space, &layout);
     return rules;
 }
 
@@ -196,8 +196,8 @@ static bool fill_tile(const FilterGradient *gradient, const DeviceSpec *device, 
 }
 
 /* Tiles of which an SM has room for so many warps. */
-static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
-                            int warps, TileRules *variants)
+static int tiles_with_warps(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
+                            const FilterGradient *gradient, int warps, TileRules *variants)
 {
     int count = 0;
     int64_t columns = wide(gradient->d.columns);
@@ -206,18 +206,19 @@ static int tiles_with_warps(const Fusion *fusion, const DeviceSpec *device, cons
             GemmTile tile = {.taps = (int16_t)taps, .shares = (int16_t)shares};
             tile.columns = (int16_t)(columns < MOST_COLUMNS ? columns : MOST_COLUMNS);
             if (fill_tile(gradient, device, &tile) && warps_of(device, gradient, &tile) >= warps)
-                variants[count++] = tile_rules(fusion, device, gradient, &tile);
+                variants[count++] = tile_rules(arena, fusion, device, gradient, &tile);
         }
     return count;
 }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
     if (!gradient || !filter_gradient_is_dense(gradient) || !fits(gradient))
         return 0;
-    int count = tiles_with_warps(fusion, device, gradient, ENOUGH_WARPS, variants);
-    return count ? count : tiles_with_warps(fusion, device, gradient, 0, variants);
+    int count = tiles_with_warps(arena, fusion, device, gradient, ENOUGH_WARPS, variants);
+    return count ? count : tiles_with_warps(arena, fusion, device, gradient, 0, variants);
 }
 
 // ---- the parameter block ----

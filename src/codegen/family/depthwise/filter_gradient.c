@@ -164,28 +164,28 @@ static Affine index_of(const WindowAxis *window, int output, int tap)
     return index;
 }
 
-TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device,
-                                const FilterGradient *gradient, int64_t taps)
+TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
+                                 int64_t taps)
 {
     const Depthwise *shape = &gradient->shape;
-    TileSpace space = space_new(fusion, device);
-    space_add_axis(&space, "channel", shape->channel.extent, false);
-    space_add_axis(&space, "tap down", gradient->down.taps, false);
-    space_add_axis(&space, "tap along", gradient->along.taps, false);
-    space_add_axis(&space, "image", shape->summed.extent, true);
-    space_add_axis(&space, "row", gradient->d.rows, true);
-    space_add_axis(&space, "column", gradient->d.columns, true);
+    TileSpace *space = space_new(arena, fusion);
+    space_add_axis(space, "channel", shape->channel.extent, false);
+    space_add_axis(space, "tap down", gradient->down.taps, false);
+    space_add_axis(space, "tap along", gradient->along.taps, false);
+    space_add_axis(space, "image", shape->summed.extent, true);
+    space_add_axis(space, "row", gradient->d.rows, true);
+    space_add_axis(space, "column", gradient->d.columns, true);
     DataTile x = pictures_tile(shape, &gradient->x);
     Dim *rows = &x.dims[gradient->x.column_stride == 1 ? 2 : 1], *columns = rows + 1;
     rows->index = index_of(&gradient->down, ROW, TAP_DOWN);
     columns->index = index_of(&gradient->along, COLUMN, TAP_ALONG);
     /* Whole pictures are copied, be all of their rows met or not. */
     x.apart |= taps < gradient->down.taps || !filter_gradient_is_dense(gradient);
-    space.tiles[space.tile_count++] = x;
-    space.tiles[space.tile_count++] = pictures_tile(shape, &gradient->d);
-    for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
+    space->tiles[space->tile_count++] = x;
+    space->tiles[space->tile_count++] = pictures_tile(shape, &gradient->d);
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored)
-            space.tiles[space.tile_count++] = output_tile(fusion, gradient, i);
+            space->tiles[space->tile_count++] = output_tile(fusion, gradient, i);
     return space;
 }
 

@@ -37,8 +37,8 @@ bool filter_gradient_is_dense(const FilterGradient *gradient);
 enum { CHANNEL, TAP_DOWN, TAP_ALONG, IMAGE, ROW, COLUMN };
 
 /* Tiles of x and d, both staged, and of what is stored. `taps`: rows of them that a block makes. */
-TileSpace filter_gradient_space(const Fusion *fusion, const DeviceSpec *device,
-                                const FilterGradient *gradient, int64_t taps);
+TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
+                                 int64_t taps);
 
 /* The one size of both tiles along the axis. `of_registers`: of a thread, or of a warp. */
 void filter_gradient_set_axis(TileRules *rules, int axis, int64_t of_registers, int64_t of_block);

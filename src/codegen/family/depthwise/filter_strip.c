@@ -152,8 +152,8 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
                                  shared_of(fusion, gradient, strip));
 }
 
-static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device,
-                            const TileSpace *space, bool channels_last)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
+                             const DeviceSpec *device, const TileSpace *space, bool channels_last)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     schedule_loop(&schedule, (Loop){.axis = IMAGE});
@@ -173,7 +173,7 @@ static Schedule schedule_of(const Fusion *fusion, const FilterGradient *gradient
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 /* Each access of a warp touches all lines that the columns of its threads lie in. */
@@ -196,18 +196,18 @@ static void set_tiles(TileRules *rules, const FilterGradient *gradient, const Fi
     filter_gradient_set_axis(rules, ROW, strip->height, strip->height * strip->downs);
     filter_gradient_set_axis(rules, COLUMN, strip->width, strip->width * strip->alongs);
     for (int i = 0; i < 2; i++)
-        rules->space.tiles[i].staged = rules->space.tiles[i].windows = false;
-    rules->space.tiles[0].lines = lines_of(gradient, strip);
-    rules->space.flops *=
+        rules->space->tiles[i].staged = rules->space->tiles[i].windows = false;
+    rules->space->tiles[0].lines = lines_of(gradient, strip);
+    rules->space->flops *=
         (double)steps_of(gradient, strip) / (double)(strip->height * gradient->down.stride);
 }
 
-static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
-                            const FilterStrip *strip)
+static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
+                            const FilterGradient *gradient, const FilterStrip *strip)
 {
     int64_t images = ceil_div(gradient->shape.summed.extent, strip->shares);
     TileRules rules = {
-        .space = filter_gradient_space(fusion, device, gradient, gradient->down.taps),
+        .space = filter_gradient_space(arena, fusion, gradient, gradient->down.taps),
         .variant_name = filter_strip_family.variants[strip->channels_last],
         .stages = 1,
         .threads_reduce = true,
@@ -226,13 +226,14 @@ static TileRules tile_rules(const Fusion *fusion, const DeviceSpec *device, cons
     };
     rules_choose(&rules, strip, sizeof *strip);
     set_tiles(&rules, gradient, strip);
-    rules.schedule = schedule_of(fusion, gradient, device, &rules.space, strip->channels_last);
+    rules.schedule = schedule_of(arena, fusion, gradient, device, rules.space, strip->channels_last);
     return rules;
 }
 
 /* Strips of two widths, in blocks of two sizes of which an SM has so many warps. */
-static int rules_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient, int lanes,
-                    bool channels_last, int warps, TileRules *variants)
+static int rules_of(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
+                    const FilterGradient *gradient, int lanes, bool channels_last, int warps,
+                    TileRules *variants)
 {
     int count = 0;
     for (int width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)
@@ -247,13 +248,14 @@ static int rules_of(const Fusion *fusion, const DeviceSpec *device, const Filter
             fill_block(gradient, device, threads, &strip);
             if (strip.threads <= LARGEST_BLOCK && fits(fusion, gradient, &strip) &&
                 warps_of(fusion, device, gradient, &strip) >= warps)
-                variants[count++] = tile_rules(fusion, device, gradient, &strip);
+                variants[count++] = tile_rules(arena, fusion, device, gradient, &strip);
         }
     return count;
 }
 
 /* Two channels to a thread where they are narrow: words of 32 bits are what a lane asks for. */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     static const int warps[] = {MANY_WARPS, 0};
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
@@ -265,9 +267,9 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     int count = 0;
     for (int i = 0; i < 2 && !count; i++) {
         if (!(pairs && narrow))
-            count = rules_of(fusion, device, gradient, 1, last, warps[i], variants);
+            count = rules_of(arena, fusion, device, gradient, 1, last, warps[i], variants);
         if (pairs)
-            count += rules_of(fusion, device, gradient, MOST_LANES, true, warps[i], variants + count);
+            count += rules_of(arena, fusion, device, gradient, MOST_LANES, true, warps[i], variants + count);
     }
     return count;
 }

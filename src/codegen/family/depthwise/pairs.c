@@ -82,8 +82,8 @@ static int staged_bits_of(const Fusion *fusion)
     return fusion->op_count == 1 && dtype_info[fusion->ops[0].out->dtype].is_real && bits == 16 ? bits : 32;
 }
 
-static Schedule schedule_of(const Fusion *fusion, const Depthwise *shape, const TileSpace *space,
-                            const PairsWay *way)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Depthwise *shape,
+                             const TileSpace *space, const PairsWay *way)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);
@@ -112,7 +112,7 @@ static Schedule schedule_of(const Fusion *fusion, const Depthwise *shape, const 
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_SHARED, .to = PLACE_MEMORY});
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 // ---- shared memory ----
@@ -139,7 +139,7 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RT
 /* Positions of the block along an axis that exist. */
 static int64_t count_along(const TileRules *rules, const RTile *block, const int64_t *first, int axis)
 {
-    return smaller(block->size[axis], rules->space.axes[axis].extent - first[axis]);
+    return smaller(block->size[axis], rules->space->axes[axis].extent - first[axis]);
 }
 
 /* Whole rows are copied, zeros beside the image; each warp reads what lies under its channels of all columns.
@@ -149,12 +149,12 @@ static int64_t shared_moved(const TileRules *rules, int tile, bool written, cons
 {
     PairsWay way;
     rules_chosen(rules, &way, sizeof way);
-    int64_t taps = rules->space.axes[DOWN_TAP].extent, steps = way.height + taps - 1;
-    int64_t quads = quads_under(rules->space.axes[ALONG_TAP].extent);
+    int64_t taps = rules->space->axes[DOWN_TAP].extent, steps = way.height + taps - 1;
+    int64_t quads = quads_under(rules->space->axes[ALONG_TAP].extent);
     int64_t channels = block->size[CHANNEL], marks = warps_of(block, warp) * MARK_BYTES;
     if (tile == INPUT)
         return steps * (written ? row_bytes(&way, block) : PAIRS_PIXELS * quads * channels * 2);
-    if (tile != first_output(&rules->space))
+    if (tile != first_output(rules->space))
         return 0;
     if (written)
         return PAIRS_PIXELS * channels * way.height * way.staged_bits / 8 + marks;
@@ -200,7 +200,7 @@ static void set_width(PairsWay *way, const Depthwise *shape)
 
 static void set_tiles(TileRules *rules, const PairsWay *way, int channels)
 {
-    const Axis *axes = rules->space.axes;
+    const Axis *axes = rules->space->axes;
     for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED; level++) {
         AxisRule *rule = rules->rule[level];
         rule[MULTIPLIER] = (AxisRule){1, 1};
@@ -221,12 +221,13 @@ static void set_work(TileRules *rules, const Depthwise *shape, const PairsWay *w
 {
     double steps = (double)steps_of(shape, way), quads = (double)quads_of(shape);
     double multiplied = 2 * 4 * quads / (double)slide_along(shape)->taps;   // two channels, of which one counts
-    rules->space.flops = 2 * multiplied * steps / way->height;
+    rules->space->flops = 2 * multiplied * steps / way->height;
     rules->thread_instructions = calibration.pairs.step_instructions * steps;
 }
 
 /* Blocks of each kind and of some heights. */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Atom *atom = ((const DepthwiseView *)view)->atom;
     const Depthwise *shape = ((const DepthwiseView *)view)->sum;
@@ -236,7 +237,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
                     .stored = depthwise_stores_together(fusion, axis_group_innermost(&shape->channel), PIECE)};
     set_width(&way, shape);
     TileRules rules = {
-        .space = space_new(fusion, device),
+        .space = space_new(arena, fusion),
         .tile_threads = device->warp_size,
         .stages = 1,
         .input_buffers = 1,
@@ -248,10 +249,10 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         .shared_of = shared_bytes,
         .shared_moved = shared_moved,
     };
-    rules.space.unit = atom->unit;
-    direct_add_axes(&rules.space, shape);
-    add_tiles(&rules.space, fusion, shape);
-    int64_t rows = rules.space.axes[DOWN].extent, parts = ceil_div(rows, MOST_HEIGHT);
+    rules.space->unit = atom->unit;
+    direct_add_axes(rules.space, shape);
+    add_tiles(rules.space, fusion, shape);
+    int64_t rows = rules.space->axes[DOWN].extent, parts = ceil_div(rows, MOST_HEIGHT);
     int count = 0;
     for (int kind = 0; pairs_family.variants[kind]; kind++)
         for (int i = 0; i < MOST_PARTS && (!i || ceil_div(rows, parts << i) >= LEAST_HEIGHT); i++) {
@@ -261,8 +262,9 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
             if (!has_registers(device, kind, rules.register_overhead))
                 continue;
             rules.variant_name = pairs_family.variants[kind];
-            rules.schedule = schedule_of(fusion, shape, &rules.space, &way);
+            rules.schedule = schedule_of(arena, fusion, shape, rules.space, &way);
             rules_choose(&rules, &way, sizeof way);
+            rules.space = space_copy(arena, rules.space);
             set_tiles(&rules, &way, kinds[kind].channels);
             set_work(&rules, shape, &way);
             variants[count++] = rules;

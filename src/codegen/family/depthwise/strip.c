@@ -58,7 +58,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
     direct_add_outer_tiles(space, fusion, shape);
 }
 
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     schedule_load(&schedule,
@@ -67,7 +67,7 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space)
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 // ---- rules ----
@@ -95,7 +95,7 @@ static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const 
 static void set_threads(TileRules *rules, const StripWay *way, const StripTile *tile)
 {
     AxisRule *each = rules->rule[LEVEL_REGISTER], *block = rules->rule[LEVEL_SHARED];
-    const Axis *axes = rules->space.axes;
+    const Axis *axes = rules->space->axes;
     int64_t channels = way->channels_last ? tile->lanes * WARP_CHANNELS : 1;
     int64_t line = round_up(axes[ALONG].extent, tile->width);
     int64_t strips =
@@ -145,9 +145,9 @@ static bool set_tile(TileRules *rules, const Fusion *fusion, const Depthwise *sh
         return false;
     set_threads(rules, way, tile);
     rules->register_overhead = (int)registers;
-    rules->space.tiles[0].lines = lines_of(shape, way, tile);
+    rules->space->tiles[0].lines = lines_of(shape, way, tile);
     rules->thread_instructions = calibration.strip.step_instructions * (double)rows;
-    rules->space.flops *= share_left(shape, way) * (double)rows / (double)(tile->height * down->stride);
+    rules->space->flops *= share_left(shape, way) * (double)rows / (double)(tile->height * down->stride);
     return tile->lanes * tile->width * window_open(down) * all_taps(shape) <= MAX_WALK;
 }
 
@@ -169,8 +169,10 @@ static bool waits_least(const Depthwise *shape, const StripTile *tile, bool shor
 }
 
 /* Strips of two widths and three heights. */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
+    (void)device;
     const Depthwise *shape = ((const DepthwiseView *)view)->sum;
     if (!((const DepthwiseView *)view)->direct || all_taps(shape) > MAX_TAPS ||
         slide_along(shape)->outputs < LEAST_WIDTH)
@@ -180,7 +182,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         return 0;
     bool narrow = way.channels_last || dtype_info[factor_access(shape->x)->tensor->dtype].bits <= 16;
     TileRules rules = {
-        .space = space_new(fusion, device),
+        .space = space_new(arena, fusion),
         .variant_name = strip_family.variants[way.channels_last],
         .stages = 1,
         .most_threads = calibration.strip.threads,
@@ -192,18 +194,19 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         .element_instructions = calibration.strip.element_instructions * (way.channels_last ? 2 : 1),
         .output_instructions = calibration.strip.output_instructions,
     };
-    direct_add_axes(&rules.space, shape);
-    add_tiles(&rules.space, fusion, shape);
-    rules.schedule = schedule_of(fusion, &rules.space);
+    direct_add_axes(rules.space, shape);
+    add_tiles(rules.space, fusion, shape);
+    rules.schedule = schedule_of(arena, fusion, rules.space);
     rules_choose(&rules, &way, sizeof way);
     int count = 0;
     int64_t lanes = way.channels_last ? smaller(way.piece, MOST_LANES) : 1;
     for (int64_t width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)
         for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
-            int64_t rows = rules.space.axes[DOWN].extent;
+            int64_t rows = rules.space->axes[DOWN].extent;
             bool shortest = parts == MOST_PARTS || ceil_div(rows, 2 * parts) < LEAST_HEIGHT;
             StripTile tile = {lanes, width, ceil_div(rows, parts)};
             variants[count] = rules;
+            variants[count].space = space_copy(arena, rules.space);
             if ((parts == 1 || tile.height >= LEAST_HEIGHT) && waits_least(shape, &tile, shortest) &&
                 set_tile(&variants[count], fusion, shape, &way, &tile))
                 count++;

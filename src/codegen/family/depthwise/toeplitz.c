@@ -95,21 +95,21 @@ static DataTile output_tile(const Toeplitz *toeplitz, const FusedOp *op)
     };
 }
 
-static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Toeplitz *toeplitz)
+static TileSpace *find_space(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz)
 {
-    TileSpace space = space_new(fusion, device);
-    space.unit = toeplitz->atom->unit;
-    space_add_axis(&space, "channel", toeplitz->channels, false);
-    space_add_axis(&space, "image", toeplitz->images, false);
-    space_add_axis(&space, "row", toeplitz->row.outputs, false);
-    space_add_axis(&space, "column", toeplitz->column.outputs, false);
-    space_add_axis(&space, "tap row", toeplitz->row.taps, true);
-    space_add_axis(&space, "tap column", toeplitz->column.taps, true);
-    space.tiles[space.tile_count++] = input_tile(toeplitz);
-    space.tiles[space.tile_count++] = filter_tile(toeplitz);
-    for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
+    TileSpace *space = space_new(arena, fusion);
+    space->unit = toeplitz->atom->unit;
+    space_add_axis(space, "channel", toeplitz->channels, false);
+    space_add_axis(space, "image", toeplitz->images, false);
+    space_add_axis(space, "row", toeplitz->row.outputs, false);
+    space_add_axis(space, "column", toeplitz->column.outputs, false);
+    space_add_axis(space, "tap row", toeplitz->row.taps, true);
+    space_add_axis(space, "tap column", toeplitz->column.taps, true);
+    space->tiles[space->tile_count++] = input_tile(toeplitz);
+    space->tiles[space->tile_count++] = filter_tile(toeplitz);
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored)
-            space.tiles[space.tile_count++] = output_tile(toeplitz, &fusion->ops[i]);
+            space->tiles[space->tile_count++] = output_tile(toeplitz, &fusion->ops[i]);
     return space;
 }
 
@@ -142,7 +142,8 @@ static int64_t most_each(const ToeplitzWindow *window)
     return distances ? smaller(each, MAX_TAPS / distances) : 0;
 }
 
-static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz,
+                             const TileSpace *space)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);
@@ -165,7 +166,7 @@ static Schedule schedule_of(const Fusion *fusion, const Toeplitz *toeplitz, cons
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 /* Of a thread for each tap: a block makes words, of two taps in two copies or of one. To find where a word
@@ -181,8 +182,8 @@ static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t i
 {
     RTile block = {0}, warp = {0};
     int64_t groups = A_ROWS / images, rows = groups * each;
-    for (int a = 0; a < rules->space.axis_count; a++) {
-        int64_t extent = rules->space.axes[a].extent;
+    for (int a = 0; a < rules->space->axis_count; a++) {
+        int64_t extent = rules->space->axes[a].extent;
         rules->rule[LEVEL_REGISTER][a] = rules->rule[LEVEL_SHARED][a] = (AxisRule){extent, extent};
     }
     for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED; level++) {
@@ -194,12 +195,12 @@ static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t i
     }
     warp.size[TOEPLITZ_IMAGE] = block.size[TOEPLITZ_IMAGE] = images;
     warp.size[TOEPLITZ_ROW] = rows;
-    block.size[TOEPLITZ_ROW] = round_up(rules->space.axes[TOEPLITZ_ROW].extent, rows);
+    block.size[TOEPLITZ_ROW] = round_up(rules->space->axes[TOEPLITZ_ROW].extent, rows);
     ToeplitzLayout layout = toeplitz_layout(window, &block, &warp);
-    rules->space.flops = toeplitz_flops(window, &block, &warp);
+    rules->space->flops = toeplitz_flops(window, &block, &warp);
     rules->thread_instructions = TOEPLITZ_TURNS * calibration.toeplitz.step_instructions *
-                                 (double)(layout.each + rules->space.axes[TOEPLITZ_TAP_ROW].extent - 1);
-    rules->space.tiles[FILTER].instructions = filter_instructions(window, &layout);
+                                 (double)(layout.each + rules->space->axes[TOEPLITZ_TAP_ROW].extent - 1);
+    rules->space->tiles[FILTER].instructions = filter_instructions(window, &layout);
     /* Of many groups nearly all meet the image in each step: what does is known, and need not be counted. But
        halved fragments of more than that take registers beside the pieces'. */
     bool known = toeplitz_is_short(window, &layout) && groups >= MANY_GROUPS;
@@ -209,14 +210,15 @@ static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t i
 }
 
 /* Kinds by images of a warp: fewer where there are no more. */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Toeplitz *toeplitz = ((const DepthwiseView *)view)->toeplitz;
     if (!toeplitz)
         return 0;
     ToeplitzWindow window = window_of(toeplitz);
     TileRules rules = {
-        .space = find_space(fusion, device, toeplitz),
+        .space = find_space(arena, fusion, toeplitz),
         .tile_threads = device->warp_size / TOEPLITZ_TURNS,
         .most_threads = MAX_THREADS,
         .stages = 1,
@@ -231,7 +233,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         .shared_moved = toeplitz_shared_moved,
         .copies_through_registers = !toeplitz_reads_pieces(toeplitz),
     };
-    rules.schedule = schedule_of(fusion, toeplitz, &rules.space);
+    rules.schedule = schedule_of(arena, fusion, toeplitz, rules.space);
     rules_choose(&rules, &window, sizeof window);
     int64_t each = most_each(&window);
     int count = 0;
@@ -240,6 +242,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         if (images > 1 && images >= 2 * toeplitz->images)
             continue;
         rules.variant_name = toeplitz_family.variants[kind];
+        rules.space = space_copy(arena, rules.space);
         set_images(&rules, &window, images, each);
         variants[count++] = rules;
     }

@@ -165,8 +165,8 @@ int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, co
                     : (images * layout.rows + 1) * layout.row * PIECE_BYTES;
     for (int64_t row = 0; row < block->size[TOEPLITZ_ROW]; row += warp->size[TOEPLITZ_ROW])
         for (int64_t image = 0; image < images; image += warp->size[TOEPLITZ_IMAGE]) {
-            if (first[TOEPLITZ_ROW] + row >= rules->space.axes[TOEPLITZ_ROW].extent ||
-                first[TOEPLITZ_IMAGE] + image >= rules->space.axes[TOEPLITZ_IMAGE].extent)
+            if (first[TOEPLITZ_ROW] + row >= rules->space->axes[TOEPLITZ_ROW].extent ||
+                first[TOEPLITZ_IMAGE] + image >= rules->space->axes[TOEPLITZ_IMAGE].extent)
                 continue;
             Steps steps = steps_of(&window, &layout, first[TOEPLITZ_ROW] + row);
             int64_t taken = round_up(steps.last - steps.first + 1, each);

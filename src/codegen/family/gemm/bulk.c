@@ -52,8 +52,8 @@ static void end_tiles(Schedule *schedule, int kind)
 
 /* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are
    there. */
-static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages,
-                            int kind)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
+                             const TileSpace *space, int stages, int kind)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
     if (stages == FEW_TILES_STAGES && kind >= ALONE_KINDS)
@@ -91,7 +91,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     end_tiles(&schedule, kind);
     if (kind == NEIGHBOURS_KIND)
         schedule_barrier(&schedule, SCOPE_CLUSTER);
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 /* Tiles of 128 x 256 of which every SM has one. */
@@ -173,15 +173,15 @@ static int64_t most_shared_bytes(const TileRules *rules, const RTile *block, con
     return shared_bytes(rules, block, MAX_GROUPS);
 }
 
-static TileRules rules_of_kind(const TileRules *common, const Fusion *fusion, const Product *product,
-                               int kind, int stages)
+static TileRules rules_of_kind(Arena *arena, const TileRules *common, const Fusion *fusion,
+                               const Product *product, int kind, int stages)
 {
     TileRules rules = *common;
     rules.variant_name = bulk_family.variants[kind];
     rules.stages = stages;
     rules.neighbours = kind == NEIGHBOURS_KIND ? 2 : 1;
     rules.rule[LEVEL_SHARED][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;   // whole boxes each
-    rules.schedule = schedule_of(fusion, product, &rules.space, stages, kind);
+    rules.schedule = schedule_of(arena, fusion, product, rules.space, stages, kind);
     /* One group of 64 x 128 is no later than two side by side of 64 x 64, who both read a and have half as
        many sums each; but rows that are shifted it stores more slowly (tuning-log 93). */
     if (kind == NEIGHBOURS_KIND && !mma_is_shifted(fusion, product)) {
@@ -193,31 +193,32 @@ static TileRules rules_of_kind(const TileRules *common, const Fusion *fusion, co
         rules.cluster_blocks = SHARERS;
         rules.sum_cycles /= SHARERS;   // each stores half of a tile
         rules.rule[LEVEL_SHARED][GROUP_M].limit = rules.rule[LEVEL_SHARED][GROUP_N].limit = SHARERS_TILE;
-        rules.schedule.run = ceil_div(steps_of(product), SHARERS) * LINE_PIECES * mma_piece(product);
+        rules.schedule->run = ceil_div(steps_of(product), SHARERS) * LINE_PIECES * mma_piece(product);
     }
     return rules;
 }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Product *product = ((const Products *)view)->boxed;
     if (!product)
         return 0;
     TileRules common;
-    mma_group_rules(&common, fusion, device, product, product->shared_atom);
+    mma_group_rules(arena, &common, fusion, device, product, product->shared_atom);
     if (product->pixels)
-        set_taps(product, &common.space);
+        set_taps(product, common.space);
     common.fills_once = true;
     common.read_share = calibration.bulk.read_share;
     common.neighbour_axis = GROUP_M;
     common.shared_of = most_shared_bytes;
     int count = 0, together = stages_of_neighbours(product, device);
     for (; count < ALONE_KINDS; count++)
-        variants[count] = rules_of_kind(&common, fusion, product, count, STAGES[count]);
+        variants[count] = rules_of_kind(arena, &common, fusion, product, count, STAGES[count]);
     if (together)
-        variants[count++] = rules_of_kind(&common, fusion, product, NEIGHBOURS_KIND, together);
+        variants[count++] = rules_of_kind(arena, &common, fusion, product, NEIGHBOURS_KIND, together);
     if (may_share(product, device))
-        variants[count++] = rules_of_kind(&common, fusion, product, CLUSTER_KIND, FEW_TILES_STAGES);
+        variants[count++] = rules_of_kind(arena, &common, fusion, product, CLUSTER_KIND, FEW_TILES_STAGES);
     return count;
 }
 
@@ -305,7 +306,7 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
 static bool lies_back(const KernelPlan *plan, const Product *product, int group)
 {
     int64_t extent = product->group[group].extent, tile = plan->program->tile[LEVEL_SHARED].size[group];
-    return plan->rules->schedule.back >> group & 1 && extent > tile && extent % tile != 0;
+    return plan->rules->schedule->back >> group & 1 && extent > tile && extent % tile != 0;
 }
 
 static void emit_taps(StrBuf *out, const KernelPlan *plan, const Product *product)

@@ -42,8 +42,8 @@ static uint32_t tiles_read(const Product *product, bool by_pieces)
 
 /* While registers of one part of a step are multiplied those of the next part are loaded, behind the last
    step once more. */
-static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages,
-                            int cluster)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
+                             const TileSpace *space, int stages, int cluster)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
     uint32_t copied = tiles_read(product, true), held = tiles_read(product, false);
@@ -70,7 +70,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
         schedule_barrier(&schedule, SCOPE_BLOCK);
     mma_schedule_end(&schedule, fusion, space, cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP,
                      mma_sum_type(product));
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 /* Registers for each word of both factors' tiles, which are about as large: those of PieceAnywhere are nine
@@ -103,7 +103,8 @@ static bool has_lines_across(const Product *product)
 
 /* Rows of all sums meet beside the stages, which other blocks may still need, with padding; every block has a
    step. */
-static TileRules in_cluster(const TileRules *alone, const Fusion *fusion, const Product *product, int cluster)
+static TileRules in_cluster(Arena *arena, const TileRules *alone, const Fusion *fusion,
+                            const Product *product, int cluster)
 {
     TileRules rules = *alone;
     AxisRule *k = &rules.rule[LEVEL_SHARED][GROUP_K];
@@ -114,7 +115,7 @@ static TileRules in_cluster(const TileRules *alone, const Fusion *fusion, const 
         rules.stages = CLUSTER_STAGES;
         k->limit = k->limit * CLUSTER_K_PARTS / MAX_K_PARTS;
     }
-    rules.schedule = schedule_of(fusion, product, &rules.space, rules.stages, cluster);
+    rules.schedule = schedule_of(arena, fusion, product, rules.space, rules.stages, cluster);
     while (k->limit > k->granule && k->limit > product->group[GROUP_K].extent / cluster)
         k->limit /= 2;
     return rules;
@@ -139,8 +140,8 @@ static int64_t slabs_beyond(const DeviceSpec *device, const Product *product, co
 }
 
 /* A block makes several of a batch, each warp by warp; behind one step no other is on its way. */
-static TileRules of_several_products(const TileRules *alone, const Fusion *fusion, const DeviceSpec *device,
-                                     const Product *product, const Atom *atom)
+static TileRules of_several_products(Arena *arena, const TileRules *alone, const Fusion *fusion,
+                                     const DeviceSpec *device, const Product *product, const Atom *atom)
 {
     TileRules rules = *alone;
     rules.variant_name = gemm_family.variants[SEVERAL_VARIANT];
@@ -148,7 +149,7 @@ static TileRules of_several_products(const TileRules *alone, const Fusion *fusio
     if (product->group[GROUP_K].extent <= MIN_K_PARTS * atom->k)
         rules.stages = 2;
     rules.shared_overhead = slabs_beyond(device, product, atom, rules.stages);
-    rules.schedule = schedule_of(fusion, product, &rules.space, rules.stages, 1);
+    rules.schedule = schedule_of(arena, fusion, product, rules.space, rules.stages, 1);
     return rules;
 }
 
@@ -164,13 +165,14 @@ static int register_overhead(const Product *product)
     return registers;
 }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Product *product = ((const Products *)view)->tiled;
     if (!product || !product->atom)
         return 0;
     const Atom *atom = product->atom;
-    TileRules rules = {.space = mma_space(fusion, device, product, atom)};
+    TileRules rules = {.space = mma_space(arena, fusion, product, atom)};
     rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
     rules.rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){atom->k, atom->k};
     rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_PARTS * atom->k, MAX_K_PARTS * atom->k};
@@ -194,14 +196,14 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         rules.variant_name = gemm_family.variants[stages - 2];
         rules.stages = stages;
         rules.shared_overhead = slabs_beyond(device, product, atom, stages);
-        rules.schedule = schedule_of(fusion, product, &rules.space, stages, 1);
+        rules.schedule = schedule_of(arena, fusion, product, rules.space, stages, 1);
         variants[count++] = rules;
     }
     if (product_is_small(fusion, product, device))
-        variants[count++] = of_several_products(&variants[0], fusion, device, product, atom);
+        variants[count++] = of_several_products(arena, &variants[0], fusion, device, product, atom);
     for (int cluster = 2; cluster <= largest_cluster(device, product); cluster *= 2)
         if (product->group[GROUP_K].extent > cluster * MIN_K_PARTS * atom->k)
-            variants[count++] = in_cluster(&variants[copied], fusion, product, cluster);
+            variants[count++] = in_cluster(arena, &variants[copied], fusion, product, cluster);
     return count;
 }
 

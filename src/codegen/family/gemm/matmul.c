@@ -116,7 +116,8 @@ static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint3
     schedule_end(schedule);
 }
 
-static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
+                             const TileSpace *space, int stages)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
     uint32_t operands = space_inputs(space), copied = tiles_copied(fusion, product, stages);
@@ -127,7 +128,7 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 /* Threads of so many sums each are two warps for each SM. */
@@ -152,14 +153,15 @@ static TileRules of_several_products(const TileRules *tiled, const Product *prod
     return rules;
 }
 
-static TileRules in_three_stages(const TileRules *tiled, const Fusion *fusion, const Product *product)
+static TileRules in_three_stages(Arena *arena, const TileRules *tiled, const Fusion *fusion,
+                                 const Product *product)
 {
     TileRules rules = *tiled;
     uint32_t copied = tiles_copied(fusion, product, 3);
     int wide = copied & 2 ? GROUP_N : GROUP_M, narrow = copied & 2 ? GROUP_M : GROUP_N;
     rules.variant_name = matmul_family.variants[1];
     rules.stages = 3;
-    rules.schedule = schedule_of(fusion, product, &rules.space, rules.stages);
+    rules.schedule = schedule_of(arena, fusion, product, rules.space, rules.stages);
     rules.rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;
     rules.rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_WIDE, AHEAD_WIDE};
     rules.rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_NARROW / 2, AHEAD_NARROW};
@@ -181,7 +183,8 @@ static int64_t longest_step(const Product *product, const DeviceSpec *device)
     return half > MANY_K_STEP && half <= HALF_K_STEP ? HALF_K_STEP : MANY_K_STEP;
 }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Product *product = ((const Products *)view)->tiled;
     if (!product || product_is_streamed(view))
@@ -190,17 +193,17 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     if (product->atom && product_element_bits(product->factor[0]) == 16 && !several)
         return 0;   // tensor cores are always faster then (tuning-log 44)
     TileRules *rules = &variants[0];
-    *rules = (TileRules){.space = space_new(fusion, device), .variant_name = "tiled", .stages = 2};
+    *rules = (TileRules){.space = space_new(arena, fusion), .variant_name = "tiled", .stages = 2};
     for (int g = 0; g < GROUP_COUNT; g++)
-        space_add_axis(&rules->space, group_variable(g), product->group[g].extent, g == GROUP_K);
+        space_add_axis(rules->space, group_variable(g), product->group[g].extent, g == GROUP_K);
     int value_bits = dtype_info[fusion->ops[0].body->type].bits;
     for (int factor = 0; factor < 2; factor++)
-        rules->space.tiles[rules->space.tile_count++] = operand_tile(fusion, product, factor, value_bits);
-    for (int i = 0; i < fusion->op_count && rules->space.tile_count < MAX_DATA_TILES; i++)
+        rules->space->tiles[rules->space->tile_count++] = operand_tile(fusion, product, factor, value_bits);
+    for (int i = 0; i < fusion->op_count && rules->space->tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored)
-            rules->space.tiles[rules->space.tile_count++] = product_output_tile(fusion, product, i);
+            rules->space->tiles[rules->space->tile_count++] = product_output_tile(fusion, product, i);
 
-    rules->schedule = schedule_of(fusion, product, &rules->space, rules->stages);
+    rules->schedule = schedule_of(arena, fusion, product, rules->space, rules->stages);
 
     AxisRule none = {1, 1};
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = none;
@@ -225,7 +228,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     }
     if (!device->has.async_copy || !tiles_copied(fusion, product, 3))
         return 1;
-    variants[1] = in_three_stages(rules, fusion, product);
+    variants[1] = in_three_stages(arena, rules, fusion, product);
     return 2;
 }
 

@@ -54,17 +54,17 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     return tile;
 }
 
-TileSpace mma_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom)
+TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product, const Atom *atom)
 {
-    TileSpace space = space_new(fusion, device);
-    space.unit = atom->unit;
+    TileSpace *space = space_new(arena, fusion);
+    space->unit = atom->unit;
     for (int g = 0; g < GROUP_COUNT; g++)
-        space_add_axis(&space, group_variable(g), product->group[g].extent, g == GROUP_K);
+        space_add_axis(space, group_variable(g), product->group[g].extent, g == GROUP_K);
     for (int factor = 0; factor < 2; factor++)
-        space.tiles[space.tile_count++] = operand_tile(fusion, product, factor);
-    for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
+        space->tiles[space->tile_count++] = operand_tile(fusion, product, factor);
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored)
-            space.tiles[space.tile_count++] = product_output_tile(fusion, product, i);
+            space->tiles[space->tile_count++] = product_output_tile(fusion, product, i);
     return space;
 }
 
@@ -113,11 +113,11 @@ int mma_sum_bits(const Product *product)
     return mma_value_bytes(product) * (chains ? 16 : 8);
 }
 
-void mma_group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, const Product *product,
-                     const Atom *atom)
+void mma_group_rules(Arena *arena, TileRules *rules, const Fusion *fusion, const DeviceSpec *device,
+                     const Product *product, const Atom *atom)
 {
     int64_t k_step = LINE_PIECES * mma_piece(product);
-    *rules = (TileRules){.space = mma_space(fusion, device, product, atom)};
+    *rules = (TileRules){.space = mma_space(arena, fusion, product, atom)};
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
     rules->rule[LEVEL_REGISTER][GROUP_K] = rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){k_step, k_step};
     rules->rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){atom->m, atom->m};   // more would read b more often

@@ -34,7 +34,7 @@ DType mma_kept_type(const Fusion *fusion, const Product *product);
 bool mma_is_kept(const Fusion *fusion, const Product *product);   // rounded
 
 /* Axes batch, m, n, k; tiles of both factors, staged, and of what is stored. */
-TileSpace mma_space(const Fusion *fusion, const DeviceSpec *device, const Product *product, const Atom *atom);
+TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product, const Atom *atom);
 
 /* What comes behind the loop along k: warps turn their sums in shared memory, so that lanes have rows, and
    store them; or the blocks of a cluster leave theirs for each other, and each stores rows of the totals.
@@ -56,8 +56,8 @@ int mma_columns(const Fusion *fusion, const Product *product);
 /* What kernels have in common where groups of GROUP_WARPS warps multiply what lies in shared memory, in lines
    of 128 bytes along k; their tiles begin at multiples of SHARED_ALIGNMENT bytes there. */
 enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
-void mma_group_rules(TileRules *rules, const Fusion *fusion, const DeviceSpec *device, const Product *product,
-                     const Atom *atom);
+void mma_group_rules(Arena *arena, TileRules *rules, const Fusion *fusion, const DeviceSpec *device,
+                     const Product *product, const Atom *atom);
 
 /* What sets the parameter blocks of the families apart. */
 typedef struct MmaBlock {

@@ -96,16 +96,16 @@ static DataTile output_tile(const Fusion *fusion, const Product *product, int op
     return tile;
 }
 
-static TileSpace find_space(const Fusion *fusion, const DeviceSpec *device, const Product *product)
+static TileSpace *find_space(Arena *arena, const Fusion *fusion, const Product *product)
 {
-    TileSpace space = space_new(fusion, device);
+    TileSpace *space = space_new(arena, fusion);
     for (int g = 0; g < GROUP_COUNT; g++)
-        space_add_axis(&space, group_variable(g), product->group[g].extent, g == GROUP_K);
+        space_add_axis(space, group_variable(g), product->group[g].extent, g == GROUP_K);
     for (int factor = SMALL; factor <= LARGE; factor++)
-        space.tiles[space.tile_count++] = operand_tile(fusion, product, factor);
-    for (int i = 0; i < fusion->op_count && space.tile_count < MAX_DATA_TILES; i++)
+        space->tiles[space->tile_count++] = operand_tile(fusion, product, factor);
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored)
-            space.tiles[space.tile_count++] = output_tile(fusion, product, i);
+            space->tiles[space->tile_count++] = output_tile(fusion, product, i);
     return space;
 }
 
@@ -164,7 +164,8 @@ static void set_tiles(TileRules *rules, const Fusion *fusion, const Product *pro
 }
 
 /* The threads of a column meet in the end, with those of the other blocks of a cluster. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const Product *product, int cluster)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space,
+                             const Product *product, int cluster)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS};
     uint8_t bytes = (uint8_t)(value_bits(fusion) / 8);
@@ -186,14 +187,14 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const 
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
-static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, const Product *product, int cluster)
+static TileRules rules_of(Arena *arena, const Fusion *fusion, const Product *product, int cluster)
 {
     bool along_k = product_along_k(fusion, product, LARGE);
     TileRules rules = {
-        .space = find_space(fusion, device, product),
+        .space = find_space(arena, fusion, product),
         .variant_name = cluster > 1 ? along_k ? "row-cluster" : "column-cluster" : along_k ? "row" : "column",
         .threads_reduce = true,
         .most_threads = MAX_THREADS,
@@ -205,7 +206,7 @@ static TileRules rules_of(const Fusion *fusion, const DeviceSpec *device, const 
         .sum_cycles = calibration.skinny.sum_cycles,
         .element_instructions = product_element_bits(product->factor[LARGE]) < value_bits(fusion),
     };
-    rules.schedule = schedule_of(fusion, &rules.space, product, cluster);
+    rules.schedule = schedule_of(arena, fusion, rules.space, product, cluster);
     schedule_set_shared(&rules);
     set_tiles(&rules, fusion, product);
     return rules;
@@ -220,14 +221,15 @@ static bool leaves_sms_idle(const Fusion *fusion, const DeviceSpec *device, cons
 }
 
 /* One block, or a cluster of which each has a step, walks along k. */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Product *product = ((const Products *)view)->skinny;
     if (!product)
         return 0;
     int count = 0, most = leaves_sms_idle(fusion, device, product) ? largest_cluster(device) : 1;
     for (int cluster = 1; cluster <= smaller(most, product->group[GROUP_K].extent); cluster *= 2)
-        variants[count++] = rules_of(fusion, device, product, cluster);
+        variants[count++] = rules_of(arena, fusion, product, cluster);
     return count;
 }
 

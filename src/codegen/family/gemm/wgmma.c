@@ -19,7 +19,8 @@ static bool lies_in_pieces(const Product *product)
 }
 
 /* The products of a step begin when its tiles are there, and go on while a later step's are asked for. */
-static Schedule schedule_of(const Fusion *fusion, const Product *product, const TileSpace *space, int stages)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
+                             const TileSpace *space, int stages)
 {
     Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
     uint32_t operands = space_inputs(space);
@@ -36,22 +37,23 @@ static Schedule schedule_of(const Fusion *fusion, const Product *product, const 
     schedule_end(&schedule);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     mma_schedule_end(&schedule, fusion, space, SCOPE_WARP, mma_sum_type(product));
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Product *product = ((const Products *)view)->tiled;
     bool boxed = ((const Products *)view)->boxed;
     if (!product || !product->shared_atom || boxed || !lies_in_pieces(product))
         return 0;
     TileRules rules;
-    mma_group_rules(&rules, fusion, device, product, product->shared_atom);
+    mma_group_rules(arena, &rules, fusion, device, product, product->shared_atom);
     rules.shared_overhead = SHARED_ALIGNMENT;
     int count = 0;
     for (rules.stages = LEAST_STAGES; rules.stages <= MOST_STAGES; rules.stages++) {
         rules.variant_name = wgmma_family.variants[rules.stages - LEAST_STAGES];
-        rules.schedule = schedule_of(fusion, product, &rules.space, rules.stages);
+        rules.schedule = schedule_of(arena, fusion, product, rules.space, rules.stages);
         variants[count++] = rules;
     }
     return count;

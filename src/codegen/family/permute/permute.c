@@ -100,7 +100,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *per
 
 /* Through a tile in shared memory, which is read in the other direction. What else is read comes when that is
    turned. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const Shape *shape)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const Shape *shape)
 {
     Schedule schedule = {.pace = PACE_FREE};
     uint32_t moved = space_staged(space), others = space_inputs(space) & ~moved;
@@ -118,7 +118,7 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, const 
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 static int64_t tile_points(const Shape *shape)
@@ -126,20 +126,20 @@ static int64_t tile_points(const Shape *shape)
     return shape->tile[OUTER] * shape->tile[ROWS] * shape->tile[COLUMNS];
 }
 
-static void kind_rules(const Fusion *fusion, const DeviceSpec *device, const Permute *permute, int kind,
-                       const Shape *shape, TileRules *rules)
+static void kind_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *device, const Permute *permute,
+                       int kind, const Shape *shape, TileRules *rules)
 {
     static const char *const names[] = {"outer", "rows", "columns"};
-    *rules = (TileRules){.space = space_new(fusion, device), .stages = 1};
+    *rules = (TileRules){.space = space_new(arena, fusion), .stages = 1};
     rules_choose(rules, &kind, sizeof kind);
     rules->variant_name = kinds[kind].name;
     for (int s = 0; s < SIDE_COUNT; s++) {
         AxisRule fixed = {shape->tile[s], shape->tile[s]};
-        space_add_axis(&rules->space, names[s], permute->side[s].extent, false);
+        space_add_axis(rules->space, names[s], permute->side[s].extent, false);
         rules->rule[LEVEL_REGISTER][s] = rules->rule[LEVEL_SHARED][s] = fixed;
     }
-    add_tiles(&rules->space, fusion, permute, shape);
-    rules->schedule = schedule_of(fusion, &rules->space, shape);
+    add_tiles(rules->space, fusion, permute, shape);
+    rules->schedule = schedule_of(arena, fusion, rules->space, shape);
     int64_t pieces = tile_points(shape) / shape->vector[ROWS] / (shape->copied ? 1 : shape->piece);
     int64_t line = shape->tile[COLUMNS] / shape->vector[COLUMNS];
     int64_t warps = ceil_div(pieces > line ? pieces : line, device->warp_size);
@@ -162,7 +162,8 @@ static bool same_shape(const Shape *left, const Shape *right)
            memcmp(left->vector, right->vector, sizeof left->vector) == 0;
 }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Permute *permute = view;
     Shape shapes[KIND_COUNT];
@@ -176,7 +177,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         for (int i = 0; i < count; i++)
             seen |= same_shape(&shapes[i], &shapes[count]);
         if (!seen) {
-            kind_rules(fusion, device, permute, kind, &shapes[count], &variants[count]);
+            kind_rules(arena, fusion, device, permute, kind, &shapes[count], &variants[count]);
             count++;
         }
     }

@@ -112,23 +112,23 @@ static void add_grid_syncs(TileRules *rules, const Fusion *fusion, int64_t share
 }
 
 /* `each` positions of a thread at a time. */
-static void group_rules(TileRules *rules, const ChannelView *view, const Fusion *fusion,
+static void group_rules(Arena *arena, TileRules *rules, const ChannelView *view, const Fusion *fusion,
                         const DeviceSpec *device, ChannelWalk walk, int lanes, int groups, int64_t each)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->vector;
     int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
-    rules_begin(rules, fusion);
+    rules_begin(arena, rules, fusion);
     rules_choose(rules, &walk, sizeof walk);
     rules->variant_name = variant_names[walk];
-    space_add_axis(&rules->space, "channel", channels, false);
-    space_add_axis(&rules->space, "slab", spatial_points(fusion) / channels, false);
-    space_add_axis(&rules->space, "position", walk == GRID ? step : step * shares, true);
+    space_add_axis(rules->space, "channel", channels, false);
+    space_add_axis(rules->space, "slab", spatial_points(fusion) / channels, false);
+    space_add_axis(rules->space, "position", walk == GRID ? step : step * shares, true);
     if (walk == GRID)
-        space_add_axis(&rules->space, "share", shares, false);
-    add_tiles(&rules->space, fusion);
-    channelwise_state(&rules->schedule, &(ChannelKernel){
+        space_add_axis(rules->space, "share", shares, false);
+    add_tiles(rules->space, fusion);
+    channelwise_state(rules->schedule, &(ChannelKernel){
                                             .fusion = fusion,
-                                            .space = &rules->space,
+                                            .space = rules->space,
                                             .reads = &view->reads,
                                             .passes = &view->passes,
                                             .walk = walk,
@@ -169,8 +169,8 @@ static int widest_row(const Fusion *fusion, int vector)
 }
 
 /* Every number of groups that leaves a thread no more than it can hold of all positions. */
-static int reduction_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes,
-                           TileRules *variants, int most)
+static int reduction_rules(Arena *arena, const ChannelView *view, const Fusion *fusion,
+                           const DeviceSpec *device, int lanes, TileRules *variants, int most)
 {
     int count = 0, vector = view->vector;
     int64_t positions = reduction_points(fusion);
@@ -179,7 +179,7 @@ static int reduction_rules(const ChannelView *view, const Fusion *fusion, const 
         bool few = lanes * groups < MIN_THREADS && groups < positions;
         if (ceil_div(positions, groups) * vector <= calibration.rows.thread_elements && !idle && !few &&
             lanes * groups <= device->max_threads_per_block)
-            group_rules(&variants[count++], view, fusion, device, COLUMN, lanes, groups,
+            group_rules(arena, &variants[count++], view, fusion, device, COLUMN, lanes, groups,
                         ceil_div(positions, groups));
     }
     return count;
@@ -196,8 +196,8 @@ static int held_bits(const Reads *reads)
 }
 
 /* Steps of one or several positions. */
-static int step_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes,
-                      TileRules *variants, int most)
+static int step_rules(Arena *arena, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
+                      int lanes, TileRules *variants, int most)
 {
     int count = 0, vector = view->vector, groups = 1;
     while (lanes * groups < STEP_THREADS && groups < reduction_points(fusion))
@@ -205,14 +205,14 @@ static int step_rules(const ChannelView *view, const Fusion *fusion, const Devic
     int bits = held_bits(&view->reads);
     for (int each = 1; each * vector * bits / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
         if (each == 1 || each * groups <= reduction_points(fusion))
-            group_rules(&variants[count++], view, fusion, device, fusion_reduces(fusion) ? TOTALS : ELEMENTS,
-                        lanes, groups, each);
+            group_rules(arena, &variants[count++], view, fusion, device,
+                        fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes, groups, each);
     return count;
 }
 
 /* One block on each SM; their threads hold all positions together. */
-static int grid_rules(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int lanes,
-                      TileRules *variants, int most)
+static int grid_rules(Arena *arena, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
+                      int lanes, TileRules *variants, int most)
 {
     int64_t vector = view->vector, channels = fusion->axes[channelwise_axis(fusion)].extent;
     int64_t tiles = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
@@ -223,7 +223,7 @@ static int grid_rules(const ChannelView *view, const Fusion *fusion, const Devic
     for (int threads = MAX_GRID_THREADS; threads >= MIN_GRID_THREADS && count < most; threads /= 2) {
         int groups = threads / lanes;
         if (threads <= device->max_threads_per_block && reduction_points(fusion) > groups)
-            group_rules(&variants[count++], view, fusion, device, GRID, lanes, groups,
+            group_rules(arena, &variants[count++], view, fusion, device, GRID, lanes, groups,
                         ceil_div(reduction_points(fusion), shares * groups));
     }
     return count;
@@ -231,7 +231,8 @@ static int grid_rules(const ChannelView *view, const Fusion *fusion, const Devic
 
 /* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not, nor
    those that share. */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     int count = 0, vector = ((const ChannelView *)view)->vector, widest = widest_row(fusion, vector);
     int narrowest = count_bit_outputs(fusion) ? (int)ceil_div(WORD_BITS, vector) : 1;
@@ -240,11 +241,12 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         bool fills_lines = lanes == widest || lanes >= LINE_LANES;
         int most = MAX_VARIANTS - count;
         if (steps && fills_lines)
-            count += step_rules(view, fusion, device, lanes, variants + count, most);
+            count += step_rules(arena, view, fusion, device, lanes, variants + count, most);
         if (!steps && fills_lines)
-            count += grid_rules(view, fusion, device, lanes, variants + count, most);
+            count += grid_rules(arena, view, fusion, device, lanes, variants + count, most);
         if (!steps)
-            count += reduction_rules(view, fusion, device, lanes, variants + count, MAX_VARIANTS - count);
+            count +=
+                reduction_rules(arena, view, fusion, device, lanes, variants + count, MAX_VARIANTS - count);
     }
     return count;
 }

@@ -107,19 +107,19 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Reads *reads
             add_tile(space, fusion, &fusion->ops[i].store, true, false);
 }
 
-static void cluster_rules(TileRules *rules, const ResidentView *view, const Fusion *fusion,
+static void cluster_rules(Arena *arena, TileRules *rules, const ResidentView *view, const Fusion *fusion,
                           const DeviceSpec *device, int cluster, int threads)
 {
     int64_t step = (int64_t)threads * view->vector;
     int64_t share = round_up(resident_share(fusion, cluster), step);
-    rules_begin(rules, fusion);
+    rules_begin(arena, rules, fusion);
     rules->variant_name = cluster > 1 ? "cluster" : "block";
-    space_add_axis(&rules->space, "row", spatial_points(fusion), false);
-    space_add_axis(&rules->space, "column", share * cluster, true);
-    add_tiles(&rules->space, fusion, &view->reads, view->kept);
-    resident_state(&rules->schedule, &(ResidentKernel){
+    space_add_axis(rules->space, "row", spatial_points(fusion), false);
+    space_add_axis(rules->space, "column", share * cluster, true);
+    add_tiles(rules->space, fusion, &view->reads, view->kept);
+    resident_state(rules->schedule, &(ResidentKernel){
                                          .fusion = fusion,
-                                         .space = &rules->space,
+                                         .space = rules->space,
                                          .view = view,
                                          .cluster = cluster,
                                          .threads = threads,
@@ -139,7 +139,8 @@ static void cluster_rules(TileRules *rules, const ResidentView *view, const Fusi
 
 /* Clusters of every size that leaves each block work for all its threads, and can hold the row. Larger ones
    than every device with clusters takes are slower, and for rows that no other can hold (tuning-log 34). */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     int count = 0;
     int most = device_most_cluster_blocks(device);
@@ -149,7 +150,7 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
         bool works = cluster == 1 || vectors >= threads;
         if (!works || (cluster > PORTABLE_CLUSTER_BLOCKS && count > 0))
             continue;
-        cluster_rules(&variants[count], view, fusion, device, cluster, threads);
+        cluster_rules(arena, &variants[count], view, fusion, device, cluster, threads);
         RTile share = {.size = {[ROW] = 1, [COLUMN] = variants[count].rule[LEVEL_SHARED][COLUMN].limit}};
         count += rtile_footprint(&variants[count], &share, &share, device, LEVEL_SHARED) <=
                  device->shared_per_block_optin;

@@ -102,19 +102,19 @@ static uint32_t copied_tiles(const TileSpace *space, const Reads *reads)
     return copied;
 }
 
-static void begin(TileRules *rules, const RowView *view, const Fusion *fusion, const DeviceSpec *device,
-                  RowVariant variant, int64_t columns)
+static void begin(Arena *arena, TileRules *rules, const RowView *view, const Fusion *fusion,
+                  const DeviceSpec *device, RowVariant variant, int64_t columns)
 {
-    rules_begin(rules, fusion);
+    rules_begin(arena, rules, fusion);
     rules_choose(rules, &variant, sizeof variant);
-    space_add_axis(&rules->space, "row", spatial_points(fusion), false);
-    space_add_axis(&rules->space, "column", columns, true);
-    space_add_flat_tiles(&rules->space, fusion, fusion->axis_count - 1, device);
-    clip_columns(&rules->space, reduction_points(fusion));
+    space_add_axis(rules->space, "row", spatial_points(fusion), false);
+    space_add_axis(rules->space, "column", columns, true);
+    space_add_flat_tiles(rules->space, fusion, fusion->axis_count - 1, device);
+    clip_columns(rules->space, reduction_points(fusion));
     rules->rule[LEVEL_REGISTER][ROW] = rules->rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
     FusionWork work = work_of(fusion, variant.home);
-    rules->space.instructions = work.flops;
-    rules->space.special = work.special;
+    rules->space->instructions = work.flops;
+    rules->space->special = work.special;
     rules->threads_reduce = true;
     rules->accumulator_bits = 32;
     rules->register_overhead = 16;
@@ -124,20 +124,20 @@ static void begin(TileRules *rules, const RowView *view, const Fusion *fusion, c
     RowShape shape = rowwise_shape_of(view, variant);
     const Reads *reads = rowwise_reads_of(view, shape);
     RowPasses passes = rowwise_passes(fusion, variant.home);
-    rowwise_state(&rules->schedule, &(RowKernel){
+    rowwise_state(rules->schedule, &(RowKernel){
                                         .fusion = fusion,
-                                        .space = &rules->space,
+                                        .space = rules->space,
                                         .reads = reads,
                                         .passes = &passes,
                                         .variant = &variant,
                                         .shape = shape,
                                         .vectors = rowwise_vectors(fusion, shape, variant.group),
-                                        .copied = copied_tiles(&rules->space, reads),
+                                        .copied = copied_tiles(rules->space, reads),
                                         .warp = device->warp_size,
                                     });
     schedule_set_shared(rules);
     if (rowwise_mask(reads, variant))
-        rules->space.instructions *= calibration.rows.masked_work;
+        rules->space->instructions *= calibration.rows.masked_work;
 }
 
 /* Reads whose elements each thread keeps, widened, until it has made the results. */
@@ -179,8 +179,8 @@ static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
     return group < most_threads ? most_threads / group : 1;
 }
 
-static void register_rules(TileRules *rules, const RowView *view, const Fusion *fusion, const DeviceSpec *device,
-                           RowVariant variant)
+static void register_rules(Arena *arena, TileRules *rules, const RowView *view, const Fusion *fusion,
+                           const DeviceSpec *device, RowVariant variant)
 {
     RowShape shape = view->shape;
     variant.half = variant.home == ROW_IN_REGISTERS && variant.cluster == 1 &&
@@ -188,13 +188,13 @@ static void register_rules(TileRules *rules, const RowView *view, const Fusion *
     shape.vector = variant.half ? shape.vector / 2 : shape.vector;
     int group = variant.group, cluster = variant.cluster;
     int64_t vectors = rowwise_vectors(fusion, shape, group), each = shape.vector * vectors;
-    begin(rules, view, fusion, device, variant, each * group);
+    begin(arena, rules, view, fusion, device, variant, each * group);
     rules->vectors = (int)vectors;
     rules->variant_name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
     const Reads *reads = rowwise_reads_of(view, shape);
     bool first = rowwise_reads_weights_first(reads, variant, each / shape.vector);
     int64_t kept = each * (count_kept(reads) + (first ? rowwise_weights(reads) : 0));
-    rules->rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, schedule_reads_late(&rules->schedule));
+    rules->rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, schedule_reads_late(rules->schedule));
     rules->accumulator_bits = 0;   // results take the place of what they are made of
     rules->input_bits = 32;
     rules->input_registers = (int)(kept ? kept : 1);
@@ -206,8 +206,8 @@ static void register_rules(TileRules *rules, const RowView *view, const Fusion *
 }
 
 /* A block walks along its row, one vector of each thread at a time, as often as there are passes. */
-static void walking_rules(TileRules *rules, const RowView *view, const Fusion *fusion, const DeviceSpec *device,
-                          RowVariant variant)
+static void walking_rules(Arena *arena, TileRules *rules, const RowView *view, const Fusion *fusion,
+                          const DeviceSpec *device, RowVariant variant)
 {
     RowShape shape = view->shape;
     int64_t vectors = rowwise_vectors(fusion, shape, variant.group), at_once = 1;
@@ -215,7 +215,7 @@ static void walking_rules(TileRules *rules, const RowView *view, const Fusion *f
         at_once = vectors < UNROLLED ? vectors : UNROLLED;
     int64_t each = shape.vector * at_once, width = each * variant.group / variant.cluster;
     int passes = rowwise_passes(fusion, variant.home).count;
-    begin(rules, view, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
+    begin(arena, rules, view, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
     int together = variant.together > 1 ? variant.together : 1;
     rules->variant_name = variant.home == ROW_IN_MEMORY ? "memory"
                           : together > 1                ? "pairs-cluster"
@@ -226,15 +226,15 @@ static void walking_rules(TileRules *rules, const RowView *view, const Fusion *f
     rules->rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
     rules->accumulator_bits = 32 / (int)at_once / together;   // one vector's at a time
     const Reads *reads = rowwise_reads_of(view, shape);
-    int inputs = rules->space.tile_count;
+    int inputs = rules->space->tile_count;
     for (int i = 0; i < inputs; i++) {
-        DataTile *tile = &rules->space.tiles[i];
+        DataTile *tile = &rules->space->tiles[i];
         if (tile->output || !data_tile_depends(tile, COLUMN) || !data_tile_depends(tile, ROW))
             continue;
         if (variant.home == ROW_IN_SHARED)
             tile->staged = i < reads->count && rowwise_is_copied(reads, i);
-        for (int pass = 1; pass < passes && !tile->staged && rules->space.tile_count < MAX_DATA_TILES; pass++)
-            rules->space.tiles[rules->space.tile_count++] = *tile;
+        for (int pass = 1; pass < passes && !tile->staged && rules->space->tile_count < MAX_DATA_TILES; pass++)
+            rules->space->tiles[rules->space->tile_count++] = *tile;
     }
     rules->vectors = (int)vectors;
     rules->keeps_vectors = variant.home == ROW_IN_SHARED;
@@ -275,8 +275,8 @@ static int64_t most_vectors(const RowView *view, const Fusion *fusion, const Dev
 }
 
 /* A thread that holds the most, three quarters of it, a half, … */
-static int add_register_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
-                              TileRules *variants)
+static int add_register_rules(Arena *arena, const RowView *view, const Fusion *fusion,
+                     const DeviceSpec *device, TileRules *variants)
 {
     int64_t total = rowwise_vectors(fusion, view->shape, 1), most = most_vectors(view, fusion, device);
     const int64_t each[] = {most, most * 3 / 4, most / 2, most / 4, most / 8};
@@ -290,7 +290,7 @@ static int add_register_rules(const RowView *view, const Fusion *fusion, const D
         if (group == last || is_short || group > MAX_GROUP || group > device->max_threads_per_block)
             continue;
         last = group;
-        register_rules(&variants[count++], view, fusion, device,
+        register_rules(arena, &variants[count++], view, fusion, device,
                        (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)group, .cluster = 1});
     }
     return count;
@@ -303,8 +303,8 @@ static int largest_cluster(const DeviceSpec *device)
 }
 
 /* A row in the registers of several blocks, each of them small enough that others run beside it. */
-static int add_cluster_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
-                             TileRules *variants)
+static int add_cluster_rules(Arena *arena, const RowView *view, const Fusion *fusion,
+                     const DeviceSpec *device, TileRules *variants)
 {
     int64_t needed =
         ceil_div(rowwise_vectors(fusion, view->shape, 1), calibration.rows.thread_elements / view->shape.vector);
@@ -313,7 +313,7 @@ static int add_cluster_rules(const RowView *view, const Fusion *fusion, const De
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
         if (threads >= LEAST_WALKING_GROUP / 2 && threads <= MAX_GROUP / 2)
             register_rules(
-                &variants[count++], view, fusion, device,
+                arena, &variants[count++], view, fusion, device,
                 (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)threads * cluster, .cluster = cluster});
     }
     return count;
@@ -323,8 +323,8 @@ static int add_cluster_rules(const RowView *view, const Fusion *fusion, const De
 static void stage_copies(const RowView *view, TileRules *rules)
 {
     const Reads *reads = rowwise_reads_of(view, view->shape);
-    for (int i = 0; i < rules->space.tile_count && i < reads->count; i++) {
-        DataTile *tile = &rules->space.tiles[i];
+    for (int i = 0; i < rules->space->tile_count && i < reads->count; i++) {
+        DataTile *tile = &rules->space->tiles[i];
         bool varies = data_tile_depends(tile, COLUMN) && data_tile_depends(tile, ROW);
         tile->staged = !tile->output && varies && rowwise_is_copied(reads, i);
     }
@@ -348,8 +348,8 @@ static bool has_copies(const RowView *view, const Fusion *fusion)
 /* Registers hold elements of 16 bits widened, and so too few bytes of rows that leave room for one or two
    blocks: the next row comes meanwhile. Rows of 32-bit elements gain nothing, nor do clusters (tuning-log
    25). */
-static int add_ahead_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
-                           TileRules *variants)
+static int add_ahead_rules(Arena *arena, const RowView *view, const Fusion *fusion,
+                     const DeviceSpec *device, TileRules *variants)
 {
     int64_t each = calibration.rows.thread_elements / view->shape.vector;
     int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, view->shape, 1), each), device->warp_size);
@@ -358,7 +358,7 @@ static int add_ahead_rules(const RowView *view, const Fusion *fusion, const Devi
         !has_copies(view, fusion) || view->shape.vector * 16 < 8 * ACCESS_BYTES)
         return 0;
     register_rules(
-        &variants[0], view, fusion, device,
+        arena, &variants[0], view, fusion, device,
         (RowVariant){.home = ROW_AHEAD, .group = (int)threads, .cluster = 1, .turns = AHEAD_TURNS});
     variants[0].variant_name = "ahead";
     variants[0].element_instructions = AHEAD_INSTRUCTIONS;
@@ -368,8 +368,8 @@ static int add_ahead_rules(const RowView *view, const Fusion *fusion, const Devi
 
 /* A row that no registers hold: in shared memory, spread over few blocks or many small ones, or read
    again. */
-static int add_walking_rules(const RowView *view, const Fusion *fusion, const DeviceSpec *device,
-                             TileRules *variants)
+static int add_walking_rules(Arena *arena, const RowView *view, const Fusion *fusion,
+                     const DeviceSpec *device, TileRules *variants)
 {
     int count = 0, largest = largest_cluster(device);
     bool copies = has_copies(view, fusion);
@@ -382,17 +382,17 @@ static int add_walking_rules(const RowView *view, const Fusion *fusion, const De
             bool is_good = vectors >= (cluster == 1 ? 2 : LEAST_WALK) && (vectors <= MOST_WALK || is_last);
             RowVariant variant = {.home = ROW_IN_SHARED, .group = threads * cluster, .cluster = cluster};
             if (is_good && threads <= device->max_threads_per_block && spread < SPREAD_VARIANTS) {
-                walking_rules(&variants[count++], view, fusion, device, variant);
+                walking_rules(arena, &variants[count++], view, fusion, device, variant);
                 spread += cluster > 1;
             }
             variant.together = TOGETHER;
             bool is_pair = pairs && cluster > 1 && vectors >= LEAST_WALK && vectors <= MOST_WALK / TOGETHER;
             if (is_pair && threads <= device->max_threads_per_block)
-                walking_rules(&variants[count++], view, fusion, device, variant);
+                walking_rules(arena, &variants[count++], view, fusion, device, variant);
         }
     for (int group = LEAST_WALKING_GROUP; group <= MAX_GROUP; group *= 4)
         if (group <= device->max_threads_per_block && rowwise_vectors(fusion, view->shape, group) > 1)
-            walking_rules(&variants[count++], view, fusion, device,
+            walking_rules(arena, &variants[count++], view, fusion, device,
                           (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1});
     return count;
 }
@@ -401,13 +401,14 @@ static int add_walking_rules(const RowView *view, const Fusion *fusion, const De
    which is faster, or cut (tuning-log 26). */
 static bool is_one_run(const Fusion *fusion) { return fusion->axis_count - fusion->spatial_count == 1; }
 
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
-    int count = add_register_rules(view, fusion, device, variants);
+    int count = add_register_rules(arena, view, fusion, device, variants);
     if (is_one_run(fusion)) {
-        count += add_cluster_rules(view, fusion, device, variants + count);
-        count += add_ahead_rules(view, fusion, device, variants + count);
-        count += add_walking_rules(view, fusion, device, variants + count);
+        count += add_cluster_rules(arena, view, fusion, device, variants + count);
+        count += add_ahead_rules(arena, view, fusion, device, variants + count);
+        count += add_walking_rules(arena, view, fusion, device, variants + count);
     }
     return count;
 }

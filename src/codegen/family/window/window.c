@@ -214,7 +214,7 @@ static uint32_t filter_tiles(const Stencil *stencil, const StagedInput *stage)
 }
 
 /* Of inputs that the windows share, a block may stage one; and where it does, collect its outputs. */
-static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, uint32_t filters)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, uint32_t filters)
 {
     Schedule schedule = {.pace = PACE_FREE};
     uint32_t staged = space_inputs(space) & space_staged(space),
@@ -239,7 +239,7 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, uint32
                                   .to = PLACE_MEMORY,
                                   .collected = collected != 0,
                               });
-    return schedule;
+    return schedule_copy(arena, &schedule);
 }
 
 // ---- lines in shared memory ----
@@ -248,7 +248,7 @@ static Schedule schedule_of(const Fusion *fusion, const TileSpace *space, uint32
 static int64_t lines_bytes(const TileRules *rules, const RTile *block, const RTile *inner)
 {
     WindowChoice choice = window_choice(rules);
-    const TileSpace *space = &rules->space;
+    const TileSpace *space = rules->space;
     int64_t bytes = window_line_layout(&choice.lines, block, inner).bytes;
     for (int i = 0; i < space->tile_count; i++)
         if (space->tiles[i].output && space->tiles[i].staged)
@@ -266,7 +266,7 @@ static int64_t lines_moved(const TileRules *rules, int tile, bool written, const
         return COUNT_UNKNOWN;
     WindowChoice choice = window_choice(rules);
     LineLayout layout = window_line_layout(&choice.lines, block, inner);
-    int64_t planes = smaller(block->size[OUTER], rules->space.axes[OUTER].extent - first[OUTER]);
+    int64_t planes = smaller(block->size[OUTER], rules->space->axes[OUTER].extent - first[OUTER]);
     return planes * layout.rows * layout.columns * choice.lines.element_bytes;
 }
 
@@ -304,14 +304,14 @@ static void pair_tiles(TileRules *rules, const WindowLines *lines, const DeviceS
     block[DOWN] = (AxisRule){height * down, height * threads};
 }
 
-static TileRules variant_rules(const WindowView *view, const Fusion *fusion, const DeviceSpec *device,
-                               WindowKeeps keeps, const WindowLines *lines)
+static TileRules variant_rules(Arena *arena, const WindowView *view, const Fusion *fusion,
+                               const DeviceSpec *device, WindowKeeps keeps, const WindowLines *lines)
 {
     Stencil stencil = window_stencil(view, keeps);
     StagedInput none = {0};
     const StagedInput *stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? &view->stage : &none;
     TileRules rules = {
-        .space = space_new(fusion, device), .variant_name = window_family.variants[keeps], .stages = 1};
+        .space = space_new(arena, fusion), .variant_name = window_family.variants[keeps], .stages = 1};
     WindowChoice choice = {.keeps = keeps};
     if (lines) {
         choice.lines = *lines;
@@ -321,16 +321,16 @@ static TileRules variant_rules(const WindowView *view, const Fusion *fusion, con
     rules_choose(&rules, &choice, sizeof choice);
     int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
             other = reduction_points(fusion) / kept_taps(&stencil);
-    space_add_axis(&rules.space, "outer", outer_points(&stencil), false);
-    space_add_axis(&rules.space, "down", stencil_extent(&stencil, DIRECTION_DOWN), false);
-    space_add_axis(&rules.space, "along", along, false);
-    space_add_axis(&rules.space, "tap", other, true);
-    space_add_axis(&rules.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
-    space_add_axis(&rules.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
-    add_tiles(&rules.space, &stencil, stage, lines, device);
-    rules.schedule = schedule_of(fusion, &rules.space, filter_tiles(&stencil, stage));
-    rules.schedule.computes = keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
-                              : rules.space.axes[OTHER].extent > 1 ? COMPUTES_INSIDE
+    space_add_axis(rules.space, "outer", outer_points(&stencil), false);
+    space_add_axis(rules.space, "down", stencil_extent(&stencil, DIRECTION_DOWN), false);
+    space_add_axis(rules.space, "along", along, false);
+    space_add_axis(rules.space, "tap", other, true);
+    space_add_axis(rules.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
+    space_add_axis(rules.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
+    add_tiles(rules.space, &stencil, stage, lines, device);
+    rules.schedule = schedule_of(arena, fusion, rules.space, filter_tiles(&stencil, stage));
+    rules.schedule->computes = keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
+                              : rules.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
                                                                    : COMPUTES_WINDOWS;
 
     AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
@@ -380,17 +380,18 @@ static int64_t lanes_in_bank(const WindowLines *lines, const StagedInput *stage,
 }
 
 /* Windows that fit registers are kept there; their tensor may pass through shared memory. */
-static int rules(const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     const Stencil *stencil = &((const WindowView *)view)->stencil;
     const StagedInput *stage = &((const WindowView *)view)->stage;
     if (!stencil->count || kept_taps(stencil) > MAX_KEPT_TAPS ||
         kept_elements(stencil) > MAX_KEPT_ELEMENTS) {
-        variants[0] = variant_rules(view, fusion, device, KEEPS_NOTHING, NULL);
+        variants[0] = variant_rules(arena, view, fusion, device, KEEPS_NOTHING, NULL);
         return 1;
     }
     int count = 0;
-    variants[count++] = variant_rules(view, fusion, device, KEEPS_WINDOWS, NULL);
+    variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS, NULL);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
     if (!stage->access || !counted ||
@@ -400,10 +401,10 @@ static int rules(const void *view, const Fusion *fusion, const DeviceSpec *devic
     bool many = kept_taps(stencil) >= MANY_TAPS;
     bool by_line = many && window_lines_find(stencil, stage, false, &lines);
     if (by_line)
-        variants[count++] = variant_rules(view, fusion, device, KEEPS_WINDOWS_OF_LINES, &lines);
+        variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_LINES, &lines);
     if (many && window_lines_find(stencil, stage, true, &pairs))
-        variants[count++] = variant_rules(view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &pairs);
-    variants[count] = variant_rules(view, fusion, device, KEEPS_WINDOWS_OF_STAGED, NULL);
+        variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &pairs);
+    variants[count] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, NULL);
     if (by_line)
         variants[count].element_instructions *=
             pow(calibration.element_in_same_bank,

@@ -54,7 +54,7 @@ static LineLayout layout_of(const KernelPlan *plan, const WindowChoice *choice)
 /* Shared memory of a block for what it stages, or for what it collects. */
 static int64_t kept_bytes(const KernelPlan *plan, bool output)
 {
-    const TileSpace *space = &plan->rules->space;
+    const TileSpace *space = plan->rules->space;
     WindowChoice choice = window_choice(plan->rules);
     if (choice.keeps >= KEEPS_WINDOWS_OF_LINES && !output)
         return layout_of(plan, &choice).bytes;
