@@ -222,6 +222,129 @@ def mobile(batch, image, width, classes):
     return b.model(b.add("Add", scores, b.add("MatMul", means, b.normal(2 * width, classes))))
 
 
+def tanh_gelu(b, x):
+    """GPT-2's, as the exporter takes it apart."""
+    cubed = b.add("Pow", x, b.constant(numpy.float32(3)))
+    inner = b.add("Add", x, b.add("Mul", cubed, b.constant(numpy.float32(0.044715))))
+    inner = b.add("Tanh", b.add("Mul", inner, b.constant(numpy.float32(math.sqrt(2 / math.pi)))))
+    return b.add("Mul", b.add("Mul", x, b.constant(numpy.float32(0.5))), b.add("Add", inner, b.constant(numpy.float32(1))))
+
+
+def flat_linear(b, x, size, rows, columns):
+    """A layer that is a Gemm of all tokens."""
+    batch, tokens = size
+    y = b.add("Gemm", b.add("Reshape", x, b.ints(-1, rows)), b.normal(rows, columns, scale=1 / math.sqrt(rows)), b.normal(columns))
+    return b.add("Reshape", y, b.ints(batch, tokens, columns))
+
+
+def causal_attention(b, x, size):
+    """GPT-2's: q, k and v are parts of one product, what lies ahead is taken out by Where."""
+    batch, tokens, width, heads = size
+    parts = [f"part_{len(b.nodes)}_{i}" for i in range(3)]
+    qkv = flat_linear(b, x, (batch, tokens), width, 3 * width)
+    b.nodes.append(helper.make_node("Split", [qkv, b.ints(width, width, width)], parts, axis=2))
+    q, k, v = (b.add("Transpose", b.add("Reshape", part, b.ints(batch, tokens, heads, width // heads)), perm=perm)
+               for part, perm in zip(parts, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])))
+    scores = b.add("Div", b.add("MatMul", q, k), b.constant(numpy.float32(math.sqrt(width // heads))))
+    seen = b.constant(numpy.tril(numpy.ones((1, 1, tokens, tokens), bool)))
+    scores = b.add("Where", seen, scores, b.constant(numpy.float32(numpy.finfo("f4").min)))
+    mixed = b.add("Transpose", b.add("MatMul", b.add("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
+    return flat_linear(b, b.add("Reshape", mixed, b.ints(batch, tokens, width)), (batch, tokens), width, width)
+
+
+def gpt2(batch, tokens, width, heads, layers, words):
+    b = Builder()
+    ids = b.input("input_ids", "i8", [batch, tokens])
+    table = b.normal(words, width)
+    x = b.add("Add", b.add("Gather", table, ids), b.normal(1, tokens, width))
+    for _ in range(layers):
+        x = b.add("Add", x, causal_attention(b, layer_norm(b, x, width), (batch, tokens, width, heads)))
+        y = tanh_gelu(b, flat_linear(b, layer_norm(b, x, width), (batch, tokens), width, 4 * width))
+        x = b.add("Add", x, flat_linear(b, y, (batch, tokens), 4 * width, width))
+    return b.model(b.add("MatMul", layer_norm(b, x, width), b.add("Transpose", table, perm=[1, 0])))
+
+
+def plain_conv(b, x, given, made, window=1, stride=1, groups=1, bias=True):
+    """With its norm folded into it, as the exporter leaves it."""
+    filters = b.normal(made, given // groups, window, window, scale=math.sqrt(2 / (given // groups * window * window)))
+    pads = [window // 2] * 4
+    return b.add("Conv", x, filters, *([b.normal(made)] if bias else []), kernel_shape=[window] * 2, strides=[stride] * 2,
+                 pads=pads, group=groups)
+
+
+def swish(b, x):
+    return b.add("Mul", x, b.add("Sigmoid", x))
+
+
+def squeezed(b, x, width, inner):
+    """What gates channels: the mean of each, through two small convolutions."""
+    y = swish(b, plain_conv(b, b.add("ReduceMean", x, axes=[2, 3], keepdims=1), width, inner))
+    return b.add("Mul", x, b.add("Sigmoid", plain_conv(b, y, inner, width)))
+
+
+def efficient(batch, image, width, blocks, classes):
+    """EfficientNet's blocks: expanded, depthwise, gated, projected, added."""
+    b = Builder()
+    x, given = swish(b, plain_conv(b, b.input("image", "f4", [batch, 3, image, image]), 3, width, 3, 2)), width
+    for block in range(blocks):
+        stride, made = (2, 2 * given) if block % 2 else (1, given)
+        y = swish(b, plain_conv(b, x, given, 4 * given))
+        y = squeezed(b, swish(b, plain_conv(b, y, 4 * given, 4 * given, 5, stride, 4 * given)), 4 * given, given)
+        y = plain_conv(b, y, 4 * given, made)
+        x, given = b.add("Add", x, y) if stride == 1 else y, made
+    x = b.add("Flatten", b.add("GlobalAveragePool", x))
+    return b.model(b.add("Gemm", x, b.normal(classes, given, scale=0.1), b.normal(classes), transB=1))
+
+
+def mobile_v2(batch, image, width, blocks, classes):
+    """MobileNetV2's inverted bottlenecks."""
+    b = Builder()
+
+    def clipped(x):
+        return b.add("Clip", x, b.constant(numpy.float32(0)), b.constant(numpy.float32(6)))
+
+    x, given = clipped(plain_conv(b, b.input("image", "f4", [batch, 3, image, image]), 3, width, 3, 2)), width
+    for block in range(blocks):
+        stride, made = (2, 2 * given) if block % 2 else (1, given)
+        y = clipped(plain_conv(b, clipped(plain_conv(b, x, given, 6 * given)), 6 * given, 6 * given, 3, stride, 6 * given))
+        y = plain_conv(b, y, 6 * given, made)
+        x, given = b.add("Add", x, y) if stride == 1 else y, made
+    x = b.add("Flatten", b.add("GlobalAveragePool", x))
+    return b.model(b.add("Gemm", x, b.normal(classes, given, scale=0.1), b.normal(classes), transB=1))
+
+
+def convnext(batch, image, width, blocks, classes):
+    """ConvNeXt's: a depthwise 7x7, and a norm and two layers with the channels last."""
+    b, side = Builder(), image // 4
+    pixels = b.input("image", "f4", [batch, 3, image, image])
+    x = b.add("Conv", pixels, b.normal(width, 3, 4, 4, scale=0.2), b.normal(width), kernel_shape=[4, 4], strides=[4, 4])
+    x = b.add("Transpose", layer_norm(b, b.add("Transpose", x, perm=[0, 2, 3, 1]), width), perm=[0, 3, 1, 2])
+    for _ in range(blocks):
+        y = b.add("Transpose", plain_conv(b, x, width, width, 7, 1, width), perm=[0, 2, 3, 1])
+        y = b.add("Mul", feed_forward(b, layer_norm(b, y, width), width), b.normal(width))
+        x = b.add("Add", b.add("Transpose", y, perm=[0, 3, 1, 2]), x)
+    means = b.add("Flatten", b.add("GlobalAveragePool", x))
+    return b.model(b.linear(layer_norm(b, means, width), width, classes))
+
+
+def dense(batch, image, width, growth, layers, classes):
+    """DenseNet's: norms before convolutions, of all that was made so far."""
+    b = Builder()
+
+    def norm(x, channels):
+        return b.add("Relu", b.add("BatchNormalization", x, b.positive(channels), b.normal(channels), b.normal(channels), b.positive(channels)))
+
+    x, given = plain_conv(b, b.input("image", "f4", [batch, 3, image, image]), 3, width, 3, 2), width
+    for _ in range(layers):
+        y = plain_conv(b, norm(x, given), given, 4 * growth, bias=False)
+        y = plain_conv(b, norm(y, 4 * growth), 4 * growth, growth, 3, bias=False)
+        x, given = b.add("Concat", x, y, axis=1), given + growth
+    x = plain_conv(b, norm(x, given), given, given // 2, bias=False)
+    x = b.add("AveragePool", x, kernel_shape=[2, 2], strides=[2, 2])
+    x = b.add("Flatten", b.add("GlobalAveragePool", norm(x, given // 2)))
+    return b.model(b.add("Gemm", x, b.normal(classes, given // 2, scale=0.1), b.normal(classes), transB=1))
+
+
 def resnet50(batch=1, image=224, widths=(64, 128, 256, 512), depths=(3, 4, 6, 3), classes=1000):
     """100 MB of weights, with batch norms as they are trained."""
     b = Builder()

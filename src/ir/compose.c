@@ -3,10 +3,13 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ir/kept_dims.h"
+#include "ir/result_order.h"
 
 typedef struct Composer {
     Arena *arena;
     Program *program;
+    const uint32_t *kept;   // by tensor id: dimensions that nobody needs; NULL: there are none
 } Composer;
 
 // ---- indices ----
@@ -320,11 +323,30 @@ static void cut(Composer *composer, TensorOp *op)
 
 // ---- tensors in the shape of their axes ----
 
+/* The definition without the axes of one point that its result has dimensions for. */
+static void drop_axes(Composer *composer, TensorOp *op, uint32_t dims)
+{
+    Affine forms[MAX_AXES];
+    int count = 0, spatial_count = op->spatial_count;
+    for (int a = 0; a < op->axis_count; a++) {
+        bool dropped = a < spatial_count && dims >> a & 1;
+        forms[a] = dropped ? affine_constant(0) : affine_axis(count);
+        op->axes[count] = op->axes[a];
+        count += !dropped;
+        op->spatial_count -= dropped;
+    }
+    op->body = expr_substitute(composer->arena, op->body, forms, op->axis_count);
+    op->axis_count = count;
+}
+
 /* The user goes on to see the tensor in the shape that he wrote. */
 static void reshape(Composer *composer, const TensorOp *op)
 {
     Tensor *tensor = op->out, *seen;
-    if (op->spatial_count == tensor->rank)
+    bool own = op->spatial_count == tensor->rank;   // where one is dropped and one is cut, there are as many
+    for (int d = 0; d < tensor->rank && own; d++)
+        own = tensor->shape[d] == op->axes[d].extent;
+    if (own)
         return;
     seen = NEW(composer->arena, Tensor);
     *seen = *tensor;
@@ -472,6 +494,8 @@ static void compose_op(Composer *composer, const TensorOp *op)
     composed->out = composer->program->tensors[op->out->id];
     composed->body = expr_copy(composer->arena, op->body);
     expr_visit(composed->body, rebind_visit, composer->program);
+    if (composer->kept && composer->kept[op->out->id])
+        drop_axes(composer, composed, composer->kept[op->out->id]);
     settle_op(composer, composed);
     cut(composer, composed);
     reshape(composer, composed);
@@ -483,12 +507,14 @@ static void compose_op(Composer *composer, const TensorOp *op)
 Program *compose(Arena *arena, const Program *program)
 {
     int fetches = 0;
-    if (is_plain(program))
+    const uint32_t *kept = kept_dims_find(arena, program);
+    if (is_plain(program) && !kept && !results_read_otherwise(arena, program))
         return (Program *)program;
     for (int i = 0; i < program->op_count; i++)
         expr_visit(program->ops[i]->body, count_fetch, &fetches);
-    Composer composer = {.arena = arena, .program = program_copy(arena, program, fetches)};
+    Composer composer = {.arena = arena, .program = program_copy(arena, program, fetches), .kept = kept};
     for (int i = 0; i < program->op_count; i++)
         compose_op(&composer, program->ops[i]);
+    results_in_read_order(arena, composer.program);
     return composer.program;
 }

@@ -1,14 +1,15 @@
 // Which definitions become one kernel. See fuse.h for the rules.
 #include "ir/fuse.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/common_factors.h"
+#include "ir/exact_type.h"
 #include "ir/fuse_axes.h"
 #include "ir/fuse_beside.h"
 #include "ir/fuse_inline.h"
 #include "ir/fuse_order.h"
+#include "ir/fuse_settle.h"
 #include "ir/fuse_tensors.h"
 #include "ir/fuse_units.h"
 #include "ir/product_sides.h"
@@ -19,6 +20,8 @@ typedef struct Fuser {
     const Program *program;
     const TensorOp **definition;   // by tensor id; NULL: an input
     bool *inlined;                 // by tensor id: pointwise, folded into its readers
+    bool *fetches;                 // by tensor id: made of elements at computed places
+    const bool *apart;             // by tensor id: has a kernel of its own
     int *kernel_of;                // by tensor id: position of the fusion that makes it
     DimOrder *orders;              // by tensor id: how the rows order the dimensions of elements
     KernelTensors tensors;         // that each kernel touches
@@ -124,6 +127,24 @@ static bool shares_rows(const Fuser *fuser, const Fusion *fusion, const TensorOp
     return search.found;
 }
 
+static bool is_apart(const Fuser *fuser, const Fusion *fusion, const TensorOp *op)
+{
+    const Tensor *first = fusion->ops[0].out;
+    return fuser->apart[op->out->id] || (first->id >= 0 && fuser->apart[first->id]);
+}
+
+/* Families that reduce read elements where an affine index says, and those that fetch make points. */
+static bool mixes_fetches(const Fuser *fuser, const Fusion *fusion, const TensorOp *op)
+{
+    bool reduces = !op_is_pointwise(op), fetches = fuser->fetches[op->out->id];
+    for (int i = 0; i < fusion->op_count; i++) {
+        const Tensor *made = fusion->ops[i].out;
+        reduces |= fusion->ops[i].reduce != REDUCE_NONE;
+        fetches |= made->id >= 0 && fuser->fetches[made->id];
+    }
+    return reduces && fetches;
+}
+
 /* A pointwise definition may join a kernel over the same points if all it reads is there by then. A
    reduction's kernel takes only its own epilogue; one of rows also takes other reductions of the elements it
    reads, one of windows those that slide beside its own. */
@@ -131,6 +152,8 @@ static bool may_join(Fuser *fuser, int kernel, const TensorOp *op)
 {
     const Fusion *fusion = fuser->plan.fusions[kernel];
     bool slides = fuser->beside && fusion_slides_beside(fusion, op);
+    if (is_apart(fuser, fusion, op) || mixes_fetches(fuser, fusion, op))
+        return false;
     if (fusion->streams && (!op_is_pointwise(op) || op->spatial_count != fusion->spatial_count))
         return false;
     if (!slides && ((!op_is_pointwise(op) && !fuser->rows) || !same_domain(fuser, fusion, op)))
@@ -279,7 +302,8 @@ static Expr *expand_access(Fuser *fuser, Fusion *fusion, Expr *expr, bool reduci
         forms[d] = expr->access.dims[d].index;
     Expr *body = expr_substitute(fuser->arena, op->body, forms, op->axis_count);
     body = expand(fuser, fusion, body, reducing);
-    return tensor->exact ? body : expr_cast(fuser->arena, tensor->dtype, body);
+    bool exact = tensor->exact || (body->type == dtype_info[tensor->dtype].compute && expr_is_exact(body, tensor->dtype));
+    return exact ? body : expr_cast(fuser->arena, tensor->dtype, body);
 }
 
 static void expand_places(Fuser *fuser, Fusion *fusion, Fetch *fetch, bool reducing)
@@ -354,82 +378,6 @@ static void place(Fuser *fuser, const TensorOp *op)
     add_op(fuser, fuser->plan.fusions[kernel], op);
 }
 
-// ---- what a kernel reads and writes ----
-
-/* Which fusion read a tensor last, and the tensors that the current one reads. */
-typedef struct Readers {
-    int *last;          // by tensor id: its number, from 1; 0: none reads it
-    int current;
-    Tensor **tensors;   // room for all
-    int count;
-} Readers;
-
-static void read_visit(Expr *expr, void *context)
-{
-    Readers *readers = context;
-    Tensor *tensor = expr_tensor(expr);
-    if (!tensor || readers->last[tensor->id] == readers->current)
-        return;
-    readers->last[tensor->id] = readers->current;
-    readers->tensors[readers->count++] = tensor;
-}
-
-static int by_id(const void *left, const void *right)
-{
-    return (*(Tensor *const *)left)->id - (*(Tensor *const *)right)->id;
-}
-
-static void list_inputs(Arena *arena, Fusion *fusion, Readers *readers)
-{
-    readers->current++;
-    readers->count = 0;
-    for (int i = 0; i < fusion->op_count; i++)
-        expr_visit(fusion->ops[i].body, read_visit, readers);
-    qsort(readers->tensors, (size_t)readers->count, sizeof *readers->tensors, by_id);
-    fusion->input_count = readers->count;
-    fusion->inputs = NEW_ARRAY(arena, Tensor *, readers->count);
-    if (readers->count)
-        memcpy(fusion->inputs, readers->tensors, sizeof *fusion->inputs * (size_t)readers->count);
-}
-
-/* Elements of rows that no reduction has joined are points like any others, and a row's own values are made
-   at each of them. False: a row's value is stored, or no order of the points serves all outputs. */
-static bool settle_points(Arena *arena, Fusion *fusion)
-{
-    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        fusion->axes[a].reduction = false;
-    fusion->spatial_count = fusion->axis_count;
-    for (int i = 0; i < fusion->op_count; i++) {
-        FusedOp *op = &fusion->ops[i];
-        uint32_t all = (1u << fusion->axis_count) - 1;
-        if (op->stored && op->spatial != all)
-            return false;
-        op->spatial = all;
-    }
-    return fuse_in_memory_order(arena, fusion);
-}
-
-/* A reduction of one term is none, which shows when axes of one point are gone. */
-static bool settle_axes(Arena *arena, Fusion *fusion)
-{
-    bool reduces = fusion_reduces(fusion);
-    if (!reduces && !settle_points(arena, fusion))
-        return false;
-    fuse_axes(arena, fusion);
-    return !reduces || fusion_reduces(fusion) || settle_points(arena, fusion);
-}
-
-static void list_outputs(Arena *arena, Fusion *fusion, const Readers *readers)
-{
-    fusion->outputs = NEW_ARRAY(arena, Tensor *, fusion->op_count);
-    for (int i = 0; i < fusion->op_count; i++) {
-        FusedOp *op = &fusion->ops[i];
-        op->stored = op->out->role == ROLE_OUTPUT || (op->out->id >= 0 && readers->last[op->out->id]);
-        if (op->stored)
-            fusion->outputs[fusion->output_count++] = op->out;
-    }
-}
-
 // ---- the stage ----
 
 typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS, PLAN_BESIDE, PLAN_STREAM, PLAN_KINDS } PlanKind;
@@ -446,6 +394,7 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
         .program = program,
         .definition = NEW_ARRAY(arena, const TensorOp *, count),
         .inlined = NEW_ARRAY(arena, bool, count),
+        .fetches = NEW_ARRAY(arena, bool, count),
         .kernel_of = NEW_ARRAY(arena, int, count),
         .orders = orders,
         .ranges = ranges_new(arena, program),
@@ -491,41 +440,84 @@ static void place_all(Fuser *fuser, const StreamList *streams)
     }
 }
 
-/* Returns false if the plan would be no other than the plain one, which has `plain_count` kernels, or one
-   that cannot be made. */
-static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
+/* Rows and their elements, or several reductions, in one kernel. */
+static bool joins_rows(const FusionPlan *plan)
+{
+    for (int f = 0; f < plan->count; f++) {
+        int reductions = 0;
+        for (int i = 0; i < plan->fusions[f]->op_count; i++)
+            reductions += plan->fusions[f]->ops[i].reduce != REDUCE_NONE;
+        if (reductions > 1 || !fusion_is_uniform(plan->fusions[f]))
+            return true;
+    }
+    return false;
+}
+
+/* All kernels; false: none is another one than in the plain plan, which has `plain_count`. */
+static bool place_kernels(Fuser *fuser, const Program *program, PlanKind kind, int plain_count)
 {
     StreamList streams = {0};
     if (kind == PLAN_STREAM)
-        streams = streams_find(arena, program);
+        streams = streams_find(fuser->arena, program);
     if (kind == PLAN_STREAM && !streams.count)
         return false;
-    Fuser fuser = fuser_new(arena, program, kind);
-    bool keep_reused = kind == PLAN_MATERIALIZE;
-    if (!fuse_inline(arena, fuser.program, fuser.definition, keep_reused, fuser.inlined) && keep_reused)
+    KeepReused keep = kind == PLAN_MATERIALIZE ? KEEP_ALL : fuser->rows ? KEEP_ROWS : KEEP_NONE;
+    bool differs =
+        fuse_inline(fuser->arena, fuser->program, fuser->definition, keep, fuser->inlined, fuser->fetches);
+    if (kind == PLAN_MATERIALIZE && !differs)
         return false;
-    keep_factors(&fuser, &streams);
-    place_all(&fuser, &streams);
-    if ((kind == PLAN_ROWS || kind == PLAN_BESIDE) && fuser.plan.count == plain_count)
-        return false;
-    Readers readers = {.last = NEW_ARRAY(arena, int, program->tensor_count),
-                       .tensors = NEW_ARRAY(arena, Tensor *, program->tensor_count)};
-    for (int f = 0; f < fuser.plan.count; f++)
-        list_inputs(arena, fuser.plan.fusions[f], &readers);
-    for (int f = 0; f < fuser.plan.count; f++) {
-        list_outputs(arena, fuser.plan.fusions[f], &readers);
-        fusion_verify(fuser.plan.fusions[f], "fuse");
-        if (!settle_axes(arena, fuser.plan.fusions[f]))
+    keep_factors(fuser, &streams);
+    place_all(fuser, &streams);
+    if (kind == PLAN_ROWS)
+        return joins_rows(&fuser->plan);
+    return kind != PLAN_BESIDE || fuser->plan.count != plain_count;
+}
+
+/* False: some kernel's points have no order that serves all that it makes. Those definitions are marked. */
+static bool settle_all(Fuser *fuser, bool *apart)
+{
+    bool settled = true;
+    for (int f = 0; f < fuser->plan.count; f++) {
+        Fusion *fusion = fuser->plan.fusions[f];
+        fusion_verify(fusion, "fuse");
+        if (fusion_settle_axes(fuser->arena, fusion))
+            continue;
+        settled = false;
+        for (int i = 0; i < fusion->op_count; i++)
+            if (fusion->ops[i].out->id >= 0)
+                apart[fusion->ops[i].out->id] = true;
+    }
+    return settled;
+}
+
+static void finish(Fuser *fuser)
+{
+    FusionPlan *plan = &fuser->plan;
+    for (int f = 0; f < plan->count; f++) {
+        fusion_verify(plan->fusions[f], "fuse_axes");
+        fuse_units(fuser->arena, plan->fusions[f]);
+    }
+    for (int f = 0; f < plan->count; f++)
+        fusion_verify(plan->fusions[f], "fuse_units");
+}
+
+/* Returns false if the plan would be no other than the plain one, or one that cannot be made. */
+static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
+{
+    enum { MOST_ROUNDS = 4 };   // each takes apart what could not be settled in those before
+    bool *apart = NEW_ARRAY(arena, bool, program->tensor_count), settled = false;
+    for (int round = 0; round < MOST_ROUNDS && !settled; round++) {
+        Fuser fuser = fuser_new(arena, program, kind);
+        fuser.apart = apart;
+        if (!place_kernels(&fuser, program, kind, plain_count))
             return false;
+        fusions_list_tensors(arena, &fuser.plan, program->tensor_count);
+        settled = settle_all(&fuser, apart);
+        if (settled)
+            finish(&fuser);
+        *plan = fuser.plan;
     }
-    for (int f = 0; f < fuser.plan.count; f++) {
-        fusion_verify(fuser.plan.fusions[f], "fuse_axes");
-        fuse_units(arena, fuser.plan.fusions[f]);
-    }
-    for (int f = 0; f < fuser.plan.count; f++)
-        fusion_verify(fuser.plan.fusions[f], "fuse_units");
-    *plan = fuser.plan;
-    return true;
+    return settled;
 }
 
 FusionPlans fuse(Arena *arena, const Program *program)

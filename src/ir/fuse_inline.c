@@ -11,23 +11,20 @@ typedef struct Inliner {
     bool *inlined;
     bool *epilogue;   // a reduction, or pointwise at the points of one
     bool *fetches;    // reads elements at computed places, itself or by what is folded into it
+    bool *reduces;    // is made of a reduction's result
+    bool *spreads;    // the same for many points, as an element of a norm is
 } Inliner;
 
 typedef struct Census {
     const Inliner *inliner;
     const int *size;   // by tensor id, of the expanded definition
+    const TensorOp *op;
     int nodes;
     bool computes;   // is more than a move: holds a function or a conversion
+    bool converts;   // reads elements of another type
+    bool reduces;    // reads what is made of a reduction,
+    bool spreads;    // at more points than that has
 } Census;
-
-static void census_visit(Expr *expr, void *context)
-{
-    Census *census = context;
-    census->nodes++;
-    if (expr->kind == EXPR_ACCESS && census->inliner->inlined[expr->access.tensor->id])
-        census->nodes += census->size[expr->access.tensor->id];
-    census->computes |= expr->kind == EXPR_APPLY || expr->kind == EXPR_CAST;
-}
 
 /* An op reads a tensor again and again if some of its axes do not stand in the access. */
 static bool access_is_reused(const Access *access, const TensorOp *reader)
@@ -40,6 +37,21 @@ static bool access_is_reused(const Access *access, const TensorOp *reader)
             return true;
     }
     return false;
+}
+
+static void census_visit(Expr *expr, void *context)
+{
+    Census *census = context;
+    const Inliner *inliner = census->inliner;
+    census->nodes++;
+    census->computes |= expr->kind == EXPR_APPLY || expr->kind == EXPR_CAST;
+    if (expr->kind != EXPR_ACCESS)
+        return;
+    int id = expr->access.tensor->id;
+    census->nodes += inliner->inlined[id] ? census->size[id] : 0;
+    census->converts |= expr->access.tensor->dtype != census->op->out->dtype;
+    census->reduces |= inliner->reduces[id];
+    census->spreads |= inliner->spreads[id] || (inliner->reduces[id] && access_is_reused(&expr->access, census->op));
 }
 
 typedef struct ReuseSearch {
@@ -146,26 +158,35 @@ static void keep_far_reads(Inliner *inliner, const TensorOp *op)
     inliner->fetches[op->out->id] = search.fetches;
 }
 
-bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *definition, bool keep_reused,
-                 bool *inlined)
+static bool is_kept(const Census *census, KeepReused keep)
 {
-    Inliner inliner = {definition, inlined, NEW_ARRAY(arena, bool, program->tensor_count),
-                       NEW_ARRAY(arena, bool, program->tensor_count)};
+    bool converts = census->converts && !census->computes;
+    return keep == KEEP_ALL ? census->computes || census->converts
+                            : keep == KEEP_ROWS && ((census->computes && census->spreads) || converts);
+}
+
+bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *definition, KeepReused keep,
+                 bool *inlined, bool *fetches)
+{
+    Inliner inliner = {definition, inlined, NEW_ARRAY(arena, bool, program->tensor_count), fetches,
+                       NEW_ARRAY(arena, bool, program->tensor_count), NEW_ARRAY(arena, bool, program->tensor_count)};
     int *size = NEW_ARRAY(arena, int, program->tensor_count);
     bool *reused = reused_by_reductions(arena, program), differs = false;
     for (int i = 0; i < program->op_count; i++) {
         const TensorOp *op = program->ops[i];
         keep_far_reads(&inliner, op);
         inliner.epilogue[op->out->id] = belongs_to_a_reduction(&inliner, op);
+        Census census = {.inliner = &inliner, .size = size, .op = op};
+        expr_visit(op->body, census_visit, &census);
+        inliner.reduces[op->out->id] = census.reduces || !op_is_pointwise(op);
+        inliner.spreads[op->out->id] = census.spreads && !inliner.epilogue[op->out->id];
         if (inliner.epilogue[op->out->id] || op->out->role == ROLE_OUTPUT)
             continue;
-        Census census = {.inliner = &inliner, .size = size};
-        expr_visit(op->body, census_visit, &census);
         size[op->out->id] = census.nodes;
         bool fits = census.nodes <= INLINE_NODES;
-        bool keep = fits && keep_reused && census.computes && reused[op->out->id];
-        inlined[op->out->id] = fits && !keep;
-        differs |= keep;
+        bool keeps = fits && is_kept(&census, keep) && reused[op->out->id];
+        inlined[op->out->id] = fits && !keeps;
+        differs |= keeps;
     }
     return differs;
 }

@@ -269,6 +269,15 @@ static bool find_product(Chain *chain)
 
 // ---- sums of the exponentials ----
 
+/* Its terms, as an element of the row is read, are the exponentials, or what p was rounded from. */
+static bool adds_exponentials(const Chain *chain, const TensorOp *op, const Access *access)
+{
+    const Expr *term = expand(chain, body_at(chain, op, access, chain->column));
+    bool loose = term->kind == EXPR_CAST && is_half(term->cast.to) && op->body->kind == EXPR_ACCESS &&
+                 op->body->access.tensor == chain->weight->out;
+    return expr_equal(loose ? term->cast.body : term, chain->exponential);
+}
+
 static void sums_visit(Expr *expr, void *context)
 {
     Chain *chain = context;
@@ -280,11 +289,12 @@ static void sums_visit(Expr *expr, void *context)
     for (int i = 0; i < chain->sum_count; i++)
         if (chain->sums[i] == op)
             return;
-    Expr *term = expand(chain, body_at(chain, op, &expr->access, chain->column));
-    bool loose = term->kind == EXPR_CAST && is_half(term->cast.to) && op->body->kind == EXPR_ACCESS &&
-                 op->body->access.tensor == chain->weight->out;
-    if (!expr_equal(loose ? term->cast.body : term, chain->exponential) || chain->sum_count == MAX_ROW_SUMS)
+    Chain trial = *chain;   // definitions that another softmax is made of are none of this chain
+    trial.used = NEW_ARRAY(chain->arena, bool, chain->program->tensor_count);
+    if (chain->sum_count == MAX_ROW_SUMS || !adds_exponentials(&trial, op, &expr->access))
         return;
+    for (int i = 0; i < chain->program->tensor_count; i++)
+        chain->used[i] |= trial.used[i];
     chain->used[op->out->id] = true;
     chain->sums[chain->sum_count] = op;
     chain->sums_access[chain->sum_count++] = expr;

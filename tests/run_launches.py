@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Imported models have the launches that a program written by hand would have: how many, and of which families, for an H100 in f16.
+One test function per style of network; what a layer gains or loses shows here before it is measured.
+
+    python3 tests/run_launches.py --rollerc build/rollerc [NAME]
+"""
+import argparse
+import collections
+import json
+import os
+import subprocess
+import sys
+
+import common
+
+sys.path.insert(0, os.path.join(os.path.dirname(common.TESTS), "build", "pypi"))
+try:
+    import onnx
+    import onnx_models
+except ImportError as error:
+    print(f"NOT TESTED: launches of imported models, since {error.name} is not here (./setup test with a network)")
+    sys.exit(77)
+
+ROLLERC = ""
+PRODUCTS = ("bulk", "wgmma", "gemm")   # families of tensor cores
+
+
+def launches(folder, model):
+    """Families of the first candidate, in order; all kinds of products are one."""
+    onnx.save(model, folder / "m.onnx")
+    command = [ROLLERC, "m.onnx", "--device", "h100", "--precision", "f16", "-o", "m.cu", "--json", "m.json"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    ranking = json.loads((folder / "m.json").read_text())
+    found = [launch["family"] for launch in ranking["candidates"][0]["launches"]]
+    return ["product" if family in PRODUCTS else "attention" if family.startswith("attention") else family for family in found]
+
+
+def counted(found):
+    return dict(collections.Counter(found))
+
+
+def test_layers_of_an_encoder(folder):
+    """Norms in parts whose statistics keep a dimension, a mask, heads put side by side, several layers alike."""
+    found = launches(folder, onnx_models.bert(1, 128, 256, 4, 3, 1000))
+    layer = ["product"] * 3 + ["attention", "product", "rowwise", "product", "product", "rowwise"]
+    assert found[:2] == ["elementwise", "rowwise"], found   # rows of the table, the first norm
+    assert found[2:-1] == 3 * layer, found
+
+
+def test_layers_of_a_decoder(folder):
+    """q, k and v are one product; what lies ahead is taken out by a table."""
+    found = launches(folder, onnx_models.gpt2(1, 128, 256, 4, 2, 1000))
+    assert found.count("attention") == 2 and "loopnest" not in found and "matmul" not in found, found
+
+
+def test_layers_of_a_vision_transformer(folder):
+    found = launches(folder, onnx_models.vit(1, 224, 16, 256, 4, 2, 100))
+    layer = ["rowwise"] + ["product"] * 3 + ["attention"] + ["product", "rowwise"] + ["product"] * 2
+    assert found[:2] == ["permute", "product"], found   # the image is rounded before tensor cores read it
+    assert found[2:-2] == 2 * layer, found
+
+
+def main():
+    global ROLLERC
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rollerc", required=True)
+    parser.add_argument("filter", nargs="?", default="", help="only tests whose name holds this")
+    options = parser.parse_args()
+    ROLLERC = os.path.abspath(options.rollerc)
+    return common.run_tests(globals(), "launches", options.filter)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
