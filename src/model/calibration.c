@@ -36,25 +36,30 @@ const Calibration calibration = {
     .many_taps = {.piece_instructions = 2,
                   .line_instructions = 5,
                   .pair_instructions = 10.5,
-                  .once_knee = 1.6},
+                  .cost = {.once_knee = 1.6}},
     // tuning-log 70
     .strip = {.threads = 128,
               .step_instructions = 16,
               .element_instructions = 1.5,
               .output_instructions = 2,
-              .step_knee = 3,
-              .tail_share = 0.3,
-              .wide_tail_share = 0.56,     // tuning-log 99 and 109
-              .known_ends_share = 0.902},   // tuning-log 109
-    .few_warps_share = 0.7,   // tuning-log 74
+              .known_ends_share = 0.902,   // tuning-log 109
+              .cost = {.step_knee = 3, .tail_share = 0.3},
+              .wide_cost = {.step_knee = 3, .tail_share = 0.56},   // tuning-log 99 and 109
+              .filter_cost = {.step_knee = 3, .tail_share = 0.3},
+              .few_warps_cost = {.peak_share = 0.7, .step_knee = 3, .tail_share = 0.3}},   // tuning-log 74
     .depthwise_copy_instructions = 24,
     .matmul = {.streamed_elements = 1 << 20},                 // tuning-log 38
     .skinny = {.sum_cycles = 200},                            // tuning-log 58
-    .tensor_cores = {.sum_cycles = 40},                       // tuning-log 59
     // tuning-log 59, 56 and 45
-    .gemm = {.peak_share = 0.72, .f64_peak_share = 0.95, .shift_instructions = 18},
-    .bulk = {.read_share = 0.6, .sum_cycles = 20},            // tuning-log 41 and 93
-    .attention = {.peak_share = 0.5, .special_share = 0.55}, // tuning-log 116
+    .gemm = {.cost = {.peak_share = 0.72, .sum_cycles = 40},
+             .f64_cost = {.peak_share = 0.95, .sum_cycles = 40},
+             .shift_instructions = 18},
+    .wgmma = {.sum_cycles = 40},                              // tuning-log 59
+    // tuning-log 41 and 93
+    .bulk = {.alone = {.read_share = 0.6, .sum_cycles = 40}, .in_clusters = {.read_share = 0.6, .sum_cycles = 20}},
+    // tuning-log 116
+    .attention = {.peak_share = 0.5, .sum_cycles = 40},
+    .attention_bulk = {.special_share = 0.55, .read_share = 0.6, .sum_cycles = 40},
     .rows =
         {
             .thread_elements = 32,           // tuning-log 19
@@ -62,20 +67,15 @@ const Calibration calibration = {
             .block_threads = 64,             // tuning-log 23
             .shortest_block_threads = 128,   // tuning-log 23
             .masked_work = 0.75,             // tuning-log 20
-            .tail_share = 0.05,              // tuning-log 21
-            .single_wave_share = 0.06,       // tuning-log 21
+            .cost = {.tail_share = 0.05, .single_wave_share = 0.06},   // tuning-log 21
         },
-    .channels = {.totals_tail_share = 0.2, .elements_tail_share = 0.1},   // tuning-log 35
+    .channels = {.totals = {.tail_share = 0.2}, .elements = {.tail_share = 0.1}},   // tuning-log 35
     // tuning-log 107
-    .toeplitz = {.peak_share = 0.90,
-                 .busy_warps = 1.5,
-                 .once_knee = 0.2,
+    .toeplitz = {.cost = {.peak_share = 0.90, .busy_warps = 1.5, .once_knee = 0.2},
                  .step_instructions = 50,
                  .output_instructions = 0.2},
     // tuning-log 113
-    .pairs = {.peak_share = 0.62,
-              .busy_warps = 1.6,
-              .step_knee = 3,
-              .tail_share = 0.33,
+    .pairs = {.cost = {.peak_share = 0.62, .busy_warps = 1.6, .step_knee = 3, .tail_share = 0.33, .read_share = 1},
+              .narrow_cost = {.peak_share = 0.62, .busy_warps = 1.6, .step_knee = 3, .tail_share = 0.33, .read_share = 3},
               .step_instructions = 170},
 };

@@ -3,6 +3,20 @@
 // with the entry of doc/tuning-log.md that it was taken from.
 #pragma once
 
+/* What the model knows of a kind of kernel beside its schedule and its tiles: TileRules.cost points to it. */
+typedef struct KindCost {
+    double peak_share;          // of its unit that the kernel's instructions reach beside others; 0: all
+    double special_share;       // of the units of special functions that a register tile's threads keep busy alone, between
+                                // their products: other register tiles' fill that time. 0: they make both at once
+    double busy_warps;          // of a scheduler, of which some multiply while others load; 0: any number does
+    double step_knee;           // how sharply the loading and the computing of its steps meet; 0: as usual
+    double once_knee;           // the same of blocks that load once and compute, more than 1; 0: not so
+    double tail_share;          // of a block's time: for so long the last ones run on while SMs idle
+    double single_wave_share;   // of the time, where all blocks run at once: none loads while others store
+    double read_share;          // of what blocks copy is read from L2, where requests meet; 0 = 1
+    double sum_cycles;          // for each sum of a thread, once they are complete
+} KindCost;
+
 /* Of a thread beyond loads and arithmetic: see TileRules. */
 typedef struct WindowFit {
     int threads;   // of a block, at most
@@ -35,56 +49,50 @@ typedef struct Calibration {
         double piece_instructions;   // of a thread for each element that a block copies in one piece,
         double line_instructions;    // line by line,
         double pair_instructions;    // and for threads of two columns, whose lines have zeros at both ends
-        double once_knee;            // TileRules
+        KindCost cost;
     } many_taps;
-    double few_warps_share;   // of arithmetic's peak that strips of a filter's gradient reach in less than 12 warps
     double depthwise_copy_instructions;   // to find a piece of an image, and its place in shared memory
     struct {
         int threads;   // of a block
         double step_instructions;   // of a thread for a row of the input, beside its elements
-        double element_instructions, output_instructions, step_knee, tail_share;   // TileRules;
-        double wide_tail_share;   // over lines of 32 bits and more an element
+        double element_instructions, output_instructions;   // TileRules;
         double known_ends_share;   // of the products that strips of many taps make, as if they knew no ends
+        KindCost cost, wide_cost;   // over lines of 16 bits an element, of more
+        KindCost filter_cost, few_warps_cost;   // of a filter's gradient, in 12 warps and more, in less
     } strip;
     struct {
         int streamed_elements;       // of the large factor of a product of few rows: no tiles from there on
     } matmul;
+    KindCost skinny;
     struct {
-        double sum_cycles;           // TileRules
-    } skinny, tensor_cores;
-    struct {
-        double peak_share;           // of what instructions that multiply tiles in registers reach alone
-        double f64_peak_share;       // the same of doubles, twice as long for each byte that is loaded
+        KindCost cost;
+        KindCost f64_cost;           // twice as long for each byte that is loaded
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;
+    KindCost wgmma;
     struct {
-        double read_share;           // TileRules: SMs that ask for the same lines at about the same time
-                                     // are served together
-        double sum_cycles;           // TileRules, of neighbours
+        KindCost alone;              // SMs that ask for the same lines at about the same time are served together
+        KindCost in_clusters;        // each stores half as many sums
     } bulk;
-    struct {
-        double peak_share;           // TileRules, of warps each for itself
-        double special_share;        // of the units of special functions, that four warps keep busy alone
-    } attention;
+    KindCost attention, attention_bulk;
     struct {
         int thread_elements;          // of a row, or of a channel
         int weights_first_elements;   // of a row and of its weights in a thread that reads both first
         int block_threads;            // of a block of several rows: in small ones no warp waits for others to end
         int shortest_block_threads;   // of the shortest rows, which would have too many blocks to start
         double masked_work;           // of a row of whose vectors a mask leaves out some, beside a whole one
-        double tail_share, single_wave_share;   // TileRules, of rows in registers
+        KindCost cost;                // of rows in registers
     } rows;
     struct {
-        double totals_tail_share, elements_tail_share;   // TileRules.tail_share of kernels that go on in steps
+        KindCost totals, elements;    // of kernels that go on in steps
     } channels;
     struct {
-        double peak_share;            // TileRules
-        double busy_warps, once_knee;
+        KindCost cost;
         double step_instructions;     // of a warp in each row of the input, beside products,
         double output_instructions;   // and for each of its outputs
     } toeplitz;
     struct {
-        double peak_share, busy_warps, step_knee, tail_share;   // TileRules
+        KindCost cost, narrow_cost;   // of blocks of few channels: twice what is read and written
         double step_instructions;     // of a warp in each row of the input, beside products
     } pairs;
 } Calibration;

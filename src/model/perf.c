@@ -30,7 +30,6 @@
 
 #include <math.h>
 
-#include "model/calibration.h"
 #include "model/perf_counts.h"
 
 const char *const limiter_name[] = {
@@ -118,6 +117,20 @@ static double own_instructions(const KernelCounts *kernel)
     return once / (kernel->steps * kernel->inner_steps) + each;
 }
 
+/* Of its unit's time that the kernel keeps it busy. Where a register tile's threads make special functions
+   between their products, both take so long that the other tiles' products must fill it. */
+static double peak_share(const KernelCounts *kernel)
+{
+    const KindCost *cost = kernel->cost;
+    const TileSpace *space = kernel->space;
+    if (cost->special_share <= 0)
+        return cost->peak_share > 0 ? cost->peak_share : 1;
+    double products = space->flops / perf_unit_peak(kernel->device, space->unit),
+           functions = space->special / perf_unit_peak(kernel->device, UNIT_SFU) / cost->special_share,
+           own = (products + functions) / kernel->register_tiles;
+    return own > products ? products / own : 1;
+}
+
 /* Cycles for which one warp's register step keeps its scheduler busy: the arithmetic pipe or the
    issue slots. */
 static double busy_cycles(const KernelCounts *kernel)
@@ -133,8 +146,7 @@ static double busy_cycles(const KernelCounts *kernel)
     double schedulers = (double)device->sm_count * device->schedulers_per_sm;
     double scheduler_gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers;
     double flop_per_cycle = scheduler_gflop_s * 1e3 / device->clock_mhz;
-    double peak_share = kernel->rules->peak_share > 0 ? kernel->rules->peak_share : 1;
-    double math_cycles = lane_flop * device->warp_size / flop_per_cycle / peak_share;
+    double math_cycles = lane_flop * device->warp_size / flop_per_cycle / peak_share(kernel);
 
     double instructions = lane_flop / flop_per_lane[kernel->space->unit]
                         + load_instructions(kernel) / tile_threads
@@ -164,10 +176,10 @@ static double latency_hiding(const KernelCounts *kernel, double cycles)
    it busy. */
 static double beside_share(const KernelCounts *kernel)
 {
-    if (kernel->rules->busy_warps <= 0)
+    if (kernel->cost->busy_warps <= 0)
         return 1;
     double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
-    double u = warps / kernel->rules->busy_warps, knee = calibration.beside_knee;
+    double u = warps / kernel->cost->busy_warps, knee = calibration.beside_knee;
     return u / pow(1 + pow(u, knee), 1 / knee);
 }
 
@@ -239,7 +251,7 @@ static double exposed_share(const KernelCounts *kernel)
 /* Where what a sum costs in the end is known, that is all. */
 static double threads_along_reduction(const KernelCounts *kernel)
 {
-    if (!kernel->rules->threads_reduce || kernel->rules->sum_cycles > 0)
+    if (!kernel->rules->threads_reduce || kernel->cost->sum_cycles > 0)
         return 1;
     return tiles_in(kernel->space, kernel->shared, kernel->inner, true);
 }
@@ -269,7 +281,7 @@ static double end_time_us(const KernelCounts *kernel)
 {
     double sums =
         rtile_points(kernel->space, kernel->inner, false) / at_least(kernel->rules->tile_threads, 1);
-    return sums * kernel->rules->sum_cycles / kernel->device->clock_mhz;
+    return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz;
 }
 
 /* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a load's
@@ -324,7 +336,7 @@ static double soft_max(double a_us, double b_us, double knee)
    are the less the shorter one shows. */
 static double once_knee(const KernelCounts *kernel)
 {
-    return 1 + kernel->rules->once_knee * (1 - 1 / kernel->resident);
+    return 1 + kernel->cost->once_knee * (1 - 1 / kernel->resident);
 }
 
 /* What comes from memory passes L1 while it is waited for; what is read once more from there is read to
@@ -333,8 +345,8 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
 {
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
     double computing_us = perf->compute_us + perf->special_us + again * perf->shared_us;
-    double knee = kernel->rules->step_knee > 0 ? kernel->rules->step_knee : calibration.step_knee;
-    if (kernel->rules->once_knee > 0)
+    double knee = kernel->cost->step_knee > 0 ? kernel->cost->step_knee : calibration.step_knee;
+    if (kernel->cost->once_knee > 0)
         knee = once_knee(kernel);
     return soft_max(at_least(perf->dram_us, perf->l2_us), computing_us, knee);
 }
@@ -367,7 +379,7 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
         perf->unhidden_us = both_us - largest_us;
         return both_us;
     }
-    if (kernel->rules->once_knee > 0) {
+    if (kernel->cost->once_knee > 0) {
         double both_us = at_least(once_time_us(kernel, perf), largest_us);
         perf->unhidden_us = both_us - largest_us;
         return both_us;
@@ -379,8 +391,8 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
 /* Blocks that start together drift apart, and the last ones end alone. */
 static double tail_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
-    double single = perf->waves < 1 ? kernel->rules->single_wave_share : 0;
-    return (single + kernel->rules->tail_share / at_least(perf->waves, 1)) * throughput_us;
+    double single = perf->waves < 1 ? kernel->cost->single_wave_share : 0;
+    return (single + kernel->cost->tail_share / at_least(perf->waves, 1)) * throughput_us;
 }
 
 static BoundBy largest_term(const PerfEstimate *perf)

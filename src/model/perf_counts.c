@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "model/calibration.h"
 
 void perf_block_limits(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
                        int64_t limits[LIMIT_GRID])
@@ -142,7 +141,9 @@ KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, c
                            const DeviceSpec *device, int blocks_per_sm)
 {
     const TileSpace *space = rules->space;
+    static const KindCost usual = {0};
     KernelCounts kernel = {.rules = rules, .space = space, .device = device};
+    kernel.cost = rules->cost ? rules->cost : &usual;
     kernel.blocks = (double)program->grid;
     kernel.block_tiles = rules->fills_once ? (double)program->dealt : kernel.blocks * program->turns;
     kernel.inner = &program->tile[LEVEL_REGISTER];

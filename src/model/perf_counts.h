@@ -1,5 +1,6 @@
 // What the terms of the model share: the counts of one kernel. Internal to the model.
 #pragma once
+#include "model/calibration.h"
 #include "model/perf.h"
 
 /* Different bytes of a data tile, and what a block moves for its own in whole transactions. */
@@ -11,6 +12,7 @@ typedef struct TileBytes {
 /* What several terms need to know about the kernel. */
 typedef struct KernelCounts {
     const TileRules *rules;
+    const KindCost *cost;
     const TileSpace *space;
     const DeviceSpec *device;
     const RTile *inner, *shared;   // register and shared tile

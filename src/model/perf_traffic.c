@@ -75,7 +75,7 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
     /* Each neighbour reads its part. */
     bool shared = data->staged && !depends(kernel, data, kernel->rules->neighbour_axis);
-    double share = data->staged && kernel->rules->read_share > 0 ? kernel->rules->read_share : 1;
+    double share = data->staged && kernel->cost->read_share > 0 ? kernel->cost->read_share : 1;
     return kernel->block_tiles * share / (shared ? at_least(kernel->rules->neighbours, 1) : 1)
          * block_visits(kernel, data)
          * bytes_of(kernel, data)->moved

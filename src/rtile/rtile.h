@@ -109,6 +109,7 @@ typedef struct TileRules TileRules;
 struct TileRules {
     FamilyChoice choice;
     const char *variant_name;        // for dumps and the ranking: "row", "column"
+    const struct KindCost *cost;     // the model's row of this kind, in model/calibration.h; NULL: nothing was fitted to it
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
     bool threads_reduce;             // a block's threads may share a reduction axis, and combine
     int least_sharers;               // threads that share a reduction, at least, if it is long enough: neighbours read
@@ -116,15 +117,10 @@ struct TileRules {
     int most_threads;                // of a block; 0: as many as the device allows
     int least_threads;               // of a block
     bool ragged_warps;               // a block's last warp may lack threads
-    double single_wave_share;        // of the time, where all blocks run at once: none loads while others store
-    double step_knee;                // how sharply the loading and the computing of its steps meet; 0: as usual
-    double once_knee;                // the same of blocks that load once and compute, more than 1; 0: not so
-    double tail_share;               // of a block's time: for so long the last ones run on while SMs idle
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
     int neighbours;                  // blocks of a cluster whose shared tiles lie side by side along
     int neighbour_axis;              // this axis; they copy for each other what it does not change; 0 = 1
-    double read_share;               // of what blocks copy is read from L2, where requests meet; 0 = 1
     int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
     bool counts_turns;               // they go on by next_turn(), which may leave out some in a proof
     bool fills_once;                 // no more blocks than SMs make all shared tiles, in many turns
@@ -133,8 +129,6 @@ struct TileRules {
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
     int vectors;                     // of a row that a thread takes, in families of rows; 0: not one of them
     bool keeps_vectors;              // each of them has its own buffer in shared memory, in place of stages
-    double peak_share;               // of its unit that the kernel's instructions reach beside others; 0: all
-    double busy_warps;               // of a scheduler, of which some multiply while others load; 0: any number does
     int accumulator_bits;            // of one output element in registers
     int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread
@@ -157,7 +151,6 @@ struct TileRules {
     double thread_instructions;      // beyond loads and arithmetic: of a thread in its whole life,
     double element_instructions;     // for an element of its inputs' tiles,
     double output_instructions;      // for one of its outputs
-    double sum_cycles;               // for each sum of a thread, once they are complete
     int input_registers;             // that hold inputs at the same time, at most; 0: all of them
     Schedule *schedule;              // what one block does. Variants may hold the same one,
     TileSpace *space;                // and the same space: who changes it takes a copy

@@ -95,8 +95,7 @@ static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion
         .input_buffers = 1,
         .input_registers = 1,
         .register_overhead = register_overhead(&tile, device->warp_size),
-        .peak_share = calibration.attention.peak_share,
-        .sum_cycles = calibration.tensor_cores.sum_cycles,
+        .cost = &calibration.attention,
         .shared_of = shared_bytes,
         .shared_moved = attention_shared_moved,
     };

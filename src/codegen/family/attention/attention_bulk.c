@@ -165,17 +165,6 @@ static int step_registers(const AttentionTile *tile)
     return tile->columns / 2 + tile->columns / 4 + OTHER_REGISTERS;
 }
 
-/* Of the tensor cores' time that they multiply: a group's own products and exponentials, which its four warps
-   alone do not make as fast as the units could, take so long that the other groups' products must fill it. */
-static double busy_share(const TileSpace *space, const DeviceSpec *device, int groups)
-{
-    double products = space->flops / perf_unit_peak(device, space->unit),
-           exponentials =
-               space->special / perf_unit_peak(device, UNIT_SFU) / calibration.attention.special_share,
-           own = (products + exponentials) / groups;
-    return own > products ? products / own : 1;
-}
-
 static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
                             const Attention *attention, const AttentionTile *tile)
 {
@@ -189,9 +178,7 @@ static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion
         .input_buffers = 1,
         .input_registers = 1,
         .register_overhead = step_registers(tile),
-        .sum_cycles = calibration.tensor_cores.sum_cycles,
-        .read_share = calibration.bulk.read_share,
-        .peak_share = busy_share(space, device, tile->groups),
+        .cost = &calibration.attention_bulk,
         .fills_once = true,
         .shared_of = shared_bytes,
         .shared_moved = attention_shared_moved,

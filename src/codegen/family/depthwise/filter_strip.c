@@ -216,12 +216,10 @@ static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec
         .input_registers = INPUTS,   // those of a row are counted beside, as sums are
         .register_overhead = (int)registers_of(fusion, gradient, strip),
         .shared_bytes = shared_of(fusion, gradient, strip),
-        .tail_share = calibration.strip.tail_share,
-        .step_knee = calibration.strip.step_knee,
+        .cost = warps_of(fusion, device, gradient, strip) < MANY_WARPS ? &calibration.strip.few_warps_cost
+                                                                       : &calibration.strip.filter_cost,
         .thread_instructions =
             calibration.strip.step_instructions * (double)(images * steps_of(gradient, strip)),
-        .peak_share =
-            warps_of(fusion, device, gradient, strip) < MANY_WARPS ? calibration.few_warps_share : 0,
         .element_instructions = calibration.strip.element_instructions * (strip->channels_last ? 2 : 1),
     };
     rules_choose(&rules, strip, sizeof *strip);

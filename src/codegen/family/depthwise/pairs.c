@@ -213,7 +213,7 @@ static void set_tiles(TileRules *rules, const PairsWay *way, int channels)
     int64_t block = smaller(channels, axes[CHANNEL].extent);   // whole pieces, both
     rules->rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){2 * way->pairs, 2 * way->pairs};
     rules->rule[LEVEL_SHARED][CHANNEL] = (AxisRule){block, block};
-    rules->read_share = block < TOGETHER ? 3 : 1;   // twice what is read and written
+    rules->cost = block < TOGETHER ? &calibration.pairs.narrow_cost : &calibration.pairs.cost;
 }
 
 /* A warp goes down so many rows; each is multiplied by all rows of the filter, whose zeros are taps, too. */
@@ -242,10 +242,6 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .stages = 1,
         .input_buffers = 1,
         .input_registers = 1,   // those of a row are counted beside, as sums are
-        .peak_share = calibration.pairs.peak_share,
-        .busy_warps = calibration.pairs.busy_warps,
-        .step_knee = calibration.pairs.step_knee,
-        .tail_share = calibration.pairs.tail_share,
         .shared_of = shared_bytes,
         .shared_moved = shared_moved,
     };

@@ -187,10 +187,9 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .stages = 1,
         .most_threads = calibration.strip.threads,
         .ragged_warps = true,
-        .tail_share = narrow ? calibration.strip.tail_share : calibration.strip.wide_tail_share,
+        .cost = narrow ? &calibration.strip.cost : &calibration.strip.wide_cost,
         .input_buffers = 1,
         .input_registers = 1,   // those of a row are counted beside, as sums are
-        .step_knee = calibration.strip.step_knee,
         .element_instructions = calibration.strip.element_instructions * (way.channels_last ? 2 : 1),
         .output_instructions = calibration.strip.output_instructions,
     };

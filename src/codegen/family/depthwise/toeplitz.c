@@ -225,9 +225,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .accumulator_bits = 32 / TOEPLITZ_TURNS,   // those of the other tile take the same registers
         .input_buffers = 1,
         .input_registers = 1,   // those of a step are counted beside
-        .peak_share = calibration.toeplitz.peak_share,
-        .busy_warps = calibration.toeplitz.busy_warps,
-        .once_knee = calibration.toeplitz.once_knee,
+        .cost = &calibration.toeplitz.cost,
         .output_instructions = TOEPLITZ_TURNS * calibration.toeplitz.output_instructions,
         .shared_of = toeplitz_shared_bytes,
         .shared_moved = toeplitz_shared_moved,

@@ -186,12 +186,12 @@ static TileRules rules_of_kind(Arena *arena, const TileRules *common, const Fusi
        many sums each; but rows that are shifted it stores more slowly (tuning-log 93). */
     if (kind == NEIGHBOURS_KIND && !mma_is_shifted(fusion, product)) {
         rules.rule[LEVEL_REGISTER][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;
-        rules.sum_cycles = calibration.bulk.sum_cycles;
+        rules.cost = &calibration.bulk.in_clusters;
     }
     if (kind == CLUSTER_KIND) {
         rules.fills_once = false;
         rules.cluster_blocks = SHARERS;
-        rules.sum_cycles /= SHARERS;   // each stores half of a tile
+        rules.cost = &calibration.bulk.in_clusters;
         rules.rule[LEVEL_SHARED][GROUP_M].limit = rules.rule[LEVEL_SHARED][GROUP_N].limit = SHARERS_TILE;
         rules.schedule->run = ceil_div(steps_of(product), SHARERS) * LINE_PIECES * mma_piece(product);
     }
@@ -209,7 +209,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (product->pixels)
         set_taps(product, common.space);
     common.fills_once = true;
-    common.read_share = calibration.bulk.read_share;
+    common.cost = &calibration.bulk.alone;
     common.neighbour_axis = GROUP_M;
     common.shared_of = most_shared_bytes;
     int count = 0, together = stages_of_neighbours(product, device);

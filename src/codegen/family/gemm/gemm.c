@@ -181,9 +181,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         rules.rule[LEVEL_SHARED][g] = (AxisRule){least_rows(product, g), MAX_TILE};
     }
     rules.tile_threads = device->warp_size;
-    rules.peak_share =
-        atom->unit == UNIT_TENSOR_F64 ? calibration.gemm.f64_peak_share : calibration.gemm.peak_share;
-    rules.sum_cycles = calibration.tensor_cores.sum_cycles;
+    rules.cost = atom->unit == UNIT_TENSOR_F64 ? &calibration.gemm.f64_cost : &calibration.gemm.cost;
     rules.most_threads = MAX_THREADS;
     rules.accumulator_bits = mma_sum_bits(product);
     rules.input_buffers = 2;

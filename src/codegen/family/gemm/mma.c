@@ -126,7 +126,6 @@ void mma_group_rules(Arena *arena, TileRules *rules, const Fusion *fusion, const
     rules->tile_threads = GROUP_WARPS * device->warp_size;
     rules->most_threads = MAX_GROUPS * rules->tile_threads;
     rules->accumulator_bits = mma_sum_bits(product);
-    rules->sum_cycles = calibration.tensor_cores.sum_cycles;
     rules->register_overhead = 72;
     rules->input_buffers = rules->input_registers = 1;   // read by tiles, and never held
 }

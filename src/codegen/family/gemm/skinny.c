@@ -203,7 +203,7 @@ static TileRules rules_of(Arena *arena, const Fusion *fusion, const Product *pro
         .accumulator_bits = value_bits(fusion),
         .register_overhead = 32,
         .input_buffers = 1,
-        .sum_cycles = calibration.skinny.sum_cycles,
+        .cost = &calibration.skinny,
         .element_instructions = product_element_bits(product->factor[LARGE]) < value_bits(fusion),
     };
     rules.schedule = schedule_of(arena, fusion, rules.space, product, cluster);

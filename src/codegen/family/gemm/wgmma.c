@@ -3,6 +3,7 @@
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum { LINE_BYTES = 128, LEAST_STAGES = 3, MOST_STAGES = 4 };
@@ -49,6 +50,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 0;
     TileRules rules;
     mma_group_rules(arena, &rules, fusion, device, product, product->shared_atom);
+    rules.cost = &calibration.wgmma;
     rules.shared_overhead = SHARED_ALIGNMENT;
     int count = 0;
     for (rules.stages = LEAST_STAGES; rules.stages <= MOST_STAGES; rules.stages++) {

@@ -150,9 +150,9 @@ static void group_rules(Arena *arena, TileRules *rules, const ChannelView *view,
                                                                               : 32;
     rules->register_overhead = walk == GRID ? GRID_REGISTERS : walk == COLUMN ? 24 : 8;
     rules->input_buffers = 1;
-    rules->tail_share = walk == TOTALS     ? calibration.channels.totals_tail_share
-                        : walk == ELEMENTS ? calibration.channels.elements_tail_share
-                                           : 0;
+    rules->cost = walk == TOTALS     ? &calibration.channels.totals
+                  : walk == ELEMENTS ? &calibration.channels.elements
+                                     : NULL;
     schedule_set_shared(rules);
     if (walk == GRID)
         add_grid_syncs(rules, fusion, shares);

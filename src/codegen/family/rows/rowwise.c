@@ -199,8 +199,7 @@ static void register_rules(Arena *arena, TileRules *rules, const RowView *view, 
     rules->input_bits = 32;
     rules->input_registers = (int)(kept ? kept : 1);
     rules->register_overhead = 22;
-    rules->tail_share = calibration.rows.tail_share;
-    rules->single_wave_share = calibration.rows.single_wave_share;
+    rules->cost = &calibration.rows.cost;
     rules->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
     rules->rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group / cluster, each * group / cluster};
 }

@@ -351,7 +351,7 @@ static TileRules variant_rules(Arena *arena, const WindowView *view, const Fusio
     each[DOWN_TAP] = block[DOWN_TAP] = all_of(stencil_taps(&stencil, DIRECTION_DOWN));
     each[ALONG_TAP] = block[ALONG_TAP] = all_of(stencil_taps(&stencil, DIRECTION_ALONG));
     rules.ragged_warps = true;
-    rules.once_knee = has_many_taps(&stencil, stage) ? calibration.many_taps.once_knee : 0;
+    rules.cost = has_many_taps(&stencil, stage) ? &calibration.many_taps.cost : NULL;
     rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     rules.thread_instructions = fit->thread_instructions;   // positions, copies and guards
     rules.element_instructions = fit->element_instructions;
