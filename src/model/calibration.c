@@ -1,15 +1,15 @@
 #include "model/calibration.h"
 
 const Calibration calibration = {
-    .operand_knee = 1.2,                    // tuning-log 1
-    .in_turn_knee = 5,                      // tuning-log 7
-    .beside_knee = 3,                       // tuning-log 107
-    .step_knee = 1.1,                       // tuning-log 38
-    .exchange_gb_s = 25,                    // tuning-log 46
-    .large_cluster_sms = 10.0 / 11,         // tuning-log 46
-    .least_exposed = 1.0 / 8,               // estimate
-    .elementwise = {.thread_points = 32},   // tuning-log 11
-    .permute = {.thread_gathers = 2},       // tuning-log 13
+    .operand_knee = 1.2,                                          // tuning-log 1
+    .in_turn_knee = 5,                                            // tuning-log 7
+    .beside_knee = 3,                                             // tuning-log 107
+    .step_knee = 1.1,                                             // tuning-log 38
+    .exchange_gb_s = 25,                                          // tuning-log 46
+    .large_cluster_sms = 10.0 / 11,                               // tuning-log 46
+    .least_exposed = 1.0 / 8,                                     // estimate
+    .elementwise = {.thread_points = 32},                         // tuning-log 11
+    .permute = {.thread_gathers = 2, .gather_instructions = 2},   // tuning-log 13
     .reduce =
         {
             .thread_terms = 32,      // tuning-log 14
@@ -19,24 +19,24 @@ const Calibration calibration = {
         },
     // tuning-log 17 and 18
     .window = {.threads = 384,
-               .thread_instructions = 100,
                .element_instructions = 1.5,
-               .output_instructions = 8},
+               .output_instructions = 8,
+               .cost = {.thread_instructions = 100}},
     .staged_window = {.threads = 512,
-                      .thread_instructions = 150,
                       .element_instructions = 2,
-                      .output_instructions = 12},
+                      .output_instructions = 12,
+                      .cost = {.thread_instructions = 150}},
     // tuning-log 51
     .depthwise = {.threads = 512,
-                  .thread_instructions = 150,
                   .element_instructions = 0.7,
-                  .output_instructions = 30},
+                  .output_instructions = 30,
+                  .cost = {.thread_instructions = 150}},
     .element_in_same_bank = 1.3,   // tuning-log 99
     // tuning-log 105
     .many_taps = {.piece_instructions = 2,
                   .line_instructions = 5,
                   .pair_instructions = 10.5,
-                  .cost = {.once_knee = 1.6}},
+                  .cost = {.once_knee = 1.6, .thread_instructions = 150}},
     // tuning-log 70
     .strip = {.threads = 128,
               .step_instructions = 16,
@@ -48,34 +48,40 @@ const Calibration calibration = {
               .filter_cost = {.step_knee = 3, .tail_share = 0.3},
               .few_warps_cost = {.peak_share = 0.7, .step_knee = 3, .tail_share = 0.3}},   // tuning-log 74
     .depthwise_copy_instructions = 24,
-    .matmul = {.streamed_elements = 1 << 20},                 // tuning-log 38
-    .skinny = {.sum_cycles = 200},                            // tuning-log 58
+    .matmul = {.streamed_elements = 1 << 20},   // tuning-log 38
+    .skinny = {.sum_cycles = 200},              // tuning-log 58
     // tuning-log 59, 56 and 45
     .gemm = {.cost = {.peak_share = 0.72, .sum_cycles = 40},
              .f64_cost = {.peak_share = 0.95, .sum_cycles = 40},
              .shift_instructions = 18},
-    .wgmma = {.sum_cycles = 40},                              // tuning-log 59
+    .wgmma = {.sum_cycles = 40},   // tuning-log 59
     // tuning-log 41 and 93
-    .bulk = {.alone = {.read_share = 0.6, .sum_cycles = 40}, .in_clusters = {.read_share = 0.6, .sum_cycles = 20}},
+    .bulk = {.alone = {.read_share = 0.6, .sum_cycles = 40},
+             .in_clusters = {.read_share = 0.6, .sum_cycles = 20}},
     // tuning-log 116
     .attention = {.peak_share = 0.5, .sum_cycles = 40},
     .attention_bulk = {.special_share = 0.55, .read_share = 0.6, .sum_cycles = 40},
     .rows =
         {
-            .thread_elements = 32,           // tuning-log 19
-            .weights_first_elements = 48,    // tuning-log 24
-            .block_threads = 64,             // tuning-log 23
-            .shortest_block_threads = 128,   // tuning-log 23
-            .masked_work = 0.75,             // tuning-log 20
+            .thread_elements = 32,                                     // tuning-log 19
+            .weights_first_elements = 48,                              // tuning-log 24
+            .block_threads = 64,                                       // tuning-log 23
+            .shortest_block_threads = 128,                             // tuning-log 23
+            .masked_work = 0.75,                                       // tuning-log 20
+            .ahead_instructions = 3,                                   // counted
             .cost = {.tail_share = 0.05, .single_wave_share = 0.06},   // tuning-log 21
         },
-    .channels = {.totals = {.tail_share = 0.2}, .elements = {.tail_share = 0.1}},   // tuning-log 35
+    .channels = {.grid_instructions = 8,
+                 .totals = {.tail_share = 0.2},
+                 .elements = {.tail_share = 0.1}},   // tuning-log 35
     // tuning-log 107
     .toeplitz = {.cost = {.peak_share = 0.90, .busy_warps = 1.5, .once_knee = 0.2},
                  .step_instructions = 50,
                  .output_instructions = 0.2},
     // tuning-log 113
-    .pairs = {.cost = {.peak_share = 0.62, .busy_warps = 1.6, .step_knee = 3, .tail_share = 0.33, .read_share = 1},
-              .narrow_cost = {.peak_share = 0.62, .busy_warps = 1.6, .step_knee = 3, .tail_share = 0.33, .read_share = 3},
-              .step_instructions = 170},
+    .pairs =
+        {.cost = {.peak_share = 0.62, .busy_warps = 1.6, .step_knee = 3, .tail_share = 0.33, .read_share = 1},
+         .narrow_cost =
+             {.peak_share = 0.62, .busy_warps = 1.6, .step_knee = 3, .tail_share = 0.33, .read_share = 3},
+         .step_instructions = 170},
 };

@@ -5,22 +5,25 @@
 
 /* What the model knows of a kind of kernel beside its schedule and its tiles: TileRules.cost points to it. */
 typedef struct KindCost {
-    double peak_share;          // of its unit that the kernel's instructions reach beside others; 0: all
-    double special_share;       // of the units of special functions that a register tile's threads keep busy alone, between
-                                // their products: other register tiles' fill that time. 0: they make both at once
-    double busy_warps;          // of a scheduler, of which some multiply while others load; 0: any number does
-    double step_knee;           // how sharply the loading and the computing of its steps meet; 0: as usual
-    double once_knee;           // the same of blocks that load once and compute, more than 1; 0: not so
-    double tail_share;          // of a block's time: for so long the last ones run on while SMs idle
+    double peak_share;   // of its unit that the kernel's instructions reach beside others; 0: all
+    double
+        special_share;   // of the units of special functions that a register tile's threads keep busy alone, between
+                         // their products: other register tiles' fill that time. 0: they make both at once
+    double busy_warps;   // of a scheduler, of which some multiply while others load; 0: any number does
+    double step_knee;    // how sharply the loading and the computing of its steps meet; 0: as usual
+    double once_knee;    // the same of blocks that load once and compute, more than 1; 0: not so
+    double tail_share;   // of a block's time: for so long the last ones run on while SMs idle
     double single_wave_share;   // of the time, where all blocks run at once: none loads while others store
     double read_share;          // of what blocks copy is read from L2, where requests meet; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
+    double
+        thread_instructions;   // of a thread in its whole life, beside what items say: positions, copies, guards
 } KindCost;
 
-/* Of a thread beyond loads and arithmetic: see TileRules. */
 typedef struct WindowFit {
     int threads;   // of a block, at most
-    double thread_instructions, element_instructions, output_instructions;
+    double element_instructions, output_instructions;   // Move.instructions
+    KindCost cost;
 } WindowFit;
 
 typedef struct Calibration {
@@ -36,6 +39,7 @@ typedef struct Calibration {
     } elementwise;
     struct {
         int thread_gathers;
+        double gather_instructions;   // of a thread for each point: it is read, and put into its vector
     } permute;
     struct {
         int thread_terms;      // whose loads are under way together,
@@ -55,9 +59,9 @@ typedef struct Calibration {
     struct {
         int threads;   // of a block
         double step_instructions;   // of a thread for a row of the input, beside its elements
-        double element_instructions, output_instructions;   // TileRules;
+        double element_instructions, output_instructions;   // Move.instructions
         double known_ends_share;   // of the products that strips of many taps make, as if they knew no ends
-        KindCost cost, wide_cost;   // over lines of 16 bits an element, of more
+        KindCost cost, wide_cost;               // over lines of 16 bits an element, of more
         KindCost filter_cost, few_warps_cost;   // of a filter's gradient, in 12 warps and more, in less
     } strip;
     struct {
@@ -71,8 +75,8 @@ typedef struct Calibration {
     } gemm;
     KindCost wgmma;
     struct {
-        KindCost alone;              // SMs that ask for the same lines at about the same time are served together
-        KindCost in_clusters;        // each stores half as many sums
+        KindCost alone;         // SMs that ask for the same lines at about the same time are served together
+        KindCost in_clusters;   // each stores half as many sums
     } bulk;
     KindCost attention, attention_bulk;
     struct {
@@ -81,10 +85,12 @@ typedef struct Calibration {
         int block_threads;            // of a block of several rows: in small ones no warp waits for others to end
         int shortest_block_threads;   // of the shortest rows, which would have too many blocks to start
         double masked_work;           // of a row of whose vectors a mask leaves out some, beside a whole one
+        double ahead_instructions;    // of a thread to copy an element and to fetch it
         KindCost cost;                // of rows in registers
     } rows;
     struct {
-        KindCost totals, elements;    // of kernels that go on in steps
+        double grid_instructions;    // of a thread to widen an element in every pass
+        KindCost totals, elements;   // of kernels that go on in steps
     } channels;
     struct {
         KindCost cost;

@@ -100,19 +100,16 @@ static double staging_instructions(const KernelCounts *kernel)
     return (copies * per_copy + finding + STEP_INSTRUCTIONS) / kernel->inner_steps;
 }
 
-/* Instructions of one thread in each register step that the family knows of. */
+/* Instructions of one thread in each register step that the schedule's items say. */
 static double own_instructions(const KernelCounts *kernel)
 {
-    const TileRules *rules = kernel->rules;
-    double once = rules->thread_instructions, each = 0;
-    bool counts = rules->output_instructions > 0 || rules->element_instructions > 0;
-    for (int i = 0; counts && i < kernel->space->tile_count; i++) {
+    double once = kernel->problem->thread_instructions, each = 0;
+    for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
-        double elements = (double)data_tile_elements(data, kernel->inner, kernel->space->axis_count);
-        if (data->output)
-            once += rules->output_instructions * elements;
-        else
-            each += rules->element_instructions * elements;
+        if (kernel->problem->instructions[i] > 0)
+            *(data->output ? &once : &each) +=
+                kernel->problem->instructions[i] *
+                (double)data_tile_elements(data, kernel->inner, kernel->space->axis_count);
     }
     return once / (kernel->steps * kernel->inner_steps) + each;
 }

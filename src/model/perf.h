@@ -41,9 +41,11 @@ typedef struct PerfProblem {
     RTile whole;                      // the problem as a tile
     double bytes[MAX_DATA_TILES];     // different ones of each data tile inside it
     uint32_t axes[MAX_DATA_TILES];    // along which a data tile changes, as bits
+    double instructions[MAX_DATA_TILES];   // of a thread for each of its elements, by the schedule's items,
+    double thread_instructions;            // and in its whole life
 } PerfProblem;
 
-PerfProblem perf_problem(const TileSpace *space);
+PerfProblem perf_problem(const TileRules *rules);
 
 /* An rProgram is a constructed kernel shape: one rTile per memory level and what follows from them. A value: copied
    with =, no pointers inside. */

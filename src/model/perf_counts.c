@@ -127,9 +127,23 @@ static void count_in_flight(KernelCounts *kernel)
     }
 }
 
-PerfProblem perf_problem(const TileSpace *space)
+static void add_instructions(PerfProblem *problem, const Item *item)
 {
+    bool moves = item->kind == ITEM_LOAD || item->kind == ITEM_STORE;
+    if (item->kind == ITEM_MAP || item->kind == ITEM_REDUCE || item->kind == ITEM_PRODUCT)
+        problem->thread_instructions += item->arithmetic.instructions;
+    for (int i = 0; moves && item->move.instructions > 0 && i < MAX_DATA_TILES; i++)
+        if (item->move.tiles >> i & 1)
+            problem->instructions[i] += item->move.instructions;
+}
+
+PerfProblem perf_problem(const TileRules *rules)
+{
+    const TileSpace *space = rules->space;
     PerfProblem problem = {.whole = rtile_problem(space)};
+    problem.thread_instructions = rules->cost ? rules->cost->thread_instructions : 0;
+    for (int i = 0; i < rules->schedule->count; i++)
+        add_instructions(&problem, &rules->schedule->items[i]);
     for (int i = 0; i < space->tile_count; i++) {
         problem.bytes[i] = data_tile_bytes(&space->tiles[i], &problem.whole, space->axis_count);
         problem.axes[i] = data_tile_axes(&space->tiles[i], space->axis_count);

@@ -382,7 +382,7 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
     Tolerance tolerance = {0};
     Construction c = {
         .rules = rules, .device = device, .tolerance = &tolerance, .arena = arena, .stats = stats};
-    c.problem = perf_problem(rules->space);
+    c.problem = perf_problem(rules);
     c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
     c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
     for (int a = 0; a < rules->space->axis_count; a++)

@@ -1,5 +1,7 @@
 #include "schedule/schedule.h"
 
+#include <assert.h>
+
 // ---- making one ----
 
 static Item *add(Schedule *schedule, ItemKind kind)
@@ -32,13 +34,13 @@ void schedule_wait(Schedule *schedule, int behind) { add(schedule, ITEM_WAIT)->b
 void schedule_map(Schedule *schedule, uint64_t ops)
 {
     if (ops)
-        add(schedule, ITEM_MAP)->ops = ops;
+        add(schedule, ITEM_MAP)->arithmetic = (Arithmetic){.ops = ops};
 }
 
 void schedule_reduce(Schedule *schedule, uint64_t ops)
 {
     if (ops)
-        add(schedule, ITEM_REDUCE)->ops = ops;
+        add(schedule, ITEM_REDUCE)->arithmetic = (Arithmetic){.ops = ops};
 }
 
 void schedule_exchange(Schedule *schedule, Exchange exchange)
@@ -64,7 +66,19 @@ void schedule_pack(Schedule *schedule, uint64_t ops, int vector, int word)
 }
 
 void schedule_role(Schedule *schedule, WarpRole role) { add(schedule, ITEM_ROLE)->role = (uint8_t)role; }
-void schedule_product(Schedule *schedule, uint64_t ops) { add(schedule, ITEM_PRODUCT)->ops = ops; }
+
+void schedule_product(Schedule *schedule, uint64_t ops)
+{
+    add(schedule, ITEM_PRODUCT)->arithmetic = (Arithmetic){.ops = ops};
+}
+
+void schedule_takes(Schedule *schedule, double instructions)
+{
+    Item *item = &schedule->items[schedule->count - 1];
+    assert(schedule->overflows || item->kind == ITEM_MAP || item->kind == ITEM_REDUCE ||
+           item->kind == ITEM_PRODUCT);
+    item->arithmetic.instructions = instructions;
+}
 
 uint64_t schedule_ops(const Fusion *fusion, bool reductions)
 {

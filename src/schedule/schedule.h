@@ -75,7 +75,15 @@ typedef struct Move {
     bool again;          // the block has had it before: it comes from a cache
     bool collected;      // a store that goes by way of shared memory and a barrier, where a block's part is one run of memory
     int32_t bytes;       // of scratch that the block moves, or of zeros that it writes to shared memory
+    double
+        instructions;   // of a thread for each element that it has of the tiles, beside accesses to whole vectors
 } Move;
+
+/* What is made of elements. */
+typedef struct Arithmetic {
+    uint64_t ops;          // bit i: op i of the fusion
+    double instructions;   // of a thread in all rounds together, beside arithmetic: counters, guards, shifts
+} Arithmetic;
 
 typedef struct Exchange {
     uint64_t ops;        // bit i: the result of op i of the fusion; 0: a barrier
@@ -98,7 +106,7 @@ typedef struct Item {
         Move move;           // LOAD, STORE
         uint8_t behind;      // WAIT: groups that may still be under way
         uint8_t role;        // ROLE: a WarpRole
-        uint64_t ops;        // MAP, REDUCE, PRODUCT: bit i: op i of the fusion
+        Arithmetic arithmetic;   // MAP, REDUCE, PRODUCT
         Exchange exchange;
     };
 } Item;
@@ -160,6 +168,8 @@ void schedule_exchange(Schedule *schedule, Exchange exchange);
 void schedule_barrier(Schedule *schedule, ThreadScope scope);
 void schedule_pack(Schedule *schedule, uint64_t ops, int vector, int word);   // bits, so many of a lane; nothing without ops
 void schedule_product(Schedule *schedule, uint64_t ops);
+void schedule_takes(Schedule *schedule,
+                    double instructions);   // the last item, which is a MAP, REDUCE or PRODUCT
 void schedule_role(Schedule *schedule, WarpRole role);
 
 /* The fusion's reductions, or its other ops, as bits. Bit 63 stands for all from op 63 on. */

@@ -222,7 +222,7 @@ static void count_own_sums(CountWalk *walk)
 void count_ops(CountWalk *walk, int index)
 {
     const Fusion *fusion = walk->fusion;
-    uint64_t ops = walk->rules->schedule->items[index].ops;
+    uint64_t ops = walk->rules->schedule->items[index].arithmetic.ops;
     bool reduces = walk->rules->schedule->items[index].kind == ITEM_REDUCE;
     if (reduces && walk->rules->schedule->computes == COMPUTES_OWN)
         count_own_sums(walk);

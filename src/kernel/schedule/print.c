@@ -92,7 +92,7 @@ static void print_item(StrBuf *out, const TileSpace *space, const Fusion *fusion
     case ITEM_REDUCE:
     case ITEM_PRODUCT:
         strbuf_puts(out, item->kind == ITEM_MAP ? "map" : item->kind == ITEM_REDUCE ? "reduce" : "product");
-        print_ops(out, fusion, item->ops, item->kind != ITEM_MAP);
+        print_ops(out, fusion, item->arithmetic.ops, item->kind != ITEM_MAP);
         return;
     case ITEM_EXCHANGE: print_exchange(out, &item->exchange); return;
     case ITEM_ROLE: strbuf_printf(out, "warps that %s", role_name[item->role]); return;

@@ -11,7 +11,7 @@ static RProgram complete(const TileRules *rules, const DeviceSpec *device, RTile
                          RTile inner)
 {
     RProgram program = {.tile = {[LEVEL_REGISTER] = inner, [LEVEL_SHARED] = shared}};
-    PerfProblem problem = perf_problem(rules->space);
+    PerfProblem problem = perf_problem(rules);
     PruneReason reason;
     int64_t footprint[] = {
         [LEVEL_REGISTER] = rtile_footprint(rules, &inner, NULL, device, LEVEL_REGISTER),

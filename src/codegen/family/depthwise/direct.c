@@ -130,6 +130,20 @@ static double together_of(const TileRules *rules, const RTile *block, int warp)
     return pairs ? (double)window_pairs_together(&axis, lines) / (double)pairs : 1;
 }
 
+/* Of the elements that a thread goes through as much as all windows do: a row of taps, and the inputs of a line under them. */
+static double elements_share(const Windows *windows)
+{
+    const WindowAxis *along = &windows->all.image[windows->all.image_count - 1];
+    double rows = (double)slide_down(&windows->all)->taps, walked = 0;
+    double counted = (double)window_reach(along, along->outputs) + windows->count * (double)along->taps;
+    for (int w = 0; w < windows->count; w++) {
+        const WindowAxis *own = &windows->shape[w].image[windows->all.image_count - 1];
+        walked += (double)slide_down(&windows->shape[w])->taps / rows *
+                  (double)(window_reach(own, own->outputs) + own->taps);
+    }
+    return walked / counted;
+}
+
 /* Of one window: its taps are walked, then its sums are left. The last window's come to where images were,
    when all have read these. */
 static void add_window(Schedule *schedule, const Windows *windows, int w)
@@ -160,10 +174,18 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
 {
     Schedule schedule = {.pace = PACE_IN_TURN, .computes = COMPUTES_OWN};
     uint32_t x = 1, filters = ((2u << windows->count) - 1) & ~x;
+    double element = calibration.depthwise.element_instructions * elements_share(windows) *
+                     (way->channels_last ? 4 : 1),
+           output = calibration.depthwise.output_instructions * (way->channels_last ? 1.2 : 1);
     uint64_t sums = schedule_ops(fusion, true);
-    schedule_load(&schedule,
-                  (Move){.tiles = x, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = way->piece > 1});
-    schedule_load(&schedule, (Move){.tiles = filters, .from = PLACE_MEMORY, .to = PLACE_SHARED});
+    schedule_load(&schedule, (Move){.tiles = x,
+                                    .from = PLACE_MEMORY,
+                                    .to = PLACE_SHARED,
+                                    .async = way->piece > 1,
+                                    .instructions = element});
+    schedule_load(
+        &schedule,
+        (Move){.tiles = filters, .from = PLACE_MEMORY, .to = PLACE_SHARED, .instructions = element});
     if (way->padded)
         schedule_exchange(&schedule,
                           (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = 2});
@@ -172,12 +194,15 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     for (int w = 0; w < windows->count; w++)
         add_window(&schedule, windows, w);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_load(
-        &schedule,
-        (Move){.tiles = space_inputs(space) & ~(x | filters), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~(x | filters),
+                                    .from = PLACE_MEMORY,
+                                    .to = PLACE_REGISTERS,
+                                    .instructions = element});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space),
+                                     .from = PLACE_REGISTERS,
+                                     .to = PLACE_MEMORY,
+                                     .instructions = output});
     return schedule_copy(arena, &schedule);
 }
 
@@ -296,20 +321,6 @@ static double windows_share(const Fusion *fusion, const Windows *windows)
     return inside * ((double)reduction_points(fusion) / product_of_taps(&windows->all));
 }
 
-/* Likewise of the elements that a thread goes through: a row of taps, and the inputs of a line under them. */
-static double elements_share(const Windows *windows)
-{
-    const WindowAxis *along = &windows->all.image[windows->all.image_count - 1];
-    double rows = (double)slide_down(&windows->all)->taps, walked = 0;
-    double counted = (double)window_reach(along, along->outputs) + windows->count * (double)along->taps;
-    for (int w = 0; w < windows->count; w++) {
-        const WindowAxis *own = &windows->shape[w].image[windows->all.image_count - 1];
-        walked += (double)slide_down(&windows->shape[w])->taps / rows *
-                  (double)(window_reach(own, own->outputs) + own->taps);
-    }
-    return walked / counted;
-}
-
 static const char *variant_name(const DirectWay *way)
 {
     if (way->windows > 1)
@@ -334,10 +345,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .ragged_warps = true,
         .accumulator_bits = value_bits,
         .register_overhead = 24,
-        .thread_instructions = calibration.depthwise.thread_instructions,
-        .element_instructions = calibration.depthwise.element_instructions * elements_share(windows) *
-                                (way.channels_last ? 4 : 1),
-        .output_instructions = calibration.depthwise.output_instructions * (way.channels_last ? 1.2 : 1),
+        .cost = &calibration.depthwise.cost,
         .input_buffers = 1,
         .input_registers = (int)(round_up(most_taps(windows), CHUNK) + CHUNK) * value_bits / 32,
         .shared_of = shared_of,

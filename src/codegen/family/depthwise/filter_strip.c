@@ -152,24 +152,29 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
                                  shared_of(fusion, gradient, strip));
 }
 
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
-                             const DeviceSpec *device, const TileSpace *space, bool channels_last)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device,
+                            const TileSpace *space, const FilterStrip *strip)
 {
+    int64_t images = ceil_div(gradient->shape.summed.extent, strip->shares);
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     schedule_loop(&schedule, (Loop){.axis = IMAGE});
-    schedule_load(&schedule,
-                  (Move){.tiles = space_inputs(space), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(&schedule, (Move){.tiles = space_inputs(space),
+                                    .from = PLACE_MEMORY,
+                                    .to = PLACE_REGISTERS,
+                                    .instructions = calibration.strip.element_instructions *
+                                                    (strip->channels_last ? 2 : 1)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
+    schedule_takes(&schedule,
+                   calibration.strip.step_instructions * (double)(images * steps_of(gradient, strip)));
     schedule_end(&schedule);
-    schedule_exchange(&schedule,
-                      (Exchange){
-                          .ops = schedule_ops(fusion, true),
-                          .scope = SCOPE_BLOCK,
-                          .combine = COMBINE_TURNS,
-                          .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
-                          .values = (uint8_t)(gradient->down.taps * gradient->along.taps),
-                          .width = (int16_t)(channels_last ? 1 : device->warp_size),
-                      });
+    schedule_exchange(&schedule, (Exchange){
+                                     .ops = schedule_ops(fusion, true),
+                                     .scope = SCOPE_BLOCK,
+                                     .combine = COMBINE_TURNS,
+                                     .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
+                                     .values = (uint8_t)(gradient->down.taps * gradient->along.taps),
+                                     .width = (int16_t)(strip->channels_last ? 1 : device->warp_size),
+                                 });
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
@@ -205,7 +210,6 @@ static void set_tiles(TileRules *rules, const FilterGradient *gradient, const Fi
 static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
                             const FilterGradient *gradient, const FilterStrip *strip)
 {
-    int64_t images = ceil_div(gradient->shape.summed.extent, strip->shares);
     TileRules rules = {
         .space = filter_gradient_space(arena, fusion, gradient, gradient->down.taps),
         .variant_name = filter_strip_family.variants[strip->channels_last],
@@ -218,13 +222,10 @@ static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec
         .shared_bytes = shared_of(fusion, gradient, strip),
         .cost = warps_of(fusion, device, gradient, strip) < MANY_WARPS ? &calibration.strip.few_warps_cost
                                                                        : &calibration.strip.filter_cost,
-        .thread_instructions =
-            calibration.strip.step_instructions * (double)(images * steps_of(gradient, strip)),
-        .element_instructions = calibration.strip.element_instructions * (strip->channels_last ? 2 : 1),
     };
     rules_choose(&rules, strip, sizeof *strip);
     set_tiles(&rules, gradient, strip);
-    rules.schedule = schedule_of(arena, fusion, gradient, device, rules.space, strip->channels_last);
+    rules.schedule = schedule_of(arena, fusion, gradient, device, rules.space, strip);
     return rules;
 }
 

@@ -100,6 +100,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Depthwise
     schedule_load(&schedule,
                   (Move){.tiles = 1u << INPUT, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_product(&schedule, sums);
+    schedule_takes(&schedule, calibration.pairs.step_instructions * (double)steps_of(shape, way));
     schedule_end(&schedule);
     schedule_store(&schedule, (Move){.tiles = 1u << first_output(space),
                                      .from = PLACE_REGISTERS,
@@ -222,7 +223,6 @@ static void set_work(TileRules *rules, const Depthwise *shape, const PairsWay *w
     double steps = (double)steps_of(shape, way), quads = (double)quads_of(shape);
     double multiplied = 2 * 4 * quads / (double)slide_along(shape)->taps;   // two channels, of which one counts
     rules->space->flops = 2 * multiplied * steps / way->height;
-    rules->thread_instructions = calibration.pairs.step_instructions * steps;
 }
 
 /* Blocks of each kind and of some heights. */

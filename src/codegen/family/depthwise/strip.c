@@ -58,15 +58,22 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
     direct_add_outer_tiles(space, fusion, shape);
 }
 
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space)
+/* A strip goes down so many rows of the input. */
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, bool channels_last, int64_t rows)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     schedule_load(&schedule,
-                  (Move){.tiles = space_inputs(space), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+                  (Move){.tiles = space_inputs(space),
+                         .from = PLACE_MEMORY,
+                         .to = PLACE_REGISTERS,
+                         .instructions = calibration.strip.element_instructions * (channels_last ? 2 : 1)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
+    schedule_takes(&schedule, calibration.strip.step_instructions * (double)rows);
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space),
+                                     .from = PLACE_REGISTERS,
+                                     .to = PLACE_MEMORY,
+                                     .instructions = calibration.strip.output_instructions});
     return schedule_copy(arena, &schedule);
 }
 
@@ -135,7 +142,7 @@ static double share_left(const Depthwise *shape, const StripWay *way)
 
 /* Is its code short enough, and are there warps enough to wait for each other? Rows that only part of the
    filter meets are multiplied by all of it. */
-static bool set_tile(TileRules *rules, const Fusion *fusion, const Depthwise *shape, const StripWay *way,
+static bool set_tile(Arena *arena, TileRules *rules, const Fusion *fusion, const Depthwise *shape, const StripWay *way,
                      const StripTile *tile)
 {
     const WindowAxis *down = slide_down(shape);
@@ -146,7 +153,7 @@ static bool set_tile(TileRules *rules, const Fusion *fusion, const Depthwise *sh
     set_threads(rules, way, tile);
     rules->register_overhead = (int)registers;
     rules->space->tiles[0].lines = lines_of(shape, way, tile);
-    rules->thread_instructions = calibration.strip.step_instructions * (double)rows;
+    rules->schedule = schedule_of(arena, fusion, rules->space, way->channels_last, rows);
     rules->space->flops *= share_left(shape, way) * (double)rows / (double)(tile->height * down->stride);
     return tile->lanes * tile->width * window_open(down) * all_taps(shape) <= MAX_WALK;
 }
@@ -190,12 +197,9 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .cost = narrow ? &calibration.strip.cost : &calibration.strip.wide_cost,
         .input_buffers = 1,
         .input_registers = 1,   // those of a row are counted beside, as sums are
-        .element_instructions = calibration.strip.element_instructions * (way.channels_last ? 2 : 1),
-        .output_instructions = calibration.strip.output_instructions,
     };
     direct_add_axes(rules.space, shape);
     add_tiles(rules.space, fusion, shape);
-    rules.schedule = schedule_of(arena, fusion, rules.space);
     rules_choose(&rules, &way, sizeof way);
     int count = 0;
     int64_t lanes = way.channels_last ? smaller(way.piece, MOST_LANES) : 1;
@@ -207,7 +211,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
             variants[count] = rules;
             variants[count].space = space_copy(arena, rules.space);
             if ((parts == 1 || tile.height >= LEAST_HEIGHT) && waits_least(shape, &tile, shortest) &&
-                set_tile(&variants[count], fusion, shape, &way, &tile))
+                set_tile(arena, &variants[count], fusion, shape, &way, &tile))
                 count++;
         }
     return count;

@@ -142,8 +142,9 @@ static int64_t most_each(const ToeplitzWindow *window)
     return distances ? smaller(each, MAX_TAPS / distances) : 0;
 }
 
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz,
-                             const TileSpace *space)
+/* A warp goes down so many rows of the input. */
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space,
+                            int64_t rows)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);
@@ -160,12 +161,16 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz 
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_load(&schedule, (Move){.tiles = 3, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
     schedule_product(&schedule, sums);
+    schedule_takes(&schedule, TOEPLITZ_TURNS * calibration.toeplitz.step_instructions * (double)rows);
     schedule_exchange(
         &schedule,
         (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_ROWS, .value_bytes = 4, .width = 2});
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+                   (Move){.tiles = space_outputs(space),
+                          .from = PLACE_REGISTERS,
+                          .to = PLACE_MEMORY,
+                          .instructions = TOEPLITZ_TURNS * calibration.toeplitz.output_instructions});
     return schedule_copy(arena, &schedule);
 }
 
@@ -178,7 +183,8 @@ static double filter_instructions(const ToeplitzWindow *window, const ToeplitzLa
 }
 
 /* A warp's 16 rows of A are of so many images. */
-static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t images, int64_t each)
+static void set_images(Arena *arena, TileRules *rules, const Fusion *fusion, const Toeplitz *toeplitz,
+                       const ToeplitzWindow *window, int64_t images, int64_t each)
 {
     RTile block = {0}, warp = {0};
     int64_t groups = A_ROWS / images, rows = groups * each;
@@ -198,8 +204,8 @@ static void set_images(TileRules *rules, const ToeplitzWindow *window, int64_t i
     block.size[TOEPLITZ_ROW] = round_up(rules->space->axes[TOEPLITZ_ROW].extent, rows);
     ToeplitzLayout layout = toeplitz_layout(window, &block, &warp);
     rules->space->flops = toeplitz_flops(window, &block, &warp);
-    rules->thread_instructions = TOEPLITZ_TURNS * calibration.toeplitz.step_instructions *
-                                 (double)(layout.each + rules->space->axes[TOEPLITZ_TAP_ROW].extent - 1);
+    rules->schedule = schedule_of(arena, fusion, toeplitz, rules->space,
+                                  layout.each + rules->space->axes[TOEPLITZ_TAP_ROW].extent - 1);
     rules->space->tiles[FILTER].instructions = filter_instructions(window, &layout);
     /* Of many groups nearly all meet the image in each step: what does is known, and need not be counted. But
        halved fragments of more than that take registers beside the pieces'. */
@@ -226,12 +232,10 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .input_buffers = 1,
         .input_registers = 1,   // those of a step are counted beside
         .cost = &calibration.toeplitz.cost,
-        .output_instructions = TOEPLITZ_TURNS * calibration.toeplitz.output_instructions,
         .shared_of = toeplitz_shared_bytes,
         .shared_moved = toeplitz_shared_moved,
         .copies_through_registers = !toeplitz_reads_pieces(toeplitz),
     };
-    rules.schedule = schedule_of(arena, fusion, toeplitz, rules.space);
     rules_choose(&rules, &window, sizeof window);
     int64_t each = most_each(&window);
     int count = 0;
@@ -241,7 +245,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
             continue;
         rules.variant_name = toeplitz_family.variants[kind];
         rules.space = space_copy(arena, rules.space);
-        set_images(&rules, &window, images, each);
+        set_images(arena, &rules, fusion, toeplitz, &window, images, each);
         variants[count++] = rules;
     }
     return count;

@@ -171,7 +171,10 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     uint8_t bytes = (uint8_t)(value_bits(fusion) / 8);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_load(&schedule,
-                  (Move){.tiles = space_inputs(space), .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+                  (Move){.tiles = space_inputs(space),
+                         .from = PLACE_MEMORY,
+                         .to = PLACE_REGISTERS,
+                         .instructions = product_element_bits(product->factor[LARGE]) < value_bits(fusion)});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
     schedule_exchange(&schedule, (Exchange){
@@ -195,7 +198,9 @@ static TileRules rules_of(Arena *arena, const Fusion *fusion, const Product *pro
     bool along_k = product_along_k(fusion, product, LARGE);
     TileRules rules = {
         .space = find_space(arena, fusion, product),
-        .variant_name = cluster > 1 ? along_k ? "row-cluster" : "column-cluster" : along_k ? "row" : "column",
+        .variant_name = cluster > 1 ? along_k ? "row-cluster" : "column-cluster"
+                        : along_k   ? "row"
+                                    : "column",
         .threads_reduce = true,
         .most_threads = MAX_THREADS,
         .cluster_blocks = cluster,
@@ -204,7 +209,6 @@ static TileRules rules_of(Arena *arena, const Fusion *fusion, const Product *pro
         .register_overhead = 32,
         .input_buffers = 1,
         .cost = &calibration.skinny,
-        .element_instructions = product_element_bits(product->factor[LARGE]) < value_bits(fusion),
     };
     rules.schedule = schedule_of(arena, fusion, rules.space, product, cluster);
     schedule_set_shared(&rules);

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "codegen/cuda/reads.h"
 #include "codegen/family/permute/permute_parts.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 static const Kind kinds[] = {
@@ -70,8 +71,6 @@ static DataTile side_tile(const Permute *permute, const Access *access)
 
 /* Instructions of each access beside itself: where it begins, and whether it is inside. */
 enum { PLACE_INSTRUCTIONS = 8 };
-/* Of each point that is gathered: it is read, and put into its vector. */
-static const double GATHER_INSTRUCTIONS = 2;
 
 static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *permute, const Shape *shape)
 {
@@ -98,9 +97,22 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *per
         }
 }
 
+static int64_t tile_points(const Shape *shape)
+{
+    return shape->tile[OUTER] * shape->tile[ROWS] * shape->tile[COLUMNS];
+}
+
+static int tile_threads(const Shape *shape, int warp)
+{
+    int64_t pieces = tile_points(shape) / shape->vector[ROWS] / (shape->copied ? 1 : shape->piece);
+    int64_t line = shape->tile[COLUMNS] / shape->vector[COLUMNS];
+    int64_t warps = ceil_div(pieces > line ? pieces : line, warp), most = BLOCK_THREADS / warp;
+    return (int)(warps < most ? warps : most) * warp;
+}
+
 /* Through a tile in shared memory, which is read in the other direction. What else is read comes when that is
    turned. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const Shape *shape)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const Shape *shape, int warp)
 {
     Schedule schedule = {.pace = PACE_FREE};
     uint32_t moved = space_staged(space), others = space_inputs(space) & ~moved;
@@ -113,17 +125,17 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
         schedule_store(&schedule, (Move){.tiles = moved, .from = PLACE_REGISTERS, .to = PLACE_SHARED});
     }
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_load(&schedule, (Move){.tiles = moved, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
-    schedule_load(&schedule, (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    double gather = shape->copied ? calibration.permute.gather_instructions / tile_threads(shape, warp) : 0;
+    schedule_load(
+        &schedule,
+        (Move){.tiles = moved, .from = PLACE_SHARED, .to = PLACE_REGISTERS, .instructions = gather});
+    schedule_load(
+        &schedule,
+        (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .instructions = gather});
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
     return schedule_copy(arena, &schedule);
-}
-
-static int64_t tile_points(const Shape *shape)
-{
-    return shape->tile[OUTER] * shape->tile[ROWS] * shape->tile[COLUMNS];
 }
 
 static void kind_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *device, const Permute *permute,
@@ -139,18 +151,11 @@ static void kind_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *dev
         rules->rule[LEVEL_REGISTER][s] = rules->rule[LEVEL_SHARED][s] = fixed;
     }
     add_tiles(rules->space, fusion, permute, shape);
-    rules->schedule = schedule_of(arena, fusion, rules->space, shape);
-    int64_t pieces = tile_points(shape) / shape->vector[ROWS] / (shape->copied ? 1 : shape->piece);
-    int64_t line = shape->tile[COLUMNS] / shape->vector[COLUMNS];
-    int64_t warps = ceil_div(pieces > line ? pieces : line, device->warp_size);
-    int64_t most = BLOCK_THREADS / device->warp_size;
-    rules->tile_threads = (int)(warps < most ? warps : most) * device->warp_size;
+    rules->schedule = schedule_of(arena, fusion, rules->space, shape, device->warp_size);
+    rules->tile_threads = tile_threads(shape, device->warp_size);
     rules->shared_overhead = (permute_tile_elements(shape) - tile_points(shape)) * permute->element_bytes;
     rules->copies_through_registers = !shape->copied;
-    if (shape->copied) {
-        rules->input_registers = shape->write;
-        rules->element_instructions = GATHER_INSTRUCTIONS / rules->tile_threads;
-    }
+    rules->input_registers = shape->copied ? shape->write : 0;
     rules->input_buffers = 1;
     rules->register_overhead = 32;
 }

@@ -9,17 +9,16 @@
 #include "rtile/space.h"
 
 enum {
-    MAX_LANES = 32,      // threads side by side: past 512 bytes an access gains nothing
-    LINE_LANES = 8,      // that take 128 bytes, a line of a cache; fewer leave gaps
-    WORD_BITS = 32,      // of a word of one-bit elements
-    VALUE_BITS = 32,     // of what is made of an element
-    MIN_THREADS = 64,    // of a block, where there is work for them
+    MAX_LANES = 32,     // threads side by side: past 512 bytes an access gains nothing
+    LINE_LANES = 8,     // that take 128 bytes, a line of a cache; fewer leave gaps
+    WORD_BITS = 32,     // of a word of one-bit elements
+    VALUE_BITS = 32,    // of what is made of an element
+    MIN_THREADS = 64,   // of a block, where there is work for them
     MAX_THREADS = 512,
     MAX_HELD_BYTES = 144,     // of what a thread reads in one step: 128 of numbers, and their masks
     STEP_THREADS = 256,       // of a block that goes on in steps
     MAX_GRID_THREADS = 512,   // of a block that holds a share, one on each SM,
     MIN_GRID_THREADS = 256,   // where fewer threads hold more
-    GRID_INSTRUCTIONS = 8,    // of a thread to widen an element in every pass
     GRID_REGISTERS = 64       // beside what a thread reads: compilers take many (tuning-log 36)
 };
 
@@ -108,7 +107,6 @@ static void add_grid_syncs(TileRules *rules, const Fusion *fusion, int64_t share
     int64_t left = left_bytes(fusion, shares);
     rules->cooperative = true;
     rules->scratch_bytes = left * spatial_points(fusion);
-    rules->element_instructions = GRID_INSTRUCTIONS;
 }
 
 /* `each` positions of a thread at a time. */

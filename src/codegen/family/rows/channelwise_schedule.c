@@ -2,6 +2,7 @@
 // share of them.
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
+#include "model/calibration.h"
 
 enum { WORD_BITS = 32 };   // of a word of one-bit elements
 
@@ -39,16 +40,22 @@ typedef struct ChannelStatement {
 
 static uint64_t bit(int op) { return UINT64_C(1) << op; }
 
+static void load(const ChannelStatement *s, uint32_t tiles)
+{
+    double instructions = s->kernel->walk == GRID ? calibration.channels.grid_instructions : 0;
+    schedule_load(
+        s->schedule,
+        (Move){.tiles = tiles, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .instructions = instructions});
+}
+
 static void load_invariants(const ChannelStatement *s)
 {
-    uint32_t tiles = space_inputs(s->kernel->space) & ~s->elements;
-    schedule_load(s->schedule, (Move){.tiles = tiles, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    load(s, space_inputs(s->kernel->space) & ~s->elements);
 }
 
 static void load_elements(const ChannelStatement *s)
 {
-    uint32_t tiles = space_inputs(s->kernel->space) & s->elements;
-    schedule_load(s->schedule, (Move){.tiles = tiles, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    load(s, space_inputs(s->kernel->space) & s->elements);
 }
 
 static void store(const ChannelStatement *s, bool of_elements)

@@ -12,9 +12,8 @@ enum {
     MAX_GROUP = 1024,   // threads of a row: a block, on every device so far
     REGISTER_VARIANTS = 4,
     CLUSTER_VARIANTS = 2,
-    MAX_CLUSTER = 16,   // blocks
+    MAX_CLUSTER = 16,            // blocks
     AHEAD_TURNS = 8,             // rows of a block: the first one is waited for, the others are not
-    AHEAD_INSTRUCTIONS = 3,      // of a thread to copy an element and to fetch it
     LEAST_WALKING_GROUP = 256,   // threads of a block that walk along a row which they cannot hold
     LEAST_WALK = 6,   // vectors of a thread, where a cluster shares a row: fewer are not worth its barriers
     MOST_WALK = 16,   // more threads would walk faster
@@ -360,7 +359,6 @@ static int add_ahead_rules(Arena *arena, const RowView *view, const Fusion *fusi
         arena, &variants[0], view, fusion, device,
         (RowVariant){.home = ROW_AHEAD, .group = (int)threads, .cluster = 1, .turns = AHEAD_TURNS});
     variants[0].variant_name = "ahead";
-    variants[0].element_instructions = AHEAD_INSTRUCTIONS;
     stage_copies(view, &variants[0]);
     return 1;
 }

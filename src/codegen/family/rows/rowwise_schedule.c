@@ -1,5 +1,6 @@
 // What one block of a row kernel does: its passes over the row, and how its threads meet after each.
 #include "codegen/family/rows/rowwise_parts.h"
+#include "model/calibration.h"
 
 enum { ROW, COLUMN };   // space axes
 enum { READS_IN = 1, READS_WEIGHTS = 2 };   // what an op reads at an element
@@ -129,14 +130,25 @@ static Move copy_of(const RowStatement *s)
     return (Move){.tiles = s->copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true};
 }
 
+/* Of a thread for each element that it had not before. */
+static double instructions_of(const RowStatement *s, bool again)
+{
+    return s->row->variant->home == ROW_AHEAD && !again ? calibration.rows.ahead_instructions : 0;
+}
+
 static void state_row_loads(RowStatement *s)
 {
-    schedule_load(s->schedule, (Move){.tiles = s->copied, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    double instructions = instructions_of(s, s->seen_in);
+    schedule_load(s->schedule, (Move){.tiles = s->copied,
+                                      .from = PLACE_SHARED,
+                                      .to = PLACE_REGISTERS,
+                                      .instructions = instructions});
     schedule_load(s->schedule, (Move){
                                    .tiles = s->in & ~s->copied,
                                    .from = PLACE_MEMORY,
                                    .to = PLACE_REGISTERS,
                                    .again = s->seen_in,
+                                   .instructions = instructions,
                                });
     s->seen_in = true;
 }
@@ -148,6 +160,7 @@ static void state_weight_loads(RowStatement *s)
                                    .from = PLACE_L2,
                                    .to = PLACE_REGISTERS,
                                    .again = s->seen_weights,
+                                   .instructions = instructions_of(s, s->seen_weights),
                                });
     s->seen_weights = true;
 }

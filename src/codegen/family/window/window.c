@@ -214,22 +214,29 @@ static uint32_t filter_tiles(const Stencil *stencil, const StagedInput *stage)
 }
 
 /* Of inputs that the windows share, a block may stage one; and where it does, collect its outputs. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, uint32_t filters)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, uint32_t filters, double element,
+                            double output)
 {
     Schedule schedule = {.pace = PACE_FREE};
     uint32_t staged = space_inputs(space) & space_staged(space),
              others = space_inputs(space) & ~staged & ~filters;
     uint32_t collected = space_outputs(space) & space_staged(space);
     if (staged) {
-        schedule_load(&schedule, (Move){.tiles = filters, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+        schedule_load(
+            &schedule,
+            (Move){.tiles = filters, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .instructions = element});
         schedule_load(&schedule,
                       (Move){.tiles = staged, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
         schedule_wait(&schedule, 0);
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
     schedule_loop(&schedule, (Loop){.axis = OTHER, .by_thread = true});
-    schedule_load(&schedule, (Move){.tiles = staged, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
-    schedule_load(&schedule, (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(
+        &schedule,
+        (Move){.tiles = staged, .from = PLACE_SHARED, .to = PLACE_REGISTERS, .instructions = element});
+    schedule_load(
+        &schedule,
+        (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .instructions = element});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
     schedule_map(&schedule, schedule_ops(fusion, false));
@@ -238,6 +245,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
                                   .from = PLACE_REGISTERS,
                                   .to = PLACE_MEMORY,
                                   .collected = collected != 0,
+                                  .instructions = output,
                               });
     return schedule_copy(arena, &schedule);
 }
@@ -304,66 +312,6 @@ static void pair_tiles(TileRules *rules, const WindowLines *lines, const DeviceS
     block[DOWN] = (AxisRule){height * down, height * threads};
 }
 
-static TileRules variant_rules(Arena *arena, const WindowView *view, const Fusion *fusion,
-                               const DeviceSpec *device, WindowKeeps keeps, const WindowLines *lines)
-{
-    Stencil stencil = window_stencil(view, keeps);
-    StagedInput none = {0};
-    const StagedInput *stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? &view->stage : &none;
-    TileRules rules = {
-        .space = space_new(arena, fusion), .variant_name = window_family.variants[keeps], .stages = 1};
-    WindowChoice choice = {.keeps = keeps};
-    if (lines) {
-        choice.lines = *lines;
-        rules.shared_of = lines_bytes;
-        rules.shared_moved = lines_moved;
-    }
-    rules_choose(&rules, &choice, sizeof choice);
-    int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
-            other = reduction_points(fusion) / kept_taps(&stencil);
-    space_add_axis(rules.space, "outer", outer_points(&stencil), false);
-    space_add_axis(rules.space, "down", stencil_extent(&stencil, DIRECTION_DOWN), false);
-    space_add_axis(rules.space, "along", along, false);
-    space_add_axis(rules.space, "tap", other, true);
-    space_add_axis(rules.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
-    space_add_axis(rules.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
-    add_tiles(rules.space, &stencil, stage, lines, device);
-    rules.schedule = schedule_of(arena, fusion, rules.space, filter_tiles(&stencil, stage));
-    rules.schedule->computes = keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
-                              : rules.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
-                                                                   : COMPUTES_WINDOWS;
-
-    AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
-    each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
-    int64_t down = stencil_extent(&stencil, DIRECTION_DOWN);
-    each[DOWN] = (AxisRule){1, smaller(down, MAX_WINDOW_HEIGHT)};
-    const WindowFit *fit = stage->access ? &calibration.staged_window : &calibration.window;
-    int64_t threads = fit->threads;
-    block[OUTER] = (AxisRule){1, threads};
-    block[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT * threads};
-    block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
-    if (keeps == KEEPS_WINDOWS_OF_LINES)
-        each[DOWN] = block[DOWN] = all_of(down);
-    if (keeps == KEEPS_WINDOWS_OF_PAIRS)
-        pair_tiles(&rules, lines, device, threads);
-    rules.most_threads = (int)threads;
-    block[OTHER] = all_of(other);
-    each[DOWN_TAP] = block[DOWN_TAP] = all_of(stencil_taps(&stencil, DIRECTION_DOWN));
-    each[ALONG_TAP] = block[ALONG_TAP] = all_of(stencil_taps(&stencil, DIRECTION_ALONG));
-    rules.ragged_warps = true;
-    rules.cost = has_many_taps(&stencil, stage) ? &calibration.many_taps.cost : NULL;
-    rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
-    rules.thread_instructions = fit->thread_instructions;   // positions, copies and guards
-    rules.element_instructions = fit->element_instructions;
-    rules.output_instructions = fit->output_instructions;
-    rules.register_overhead = 16;
-    rules.input_buffers = 1;
-    /* The lines of one output's windows, and the next one; of filters all taps, and a line of windows. */
-    rules.input_registers =
-        (int)(stencil_taps(&stencil, DIRECTION_ALONG) * (stencil_taps(&stencil, DIRECTION_DOWN) + 1));
-    return rules;
-}
-
 /* How many lanes of a warp read from one bank of a staged tensor, at most, where a line's outputs are a lane each
    and those behind go on in the next plane. Under windows that move by 2, of 42 x 42 elements and 21 outputs 3. */
 static int64_t lanes_in_bank(const WindowLines *lines, const StagedInput *stage, int64_t outputs,
@@ -377,6 +325,75 @@ static int64_t lanes_in_bank(const WindowLines *lines, const StagedInput *stage,
         most = larger(most, ++lanes[bank]);
     }
     return most;
+}
+
+/* By how much longer elements of lines take that are not laid out for it. */
+static double bank_factor(const WindowLines *lines, const StagedInput *stage, int64_t outputs,
+                          const DeviceSpec *device)
+{
+    return pow(calibration.element_in_same_bank, (double)lanes_in_bank(lines, stage, outputs, device) - 1);
+}
+
+/* `lines` of staged windows: those that they could have been laid out by. */
+static TileRules variant_rules(Arena *arena, const WindowView *view, const Fusion *fusion,
+                               const DeviceSpec *device, WindowKeeps keeps, const WindowLines *lines)
+{
+    Stencil stencil = window_stencil(view, keeps);
+    StagedInput none = {0};
+    const StagedInput *stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? &view->stage : &none;
+    TileRules rules = {
+        .space = space_new(arena, fusion), .variant_name = window_family.variants[keeps], .stages = 1};
+    WindowChoice choice = {.keeps = keeps};
+    bool by_lines = keeps > KEEPS_WINDOWS_OF_STAGED;
+    if (by_lines) {
+        choice.lines = *lines;
+        rules.shared_of = lines_bytes;
+        rules.shared_moved = lines_moved;
+    }
+    rules_choose(&rules, &choice, sizeof choice);
+    int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
+            other = reduction_points(fusion) / kept_taps(&stencil);
+    space_add_axis(rules.space, "outer", outer_points(&stencil), false);
+    space_add_axis(rules.space, "down", stencil_extent(&stencil, DIRECTION_DOWN), false);
+    space_add_axis(rules.space, "along", along, false);
+    space_add_axis(rules.space, "tap", other, true);
+    space_add_axis(rules.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
+    space_add_axis(rules.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
+    add_tiles(rules.space, &stencil, stage, by_lines ? lines : NULL, device);
+    const WindowFit *fit = stage->access ? &calibration.staged_window : &calibration.window;
+    double element =
+        fit->element_instructions * (lines && !by_lines ? bank_factor(lines, stage, along, device) : 1);
+    rules.schedule =
+        schedule_of(arena, fusion, rules.space, filter_tiles(&stencil, stage), element, fit->output_instructions);
+    rules.schedule->computes = keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
+                              : rules.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
+                                                                   : COMPUTES_WINDOWS;
+
+    AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
+    each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
+    int64_t down = stencil_extent(&stencil, DIRECTION_DOWN);
+    each[DOWN] = (AxisRule){1, smaller(down, MAX_WINDOW_HEIGHT)};
+    int64_t threads = fit->threads;
+    block[OUTER] = (AxisRule){1, threads};
+    block[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT * threads};
+    block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
+    if (keeps == KEEPS_WINDOWS_OF_LINES)
+        each[DOWN] = block[DOWN] = all_of(down);
+    if (keeps == KEEPS_WINDOWS_OF_PAIRS)
+        pair_tiles(&rules, lines, device, threads);
+    rules.most_threads = (int)threads;
+    block[OTHER] = all_of(other);
+    each[DOWN_TAP] = block[DOWN_TAP] = all_of(stencil_taps(&stencil, DIRECTION_DOWN));
+    each[ALONG_TAP] = block[ALONG_TAP] = all_of(stencil_taps(&stencil, DIRECTION_ALONG));
+    rules.ragged_warps = true;
+    rules.cost = has_many_taps(&stencil, stage) ? &calibration.many_taps.cost : &fit->cost;
+    rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
+    rules.register_overhead = 16;
+    rules.input_buffers = 1;
+    /* The lines of one output's windows, and the next one; of filters all taps, and a line of windows. */
+    rules.input_registers =
+        (int)(stencil_taps(&stencil, DIRECTION_ALONG) * (stencil_taps(&stencil, DIRECTION_DOWN) + 1));
+    return rules;
 }
 
 /* Windows that fit registers are kept there; their tensor may pass through shared memory. */
@@ -404,12 +421,8 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_LINES, &lines);
     if (many && window_lines_find(stencil, stage, true, &pairs))
         variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &pairs);
-    variants[count] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, NULL);
-    if (by_line)
-        variants[count].element_instructions *=
-            pow(calibration.element_in_same_bank,
-                (double)lanes_in_bank(&lines, stage, stencil_extent(stencil, DIRECTION_ALONG), device) - 1);
-    return count + 1;
+    variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, by_line ? &lines : NULL);
+    return count;
 }
 
 const Family window_family = {
