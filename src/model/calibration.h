@@ -1,6 +1,6 @@
 // What was fitted to kinds of kernels: how far a thread and a block go before they lose speed, what masks and
-// tails cost. Times that belong to a device are keys of its file. Each number stands once, in calibration.c,
-// with the entry of doc/tuning-log.md that it was taken from.
+// tails cost. Times that belong to a device are keys of its file. Each row stands in calibration.c, beside
+// the entry of doc/tuning-log.md that it was taken from.
 #pragma once
 
 /* What the model knows of a kind of kernel beside its schedule and its tiles: TileRules.cost points to it. */

@@ -30,6 +30,7 @@
 
 #include <math.h>
 
+#include "base/checked.h"
 #include "model/perf_counts.h"
 
 const char *const limiter_name[] = {
@@ -114,6 +115,21 @@ static double own_instructions(const KernelCounts *kernel)
     return once / (kernel->steps * kernel->inner_steps) + each;
 }
 
+/* How many times as much a warp multiplies as its lanes have to: where a tap meets the image for one of the lines that lie side
+   by side in it, all go on. */
+static double warp_share(const KernelCounts *kernel)
+{
+    const WindowAxis *window = &kernel->problem->skipped;
+    int64_t across = 1;
+    for (int a = 0; a < kernel->problem->skips; a++)
+        across *= ceil_div(kernel->shared->size[a], kernel->inner->size[a]);
+    int64_t lines = kernel->device->warp_size / across;
+    if (!kernel->problem->skips || lines <= 1 || window->outputs == 1)
+        return 1;
+    int64_t pairs = window_pairs_inside(window);
+    return pairs ? (double)window_pairs_together(window, lines) / (double)pairs : 1;
+}
+
 /* Of its unit's time that the kernel keeps it busy. Where a register tile's threads make special functions
    between their products, both take so long that the other tiles' products must fill it. */
 static double peak_share(const KernelCounts *kernel)
@@ -135,10 +151,7 @@ static double busy_cycles(const KernelCounts *kernel)
     const DeviceSpec *device = kernel->device;
     double tile_threads = at_least(kernel->rules->tile_threads, 1);
     double points = all_points(kernel->space, kernel->inner);
-    double together = kernel->rules->together_of
-                          ? kernel->rules->together_of(kernel->rules, kernel->shared, device->warp_size)
-                          : 1;
-    double lane_flop = points * point_flops(kernel->space) / tile_threads * together;
+    double lane_flop = points * point_flops(kernel->space) / tile_threads * warp_share(kernel);
 
     double schedulers = (double)device->sm_count * device->schedulers_per_sm;
     double scheduler_gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers;

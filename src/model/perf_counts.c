@@ -127,8 +127,31 @@ static void count_in_flight(KernelCounts *kernel)
     }
 }
 
-static void add_instructions(PerfProblem *problem, const Item *item)
+/* The window of the first data tile that moves along the axis. */
+static WindowAxis window_along(const TileSpace *space, int output, int tap)
 {
+    for (int i = 0; i < space->tile_count; i++)
+        for (int d = 0; d < space->tiles[i].rank; d++) {
+            const Dim *dim = &space->tiles[i].dims[d];
+            if (dim->index.coef[output])
+                return (WindowAxis){
+                    .outputs = space->axes[output].extent,
+                    .taps = space->axes[tap].extent,
+                    .inputs = dim->size,
+                    .stride = dim->index.coef[output],
+                    .dilation = dim->index.coef[tap],
+                    .pad = -dim->index.constant,
+                };
+        }
+    return window_point;
+}
+
+static void add_item(PerfProblem *problem, const TileSpace *space, const Item *item)
+{
+    if (item->kind == ITEM_LOOP && item->loop.skips && !problem->skips) {
+        problem->skips = item->loop.skips;
+        problem->skipped = window_along(space, item->loop.skips, item->loop.axis);
+    }
     bool moves = item->kind == ITEM_LOAD || item->kind == ITEM_STORE;
     if (item->kind == ITEM_MAP || item->kind == ITEM_REDUCE || item->kind == ITEM_PRODUCT)
         problem->thread_instructions += item->arithmetic.instructions;
@@ -143,7 +166,7 @@ PerfProblem perf_problem(const TileRules *rules)
     PerfProblem problem = {.whole = rtile_problem(space)};
     problem.thread_instructions = rules->cost ? rules->cost->thread_instructions : 0;
     for (int i = 0; i < rules->schedule->count; i++)
-        add_instructions(&problem, &rules->schedule->items[i]);
+        add_item(&problem, space, &rules->schedule->items[i]);
     for (int i = 0; i < space->tile_count; i++) {
         problem.bytes[i] = data_tile_bytes(&space->tiles[i], &problem.whole, space->axis_count);
         problem.axes[i] = data_tile_axes(&space->tiles[i], space->axis_count);

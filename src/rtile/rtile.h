@@ -143,8 +143,6 @@ struct TileRules {
        family lays it out; or NULL. */
     int64_t (*shared_moved)(const TileRules *rules, int tile, bool written, const RTile *block,
                             const RTile *inner, const int64_t *first);
-    /* How many times as much a warp does as its lanes have to, which go on together; or NULL. */
-    double (*together_of)(const TileRules *rules, const RTile *block, int warp);
     bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
     double held_words;               // registers for each word that passes through them so; 0: one
     int input_buffers;   // copies of its inputs' data tiles that a thread holds while it computes: 0 none,

@@ -64,6 +64,8 @@ typedef struct Loop {
     int8_t axis;     // of the space
     bool by_thread;  // a round for each register tile along it; else for each shared tile, unless it is known
     bool tiles;      // along no axis: a round for each shared tile that a persistent block makes
+    int8_t
+        skips;   // of a tap: a warp leaves it out where none of its lanes along this axis meets an input; 0: it never does
     int32_t times;   // how many there are; 0: it depends on the tiles
 } Loop;
 

@@ -110,26 +110,6 @@ static int64_t shared_of(const TileRules *rules, const RTile *block, const RTile
     return bytes > direct_way(rules).room ? TOO_MANY_BITS : bytes;
 }
 
-/* Where a tap meets the image for one of the lines that lie beside a warp's images, all go on. */
-static double together_of(const TileRules *rules, const RTile *block, int warp)
-{
-    const TileSpace *space = rules->space;
-    Dim down = direct_dim(&space->tiles[0], DOWN);
-    int64_t lines = warp / (block->size[BATCH] * block->size[CHANNEL]);
-    if (lines <= 1 || space->axes[DOWN].extent == 1)
-        return 1;
-    WindowAxis axis = {
-        .outputs = space->axes[DOWN].extent,
-        .taps = space->axes[DOWN_TAP].extent,
-        .inputs = down.size,
-        .stride = down.index.coef[DOWN],
-        .dilation = down.index.coef[DOWN_TAP],
-        .pad = -down.index.constant,
-    };
-    int64_t pairs = window_pairs_inside(&axis);
-    return pairs ? (double)window_pairs_together(&axis, lines) / (double)pairs : 1;
-}
-
 /* Of the elements that a thread goes through as much as all windows do: a row of taps, and the inputs of a line under them. */
 static double elements_share(const Windows *windows)
 {
@@ -150,7 +130,7 @@ static void add_window(Schedule *schedule, const Windows *windows, int w)
 {
     uint32_t x = 1, filter = 2u << w;
     uint64_t sums = UINT64_C(1) << windows->op[w];
-    Loop rows = {.axis = DOWN_TAP, .by_thread = true};
+    Loop rows = {.axis = DOWN_TAP, .by_thread = true, .skips = DOWN};
     if (windows->count > 1)
         rows.times = (int32_t)slide_down(&windows->shape[w])->taps;
     schedule_loop(schedule, rows);
@@ -349,7 +329,6 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .input_buffers = 1,
         .input_registers = (int)(round_up(most_taps(windows), CHUNK) + CHUNK) * value_bits / 32,
         .shared_of = shared_of,
-        .together_of = together_of,
     };
     rules_choose(rules, &way, sizeof way);
     direct_add_axes(rules->space, &windows->all);
