@@ -157,7 +157,9 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *k
         .cooperative = program->cooperative,
         .shared_bytes = program->shared_bytes,
         .asks_shared = program->shared_bytes > request->device->shared_per_block,
-        .turns = planned->rules->fills_once || planned->rules->counts_turns ? program->turns : 1,
+        .turns = planned->rules->counts_turns || schedule_is_persistent(planned->rules->schedule)
+                     ? program->turns
+                     : 1,
         .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count + 1),
     };
     for (int i = 0; i < fusion->input_count; i++)

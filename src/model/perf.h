@@ -55,7 +55,7 @@ typedef struct RProgram {
     RTile tile[LEVEL_COUNT];         // [LEVEL_GLOBAL] is the problem
     int64_t grid;                    // blocks: product of ceil(extent / shared tile) of spatial axes, by
                                      // `turns`, times those of a cluster that share a reduction
-    int64_t dealt;                   // what SMs get one by one: blocks, or shared tiles if `fills_once`
+    int64_t dealt;                   // what SMs get one by one: blocks, or shared tiles of persistent ones
     int turns;                       // shared tiles that a block makes, one after the other
     int cluster;                     // blocks that share a walk along the reduction, or are neighbours
     bool cooperative;                // all blocks wait for each other

@@ -182,7 +182,8 @@ KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, c
     KernelCounts kernel = {.rules = rules, .space = space, .device = device};
     kernel.cost = rules->cost ? rules->cost : &usual;
     kernel.blocks = (double)program->grid;
-    kernel.block_tiles = rules->fills_once ? (double)program->dealt : kernel.blocks * program->turns;
+    kernel.block_tiles =
+        schedule_is_persistent(rules->schedule) ? (double)program->dealt : kernel.blocks * program->turns;
     kernel.inner = &program->tile[LEVEL_REGISTER];
     kernel.shared = &program->tile[LEVEL_SHARED];
     kernel.problem = problem;

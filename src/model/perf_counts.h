@@ -73,8 +73,15 @@ double block_visits(const KernelCounts *kernel, const DataTile *data);
 /* How often a thread reads the tile's part that belongs to its register tile. */
 double thread_visits(const KernelCounts *kernel, const DataTile *data);
 
+// ---- perf_traffic.c ----
+
 /* Fills the bytes that the kernel moves on each level. */
 void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf);
+
+// ---- perf_compute.c: each alone, for the whole kernel ----
+
+double compute_time_us(const KernelCounts *kernel);
+double special_time_us(const KernelCounts *kernel);
 
 static inline double at_most(double value, double limit)
 {

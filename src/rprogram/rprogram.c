@@ -33,14 +33,15 @@ static void fill_grid(const TileRules *rules, const DeviceSpec *device, RProgram
     program->cluster = reducers * neighbours;
     int64_t tiles = tiles_of(rules, &program->tile[LEVEL_SHARED]);
     program->turns = rules->turns > 0 ? rules->turns : 1;
-    if (rules->fills_once) {
+    bool persistent = schedule_is_persistent(rules->schedule);
+    if (persistent) {
         int64_t clusters = device->sm_count >= neighbours ? device->sm_count / neighbours : 1;
         program->turns = (int)ceil_div(tiles, clusters * neighbours);
         program->grid = program->turns > 1 ? clusters * neighbours : tiles;
     } else {
         program->grid = size_product(ceil_div(tiles, program->turns), reducers);
     }
-    program->dealt = rules->fills_once ? tiles : program->grid;
+    program->dealt = persistent ? tiles : program->grid;
 }
 
 int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTile *inner)
@@ -119,7 +120,7 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, const i
         return false;
     program->threads = (int)threads;
 
-    program->cooperative = rules->cooperative;
+    program->cooperative = schedule_grid_barriers(rules->schedule) > 0;
     fill_grid(rules, device, program);
     *reason = PRUNE_GRID;
     if (!grid_legal(device, program))

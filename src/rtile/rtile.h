@@ -124,8 +124,6 @@ struct TileRules {
     int neighbour_axis;              // this axis; they copy for each other what it does not change; 0 = 1
     int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
     bool counts_turns;               // they go on by next_turn(), which may leave out some in a proof
-    bool fills_once;                 // no more blocks than SMs make all shared tiles, in many turns
-    bool cooperative;                // all blocks wait for each other: they must be resident together
     int64_t scratch_bytes;           // of memory that only the launch itself uses
     int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
     int vectors;                     // of a row that a thread takes, in families of rows; 0: not one of them

@@ -159,6 +159,14 @@ bool schedule_reads_late(const Schedule *schedule)
     return false;
 }
 
+bool schedule_is_persistent(const Schedule *schedule)
+{
+    for (int i = 0; i < schedule->count; i++)
+        if (schedule->items[i].kind == ITEM_LOOP && schedule->items[i].loop.tiles)
+            return true;
+    return false;
+}
+
 int schedule_grid_barriers(const Schedule *schedule)
 {
     int count = 0;

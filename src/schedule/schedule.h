@@ -198,7 +198,10 @@ int schedule_rounds_ahead(const Schedule *schedule);
 /* Some of it is read in a pass, when all else is there, from L2. */
 bool schedule_reads_late(const Schedule *schedule);
 
-/* How often all blocks of the launch wait for each other. */
+/* No more blocks than SMs make all shared tiles, each several one after the other. */
+bool schedule_is_persistent(const Schedule *schedule);
+
+/* How often all blocks of the launch wait for each other, and so must be resident together. */
 int schedule_grid_barriers(const Schedule *schedule);
 
 /* Bytes of what other blocks have left that a block reads. */

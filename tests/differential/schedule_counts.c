@@ -39,7 +39,7 @@ typedef struct Subject {
 /* "bulk/six stages", "bulk/six stages, persistent" */
 static const char *kernel_kind(Arena *arena, const PlannedLaunch *launch)
 {
-    bool persistent = launch->rules->fills_once && launch->program.turns > 1;
+    bool persistent = schedule_is_persistent(launch->rules->schedule) && launch->program.turns > 1;
     return arena_printf(arena, "%s/%s%s", launch->family->name, launch->rules->variant_name,
                         persistent ? ", persistent" : "");
 }

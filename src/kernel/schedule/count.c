@@ -213,7 +213,7 @@ Counts schedule_count(Arena *arena, const TileRules *rules, const Fusion *fusion
     CountWalk walk = {.rules = rules, .fusion = fusion, .device = device, .block = block, .counts = &counts};
     const Schedule *schedule = rules->schedule;
     TilePlace *places = NEW_ARRAY(arena, TilePlace, at_least_1(block->turns)), only = region_place(rules, block);
-    walk.in_turn = rules->fills_once && block->turns > 1;
+    walk.in_turn = schedule_is_persistent(schedule) && block->turns > 1;
     int64_t count = walk.in_turn ? count_places(&walk, places) : 1;
     for (int i = 0; i < schedule->count; i++)
         walk.multiplies |= schedule->items[i].kind == ITEM_PRODUCT;

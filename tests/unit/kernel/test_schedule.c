@@ -244,7 +244,6 @@ START_TEST(persistent_blocks_make_several_tiles)
     TileRules rules = {.schedule = schedule_empty(),
                        .space = space_made((TileSpace){.axis_count = 3, .axes = {{"m", 96}, {"n", 32}, {"k", 8, .reduction = true}}})};
     Dim m = {affine_axis(M), 96}, n = {affine_axis(N), 32}, k = {affine_axis(K), 8};
-    rules.fills_once = true;
     rules.schedule->order = ORDER_PANELS;
     rules.space->tile_count = 3;
     rules.space->tiles[0] = (DataTile){"a", 2, {m, k}, .element_bits = 32, .scatter = 1};

@@ -179,7 +179,6 @@ static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion
         .input_registers = 1,
         .register_overhead = step_registers(tile),
         .cost = &calibration.attention_bulk,
-        .fills_once = true,
         .shared_of = shared_bytes,
         .shared_moved = attention_shared_moved,
     };

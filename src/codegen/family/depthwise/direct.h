@@ -26,9 +26,6 @@ DirectWay direct_way(const TileRules *rules);
 const WindowAxis *slide_along(const Depthwise *shape);
 const WindowAxis *slide_down(const Depthwise *shape);
 
-/* The tile's dimension that the axis moves; one of its size where there is none. */
-Dim direct_dim(const DataTile *tile, int axis);
-
 /* Which positions of the image an access knows. */
 typedef enum Positions { OF_INPUTS, OF_TAPS, OF_OUTPUTS } Positions;
 

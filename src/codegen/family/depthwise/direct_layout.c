@@ -25,7 +25,8 @@ DirectWay direct_way(const TileRules *rules)
 /* So many units, an odd number: neighbours that far apart lie in different banks. */
 static int64_t odd_units(int64_t elements, int64_t unit) { return (ceil_div(elements, unit) | 1) * unit; }
 
-Dim direct_dim(const DataTile *tile, int axis)
+/* The tile's dimension that the axis moves; one of its size where there is none. */
+static Dim dim_along(const DataTile *tile, int axis)
 {
     for (int d = 0; d < tile->rank; d++)
         if (tile->dims[d].index.coef[axis])
@@ -80,7 +81,7 @@ DirectLayout direct_layout(const TileRules *rules, const RTile *block)
 {
     DirectWay way = direct_way(rules);
     const DataTile *x = &rules->space->tiles[0];
-    Dim down = direct_dim(x, DOWN), along = direct_dim(x, ALONG);
+    Dim down = dim_along(x, DOWN), along = dim_along(x, ALONG);
     int64_t align = way.channels_last ? CHUNK : larger(way.piece, CHUNK),
             value_bytes = rules->accumulator_bits / 8;
     int64_t lead = (along.index.constant % align + align) % align;

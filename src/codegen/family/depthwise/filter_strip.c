@@ -152,8 +152,8 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
                                  shared_of(fusion, gradient, strip));
 }
 
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device,
-                            const TileSpace *space, const FilterStrip *strip)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
+                             const DeviceSpec *device, const TileSpace *space, const FilterStrip *strip)
 {
     int64_t images = ceil_div(gradient->shape.summed.extent, strip->shares);
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};

@@ -59,7 +59,8 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
 }
 
 /* A strip goes down so many rows of the input. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, bool channels_last, int64_t rows)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, bool channels_last,
+                             int64_t rows)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     schedule_load(&schedule,
@@ -142,8 +143,8 @@ static double share_left(const Depthwise *shape, const StripWay *way)
 
 /* Is its code short enough, and are there warps enough to wait for each other? Rows that only part of the
    filter meets are multiplied by all of it. */
-static bool set_tile(Arena *arena, TileRules *rules, const Fusion *fusion, const Depthwise *shape, const StripWay *way,
-                     const StripTile *tile)
+static bool set_tile(Arena *arena, TileRules *rules, const Fusion *fusion, const Depthwise *shape,
+                     const StripWay *way, const StripTile *tile)
 {
     const WindowAxis *down = slide_down(shape);
     int64_t rows = (tile->height - 1) * down->stride + (down->taps - 1) * down->dilation + 1;

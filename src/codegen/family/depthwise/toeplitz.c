@@ -143,8 +143,8 @@ static int64_t most_each(const ToeplitzWindow *window)
 }
 
 /* A warp goes down so many rows of the input. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space,
-                            int64_t rows)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz,
+                             const TileSpace *space, int64_t rows)
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);

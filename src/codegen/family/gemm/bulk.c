@@ -189,7 +189,6 @@ static TileRules rules_of_kind(Arena *arena, const TileRules *common, const Fusi
         rules.cost = &calibration.bulk.in_clusters;
     }
     if (kind == CLUSTER_KIND) {
-        rules.fills_once = false;
         rules.cluster_blocks = SHARERS;
         rules.cost = &calibration.bulk.in_clusters;
         rules.rule[LEVEL_SHARED][GROUP_M].limit = rules.rule[LEVEL_SHARED][GROUP_N].limit = SHARERS_TILE;
@@ -208,7 +207,6 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     mma_group_rules(arena, &common, fusion, device, product, product->shared_atom);
     if (product->pixels)
         set_taps(product, common.space);
-    common.fills_once = true;
     common.cost = &calibration.bulk.alone;
     common.neighbour_axis = GROUP_M;
     common.shared_of = most_shared_bytes;

@@ -112,7 +112,8 @@ static int tile_threads(const Shape *shape, int warp)
 
 /* Through a tile in shared memory, which is read in the other direction. What else is read comes when that is
    turned. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const Shape *shape, int warp)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const Shape *shape,
+                             int warp)
 {
     Schedule schedule = {.pace = PACE_FREE};
     uint32_t moved = space_staged(space), others = space_inputs(space) & ~moved;

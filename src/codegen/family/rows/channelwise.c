@@ -101,14 +101,6 @@ static int64_t left_bytes(const Fusion *fusion, int64_t shares)
     return fusion_reductions(fusion) * shares * channelwise_result_bytes(fusion);
 }
 
-/* What it takes that blocks leave results for each other. */
-static void add_grid_syncs(TileRules *rules, const Fusion *fusion, int64_t shares)
-{
-    int64_t left = left_bytes(fusion, shares);
-    rules->cooperative = true;
-    rules->scratch_bytes = left * spatial_points(fusion);
-}
-
 /* `each` positions of a thread at a time. */
 static void group_rules(Arena *arena, TileRules *rules, const ChannelView *view, const Fusion *fusion,
                         const DeviceSpec *device, ChannelWalk walk, int lanes, int groups, int64_t each)
@@ -153,7 +145,7 @@ static void group_rules(Arena *arena, TileRules *rules, const ChannelView *view,
                                      : NULL;
     schedule_set_shared(rules);
     if (walk == GRID)
-        add_grid_syncs(rules, fusion, shares);
+        rules->scratch_bytes = left_bytes(fusion, shares) * spatial_points(fusion);
 }
 
 /* Threads side by side: a power of two, as many as the channels have vectors. */

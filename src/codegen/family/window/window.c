@@ -214,8 +214,8 @@ static uint32_t filter_tiles(const Stencil *stencil, const StagedInput *stage)
 }
 
 /* Of inputs that the windows share, a block may stage one; and where it does, collect its outputs. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, uint32_t filters, double element,
-                            double output)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, uint32_t filters,
+                             double element, double output)
 {
     Schedule schedule = {.pace = PACE_FREE};
     uint32_t staged = space_inputs(space) & space_staged(space),
@@ -363,8 +363,8 @@ static TileRules variant_rules(Arena *arena, const WindowView *view, const Fusio
     const WindowFit *fit = stage->access ? &calibration.staged_window : &calibration.window;
     double element =
         fit->element_instructions * (lines && !by_lines ? bank_factor(lines, stage, along, device) : 1);
-    rules.schedule =
-        schedule_of(arena, fusion, rules.space, filter_tiles(&stencil, stage), element, fit->output_instructions);
+    rules.schedule = schedule_of(arena, fusion, rules.space, filter_tiles(&stencil, stage), element,
+                                 fit->output_instructions);
     rules.schedule->computes = keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
                               : rules.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
                                                                    : COMPUTES_WINDOWS;
@@ -421,7 +421,8 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_LINES, &lines);
     if (many && window_lines_find(stencil, stage, true, &pairs))
         variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &pairs);
-    variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, by_line ? &lines : NULL);
+    variants[count++] =
+        variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, by_line ? &lines : NULL);
     return count;
 }
 

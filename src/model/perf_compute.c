@@ -1,0 +1,162 @@
+// What the warps of a kernel compute: instructions of a register step, the cycles that they keep a scheduler busy,
+// and how well others hide that one waits.
+#include <math.h>
+
+#include "base/checked.h"
+#include "model/perf_counts.h"
+
+/* Instructions of one thread in each shared step that are no loads: pointers, counters, branch,
+   barrier. */
+static const double STEP_INSTRUCTIONS = 12;
+/* Bytes that one thread moves with one instruction. */
+static const double VECTOR_BYTES = 16;
+
+/* Flop (or results) of one lane of one instruction: a fused multiply-add, or a lane's share of the
+   smallest mma that feeds the unit: m16n8k16 is 4096 flop for 32 lanes. */
+static const double flop_per_lane[UNIT_COUNT] = {
+    [UNIT_FP32] = 2,          [UNIT_FP64] = 2,          [UNIT_INT32] = 2,
+    [UNIT_SFU] = 1,           [UNIT_TENSOR_F16] = 128,  [UNIT_TENSOR_BF16] = 128,
+    [UNIT_TENSOR_TF32] = 64,  [UNIT_TENSOR_F64] = 16,   [UNIT_TENSOR_I8] = 256,
+    [UNIT_WGMMA_F16] = 4096,   // m64n256k16 by 128 lanes
+    [UNIT_WGMMA_BF16] = 4096, [UNIT_WGMMA_TF32] = 2048, [UNIT_WGMMA_I8] = 8192,
+};
+
+double perf_unit_peak(const DeviceSpec *device, Unit unit)
+{
+    return device->peak[unit] > 0 ? device->peak[unit] : device->peak[UNIT_FP32];
+}
+
+/* Loads of one register step; a tile that the reduction does not move is read in one of them. */
+static double load_instructions(const KernelCounts *kernel)
+{
+    double loads = 0;
+    for (int i = 0; i < kernel->space->tile_count; i++) {
+        const DataTile *data = &kernel->space->tiles[i];
+        if (!data->output)
+            loads += ceil(kernel->bytes[i].thread / VECTOR_BYTES) * thread_visits(kernel, data);
+    }
+    return loads / (kernel->steps * kernel->inner_steps);
+}
+
+/* Instructions of one thread that bring the staged tiles in, spread over the register steps they
+   serve. */
+static double staging_instructions(const KernelCounts *kernel)
+{
+    if (!kernel->staged)
+        return 0;
+    double threads = kernel->register_tiles * at_least(kernel->rules->tile_threads, 1);
+    double copies = kernel->staged_bytes / VECTOR_BYTES / threads;
+    bool direct = !goes_through_registers(kernel->rules, kernel->device) && kernel->stages > 1;
+    double per_copy = direct ? 1 : 2;   // a load into a register and a store
+    double finding = kernel->staging_instructions / threads;
+    return (copies * per_copy + finding + STEP_INSTRUCTIONS) / kernel->inner_steps;
+}
+
+/* Instructions of one thread in each register step that the schedule's items say. */
+static double own_instructions(const KernelCounts *kernel)
+{
+    double once = kernel->problem->thread_instructions, each = 0;
+    for (int i = 0; i < kernel->space->tile_count; i++) {
+        const DataTile *data = &kernel->space->tiles[i];
+        if (kernel->problem->instructions[i] > 0)
+            *(data->output ? &once : &each) +=
+                kernel->problem->instructions[i] *
+                (double)data_tile_elements(data, kernel->inner, kernel->space->axis_count);
+    }
+    return once / (kernel->steps * kernel->inner_steps) + each;
+}
+
+/* How many times as much a warp multiplies as its lanes have to: where a tap meets the image for one of the lines that lie side
+   by side in it, all go on. */
+static double warp_share(const KernelCounts *kernel)
+{
+    const WindowAxis *window = &kernel->problem->skipped;
+    int64_t across = 1;
+    for (int a = 0; a < kernel->problem->skips; a++)
+        across *= ceil_div(kernel->shared->size[a], kernel->inner->size[a]);
+    int64_t lines = kernel->device->warp_size / across;
+    if (!kernel->problem->skips || lines <= 1 || window->outputs == 1)
+        return 1;
+    int64_t pairs = window_pairs_inside(window);
+    return pairs ? (double)window_pairs_together(window, lines) / (double)pairs : 1;
+}
+
+/* Of its unit's time that the kernel keeps it busy. Where a register tile's threads make special functions
+   between their products, both take so long that the other tiles' products must fill it. */
+static double peak_share(const KernelCounts *kernel)
+{
+    const KindCost *cost = kernel->cost;
+    const TileSpace *space = kernel->space;
+    if (cost->special_share <= 0)
+        return cost->peak_share > 0 ? cost->peak_share : 1;
+    double products = space->flops / perf_unit_peak(kernel->device, space->unit),
+           functions = space->special / perf_unit_peak(kernel->device, UNIT_SFU) / cost->special_share,
+           own = (products + functions) / kernel->register_tiles;
+    return own > products ? products / own : 1;
+}
+
+/* Cycles for which one warp's register step keeps its scheduler busy: the arithmetic pipe or the
+   issue slots. */
+static double busy_cycles(const KernelCounts *kernel)
+{
+    const DeviceSpec *device = kernel->device;
+    double tile_threads = at_least(kernel->rules->tile_threads, 1);
+    double points = all_points(kernel->space, kernel->inner);
+    double lane_flop = points * point_flops(kernel->space) / tile_threads * warp_share(kernel);
+
+    double schedulers = (double)device->sm_count * device->schedulers_per_sm;
+    double scheduler_gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers;
+    double flop_per_cycle = scheduler_gflop_s * 1e3 / device->clock_mhz;
+    double math_cycles = lane_flop * device->warp_size / flop_per_cycle / peak_share(kernel);
+
+    double instructions = lane_flop / flop_per_lane[kernel->space->unit] +
+                          load_instructions(kernel) / tile_threads + own_instructions(kernel);
+    /* All warps store what they hold between the same barriers. */
+    bool in_turn = kernel->rules->copies_through_registers;
+    double staging = staging_instructions(kernel);
+    double scheduler_lanes = (double)device->lanes_per_sm / device->schedulers_per_sm;
+    double issue_lanes = at_least(scheduler_lanes, device->warp_size);   // more: dual issue
+    double issue_cycles = device->warp_size / issue_lanes;
+    if (in_turn)
+        return at_least(math_cycles, instructions * issue_cycles) + staging * issue_cycles;
+    return at_least(math_cycles, (instructions + staging) * issue_cycles);
+}
+
+/* Share of the time for which a scheduler has a warp that is ready: with w warps and u = w * busy cycles /
+   those that a warp waits for its operands, u / (1 + u^knee)^(1/knee). */
+static double latency_hiding(const KernelCounts *kernel, double cycles)
+{
+    double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
+    double u = at_least(warps, 1) * cycles / kernel->device->timing.operand_cycles;
+    double knee = calibration.operand_knee;
+    return at_most(warps, 1) * u / pow(1 + pow(u, knee), 1 / knee);
+}
+
+/* The same of kernels whose warps seldom wait in their steps: u is how many a scheduler has of those that keep
+   it busy. */
+static double beside_share(const KernelCounts *kernel)
+{
+    if (kernel->cost->busy_warps <= 0)
+        return 1;
+    double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
+    double u = warps / kernel->cost->busy_warps, knee = calibration.beside_knee;
+    return u / pow(1 + pow(u, knee), 1 / knee);
+}
+
+double compute_time_us(const KernelCounts *kernel)
+{
+    double cycles = busy_cycles(kernel);
+    if (cycles <= 0)
+        return 0;
+    double warp_steps = kernel->block_tiles * kernel->warps * kernel->steps * kernel->inner_steps;
+    double schedulers = (double)kernel->device->sm_count * kernel->device->schedulers_per_sm;
+    double busy_us = warp_steps * cycles / schedulers / kernel->device->clock_mhz;
+    return busy_us / kernel->balance / latency_hiding(kernel, cycles) / beside_share(kernel);
+}
+
+double special_time_us(const KernelCounts *kernel)
+{
+    double points = all_points(kernel->space, &kernel->padded);
+    double results = points * kernel->space->special;
+    return results / perf_unit_peak(kernel->device, UNIT_SFU) / 1e3 / kernel->balance;
+}
