@@ -17,16 +17,22 @@ void schedule_loop(Schedule *schedule, Loop loop) { add(schedule, ITEM_LOOP)->lo
 
 void schedule_end(Schedule *schedule) { add(schedule, ITEM_END); }
 
+static void add_move(Schedule *schedule, ItemKind kind, Move move, Place from, Place to)
+{
+    move.from = (uint8_t)(move.from == PLACE_USUAL ? from : move.from);
+    move.to = (uint8_t)(move.to == PLACE_USUAL ? to : move.to);
+    if (move.tiles || move.bytes)
+        add(schedule, kind)->move = move;
+}
+
 void schedule_load(Schedule *schedule, Move move)
 {
-    if (move.tiles || move.bytes)
-        add(schedule, ITEM_LOAD)->move = move;
+    add_move(schedule, ITEM_LOAD, move, PLACE_MEMORY, PLACE_REGISTERS);
 }
 
 void schedule_store(Schedule *schedule, Move move)
 {
-    if (move.tiles || move.bytes)
-        add(schedule, ITEM_STORE)->move = move;
+    add_move(schedule, ITEM_STORE, move, PLACE_REGISTERS, PLACE_MEMORY);
 }
 
 void schedule_wait(Schedule *schedule, int behind) { add(schedule, ITEM_WAIT)->behind = (uint8_t)behind; }

@@ -24,6 +24,7 @@
 #include "ir/fuse.h"
 
 typedef enum Place {
+    PLACE_USUAL,   // of a load from memory to registers, of a store the other way
     PLACE_MEMORY,
     PLACE_L2,        // memory that other blocks have just read: it stays in the caches
     PLACE_SCRATCH,   // memory that only the launch itself uses

@@ -137,12 +137,11 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
 {
     schedule->pace = PACE_FREE;
     uint32_t inputs = space_inputs(space);
-    schedule_load(schedule, (Move){.tiles = inputs & ~reused, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
-    schedule_load(schedule, (Move){.tiles = inputs & reused, .from = PLACE_L2, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = inputs & ~reused});
+    schedule_load(schedule, (Move){.tiles = inputs & reused, .from = PLACE_L2});
     schedule_map(schedule, schedule_ops(fusion, false));
     schedule_pack(schedule, schedule_bit_ops(fusion), vector, REGISTER_BITS);
-    schedule_store(schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
 
 /* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). So are

@@ -24,14 +24,13 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     uint32_t inputs = space_inputs(space), steps = space_along(space, step);
     if (fusion_reduces(fusion)) {
         schedule_loop(schedule, (Loop){.axis = (int8_t)step});
-        schedule_load(schedule, (Move){.tiles = inputs & steps, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+        schedule_load(schedule, (Move){.tiles = inputs & steps});
         schedule_reduce(schedule, schedule_ops(fusion, true));
         schedule_end(schedule);
     }
-    schedule_load(schedule, (Move){.tiles = inputs & ~steps, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = inputs & ~steps});
     schedule_map(schedule, schedule_ops(fusion, false));
-    schedule_store(schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
 
 /* Few steps go through the same lines, which L1 keeps from one to the next (tuning-log 95). */

@@ -153,7 +153,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     uint32_t inputs = space_inputs(space), terms = space_along(space, reduced);
     uint64_t total = schedule_ops(fusion, true);
     schedule_loop(schedule, (Loop){.axis = (int8_t)reduced});
-    schedule_load(schedule, (Move){.tiles = inputs & terms, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = inputs & terms});
     schedule_reduce(schedule, total);
     schedule_end(schedule);
     schedule_exchange(schedule, (Exchange){
@@ -166,10 +166,9 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
                                     .width = (int16_t)(layout.row ? 1 : layout.vector),
                                     .parts = MAX_THREADS,
                                 });
-    schedule_load(schedule, (Move){.tiles = inputs & ~terms, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = inputs & ~terms});
     schedule_map(schedule, schedule_ops(fusion, false));
-    schedule_store(schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
 
 static Layout chosen_layout(const TileRules *rules)

@@ -28,9 +28,9 @@ static TileRules row_rules(int64_t rows)
     return rules;
 }
 
-static const Move LOAD_X = {.tiles = 1, .from = PLACE_MEMORY, .to = PLACE_REGISTERS};
-static const Move STORE_Y = {.tiles = 2, .from = PLACE_REGISTERS, .to = PLACE_MEMORY};
-static const Move COPY_X = {.tiles = 1, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true};
+static const Move LOAD_X = {.tiles = 1};
+static const Move STORE_Y = {.tiles = 2};
+static const Move COPY_X = {.tiles = 1, .to = PLACE_SHARED, .async = true};
 
 static Exchange of_warps(int op)
 {
@@ -139,7 +139,7 @@ END_TEST
 START_TEST(questions_are_answered_by_the_items)
 {
     Schedule early = {0}, late = {0};
-    Move weights = {.tiles = 1, .from = PLACE_L2, .to = PLACE_REGISTERS}, ahead = COPY_X;
+    Move weights = {.tiles = 1, .from = PLACE_L2}, ahead = COPY_X;
     schedule_load(&early, weights);
     schedule_barrier(&early, SCOPE_GRID);
     ck_assert(!schedule_reads_late(&early) && !schedule_loads_ahead(&early));
@@ -251,9 +251,9 @@ START_TEST(persistent_blocks_make_several_tiles)
     rules.space->tiles[2] = (DataTile){"c", 2, {m, n}, .element_bits = 32, .scatter = 1, .output = true};
     schedule_barrier(rules.schedule, SCOPE_BLOCK);
     schedule_loop(rules.schedule, (Loop){.tiles = true});
-    schedule_load(rules.schedule, (Move){.tiles = 3, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(rules.schedule, (Move){.tiles = 3});
     schedule_barrier(rules.schedule, SCOPE_BLOCK);
-    schedule_store(rules.schedule, (Move){.tiles = 4, .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(rules.schedule, (Move){.tiles = 4});
     schedule_end(rules.schedule);
     RTile shared = {{32, 16, 8}}, inner = {{4, 4, 1}};
     Fusion none = {0};

@@ -47,11 +47,9 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     Schedule schedule = {.pace = PACE_FREE, .computes = COMPUTES_OWN};
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
-    schedule_load(&schedule,
-                  (Move){.tiles = ATTENTION_Q, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
+    schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
     schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
     schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
-                                    .from = PLACE_MEMORY,
                                     .to = PLACE_SHARED,
                                     .async = true,
                                     .ahead = (uint8_t)(tile->stages - 1)});

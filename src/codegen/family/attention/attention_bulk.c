@@ -133,13 +133,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_role(&schedule, WARPS_COPY);
     schedule_loop(&schedule, (Loop){.tiles = true});
     schedule_wait(&schedule, 0);
-    schedule_load(&schedule,
-                  (Move){.tiles = ATTENTION_Q, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
+    schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
     schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
     schedule_wait(&schedule, 0);   // until k's place is free, and v's
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
-                                    .from = PLACE_MEMORY,
                                     .to = PLACE_SHARED,
                                     .async = true,
                                     .ahead = (uint8_t)(stages - 1)});

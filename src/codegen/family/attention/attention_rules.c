@@ -141,14 +141,13 @@ void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Att
                              const TileSpace *space, int warp_rows)
 {
     uint32_t others = space_inputs(space) & ~(uint32_t)(ATTENTION_Q | ATTENTION_K | ATTENTION_V);
-    schedule_load(schedule,
-                  (Move){.tiles = ATTENTION_Q | ATTENTION_K, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = ATTENTION_Q | ATTENTION_K, .from = PLACE_SHARED});
     schedule_product(schedule, 1);
-    schedule_load(schedule, (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = others});
     schedule_map(schedule, ops_of(fusion, attention->scores, false));
     schedule_reduce(schedule, ops_of(fusion, attention->rows, true));
     schedule_lanes(schedule, UINT64_C(1) << attention->maximum, warp_rows);
-    schedule_load(schedule, (Move){.tiles = ATTENTION_V, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = ATTENTION_V, .from = PLACE_SHARED});
     schedule_product(schedule, UINT64_C(1) << attention->sum);
 }
 
@@ -164,6 +163,5 @@ void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const At
                                            .width = 2});
     schedule_map(schedule,
                  ops_of(fusion, attention->rows, false) | ops_of(fusion, attention->results, false));
-    schedule_store(schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }

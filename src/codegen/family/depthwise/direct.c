@@ -134,7 +134,7 @@ static void add_window(Schedule *schedule, const Windows *windows, int w)
     if (windows->count > 1)
         rows.times = (int32_t)slide_down(&windows->shape[w])->taps;
     schedule_loop(schedule, rows);
-    schedule_load(schedule, (Move){.tiles = x | filter, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = x | filter, .from = PLACE_SHARED});
     schedule_reduce(schedule, sums);
     schedule_end(schedule);
     if (w == windows->count - 1)
@@ -158,14 +158,9 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
                      (way->channels_last ? 4 : 1),
            output = calibration.depthwise.output_instructions * (way->channels_last ? 1.2 : 1);
     uint64_t sums = schedule_ops(fusion, true);
-    schedule_load(&schedule, (Move){.tiles = x,
-                                    .from = PLACE_MEMORY,
-                                    .to = PLACE_SHARED,
-                                    .async = way->piece > 1,
-                                    .instructions = element});
-    schedule_load(
-        &schedule,
-        (Move){.tiles = filters, .from = PLACE_MEMORY, .to = PLACE_SHARED, .instructions = element});
+    schedule_load(&schedule,
+                  (Move){.tiles = x, .to = PLACE_SHARED, .async = way->piece > 1, .instructions = element});
+    schedule_load(&schedule, (Move){.tiles = filters, .to = PLACE_SHARED, .instructions = element});
     if (way->padded)
         schedule_exchange(&schedule,
                           (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = 2});
@@ -174,15 +169,9 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     for (int w = 0; w < windows->count; w++)
         add_window(&schedule, windows, w);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~(x | filters),
-                                    .from = PLACE_MEMORY,
-                                    .to = PLACE_REGISTERS,
-                                    .instructions = element});
+    schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~(x | filters), .instructions = element});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space),
-                                     .from = PLACE_REGISTERS,
-                                     .to = PLACE_MEMORY,
-                                     .instructions = output});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .instructions = output});
     return schedule_copy(arena, &schedule);
 }
 

@@ -141,8 +141,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
                                      .value_bytes = (uint8_t)(bits / 8),
                                  });
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
 }
 

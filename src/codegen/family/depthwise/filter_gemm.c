@@ -122,8 +122,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
                                      .value_bytes = 4,
                                  });
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
 }
 

@@ -220,17 +220,14 @@ void filter_gradient_walk(Schedule *schedule, const Fusion *fusion, const Filter
 {
     uint32_t x = 1, d = 2, inputs = space_inputs(space);
     uint32_t copied = (gradient->x.pieces ? x : 0) | (gradient->d.pieces ? d : 0);
-    schedule_store(schedule, (Move){.from = PLACE_REGISTERS, .to = PLACE_SHARED, .bytes = (int32_t)zeros});
+    schedule_store(schedule, (Move){.to = PLACE_SHARED, .bytes = (int32_t)zeros});
     schedule_barrier(schedule, SCOPE_BLOCK);
     schedule_loop(schedule, (Loop){.axis = IMAGE});
     schedule_wait(schedule, 0);
     schedule_barrier(schedule, SCOPE_BLOCK);
-    schedule_load(
-        schedule,
-        (Move){.tiles = copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true, .ahead = 1});
-    schedule_load(schedule,
-                  (Move){.tiles = inputs & ~copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .ahead = 1});
-    schedule_load(schedule, (Move){.tiles = inputs, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = copied, .to = PLACE_SHARED, .async = true, .ahead = 1});
+    schedule_load(schedule, (Move){.tiles = inputs & ~copied, .to = PLACE_SHARED, .ahead = 1});
+    schedule_load(schedule, (Move){.tiles = inputs, .from = PLACE_SHARED});
     schedule_reduce(schedule, schedule_ops(fusion, true));
     schedule_end(schedule);
 }

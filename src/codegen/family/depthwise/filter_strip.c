@@ -159,8 +159,6 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     schedule_loop(&schedule, (Loop){.axis = IMAGE});
     schedule_load(&schedule, (Move){.tiles = space_inputs(space),
-                                    .from = PLACE_MEMORY,
-                                    .to = PLACE_REGISTERS,
                                     .instructions = calibration.strip.element_instructions *
                                                     (strip->channels_last ? 2 : 1)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
@@ -176,8 +174,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
                                      .width = (int16_t)(strip->channels_last ? 1 : device->warp_size),
                                  });
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
 }
 

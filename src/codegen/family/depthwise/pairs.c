@@ -87,32 +87,24 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Depthwise
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);
-    schedule_load(&schedule,
-                  (Move){.tiles = 1u << FILTER, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
+    schedule_load(&schedule, (Move){.tiles = 1u << FILTER});
     schedule_loop(&schedule, (Loop){.axis = DOWN_TAP, .times = (int32_t)steps_of(shape, way)});
-    schedule_load(&schedule, (Move){.tiles = 1u << INPUT,
-                                    .from = PLACE_MEMORY,
-                                    .to = PLACE_SHARED,
-                                    .async = true,
-                                    .ahead = PAIRS_RING - 1});
+    schedule_load(&schedule,
+                  (Move){.tiles = 1u << INPUT, .to = PLACE_SHARED, .async = true, .ahead = PAIRS_RING - 1});
     schedule_wait(&schedule, PAIRS_RING - 2);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_load(&schedule,
-                  (Move){.tiles = 1u << INPUT, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(&schedule, (Move){.tiles = 1u << INPUT, .from = PLACE_SHARED});
     schedule_product(&schedule, sums);
     schedule_takes(&schedule, calibration.pairs.step_instructions * (double)steps_of(shape, way));
     schedule_end(&schedule);
-    schedule_store(&schedule, (Move){.tiles = 1u << first_output(space),
-                                     .from = PLACE_REGISTERS,
-                                     .to = PLACE_SHARED});
+    schedule_store(&schedule, (Move){.tiles = 1u << first_output(space), .to = PLACE_SHARED});
     enum { BALLOT = 2 };   // one step among the lanes: has any met what is infinite or no number?
     schedule_exchange(
         &schedule,
         (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = BALLOT});
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_SHARED, .to = PLACE_MEMORY});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .from = PLACE_SHARED});
     return schedule_copy(arena, &schedule);
 }
 

@@ -65,15 +65,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     schedule_load(&schedule,
                   (Move){.tiles = space_inputs(space),
-                         .from = PLACE_MEMORY,
-                         .to = PLACE_REGISTERS,
                          .instructions = calibration.strip.element_instructions * (channels_last ? 2 : 1)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
     schedule_takes(&schedule, calibration.strip.step_instructions * (double)rows);
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule, (Move){.tiles = space_outputs(space),
-                                     .from = PLACE_REGISTERS,
-                                     .to = PLACE_MEMORY,
                                      .instructions = calibration.strip.output_instructions});
     return schedule_copy(arena, &schedule);
 }

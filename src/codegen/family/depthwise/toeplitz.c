@@ -148,18 +148,16 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz 
 {
     Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);
-    schedule_load(&schedule, (Move){.tiles = 1,
-                                    .from = PLACE_MEMORY,
-                                    .to = PLACE_SHARED,
-                                    .async = toeplitz_reads_pieces(toeplitz)});
-    schedule_load(&schedule, (Move){.tiles = 2, .from = PLACE_MEMORY, .to = PLACE_SHARED});
+    schedule_load(&schedule,
+                  (Move){.tiles = 1, .to = PLACE_SHARED, .async = toeplitz_reads_pieces(toeplitz)});
+    schedule_load(&schedule, (Move){.tiles = 2, .to = PLACE_SHARED});
     schedule_wait(&schedule, 0);
     enum { BALLOT = 2 };   // one step among the lanes
     schedule_exchange(
         &schedule,
         (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = BALLOT});
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_load(&schedule, (Move){.tiles = 3, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(&schedule, (Move){.tiles = 3, .from = PLACE_SHARED});
     schedule_product(&schedule, sums);
     schedule_takes(&schedule, TOEPLITZ_TURNS * calibration.toeplitz.step_instructions * (double)rows);
     schedule_exchange(
@@ -168,8 +166,6 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz 
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space),
-                          .from = PLACE_REGISTERS,
-                          .to = PLACE_MEMORY,
                           .instructions = TOEPLITZ_TURNS * calibration.toeplitz.output_instructions});
     return schedule_copy(arena, &schedule);
 }

@@ -67,18 +67,16 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
     begin_tiles(&schedule, kind);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
-    schedule_load(&schedule, (Move){.tiles = operands,
-                                    .from = PLACE_MEMORY,
-                                    .to = PLACE_SHARED,
-                                    .async = true,
-                                    .ahead = (uint8_t)(stages - 1)});
+    schedule_load(
+        &schedule,
+        (Move){.tiles = operands, .to = PLACE_SHARED, .async = true, .ahead = (uint8_t)(stages - 1)});
     schedule_end(&schedule);
     end_tiles(&schedule, kind);
     schedule_role(&schedule, WARPS_COMPUTE);
     begin_tiles(&schedule, kind);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
-    schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
     Exchange exchange = {.scope = SCOPE_WARP, .combine = COMBINE_ROWS};

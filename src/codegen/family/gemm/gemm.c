@@ -51,18 +51,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
     schedule_wait(&schedule, stages - 2);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
-    schedule_load(&schedule,
-                  (Move){.tiles = copied | held, .from = PLACE_SHARED, .to = PLACE_REGISTERS, .ahead = 1});
-    schedule_load(&schedule, (Move){.tiles = copied,
-                                    .from = PLACE_MEMORY,
-                                    .to = PLACE_SHARED,
-                                    .async = true,
-                                    .ahead = ahead});
-    schedule_load(&schedule,
-                  (Move){.tiles = held, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .ahead = ahead});
+    schedule_load(&schedule, (Move){.tiles = copied | held, .from = PLACE_SHARED, .ahead = 1});
+    schedule_load(&schedule, (Move){.tiles = copied, .to = PLACE_SHARED, .async = true, .ahead = ahead});
+    schedule_load(&schedule, (Move){.tiles = held, .ahead = ahead});
     schedule_product(&schedule, schedule_ops(fusion, true));
-    schedule_store(&schedule,
-                   (Move){.tiles = held, .from = PLACE_REGISTERS, .to = PLACE_SHARED, .ahead = ahead});
+    schedule_store(&schedule, (Move){.tiles = held, .to = PLACE_SHARED, .ahead = ahead});
     schedule_wait(&schedule, stages - 2);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_end(&schedule);

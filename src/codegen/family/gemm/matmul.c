@@ -73,13 +73,8 @@ static uint32_t tiles_copied(const Fusion *fusion, const Product *product, int s
 
 static void schedule_fetch(Schedule *schedule, uint32_t copied, uint32_t held, uint8_t ahead)
 {
-    schedule_load(schedule, (Move){.tiles = copied,
-                                   .from = PLACE_MEMORY,
-                                   .to = PLACE_SHARED,
-                                   .async = true,
-                                   .ahead = ahead});
-    schedule_load(schedule,
-                  (Move){.tiles = held, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .ahead = ahead});
+    schedule_load(schedule, (Move){.tiles = copied, .to = PLACE_SHARED, .async = true, .ahead = ahead});
+    schedule_load(schedule, (Move){.tiles = held, .ahead = ahead});
 }
 
 /* While the block multiplies what is in shared memory, the operands' next tiles come to registers. */
@@ -87,9 +82,9 @@ static void schedule_steps(Schedule *schedule, const Fusion *fusion, uint32_t op
 {
     schedule_loop(schedule, (Loop){.axis = GROUP_K});
     schedule_fetch(schedule, 0, operands, 1);
-    schedule_store(schedule, (Move){.tiles = operands, .from = PLACE_REGISTERS, .to = PLACE_SHARED});
+    schedule_store(schedule, (Move){.tiles = operands, .to = PLACE_SHARED});
     schedule_barrier(schedule, SCOPE_BLOCK);
-    schedule_load(schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(schedule, (Move){.tiles = operands, .from = PLACE_SHARED});
     schedule_product(schedule, schedule_ops(fusion, true));
     schedule_end(schedule);
 }
@@ -104,13 +99,9 @@ static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint3
     schedule_barrier(schedule, SCOPE_BLOCK);
     schedule_loop(schedule, (Loop){.axis = GROUP_K});
     schedule_fetch(schedule, copied, operands & ~copied, ahead);
-    schedule_load(schedule,
-                  (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS, .ahead = 1});
+    schedule_load(schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .ahead = 1});
     schedule_product(schedule, schedule_ops(fusion, true));
-    schedule_store(schedule, (Move){.tiles = operands & ~copied,
-                                    .from = PLACE_REGISTERS,
-                                    .to = PLACE_SHARED,
-                                    .ahead = ahead});
+    schedule_store(schedule, (Move){.tiles = operands & ~copied, .to = PLACE_SHARED, .ahead = ahead});
     schedule_wait(schedule, stages - 2);
     schedule_barrier(schedule, SCOPE_BLOCK);
     schedule_end(schedule);
@@ -126,8 +117,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
     else
         schedule_steps(&schedule, fusion, operands);
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
 }
 

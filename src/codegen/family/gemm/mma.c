@@ -103,8 +103,7 @@ void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpac
     exchange.width = 2;
     schedule_exchange(schedule, exchange);
     schedule_map(schedule, schedule_ops(fusion, false));
-    schedule_store(schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
 
 int mma_sum_bits(const Product *product)

@@ -172,8 +172,6 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_load(&schedule,
                   (Move){.tiles = space_inputs(space),
-                         .from = PLACE_MEMORY,
-                         .to = PLACE_REGISTERS,
                          .instructions = product_element_bits(product->factor[LARGE]) < value_bits(fusion)});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
@@ -188,8 +186,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
                                      .parts = MAX_THREADS,
                                  });
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
 }
 

@@ -28,13 +28,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, stages - 3);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .to = PLACE_REGISTERS});
+    schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED});
     schedule_product(&schedule, schedule_ops(fusion, true));
-    schedule_load(&schedule, (Move){.tiles = operands,
-                                    .from = PLACE_MEMORY,
-                                    .to = PLACE_SHARED,
-                                    .async = true,
-                                    .ahead = (uint8_t)(stages - 2)});
+    schedule_load(
+        &schedule,
+        (Move){.tiles = operands, .to = PLACE_SHARED, .async = true, .ahead = (uint8_t)(stages - 2)});
     schedule_end(&schedule);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     mma_schedule_end(&schedule, fusion, space, SCOPE_WARP, mma_sum_type(product));

@@ -117,25 +117,20 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
 {
     Schedule schedule = {.pace = PACE_FREE};
     uint32_t moved = space_staged(space), others = space_inputs(space) & ~moved;
-    Move copy = {.tiles = moved, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true};
+    Move copy = {.tiles = moved, .to = PLACE_SHARED, .async = true};
     if (shape->copied) {
         schedule_load(&schedule, copy);
         schedule_wait(&schedule, 0);
     } else {
-        schedule_load(&schedule, (Move){.tiles = moved, .from = PLACE_MEMORY, .to = PLACE_REGISTERS});
-        schedule_store(&schedule, (Move){.tiles = moved, .from = PLACE_REGISTERS, .to = PLACE_SHARED});
+        schedule_load(&schedule, (Move){.tiles = moved});
+        schedule_store(&schedule, (Move){.tiles = moved, .to = PLACE_SHARED});
     }
     schedule_barrier(&schedule, SCOPE_BLOCK);
     double gather = shape->copied ? calibration.permute.gather_instructions / tile_threads(shape, warp) : 0;
-    schedule_load(
-        &schedule,
-        (Move){.tiles = moved, .from = PLACE_SHARED, .to = PLACE_REGISTERS, .instructions = gather});
-    schedule_load(
-        &schedule,
-        (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .instructions = gather});
+    schedule_load(&schedule, (Move){.tiles = moved, .from = PLACE_SHARED, .instructions = gather});
+    schedule_load(&schedule, (Move){.tiles = others, .instructions = gather});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
 }
 

@@ -43,9 +43,7 @@ static uint64_t bit(int op) { return UINT64_C(1) << op; }
 static void load(const ChannelStatement *s, uint32_t tiles)
 {
     double instructions = s->kernel->walk == GRID ? calibration.channels.grid_instructions : 0;
-    schedule_load(
-        s->schedule,
-        (Move){.tiles = tiles, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .instructions = instructions});
+    schedule_load(s->schedule, (Move){.tiles = tiles, .instructions = instructions});
 }
 
 static void load_invariants(const ChannelStatement *s)
@@ -61,7 +59,7 @@ static void load_elements(const ChannelStatement *s)
 static void store(const ChannelStatement *s, bool of_elements)
 {
     uint32_t tiles = space_outputs(s->kernel->space) & (of_elements ? s->elements : ~s->elements);
-    schedule_store(s->schedule, (Move){.tiles = tiles, .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(s->schedule, (Move){.tiles = tiles});
 }
 
 /* Of the channels themselves, once so many passes have ended. */
@@ -152,12 +150,10 @@ static void grid(const ChannelStatement *s)
             exchange(s, ops);
         }
         if (bytes) {
-            schedule_store(s->schedule,
-                           (Move){.from = PLACE_REGISTERS, .to = PLACE_SCRATCH, .bytes = (int32_t)bytes});
+            schedule_store(s->schedule, (Move){.to = PLACE_SCRATCH, .bytes = (int32_t)bytes});
             schedule_barrier(s->schedule, SCOPE_GRID);
             bytes *= s->kernel->shares;
-            schedule_load(s->schedule,
-                          (Move){.from = PLACE_SCRATCH, .to = PLACE_REGISTERS, .bytes = (int32_t)bytes});
+            schedule_load(s->schedule, (Move){.from = PLACE_SCRATCH, .bytes = (int32_t)bytes});
         }
         exchange(s, meeting.plain);
         map_channels(s, pass + 1);

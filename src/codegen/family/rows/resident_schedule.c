@@ -24,14 +24,11 @@ static void load(ResidentStatement *s, uint32_t tiles)
     schedule_load(s->schedule, (Move){
                                    .tiles = tiles & s->resident->view->kept,
                                    .from = PLACE_SHARED,
-                                   .to = PLACE_REGISTERS,
                                });
     tiles &= ~s->resident->view->kept;
     for (int again = 0; again < 2; again++)
         schedule_load(s->schedule, (Move){
                                        .tiles = again ? tiles & s->seen : tiles & ~s->seen,
-                                       .from = PLACE_MEMORY,
-                                       .to = PLACE_REGISTERS,
                                        .again = again,
                                    });
     s->seen |= tiles;
@@ -71,8 +68,6 @@ static void store(ResidentStatement *s, bool of_elements)
     uint32_t along = space_along(s->resident->space, COLUMN), outputs = space_outputs(s->resident->space);
     schedule_store(s->schedule, (Move){
                                     .tiles = outputs & (of_elements ? along : ~along),
-                                    .from = PLACE_REGISTERS,
-                                    .to = PLACE_MEMORY,
                                 });
 }
 
@@ -122,11 +117,10 @@ void resident_state(Schedule *schedule, const ResidentKernel *resident)
     schedule->kept = resident_share(resident->fusion, resident->cluster);
     schedule_load(schedule, (Move){
                                 .tiles = resident->view->kept,
-                                .from = PLACE_MEMORY,
                                 .to = PLACE_SHARED,
                                 .async = true,
                             });
-    schedule_load(schedule, (Move){.tiles = rest, .from = PLACE_MEMORY, .to = PLACE_L2});
+    schedule_load(schedule, (Move){.tiles = rest, .to = PLACE_L2});
     schedule_wait(schedule, 0);
     row_values(&s, 0);
     for (int pass = 0; pass < resident->view->passes.count; pass++) {

@@ -78,7 +78,7 @@ static void state_store(RowStatement *s, uint64_t ops)
         tiles |= tile < space->tile_count && ops >> i & 1 ? 1u << tile : 0;
         tile++;
     }
-    schedule_store(s->schedule, (Move){.tiles = tiles, .from = PLACE_REGISTERS, .to = PLACE_MEMORY});
+    schedule_store(s->schedule, (Move){.tiles = tiles});
 }
 
 static void state_row_values(RowStatement *s, int pass)
@@ -127,7 +127,7 @@ static void state_exchanges(RowStatement *s, int pass)
 
 static Move copy_of(const RowStatement *s)
 {
-    return (Move){.tiles = s->copied, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true};
+    return (Move){.tiles = s->copied, .to = PLACE_SHARED, .async = true};
 }
 
 /* Of a thread for each element that it had not before. */
@@ -139,14 +139,10 @@ static double instructions_of(const RowStatement *s, bool again)
 static void state_row_loads(RowStatement *s)
 {
     double instructions = instructions_of(s, s->seen_in);
-    schedule_load(s->schedule, (Move){.tiles = s->copied,
-                                      .from = PLACE_SHARED,
-                                      .to = PLACE_REGISTERS,
-                                      .instructions = instructions});
+    schedule_load(s->schedule,
+                  (Move){.tiles = s->copied, .from = PLACE_SHARED, .instructions = instructions});
     schedule_load(s->schedule, (Move){
                                    .tiles = s->in & ~s->copied,
-                                   .from = PLACE_MEMORY,
-                                   .to = PLACE_REGISTERS,
                                    .again = s->seen_in,
                                    .instructions = instructions,
                                });
@@ -158,7 +154,6 @@ static void state_weight_loads(RowStatement *s)
     schedule_load(s->schedule, (Move){
                                    .tiles = s->weights,
                                    .from = PLACE_L2,
-                                   .to = PLACE_REGISTERS,
                                    .again = s->seen_weights,
                                    .instructions = instructions_of(s, s->seen_weights),
                                });

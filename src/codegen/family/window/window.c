@@ -222,28 +222,19 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
              others = space_inputs(space) & ~staged & ~filters;
     uint32_t collected = space_outputs(space) & space_staged(space);
     if (staged) {
-        schedule_load(
-            &schedule,
-            (Move){.tiles = filters, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .instructions = element});
-        schedule_load(&schedule,
-                      (Move){.tiles = staged, .from = PLACE_MEMORY, .to = PLACE_SHARED, .async = true});
+        schedule_load(&schedule, (Move){.tiles = filters, .instructions = element});
+        schedule_load(&schedule, (Move){.tiles = staged, .to = PLACE_SHARED, .async = true});
         schedule_wait(&schedule, 0);
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
     schedule_loop(&schedule, (Loop){.axis = OTHER, .by_thread = true});
-    schedule_load(
-        &schedule,
-        (Move){.tiles = staged, .from = PLACE_SHARED, .to = PLACE_REGISTERS, .instructions = element});
-    schedule_load(
-        &schedule,
-        (Move){.tiles = others, .from = PLACE_MEMORY, .to = PLACE_REGISTERS, .instructions = element});
+    schedule_load(&schedule, (Move){.tiles = staged, .from = PLACE_SHARED, .instructions = element});
+    schedule_load(&schedule, (Move){.tiles = others, .instructions = element});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule, (Move){
                                   .tiles = space_outputs(space),
-                                  .from = PLACE_REGISTERS,
-                                  .to = PLACE_MEMORY,
                                   .collected = collected != 0,
                                   .instructions = output,
                               });
