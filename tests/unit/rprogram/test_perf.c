@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../rtile/spaces.h"
+#include "model/calibration.h"
 #include "rprogram/rprogram.h"
 
 static RProgram complete(const TileRules *rules, const DeviceSpec *device, RTile shared,
@@ -306,6 +307,54 @@ START_TEST(blocks_that_work_once_wait_to_begin_and_to_end)
 }
 END_TEST
 
+/* A register step has 64 multiply-adds, which keep a scheduler's 16 lanes busy for 128 cycles. Of its 8 elements of a tile each takes
+   16 instructions, and 4 are loads: 196 cycles. The 105 of a thread's whole life do not show. */
+START_TEST(items_and_rows_say_instructions)
+{
+    DeviceSpec device = a100();
+    TileRules rules = matmul_rules(4096, 4096, 4096), plain = matmul_rules(4096, 4096, 4096);
+    KindCost cost = {.thread_instructions = 100};
+    rules.cost = &cost;
+    schedule_load(rules.schedule, (Move){.tiles = 3, .to = PLACE_SHARED});
+    schedule_load(rules.schedule, (Move){.tiles = 1, .from = PLACE_SHARED, .instructions = 16});
+    schedule_product(rules.schedule, 1);
+    schedule_takes(rules.schedule, 5);
+    PerfProblem problem = perf_problem(&rules);
+    ck_assert_double_eq(problem.thread_instructions, 105);
+    ck_assert_double_eq(problem.instructions[0], 16);
+    ck_assert_double_eq(problem.instructions[1], 0);
+    RTile shared = {{128, 128, 16}}, inner = {{8, 8, 1}};
+    double without_us = complete(&plain, &device, shared, inner).perf.compute_us;
+    double with_us = complete(&rules, &device, shared, inner).perf.compute_us;
+    ck_assert_double_gt(with_us, 1.4 * without_us);
+    ck_assert_double_lt(with_us, 1.7 * without_us);
+}
+END_TEST
+
+/* 32 outputs of 31 taps over 32 inputs, padded by 15: 752 pairs meet an input. A warp has 4 channels of 8 lines, and where it leaves
+   out only what none of them needs, it multiplies 864. */
+START_TEST(a_warp_leaves_out_what_none_of_its_lanes_needs)
+{
+    enum { C, H, W, P, Q };
+    DeviceSpec device = a100();
+    double us[2];
+    for (int skips = 0; skips < 2; skips++) {
+        TileRules rules = window_rules(4096, 32, 32);
+        Dim *row = &rules.space->tiles[0].dims[1];
+        *row = (Dim){{.coef = {[H] = 1, [P] = 1}, .constant = -15}, 32};
+        rules.space->axes[P].extent = 31;
+        rules.input_buffers = 1;
+        schedule_loop(rules.schedule, (Loop){.axis = P, .by_thread = true, .skips = skips ? H : 0});
+        PerfProblem problem = perf_problem(&rules);
+        ck_assert_int_eq(problem.skips, skips ? H : 0);
+        ck_assert_int_eq(problem.skipped.pad, skips ? 15 : 0);
+        us[skips] = complete(&rules, &device, (RTile){{4, 32, 32, 31, 3}}, (RTile){{1, 1, 32, 1, 3}}).perf.compute_us;
+    }
+    ck_assert_double_gt(us[1], 1.02 * us[0]);
+    ck_assert_double_le(us[1], 864.0 / 752 * us[0]);
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("perf");
@@ -328,6 +377,8 @@ int main(void)
     tcase_add_test(cases, what_rows_share_comes_from_l2);
     tcase_add_test(cases, waits_are_those_of_the_device);
     tcase_add_test(cases, blocks_that_work_once_wait_to_begin_and_to_end);
+    tcase_add_test(cases, items_and_rows_say_instructions);
+    tcase_add_test(cases, a_warp_leaves_out_what_none_of_its_lanes_needs);
     Suite *suite = suite_create("perf");
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
