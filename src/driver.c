@@ -182,9 +182,9 @@ static void try_candidates(Arena *arena, const Options *opt, const CodegenReques
     int first = opt->candidate ? opt->candidate - 1 : 0;
     candidates_write(arena, list, first, all ? list->count : 1, base);
     const Kernel *kernel = list->items[first].kernel;
-    stopwatch_lap(watch, "codegen", "%d of %d plans; the first: %d launches, %zu bytes, workspace %" PRId64,
+    stopwatch_lap(watch, "codegen", "%d of %d plans; the first: %d launches, %zu bytes, workspace %" PRId64 ", alive %" PRId64,
                   all ? list->count : 1, list->count, kernel->launch_count, kernel->source_length,
-                  kernel->workspace_bytes);
+                  kernel->workspace_bytes, kernel->alive_bytes);
     const JitResult *helpers = NULL;
     if (compiled) {
         helpers = compile_candidates(arena, opt, base, list, all);

@@ -2,23 +2,6 @@
 
 #include "base/strbuf.h"
 
-static bool touches(const Launch *launch, const LaunchArg *arg)
-{
-    for (int i = 0; i < launch->arg_count; i++)
-        if ((launch->args[i].written || arg->written) && launch_args_overlap(&launch->args[i], arg))
-            return true;
-    return false;
-}
-
-/* Whether one of the two reads or writes what the other writes. */
-static bool are_ordered(const Launch *a, const Launch *b)
-{
-    for (int i = 0; i < b->arg_count; i++)
-        if (touches(a, &b->args[i]))
-            return true;
-    return false;
-}
-
 /* All blocks of a cooperative launch are resident before any goes on: they have nothing to gain from coming
    one by one, and the programming guide says nothing of the two together. */
 static bool may_follow_early(const Launch *before, const Launch *launch)
@@ -39,7 +22,7 @@ static bool fills_sms(const Launch *launch, const DeviceSpec *device)
 static bool touches_earlier(const Launch *launches, int index)
 {
     for (int k = 0; k < index; k++)
-        if (are_ordered(&launches[k], &launches[index]))
+        if (launches_meet(&launches[k], &launches[index]))
             return true;
     return false;
 }

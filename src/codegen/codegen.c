@@ -14,6 +14,8 @@
 #include "codegen/cuda/trim.h"
 #include "codegen/memory.h"
 #include "codegen/opening.h"
+#include "codegen/workspace.h"
+#include "hal/launch_order.h"
 
 typedef struct Generator {
     Arena *arena;
@@ -47,30 +49,6 @@ static const Program *plan_program_copy(Arena *arena, const Program *program, co
     return copy;
 }
 
-/* Every temporary that a launch writes gets its own place. */
-static void place_workspace(const Plan *plan, Kernel *kernel, int64_t *offsets)
-{
-    for (int k = 0; k < plan->count; k++)
-        for (int i = 0; i < plan->launches[k].fusion->output_count; i++) {
-            const Tensor *tensor = plan->launches[k].fusion->outputs[i];
-            if (tensor->role != ROLE_TEMPORARY)
-                continue;
-            offsets[tensor->id] = kernel->workspace_bytes;
-            kernel->workspace_bytes += round_up(tensor_bytes(tensor), WORKSPACE_ALIGNMENT);
-        }
-}
-
-/* What a launch uses for itself comes last. */
-static LaunchArg scratch_arg(Kernel *kernel, int64_t bytes)
-{
-    LaunchArg arg = {.buffer = argument_count(kernel->program),
-                     .offset = kernel->workspace_bytes,
-                     .bytes = bytes,
-                     .written = true};
-    kernel->workspace_bytes += round_up(bytes, WORKSPACE_ALIGNMENT);
-    return arg;
-}
-
 /* Position of the tensor among the program's arguments. */
 static int program_argument(const Program *program, const Tensor *tensor)
 {
@@ -82,13 +60,13 @@ static int program_argument(const Program *program, const Tensor *tensor)
 }
 
 /* A kernel may see a view of the tensor. */
-static LaunchArg launch_arg(const Program *program, const Tensor *seen, bool written, const int64_t *offsets)
+static LaunchArg launch_arg(const Program *program, const Tensor *seen, bool written, const Workspace *workspace)
 {
     const Tensor *tensor = program->tensors[seen->id];
     LaunchArg arg = {.tensor = tensor, .bytes = tensor_bytes(tensor), .written = written};
     if (tensor->role == ROLE_TEMPORARY) {
         arg.buffer = argument_count(program);
-        arg.offset = offsets[tensor->id];
+        arg.offset = workspace->of_tensor[tensor->id];
     } else {
         arg.buffer = program_argument(program, tensor);
     }
@@ -141,8 +119,8 @@ static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch
     };
 }
 
-static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *kernel, int index,
-                          const int64_t *offsets)
+static Launch make_launch(Arena *arena, const CodegenRequest *request, const Kernel *kernel, int index,
+                          const Workspace *workspace)
 {
     const Program *whole = kernel->program;
     const PlannedLaunch *planned = &request->plan->launches[index];
@@ -163,11 +141,14 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, Kernel *k
         .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count + 1),
     };
     for (int i = 0; i < fusion->input_count; i++)
-        launch.args[launch.arg_count++] = launch_arg(whole, fusion->inputs[i], false, offsets);
+        launch.args[launch.arg_count++] = launch_arg(whole, fusion->inputs[i], false, workspace);
     for (int i = 0; i < fusion->output_count; i++)
-        launch.args[launch.arg_count++] = launch_arg(whole, fusion->outputs[i], true, offsets);
+        launch.args[launch.arg_count++] = launch_arg(whole, fusion->outputs[i], true, workspace);
     if (planned->rules->scratch_bytes)
-        launch.args[launch.arg_count++] = scratch_arg(kernel, planned->rules->scratch_bytes);
+        launch.args[launch.arg_count++] = (LaunchArg){.buffer = argument_count(whole),
+                                                      .offset = workspace->of_launch[index],
+                                                      .bytes = planned->rules->scratch_bytes,
+                                                      .written = true};
     assert(launch.arg_count <= MAX_LAUNCH_ARGS);
     assert(program->grid <= device_most_blocks(request->device, plan.threads));
     if (planned->family->maps)
@@ -182,12 +163,13 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
     Kernel *kernel = NEW(arena, Kernel);
     kernel->name = request->name;
     kernel->program = plan_program_copy(arena, request->program, plan);
-    int64_t *offsets = NEW_ARRAY(arena, int64_t, kernel->program->tensor_count);
-    place_workspace(plan, kernel, offsets);
+    Workspace workspace = workspace_place(arena, kernel->program, plan);
+    kernel->workspace_bytes = workspace.bytes;
+    kernel->alive_bytes = workspace.alive;
     kernel->launches = NEW_ARRAY(arena, Launch, plan->count);
     for (int k = 0; k < plan->count; k++)
-        kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel, k, offsets);
-    assert(kernel->workspace_bytes == launches_workspace(plan->launches, plan->count));
+        kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel, k, &workspace);
+    launches_order(arena, kernel->launches, kernel->launch_count);
     memory_check_launches(kernel);
     if (request->device->has.early_launches)
         chain_launches(kernel->launches, kernel->launch_count, request->device);

@@ -2,6 +2,22 @@
 
 #include <string.h>
 
+static bool touches(const Launch *launch, const LaunchArg *arg)
+{
+    for (int i = 0; i < launch->arg_count; i++)
+        if ((launch->args[i].written || arg->written) && launch_args_overlap(&launch->args[i], arg))
+            return true;
+    return false;
+}
+
+bool launches_meet(const Launch *a, const Launch *b)
+{
+    for (int i = 0; i < b->arg_count; i++)
+        if (touches(a, &b->args[i]))
+            return true;
+    return false;
+}
+
 // ---- out ----
 
 static void write_integers(Json *object, const char *key, const int64_t *values, int count)
@@ -13,10 +29,9 @@ static void write_integers(Json *object, const char *key, const int64_t *values,
 
 static void write_ints(Json *object, const char *key, const int *values, int count)
 {
-    int64_t wide[MAX_MAP_RANK];
+    Json *list = json_set_array(object, key);
     for (int i = 0; i < count; i++)
-        wide[i] = values[i];
-    write_integers(object, key, wide, count);
+        json_push_int(list, values[i]);
 }
 
 static void write_pixels(Json *entry, const TensorMap *map)
@@ -70,6 +85,7 @@ void launches_write(Json *list, const Launch *launches, int count, int arguments
         json_set_bool(entry, "cooperative", launch->cooperative);
         if (launch->early)
             json_set_bool(entry, "early", true);
+        write_ints(entry, "after", launch->after, launch->after_count);
         write_args(json_set_array(entry, "args"), launch, arguments);
     }
 }

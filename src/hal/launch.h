@@ -52,6 +52,8 @@ typedef struct Launch {
     bool early;         // begins while the one before it ends: codegen/chain.h
     bool waits_last;    // an early one, for those before it
     bool lets_begin;    // the one behind it is early
+    const int *after;   // launches that have ended when it touches memory; of those, not who ended before another: hal/launch_order.h
+    int after_count;
     LaunchArg *args;
     int arg_count;
     TensorMap maps[MAX_TENSOR_MAPS];   // parameters behind those of `args`
@@ -70,6 +72,9 @@ static inline bool launch_args_overlap(const LaunchArg *a, const LaunchArg *b)
 {
     return a->buffer == b->buffer && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
+
+/* Whether one of the two reads or writes what the other writes. */
+bool launches_meet(const Launch *a, const Launch *b);
 
 /* What the first line of an emitted file begins with. */
 #define LAUNCH_LINE "//rollerc: "

@@ -17,6 +17,7 @@ typedef struct Kernel {
     Launch *launches;   // in the order in which NAME_launch makes them
     int launch_count;
     int64_t workspace_bytes;
+    int64_t alive_bytes;   // of these, the most that is alive at once, one launch after the other
     const char **arguments;   // the launcher's names for the program's inputs, then its outputs
     const Program *program;   // what the user defined, and the temporaries that the plan adds to it
 } Kernel;

@@ -382,10 +382,11 @@ char *codegen_header(Arena *arena, const Kernel *kernel)
     write_sizes(&out, kernel);
     strbuf_printf(
         &out,
-        "\n/* Bytes of workspace, aligned to 256; 0: none is needed. */\nsize_t %s_workspace(void);\n\n"
+        "\n/* Bytes of workspace, aligned to 256: %" PRId64 ", of which up to %" PRId64 " hold something at once. 0: none is needed. */\n"
+        "size_t %s_workspace(void);\n\n"
         "/* Returns a cudaError_t. Pointers are device memory aligned to 16 bytes; `stream` is a "
         "cudaStream_t. */\n",
-        kernel->name);
+        kernel->workspace_bytes, kernel->alive_bytes, kernel->name);
     write_signature(&out, kernel, false);
     strbuf_puts(&out, ";\n\n#ifdef __cplusplus\n}\n#endif\n");
     return out.text;

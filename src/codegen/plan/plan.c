@@ -18,17 +18,39 @@ typedef struct Route {
     int64_t workspace_bytes;
 } Route;
 
-int64_t launches_workspace(const PlannedLaunch *launches, int count)
+/* What a choice writes into the workspace. Rewrites and split sums have few launches: all of it counts as alive at once. */
+static int64_t choice_bytes(const Choice *choice)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < count; i++) {
-        const PlannedLaunch *launch = &launches[i];
+    for (int i = 0; i < choice->count; i++) {
+        const PlannedLaunch *launch = &choice->launches[i];
         bytes += round_up(launch->rules->scratch_bytes, WORKSPACE_ALIGNMENT);
         for (int k = 0; k < launch->fusion->output_count; k++)
             if (launch->fusion->outputs[k]->role == ROLE_TEMPORARY)
                 bytes += round_up(tensor_bytes(launch->fusion->outputs[k]), WORKSPACE_ALIGNMENT);
     }
     return bytes;
+}
+
+/* Bytes of temporaries that earlier fusions have made and this or a later one reads, by fusion. */
+static int64_t *kept_bytes(Arena *arena, const FusionPlan *plan, const Program *program)
+{
+    int *last = NEW_ARRAY(arena, int, program->tensor_count);
+    int64_t *kept = NEW_ARRAY(arena, int64_t, plan->count + 2);
+    for (int f = 0; f < plan->count; f++)
+        for (int i = 0; i < plan->fusions[f]->input_count; i++)
+            last[plan->fusions[f]->inputs[i]->id] = f;
+    for (int f = 0; f < plan->count; f++)
+        for (int i = 0; i < plan->fusions[f]->output_count; i++) {
+            const Tensor *tensor = plan->fusions[f]->outputs[i];
+            if (tensor->role != ROLE_TEMPORARY || last[tensor->id] <= f)
+                continue;
+            kept[f + 1] += round_up(tensor_bytes(tensor), WORKSPACE_ALIGNMENT);
+            kept[last[tensor->id] + 1] -= round_up(tensor_bytes(tensor), WORKSPACE_ALIGNMENT);
+        }
+    for (int f = 0; f < plan->count; f++)
+        kept[f + 1] += kept[f];
+    return kept;
 }
 
 /* Those with room for their workspaces come first, however long they take: others cannot run. */
@@ -62,7 +84,7 @@ static bool is_variation(const ChoiceList *choices, int c)
 }
 
 /* All combinations of `routes` with `choices`, the best of them: K-best sums, one fusion at a time. */
-static int combine(Planner *planner, const Route *routes, int count, const ChoiceList *choices, Route *best)
+static int combine(Planner *planner, const Route *routes, int count, const ChoiceList *choices, int64_t kept_before, Route *best)
 {
     int kept = 0, keep = WIDE * planner->keep;
     for (int r = 0; r < count; r++)
@@ -70,7 +92,7 @@ static int combine(Planner *planner, const Route *routes, int count, const Choic
             Route longer = {
                 .before = &routes[r], .choice = choices->choices[c], .fusion_plan = routes[r].fusion_plan};
             longer.time_us = routes[r].time_us + longer.choice->time_us;
-            longer.workspace_bytes = routes[r].workspace_bytes + launches_workspace(longer.choice->launches, longer.choice->count);
+            longer.workspace_bytes = larger(routes[r].workspace_bytes, kept_before + choice_bytes(longer.choice));
             if (kept == keep && !goes_before(&longer, &best[kept - 1], planner->room))
                 continue;
             if (longer.choice->time_us >= LIGHT * longer.time_us || !is_variation(choices, c))
@@ -81,8 +103,9 @@ static int combine(Planner *planner, const Route *routes, int count, const Choic
     return kept;
 }
 
-static int routes_of(Planner *planner, const FusionPlan *fusions, const Route **routes)
+static int routes_of(Planner *planner, const FusionPlan *fusions, const Program *program, const Route **routes)
 {
+    const int64_t *kept = kept_bytes(planner->arena, fusions, program);
     Route *start = NEW(planner->arena, Route);
     start->fusion_plan = fusions->name;
     *routes = start;
@@ -90,7 +113,7 @@ static int routes_of(Planner *planner, const FusionPlan *fusions, const Route **
     for (int f = 0; f < fusions->count; f++) {
         ChoiceList choices = choices_of(planner, fusions->fusions[f]);
         Route *longer = NEW_ARRAY(planner->arena, Route, WIDE * planner->keep);
-        count = combine(planner, *routes, count, &choices, longer);
+        count = combine(planner, *routes, count, &choices, kept[f], longer);
         *routes = longer;
     }
     return count;
@@ -196,7 +219,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
     Route *best = NEW_ARRAY(arena, Route, WIDE * keep);
     for (int p = 0; p < fusions->count; p++) {
         const Route *routes;
-        int count = routes_of(&planner, &fusions->plans[p], &routes);
+        int count = routes_of(&planner, &fusions->plans[p], fusions->program, &routes);
         for (int i = 0; i < count; i++)
             list.count = insert_route(best, list.count, WIDE * keep, routes[i], planner.room);
     }

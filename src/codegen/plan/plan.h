@@ -23,7 +23,7 @@ typedef struct Plan {
     PlannedLaunch *launches;
     int count;
     double time_us;                 // estimated, of all launches
-    int64_t workspace_bytes;
+    int64_t workspace_bytes;        // the most that is alive at once; places take a little more
     bool fits;                      // beside the program's tensors into the device's memory
     const TensorOp **partial_ops;   // definitions of tensors that only split reductions have
     int partial_count;
@@ -34,9 +34,6 @@ typedef struct PlanList {
     int count;
     ConstructStats stats;
 } PlanList;
-
-/* Bytes: every temporary that a launch writes has its own place, and so has what a launch uses for itself. */
-int64_t launches_workspace(const PlannedLaunch *launches, int count);
 
 /* At most `keep` plans; none: the device can hold no program for this expression. */
 PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *target, int keep);

@@ -48,7 +48,7 @@ START_TEST(the_first_line_says_it)
     launches_write(list, &launch, 1, 2);
     ck_assert_str_eq(json_text(arena, list, false),
                      "[{\"kernel\":\"t_k0\",\"grid\":[4,1,1],\"block\":[64,1,1],\"cluster\":[2,1,1],\"shared\":1024,"
-                     "\"cooperative\":false,\"early\":true,\"args\":[{\"arg\":0},{\"arg\":1},{\"workspace\":256},"
+                     "\"cooperative\":false,\"early\":true,\"after\":[],\"args\":[{\"arg\":0},{\"arg\":1},{\"workspace\":256},"
                      "{\"map\":0,\"bits\":32,\"tf32\":true,\"sizes\":[24,5,4,2],\"strides\":[96,480,1920],"
                      "\"box\":[32,2,2,2],\"swizzle\":128},"
                      "{\"map\":0,\"bits\":32,\"sizes\":[24,5,2,4],\"strides\":[96,480,960],\"channels\":32,\"pixels\":16,"
@@ -65,7 +65,7 @@ START_TEST(it_says_nothing_of_what_a_launch_does_not_have)
     launches_write(list, &launch, 1, 2);
     ck_assert_str_eq(json_text(arena, list, false),
                      "[{\"kernel\":\"t_k0\",\"grid\":[4,1,1],\"block\":[64,1,1],\"shared\":1024,\"cooperative\":true,"
-                     "\"args\":[{\"arg\":0},{\"arg\":1},{\"workspace\":256},"
+                     "\"after\":[],\"args\":[{\"arg\":0},{\"arg\":1},{\"workspace\":256},"
                      "{\"map\":0,\"bits\":32,\"sizes\":[24],\"strides\":[],\"box\":[32],\"swizzle\":128}]}]");
     json_free(list);
 }
