@@ -35,9 +35,9 @@ FAULTS = [
 ]
 
 
-def commands(build):
-    """How the build compiles each source of random_programs, and how it links it."""
-    done = subprocess.run(["ninja", "-C", build, "-t", "commands", "tests/random_programs"], capture_output=True, text=True, check=True)
+def commands(build, program):
+    """How the build compiles each source of the program, and how it links it."""
+    done = subprocess.run(["ninja", "-C", build, "-t", "commands", program], capture_output=True, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if not line.startswith("ninja:")]
     return lines[:-1], lines[-1]
 
@@ -62,14 +62,14 @@ def with_output(words, output):
     return [*words[:at], "-o", str(output), *words[at + 2:]]
 
 
-def plant(build, folder, source, old, new):
-    """random_programs with the fault."""
+def plant(build, folder, source, old, new, target="tests/random_programs"):
+    """The program of the build with the fault."""
     text = (ROOT / source).read_text()
     if text.count(old) != 1:
         raise SystemExit(f"{source} holds `{old}` {text.count(old)} times: say here where it went")
-    faulty, made, program = folder / os.path.basename(source), folder / "faulty.o", folder / "random_programs"
+    faulty, made, program = folder / os.path.basename(source), folder / "faulty.o", folder / os.path.basename(target)
     faulty.write_text(text.replace(old, new))
-    lines, link = commands(build)
+    lines, link = commands(build, target)
     compile_words = with_output(words_of(compiler_of(lines, source)), made)
     compile_words[compile_words.index("-c") + 1] = str(faulty)
     compile_words = [word for word in compile_words if word not in ("-MD",)]

@@ -12,8 +12,10 @@
 #include "codegen/cuda/launcher.h"
 #include "codegen/cuda/plain.h"
 #include "codegen/cuda/trim.h"
+#include "codegen/equal.h"
 #include "codegen/memory.h"
 #include "codegen/opening.h"
+#include "codegen/provenance.h"
 #include "codegen/workspace.h"
 #include "hal/launch_order.h"
 
@@ -21,6 +23,7 @@ typedef struct Generator {
     Arena *arena;
     const CodegenRequest *request;
     Kernel *kernel;
+    const LaunchDraft *drafts;   // of its launches
     StrBuf *out;
     Trim *trim;
     const Names *taken;   // the language's and the prelude's
@@ -128,7 +131,6 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
     const RProgram *program = &planned->program;
     KernelPlan plan = kernel_plan(request, planned);
     Launch launch = {
-        .entry = arena_printf(arena, "%s_k%d", request->name, index),
         .grid = {program->grid, 1, 1},
         .block = {plan.threads, 1, 1},
         .cluster = {program->cluster, 1, 1},
@@ -157,7 +159,28 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
     return launch;
 }
 
-Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
+/* The parameter block, which shows that the launch has all the memory that it lays out. */
+static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const Kernel *kernel, int index)
+{
+    const PlannedLaunch *planned = &request->plan->launches[index];
+    const Launch *launch = &kernel->launches[index];
+    LaunchDraft draft = {.plan = kernel_plan(request, planned),
+                         .template_path = planned->family->template_path,
+                         .scratch = planned->rules->scratch_bytes > 0};
+    StrBuf tensors = strbuf_new(arena), block = strbuf_new(arena);
+    emit_tensors(&tensors, kernel->program, planned->fusion, draft.plan.wide, draft.scratch);
+    if (planned->family->memory) {
+        memory_check_launch(launch, planned->family->memory(&draft.plan));
+        strbuf_printf(&block, "constexpr int SHARED_BYTES = %" PRId64 ";   // of a block\n",
+                      launch->shared_bytes);
+    }
+    planned->family->emit(&block, &draft.plan);
+    draft.tensors = tensors.text;
+    draft.block = block.text;
+    return draft;
+}
+
+static Kernel *draft_launches(Arena *arena, const CodegenRequest *request, LaunchDraft *drafts)
 {
     const Plan *plan = request->plan;
     Kernel *kernel = NEW(arena, Kernel);
@@ -173,7 +196,17 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
     memory_check_launches(kernel);
     if (request->device->has.early_launches)
         chain_launches(kernel->launches, kernel->launch_count, request->device);
+    for (int k = 0; k < plan->count; k++)
+        drafts[k] = draft_of(arena, request, kernel, k);
+    equal_kernels(arena, kernel, drafts);
+    for (int k = 0; k < plan->count; k++)
+        kernel->launches[k].entry = arena_printf(arena, "%s_k%d", request->name, kernel->launches[k].kernel);
     return kernel;
+}
+
+Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
+{
+    return draft_launches(arena, request, NEW_ARRAY(arena, LaunchDraft, request->plan->count));
 }
 
 // ---- text ----
@@ -227,43 +260,6 @@ static void write_json_line(Generator *generator)
     json_free(root);
 }
 
-static void write_level(StrBuf *out, const TileSpace *space, const char *level, const RTile *tile,
-                        const char *count)
-{
-    strbuf_printf(out, "//   %-10s", level);
-    for (int a = 0; a < space->axis_count; a++)
-        strbuf_printf(out, "%12" PRId64, tile->size[a]);
-    strbuf_printf(out, "   %s\n", count);
-}
-
-/* Why the kernel is as it is: its rTiles, and what the model says. */
-static const char *provenance(const Generator *generator, const PlannedLaunch *planned)
-{
-    StrBuf text = strbuf_new(generator->arena), *out = &text;
-    const RProgram *program = &planned->program;
-    const TileSpace *space = planned->rules->space;
-    const PerfEstimate *perf = &program->perf;
-    strbuf_printf(out,
-                  "// <rollerc: parameters>   %s (%s) for %s on %s, candidate %d of %d\n//\n//   level     ",
-                  planned->family->template_path, planned->rules->variant_name, generator->request->name,
-                  generator->request->device->name, generator->request->rank + 1, generator->request->kept);
-    for (int a = 0; a < space->axis_count; a++)
-        strbuf_printf(out, "%12s", space->axes[a].name);
-    strbuf_puts(out, "\n");
-    Arena *arena = generator->arena;
-    write_level(out, space, "global", &program->tile[LEVEL_GLOBAL], "the problem");
-    write_level(out, space, "shared", &program->tile[LEVEL_SHARED],
-                arena_printf(arena, "%" PRId64 " blocks, %.2f waves, %" PRId64 " bytes", program->grid,
-                             perf->waves, program->shared_bytes));
-    write_level(out, space, "register", &program->tile[LEVEL_REGISTER],
-                arena_printf(arena, "%d threads, about %d registers", program->threads, program->registers));
-    strbuf_printf(
-        out, "//\n//   predicted %.2f us, bound by %s (compute %.2f, shared %.2f, L2 %.2f, DRAM %.2f)\n//\n",
-        perf->time_us, bound_name[perf->bound_by], perf->compute_us, perf->shared_us, perf->l2_us,
-        perf->dram_us);
-    return text.text;
-}
-
 /* Of arguments, which meet the words of the template's body alone: `names`. */
 static void name_arguments(Arena *arena, Names *names, const Fusion *fusion)
 {
@@ -293,29 +289,21 @@ static KernelText kernel_text(Generator *generator, int index)
 {
     const PlannedLaunch *planned = &generator->request->plan->launches[index];
     const Launch *launch = &generator->kernel->launches[index];
-    KernelPlan plan = kernel_plan(generator->request, planned);
-    bool scratch = planned->rules->scratch_bytes > 0;
-    StrBuf block = strbuf_new(generator->arena);
-    emit_tensors(&block, generator->kernel->program, planned->fusion, plan.wide, scratch);
-    if (planned->family->memory) {
-        memory_check_launch(launch, planned->family->memory(&plan));
-        strbuf_printf(&block, "constexpr int SHARED_BYTES = %" PRId64 ";   // of a block\n",
-                      launch->shared_bytes);
-    }
-    planned->family->emit(&block, &plan);
+    const LaunchDraft *draft = &generator->drafts[index];
+    const char *block = arena_printf(generator->arena, "%s%s", draft->tensors, draft->block);
     const TemplateStore *templates = generator->request->templates;
     Template template = template_read(templates, planned->family->template_path);
     Names *names = names_copy(generator->taken);
     names_avoid(names, template.body);
     Names *values = names_copy(names);
-    name_values(generator->arena, values, planned->fusion, template.head, block.text);
+    name_values(generator->arena, values, planned->fusion, template.head, block);
     name_arguments(generator->arena, names, planned->fusion);
     return (KernelText){
         .entry = launch->entry,
-        .parameters = names_put(names, names_put(values, block.text)),
-        .provenance = provenance(generator, planned),
-        .signature = names_put(names, emit_signature(generator->arena, planned->fusion, scratch)),
-        .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion, scratch)),
+        .parameters = names_put(names, names_put(values, block)),
+        .provenance = provenance(generator->arena, generator->request, generator->kernel, index),
+        .signature = names_put(names, emit_signature(generator->arena, planned->fusion, draft->scratch)),
+        .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion, draft->scratch)),
         .opening = chain_opening(generator->arena, launch, templates->line_directives),
         .template = template,
     };
@@ -341,9 +329,9 @@ static void write_kernels(Generator *generator)
     const CodegenRequest *request = generator->request;
     Kernel *kernel = generator->kernel;
     Trim *trim = generator->trim;
-    KernelText *texts = NEW_ARRAY(generator->arena, KernelText, kernel->launch_count);
-    for (int k = 0; k < kernel->launch_count; k++) {
-        texts[k] = kernel_text(generator, k);
+    KernelText *texts = NEW_ARRAY(generator->arena, KernelText, kernel->kernel_count);
+    for (int k = 0; k < kernel->kernel_count; k++) {
+        texts[k] = kernel_text(generator, kernel->leaders[k]);
         trim_add_kernel(trim, &texts[k]);
     }
     Names *names = names_copy(generator->taken);
@@ -352,7 +340,7 @@ static void write_kernels(Generator *generator)
     trim_add_user(trim, launcher);
     trim_take(trim);
     StrBuf constants = strbuf_new(generator->arena), kernels = strbuf_new(generator->arena);
-    for (int k = 0; k < kernel->launch_count; k++) {
+    for (int k = 0; k < kernel->kernel_count; k++) {
         trim_write_constants(&constants, trim, k);
         trim_write_kernel(&kernels, trim, k);
     }
@@ -390,15 +378,17 @@ static void write_main(Generator *generator, TextTarget target)
 
 Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
 {
-    Kernel *kernel = codegen_launches(arena, request);
+    LaunchDraft *drafts = NEW_ARRAY(arena, LaunchDraft, request->plan->count);
+    Kernel *kernel = draft_launches(arena, request, drafts);
     StrBuf out = strbuf_new(arena);
     TextTarget target = target_of(request->device, request->fast_math);
     target.keeps_lines = request->templates->line_directives;
     Generator generator = {.arena = arena,
                            .request = request,
                            .kernel = kernel,
+                           .drafts = drafts,
                            .out = &out,
-                           .trim = trim_new(request->templates, target, kernel->name, kernel->launch_count)};
+                           .trim = trim_new(request->templates, target, kernel->name, kernel->kernel_count)};
     Names *taken = names_new(arena);
     trim_avoid(generator.trim, taken);
     generator.taken = taken;

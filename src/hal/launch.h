@@ -42,7 +42,8 @@ typedef struct TensorMap {
 } TensorMap;
 
 typedef struct Launch {
-    const char *entry;   // "softmax_k0"
+    const char *entry;   // "softmax_k0"; equal launches have the same
+    int kernel;          // 0 of it
     int64_t grid[3];
     int block[3];
     int cluster[3];         // all 1: no clusters

@@ -16,6 +16,8 @@ typedef struct Kernel {
     const char *without_prelude;   // of `source`: with one prelude for all, several kernels can stand in one file
     Launch *launches;   // in the order in which NAME_launch makes them
     int launch_count;
+    int *leaders;       // of each kernel the first launch of it; equal launches have one kernel
+    int kernel_count;
     int64_t workspace_bytes;
     int64_t alive_bytes;   // of these, the most that is alive at once, one launch after the other
     const char **arguments;   // the launcher's names for the program's inputs, then its outputs

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "codegen/cuda/launcher_map.h"
 #include "hal/device.h"
 #include "hal/runtime.h"
 
@@ -92,8 +93,8 @@ static void write_allowances(StrBuf *out, const Kernel *kernel, bool hip)
                   kernel->name);
     if (hip)
         write_using(out, kernel);
-    for (int k = 0; k < kernel->launch_count; k++) {
-        const Launch *launch = &kernel->launches[k];
+    for (int k = 0; k < kernel->kernel_count; k++) {
+        const Launch *launch = &kernel->launches[kernel->leaders[k]];
         if (launch->asks_shared)
             write_allowance(out, launch, "MaxDynamicSharedMemorySize", launch->shared_bytes);
         if (needs_large_cluster(launch))
@@ -136,6 +137,8 @@ static void write_cluster(StrBuf *out, const char *indent, const Launch *launch)
                   launch->cooperative);
 }
 
+static bool needs_prelude(const Launch *launch) { return launch->map_count || attribute_count(launch); }
+
 /* What the call of a launch with attributes begins with. */
 static void write_attributes(StrBuf *out, const char *indent, const Launch *launch)
 {
@@ -153,9 +156,11 @@ static void write_attributes(StrBuf *out, const char *indent, const Launch *laun
                   indent, launch->shared_bytes, count);
 }
 
-/* What the launcher calls argument i of a launch. */
+/* What the launcher calls argument i of a launch; `program` NULL: what a kernel's own function does. */
 static const char *pointer_name(Arena *arena, const Program *program, const Launch *launch, int i)
 {
+    if (!program)
+        return arena_printf(arena, "a%d", i);
     int buffer = launch->args[i].buffer;
     return buffer == argument_count(program) ? arena_printf(arena, "w%d", i)
                                                : argument_number(arena, program, buffer);
@@ -163,7 +168,7 @@ static const char *pointer_name(Arena *arena, const Program *program, const Laun
 
 static void write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
 {
-    for (int i = 0; i < launch->arg_count; i++)
+    for (int i = 0; i < launch->arg_count && program; i++)
         if (launch->args[i].buffer == argument_count(program))
             strbuf_printf(out, "%svoid *w%d = (char *)workspace + %" PRId64 ";\n", indent, i,
                           launch->args[i].offset);
@@ -177,48 +182,6 @@ static void write_arguments(StrBuf *out, const char *indent, const Program *prog
     strbuf_puts(out, "};\n");
 }
 
-/* `{64, 128, 1}`, in front of which a comma stands. */
-static void write_integers(StrBuf *out, const int64_t *values, int count)
-{
-    strbuf_puts(out, ", {");
-    for (int i = 0; i < count; i++)
-        strbuf_printf(out, "%s%" PRId64, i ? ", " : "", values[i]);
-    strbuf_puts(out, "}");
-}
-
-static void write_ints(StrBuf *out, const int *values, int count)
-{
-    int64_t wide[MAX_MAP_RANK];
-    for (int i = 0; i < count; i++)
-        wide[i] = values[i];
-    write_integers(out, wide, count);
-}
-
-static void write_pixels(StrBuf *out, const TensorMap *map)
-{
-    write_ints(out, map->lower, map->pixel_axes);
-    write_ints(out, map->upper, map->pixel_axes);
-    write_ints(out, map->steps, map->pixel_axes);
-    strbuf_printf(out, ", %d", map->box[1]);
-}
-
-static void write_map(StrBuf *out, const TensorMap *map, int number, const char *pointer)
-{
-    strbuf_puts(out, "status = ");
-    if (map->pixel_axes)
-        strbuf_printf(out, "describe_pixels<%d>", map->rank);
-    else
-        strbuf_puts(out, "describe_tensor");
-    strbuf_printf(out, "(&m%d, %s, %d", number, pointer, map->element_bytes);
-    write_integers(out, map->sizes, map->rank);
-    write_integers(out, map->strides, map->rank - 1);
-    if (map->pixel_axes)
-        write_pixels(out, map);
-    else
-        write_ints(out, map->box, map->rank);
-    strbuf_puts(out, map->tf32 ? ", true);\n" : ");\n");
-}
-
 /* How bulk copies see the arguments, with `status` for what the driver says. */
 static void write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
 {
@@ -226,7 +189,7 @@ static void write_maps(StrBuf *out, const char *indent, const Program *program, 
         if (i)
             strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
         strbuf_puts(out, indent);
-        write_map(out, &launch->maps[i], i, pointer_name(out->arena, program, launch, launch->maps[i].arg));
+        launcher_write_map(out, &launch->maps[i], i, pointer_name(out->arena, program, launch, launch->maps[i].arg));
     }
 }
 
@@ -254,6 +217,47 @@ static void write_launch(StrBuf *out, const char *indent, const char *result, co
     strbuf_puts(out, ");\n");
 }
 
+// ---- kernels that are launched more than once: a function of their own, and calls of it ----
+
+static bool is_shared(const Kernel *kernel, int k)
+{
+    int count = 0;
+    for (int i = 0; i < kernel->launch_count; i++)
+        count += kernel->launches[i].kernel == k;
+    return count > 1;
+}
+
+/* `static cudaError_t net_k2_launch(const void *a0, void *a1, void *stream)` */
+static void write_function(StrBuf *out, const Kernel *kernel, const Launch *launch, bool hip)
+{
+    bool maps = launch->map_count > 0;
+    strbuf_printf(out, "\nstatic cudaError_t %s_launch(", launch->entry);
+    for (int i = 0; i < launch->arg_count; i++)
+        strbuf_printf(out, "%svoid *a%d, ", launch->args[i].written ? "" : "const ", i);
+    strbuf_puts(out, "void *stream)\n{\n");
+    if (hip || needs_prelude(launch))
+        write_using(out, kernel);
+    strbuf_puts(out, maps ? "    cudaError_t status;\n" : "");
+    write_launch(out, "    ", maps ? "status = " : "return ", NULL, launch);
+    strbuf_puts(out, maps ? "    return status;\n}\n" : "}\n");
+}
+
+/* What it makes, in the user's words, and the call. */
+static void write_function_call(StrBuf *out, const Program *program, const Launch *launch)
+{
+    strbuf_puts(out, "    if (status == cudaSuccess)   //");
+    for (int i = 0; i < launch->arg_count; i++)
+        if (launch->args[i].written && launch->args[i].tensor)
+            strbuf_printf(out, " %s", tensor_shown(launch->args[i].tensor)->name);
+    strbuf_printf(out, "\n        status = %s_launch(", launch->entry);
+    for (int i = 0; i < launch->arg_count; i++)
+        if (launch->args[i].buffer == argument_count(program))
+            strbuf_printf(out, "(char *)workspace + %" PRId64 ", ", launch->args[i].offset);
+        else
+            strbuf_printf(out, "%s, ", argument_number(out->arena, program, launch->args[i].buffer));
+    strbuf_puts(out, "stream);\n");
+}
+
 static void write_launches(StrBuf *out, const Kernel *kernel)
 {
     bool allows = needs_allowance(kernel);
@@ -264,17 +268,23 @@ static void write_launches(StrBuf *out, const Kernel *kernel)
     strbuf_printf(out, "    cudaError_t status = %s%s;\n", allows ? kernel->name : "cudaSuccess",
                   allows ? "_allow()" : "");
     for (int k = 0; k < kernel->launch_count; k++) {
+        const Launch *launch = &kernel->launches[k];
+        if (is_shared(kernel, launch->kernel)) {
+            write_function_call(out, kernel->program, launch);
+            continue;
+        }
         strbuf_puts(out, "    if (status == cudaSuccess) {\n");
-        write_launch(out, "        ", "status = ", kernel->program, &kernel->launches[k]);
+        write_launch(out, "        ", "status = ", kernel->program, launch);
         strbuf_puts(out, "    }\n");
     }
     strbuf_puts(out, "    return (int)status;\n");
 }
 
+/* For launches that it makes itself. */
 static bool uses_prelude(const Kernel *kernel)
 {
     for (int k = 0; k < kernel->launch_count; k++)
-        if (kernel->launches[k].map_count || attribute_count(&kernel->launches[k]))
+        if (needs_prelude(&kernel->launches[k]) && !is_shared(kernel, kernel->launches[k].kernel))
             return true;
     return false;
 }
@@ -298,15 +308,31 @@ static const char *in_hip(Arena *arena, const char *text)
     return out.text;
 }
 
-/* The launcher with numbers for names, and the names. */
-static const char *numbered_launcher(Arena *arena, const Kernel *kernel, bool hip)
+/* What stands before the launcher and has no names of the user's. */
+static const char *launcher_head(Arena *arena, const Kernel *kernel, bool hip)
 {
     StrBuf out = strbuf_new(arena);
-    const Program *program = kernel->program;
     strbuf_printf(&out,
                   "#ifndef __CUDACC_RTC__\nextern \"C\" size_t %s_workspace(void) { return %" PRId64 "; }\n",
                   kernel->name, kernel->workspace_bytes);
     write_allowances(&out, kernel, hip);
+    return hip ? in_hip(arena, out.text) : out.text;
+}
+
+static const char *launch_functions(Arena *arena, const Kernel *kernel, bool hip)
+{
+    StrBuf out = strbuf_new(arena);
+    for (int k = 0; k < kernel->kernel_count; k++)
+        if (is_shared(kernel, k))
+            write_function(&out, kernel, &kernel->launches[kernel->leaders[k]], hip);
+    return hip ? in_hip(arena, out.text) : out.text;
+}
+
+/* The launcher with numbers for names. */
+static const char *numbered_launcher(Arena *arena, const Kernel *kernel, bool hip)
+{
+    StrBuf out = strbuf_new(arena);
+    const Program *program = kernel->program;
     for (int i = 0; i < argument_count(program); i++) {
         strbuf_puts(&out, i ? ", " : "\n// ");
         write_tensor(&out, argument_tensor(program, i));
@@ -325,7 +351,9 @@ static const char *numbered_launcher(Arena *arena, const Kernel *kernel, bool hi
 const char *launcher_text(Arena *arena, Kernel *kernel, bool hip, Names *names)
 {
     const Program *program = kernel->program;
+    const char *head = launcher_head(arena, kernel, hip), *functions = launch_functions(arena, kernel, hip);
     const char *text = numbered_launcher(arena, kernel, hip);
+    names_avoid(names, head);
     names_avoid(names, text);
     kernel->arguments = NEW_ARRAY(arena, const char *, argument_count(program));
     for (int i = 0; i < argument_count(program); i++) {
@@ -333,7 +361,7 @@ const char *launcher_text(Arena *arena, Kernel *kernel, bool hip, Names *names)
         names_give(names, number, tensor_shown(argument_tensor(program, i))->name);
         kernel->arguments[i] = names_find(names, number);
     }
-    return names_put(names, text);
+    return arena_printf(arena, "%s%s%s", head, functions, names_put(names, text));
 }
 
 // ---- the header ----
