@@ -216,7 +216,8 @@ static VerifyReport prove(Arena *arena, const Options *opt, const Program *progr
                           const DeviceSpec *device, Stopwatch *watch)
 {
     VerifyReport report = verify(arena, program, kernel, device,
-                                 &(VerifyOptions){.math = opt->math, .seconds = opt->hang_after});
+                                 &(VerifyOptions){.math = opt->math, .seconds = opt->hang_after,
+                                                  .progress = kernel->kernel_count > 1});
     if (report.status == VERIFY_WRONG)
         fatal(EXIT_WRONG, "the kernel is wrong and is not written: %s", report.message);
     if (report.status == VERIFY_TIMEOUT)

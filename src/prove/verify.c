@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/progress.h"
 #include "base/stopwatch.h"
 #include "prove/verify_parts.h"
 
@@ -80,15 +81,20 @@ static void run_proof(Proof *proof)
     runtime->release(&result);
 }
 
-/* With each of the passes. */
+/* Whole numbers show all but the last bits: they do where the reference takes long, or the kernel is known to be right. */
+static bool is_left_to_whole_numbers(const Proof *proof) { return proof->repeats || verify_is_expensive(proof); }
+
+/* With each of the passes; one of them, if an equal launch has had all. */
 static void prove_launch(Proof *proof, const Launch *launch, const Pass *const *passes, int count)
 {
     proof->launch = launch;
+    proof->repeats = verify_repeats(proof->kernel, launch);
+    count = proof->repeats ? 1 : count;
     verify_tell(proof);
     const char *unproven = verify_too_long(proof);
     if (unproven) {
         proof->report->unproven = unproven;
-    } else if (proof->kind == INPUT_WHOLE || !verify_is_expensive(proof)) {
+    } else if (proof->kind == INPUT_WHOLE || !is_left_to_whole_numbers(proof)) {
         verify_prepare(proof);
         for (int i = 0; i < count && !proof->report->message; i++) {
             proof->pass = passes[i];
@@ -97,6 +103,15 @@ static void prove_launch(Proof *proof, const Launch *launch, const Pass *const *
     }
     verify_draw(proof);
     verify_forget(proof);
+}
+
+/* How many of its kernels have been run, as their first launches are. */
+static void tell_progress(const Proof *proof, int launch)
+{
+    const Kernel *kernel = proof->kernel;
+    int done = kernel->launches[launch].kernel + 1;
+    if (proof->options->progress && kernel->leaders[done - 1] == launch)
+        progress("proven %d of %d kernels (%s)", done, kernel->kernel_count, input_kind_name[proof->kind]);
 }
 
 /* The program whole, or launch by launch on some blocks. */
@@ -116,8 +131,10 @@ static void prove_passes(Proof *proof)
         else if (!passes[i]->checked || !too_large)   // else the other passes are checked
             on_blocks[count++] = passes[i];
     }
-    for (int i = 0; i < kernel->launch_count && count > 0 && !proof->report->message; i++)
+    for (int i = 0; i < kernel->launch_count && count > 0 && !proof->report->message; i++) {
         prove_launch(proof, &kernel->launches[i], on_blocks, count);
+        tell_progress(proof, i);
+    }
 }
 
 static bool is_tried(const Proof *proof)
@@ -186,6 +203,8 @@ VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel
         if (is_tried(&proof))
             prove_kind(&proof);
     }
+    if (options->progress && report.sampled)
+        progress_end();
     if (report.status == VERIFY_RIGHT && report.unproven) {   // a wrong launch would be worse
         report.status = VERIFY_TIMEOUT;
         report.message = report.unproven;

@@ -2,7 +2,8 @@
 // evaluator.
 //
 // A program that is small enough runs whole, as its launcher runs it. A larger one is proven launch by
-// launch, on some of its blocks: what earlier launches would have made is then given by the reference.
+// launch, on some of its blocks: what earlier launches would have made is then given by the reference. Of equal launches the first
+// is proven, and of the others that they take the right tensors.
 #pragma once
 #include "codegen/cuda/kernel.h"
 #include "hal/runtime.h"
@@ -35,6 +36,7 @@ typedef struct VerifyOptions {
     int seconds;                        // of processor time for a run of the kernel
     const Runtime *runtime;             // runs it; NULL: the interpreter
     const unsigned char *cubin;         // the kernel's, for a runtime of machine code
+    bool progress;                      // a line on stderr as kernels are proven
 } VerifyOptions;
 
 /* Outputs are judged by `program`, what the user asked for; temporaries that the plan added by

@@ -1,5 +1,6 @@
 // What a proof costs, in scalar operations, and what is then affordable.
 #include <inttypes.h>
+#include <string.h>
 
 #include "prove/verify_parts.h"
 
@@ -138,9 +139,30 @@ const char *verify_too_long(const Proof *proof)
     return NULL;
 }
 
-/* As many blocks as the budget allows; of heavy ones a few more. */
+static bool same_shapes(const Launch *a, const Launch *b)
+{
+    bool same = a->arg_count == b->arg_count;
+    for (int i = 0; i < a->arg_count && same; i++) {
+        const Tensor *left = a->args[i].tensor, *right = b->args[i].tensor;
+        same = !left == !right && (!left || (left->rank == right->rank &&
+                                             memcmp(left->shape, right->shape, sizeof *left->shape * (size_t)left->rank) == 0));
+    }
+    return same;
+}
+
+bool verify_repeats(const Kernel *kernel, const Launch *launch)
+{
+    const Launch *earlier = kernel->launches;
+    while (earlier < launch && !(earlier->kernel == launch->kernel && same_shapes(earlier, launch)))
+        earlier++;
+    return earlier < launch;
+}
+
+/* As many blocks as the budget allows; of heavy ones a few more. The first and the last show which tensors a launch takes. */
 int64_t verify_sample_blocks(const Proof *proof)
 {
+    if (proof->repeats)
+        return MIN_BLOCKS;
     double work = block_work(proof);
     double affordable = SAMPLE_WORK / work, few = FEW_WORK / work;
     double blocks = affordable > FEW_BLOCKS ? affordable : few < FEW_BLOCKS ? few : FEW_BLOCKS;
