@@ -295,6 +295,40 @@ def test_each_kernel_has_a_row_of_cards():
     assert all(re.findall("<h3>(.*?)</h3>", cards) == ["Tiles", "How busy", "Occupancy"] for _, cards in rows), rows
 
 
+LAYERS = "input x[512, 512] : f32\n" + "".join(
+    f"input w{l}[512, 512] : f32\nh{l + 1}[i, j] = relu(sum[k]({f'h{l}' if l else 'x'}[i, k] * w{l}[k, j]))\n" for l in range(7)) + \
+    "m[i] = max[j](h7[i, j])\noutput m\n"
+
+
+def test_kernels_are_told_once_and_by_time():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "layers.te")
+        with open(path, "w") as file:
+            file.write(LAYERS)
+        rollerc(path, "--device", "a100", "-o", path[:-3] + ".json")
+        with open(path[:-3] + ".json") as file:
+            ranking = json.load(file)
+    launches = ranking["candidates"][0]["launches"]
+    by_kernel = {}
+    for launch in launches:
+        by_kernel.setdefault(launch["kernel"], []).append(launch)
+    assert len(by_kernel) == 2 and len(launches) == 8, by_kernel
+    text, page = explain(ranking)
+    rows = re.findall(r"^ +([\d.]+) +([\d.]+) % +(\d+) % +(\d+)  (.+), (\S+_k\d+), (\S+)(?: and (\d+) more)?$", text, re.MULTILINE)
+    assert [row[5] for row in rows] == sorted(by_kernel, key=lambda kernel: -sum(one["predicted"]["time_us"] for one in by_kernel[kernel]))
+    for us, share, limit, count, _, kernel, makes, more in rows:
+        own = by_kernel[kernel]
+        time = sum(launch["predicted"]["time_us"] for launch in own)
+        longest = max(own[0]["predicted"][term] for term in ("compute_us", "special_us", "shared_us", "l2_us", "dram_us", "start_us"))
+        assert abs(float(us) - time) < 0.01 and int(count) == len(own) and makes == own[0]["makes"], (kernel, text)
+        assert abs(float(limit) - 100 * longest * len(own) / time) < 1 and int(more or 0) == len(own) - 1, (kernel, text)
+        assert abs(float(share) - 100 * time / ranking["candidates"][0]["predicted"]["time_us"]) < 0.1, (kernel, text)
+        assert text.count(f"Kernel {kernel}: ") == 1 and page.count(f"<h2>Kernel {kernel}: ") == 1
+    assert re.search(r"^Why candidate 1 is first: 7 \w+", text, re.MULTILINE), text
+    del launches[0]["makes"]   # of an older ranking
+    explain(ranking)
+
+
 def test_names_are_words_not_tags():
     ranking = ranking_of("relu")
     ranking["options"]["name"] = "<script>alert(1)</script>\u001b[2J\u00e9"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "explain/explain.h"
+#include "explain/kernel_times.h"
 #include "explain/page_parts.h"
 #include "explain/tiles.h"
 #include "explain/why.h"
@@ -212,6 +213,37 @@ static void launch_section(StrBuf *out, const Report *report, const ReportLaunch
     end_section(out);
 }
 
+// ---- where a program of several launches spends its time ----
+
+static void kernel_row(StrBuf *out, const KernelTime *kernel, double time_us)
+{
+    Arena *arena = out->arena;
+    strbuf_puts(out, "<tr>");
+    cell(out, "td", arena_printf(arena, "%.2f", kernel->time_us));
+    cell(out, "td", arena_printf(arena, "%.1f %%", 100 * kernel->time_us / time_us));
+    cell(out, "td", arena_printf(arena, "%.0f %%", 100 * kernel_share_of_limit(kernel)));
+    cell(out, "td", arena_printf(arena, "%d", kernel->launches));
+    const char *const words[] = {kernel->first->bound_by, kernel->first->kernel, kernel_makes(arena, kernel)};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        strbuf_puts(out, "<td class=\"name\">");
+        page_text(out, words[i]);
+        strbuf_puts(out, "</td>");
+    }
+    strbuf_puts(out, "</tr>\n");
+}
+
+static void times_section(StrBuf *out, const KernelTimes *list, double time_us)
+{
+    begin_section(out, "h2", "Kernels of candidate 1 by time");
+    strbuf_puts(out, "<p class=\"muted\">Of limit: the part of the time that the longest term takes alone.</p>\n<div "
+                     "class=\"scroll\"><table>\n<tr><th>us</th><th>share</th><th>of limit</th><th>launches</th>"
+                     "<th class=\"name\">bound by</th><th class=\"name\">kernel</th><th class=\"name\">makes</th></tr>\n");
+    for (int i = 0; i < list->count; i++)
+        kernel_row(out, &list->kernels[i], time_us);
+    strbuf_puts(out, "</table></div>\n");
+    end_section(out);
+}
+
 // ---- all candidates ----
 
 static void candidate_row(StrBuf *out, const ReportCandidate *candidate, int position)
@@ -328,8 +360,13 @@ char *explain_page(Arena *arena, const Report *report)
     head(out, report);
     why_section(out, report);
     chart_cards(out, report);
-    for (int i = 0; i < report->candidates[0].launch_count; i++)
-        launch_section(out, report, &report->candidates[0].launches[i]);
+    const ReportCandidate *first = &report->candidates[0];
+    KernelTimes times = kernel_times(arena, first);
+    if (first->launch_count > 1)
+        times_section(out, &times, first->costs.time);
+    for (int i = 0; i < first->launch_count; i++)
+        if (kernel_times_begins(&times, &first->launches[i]))
+            launch_section(out, report, &first->launches[i]);
     begin_section(out, "h2", "All candidates");
     candidate_table(out, report);
     end_section(out);

@@ -262,6 +262,7 @@ static void read_launch(const ReportReader *r, Node of, Node peaks, ReportLaunch
     Node config = object(r, of, "config"), predicted = object(r, of, "predicted");
     *launch = (ReportLaunch){
         .kernel = string(r, of, "kernel"),
+        .makes = string_or_null(r, of, "makes"),
         .family = string(r, of, "family"),
         .variant = string_or_null(r, config, "variant"),
         .bound_by = bound_name(string(r, predicted, "bound_by")),

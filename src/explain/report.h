@@ -54,6 +54,7 @@ enum { MAX_TILE_AXES = 16 };   // as many as a kernel has
 
 typedef struct ReportLaunch {
     const char *kernel, *family, *variant, *bound_by, *limiter, *unit;
+    const char *makes;   // a tensor; NULL: the ranking does not say
     Costs costs;
     TileAxis axes[MAX_TILE_AXES];
     int axis_count;

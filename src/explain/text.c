@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "explain/explain.h"
+#include "explain/kernel_times.h"
 #include "explain/tiles.h"
 #include "explain/why.h"
 
@@ -174,6 +175,21 @@ static void print_launch(StrBuf *out, const Report *report, const ReportLaunch *
     tiles_print(out, launch, "    ");
 }
 
+// ---- where a program of several launches spends its time ----
+
+static void print_times(StrBuf *out, const KernelTimes *list, double time_us)
+{
+    strbuf_puts(out, "\nKernels of candidate 1 by time; of limit: the part of it that the longest term takes alone\n"
+                     "           us    share of limit launches  bound by, kernel, what it makes\n");
+    for (int i = 0; i < list->count; i++) {
+        const KernelTime *kernel = &list->kernels[i];
+        strbuf_printf(out, "  %11.2f %6.1f %% %6.0f %% %8d  %s, %s", kernel->time_us, 100 * kernel->time_us / time_us,
+                      100 * kernel_share_of_limit(kernel), kernel->launches, kernel->first->bound_by, kernel->first->kernel);
+        const char *makes = kernel_makes(out->arena, kernel);
+        strbuf_printf(out, "%s%s\n", *makes ? ", " : "", makes);
+    }
+}
+
 // ---- all of them ----
 
 static void print_candidate(StrBuf *out, const Report *report, int position)
@@ -205,8 +221,12 @@ char *explain_text(Arena *arena, const Report *report)
     strbuf_putc(out, '\n');
     print_wrapped(out, 2, why.text);
     print_comparison(out, report);
+    KernelTimes times = kernel_times(arena, &report->candidates[0]);
+    if (report->candidates[0].launch_count > 1)
+        print_times(out, &times, report->candidates[0].costs.time);
     for (int i = 0; i < report->candidates[0].launch_count; i++)
-        print_launch(out, report, &report->candidates[0].launches[i]);
+        if (kernel_times_begins(&times, &report->candidates[0].launches[i]))
+            print_launch(out, report, &report->candidates[0].launches[i]);
     strbuf_printf(out, "\nCandidates%s%s. Model: place in the model's order; ratio: measured over expected\n",
                   report->gpu ? ", measured on " : "", report->gpu ? report->gpu : "");
     strbuf_puts(out, "    #  model expected us measured us    ratio  kernels\n");

@@ -22,13 +22,36 @@ void quantity(StrBuf *out, double value, const char *unit)
 
 const char *plural(double count) { return count == 1 ? "" : "s"; }
 
+static const char *launch_name(Arena *arena, const ReportLaunch *launch)
+{
+    return launch->variant ? arena_printf(arena, "%s %s", launch->family, launch->variant) : launch->family;
+}
+
+/* How many of the launches are called so; 0: an earlier one than this is. */
+static int count_named(Arena *arena, const ReportCandidate *candidate, int first)
+{
+    const char *name = launch_name(arena, &candidate->launches[first]);
+    int count = 0;
+    for (int i = 0; i < candidate->launch_count; i++) {
+        bool same_name = strcmp(launch_name(arena, &candidate->launches[i]), name) == 0;
+        if (same_name && i < first)
+            return 0;
+        count += same_name;
+    }
+    return count;
+}
+
 void candidate_name(StrBuf *out, const ReportCandidate *candidate)
 {
+    bool many = candidate->launch_count > MANY_LAUNCHES;
     for (int i = 0; i < candidate->launch_count; i++) {
-        const ReportLaunch *launch = &candidate->launches[i];
-        strbuf_printf(out, "%s%s", i ? " + " : "", launch->family);
-        if (launch->variant)
-            strbuf_printf(out, " %s", launch->variant);
+        int count = many ? count_named(out->arena, candidate, i) : 1;
+        if (count)
+            strbuf_puts(out, i ? " + " : "");
+        if (count > 1)
+            strbuf_printf(out, "%d ", count);
+        if (count)
+            strbuf_puts(out, launch_name(out->arena, &candidate->launches[i]));
     }
 }
 

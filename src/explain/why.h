@@ -3,7 +3,10 @@
 #include "base/strbuf.h"
 #include "explain/report.h"
 
-enum { MAX_COMPARED = 3 };
+enum {
+    MAX_COMPARED = 3,
+    MANY_LAUNCHES = 6   // of more, those of one name are counted
+};
 
 /* Positions of the first candidate, the second, and of the first that the model expects another time of than
    of those two, where these are equal; failed ones are left out. Returns how many there are. */
@@ -21,7 +24,7 @@ void say_occupancy(StrBuf *out, const Report *report, const ReportLaunch *launch
 /* `10.34 waves: 24576 blocks, 2376 at once; …` */
 void say_waves(StrBuf *out, const Report *report, const ReportLaunch *launch);
 
-/* `rowwise warp`, `reduce + elementwise` */
+/* `rowwise warp`, `reduce + elementwise`, `12 gemm four stages + 3 bulk cluster` */
 void candidate_name(StrBuf *out, const ReportCandidate *candidate);
 
 /* The end of a noun behind a number: "" behind 1, else "s". */

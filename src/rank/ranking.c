@@ -156,6 +156,7 @@ static Json *add_launch(Arena *arena, Json *launches, const PlannedLaunch *plann
 {
     Json *entry = json_push_object(launches);
     json_set_string(entry, "kernel", launch->entry);
+    json_set_string(entry, "makes", tensor_shown(planned->fusion->outputs[0])->name);
     json_set_string(entry, "family", planned->family->name);
     json_set_string(entry, "template", planned->family->template_path);
     add_config(arena, entry, planned);
