@@ -52,6 +52,7 @@ def what_is_made(binary, path, device, folder, names):
     for candidate in candidates:
         for launch in candidate["launches"]:
             launch.pop("kernel", None)   # named after the file
+            launch.pop("makes", None)    # a tensor's name
             schedule = launch["config"]["schedule"]
             launch["config"]["schedule"] = re.sub(r"(?<!chunk )\b\w+", lambda word: names.get(word[0], word[0]), json.dumps(schedule))
     blocks = [COMMENT.sub("", block) for candidate in candidates
