@@ -81,7 +81,7 @@ void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, Candid
 
 JitRequest profile_helpers(void)
 {
-    return (JitRequest){embedded_find("src/hal/gpu/helpers.cu")->text, "helpers.cu"};
+    return (JitRequest){.text = embedded_find("src/hal/gpu/helpers.cu")->text, .name = "helpers.cu"};
 }
 
 // ---- candidates ----

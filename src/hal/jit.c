@@ -14,9 +14,9 @@
 enum {
     MAX_JOBS = 64,
     MORE_ARGUMENTS = 2,      // that only some versions know
-    SECONDS = 60,            // for one text: a large one takes 2
+    SECONDS = 60,            // for one kernel: a large one takes 2
     REASON_BYTES = 2000,     // of the compiler's messages that are quoted
-    CODE_BYTES = 16 << 20,   // of the PTX or the cubin of one text: unrolled matmuls come to 0.3 MB
+    CODE_BYTES = 64 << 20,   // of the PTX or the cubin of one text: unrolled matmuls come to 0.3 MB, and a model has 130 kernels
     LOG_BYTES = 1 << 20,
     FIRST_MINIMAL = 1204,   // 12.4 may leave out what no kernel uses: textures, the runtime on the device
     FIRST_CACHING = 1209,   // 12.9 keeps a cache, and says nothing of registers when it hits
@@ -255,7 +255,8 @@ static JitResult collect(Arena *arena, const Worker *worker, const JitAnswer *an
 /* One text to a free worker. False: it could not even be started; its result says so. */
 static bool start(Worker *worker, JitJob *job, const JitOptions *options, JitResult *result)
 {
-    WorkerLimits limits = {options->seconds ? options->seconds : SECONDS, MEMORY_BYTES};
+    int kernels = job->request->kernels ? job->request->kernels : 1;
+    WorkerLimits limits = {kernels * (options->seconds ? options->seconds : SECONDS), MEMORY_BYTES};
     job->answer = worker_share(sizeof *job->answer);
     if (job->answer && worker_start(worker, &limits, work, job))
         return true;

@@ -41,6 +41,7 @@ typedef struct JitResult {
 typedef struct JitRequest {
     const char *text;
     const char *name;   // for messages: "matmul.cu"
+    int kernels;        // in the text; 0: one, or so
 } JitRequest;
 
 /* Where machine code is kept: jit_cache.h. */
@@ -52,7 +53,7 @@ typedef struct JitCache {
 typedef struct JitOptions {
     const char *arch;   // "sm_90a"
     int jobs;           // 0: as many as there are cores
-    int seconds;        // for one text; 0: 60
+    int seconds;        // for one kernel; 0: 60
     const JitCache *cache;   // NULL: none
     /* After each text, in any order; may be NULL. */
     void (*done)(void *context, int index, const JitResult *result);

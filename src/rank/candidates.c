@@ -74,7 +74,7 @@ const JitResult *candidates_compile(Arena *arena, CandidateList *list, const Jit
         if (!kernel || list->items[i].compiled || candidate_failed(&list->items[i]))
             continue;
         requests[compilation.count] =
-            (JitRequest){kernel->source, arena_printf(arena, "%s.cu", kernel->name)};
+            (JitRequest){kernel->source, arena_printf(arena, "%s.cu", kernel->name), kernel->kernel_count};
         compilation.candidates[compilation.count++] = &list->items[i];
     }
     if (beside)

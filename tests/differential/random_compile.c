@@ -96,8 +96,9 @@ static void compile_together(const Compilation *of)
 /* Not at all where there is none, or none for the device. */
 static void compile_by_nvrtc(const Compilation *of, const Candidate *candidate)
 {
-    JitRequest request = {candidate->kernel->source,
-                          arena_printf(of->arena, "%s.cu", candidate->kernel->name)};
+    JitRequest request = {.text = candidate->kernel->source,
+                          .name = arena_printf(of->arena, "%s.cu", candidate->kernel->name),
+                          .kernels = candidate->kernel->kernel_count};
     JitResult result;
     jit_compile(of->arena, &request, 1, &(JitOptions){.arch = of->device->arch, .jobs = 1}, &result);
     if (result.status == JIT_MACHINE)

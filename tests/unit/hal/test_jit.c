@@ -16,7 +16,7 @@ static Arena *arena;
 
 static JitResult compile(const char *text, const char *arch, int seconds)
 {
-    JitRequest request = {text, "test.cu"};
+    JitRequest request = {.text = text, .name = "test.cu"};
     JitResult result;
     jit_compile(arena, &request, 1, &(JitOptions){.arch = arch, .seconds = seconds}, &result);
     return result;
@@ -100,7 +100,7 @@ END_TEST
 START_TEST(many_texts_keep_their_places)
 {
     enum { COUNT = 5 };
-    JitRequest requests[COUNT];
+    JitRequest requests[COUNT] = {0};
     JitResult results[COUNT];
     for (int i = 0; i < COUNT; i++)
         requests[i].text = i == 2 ? "no" : arena_printf(arena, "extern \"C\" __global__ void k%d() {}\n", i),
