@@ -1,5 +1,10 @@
 #include "model/calibration.h"
 
+const char *const pace_name[] = {[PACE_FREE] = "free",
+                                 [PACE_IN_TURN] = "in turn",
+                                 [PACE_BY_STEPS] = "by steps",
+                                 [PACE_IN_STEP] = "in step"};
+
 const Calibration calibration = {
     .operand_knee = 1.2,                                          // tuning-log 1
     .in_turn_knee = 5,                                            // tuning-log 7
@@ -30,7 +35,7 @@ const Calibration calibration = {
     .depthwise = {.threads = 512,
                   .element_instructions = 0.7,
                   .output_instructions = 30,
-                  .cost = {.thread_instructions = 150}},
+                  .cost = {.pace = PACE_IN_TURN, .thread_instructions = 150}},
     .element_in_same_bank = 1.3,   // tuning-log 99
     // tuning-log 105
     .many_taps = {.piece_instructions = 2,
@@ -43,13 +48,18 @@ const Calibration calibration = {
               .element_instructions = 1.5,
               .output_instructions = 2,
               .known_ends_share = 0.902,   // tuning-log 109
-              .cost = {.step_knee = 3, .tail_share = 0.3},
-              .wide_cost = {.step_knee = 3, .tail_share = 0.56},   // tuning-log 99 and 109
-              .filter_cost = {.step_knee = 3, .tail_share = 0.3},
-              .few_warps_cost = {.peak_share = 0.7, .step_knee = 3, .tail_share = 0.3}},   // tuning-log 74
+              .cost = {.pace = PACE_BY_STEPS, .step_knee = 3, .tail_share = 0.3},
+              .wide_cost = {.pace = PACE_BY_STEPS,
+                            .step_knee = 3,
+                            .tail_share = 0.56},   // tuning-log 99 and 109
+              .filter_cost = {.pace = PACE_BY_STEPS, .step_knee = 3, .tail_share = 0.3},
+              .few_warps_cost = {.pace = PACE_BY_STEPS,
+                                 .peak_share = 0.7,
+                                 .step_knee = 3,
+                                 .tail_share = 0.3}},   // tuning-log 74
     .depthwise_copy_instructions = 24,
-    .matmul = {.streamed_elements = 1 << 20},   // tuning-log 38
-    .skinny = {.sum_cycles = 200},              // tuning-log 58
+    .matmul = {.streamed_elements = 1 << 20},               // tuning-log 38
+    .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = 200},   // tuning-log 58
     // tuning-log 59, 56 and 45
     .gemm = {.cost = {.peak_share = 0.72, .sum_cycles = 40},
              .f64_cost = {.peak_share = 0.95, .sum_cycles = 40},
@@ -63,25 +73,36 @@ const Calibration calibration = {
     .attention_bulk = {.special_share = 0.55, .read_share = 0.6, .sum_cycles = 40},
     .rows =
         {
-            .thread_elements = 32,                                     // tuning-log 19
-            .weights_first_elements = 48,                              // tuning-log 24
-            .block_threads = 64,                                       // tuning-log 23
-            .shortest_block_threads = 128,                             // tuning-log 23
-            .masked_work = 0.75,                                       // tuning-log 20
-            .ahead_instructions = 3,                                   // counted
-            .cost = {.tail_share = 0.05, .single_wave_share = 0.06},   // tuning-log 21
+            .thread_elements = 32,                                                           // tuning-log 19
+            .weights_first_elements = 48,                                                    // tuning-log 24
+            .block_threads = 64,                                                             // tuning-log 23
+            .shortest_block_threads = 128,                                                   // tuning-log 23
+            .masked_work = 0.75,                                                             // tuning-log 20
+            .ahead_instructions = 3,                                                         // counted
+            .cost = {.pace = PACE_IN_TURN, .tail_share = 0.05, .single_wave_share = 0.06},   // tuning-log 21
+            .walking_cost = {.pace = PACE_IN_TURN},
+            .memory_cost = {.pace = PACE_IN_STEP},
         },
     .channels = {.grid_instructions = 8,
-                 .totals = {.tail_share = 0.2},
+                 .totals = {.pace = PACE_IN_STEP, .tail_share = 0.2},
                  .elements = {.tail_share = 0.1}},   // tuning-log 35
+    .filter_tiles = {.pace = PACE_BY_STEPS},
     // tuning-log 107
-    .toeplitz = {.cost = {.peak_share = 0.90, .busy_warps = 1.5, .once_knee = 0.2},
+    .toeplitz = {.cost = {.pace = PACE_BY_STEPS, .peak_share = 0.90, .busy_warps = 1.5, .once_knee = 0.2},
                  .step_instructions = 50,
                  .output_instructions = 0.2},
     // tuning-log 113
-    .pairs =
-        {.cost = {.peak_share = 0.62, .busy_warps = 1.6, .step_knee = 3, .tail_share = 0.33, .read_share = 1},
-         .narrow_cost =
-             {.peak_share = 0.62, .busy_warps = 1.6, .step_knee = 3, .tail_share = 0.33, .read_share = 3},
-         .step_instructions = 170},
+    .pairs = {.cost = {.pace = PACE_BY_STEPS,
+                       .peak_share = 0.62,
+                       .busy_warps = 1.6,
+                       .step_knee = 3,
+                       .tail_share = 0.33,
+                       .read_share = 1},
+              .narrow_cost = {.pace = PACE_BY_STEPS,
+                              .peak_share = 0.62,
+                              .busy_warps = 1.6,
+                              .step_knee = 3,
+                              .tail_share = 0.33,
+                              .read_share = 3},
+              .step_instructions = 170},
 };

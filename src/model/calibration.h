@@ -3,21 +3,29 @@
 // the entry of doc/tuning-log.md that it was taken from.
 #pragma once
 
+/* How the warps of a block go through what its schedule says, as the model has it. */
+typedef enum Pace {
+    PACE_FREE,       // each for itself, but for the barriers
+    PACE_IN_TURN,    // all load, all compute, all store: only other blocks overlap
+    PACE_BY_STEPS,   // in each round all load, then compute, at about the same time
+    PACE_IN_STEP     // they wait for each other, though some load while others compute
+} Pace;
+extern const char *const pace_name[];
+
 /* What the model knows of a kind of kernel beside its schedule and its tiles: TileRules.cost points to it. */
 typedef struct KindCost {
-    double peak_share;   // of its unit that the kernel's instructions reach beside others; 0: all
-    double
-        special_share;   // of the units of special functions that a register tile's threads keep busy alone, between
-                         // their products: other register tiles' fill that time. 0: they make both at once
-    double busy_warps;   // of a scheduler, of which some multiply while others load; 0: any number does
-    double step_knee;    // how sharply the loading and the computing of its steps meet; 0: as usual
-    double once_knee;    // the same of blocks that load once and compute, more than 1; 0: not so
-    double tail_share;   // of a block's time: for so long the last ones run on while SMs idle
+    Pace pace;
+    double peak_share;          // of its unit that the kernel's instructions reach beside others; 0: all
+    double special_share;       // of the special functions' rate that the threads of a register tile reach alone, between
+                                // their products, while other tiles' threads multiply; 0: they make both at once
+    double busy_warps;          // of a scheduler, of which some multiply while others load; 0: any number does
+    double step_knee;           // how sharply the loading and the computing of its steps meet; 0: as usual
+    double once_knee;           // the same of blocks that load once and compute, more than 1; 0: not so
+    double tail_share;          // of a block's time: for so long the last ones run on while SMs idle
     double single_wave_share;   // of the time, where all blocks run at once: none loads while others store
     double read_share;          // of what blocks copy is read from L2, where requests meet; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
-    double
-        thread_instructions;   // of a thread in its whole life, beside what items say: positions, copies, guards
+    double thread_instructions; // in a thread's whole life beside those of items: positions, copies, guards
 } KindCost;
 
 typedef struct WindowFit {
@@ -86,12 +94,14 @@ typedef struct Calibration {
         int shortest_block_threads;   // of the shortest rows, which would have too many blocks to start
         double masked_work;           // of a row of whose vectors a mask leaves out some, beside a whole one
         double ahead_instructions;    // of a thread to copy an element and to fetch it
-        KindCost cost;                // of rows in registers
+        KindCost cost;                // of rows in registers,
+        KindCost walking_cost, memory_cost;   // in shared memory; that every pass reads again
     } rows;
     struct {
         double grid_instructions;    // of a thread to widen an element in every pass
         KindCost totals, elements;   // of kernels that go on in steps
     } channels;
+    KindCost filter_tiles;   // of a filter's gradient, by threads of a few taps or tensor cores
     struct {
         KindCost cost;
         double step_instructions;     // of a warp in each row of the input, beside products,

@@ -141,7 +141,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     if (kernel->rules->sums_bytes)
         combine_us +=
             rtile_points(kernel->space, kernel->shared, false) * 4 / calibration.exchange_gb_s / 1e3;
-    if (kernel->rules->schedule->pace == PACE_IN_STEP)
+    if (kernel->cost->pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
     load_us += end_time_us(kernel);
     if (!kernel->staged)
@@ -211,13 +211,13 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
         sum_us += terms_us[i];
         largest_us = at_least(largest_us, terms_us[i]);
     }
-    if (kernel->rules->schedule->pace == PACE_IN_TURN) {
+    if (kernel->cost->pace == PACE_IN_TURN) {
         double serial_us = perf->compute_us + perf->latency_us;
         double both_us = soft_max(largest_us, serial_us, calibration.in_turn_knee);
         perf->unhidden_us = both_us - largest_us;
         return both_us;
     }
-    if (kernel->rules->schedule->pace == PACE_BY_STEPS) {
+    if (kernel->cost->pace == PACE_BY_STEPS) {
         double both_us = at_least(steps_time_us(kernel, perf), largest_us);
         perf->unhidden_us = both_us - largest_us;
         return both_us;
@@ -266,7 +266,7 @@ PerfEstimate perf_estimate(const TileRules *rules, const PerfProblem *problem, c
                            const DeviceSpec *device)
 {
     PerfEstimate perf = {0};
-    bool in_turn = rules->schedule->pace == PACE_IN_TURN;
+    bool in_turn = perf_cost(rules)->pace == PACE_IN_TURN;
     perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
                                             program->shared_bytes, &perf.limiter);
     KernelCounts kernel = kernel_counts(rules, problem, program, device, perf.blocks_per_sm);

@@ -3,6 +3,7 @@
 //
 // Every term stays in the estimate, so that a ranking can be explained.
 #pragma once
+#include "model/calibration.h"
 #include "rtile/rtile.h"
 
 /* What limits the number of resident blocks, or the kernel as a whole. */
@@ -80,6 +81,9 @@ void perf_block_limits(const DeviceSpec *device, int threads, int registers, int
    one. */
 int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
                        Limiter *limiter);
+
+/* The row of these rules, or that of kinds to which nothing was fitted. */
+const KindCost *perf_cost(const TileRules *rules);
 
 /* Needs a completed program: all but `perf` filled in. */
 PerfEstimate perf_estimate(const TileRules *rules, const PerfProblem *problem, const RProgram *program,

@@ -29,11 +29,17 @@ int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int
     return (int)limits[*limiter];
 }
 
+const KindCost *perf_cost(const TileRules *rules)
+{
+    static const KindCost usual = {.pace = PACE_FREE};
+    return rules->cost ? rules->cost : &usual;
+}
+
 /* SMs that a launch's blocks find room on. Those of a large cluster lie in one part of the device, which is
    no multiple of them; what is known of rows in turn holds as they are. */
 static double usable_sms(const TileRules *rules, int cluster, const DeviceSpec *device)
 {
-    bool large = cluster > 2 && rules->schedule->pace == PACE_FREE;
+    bool large = cluster > 2 && perf_cost(rules)->pace == PACE_FREE;
     return device->sm_count * (large ? calibration.large_cluster_sms : 1);
 }
 
@@ -164,7 +170,7 @@ PerfProblem perf_problem(const TileRules *rules)
 {
     const TileSpace *space = rules->space;
     PerfProblem problem = {.whole = rtile_problem(space)};
-    problem.thread_instructions = rules->cost ? rules->cost->thread_instructions : 0;
+    problem.thread_instructions = perf_cost(rules)->thread_instructions;
     for (int i = 0; i < rules->schedule->count; i++)
         add_item(&problem, space, &rules->schedule->items[i]);
     for (int i = 0; i < space->tile_count; i++) {
@@ -178,9 +184,8 @@ KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, c
                            const DeviceSpec *device, int blocks_per_sm)
 {
     const TileSpace *space = rules->space;
-    static const KindCost usual = {0};
     KernelCounts kernel = {.rules = rules, .space = space, .device = device};
-    kernel.cost = rules->cost ? rules->cost : &usual;
+    kernel.cost = perf_cost(rules);
     kernel.blocks = (double)program->grid;
     kernel.block_tiles =
         schedule_is_persistent(rules->schedule) ? (double)program->dealt : kernel.blocks * program->turns;

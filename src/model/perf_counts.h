@@ -1,6 +1,5 @@
 // What the terms of the model share: the counts of one kernel. Internal to the model.
 #pragma once
-#include "model/calibration.h"
 #include "model/perf.h"
 
 /* Different bytes of a data tile, and what a block moves for its own in whole transactions. */

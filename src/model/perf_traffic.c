@@ -59,7 +59,7 @@ static bool is_for_all_blocks(const KernelCounts *kernel, const DataTile *data)
 static bool stays_in_l1(const KernelCounts *kernel)
 {
     double bytes = 0;
-    if (kernel->rules->schedule->pace != PACE_IN_TURN)
+    if (kernel->cost->pace != PACE_IN_TURN)
         return false;
     for (int i = 0; i < kernel->space->tile_count; i++)
         if (is_for_all_blocks(kernel, &kernel->space->tiles[i]))

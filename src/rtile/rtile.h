@@ -109,8 +109,7 @@ typedef struct TileRules TileRules;
 struct TileRules {
     FamilyChoice choice;
     const char *variant_name;        // for dumps and the ranking: "row", "column"
-    const struct KindCost
-        *cost;   // the model's row of this kind, in model/calibration.h; NULL: nothing was fitted to it
+    const struct KindCost *cost;     // the model's row of this kind (model/calibration.h); NULL: nothing was fitted to it
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
     bool threads_reduce;             // a block's threads may share a reduction axis, and combine
     int least_sharers;               // threads that share a reduction, at least, if it is long enough: neighbours read
@@ -143,8 +142,8 @@ struct TileRules {
                             const RTile *inner, const int64_t *first);
     bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
     double held_words;               // registers for each word that passes through them so; 0: one
-    int input_buffers;   // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
-                         // 2: the next register step's are read while this one's are used
+    int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
+                                     // 2: the next register step's are read while this one's are used
     int input_registers;             // that hold inputs at the same time, at most; 0: all of them
     Schedule *schedule;              // what one block does. Variants may hold the same one,
     TileSpace *space;                // and the same space: who changes it takes a copy

@@ -65,8 +65,7 @@ typedef struct Loop {
     int8_t axis;     // of the space
     bool by_thread;  // a round for each register tile along it; else for each shared tile, unless it is known
     bool tiles;      // along no axis: a round for each shared tile that a persistent block makes
-    int8_t
-        skips;   // of a tap: a warp leaves it out where none of its lanes along this axis meets an input; 0: it never does
+    int8_t skips;    // a warp leaves out a tap that meets an input for none of its lanes along this axis; 0: for whatever lanes
     int32_t times;   // how many there are; 0: it depends on the tiles
 } Loop;
 
@@ -78,8 +77,7 @@ typedef struct Move {
     bool again;          // the block has had it before: it comes from a cache
     bool collected;      // a store that goes by way of shared memory and a barrier, where a block's part is one run of memory
     int32_t bytes;       // of scratch that the block moves, or of zeros that it writes to shared memory
-    double
-        instructions;   // of a thread for each element that it has of the tiles, beside accesses to whole vectors
+    double instructions; // of a thread for each of its elements of the tiles, beside accesses to whole vectors
 } Move;
 
 /* What is made of elements. */
@@ -114,14 +112,6 @@ typedef struct Item {
     };
 } Item;
 
-/* How the warps of a block go through it. */
-typedef enum Pace {
-    PACE_FREE,      // each for itself, but for the barriers
-    PACE_IN_TURN,   // all load, all compute, all store: only other blocks overlap
-    PACE_BY_STEPS,  // in each round all load, then compute, at about the same time
-    PACE_IN_STEP    // they wait for each other, though some load while others compute
-} Pace;
-
 /* In which order the blocks of a launch make their tiles. */
 typedef enum BlockOrder {
     ORDER_FORWARDS,    // along the innermost axis first
@@ -143,7 +133,7 @@ enum {
 };
 
 typedef struct Schedule {
-    uint8_t pace, order;     // Pace, BlockOrder
+    uint8_t order;           // BlockOrder
     uint8_t computes;        // Computes
     int rows;                // staged tiles of every kind side by side, each with what is made together; 0 = 1
     int64_t kept;            // elements of a staged tile that is kept as one run; 0: its footprint, with bank padding

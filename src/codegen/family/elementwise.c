@@ -135,7 +135,6 @@ static bool find_padded(TileSpace *space, const Fusion *fusion, const Reads *rea
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int vector,
                   uint32_t reused)
 {
-    schedule->pace = PACE_FREE;
     uint32_t inputs = space_inputs(space);
     schedule_load(schedule, (Move){.tiles = inputs & ~reused});
     schedule_load(schedule, (Move){.tiles = inputs & reused, .from = PLACE_L2});

@@ -20,7 +20,6 @@ static int points_per_thread(const Fusion *fusion) { return count_bit_outputs(fu
 /* A thread makes its points one by one. */
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int step)
 {
-    schedule->pace = PACE_FREE;
     uint32_t inputs = space_inputs(space), steps = space_along(space, step);
     if (fusion_reduces(fusion)) {
         schedule_loop(schedule, (Loop){.axis = (int8_t)step});

@@ -149,7 +149,6 @@ static int least_sharers(int bits, Layout layout)
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Layout layout,
                   int reduced)
 {
-    schedule->pace = PACE_FREE;
     uint32_t inputs = space_inputs(space), terms = space_along(space, reduced);
     uint64_t total = schedule_ops(fusion, true);
     schedule_loop(schedule, (Loop){.axis = (int8_t)reduced});

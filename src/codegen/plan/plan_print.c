@@ -59,7 +59,7 @@ void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *devic
     for (int k = 0; k < plan->count; k++) {
         const PlannedLaunch *launch = &plan->launches[k];
         strbuf_printf(out, "kernel %d through %s\n", k, launch->family->name);
-        schedule_print(out, launch->rules, launch->fusion);
+        schedule_print(out, launch->rules, launch->fusion, pace_name[perf_cost(launch->rules)->pace]);
         for (int last = 0; last < 2; last++) {
             Counts counts = planned_counts(out->arena, launch, device, last);
             strbuf_printf(out, "  %s block\n", last ? "last" : "first");

@@ -8,10 +8,6 @@ static const char *const place_name[] = {
 };
 static const char *const scope_name[SCOPE_COUNT] = {
     [SCOPE_WARP] = "warp", [SCOPE_BLOCK] = "block", [SCOPE_CLUSTER] = "cluster", [SCOPE_GRID] = "grid"};
-static const char *const pace_name[] = {[PACE_FREE] = "free",
-                                        [PACE_IN_TURN] = "in turn",
-                                        [PACE_BY_STEPS] = "by steps",
-                                        [PACE_IN_STEP] = "in step"};
 static const char *const order_name[] = {
     [ORDER_FORWARDS] = "forwards", [ORDER_BACKWARDS] = "backwards", [ORDER_PANELS] = "in panels"};
 
@@ -110,11 +106,11 @@ static bool goes_on(const Item *before, const Item *item)
            !(item->kind == ITEM_REDUCE && before->kind == ITEM_EXCHANGE);
 }
 
-void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion)
+void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion, const char *pace)
 {
     const Schedule *schedule = rules->schedule;
     int depth = 1;
-    strbuf_printf(out, "schedule %s: threads %s, blocks %s\n", rules->variant_name, pace_name[schedule->pace],
+    strbuf_printf(out, "schedule %s: threads %s, blocks %s\n", rules->variant_name, pace,
                   order_name[schedule->order]);
     for (int i = 0; i < schedule->count; i++) {
         const Item *item = &schedule->items[i];

@@ -2,8 +2,8 @@
 #pragma once
 #include "rtile/rtile.h"
 
-/* A line for what is loaded or waited for, and one for what is made of it up to the next. */
-void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion);
+/* `pace`: how its threads go, in a word or two. A line for what is loaded or waited for, and one for what is made of it up to the next. */
+void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion, const char *pace);
 
 /* The same in one line: "load x; reduce max m, exchange block; map y, store y". */
 void schedule_print_short(StrBuf *out, const TileRules *rules, const Fusion *fusion);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../rtile/spaces.h"
-#include "model/calibration.h"
 #include "rprogram/rprogram.h"
 
 static RProgram complete(const TileRules *rules, const DeviceSpec *device, RTile shared,
@@ -298,7 +297,7 @@ START_TEST(blocks_that_work_once_wait_to_begin_and_to_end)
     TileRules rules = reduce_rules(4096, 8192);
     DeviceSpec device = a100();
     RTile shared = {{1, 4096}}, inner = {{1, 4}};
-    rules.schedule->pace = PACE_IN_TURN;
+    rules.cost = &(KindCost){.pace = PACE_IN_TURN};
     PerfEstimate alone = complete(&rules, &device, shared, inner).perf;
     ck_assert_double_eq_tol(alone.latency_us, 19 * (1 + 0.48) + alone.l2_us / 2 / 2, 1e-9);
     rules.cluster_blocks = 2;

@@ -44,7 +44,7 @@ static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RT
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
-    Schedule schedule = {.pace = PACE_FREE, .computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN};
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});

@@ -152,7 +152,7 @@ static void add_window(Schedule *schedule, const Windows *windows, int w)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space,
                              const Windows *windows, const DirectWay *way)
 {
-    Schedule schedule = {.pace = PACE_IN_TURN, .computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN};
     uint32_t x = 1, filters = ((2u << windows->count) - 1) & ~x;
     double element = calibration.depthwise.element_instructions * elements_share(windows) *
                      (way->channels_last ? 4 : 1),

@@ -6,6 +6,7 @@
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/filter_gradient.h"
 #include "codegen/family/depthwise/turn.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {
@@ -131,7 +132,7 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
                              const TileSpace *space, const TapsLayout *layout)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN};
     int bits = dtype_info[fusion->ops[0].body->type].bits;
     filter_gradient_walk(&schedule, fusion, gradient, space, layout->staged_bytes);
     schedule_exchange(&schedule, (Exchange){
@@ -157,6 +158,7 @@ static TileRules tile_rules(Arena *arena, const Fusion *fusion, const FilterGrad
         .ragged_warps = true,
         .most_threads = MOST_THREADS,
         .accumulator_bits = dtype_info[fusion->ops[0].body->type].bits,
+        .cost = &calibration.filter_tiles,
         .input_buffers = 1,
         .register_overhead = OTHER_REGISTERS,
         .shared_bytes = layout.shared_bytes,

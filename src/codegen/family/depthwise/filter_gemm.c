@@ -6,6 +6,7 @@
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/filter_gradient.h"
 #include "codegen/family/depthwise/turn.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {
@@ -111,7 +112,7 @@ static int64_t tiles_of(const FilterGradient *gradient, const GemmTile *tile, co
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
                              const TileSpace *space, const GemmLayout *layout)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN};
     filter_gradient_walk(&schedule, fusion, gradient, space, layout->staged_bytes);
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
@@ -162,6 +163,7 @@ static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec
         .stages = 2,
         .threads_reduce = true,
         .tile_threads = device->warp_size,
+        .cost = &calibration.filter_tiles,
         .input_buffers = 1,
         .input_registers = 1,
         .most_threads = MOST_THREADS,

@@ -156,7 +156,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
                              const DeviceSpec *device, const TileSpace *space, const FilterStrip *strip)
 {
     int64_t images = ceil_div(gradient->shape.summed.extent, strip->shares);
-    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN};
     schedule_loop(&schedule, (Loop){.axis = IMAGE});
     schedule_load(&schedule, (Move){.tiles = space_inputs(space),
                                     .instructions = calibration.strip.element_instructions *

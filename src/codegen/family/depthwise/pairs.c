@@ -85,7 +85,7 @@ static int staged_bits_of(const Fusion *fusion)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Depthwise *shape,
                              const TileSpace *space, const PairsWay *way)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);
     schedule_load(&schedule, (Move){.tiles = 1u << FILTER});
     schedule_loop(&schedule, (Loop){.axis = DOWN_TAP, .times = (int32_t)steps_of(shape, way)});

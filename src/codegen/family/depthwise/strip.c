@@ -62,7 +62,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, bool channels_last,
                              int64_t rows)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN};
     schedule_load(&schedule,
                   (Move){.tiles = space_inputs(space),
                          .instructions = calibration.strip.element_instructions * (channels_last ? 2 : 1)});

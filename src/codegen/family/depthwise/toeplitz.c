@@ -146,7 +146,7 @@ static int64_t most_each(const ToeplitzWindow *window)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz,
                              const TileSpace *space, int64_t rows)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS, .computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);
     schedule_load(&schedule,
                   (Move){.tiles = 1, .to = PLACE_SHARED, .async = toeplitz_reads_pieces(toeplitz)});

@@ -55,7 +55,7 @@ static void end_tiles(Schedule *schedule, int kind)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
                              const TileSpace *space, int stages, int kind)
 {
-    Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
+    Schedule schedule = {.order = ORDER_PANELS};
     if (stages == FEW_TILES_STAGES && kind >= ALONE_KINDS)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;

@@ -45,7 +45,7 @@ static uint32_t tiles_read(const Product *product, bool by_pieces)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
                              const TileSpace *space, int stages, int cluster)
 {
-    Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
+    Schedule schedule = {.order = ORDER_PANELS};
     uint32_t copied = tiles_read(product, true), held = tiles_read(product, false);
     uint8_t ahead = (uint8_t)(stages - 1);
     schedule_wait(&schedule, stages - 2);

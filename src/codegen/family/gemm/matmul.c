@@ -110,7 +110,7 @@ static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint3
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
                              const TileSpace *space, int stages)
 {
-    Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
+    Schedule schedule = {.order = ORDER_PANELS};
     uint32_t operands = space_inputs(space), copied = tiles_copied(fusion, product, stages);
     if (copied)
         schedule_steps_ahead(&schedule, fusion, operands, copied, stages);

@@ -167,7 +167,7 @@ static void set_tiles(TileRules *rules, const Fusion *fusion, const Product *pro
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space,
                              const Product *product, int cluster)
 {
-    Schedule schedule = {.pace = PACE_BY_STEPS};
+    Schedule schedule = {0};
     uint8_t bytes = (uint8_t)(value_bits(fusion) / 8);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_load(&schedule,

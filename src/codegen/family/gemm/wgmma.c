@@ -23,7 +23,7 @@ static bool lies_in_pieces(const Product *product)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
                              const TileSpace *space, int stages)
 {
-    Schedule schedule = {.pace = PACE_FREE, .order = ORDER_PANELS};
+    Schedule schedule = {.order = ORDER_PANELS};
     uint32_t operands = space_inputs(space);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, stages - 3);

@@ -115,7 +115,7 @@ static int tile_threads(const Shape *shape, int warp)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const Shape *shape,
                              int warp)
 {
-    Schedule schedule = {.pace = PACE_FREE};
+    Schedule schedule = {0};
     uint32_t moved = space_staged(space), others = space_inputs(space) & ~moved;
     Move copy = {.tiles = moved, .to = PLACE_SHARED, .async = true};
     if (shape->copied) {

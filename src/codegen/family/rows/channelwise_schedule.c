@@ -195,7 +195,6 @@ void channelwise_state(Schedule *schedule, const ChannelKernel *kernel)
         [COLUMN] = column, [GRID] = grid, [ELEMENTS] = elements, [TOTALS] = totals};
     ChannelStatement s = {
         .schedule = schedule, .kernel = kernel, .elements = space_along(kernel->space, POSITION)};
-    schedule->pace = kernel->walk == TOTALS ? PACE_IN_STEP : PACE_FREE;
     schedule->order = fusion_reduces(kernel->fusion) ? ORDER_FORWARDS : ORDER_BACKWARDS;
     schedule->computes = COMPUTES_VECTORS;
     schedule->points = reduction_points(kernel->fusion);

@@ -109,8 +109,8 @@ static void walk(ResidentStatement *s, int pass)
 void resident_state(Schedule *schedule, const ResidentKernel *resident)
 {
     ResidentStatement s = {.schedule = schedule, .resident = resident};
-    uint32_t rest = space_inputs(resident->space) & ~resident->view->kept & ~bit_tiles(&resident->view->reads);
-    schedule->pace = PACE_FREE;
+    uint32_t rest =
+        space_inputs(resident->space) & ~resident->view->kept & ~bit_tiles(&resident->view->reads);
     schedule->computes = COMPUTES_VECTORS;
     schedule->points = reduction_points(resident->fusion);
     schedule->run = resident_share(resident->fusion, resident->cluster);

@@ -114,6 +114,8 @@ static void begin(Arena *arena, TileRules *rules, const RowView *view, const Fus
     FusionWork work = work_of(fusion, variant.home);
     rules->space->instructions = work.flops;
     rules->space->special = work.special;
+    rules->cost =
+        variant.home == ROW_IN_MEMORY ? &calibration.rows.memory_cost : &calibration.rows.walking_cost;
     rules->threads_reduce = true;
     rules->accumulator_bits = 32;
     rules->register_overhead = 16;

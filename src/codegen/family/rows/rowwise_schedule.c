@@ -215,7 +215,6 @@ void rowwise_state(Schedule *schedule, const RowKernel *row)
         .copied = rowwise_copies(row->variant->home) ? row->copied : 0,
     };
     s.in = inputs & ~s.weights;
-    schedule->pace = row->variant->home == ROW_IN_MEMORY ? PACE_IN_STEP : PACE_IN_TURN;
     schedule->rows = row->variant->together;
     schedule->computes = COMPUTES_VECTORS;
     schedule->points = reduction_points(row->fusion);

@@ -217,7 +217,7 @@ static uint32_t filter_tiles(const Stencil *stencil, const StagedInput *stage)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, uint32_t filters,
                              double element, double output)
 {
-    Schedule schedule = {.pace = PACE_FREE};
+    Schedule schedule = {0};
     uint32_t staged = space_inputs(space) & space_staged(space),
              others = space_inputs(space) & ~staged & ~filters;
     uint32_t collected = space_outputs(space) & space_staged(space);
