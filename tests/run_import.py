@@ -357,6 +357,29 @@ def test_weights_beyond_the_type_stay_f32_and_are_named(folder):
     assert run("import", "m.onnx", "-o", "m.te", "--precision", "bf16", folder=folder).stderr == ""
 
 
+def test_a_batch_norm_is_a_scale_and_a_shift_of_each_channel(folder):
+    """Made of weights alone, they are f32; what they are applied to is no finer for that."""
+    vectors = [onnx.floats(name, [4], [1.0, 2.0, 3.0, 4.0]) for name in ("gain", "bias", "mean", "var")]
+    weights = [onnx.floats("filters", [4, 4, 1, 1], [float(i) for i in range(16)]), *vectors]
+    nodes = [onnx.node("Conv", ["image", "filters"], ["conv"]),
+             onnx.node("BatchNormalization", ["conv", "gain", "bias", "mean", "var"], ["norm"]), onnx.node("Relu", ["norm"], ["y"])]
+    model = onnx.model(nodes, [onnx.value("image", [1, 4, 8, 8])], [onnx.value("y", [1, 4, 8, 8])], weights)
+    lines, _ = imported(folder, model, "--precision", "f16", "--io-precision", "f16", "--layout", "nchw")
+    assert lines[-5:-1] == ["norm_scale[i] = gain[i] / sqrt(var[i] + 1e-05)", "norm_shift[i] = bias[i] - mean[i] * norm_scale[i]",
+                            "norm[i, j, k, l] : f16 = conv[i, j, k, l] * norm_scale[j] + norm_shift[j]",
+                            "y[i, j, k, l] : f16 = max(norm[i, j, k, l], 0)"], lines
+
+
+def test_maps_that_are_turned_and_back_are_views(folder):
+    nodes = [onnx.node("Conv", ["x", "w"], ["c"], group=4), onnx.node("Transpose", ["c"], ["t"], perm=[0, 2, 3, 1]),
+             onnx.node("Relu", ["t"], ["r"]), onnx.node("Transpose", ["r"], ["u"], perm=[0, 3, 1, 2]),
+             onnx.node("Conv", ["u", "w"], ["y"], group=4)]
+    weights = [onnx.floats("w", [4, 1, 1, 1], [1.0, 2.0, 3.0, 4.0])]
+    model = onnx.model(nodes, [onnx.value("x", [1, 4, 8, 8])], [onnx.value("y", [1, 4, 8, 8])], weights)
+    lines, _ = imported(folder, model, "--precision", "f16")
+    assert "view t_[1, 8, 8, 4] = c_" in lines and "view u_[1, 8, 8, 4] = r_" in lines, lines
+
+
 def test_a_model_is_compiled_with_the_same_options(folder):
     (folder / "m.onnx").write_bytes(image_model(onnx.node("Conv", ["image", "w"], ["y"], **SAME), weights=[FILTERS]))
     words = ["--precision", "f16", "--io-precision", "f16", "--layout", "nhwc"]

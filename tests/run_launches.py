@@ -49,9 +49,10 @@ def test_layers_of_an_encoder(folder):
 
 
 def test_layers_of_a_decoder(folder):
-    """q, k and v are one product; what lies ahead is taken out by a table."""
+    """q, k and v are one product, what lies ahead is taken out by a table, layers multiply all tokens as one matrix."""
     found = launches(folder, onnx_models.gpt2(1, 128, 256, 4, 2, 1000))
-    assert found.count("attention") == 2 and "loopnest" not in found and "matmul" not in found, found
+    layer = ["rowwise", "product", "attention", "product", "rowwise", "product", "product"]
+    assert found == ["elementwise"] + 2 * layer + ["rowwise", "product"], found
 
 
 def test_layers_of_a_vision_transformer(folder):
@@ -59,6 +60,19 @@ def test_layers_of_a_vision_transformer(folder):
     layer = ["rowwise"] + ["product"] * 3 + ["attention"] + ["product", "rowwise"] + ["product"] * 2
     assert found[:2] == ["permute", "product"], found   # the image is rounded before tensor cores read it
     assert found[2:-2] == 2 * layer, found
+
+
+def test_blocks_with_the_channels_last(folder):
+    """ConvNeXt turns its maps for a norm and two layers, and back: none is copied."""
+    found = launches(folder, onnx_models.convnext(1, 112, 96, 2, 100))
+    block = ["window", "rowwise", "product", "product"]
+    assert found[:3] == ["permute", "product", "rowwise"] and found[3:11] == 2 * block, found
+
+
+def test_blocks_with_batch_norms(folder):
+    """Convolutions with all that follows them, up to the residual and the ReLU: one launch each."""
+    found = launches(folder, onnx_models.resnet50(8, 64, (64, 128), (1, 2), 100))
+    assert counted(found[1:-2]) == {"window": 1, "product": 11}, found   # behind the stem
 
 
 def main():

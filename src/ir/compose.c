@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ir/kept_dims.h"
+#include "ir/read_shape.h"
 #include "ir/result_order.h"
 
 typedef struct Composer {
@@ -487,34 +488,44 @@ static Program *program_copy(Arena *arena, const Program *program, int more)
     return copy;
 }
 
-static void compose_op(Composer *composer, const TensorOp *op)
+static TensorOp *copy_op(Arena *arena, Program *copy, const TensorOp *op)
 {
-    TensorOp *composed = NEW(composer->arena, TensorOp);
-    *composed = *op;
-    composed->out = composer->program->tensors[op->out->id];
-    composed->body = expr_copy(composer->arena, op->body);
-    expr_visit(composed->body, rebind_visit, composer->program);
+    TensorOp *copied = NEW(arena, TensorOp);
+    *copied = *op;
+    copied->out = copy->tensors[op->out->id];
+    copied->body = expr_copy(arena, op->body);
+    expr_visit(copied->body, rebind_visit, copy);
+    return copied;
+}
+
+static void compose_op(Composer *composer, TensorOp *op)
+{
     if (composer->kept && composer->kept[op->out->id])
-        drop_axes(composer, composed, composer->kept[op->out->id]);
-    settle_op(composer, composed);
-    cut(composer, composed);
-    reshape(composer, composed);
-    if (composed->reduce != REDUCE_NONE)
-        fetch_once(composer, composed, composed->body);
-    composer->program->ops[composer->program->op_count++] = composed;
+        drop_axes(composer, op, composer->kept[op->out->id]);
+    settle_op(composer, op);
+    cut(composer, op);
+    reshape(composer, op);
+    if (op->reduce != REDUCE_NONE)
+        fetch_once(composer, op, op->body);
+    composer->program->ops[composer->program->op_count++] = op;
 }
 
 Program *compose(Arena *arena, const Program *program)
 {
     int fetches = 0;
-    const uint32_t *kept = kept_dims_find(arena, program);
-    if (is_plain(program) && !kept && !results_read_otherwise(arena, program))
+    if (is_plain(program) && !kept_dims_find(arena, program) && !results_read_otherwise(arena, program))
         return (Program *)program;
     for (int i = 0; i < program->op_count; i++)
         expr_visit(program->ops[i]->body, count_fetch, &fetches);
-    Composer composer = {.arena = arena, .program = program_copy(arena, program, fetches), .kept = kept};
-    for (int i = 0; i < program->op_count; i++)
-        compose_op(&composer, program->ops[i]);
-    results_in_read_order(arena, composer.program);
-    return composer.program;
+    Composer composer = {.arena = arena, .program = program_copy(arena, program, fetches)};
+    Program *copy = composer.program, own = *copy;
+    own.ops = NEW_ARRAY(arena, TensorOp *, program->op_count);
+    for (own.op_count = 0; own.op_count < program->op_count; own.op_count++)
+        own.ops[own.op_count] = copy_op(arena, copy, program->ops[own.op_count]);
+    products_in_read_shape(arena, &own);
+    composer.kept = kept_dims_find(arena, &own);
+    for (int i = 0; i < own.op_count; i++)
+        compose_op(&composer, own.ops[i]);
+    results_in_read_order(arena, copy);
+    return copy;
 }

@@ -33,6 +33,7 @@ struct Statement {
     bool fixed;    // an input or an output, or the same elements as one
     bool wanted;   // a product reads it, or what is moved of it
     bool fine;     // it is not rounded
+    bool settled;  // made of weights alone: what is computed with it is no finer for that
 };
 
 /* A tensor of the program. Its shape comes first: extents.h asks the table for shapes. */

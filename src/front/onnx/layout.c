@@ -227,10 +227,30 @@ static StorageOrder order_followed(const LayoutPass *l, const Statement *s)
     return (StorageOrder){0};
 }
 
+/* `t[i, j, k, l] = x[i, k, l, j]`, x in the graph's order: channels-last t lies as x does, and is no copy. */
+static bool is_turned_back(const LayoutPass *l, const Statement *s)
+{
+    Bracket access;
+    const char *at = s->expr;
+    bool moves = may_lie_last(l, s->type, s->shape.rank) && bracket_next(&at, at + strlen(at), &access) &&
+                 access.name == s->expr && access.close[1] == '\0';
+    const char *name = moves ? arena_strndup(l->draft->arena, access.name, access.length) : "";
+    const Statement *read = draft_statement(l->draft, name);
+    if (!moves || !read || read->shape.rank != s->shape.rank || first_home(l, name))
+        return false;
+    StorageOrder order, last = order_channels_last(s->shape.rank);
+    Home own = {name, {s->shape.rank, {0}}};
+    for (int d = 0; d < own.order.rank; d++)
+        own.order.at[d] = d;
+    return order_along(l, s, &access, &own, &order) && order_equal(&order, &last);
+}
+
 static StorageOrder order_of(const LayoutPass *l, const Statement *s)
 {
     if (s->is_border)
         return (StorageOrder){0};
+    if (is_turned_back(l, s))
+        return order_channels_last(s->shape.rank);
     if (s->slides && may_lie_last(l, s->type, s->shape.rank))
         return order_channels_last(s->shape.rank);
     return order_followed(l, s);

@@ -5,6 +5,27 @@
 #include "front/onnx/operators.h"
 
 /* With the mean and variance of the model; in training those of the batch. */
+typedef struct Affinity {
+    GraphValue *scale, *shift;
+} Affinity;
+
+/* What the norm of a channel comes to, of weights alone as a rule: made once, and not for each element.
+       y_scale[i] = scale[i] / sqrt(var[i] + 1e-05)      y_shift[i] = bias[i] - mean[i] * y_scale[i] */
+static Affinity define_affinity(Map *m, const GraphValue *x)
+{
+    for (int i = 1; i < 5; i++)
+        at_channel(m, need(m, i), &x->shape, 1);   // or refuses
+    Affinity made = {part(m, out(m, 0), "scale"), part(m, out(m, 0), "shift")};
+    Dims channels = {1, {x->shape.size[1]}};
+    DType type = wide(x->type);
+    Filling filling = {.operands = {"", at(m, need(m, 1), "i"), at(m, need(m, 2), "i"), at(m, need(m, 3), "i"),
+                                    at(m, need(m, 4), "i")}};
+    define(m, made.scale, type, &channels, "i", expand(m, "$1 / sqrt($4 + {epsilon=1e-05})", &filling));
+    filling.operands[0] = at(m, made.scale, "i");
+    define(m, made.shift, type, &channels, "i", expand(m, "$2 - $3 * $0", &filling));
+    return made;
+}
+
 void map_batch_normalization(Map *m)
 {
     const GraphValue *x = need(m, 0);
@@ -20,11 +41,10 @@ void map_batch_normalization(Map *m)
         refuse(m, "'spatial' 0, a mean for each element");
     for (int output = 1; output < 5; output++)
         refuse_output(m, output, "a statistic");
-    Filling filling = {.operands = {at_broadcast(m, x, &x->shape)}};
-    for (int i = 1; i < 5; i++)
-        filling.operands[i] = at_channel(m, need(m, i), &x->shape, 1);
+    Affinity of_channels = define_affinity(m, x);
     define(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
-           expand(m, "($0 - $3) / sqrt($4 + {epsilon=1e-05}) * $1 + $2", &filling));
+           fmt(m, "%s * %s + %s", at_broadcast(m, x, &x->shape), at_channel(m, of_channels.scale, &x->shape, 1),
+               at_channel(m, of_channels.shift, &x->shape, 1)));
 }
 
 /* The axes of a softmax: one, or before version 13 all from `axis` on. */

@@ -62,12 +62,29 @@ static void find_wanted(const PrecisionPass *p)
 
 static bool is_whole(DType type) { return !dtype_info[type].is_real && type != DTYPE_B1; }
 
+static bool is_vector(const Dims *shape)
+{
+    int larger = 0;
+    for (int d = 0; d < shape->rank; d++)
+        larger += shape->size[d] > 1;
+    return larger < 2;
+}
+
+/* A norm's scale, say, which is a weight but for its making. */
+static bool is_settled(const Statement *s)
+{
+    bool settled = s->read_count > 0;
+    for (int r = 0; r < s->read_count; r++)
+        settled &= s->reads[r]->kind == STATEMENT_WEIGHT || s->reads[r]->settled;
+    return settled;
+}
+
 static bool is_fine(const PrecisionPass *p, const Statement *s)
 {
     FormulaKind kind = s->kind == STATEMENT_VIEW ? FORMULA_MOVE : kind_of(p, s);
-    bool fine = kind == FORMULA_FINE;
+    bool fine = kind == FORMULA_FINE || (s->settled && is_vector(&s->shape));
     for (int r = 0; r < s->read_count && kind != FORMULA_PRODUCT; r++)
-        fine |= s->reads[r]->fine || (kind == FORMULA_POINT && is_whole(s->reads[r]->type));
+        fine |= (s->reads[r]->fine && !s->reads[r]->settled) || (kind == FORMULA_POINT && is_whole(s->reads[r]->type));
     return fine && !s->wanted;
 }
 
@@ -99,14 +116,6 @@ static bool is_stated(const PrecisionPass *p, const Statement *s)
 }
 
 // ---- weights ----
-
-static bool is_vector(const Dims *shape)
-{
-    int larger = 0;
-    for (int d = 0; d < shape->rank; d++)
-        larger += shape->size[d] > 1;
-    return larger < 2;
-}
 
 /* Number of elements that are finite in the model and would not be any more. */
 static int64_t count_beyond(const GraphValue *value, DType narrow)
@@ -194,6 +203,7 @@ static void lower_body(PrecisionPass *p)
     for (int i = 0; i < p->draft->body.count; i++) {
         Statement *s = p->draft->body.items[i];
         p->at_hand = s;
+        s->settled = is_settled(s);
         s->fine = s->lowers && is_fine(p, s);
         if (s->lowers)
             s->type = type_of(p, s);
