@@ -13,6 +13,7 @@ it fits. All values are random; elements that are indices are clamped by the ker
 import argparse
 import collections
 import concurrent.futures
+import ctypes
 import json
 import math
 import os
@@ -46,15 +47,19 @@ def emit(model, options, folder):
 
 
 def read_program(paths):
-    """(the emitted text, its metadata, what the ranking says of each launch)"""
+    """(the emitted text, its metadata, what the ranking says of each launch of a call)"""
     with open(paths[0]) as file:
         text = file.read()
     metadata = json.loads(text.split("\n", 1)[0][len(rollerc.PREFIX):])
     with open(paths[1]) as file:
-        told = json.load(file)["candidates"][0]["launches"]
-    if len(told) != len(metadata["launches"]):
-        sys.exit(f"{paths[1]} is not the ranking of {paths[0]}")
-    return text, metadata, told
+        told = collections.defaultdict(list)
+        for said in json.load(file)["candidates"][0]["launches"]:
+            told[said["kernel"]].append(said)
+    missing = {launch["kernel"] for launch in metadata["launches"]} - set(told)
+    if missing:
+        sys.exit(f"{paths[1]} is not the ranking of {paths[0]}: it knows no {min(missing)}")
+    return text, metadata, [told[launch["kernel"]].pop(0) if len(told[launch["kernel"]]) > 1 else told[launch["kernel"]][0]
+                            for launch in metadata["launches"]]
 
 
 def without_names(schedule):
@@ -67,7 +72,7 @@ def kinds_of(metadata, told):
     kinds = {}
     for place, (launch, said) in enumerate(zip(metadata["launches"], told)):
         config = {key: value for key, value in said["config"].items() if key != "schedule"}
-        shape = {key: value for key, value in launch.items() if key not in ("kernel", "args")}
+        shape = {key: launch.get(key) for key in ("grid", "block", "cluster", "shared", "cooperative", "early")}
         key = json.dumps([said["family"], config, without_names(said["config"].get("schedule", "")), shape, len(launch["args"]),
                           said["predicted"]["time_us"]], sort_keys=True)
         kinds.setdefault(key, Kind(launch["kernel"], launch, said, [])).places.append(place)
@@ -106,29 +111,62 @@ def compile_kernel(arguments):
 
 # ---- memory
 
+BESIDE = ("workspace", "prepared", "weights")   # what lies beside the arguments: keys of the metadata, and of launches' arguments
+
+
+def bytes_of(metadata, beside):
+    return metadata.get(beside) or 0
+
+
 class Memory:
-    """Copies of all arguments and of the workspace, as many as are wanted."""
+    """Copies of all arguments and of what lies beside them, as many as are wanted."""
 
     def __init__(self, metadata, copies):
         import torch
         import timing
-        self.args, self.workspace = [], []
-        made = {}
+        made = []
         for entry in metadata["args"]:
-            entry = {**entry, "shape": [-(-math.prod(entry["shape"]) // 32)], "dtype": "i32"} if entry["dtype"] == "b1" else entry
-            made[entry["name"]] = timing.make_input(entry, "normal")
+            if entry["dtype"] == "b1":
+                entry = {**entry, "shape": [-(-math.prod(entry["shape"]) // 32)], "dtype": "i32"}
+            made.append(timing.make_input(entry, "normal"))
         noise = torch.randn(1 << 20, device="cuda").half().view(torch.uint8)
-        work = noise.repeat(-(-(metadata["workspace"] + 256) // noise.numel()))[:metadata["workspace"] + 256]
-        for copy in range(copies):
-            self.args.append([made[entry["name"]] if not copy else made[entry["name"]].clone() for entry in metadata["args"]])
-            self.workspace.append(work if not copy else work.clone())
+        for beside in BESIDE:
+            size = bytes_of(metadata, beside) + 256
+            made.append(noise.repeat(-(-size // noise.numel()))[:size])
+        self.copies = [made] + [[tensor.clone() for tensor in made] for _ in range(copies - 1)]
 
-    def addresses(self, copy):
-        return [tensor.data_ptr() for tensor in self.args[copy]], -(-self.workspace[copy].data_ptr() // 256) * 256
+    def address(self, copy, arg):
+        """Of {"arg": number}, or of {"workspace": offset}."""
+        tensors = self.copies[copy]
+        if "arg" in arg:
+            return tensors[arg["arg"]].data_ptr()
+        beside = next(number for number, name in enumerate(BESIDE) if name in arg)
+        base = tensors[len(tensors) - len(BESIDE) + beside].data_ptr()
+        return -(-base // 256) * 256 + arg[BESIDE[beside]]
 
 
 def bytes_of_model(metadata):
-    return sum(math.prod(entry["shape"]) * rollerc.TYPES[entry["dtype"]][1] for entry in metadata["args"]) + metadata["workspace"]
+    args = sum(math.prod(entry["shape"]) * rollerc.TYPES[entry["dtype"]][1] for entry in metadata["args"])
+    return args + sum(bytes_of(metadata, beside) for beside in BESIDE)
+
+
+class Launch:
+    """One launch by the driver, as the metadata describes it."""
+
+    def __init__(self, cubin, launch):
+        self.module, handle = rollerc._Module(cubin, {"args": [], "launches": []}), ctypes.c_void_p()
+        self.module.check("cuModuleLoadData", ctypes.byref(handle), self.module.cubin)
+        self.function, self.config = self.module.function(handle, launch), self.module.config(launch)
+        self.args = launch["args"]
+
+    def __call__(self, memory, copy, stream):
+        self.config.stream = stream
+        values = [memory.address(copy, arg) for arg in self.args if "map" not in arg]
+        maps = [self.module.tensor_map(values[arg["map"]], arg) for arg in self.args if "map" in arg]
+        cells = (ctypes.c_void_p * max(len(values), 1))(*values)
+        places = [ctypes.addressof(cells) + i * ctypes.sizeof(ctypes.c_void_p) for i in range(len(values))] + [at for at, _ in maps]
+        self.module.check("cuLaunchKernelEx", ctypes.byref(self.config), self.function,
+                          (ctypes.c_void_p * max(len(places), 1))(*places), None)
 
 
 # ---- the clock
@@ -137,17 +175,12 @@ def measure(kind, cubin, memory, copies):
     """Microseconds of a launch."""
     import torch
     import timing
-    module = rollerc._Module(cubin, {"launches": [kind.launch]})
+    launch = Launch(cubin, kind.launch)
     traffic = sum(kind.predicted["predicted"]["bytes"][way] for way in ("dram_load", "dram_store"))
     l2 = torch.cuda.get_device_properties(0).L2_cache_size
     sets = min(copies, max(1, math.ceil(3 * l2 / max(traffic, 1))))
     calls = max(sets, math.ceil(CALLS_US / kind.predicted["predicted"]["time_us"]))
-
-    def call(copy):
-        addresses, workspace = memory.addresses(copy)
-        module(addresses, workspace, torch.cuda.current_stream().cuda_stream)
-
-    return timing.device_us([lambda copy=i % sets: call(copy) for i in range(calls)])
+    return timing.device_us([lambda copy=i % sets: launch(memory, copy, torch.cuda.current_stream().cuda_stream) for i in range(calls)])
 
 
 def row_of(kind, us):

@@ -10,6 +10,8 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+import types
 
 import common
 
@@ -17,6 +19,7 @@ BENCH = os.path.join(os.path.dirname(common.TESTS), "bench")
 sys.path.insert(0, BENCH)
 import cases                                 # noqa: E402
 import model                                 # noqa: E402
+import model_layers                          # noqa: E402
 import report                                # noqa: E402
 
 
@@ -49,6 +52,32 @@ def check_report():
     return f"not what `bench/report.py write` and `bench/model.py write` make: {' '.join(stale)}" if stale else None
 
 
+THREE_LAYERS = """input x[512, 512] : f16  input w[512, 512] : f16
+a[i, j] : f16 = sum[k](x[i, k] * w[k, j])
+b[i, j] : f16 = sum[k](a[i, k] * w[k, j])
+y[i, j] = max[r](b[i, r]) - b[i, j]
+output y
+"""
+
+
+def check_layers(rollerc):
+    """Launches that are alike are one kind, and each kernel stands alone in its text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "layers.te")
+        with open(path, "w") as file:
+            file.write(THREE_LAYERS)
+        options = types.SimpleNamespace(rollerc=rollerc, device="h100", option=[])
+        text, metadata, told = model_layers.read_program(model_layers.emit(path, options, folder))
+    kernels = {launch["kernel"] for launch in metadata["launches"]}
+    kinds = model_layers.kinds_of(metadata, told)
+    if sorted(place for kind in kinds for place in kind.places) != list(range(len(metadata["launches"]))):
+        return f"not each launch is of one kind: {kinds}"
+    if [0, 1] not in [kind.places for kind in kinds]:
+        return f"the two products are of different kinds: {[kind.places for kind in kinds]}"
+    alone = [model_layers.alone(text, kind.kernel, kernels).count("__global__") for kind in kinds]
+    return None if set(alone) == {1} else f"kernels in the texts of one each: {alone}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rollerc", required=True)
@@ -67,6 +96,7 @@ def main():
         tally.add(f"{case.name} on the CPU", reason)
     tally.add("names of results", check_names())
     tally.add("README's table and the plots", check_report())
+    tally.add("launches of a model", check_layers(args.rollerc))
     return tally.exit_code()
 
 
