@@ -81,6 +81,16 @@ bool affine_is_constant(const Affine *form)
 
 bool affine_equal(const Affine *left, const Affine *right) { return memcmp(left, right, sizeof *left) == 0; }
 
+bool affine_allows_vector(const Affine *form, int axis, int64_t vector)
+{
+    if (form->coef[axis] != 1 || form->constant % vector)
+        return false;
+    for (int a = 0; a < MAX_AXES; a++)
+        if (a != axis && form->coef[a] % vector)
+            return false;
+    return true;
+}
+
 int affine_single_axis(const Affine *form)
 {
     int found = -1;

@@ -215,6 +215,8 @@ bool affine_is_constant(const Affine *form);
 bool affine_equal(const Affine *left, const Affine *right);
 /* The axis if the form is exactly that axis (coefficient 1, no constant), else -1. */
 int affine_single_axis(const Affine *form);
+/* Whether neighbours along the axis from a multiple of `vector` on are one aligned access of the offset. */
+bool affine_allows_vector(const Affine *form, int axis, int64_t vector);
 /* Smallest and largest value over the box 0 <= axis < extent. Returns false on overflow. */
 bool affine_range(const Affine *form, const int64_t *extents, int axis_count, int64_t *low, int64_t *high);
 /* How far the dimension reaches inside a tile of `tile[axis]` points: for `2*oh + kh` and 4 oh's and 3 kh's,

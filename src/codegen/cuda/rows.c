@@ -1,15 +1,20 @@
 #include "codegen/cuda/rows.h"
 
+#include <inttypes.h>
+
 #define EACH "UNROLL for (int e = 0; e < VECTOR; ++e)\n"
 
-Step rows_step(Arena *arena) { return (Step){.text = strbuf_new(arena)}; }
-
-void rows_emit_function(StrBuf *out, const char *signature, const char *opening, const Step *step)
+void rows_emit_constant(StrBuf *out, const char *name, int64_t value, const char *why)
 {
-    if (step->text.length)
-        strbuf_printf(out, "    __device__ __forceinline__ void %s\n    {\n%s%s    }\n", signature, opening,
-                      step->text.text);
+    strbuf_printf(out, "constexpr %s = %" PRId64 ";%s%s\n", name, value, why ? "   // " : "", why ? why : "");
 }
+
+void rows_emit_flag(StrBuf *out, const char *name, bool value, const char *why)
+{
+    strbuf_printf(out, "constexpr bool %s = %s;   // %s\n", name, value ? "true" : "false", why);
+}
+
+Step rows_step(Arena *arena) { return (Step){.text = strbuf_new(arena)}; }
 
 void rows_emit_elements(StrBuf *out, const Fusion *fusion, uint64_t ops)
 {
@@ -56,25 +61,21 @@ void rows_emit_each(StrBuf *out, const char *indent, const char *array, const ch
     strbuf_printf(out, "%s" EACH "%s    %s[e] = %s;\n", indent, indent, array, value);
 }
 
-Step rows_make(Arena *arena, const Scope *element, uint64_t ops)
+void rows_emit_sum(StrBuf *out, const char *indent, const char *total, const char *each,
+                   const char *reduction, const char *term)
 {
-    Step make = rows_step(arena);
-    for (int i = 0; i < element->fusion->op_count; i++) {
-        const Expr *body = element->fusion->ops[i].body;
-        if (!(ops >> i & 1))
-            continue;
-        make.axes |= rows_axes_left(element, body);
-        rows_emit_each(&make.text, ROWS_INDENT, arena_printf(arena, "el.v%d", i),
-                       rows_value(arena, element, i, body));
-    }
-    return make;
+    strbuf_printf(out, "%s" EACH "%s    %s%s = %s::combine(%s%s, %s);\n", indent, indent, total, each,
+                  reduction, total, each, term);
 }
 
-void rows_emit_sum(StrBuf *out, const char *indent, const char *total, const char *reduction,
-                   const char *term)
+void rows_emit_value_store(Step *step, const Scope *first, int op)
 {
-    strbuf_printf(out, "%s" EACH "%s    %s = %s::combine(%s, %s);\n", indent, indent, total, reduction, total,
-                  term);
+    const FusedOp *fused = &first->fusion->ops[op];
+    Affine offset = access_offset(&fused->store);
+    step->axes |= access_axes(&fused->store);
+    strbuf_printf(&step->text, ROWS_INDENT "store(t.out%d, ", output_position(first->fusion, fused->out));
+    emit_affine(&step->text, &offset, first->axis);
+    strbuf_printf(&step->text, ", v%d);\n", op);
 }
 
 void rows_emit_block_each(StrBuf *out, const char *guard, const char *statements)

@@ -22,20 +22,19 @@ typedef struct Step {
 } Step;
 Step rows_step(Arena *arena);
 
+/* `constexpr int LANES = 32;   // threads side by side` of "int LANES"; `why` NULL: nothing behind it. */
+void rows_emit_constant(StrBuf *out, const char *name, int64_t value, const char *why);
+/* `constexpr bool KEPT = true;   // in registers` */
+void rows_emit_flag(StrBuf *out, const char *name, bool value, const char *why);
+
 /* How deep the statements stand, in a function of a struct. */
 #define ROWS_INDENT "        "
-
-/* `void add(…) { … }`; nothing where it would do nothing. `opening` declares what the statements need. */
-void rows_emit_function(StrBuf *out, const char *signature, const char *opening, const Step *step);
 
 /* `struct Elements`: the values of a vector that the ops make (bit i: op i), `el.v3[e]`. */
 void rows_emit_elements(StrBuf *out, const Fusion *fusion, uint64_t ops);
 
 /* The scope of element e, where the axes in `columns` run along the row. */
 Scope rows_element_scope(Arena *arena, const Scope *first, int inner, uint32_t columns);
-
-/* What makes the elements of the ops, each in its place of `struct Elements`. */
-Step rows_make(Arena *arena, const Scope *element, uint64_t ops);
 
 /* Axes whose positions an expression still needs when what the scope knows of it is loaded. */
 uint32_t rows_axes_left(const Scope *scope, const Expr *expr);
@@ -48,12 +47,15 @@ const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *bod
 /* `array[e] = value;` for every element of a vector. */
 void rows_emit_each(StrBuf *out, const char *indent, const char *array, const char *value);
 
-/* `total = Sum::combine(total, term);` for every element of a vector. */
-void rows_emit_sum(StrBuf *out, const char *indent, const char *total, const char *reduction,
-                   const char *term);
+/* `total = Sum::combine(total, term);` for every element of a vector; of total[e] with "[e]" for `each`. */
+void rows_emit_sum(StrBuf *out, const char *indent, const char *total, const char *each,
+                   const char *reduction, const char *term);
 
 /* `{ … }` for every element of a vector, after `guard`. */
 void rows_emit_block_each(StrBuf *out, const char *guard, const char *statements);
+
+/* Stores `v3`, the op's value of a row. */
+void rows_emit_value_store(Step *step, const Scope *first, int op);
 
 /* Stores `array` as the op's elements: at once, if a vector of them is one access, else one by one. */
 void rows_emit_store(Step *step, const Scope *first, const Scope *element, int op, const char *array,

@@ -30,7 +30,7 @@ static void visit(Expr *expr, void *context)
         return;
     Affine offset = access_offset(&expr->access);
     int axis = axis_group_innermost(&search->product->group[GROUP_N]);
-    if (!offset_allows_vector(&offset, axis, search->columns))
+    if (!affine_allows_vector(&offset, axis, search->columns))
         return;
     uint32_t rows = axis_group_mask(&search->product->group[GROUP_M]) |
                     axis_group_mask(&search->product->group[GROUP_BATCH]);

@@ -160,20 +160,10 @@ bool product_along_k(const Fusion *fusion, const Product *product, int factor)
     return run_along(fusion, access, &product->group[GROUP_K]) > run_along(fusion, access, rows);
 }
 
-bool offset_allows_vector(const Affine *offset, int axis, int64_t vector)
-{
-    if (offset->coef[axis] != 1 || offset->constant % vector)
-        return false;
-    for (int a = 0; a < MAX_AXES; a++)
-        if (a != axis && offset->coef[a] % vector)
-            return false;
-    return true;
-}
-
 /* The same of all the axis: no vector ends beside it. */
 static bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t vector)
 {
-    return fusion->axes[axis].extent % vector == 0 && offset_allows_vector(offset, axis, vector);
+    return fusion->axes[axis].extent % vector == 0 && affine_allows_vector(offset, axis, vector);
 }
 
 bool product_ends_in_vectors(const Fusion *fusion, const Access *access, const AxisGroup *group,
@@ -199,7 +189,7 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
     Affine offset = access_offset(&expr->access);
     int vector = ACCESS_BYTES * 8 / dtype_info[expr->access.tensor->dtype].bits;
     int axis = axis_group_innermost(fast);
-    while (vector > 1 && (tile % vector || !offset_allows_vector(&offset, axis, vector) ||
+    while (vector > 1 && (tile % vector || !affine_allows_vector(&offset, axis, vector) ||
                           !(product->skinny ? fusion->axes[axis].extent % vector == 0
                                             : product_ends_in_vectors(fusion, &expr->access, fast, vector))))
         vector /= 2;

@@ -67,9 +67,6 @@ bool product_is_small(const Fusion *fusion, const Product *product, const Device
 /* Neighbouring threads should walk the direction in which the factor's elements lie closer together. */
 bool product_along_k(const Fusion *fusion, const Product *product, int factor);
 
-/* Whether neighbours along the axis from a multiple of `vector` on are one aligned access. */
-bool offset_allows_vector(const Affine *offset, int axis, int64_t vector);
-
 /* Whether vectors along the group from multiples of `vector` on end with it. Behind the last elements of a
    row of M or N may be others, as of a packed factor: they are taken in vain. */
 bool product_ends_in_vectors(const Fusion *fusion, const Access *access, const AxisGroup *group,

@@ -35,9 +35,9 @@ static Reading reading_of(const Fusion *fusion, const Product *product, int fact
     for (int along_k = 1; along_k >= 0; along_k--) {
         const AxisGroup *group = fast_group(product, factor, along_k);
         int axis = axis_group_innermost(group);
-        if (offset_allows_vector(&offset, axis, piece) &&
-            product_ends_in_vectors(fusion, access, group, piece) &&
-            guards_pieces(own, axis, piece) && guards_pieces(product->guard, axis, piece))
+        if (affine_allows_vector(&offset, axis, piece) &&
+            product_ends_in_vectors(fusion, access, group, piece) && guards_pieces(own, axis, piece) &&
+            guards_pieces(product->guard, axis, piece))
             return (Reading){along_k, BY_PIECES};
     }
     for (int along_k = 1; along_k >= 0 && !own && !product->guard; along_k--)

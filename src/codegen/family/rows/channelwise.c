@@ -44,9 +44,10 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
         return NULL;
     ChannelView *view = NEW(arena, ChannelView);
     Reads each = reads_find(walk_of(fusion, 1));
-    view->vector = reads_widest_vector(&each, fusion->axes[channelwise_axis(fusion)].extent);
-    view->reads = reads_find(walk_of(fusion, view->vector));
-    view->passes = passes_find(fusion);
+    int vector = reads_widest_vector(&each, fusion->axes[channelwise_axis(fusion)].extent);
+    view->reads = reads_find(walk_of(fusion, vector));
+    view->passes = passes_find(arena, &view->reads, (PassKind){0});
+    view->grid = channelwise_grid_passes(arena, view->passes);
     return view;
 }
 
@@ -105,7 +106,7 @@ static int64_t left_bytes(const Fusion *fusion, int64_t shares)
 static void group_rules(Arena *arena, TileRules *rules, const ChannelView *view, const Fusion *fusion,
                         const DeviceSpec *device, ChannelWalk walk, int lanes, int groups, int64_t each)
 {
-    int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->vector;
+    int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;
     int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
     rules_begin(arena, rules, fusion);
     rules_choose(rules, &walk, sizeof walk);
@@ -120,7 +121,7 @@ static void group_rules(Arena *arena, TileRules *rules, const ChannelView *view,
                                             .fusion = fusion,
                                             .space = rules->space,
                                             .reads = &view->reads,
-                                            .passes = &view->passes,
+                                            .passes = walk == GRID ? view->grid : view->passes,
                                             .walk = walk,
                                             .lanes = lanes,
                                             .warp = device->warp_size,
@@ -162,7 +163,7 @@ static int widest_row(const Fusion *fusion, int vector)
 static int reduction_rules(Arena *arena, const ChannelView *view, const Fusion *fusion,
                            const DeviceSpec *device, int lanes, TileRules *variants, int most)
 {
-    int count = 0, vector = view->vector;
+    int count = 0, vector = view->reads.walk.vector;
     int64_t positions = reduction_points(fusion);
     for (int groups = 1; lanes * groups <= MAX_THREADS && count < most; groups *= 2) {
         bool idle = groups > 1 && groups / 2 >= positions;   // half of the threads would do
@@ -189,7 +190,7 @@ static int held_bits(const Reads *reads)
 static int step_rules(Arena *arena, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
                       int lanes, TileRules *variants, int most)
 {
-    int count = 0, vector = view->vector, groups = 1;
+    int count = 0, vector = view->reads.walk.vector, groups = 1;
     while (lanes * groups < STEP_THREADS && groups < reduction_points(fusion))
         groups *= 2;
     int bits = held_bits(&view->reads);
@@ -204,7 +205,7 @@ static int step_rules(Arena *arena, const ChannelView *view, const Fusion *fusio
 static int grid_rules(Arena *arena, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
                       int lanes, TileRules *variants, int most)
 {
-    int64_t vector = view->vector, channels = fusion->axes[channelwise_axis(fusion)].extent;
+    int64_t vector = view->reads.walk.vector, channels = fusion->axes[channelwise_axis(fusion)].extent;
     int64_t tiles = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
     int64_t shares = device->sm_count / tiles;
     int count = 0;
@@ -224,7 +225,8 @@ static int grid_rules(Arena *arena, const ChannelView *view, const Fusion *fusio
 static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  TileRules *variants)
 {
-    int count = 0, vector = ((const ChannelView *)view)->vector, widest = widest_row(fusion, vector);
+    int count = 0, vector = ((const ChannelView *)view)->reads.walk.vector,
+        widest = widest_row(fusion, vector);
     int narrowest = count_bit_outputs(fusion) ? (int)ceil_div(WORD_BITS, vector) : 1;
     bool steps = !fusion_reduces(fusion) || channelwise_adds_up(fusion);
     for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 4) {

@@ -1,55 +1,43 @@
 // The parameter block of channelwise kernels.
-#include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
 #include "rtile/space.h"
-
-/* For Scope.loaded. */
-static const char *find_loaded(void *context, const Expr *expr)
-{
-    ChannelEmitter *emitter = context;
-    int index = expr->kind == EXPR_ACCESS ? invariants_position(&emitter->invariants, &expr->access) : -1;
-    if (index < 0)
-        return reads_loaded(&emitter->reads, expr);
-    snprintf(emitter->text, sizeof emitter->text, "inv.x%d[e]", index);
-    return emitter->text;
-}
-
-// ---- the parameter block ----
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, int vector)
 {
     const Fusion *fusion = plan->fusion;
     const RProgram *program = plan->program;
+    ChannelWalk walk = channelwise_walks(plan->rules);
     int64_t lanes = program->tile[LEVEL_SHARED].size[CHANNEL] / vector;
-    strbuf_printf(out, "constexpr Index CHANNELS = %" PRId64 ";\nconstexpr Index POSITIONS = %" PRId64 ";\n",
-                  fusion->axes[channelwise_axis(fusion)].extent, reduction_points(fusion));
-    strbuf_printf(out, "constexpr int LANES = %" PRId64 ";   // threads side by side\n", lanes);
-    strbuf_printf(out, "constexpr int GROUPS = %" PRId64 ";   // rows of them\n", plan->threads / lanes);
-    strbuf_printf(
-        out, "constexpr int VECTOR = %d;   // neighbouring channels that a thread reads and writes at once\n",
-        vector);
-    strbuf_printf(out, "constexpr int POSITIONS_EACH = %" PRId64 ";   // of a thread\n",
-                  program->tile[LEVEL_REGISTER].size[POSITION]);
-    strbuf_printf(out,
-                  "constexpr int SHARES = %" PRId64
-                  ";   // blocks that hold all positions of their channels together\n",
-                  channelwise_walks(plan->rules) == GRID ? program->tile[LEVEL_GLOBAL].size[SHARE] : 1);
-    strbuf_printf(out,
-                  "constexpr int MIN_BLOCKS_PER_SM = %" PRId64
-                  ";   // that its registers must suffice for; 0: the compiler chooses\n",
-                  program->cooperative ? ceil_div(program->grid, plan->device->sm_count) : 0);
+    rows_emit_constant(out, "Index CHANNELS", fusion->axes[channelwise_axis(fusion)].extent, NULL);
+    rows_emit_constant(out, "Index POSITIONS", reduction_points(fusion), NULL);
+    rows_emit_constant(out, "int LANES", lanes, "threads side by side");
+    rows_emit_constant(out, "int GROUPS", plan->threads / lanes, "rows of them");
+    rows_emit_constant(out, "int VECTOR", vector,
+                       "neighbouring channels that a thread reads and writes at once");
+    rows_emit_constant(out, "int POSITIONS_EACH", program->tile[LEVEL_REGISTER].size[POSITION],
+                       "of a thread");
+    rows_emit_constant(out, "int SHARES", walk == GRID ? program->tile[LEVEL_GLOBAL].size[SHARE] : 1,
+                       "blocks that hold all positions of their channels together");
+    rows_emit_constant(out, "int MIN_BLOCKS_PER_SM",
+                       program->cooperative ? ceil_div(program->grid, plan->device->sm_count) : 0,
+                       "that its registers must suffice for; 0: the compiler chooses");
+    rows_emit_constant(out, "int REDUCTIONS", fusion_reductions(fusion), "over the positions");
+    rows_emit_constant(out, "long long SCRATCH_BYTES", plan->rules->scratch_bytes,
+                       "for what shares leave for each other");
+    rows_emit_constant(out, "int RESULT_BYTES", channelwise_result_bytes(fusion), "of the widest reduction");
+    rows_emit_constant(out, "Index COLUMNS", spatial_points(fusion), "channels of all slabs");
+    rows_emit_flag(out, "BACKWARDS", !fusion_reduces(fusion),
+                   "the last blocks first: L2 may still hold what they read");
+    rows_emit_flag(out, "CARRIED", walk == TOTALS, "totals, from step to step");
 }
 
-static void emit_invariant(StrBuf *out, const ChannelEmitter *emitter, int index)
+static void emit_invariant(StrBuf *out, const PassEmitter *emitter, int index)
 {
     const Tensor *tensor = emitter->invariants.access[index]->tensor;
     const Affine *offset = &emitter->invariants.offset[index];
     bool bits = tensor->dtype == DTYPE_B1;
-    bool whole = !bits && channelwise_is_vector(emitter->fusion, offset, emitter->vector);
+    bool whole = !bits && affine_allows_vector(offset, emitter->axis, emitter->vector);
     StrBuf load = strbuf_new(out->arena);
     strbuf_printf(&load,
                   whole  ? "load_vector<VECTOR>(t.in%d, "
@@ -64,7 +52,7 @@ static void emit_invariant(StrBuf *out, const ChannelEmitter *emitter, int index
                        arena_printf(out->arena, "%s)", load.text));
 }
 
-static void emit_invariants(StrBuf *out, const ChannelEmitter *emitter)
+static void emit_invariants(StrBuf *out, const PassEmitter *emitter)
 {
     const Invariants *invariants = &emitter->invariants;
     strbuf_puts(out, "\n// What is read once for a thread's channels.\nstruct Invariants {\n");
@@ -99,57 +87,20 @@ static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *ele
     strbuf_puts(out, "}\n");
 }
 
-static void emit_passes(ChannelEmitter *emitter, ChannelWalk walk)
-{
-    StrBuf *out = emitter->out, text = strbuf_new(out->arena);
-    emitter->out = &text;
-    channelwise_emit_start(emitter);
-    if (walk == TOTALS)
-        channelwise_emit_totals(emitter);
-    else if (walk == GRID)
-        channelwise_emit_grid(emitter);
-    else
-        channelwise_emit_column(emitter);
-    emitter->out = out;
-    rows_emit_elements(out, emitter->fusion, emitter->elements);
-    strbuf_printf(out, "%susing LastPass = Pass%d;\n", text.text, emitter->passes_emitted - 1);
-}
-
 void channelwise_emit(StrBuf *out, const KernelPlan *plan)
 {
     const Fusion *fusion = plan->fusion;
     const ChannelView *view = plan->view;
-    ChannelEmitter emitter = {
-        .out = out,
-        .fusion = fusion,
-        .vector = view->vector,
-        .reads = view->reads,
-        .invariants = invariants_find(fusion, fusion_columns(fusion)),
-        .passes = view->passes,
-        .first = scope_of(plan),
-    };
-    emitter.element =
-        rows_element_scope(out->arena, &emitter.first, channelwise_axis(fusion), fusion_columns(fusion));
-    emitter.element.other_suffix = "[e]";
-    emitter.element.loaded = find_loaded;
-    emitter.element.context = &emitter;
-
-    emit_constants(out, plan, view->vector);
-    strbuf_printf(out, "constexpr int REDUCTIONS = %d;   // over the positions\n",
-                  fusion_reductions(fusion));
-    strbuf_printf(
-        out, "constexpr long long SCRATCH_BYTES = %" PRId64 ";   // for what shares leave for each other\n",
-        plan->rules->scratch_bytes);
-    strbuf_printf(out, "constexpr int RESULT_BYTES = %" PRId64 ";   // of the widest reduction\n",
-                  channelwise_result_bytes(fusion));
-    strbuf_printf(out, "constexpr Index COLUMNS = %" PRId64 ";   // channels of all slabs\n",
-                  spatial_points(fusion));
-    strbuf_printf(
-        out, "constexpr bool BACKWARDS = %s;   // the last blocks first: L2 may still hold what they read\n",
-        fusion_reduces(fusion) ? "false" : "true");
-    strbuf_printf(out, "constexpr bool CARRIED = %s;   // totals, from step to step\n",
-                  channelwise_walks(plan->rules) == TOTALS ? "true" : "false");
+    ChannelWalk walk = channelwise_walks(plan->rules);
+    PassEmitter emitter;
+    pass_begin(&emitter, out, plan, &channelwise_structs, walk == GRID ? view->grid : view->passes,
+               &view->reads, channelwise_axis(fusion));
+    emit_constants(out, plan, emitter.vector);
     emit_invariants(out, &emitter);
     emit_load_elements(out, &emitter.first, &emitter.element, &emitter.reads);
-    emit_passes(&emitter, channelwise_walks(plan->rules));
+    PassText start = pass_text(&emitter);
+    pass_emit_all(&emitter, &start,
+                  walk == TOTALS ? channelwise_emit_totals
+                  : walk == GRID ? channelwise_emit_grid
+                                 : channelwise_emit_column);
 }

@@ -5,122 +5,115 @@
 
 #define IN ROWS_INDENT
 
-/* The op is reduced in the pass, to a plain result or to squared distances from `sum->centre`. */
-static bool is_plain(const Fusion *fusion, const Passes *passes, int pass, int op)
+// ---- the plan ----
+
+/* Squared distances whose centre is known after the pass that makes the sum of the same elements. */
+static bool goes_along(const PassPlan *plan, int op, CentredSum *sum)
 {
-    return channelwise_meeting(fusion, passes, pass).plain >> op & 1;
+    return channelwise_is_centred(plan->fusion, op, sum) && sum->total >= 0 &&
+           plan->of[sum->centre] <= plan->of[sum->total] + 1;
 }
 
-static bool is_centred(const Fusion *fusion, const Passes *passes, int pass, int op, CentredSum *sum)
+const PassPlan *channelwise_grid_passes(Arena *arena, const PassPlan *plan)
 {
-    return channelwise_meeting(fusion, passes, pass).centred >> op & 1 &&
-           channelwise_is_centred(fusion, op, sum);
+    PassPlan *grid = arena_copy(arena, plan, sizeof *plan);
+    CentredSum sum;
+    grid->pass = arena_copy(arena, plan->pass, (size_t)plan->count * sizeof *plan->pass);
+    for (int i = 0; i < plan->fusion->op_count; i++)
+        if (goes_along(plan, i, &sum)) {
+            grid->leader[i] = sum.total;
+            grid->pass[plan->of[i]].reduced &= ~OP_BIT(i);
+            grid->pass[plan->of[sum.total]].reduced |= OP_BIT(i);
+        }
+    return grid;
 }
 
-static bool meets(const Fusion *fusion, const Passes *passes, int pass)
+uint64_t channelwise_centred(const PassPlan *plan, const RowPass *pass)
 {
-    return channelwise_meeting(fusion, passes, pass).plain != 0;
+    uint64_t centred = 0;
+    FOR_BITS (i, pass->reduced)
+        centred |= plan->leader[i] >= 0 ? OP_BIT(i) : 0;
+    return centred;
 }
 
-/* Where in the scratch memory the blocks leave the op's results. */
-static int reduction_index(const Fusion *fusion, int op)
+// ---- the text ----
+
+static void add_own_groups(PassEmitter *emitter, PassText *text, int op)
 {
-    int index = 0;
-    for (int i = 0; i < op; i++)
-        index += fusion->ops[i].reduce != REDUCE_NONE;
-    return index;
+    channelwise_add_groups(emitter, &text->function[PASS_FINISH], op,
+                           arena_printf(emitter->out->arena, "total%d", op));
 }
 
 /* The block's own plain results. */
-static bool add_plain(ChannelEmitter *emitter, ChannelPass *pass, int number)
+static void add_plain(PassEmitter *emitter, PassText *text, uint64_t plain)
 {
-    Arena *arena = emitter->out->arena;
-    CentredSum sum;
-    bool centres = false;
-    for (int i = 0; i < emitter->fusion->op_count; i++) {
-        const Expr *body = emitter->fusion->ops[i].body;
-        centres |= is_centred(emitter->fusion, &emitter->passes, number, i, &sum);
-        if (!is_plain(emitter->fusion, &emitter->passes, number, i))
-            continue;
-        const char *total = arena_printf(arena, "total%d", i);
-        channelwise_add_total(pass, emitter->fusion, i);
-        channelwise_add(emitter, pass, i, total, rows_value(arena, &emitter->element, ROWS_NOT_ROUNDED, body),
-                        body);
-        channelwise_add_groups(emitter, &pass->finish, i, total);
+    FOR_BITS (i, plain) {
+        pass_add_reduction(emitter, text, i);
+        add_own_groups(emitter, text, i);
     }
-    return centres;
 }
 
 /* Squared distances from the mean of the block's own share. */
-static void add_squares(ChannelEmitter *emitter, ChannelPass *pass, int number)
+static void add_squares(PassEmitter *emitter, PassText *text, uint64_t centred)
 {
-    Arena *arena = emitter->out->arena;
-    for (int i = 0; i < emitter->fusion->op_count; i++) {
+    FOR_BITS (i, centred) {
         CentredSum sum;
-        if (!is_centred(emitter->fusion, &emitter->passes, number, i, &sum))
-            continue;
-        const char *total = arena_printf(arena, "total%d", i);
-        channelwise_add_total(pass, emitter->fusion, i);
-        channelwise_add_squares(emitter, pass, i, &sum, "total");
-        channelwise_add_groups(emitter, &pass->finish, i, total);
+        channelwise_is_centred(emitter->fusion, i, &sum);
+        channelwise_add_squares(emitter, text, i, &sum, "total");
+        add_own_groups(emitter, text, i);
     }
 }
 
-static void add_publishing(ChannelEmitter *emitter, ChannelPass *pass, int number)
+/* Every reduction has a place in the scratch memory. */
+static void add_publishing(PassEmitter *emitter, PassText *text, uint64_t ops)
 {
-    CentredSum sum;
-    for (int i = 0; i < emitter->fusion->op_count; i++)
-        if (is_plain(emitter->fusion, &emitter->passes, number, i) ||
-            is_centred(emitter->fusion, &emitter->passes, number, i, &sum))
-            strbuf_printf(&pass->publish.text,
-                          IN "publish_partial(t.scratch, here.column, total%d, %d, here.stores);\n", i,
-                          reduction_index(emitter->fusion, i));
+    FOR_BITS (i, ops)
+        strbuf_printf(&text->function[PASS_PUBLISH].text,
+                      IN "publish_partial(t.scratch, here.column, total%d, %d, here.stores);\n", i,
+                      pass_reduction(emitter, i));
 }
 
 /* The results of all blocks, and the channels' values that are made of them. */
-static void add_results(ChannelEmitter *emitter, ChannelPass *pass, int number)
+static void add_results(PassEmitter *emitter, PassText *text, const RowPass *pass, uint64_t centred)
 {
-    const Fusion *fusion = emitter->fusion;
-    StrBuf *out = &pass->collect.text;
-    CentredSum sum;
-    for (int i = 0; i < fusion->op_count; i++) {
-        if (!is_plain(fusion, &emitter->passes, number, i))
-            continue;
+    StrBuf *out = &text->function[PASS_COLLECT].text;
+    FOR_BITS (i, pass->reduced & ~centred) {
         strbuf_printf(out, IN "reduce_shares<%s>(t.scratch, here.column, total%d, %d);\n",
-                      combiner(fusion->ops[i].reduce), i, reduction_index(fusion, i));
-        channelwise_add_result(emitter, pass, &pass->collect, i);
+                      combiner(emitter->fusion->ops[i].reduce), i, pass_reduction(emitter, i));
+        channelwise_add_result(emitter, text, PASS_COLLECT, i);
     }
-    channelwise_add_values(emitter, pass, &pass->collect, number + 1);
-    for (int i = 0; i < fusion->op_count; i++) {
-        if (!is_centred(fusion, &emitter->passes, number, i, &sum))
-            continue;
+    pass_add_values(emitter, text, PASS_COLLECT, pass->values);
+    FOR_BITS (i, centred) {
+        CentredSum sum;
+        channelwise_is_centred(emitter->fusion, i, &sum);
         strbuf_printf(out, IN "reduce_share_distances(t.scratch, here.column, total%d, %d, %d, v%d);\n", i,
-                      reduction_index(fusion, i), reduction_index(fusion, sum.total), sum.centre);
-        channelwise_add_result(emitter, pass, &pass->collect, i);
+                      pass_reduction(emitter, i), pass_reduction(emitter, sum.total), sum.centre);
+        channelwise_add_result(emitter, text, PASS_COLLECT, i);
     }
 }
 
-/* One meeting, and the values that are made without another one behind it. */
-static int emit_meeting(ChannelEmitter *emitter, int number)
+/* One meeting, and the values that are made without another one behind it: gives the next pass. */
+static const RowPass *emit_meeting(PassEmitter *emitter, const RowPass *pass, const RowPass *last)
 {
-    ChannelPass plain = channelwise_pass(emitter), squares = channelwise_pass(emitter);
-    bool centres = add_plain(emitter, &plain, number);
-    ChannelPass *last = centres ? &squares : &plain;
-    if (centres)
-        channelwise_emit_pass(emitter, &plain);
-    add_squares(emitter, &squares, number);
-    add_publishing(emitter, last, number);
-    add_results(emitter, last, number);
-    int next = number + 1;
-    for (; next + 1 < emitter->passes.count && !meets(emitter->fusion, &emitter->passes, next); next++)
-        channelwise_add_values(emitter, last, &last->collect, next + 1);
-    channelwise_emit_pass(emitter, last);
-    return next;
+    PassText plain = pass_text(emitter), squares = pass_text(emitter);
+    uint64_t centred = channelwise_centred(emitter->passes, pass);
+    PassText *text = centred ? &squares : &plain;
+    add_plain(emitter, &plain, pass->reduced & ~centred);
+    if (centred)
+        pass_emit_struct(emitter, &plain);
+    add_squares(emitter, &squares, centred);
+    add_publishing(emitter, text, pass->reduced);
+    add_results(emitter, text, pass, centred);
+    for (pass++; pass < last && !pass->reduced; pass++)
+        pass_add_values(emitter, text, PASS_COLLECT, pass->values);
+    pass_emit_struct(emitter, text);
+    return pass;
 }
 
-void channelwise_emit_grid(ChannelEmitter *emitter)
+void channelwise_emit_grid(PassEmitter *emitter)
 {
-    for (int pass = 0; pass + 1 < emitter->passes.count;)
-        pass = emit_meeting(emitter, pass);
+    const RowPass *last = passes_last(emitter->passes);
+    for (const RowPass *pass = emitter->passes->pass; pass < last;)
+        pass = emit_meeting(emitter, pass, last);
     channelwise_emit_element_pass(emitter);
 }

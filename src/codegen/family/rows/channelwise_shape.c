@@ -61,6 +61,15 @@ bool channelwise_is_centred(const Fusion *fusion, int op, CentredSum *sum)
            fusion_centred_sum(fusion, op, sum);
 }
 
+uint64_t channelwise_centred_ops(const Fusion *fusion)
+{
+    uint64_t ops = 0;
+    CentredSum sum;
+    for (int i = 0; i < fusion->op_count; i++)
+        ops |= channelwise_is_centred(fusion, i, &sum) ? OP_BIT(i) : 0;
+    return ops;
+}
+
 bool channelwise_adds_up(const Fusion *fusion)
 {
     for (int i = 0; i < fusion->op_count; i++) {
@@ -86,12 +95,3 @@ uint64_t channelwise_step_sums(const Fusion *fusion)
 }
 
 bool channelwise_centres(const Fusion *fusion) { return channelwise_step_sums(fusion) != 0; }
-
-bool channelwise_is_vector(const Fusion *fusion, const Affine *offset, int vector)
-{
-    int channel = channelwise_axis(fusion);
-    for (int a = 0; a < MAX_AXES; a++)
-        if (a != channel && offset->coef[a] % vector)
-            return false;
-    return offset->coef[channel] == 1 && offset->constant % vector == 0;
-}

@@ -1,4 +1,4 @@
-// The passes of channelwise kernels: structs of the parameter block, and what they have in common.
+// The passes of channelwise kernels: what their structs have in common.
 #include <assert.h>
 #include <inttypes.h>
 
@@ -29,234 +29,95 @@ void channelwise_emit_positions(StrBuf *out, const char *indent, const char *her
         strbuf_printf(out, "%sconst Index %s = %schannel;\n", indent, axis_names[channel], here);
 }
 
-// ---- a struct ----
+// ---- structs ----
 
-ChannelPass channelwise_pass(const ChannelEmitter *emitter)
+static void emit_own_positions(StrBuf *out, const PassEmitter *emitter, uint32_t used)
 {
-    Arena *arena = emitter->out->arena;
-    return (ChannelPass){
-        .members = strbuf_new(arena),
-        .start = rows_step(arena),
-        .begin = rows_step(arena),
-        .add = rows_step(arena),
-        .store_elements = rows_step(arena),
-        .pack_elements = rows_step(arena),
-        .finish = rows_step(arena),
-        .publish = rows_step(arena),
-        .collect = rows_step(arena),
-        .conclude = rows_step(arena),
-        .store_channels = rows_step(arena),
-    };
+    channelwise_emit_positions(out, IN, "here.", &emitter->first, used);
 }
 
-/* The positions of the axes that the statements need; those along the reduced ones from `at`. */
-static void emit_function(const ChannelEmitter *emitter, const char *signature, const Step *step)
+static void add_result(PassEmitter *emitter, PassText *text, int op)
 {
-    const Fusion *fusion = emitter->fusion;
-    StrBuf opening = strbuf_new(emitter->out->arena);
-    channelwise_emit_positions(&opening, IN, "here.", &emitter->first, step->axes);
-    emit_used_positions(&opening, IN, "at", &emitter->first, fusion->spatial_count, fusion->axis_count,
-                        step->axes);
-    rows_emit_function(emitter->out, signature, opening.text, step);
+    channelwise_add_result(emitter, text, PASS_FINISH, op);
 }
 
-static void emit_make(ChannelEmitter *emitter, uint64_t ops)
+/* All lanes of a warp pack theirs together. */
+static const char *bit_words(const PassEmitter *emitter, int op)
 {
-    Step make = rows_make(emitter->out->arena, &emitter->element, ops);
-    emitter->elements |= ops;
-    emit_function(emitter, "make" AT_ELEMENTS, &make);
+    (void)op;
+    assert(channelwise_packs_bits(emitter->fusion));
+    return "";
 }
 
-static void emit_functions(ChannelEmitter *emitter, const ChannelPass *pass)
-{
-    emit_function(emitter, "start" AT_CHANNELS, &pass->start);
-    emit_function(emitter, "begin" AT_CHANNELS, &pass->begin);
-    emit_make(emitter, pass->ops);
-    emit_function(emitter, "add" AT_ELEMENTS, &pass->add);
-    emit_function(
-        emitter,
-        "store_elements(const Tensors &t, const Here<Index> &here, Index at, const Elements &el) const",
-        &pass->store_elements);
-    emit_function(emitter,
-                  "pack_elements(const Tensors &t, const Here<Index> &here, Index at, const Elements &el, "
-                  "bool within) const",
-                  &pass->pack_elements);
-    emit_function(emitter, "finish" AT_CHANNELS, &pass->finish);
-    emit_function(emitter, "publish(const Tensors &t, const Here<Index> &here) const", &pass->publish);
-    emit_function(emitter, "collect" AT_CHANNELS, &pass->collect);
-    emit_function(emitter, "conclude" AT_CHANNELS, &pass->conclude);
-    emit_function(emitter, "store_channels(const Tensors &t, const Here<Index> &here) const",
-                  &pass->store_channels);
-}
-
-void channelwise_emit_pass(ChannelEmitter *emitter, ChannelPass *pass)
-{
-    StrBuf *out = emitter->out;
-    int number = emitter->passes_emitted++;
-    const char *before = number ? arena_printf(out->arena, "Pass%d", number - 1) : "Start";
-    strbuf_printf(out, "\nstruct Pass%d : Pass<%s> {\n", number, before);
-    size_t start = out->length;
-    if (pass->store_elements.text.length || pass->pack_elements.text.length)
-        strbuf_puts(out, "    static constexpr bool STORES = true;\n");
-    if (pass->publish.text.length)
-        strbuf_puts(out, "    static constexpr bool MEETS = true;\n");
-    strbuf_puts(out, pass->members.text);
-    strbuf_puts(out, out->length > start ? "\n" : "");
-    emit_functions(emitter, pass);
-    strbuf_puts(out, "};\n");
-}
-
-void channelwise_emit_start(ChannelEmitter *emitter)
-{
-    StrBuf *out = emitter->out, functions = strbuf_new(out->arena);
-    ChannelPass pass = channelwise_pass(emitter);
-    channelwise_add_values(emitter, &pass, &pass.finish, 0);
-    emitter->out = &functions;
-    emit_functions(emitter, &pass);
-    emitter->out = out;
-    strbuf_printf(out,
-                  "\n// A thread's channels, pass by pass: each knows what those before have found out.\n"
-                  "struct Start : ChannelStart {%s%s%s%s};\n",
-                  pass.members.length ? "\n" : "", pass.members.text, functions.length ? "\n" : "",
-                  functions.text);
-}
+const PassStructs channelwise_structs = {
+    .whose = "A thread's channels",
+    .start = "ChannelStart",
+    .invariant = {"inv.x", "[e]"},
+    .neighbours = true,
+    .says_what = true,
+    .signature =
+        {
+            [PASS_START] = "start" AT_CHANNELS,
+            [PASS_BEGIN] = "begin" AT_CHANNELS,
+            [PASS_MAKE] = "make" AT_ELEMENTS,
+            [PASS_ADD] = "add" AT_ELEMENTS,
+            [PASS_STORE_ELEMENTS] = "store_elements(const Tensors &t, const Here<Index> &here, Index at, "
+                                    "const Elements &el) const",
+            [PASS_PACK_ELEMENTS] = "pack_elements(const Tensors &t, const Here<Index> &here, Index at, "
+                                   "const Elements &el, bool within) const",
+            [PASS_FINISH] = "finish" AT_CHANNELS,
+            [PASS_PUBLISH] = "publish(const Tensors &t, const Here<Index> &here) const",
+            [PASS_COLLECT] = "collect" AT_CHANNELS,
+            [PASS_CONCLUDE] = "conclude" AT_CHANNELS,
+            [PASS_STORE_ROW] = "store_channels(const Tensors &t, const Here<Index> &here) const",
+        },
+    .positions = emit_own_positions,
+    .result = add_result,
+    .bit_words = bit_words,
+};
 
 // ---- statements ----
 
-static void declare(ChannelPass *pass, DType type, const char *name, int op)
-{
-    strbuf_printf(&pass->members, "    %s %s%d[VECTOR];\n", value_type(type), name, op);
-}
-
-void channelwise_add(const ChannelEmitter *emitter, ChannelPass *pass, int op, const char *total,
-                     const char *term, const Expr *expr)
-{
-    const char *reduction = combiner(emitter->fusion->ops[op].reduce);
-    pass->ops |= needs_of(emitter->fusion, &emitter->reads, expr).ops;
-    pass->add.axes |= rows_axes_left(&emitter->element, expr);
-    rows_emit_each(&pass->add.text, IN, total,
-                   arena_printf(emitter->out->arena, "%s::combine(%s[e], %s)", reduction, total, term));
-}
-
-void channelwise_add_squares(const ChannelEmitter *emitter, ChannelPass *pass, int op, const CentredSum *sum,
+void channelwise_add_squares(const PassEmitter *emitter, PassText *text, int op, const CentredSum *sum,
                              const char *sums)
 {
     Arena *arena = emitter->out->arena;
     const char *element = rows_value(arena, &emitter->element, ROWS_NOT_ROUNDED, sum->element);
-    declare(pass, emitter->fusion->ops[op].body->type, "mean", op);
-    rows_emit_each(&pass->begin.text, IN, arena_printf(arena, "mean%d", op),
+    pass_add_total(emitter, text, op);
+    pass_declare(emitter, text, emitter->fusion->ops[op].body->type, "mean", op);
+    rows_emit_each(&text->function[PASS_BEGIN].text, IN, arena_printf(arena, "mean%d", op),
                    arena_printf(arena, "mean_of(%s%d[e], here.count)", sums, sum->total));
-    channelwise_add(emitter, pass, op, arena_printf(arena, "total%d", op),
-                    arena_printf(arena, "op_sq(op_sub(%s, mean%d[e]))", element, op), sum->element);
+    pass_add_term(emitter, text, op, arena_printf(arena, "total%d", op),
+                  arena_printf(arena, "op_sq(op_sub(%s, mean%d[e]))", element, op), sum->element);
 }
 
-void channelwise_add_total(ChannelPass *pass, const Fusion *fusion, int op)
-{
-    const FusedOp *fused = &fusion->ops[op];
-    Arena *arena = pass->members.arena;
-    declare(pass, fused->body->type, "total", op);
-    rows_emit_each(
-        &pass->start.text, IN, arena_printf(arena, "total%d", op),
-        arena_printf(arena, "%s::identity<%s>()", combiner(fused->reduce), value_type(fused->body->type)));
-}
-
-void channelwise_add_value(const ChannelEmitter *emitter, ChannelPass *pass, Step *step, int op,
-                           const char *value)
-{
-    const FusedOp *fused = &emitter->fusion->ops[op];
-    const char *array = arena_printf(emitter->out->arena, "v%d", op);
-    Affine offset = access_offset(&fused->store);
-    declare(pass, fused->out->dtype, "v", op);
-    rows_emit_each(&step->text, IN, array, value);
-    if (fused->stored)
-        rows_emit_store(&pass->store_channels, &emitter->first, &emitter->element, op, array,
-                        channelwise_is_vector(emitter->fusion, &offset, emitter->vector));
-}
-
-void channelwise_add_values(const ChannelEmitter *emitter, ChannelPass *pass, Step *step, int passes)
-{
-    for (int i = 0; i < emitter->fusion->op_count; i++) {
-        const FusedOp *op = &emitter->fusion->ops[i];
-        if (op->reduce != REDUCE_NONE || fusion_op_is_of_elements(emitter->fusion, i) ||
-            emitter->passes.of[i] != passes)
-            continue;
-        step->axes |= expr_axes(op->body);
-        channelwise_add_value(emitter, pass, step, i,
-                              rows_value(emitter->out->arena, &emitter->element, i, op->body));
-    }
-}
-
-void channelwise_add_groups(ChannelEmitter *emitter, Step *step, int op, const char *total)
+void channelwise_add_groups(PassEmitter *emitter, Step *step, int op, const char *total)
 {
     strbuf_printf(&step->text, IN "reduce_columns<%s>(%s, %d);\n", combiner(emitter->fusion->ops[op].reduce),
                   total, emitter->places++ % 2);
 }
 
-void channelwise_add_result(ChannelEmitter *emitter, ChannelPass *pass, Step *step, int op)
+void channelwise_add_result(PassEmitter *emitter, PassText *text, PassFunction function, int op)
 {
     Arena *arena = emitter->out->arena;
     StrBuf rounded = strbuf_new(arena);
-    channelwise_add_groups(emitter, step, op, arena_printf(arena, "total%d", op));
+    channelwise_add_groups(emitter, &text->function[function], op, arena_printf(arena, "total%d", op));
     emit_rounded(&rounded, emitter->fusion, op, arena_printf(arena, "total%d[e]", op));
-    channelwise_add_value(emitter, pass, step, op, rounded.text);
+    pass_add_value(emitter, text, function, op, rounded.text);
 }
 
 // ---- passes ----
 
-static void emit_reduction_pass(ChannelEmitter *emitter, int number)
+void channelwise_emit_element_pass(PassEmitter *emitter)
 {
-    const Fusion *fusion = emitter->fusion;
-    Arena *arena = emitter->out->arena;
-    ChannelPass pass = channelwise_pass(emitter);
-    for (int i = 0; i < fusion->op_count; i++) {
-        const FusedOp *op = &fusion->ops[i];
-        if (op->reduce == REDUCE_NONE || emitter->passes.of[i] != number)
-            continue;
-        channelwise_add_total(&pass, fusion, i);
-        channelwise_add(emitter, &pass, i, arena_printf(arena, "total%d", i),
-                        rows_value(arena, &emitter->element, ROWS_NOT_ROUNDED, op->body), op->body);
-        channelwise_add_result(emitter, &pass, &pass.finish, i);
-    }
-    channelwise_add_values(emitter, &pass, &pass.finish, number + 1);
-    channelwise_emit_pass(emitter, &pass);
+    const RowPass *last = passes_last(emitter->passes);
+    if (last->made)
+        pass_emit(emitter, last);
 }
 
-/* Bits are packed by all lanes of a warp together. */
-static void add_element_store(const ChannelEmitter *emitter, ChannelPass *pass, int op)
+void channelwise_emit_column(PassEmitter *emitter)
 {
-    const Fusion *fusion = emitter->fusion;
-    const FusedOp *fused = &fusion->ops[op];
-    const char *array = arena_printf(emitter->out->arena, "el.v%d", op);
-    Affine offset = access_offset(&fused->store);
-    if (fused->out->dtype != DTYPE_B1) {
-        rows_emit_store(&pass->store_elements, &emitter->first, &emitter->element, op, array,
-                        channelwise_is_vector(fusion, &offset, emitter->vector));
-        return;
-    }
-    assert(channelwise_packs_bits(fusion));
-    Step *step = &pass->pack_elements;
-    step->axes |= access_axes(&fused->store);
-    strbuf_printf(&step->text, IN "store_bits<VECTOR>(t.out%d, ", output_position(fusion, fused->out));
-    emit_affine(&step->text, &offset, emitter->first.axis);
-    strbuf_printf(&step->text, ", %s, within);\n", array);
-}
-
-void channelwise_emit_element_pass(ChannelEmitter *emitter)
-{
-    const Fusion *fusion = emitter->fusion;
-    ChannelPass pass = channelwise_pass(emitter);
-    pass.ops = passes_needs(fusion, &emitter->reads, &emitter->passes, emitter->passes.count - 1).ops;
-    if (!pass.ops)
-        return;
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored && fusion_op_is_of_elements(fusion, i))
-            add_element_store(emitter, &pass, i);
-    channelwise_emit_pass(emitter, &pass);
-}
-
-void channelwise_emit_column(ChannelEmitter *emitter)
-{
-    for (int pass = 0; pass + 1 < emitter->passes.count; pass++)
-        emit_reduction_pass(emitter, pass);
+    for (const RowPass *pass = emitter->passes->pass; pass < passes_last(emitter->passes); pass++)
+        pass_emit(emitter, pass);
     channelwise_emit_element_pass(emitter);
 }

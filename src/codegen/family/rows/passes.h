@@ -1,8 +1,12 @@
-// Passes over elements: a chain of reductions is made in as many passes as it has links, and what is made of
-// every element in one more. A pass makes anew what it needs of the elements, so that only inputs live on
-// between passes.
+// The plan of a kernel that goes over elements in passes: a chain of reductions is made in as many passes as
+// it has links, and what is made of every element in one more. It is made once, from a fusion and what the
+// kernel keeps; the schedule's items and the functions of the text are both made by walking it.
+//
+//   y[i,j] = x[i,j] - m[i], m[i] = s[i] / 512, s[i] = sum[j](x[i,j])      pass 0: reduces s, then knows m
+//                                                                         pass 1: makes y and stores it
 #pragma once
 #include "codegen/cuda/reads.h"
+#include "rtile/space.h"
 
 enum { MAX_PASS_OPS = 64 };   // of a fusion: a bit for each
 
@@ -10,25 +14,51 @@ enum { MAX_PASS_OPS = 64 };   // of a fusion: a bit for each
    memory. */
 bool passes_hold(const Fusion *fusion);
 
-typedef struct Passes {
-    int of[MAX_PASS_OPS];   // by op: the pass in which a reduction is made, or after how many a value is there
-    int count;              // the last one makes the elements
-} Passes;
+/* Sets of ops, or of reads: bit i for number i. A loop's set is made once; no loop is left by `break`. */
+#define OP_BIT(op) (UINT64_C(1) << (op))
+#define FOR_BITS(i, set)                                                                                     \
+    for (uint64_t left_##i = (set); left_##i; left_##i &= left_##i - 1)                                      \
+        for (int i = __builtin_ctzll(left_##i), end_##i = i + 1; i < end_##i; i++)
 
-/* A reduction waits for those that it depends on; the others of its pass go along. */
-Passes passes_find(const Fusion *fusion);
+typedef struct RowPass {
+    uint64_t made;      // ops whose elements it makes of every vector
+    uint64_t reduced;   // whose totals are known at its end
+    uint64_t stored;    // whose elements it stores
+    uint64_t values;    // of the row, made of these totals and of those before
+    uint32_t reads;     // bit i: read i, for what it makes and reduces
+    bool beside;        // some of that reads where it is used: below a guard
+} RowPass;
 
-/* What a pass evaluates at every element. */
-typedef struct Needs {
+typedef struct PassPlan {
     const Fusion *fusion;
-    const Reads *reads;
-    uint64_t ops;          // bit i: the value of op i, at the element
-    uint32_t reads_used;   // bit i: read i
-} Needs;
-Needs passes_needs(const Fusion *fusion, const Reads *reads, const Passes *passes, int pass);
+    int of[MAX_PASS_OPS];       // by op: the first pass in which its body can be computed
+    int leader[MAX_PASS_OPS];   // the reduction along with which this one grows; -1: none
+    int along[MAX_PASS_OPS];    // the one that grows along with it; -1: none
+    RowPass before;             // has nothing but the values that are known without a pass
+    int count;
+    RowPass *pass;
+} PassPlan;
 
-/* What one expression needs. */
-Needs needs_of(const Fusion *fusion, const Reads *reads, const Expr *expr);
+/* What a kernel keeps from pass to pass. */
+typedef struct PassKind {
+    bool keeps;   // elements, once they are made; else every pass makes anew what it needs of them
+    bool early;   // a pass stores what it can; else the last one stores all
+    /* Along with which reduction the op grows, as far as the plan is made; -1: none. NULL: no op does. */
+    int (*leader)(const PassPlan *plan, int op);
+} PassKind;
+const PassPlan *passes_find(Arena *arena, const Reads *reads, PassKind kind);
+
+/* The pass that makes what is stored of elements, unless others may. */
+const RowPass *passes_last(const PassPlan *plan);
+
+/* States that the tiles of those of the ops that are stored go to memory. */
+void passes_store(Schedule *schedule, const Fusion *fusion, const TileSpace *space, uint64_t ops);
+
+/* Ops whose elements some pass makes. */
+uint64_t passes_made(const PassPlan *plan);
+
+/* Ops whose elements the expression needs. */
+uint64_t passes_elements(const Fusion *fusion, const Expr *expr);
 
 /* Neighbours along an axis of so many that are one access: 16 bytes of the narrowest tensor, bits aside. */
 int reads_widest_vector(const Reads *reads, int64_t extent);

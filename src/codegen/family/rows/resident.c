@@ -27,11 +27,11 @@ static bool packs_bits(const Fusion *fusion, int vector)
 }
 
 /* What more than one pass reads; bits are read again. */
-static uint32_t find_kept(const Fusion *fusion, const Reads *reads, const Passes *passes)
+static uint32_t find_kept(const Reads *reads, const PassPlan *plan)
 {
     uint32_t seen = 0, kept = 0;
-    for (int pass = 0; pass < passes->count; pass++) {
-        uint32_t used = passes_needs(fusion, reads, passes, pass).reads_used;
+    for (int pass = 0; pass < plan->count; pass++) {
+        uint32_t used = plan->pass[pass].reads;
         kept |= seen & used;
         seen |= used;
     }
@@ -66,11 +66,12 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
     }
     Reads each = find_reads(fusion, 1);
     int vector = reads_widest_vector(&each, fusion->axes[fusion->axis_count - 1].extent);
-    ResidentView view = {.vector = vector, .reads = find_reads(fusion, vector), .passes = passes_find(fusion)};
+    ResidentView view = {.reads = find_reads(fusion, vector)};
+    view.passes = passes_find(arena, &view.reads, (PassKind){0});
     for (int i = 0; i < view.reads.count; i++)
         if (view.reads.reads[i].pattern != PATTERN_ROW)
             return NULL;
-    view.kept = find_kept(fusion, &view.reads, &view.passes);
+    view.kept = find_kept(&view.reads, view.passes);
     bool fits = of_elements && tiles_hold(fusion, view.reads.count) && view.kept && packs_bits(fusion, vector);
     return fits ? arena_copy(arena, &view, sizeof view) : NULL;
 }
@@ -110,7 +111,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Reads *reads
 static void cluster_rules(Arena *arena, TileRules *rules, const ResidentView *view, const Fusion *fusion,
                           const DeviceSpec *device, int cluster, int threads)
 {
-    int64_t step = (int64_t)threads * view->vector;
+    int64_t step = (int64_t)threads * view->reads.walk.vector;
     int64_t share = round_up(resident_share(fusion, cluster), step);
     rules_begin(arena, rules, fusion);
     rules->variant_name = cluster > 1 ? "cluster" : "block";
@@ -145,7 +146,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     int count = 0;
     int most = device_most_cluster_blocks(device);
     for (int cluster = 1; cluster <= most && count < MAX_VARIANTS; cluster *= 2) {
-        int64_t vectors = resident_share(fusion, cluster) / ((const ResidentView *)view)->vector;
+        int64_t vectors = resident_share(fusion, cluster) / ((const ResidentView *)view)->reads.walk.vector;
         int threads = vectors > 4 * THREADS ? THREADS : SMALL_THREADS;
         bool works = cluster == 1 || vectors >= threads;
         if (!works || (cluster > PORTABLE_CLUSTER_BLOCKS && count > 0))

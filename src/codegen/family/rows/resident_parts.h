@@ -1,23 +1,17 @@
 // What the two halves of the resident family share.
 #pragma once
-#include "codegen/cuda/loop_invariant.h"
-#include "codegen/cuda/rows.h"
 #include "codegen/family/rows/families.h"
-#include "codegen/family/rows/passes.h"
+#include "codegen/family/rows/structs.h"
 #include "kernel/layout.h"
 #include "rprogram/rprogram.h"
 #include "rtile/space.h"
 
 /* The family's view. */
 typedef struct ResidentView {
-    int vector;      // neighbouring elements of one access
     Reads reads;     // at every element, in vectors along the innermost axis
-    Passes passes;
+    const PassPlan *passes;
     uint32_t kept;   // what more than one pass reads (bit i: read i); bits are read again
 } ResidentView;
-
-/* Whether runs of so many elements are aligned and contiguous in the tensor. */
-bool resident_is_run(const Fusion *fusion, const Affine *offset, int64_t run);
 
 /* Bits that one write covers: a whole word, or a part that no other row shares, if that leaves no padding to
    be written. 0: there is none. */
@@ -35,25 +29,11 @@ typedef struct ResidentKernel {
 } ResidentKernel;
 void resident_state(Schedule *schedule, const ResidentKernel *resident);
 
-/* The parameter block under construction. */
-typedef struct ResidentEmitter {
-    StrBuf *out;
-    const KernelPlan *plan;
-    const Fusion *fusion;
-    int vector;
-    Reads reads;
-    Invariants invariants;
-    Passes passes;
-    uint32_t kept;
-    Scope first, element;   // the first element of a vector; element e of it
-    uint64_t elements;      // bit i: some pass makes op i's
-    char text[24];
-} ResidentEmitter;
+/* Axes whose positions some of the reads need (bit i: read i). */
+uint32_t resident_axes(const Reads *reads, uint32_t which);
 
-/* Axes whose positions the reads need (bit i: read i). */
-uint32_t resident_axes(const ResidentEmitter *emitter, uint32_t reads);
-
-void resident_emit_passes(ResidentEmitter *emitter);
+void resident_begin(PassEmitter *emitter, StrBuf *out, const KernelPlan *plan);
+void resident_emit_passes(PassEmitter *emitter);
 
 /* Family.emit */
 void resident_emit(StrBuf *out, const KernelPlan *plan);

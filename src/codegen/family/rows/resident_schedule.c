@@ -39,8 +39,8 @@ static void exchange(ResidentStatement *s, uint64_t ops)
 {
     const ResidentKernel *resident = s->resident;
     bool wide = false;
-    for (int i = 0; i < resident->fusion->op_count; i++)
-        wide |= ops >> i & 1 && dtype_info[resident->fusion->ops[i].body->type].bits > 32;
+    FOR_BITS (i, ops)
+        wide |= dtype_info[resident->fusion->ops[i].body->type].bits > 32;
     schedule_exchange(s->schedule, (Exchange){
                                        .ops = ops,
                                        .scope = resident->cluster > 1 ? SCOPE_CLUSTER : SCOPE_BLOCK,
@@ -52,62 +52,37 @@ static void exchange(ResidentStatement *s, uint64_t ops)
                                    });
 }
 
-static void row_values(ResidentStatement *s, int passes)
-{
-    const Fusion *fusion = s->resident->fusion;
-    uint64_t ops = 0;
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce == REDUCE_NONE && !fusion_op_is_of_elements(s->resident->fusion, i) &&
-            s->resident->view->passes.of[i] == passes)
-            ops |= UINT64_C(1) << i;
-    schedule_map(s->schedule, ops);
-}
-
-static void store(ResidentStatement *s, bool of_elements)
-{
-    uint32_t along = space_along(s->resident->space, COLUMN), outputs = space_outputs(s->resident->space);
-    schedule_store(s->schedule, (Move){
-                                    .tiles = outputs & (of_elements ? along : ~along),
-                                });
-}
-
 /* Rows may share a word with others, and are packed in parts of one then. */
 static void pack_bits(ResidentStatement *s)
 {
     const Fusion *fusion = s->resident->fusion;
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1)
-            schedule_pack(s->schedule, UINT64_C(1) << i, s->resident->view->reads.walk.vector,
-                          resident_bit_run(fusion, s->resident->view->vector, &fusion->ops[i]));
+    int vector = s->resident->view->reads.walk.vector;
+    FOR_BITS (i, schedule_bit_ops(fusion))
+        schedule_pack(s->schedule, OP_BIT(i), vector, resident_bit_run(fusion, vector, &fusion->ops[i]));
 }
 
-static void walk(ResidentStatement *s, int pass)
+static void walk(ResidentStatement *s, const RowPass *pass)
 {
     const ResidentKernel *resident = s->resident;
     const Fusion *fusion = resident->fusion;
-    bool last = pass + 1 == resident->view->passes.count;
-    uint64_t reduced = 0;
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].reduce != REDUCE_NONE && resident->view->passes.of[i] == pass)
-            reduced |= UINT64_C(1) << i;
-    Needs needs = passes_needs(fusion, &resident->view->reads, &resident->view->passes, pass);
     int64_t step = (int64_t)resident->threads * resident->view->reads.walk.vector;
     int64_t rounds = ceil_div(resident_share(fusion, resident->cluster), step);
     schedule_loop(s->schedule, (Loop){.axis = COLUMN, .times = (int32_t)rounds});
-    load(s, needs.reads_used);
-    schedule_map(s->schedule, needs.ops);
-    schedule_reduce(s->schedule, reduced);
-    if (last) {
+    load(s, pass->reads);
+    schedule_map(s->schedule, pass->made);
+    schedule_reduce(s->schedule, pass->reduced);
+    if (pass->stored)
         pack_bits(s);
-        store(s, true);
-    }
+    passes_store(s->schedule, fusion, resident->space, pass->stored);
     schedule_end(s->schedule);
-    if (reduced)
-        exchange(s, reduced);
+    if (pass->reduced)
+        exchange(s, pass->reduced);
+    schedule_map(s->schedule, pass->values);
 }
 
 void resident_state(Schedule *schedule, const ResidentKernel *resident)
 {
+    const PassPlan *passes = resident->view->passes;
     ResidentStatement s = {.schedule = schedule, .resident = resident};
     uint32_t rest =
         space_inputs(resident->space) & ~resident->view->kept & ~bit_tiles(&resident->view->reads);
@@ -122,12 +97,11 @@ void resident_state(Schedule *schedule, const ResidentKernel *resident)
                             });
     schedule_load(schedule, (Move){.tiles = rest, .to = PLACE_L2});
     schedule_wait(schedule, 0);
-    row_values(&s, 0);
-    for (int pass = 0; pass < resident->view->passes.count; pass++) {
-        if (pass + 1 == resident->view->passes.count)
-            store(&s, false);
-        walk(&s, pass);
-        row_values(&s, pass + 1);
+    schedule_map(schedule, passes->before.values);
+    for (int pass = 0; pass < passes->count; pass++) {
+        if (pass + 1 == passes->count)
+            passes_store(schedule, resident->fusion, resident->space, ~passes_last(passes)->stored);
+        walk(&s, &passes->pass[pass]);
     }
     if (resident->cluster > 1)
         schedule_barrier(schedule, SCOPE_CLUSTER);   // others may still read this block's results

@@ -7,18 +7,6 @@ enum {
     WORD_BITS = 32    // of a word of one-bit elements
 };
 
-static int64_t inner_extent(const Fusion *fusion) { return fusion->axes[fusion->axis_count - 1].extent; }
-
-/* Whether runs of so many elements are aligned and contiguous in the tensor. */
-bool resident_is_run(const Fusion *fusion, const Affine *offset, int64_t run)
-{
-    int inner = fusion->axis_count - 1;
-    for (int a = 0; a < MAX_AXES; a++)
-        if (a != inner && offset->coef[a] % run)
-            return false;
-    return offset->coef[inner] == 1 && offset->constant % run == 0 && inner_extent(fusion) % run == 0;
-}
-
 /* Bits that one write covers: a whole word, or a part that no other row shares, if that leaves no padding to
    be written. 0: there is none. */
 int resident_bit_run(const Fusion *fusion, int vector, const FusedOp *op)
@@ -26,8 +14,9 @@ int resident_bit_run(const Fusion *fusion, int vector, const FusedOp *op)
     Affine offset = access_offset(&op->store);
     if (tensor_elements(op->out) % WORD_BITS)
         return 0;
+    int inner = fusion->axis_count - 1;
     for (int run = WORD_BITS; run >= 8 && run >= vector; run /= 2)
-        if (resident_is_run(fusion, &offset, run))
+        if (fusion->axes[inner].extent % run == 0 && affine_allows_vector(&offset, inner, run))
             return run;
     return 0;
 }

@@ -57,9 +57,9 @@ static void work_visit(Expr *expr, void *context)
 
 /* Work of one point of the whole space, in instructions. Elements that no register keeps are made again in
    later passes. */
-static FusionWork work_of(const Fusion *fusion, RowHome home)
+static FusionWork work_of(const PassPlan *plan, RowHome home)
 {
-    RowPasses passes = rowwise_passes(fusion, home);
+    const Fusion *fusion = plan->fusion;
     FusionWork total = {0};
     bool softmax = rowwise_softmax_type(fusion) != DTYPE_F32;
     for (int i = 0; i < fusion->op_count; i++) {
@@ -76,7 +76,7 @@ static FusionWork work_of(const Fusion *fusion, RowHome home)
             work.special -= 1;
         }
         bool again = !rowwise_keeps(home) && op->reduce == REDUCE_NONE && !op->stored;
-        double times = again ? passes.count - passes.pass[i] : 1;
+        double times = again ? plan->count - plan->of[i] : 1;
         total.flops += work.flops * times;
         total.special += work.special * times;
     }
@@ -92,13 +92,10 @@ static void clip_columns(TileSpace *space, int64_t columns)
                 space->tiles[i].dims[d].size = columns;
 }
 
-/* The tiles of rows that can be copied: one for each read, but where too many are read. */
-static uint32_t copied_tiles(const TileSpace *space, const Reads *reads)
+/* The tiles of rows: one for each read comes first, but where too many are read. */
+static uint32_t row_tiles(const TileSpace *space)
 {
-    uint32_t varying = space_inputs(space) & space_along(space, COLUMN) & space_along(space, ROW), copied = 0;
-    for (int i = 0; i < reads->count && i < space->tile_count; i++)
-        copied |= rowwise_is_copied(reads, i) ? varying & 1u << i : 0;
-    return copied;
+    return space_inputs(space) & space_along(space, COLUMN) & space_along(space, ROW);
 }
 
 static void begin(Arena *arena, TileRules *rules, const RowView *view, const Fusion *fusion,
@@ -111,7 +108,7 @@ static void begin(Arena *arena, TileRules *rules, const RowView *view, const Fus
     space_add_flat_tiles(rules->space, fusion, fusion->axis_count - 1, device);
     clip_columns(rules->space, reduction_points(fusion));
     rules->rule[LEVEL_REGISTER][ROW] = rules->rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
-    FusionWork work = work_of(fusion, variant.home);
+    FusionWork work = work_of(view->passes[variant.home], variant.home);
     rules->space->instructions = work.flops;
     rules->space->special = work.special;
     rules->cost =
@@ -124,18 +121,17 @@ static void begin(Arena *arena, TileRules *rules, const RowView *view, const Fus
     rules->turns = variant.turns;
     RowShape shape = rowwise_shape_of(view, variant);
     const Reads *reads = rowwise_reads_of(view, shape);
-    RowPasses passes = rowwise_passes(fusion, variant.home);
     rowwise_state(rules->schedule, &(RowKernel){
-                                        .fusion = fusion,
-                                        .space = rules->space,
-                                        .reads = reads,
-                                        .passes = &passes,
-                                        .variant = &variant,
-                                        .shape = shape,
-                                        .vectors = rowwise_vectors(fusion, shape, variant.group),
-                                        .copied = copied_tiles(rules->space, reads),
-                                        .warp = device->warp_size,
-                                    });
+                                       .fusion = fusion,
+                                       .space = rules->space,
+                                       .reads = reads,
+                                       .passes = view->passes[variant.home],
+                                       .variant = &variant,
+                                       .shape = shape,
+                                       .vectors = rowwise_vectors(fusion, shape, variant.group),
+                                       .copied = row_tiles(rules->space) & rowwise_copied(reads),
+                                       .warp = device->warp_size,
+                                   });
     schedule_set_shared(rules);
     if (rowwise_mask(reads, variant))
         rules->space->instructions *= calibration.rows.masked_work;
@@ -194,7 +190,7 @@ static void register_rules(Arena *arena, TileRules *rules, const RowView *view, 
     rules->variant_name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
     const Reads *reads = rowwise_reads_of(view, shape);
     bool first = rowwise_reads_weights_first(reads, variant, each / shape.vector);
-    int64_t kept = each * (count_kept(reads) + (first ? rowwise_weights(reads) : 0));
+    int64_t kept = each * (count_kept(reads) + (first ? __builtin_popcount(rowwise_weights(reads)) : 0));
     rules->rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, schedule_reads_late(rules->schedule));
     rules->accumulator_bits = 0;   // results take the place of what they are made of
     rules->input_bits = 32;
@@ -214,7 +210,7 @@ static void walking_rules(Arena *arena, TileRules *rules, const RowView *view, c
     if (variant.home == ROW_IN_MEMORY)
         at_once = vectors < UNROLLED ? vectors : UNROLLED;
     int64_t each = shape.vector * at_once, width = each * variant.group / variant.cluster;
-    int passes = rowwise_passes(fusion, variant.home).count;
+    int passes = view->passes[variant.home]->count;
     begin(arena, rules, view, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
     int together = variant.together > 1 ? variant.together : 1;
     rules->variant_name = variant.home == ROW_IN_MEMORY ? "memory"
@@ -226,13 +222,10 @@ static void walking_rules(Arena *arena, TileRules *rules, const RowView *view, c
     rules->rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
     rules->accumulator_bits = 32 / (int)at_once / together;   // one vector's at a time
     const Reads *reads = rowwise_reads_of(view, shape);
-    int inputs = rules->space->tile_count;
-    for (int i = 0; i < inputs; i++) {
+    FOR_BITS (i, row_tiles(rules->space)) {
         DataTile *tile = &rules->space->tiles[i];
-        if (tile->output || !data_tile_depends(tile, COLUMN) || !data_tile_depends(tile, ROW))
-            continue;
         if (variant.home == ROW_IN_SHARED)
-            tile->staged = i < reads->count && rowwise_is_copied(reads, i);
+            tile->staged = rowwise_copied(reads) >> i & 1;
         for (int pass = 1; pass < passes && !tile->staged && rules->space->tile_count < MAX_DATA_TILES; pass++)
             rules->space->tiles[rules->space->tile_count++] = *tile;
     }
@@ -265,7 +258,7 @@ static int64_t most_vectors(const RowView *view, const Fusion *fusion, const Dev
 {
     RowShape shape = view->shape;
     const Reads *reads = rowwise_reads_of(view, shape);
-    int weights = rowwise_weights(reads);
+    int weights = __builtin_popcount(rowwise_weights(reads));
     int64_t first = weights ? calibration.rows.weights_first_elements / (shape.vector * (1 + weights)) : 0;
     bool fits = first > 0 && group_of(rowwise_vectors(fusion, shape, 1), first, device) <= device->warp_size;
     int64_t most = calibration.rows.thread_elements / shape.vector + shape.unaligned;
@@ -323,11 +316,9 @@ static int add_cluster_rules(Arena *arena, const RowView *view, const Fusion *fu
 static void stage_copies(const RowView *view, TileRules *rules)
 {
     const Reads *reads = rowwise_reads_of(view, view->shape);
-    for (int i = 0; i < rules->space->tile_count && i < reads->count; i++) {
-        DataTile *tile = &rules->space->tiles[i];
-        bool varies = data_tile_depends(tile, COLUMN) && data_tile_depends(tile, ROW);
-        tile->staged = !tile->output && varies && rowwise_is_copied(reads, i);
-    }
+    uint32_t staged = row_tiles(rules->space) & rowwise_copied(reads);
+    for (int i = 0; i < rules->space->tile_count && i < reads->count; i++)
+        rules->space->tiles[i].staged = staged >> i & 1;
 }
 
 /* Guarded reads are not made vector by vector, so that the tiles would not be those of the reads. */
@@ -338,11 +329,7 @@ static bool has_copies(const RowView *view, const Fusion *fusion)
     for (int i = 0; i < count; i++)
         if (found[i].guarded || !tiles_hold(fusion, count))
             return false;
-    const Reads *reads = rowwise_reads_of(view, view->shape);
-    bool copies = false;
-    for (int i = 0; i < reads->count; i++)
-        copies |= rowwise_is_copied(reads, i);
-    return copies;
+    return rowwise_copied(rowwise_reads_of(view, view->shape)) != 0;
 }
 
 /* Registers hold elements of 16 bits widened, and so too few bytes of rows that leave room for one or two

@@ -15,119 +15,104 @@ static int min_blocks(const RowEmitter *row, const KernelPlan *plan)
     return row->variant.together > 1 ? plan->program->perf.blocks_per_sm : 0;
 }
 
-static const char *truth(bool value) { return value ? "true" : "false"; }
-
 static void emit_row_constants(const RowEmitter *row, const KernelPlan *plan)
 {
-    strbuf_printf(row->out, "constexpr Index ROWS = %" PRId64 ";\nconstexpr Index COLUMNS = %" PRId64 ";\n",
-                  spatial_points(row->fusion), reduction_points(row->fusion));
+    StrBuf *out = row->out;
+    const RowVariant *variant = &row->variant;
+    int together = variant->together > 1 ? variant->together : 1;
+    rows_emit_constant(out, "Index ROWS", spatial_points(row->fusion), NULL);
+    rows_emit_constant(out, "Index COLUMNS", reduction_points(row->fusion), NULL);
     strbuf_printf(
-        row->out,
+        out,
         "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // of a block; that its registers must "
         "suffice for, 0: the compiler chooses\n"
-        "constexpr int GROUP = %d, ROWS_OF_BLOCK = %d;   // threads of a row; groups of a block\n"
-        "constexpr int CLUSTER = %d;   // blocks of a group\n",
-        plan->threads, min_blocks(row, plan), row->variant.group,
-        plan->threads * row->variant.cluster / row->variant.group, row->variant.cluster);
-    strbuf_printf(row->out, "constexpr int ROWS_OF_GROUP = %d;   // which it makes one after the other\n",
-                  plan->program->turns);
-    strbuf_printf(
-        row->out,
-        "constexpr int ROWS_TOGETHER = %d;   // and at the same time, so that what is the same for every row "
-        "is read once\n"
-        "constexpr Index ROWS_APART = %" PRId64 ";   // from one of them to the next, which begins alike\n",
-        row->variant.together > 1 ? row->variant.together : 1,
-        row->variant.together > 1 ? rowwise_rows_apart(row->fusion, row->shape) : 1);
-    strbuf_printf(row->out, "constexpr int RESULT_BYTES = %d;   // of the widest one, and a warp\n",
-                  rowwise_result_bytes(row->fusion, &row->passes));
-    strbuf_printf(row->out,
-                  "constexpr int PARTIAL_BYTES = %" PRId64
-                  ";   // of shared memory, for what warps leave; copies of rows lie behind it\n",
-                  row->layout.partial_bytes);
+        "constexpr int GROUP = %d, ROWS_OF_BLOCK = %d;   // threads of a row; groups of a block\n",
+        plan->threads, min_blocks(row, plan), variant->group,
+        plan->threads * variant->cluster / variant->group);
+    rows_emit_constant(out, "int CLUSTER", variant->cluster, "blocks of a group");
+    rows_emit_constant(out, "int ROWS_OF_GROUP", plan->program->turns, "which it makes one after the other");
+    rows_emit_constant(out, "int ROWS_TOGETHER", together,
+                       "and at the same time, so that what is the same for every row is read once");
+    rows_emit_constant(out, "Index ROWS_APART",
+                       together > 1 ? rowwise_rows_apart(row->fusion, row->shape) : 1,
+                       "from one of them to the next, which begins alike");
+    rows_emit_constant(out, "int RESULT_BYTES", rowwise_result_bytes(row->passes),
+                       "of the widest one, and a warp");
+    rows_emit_constant(out, "int PARTIAL_BYTES", row->layout.partial_bytes,
+                       "of shared memory, for what warps leave; copies of rows lie behind it");
 }
 
 static void emit_vector_constants(const RowEmitter *row)
 {
-    strbuf_printf(row->out,
+    StrBuf *out = row->out;
+    RowHome home = row->variant.home;
+    strbuf_printf(out,
                   "constexpr int VECTOR = %d, VECTORS = %" PRId64
-                  ";   // neighbouring elements that a thread reads "
-                  "and writes at once; how often it does\n",
+                  ";   // neighbouring elements that a thread reads and writes at once; how often it does\n"
+                  "constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to its next one\n"
+                  "constexpr int PLACES = GROUP / CLUSTER * VECTOR;   // and of its copy in shared memory\n",
                   row->shape.vector, rowwise_vectors(row->fusion, row->shape, row->variant.group));
-    strbuf_puts(row->out,
-                "constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to its next one\n"
-                "constexpr int PLACES = GROUP / CLUSTER * VECTOR;   // and of its copy in shared memory\n");
-    strbuf_printf(
-        row->out,
-        "constexpr bool UNALIGNED = %s;   // rows are no whole vectors: each begins within its first one\n",
-        truth(row->shape.unaligned));
-    strbuf_printf(row->out,
-                  "constexpr bool KEPT = %s;   // in registers; else every pass reads the row, or its copy\n",
-                  truth(rowwise_keeps(row->variant.home)));
-    strbuf_printf(row->out, "constexpr bool COPIED = %s;   // to shared memory,\n",
-                  truth(rowwise_copies(row->variant.home)));
-    strbuf_printf(row->out, "constexpr bool AHEAD = %s;   // while the row before is made\n",
-                  truth(row->variant.home == ROW_AHEAD));
-    strbuf_printf(
-        row->out,
-        "constexpr bool WEIGHTS_FIRST = %s;   // before the row, so that no reduction waits for them\n",
-        truth(row->weights_first));
-    strbuf_printf(row->out, "constexpr bool MASKED = %s;   // what a mask leaves out is not read\n",
-                  truth(rowwise_has_conditions(row)));
-    strbuf_printf(row->out, "#define UNROLL_VECTORS %s\n", rowwise_unrolling(row));
+    rows_emit_flag(out, "UNALIGNED", row->shape.unaligned,
+                   "rows are no whole vectors: each begins within its first one");
+    rows_emit_flag(out, "KEPT", rowwise_keeps(home),
+                   "in registers; else every pass reads the row, or its copy");
+    rows_emit_flag(out, "COPIED", rowwise_copies(home), "to shared memory,");
+    rows_emit_flag(out, "AHEAD", home == ROW_AHEAD, "while the row before is made");
+    rows_emit_flag(out, "WEIGHTS_FIRST", row->weights_first,
+                   "before the row, so that no reduction waits for them");
+    rows_emit_flag(out, "MASKED", rowwise_has_conditions(row), "what a mask leaves out is not read");
+    strbuf_printf(out, "#define UNROLL_VECTORS %s\n", rowwise_unrolling(row));
 }
 
 // ---- passes ----
 
 /* `template <int PASS> constexpr bool READS = PASS == 0 || PASS == 1;` */
-static void emit_reading(const RowEmitter *row, const char *name, ReadKind kind, const char *what)
+static void emit_reading(const RowEmitter *row, const char *name, uint32_t reads, const char *what)
 {
     strbuf_printf(row->out, "template <int PASS> constexpr bool %s = false", name);
-    for (int pass = 0; pass < row->passes.count; pass++)
-        if (row->reading[kind] >> pass & 1)
+    for (int pass = 0; pass < row->passes->count; pass++)
+        if (row->passes->pass[pass].reads & reads)
             strbuf_printf(row->out, " || PASS == %d", pass);
     strbuf_printf(row->out, ";   // %s\n", what);
 }
 
 static void emit_rounds(const RowEmitter *row)
 {
-    int rounds = rowwise_rounds(row->fusion, &row->passes), before = 0;
-    strbuf_printf(row->out, "constexpr int ROUNDS = %d;   // reductions of a row\n", rounds);
-    strbuf_puts(row->out, "template <int PASS> constexpr int ROUNDS_BEFORE = ");
-    for (int pass = 0; pass < row->passes.count; before += rowwise_rounds_of(row, pass++))
-        strbuf_printf(row->out, "PASS == %d ? %d : ", pass, before);
-    strbuf_printf(row->out, "%d;\n", rounds);
+    int rounds = 0;
+    StrBuf before = strbuf_new(row->out->arena);
+    for (int pass = 0; pass < row->passes->count; pass++) {
+        strbuf_printf(&before, "PASS == %d ? %d : ", pass, rounds);
+        rounds += __builtin_popcountll(rowwise_rounds(row->passes, pass));
+    }
+    rows_emit_constant(row->out, "int ROUNDS", rounds, "reductions of a row");
+    strbuf_printf(row->out, "template <int PASS> constexpr int ROUNDS_BEFORE = %s%d;\n", before.text, rounds);
 }
 
 static void emit_pass_constants(const RowEmitter *row)
 {
     StrBuf *out = row->out;
-    strbuf_printf(out, "constexpr int PASSES = %d;   // over a row\n", row->passes.count);
-    emit_reading(row, "READS", READ_IN, "elements of the row");
-    emit_reading(row, "WEIGHS", READ_WEIGHTS, "what is the same for every row");
+    rows_emit_constant(out, "int PASSES", row->passes->count, "over a row");
+    emit_reading(row, "READS", ~rowwise_weights(&row->reads), "elements of the row");
+    emit_reading(row, "WEIGHS", rowwise_weights(&row->reads), "what is the same for every row");
     emit_rounds(row);
-    strbuf_printf(out, "constexpr bool MEETS = %s;   // a group's warps in shared memory, each round\n",
-                  truth(row->meets));
-    strbuf_printf(out, "constexpr bool WEIGHED = %s;   // something is the same for every row\n",
-                  truth(row->weighed));
-    strbuf_printf(out, "constexpr bool STARTS = %s;   // something is known of a row before its first pass\n",
-                  truth(row->starts));
+    rows_emit_flag(out, "MEETS", row->meets, "a group's warps in shared memory, each round");
+    rows_emit_flag(out, "WEIGHED", row->weighed, "something is the same for every row");
+    rows_emit_flag(out, "STARTS", row->starts, "something is known of a row before its first pass");
     strbuf_printf(
         out, "constexpr bool STORES_ELEMENTS = %s, STORES_VALUES = %s;   // of a row; what is known of it\n",
-        truth(row->store_elements.length), truth(row->store_values.length));
+        row->store_elements.length ? "true" : "false", row->store_values.length ? "true" : "false");
 }
 
 /* Totals of this thread that grow in the pass. */
 static void emit_totals(RowEmitter *row, int pass)
 {
-    for (int i = 0; i < row->fusion->op_count; i++) {
+    FOR_BITS (i, row->passes->pass[pass].reduced) {
         const FusedOp *op = &row->fusion->ops[i];
-        if (op->reduce == REDUCE_NONE || !rowwise_walks_in(row, i, pass))
-            continue;
         const char *type = value_type(op->body->type);
         rowwise_declare(
             row, type,
             arena_printf(row->out->arena, "total%d = %s::identity<%s>()", i, combiner(op->reduce), type));
-        if (rowwise_shares_parts(row->fusion, &row->passes, i))
+        if (rowwise_shares_parts(row->passes, i))
             rowwise_declare(row, "int", arena_printf(row->out->arena, "count%d = 0", i));
     }
 }
@@ -142,9 +127,7 @@ static void make_passes(RowEmitter *row)
     row->declared = "";
     rowwise_emit_row_values(row, BEFORE_PASSES);
     row->starts = row->finish.length > 0;
-    for (int pass = 0; pass < row->passes.count; pass++) {
-        for (ReadKind kind = READ_IN; kind <= READ_WEIGHTS; kind++)
-            row->reading[kind] |= (uint64_t)rowwise_reads_in(row, pass, kind) << pass;
+    for (int pass = 0; pass < row->passes->count; pass++) {
         emit_totals(row, pass);
         rowwise_emit_vector(row, pass);
         rowwise_emit_row_values(row, pass);
@@ -162,7 +145,7 @@ static void emit_function(const RowEmitter *row, const char *signature, const St
 static void emit_passes(const RowEmitter *row)
 {
     StrBuf *out = row->out;
-    rows_emit_elements(out, row->fusion, row->elements);
+    rows_emit_elements(out, row->fusion, passes_made(row->passes));
     strbuf_printf(out,
                   "\n// A row, where the thread's vector 0 begins in it, and what the passes find out.\n"
                   "struct Row {\n    Index row, column%s%s;\n\n",
@@ -204,9 +187,9 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     row.softmax = rowwise_softmax_type(fusion);
     if (row.softmax != DTYPE_F32)
         row.first.exponential = rowwise_exponential(&row);
-    row.passes = rowwise_passes(fusion, row.variant.home);
+    row.passes = ((const RowView *)plan->view)->passes[row.variant.home];
     row.reads = *rowwise_reads_of(plan->view, row.shape);
-    row.weighed = rowwise_weights(&row.reads) > 0;
+    row.weighed = rowwise_weights(&row.reads) != 0;
     row.meets = row.variant.group > plan->device->warp_size || rowwise_has_parts(&row);
     row.reads.walk.held = row.variant.home == ROW_IN_REGISTERS;
     row.reads.walk.once = rowwise_reads_once(&row);

@@ -13,7 +13,8 @@ typedef enum RowHome {
     ROW_IN_REGISTERS,
     ROW_IN_SHARED,   // as it is stored: every pass over the row widens it again
     ROW_IN_MEMORY,   // every pass reads it again
-    ROW_AHEAD        // in registers, while the next row of the group is copied to shared memory
+    ROW_AHEAD,       // in registers, while the next row of the group is copied to shared memory
+    ROW_HOMES
 } RowHome;
 
 /* How threads walk along a row. */
@@ -53,6 +54,7 @@ typedef struct RowView {
     RowShape shape;             // vectors as wide as they get
     bool weights_most;          // weights take at least twice the bytes of all else
     const Reads *reads[2][2];   // of vectors of the whole width or a half, without and with RowShape.lines
+    const PassPlan *passes[ROW_HOMES];   // by RowHome
 } RowView;
 View rowwise_view;
 
@@ -66,28 +68,21 @@ int64_t rowwise_vectors(const Fusion *fusion, RowShape shape, int64_t group);
    there. */
 int64_t rowwise_places(RowShape shape, RowVariant variant);
 
-/* The passes over a row. A pass ends with its reductions. Softmax: max 0, exp 1, sum 1, quotient 2. A sum that would wait
-   for another reduction grows along with it, in its pass:
+/* The reduction along with which a sum grows that would wait for another one, in its pass (PassKind.leader):
 
-   - a sum of exponentials below a maximum, where a row is read again;
-   - squared distances from what is made of the sum of the same elements, where a row does not stay in registers. The
-     group meets once for both. Rows in registers gain nothing (tuning-log 28). */
-typedef struct RowPasses {
-    int count;
-    int pass[MAX_PASS_OPS];   // by op: the first in which its body can be computed
-    uint64_t
-        needs[MAX_PASS_OPS];    // by op: ops whose values its body uses, also by way of other ops' elements
-    int leader[MAX_PASS_OPS];   // by op: the reduction along with which this one grows; -1: none
-    int along[MAX_PASS_OPS];    // by op: the one that grows along with it; -1: none
-} RowPasses;
-RowPasses rowwise_passes(const Fusion *fusion, RowHome home);
+   - squared distances from what is made of the sum of the same elements, along with that sum, where a row does
+     not stay in registers. The group meets once for both. Rows in registers gain nothing (tuning-log 28);
+   - a sum of exponentials below a maximum, along with that, where a row is read again. */
+int rowwise_along_sum(const PassPlan *plan, int op);
+int rowwise_along_any(const PassPlan *plan, int op);
 
-/* Reads that a row in shared memory is copied from: whole 16 bytes, in the order of the row's elements. */
-bool rowwise_is_copied(const Reads *reads, int index);
+/* Reads that a row in shared memory is copied from (bit i: read i): whole 16 bytes, in the order of the row's
+   elements. */
+uint32_t rowwise_copied(const Reads *reads);
 
-/* The same elements for every row. */
+/* The same elements for every row: of one read, of all (bit i: read i). */
 bool rowwise_is_weight(const Reads *reads, int index);
-int rowwise_weights(const Reads *reads);
+uint32_t rowwise_weights(const Reads *reads);
 
 /* Weights that take few registers of a thread are read before its part of the row, and nobody waits for them
    after the reductions. */
@@ -101,18 +96,17 @@ Expr *rowwise_mask(const Reads *reads, RowVariant variant);
 
 /* The group meets once for this sum and one of squared distances that grows along with it: each warp leaves a
    Part. */
-bool rowwise_shares_parts(const Fusion *fusion, const RowPasses *passes, int op);
-/* How often the group meets for a row; whether it does so for the op. */
-int rowwise_rounds(const Fusion *fusion, const RowPasses *passes);
-bool rowwise_takes_round(const Fusion *fusion, const RowPasses *passes, int op);
+bool rowwise_shares_parts(const PassPlan *plan, int op);
+/* The reductions for which the group meets after the pass, once each. */
+uint64_t rowwise_rounds(const PassPlan *plan, int pass);
 /* What a warp leaves of the widest reduction. */
-int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes);
+int rowwise_result_bytes(const PassPlan *plan);
 /* What a schedule of rows follows from. */
 typedef struct RowKernel {
     const Fusion *fusion;
     const TileSpace *space;
     const Reads *reads;
-    const RowPasses *passes;
+    const PassPlan *passes;
     const RowVariant *variant;
     RowShape shape;
     int64_t vectors;   // of a thread
@@ -133,7 +127,7 @@ typedef struct RowEmitter {
     RowShape shape;
     RowVariant variant;
     Reads reads;
-    RowPasses passes;
+    const PassPlan *passes;
     ScheduleLayout layout;
     Expr *mask;             // see rowwise_mask
     Scope first, element;   // where a vector begins; each of its elements
@@ -141,9 +135,6 @@ typedef struct RowEmitter {
     bool meets;             // its reductions take rounds in shared memory
     bool starts;            // something is known of a row before its first pass
     DType softmax;          // see rowwise_softmax_type
-    uint64_t reading[2];    // by ReadKind, bit i: pass i reads some
-    uint64_t made;          // bit i: op i's elements of the whole row are in registers
-    uint64_t elements;      // bit i: some pass makes them
     const char *declared;   // type of the last of the members
     StrBuf members, make, store_elements, finish, store_values;   // of struct Row
     char text[32];
@@ -155,10 +146,6 @@ void rowwise_emit_part(StrBuf *function, int pass, const char *opening, const St
 
 // ---- rowwise_steps.c ----
 
-/* The pass ends with the op's total, or stores its elements. */
-bool rowwise_walks_in(const RowEmitter *row, int op, int pass);
-/* What the pass makes of elements reads some of the kind. */
-bool rowwise_reads_in(const RowEmitter *row, int pass, ReadKind kind);
 /* The function that makes exponentials below a row's maximum. */
 const char *rowwise_exponential(const RowEmitter *row);
 /* The op's elements are shares of a sum of exponentials: a multiplication by its reciprocal is exact
@@ -169,8 +156,6 @@ void rowwise_emit_vector(RowEmitter *row, int pass);
 
 // ---- rowwise_totals.c ----
 
-/* How often the group meets in the pass. */
-int rowwise_rounds_of(const RowEmitter *row, int pass);
 /* A member of struct Row. */
 void rowwise_declare(RowEmitter *row, const char *type, const char *declarator);
 /* Some reduction leaves Parts. */
@@ -180,7 +165,6 @@ void rowwise_emit_row_values(RowEmitter *row, int pass);
 
 // ---- rowwise_reads.c ----
 
-ReadKind rowwise_kind(const RowEmitter *row, int read);
 /* That a mask, a half-line of positions, holds for some element of the vector, or for all. */
 const char *rowwise_condition_text(const RowEmitter *row, Expr *condition, bool all);
 /* Some read is left out where a comparison of positions masks it. */

@@ -1,41 +1,26 @@
-// In which pass over a row each op is computed.
-#include <assert.h>
-
+// What is known of softmax, and which reductions of a row grow along with another one.
 #include "base/checked.h"
 #include "codegen/family/rows/rowwise_parts.h"
 
 // ---- what an expression depends on ----
 
-typedef struct RowDependence {
+typedef struct Variation {
     const Fusion *fusion;
-    const RowPasses *passes;   // of the ops before
-    bool varies;               // along the row
-    int pass;
-    uint64_t needs;
-} RowDependence;
+    bool found;   // along the row
+} Variation;
 
-static void dependence_visit(Expr *expr, void *context)
+static void variation_visit(Expr *expr, void *context)
 {
-    RowDependence *found = context;
-    if (expr->kind != EXPR_VALUE)
-        return;
-    bool of_elements = fusion_op_is_of_elements(found->fusion, expr->value);
-    found->varies |= of_elements;
-    found->needs |= (uint64_t)1 << expr->value;
-    if (!found->passes)
-        return;
-    found->needs |= of_elements ? found->passes->needs[expr->value] : 0;
-    bool reduces = found->fusion->ops[expr->value].reduce != REDUCE_NONE;
-    int pass = found->passes->pass[expr->value] + reduces;
-    found->pass = pass > found->pass ? pass : found->pass;
+    Variation *variation = context;
+    variation->found |= expr->kind == EXPR_VALUE && fusion_op_is_of_elements(variation->fusion, expr->value);
 }
 
 /* Not the same for all elements of a row. */
 static bool varies(const Fusion *fusion, Expr *expr)
 {
-    RowDependence found = {.fusion = fusion, .varies = (expr_axes(expr) & fusion_columns(fusion)) != 0};
-    expr_visit(expr, dependence_visit, &found);
-    return found.varies;
+    Variation variation = {fusion, (expr_axes(expr) & fusion_columns(fusion)) != 0};
+    expr_visit(expr, variation_visit, &variation);
+    return variation.found;
 }
 
 // ---- sums of exponentials below a maximum ----
@@ -125,84 +110,50 @@ DType rowwise_softmax_type(const Fusion *fusion)
 /* Squared distances from what is known when the sum of the same elements is: the position of that sum; else
    -1. What the group has left of both lies where another reduction's results would, so that none may come
    between. */
-static int sum_of(const Fusion *fusion, const RowPasses *passes, int distances)
+int rowwise_along_sum(const PassPlan *plan, int distances)
 {
+    const Fusion *fusion = plan->fusion;
     CentredSum sum;
-    if (!fusion_centred_sum(fusion, distances, &sum) || passes->along[sum.total] >= 0)
+    if (!fusion_centred_sum(fusion, distances, &sum) || plan->along[sum.total] >= 0)
         return -1;
     bool is_total = fusion->ops[sum.centre].reduce != REDUCE_NONE;
-    if (passes->pass[sum.centre] + is_total != passes->pass[sum.total] + 1)
+    if (plan->of[sum.centre] + is_total != plan->of[sum.total] + 1)
         return -1;
     for (int i = sum.total + 1; i < distances; i++)
-        if (fusion->ops[i].reduce != REDUCE_NONE && passes->pass[i] == passes->pass[sum.total])
+        if (fusion->ops[i].reduce != REDUCE_NONE && plan->of[i] == plan->of[sum.total])
             return -1;
     return sum.total;
 }
 
-/* Along with which reduction the op grows; -1: none. */
-static int leader_of(const Fusion *fusion, RowHome home, const RowPasses *passes, int op)
+int rowwise_along_any(const PassPlan *plan, int op)
 {
-    int maximum = home == ROW_IN_MEMORY ? maximum_of(fusion, op) : -1;
-    if (maximum >= 0 && passes->along[maximum] < 0)
-        return maximum;
-    return rowwise_keeps(home) ? -1 : sum_of(fusion, passes, op);
-}
-
-RowPasses rowwise_passes(const Fusion *fusion, RowHome home)
-{
-    RowPasses passes = {0};
-    assert(passes_hold(fusion));
-    for (int i = 0; i < fusion->op_count; i++) {
-        const FusedOp *op = &fusion->ops[i];
-        RowDependence found = {.fusion = fusion, .passes = &passes};
-        expr_visit(op->body, dependence_visit, &found);
-        int leader = leader_of(fusion, home, &passes, i);
-        passes.leader[i] = leader;
-        passes.along[i] = -1;
-        if (leader >= 0) {
-            passes.along[leader] = i;
-            found.pass = passes.pass[leader];
-            found.needs = passes.needs[leader];
-        }
-        passes.pass[i] = found.pass;
-        passes.needs[i] = found.needs;
-        bool walks = op->reduce != REDUCE_NONE || (op->stored && fusion_op_is_of_elements(fusion, i));
-        if (walks && found.pass >= passes.count)
-            passes.count = found.pass + 1;
-    }
-    return passes;
+    int maximum = maximum_of(plan->fusion, op);
+    return maximum >= 0 && plan->along[maximum] < 0 ? maximum : rowwise_along_sum(plan, op);
 }
 
 // ---- results ----
 
-bool rowwise_shares_parts(const Fusion *fusion, const RowPasses *passes, int op)
+bool rowwise_shares_parts(const PassPlan *plan, int op)
 {
-    return fusion->ops[op].reduce == REDUCE_SUM && passes->along[op] >= 0;
+    return plan->fusion->ops[op].reduce == REDUCE_SUM && plan->along[op] >= 0;
 }
 
-bool rowwise_takes_round(const Fusion *fusion, const RowPasses *passes, int op)
+uint64_t rowwise_rounds(const PassPlan *plan, int pass)
 {
-    int leader = passes->leader[op];
-    return fusion->ops[op].reduce != REDUCE_NONE &&
-           !(leader >= 0 && rowwise_shares_parts(fusion, passes, leader));
-}
-
-int rowwise_rounds(const Fusion *fusion, const RowPasses *passes)
-{
-    int rounds = 0;
-    for (int i = 0; i < fusion->op_count; i++)
-        rounds += rowwise_takes_round(fusion, passes, i);
+    uint64_t rounds = 0;
+    FOR_BITS (i, plan->pass[pass].reduced)
+        rounds |= plan->leader[i] >= 0 && rowwise_shares_parts(plan, plan->leader[i]) ? 0 : OP_BIT(i);
     return rounds;
 }
 
-int rowwise_result_bytes(const Fusion *fusion, const RowPasses *passes)
+int rowwise_result_bytes(const PassPlan *plan)
 {
     enum { LEAST_BYTES = 4, MOST_BYTES = 8, FIELDS = 2 };   // of a Part in templates/rowwise.cu
     int widest = LEAST_BYTES;
-    for (int i = 0; i < fusion->op_count; i++) {
-        const FusedOp *op = &fusion->ops[i];
+    for (int i = 0; i < plan->fusion->op_count; i++) {
+        const FusedOp *op = &plan->fusion->ops[i];
         int bytes = dtype_info[op->body->type].bits > 8 * LEAST_BYTES ? MOST_BYTES : LEAST_BYTES;
-        bytes *= rowwise_shares_parts(fusion, passes, i) ? FIELDS : 1;
+        bytes *= rowwise_shares_parts(plan, i) ? FIELDS : 1;
         widest = op->reduce != REDUCE_NONE && bytes > widest ? bytes : widest;
     }
     return widest;

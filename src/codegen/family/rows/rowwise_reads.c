@@ -19,9 +19,11 @@ enum {
 
 static const char *const kind_name[] = {"in", "weights"}, *const kind_type[] = {"Inputs", "Weights"};
 
-ReadKind rowwise_kind(const RowEmitter *row, int read)
+/* Bit i: read i. */
+static uint64_t reads_of(const RowEmitter *row, ReadKind kind)
 {
-    return rowwise_is_weight(&row->reads, read) ? READ_WEIGHTS : READ_IN;
+    uint64_t weights = rowwise_weights(&row->reads), all = (UINT64_C(1) << row->reads.count) - 1;
+    return kind == READ_WEIGHTS ? weights : all & ~weights;
 }
 
 const char *rowwise_loaded(void *context, const Expr *expr)
@@ -30,7 +32,8 @@ const char *rowwise_loaded(void *context, const Expr *expr)
     int index = expr->kind == EXPR_ACCESS ? reads_index(&row->reads, &expr->access) : -1;
     if (index < 0)
         return NULL;
-    snprintf(row->text, sizeof row->text, "%s.x%d[e]", kind_name[rowwise_kind(row, index)], index);
+    snprintf(row->text, sizeof row->text, "%s.x%d[e]", kind_name[rowwise_is_weight(&row->reads, index)],
+             index);
     return row->text;
 }
 
@@ -249,37 +252,33 @@ void rowwise_emit_copies(const RowEmitter *row)
         return;
     }
     strbuf_puts(row->out, "struct Copy {\n");
-    for (int i = 0; i < row->reads.count; i++)
-        if (rowwise_is_copied(&row->reads, i)) {
-            const Access *access = row->reads.reads[i].access;
-            strbuf_printf(row->out, "    %s x%d[VECTORS * PLACES];\n", memory_type(access->tensor->dtype), i);
-            used |= access_axes(access);
-        }
+    FOR_BITS (i, rowwise_copied(&row->reads)) {
+        const Access *access = row->reads.reads[i].access;
+        strbuf_printf(row->out, "    %s x%d[VECTORS * PLACES];\n", memory_type(access->tensor->dtype), i);
+        used |= access_axes(access);
+    }
     strbuf_puts(row->out, "};\n\n__device__ __forceinline__ void copy_elements(const Tensors &t, Index row, "
                           "Index at, int k, int r)"
                           "\n{\n" COPY_OF_VECTOR);
     if (row->shape.unaligned)
         strbuf_puts(row->out, "    const bool whole = ends_inside(k);\n");
     emit_place(row, used);
-    for (int i = 0; i < row->reads.count; i++)
-        if (rowwise_is_copied(&row->reads, i))
-            emit_copy(row, i);
+    FOR_BITS (i, rowwise_copied(&row->reads))
+        emit_copy(row, i);
     strbuf_puts(row->out, "}\n");
 }
 
 static bool is_from_copy(const RowEmitter *row, int index)
 {
-    return rowwise_copies(row->variant.home) && rowwise_is_copied(&row->reads, index);
+    return rowwise_copies(row->variant.home) && rowwise_copied(&row->reads) >> index & 1;
 }
 
 /* Axes whose positions the loads of a kind need. */
 static uint32_t axes_of_loads(const RowEmitter *row, ReadKind kind)
 {
     uint32_t used = 0;
-    for (int i = 0; i < row->reads.count; i++) {
+    FOR_BITS (i, reads_of(row, kind)) {
         const Read *read = &row->reads.reads[i];
-        if (rowwise_kind(row, i) != kind)
-            continue;
         const Expr *condition = read->pattern == PATTERN_ROW ? condition_of(&row->reads, i) : NULL;
         if (!is_from_copy(row, i) || condition)
             used |= access_axes(read->access);
@@ -292,8 +291,8 @@ static uint32_t axes_of_loads(const RowEmitter *row, ReadKind kind)
 static void emit_gathers(const RowEmitter *row, ReadKind kind)
 {
     StrBuf gathers = strbuf_new(row->out->arena);
-    for (int i = 0; i < row->reads.count; i++)
-        if (rowwise_kind(row, i) == kind && row->reads.reads[i].pattern == PATTERN_GATHER)
+    FOR_BITS (i, reads_of(row, kind))
+        if (row->reads.reads[i].pattern == PATTERN_GATHER)
             reads_emit_one(&gathers, "            ", &row->element, &row->reads, i, "e");
     if (gathers.length)
         rows_emit_block_each(row->out, row->shape.unaligned ? "if (inside(at + e, COLUMNS)) " : "",
@@ -304,9 +303,7 @@ static void emit_loads(const RowEmitter *row, ReadKind kind)
 {
     Reads reads = row->reads;
     reads.walk.once &= kind == READ_IN || !row->weights_first;   // few weights come from L1
-    for (int i = 0; i < row->reads.count; i++) {
-        if (rowwise_kind(row, i) != kind)
-            continue;
+    FOR_BITS (i, reads_of(row, kind)) {
         if (row->reads.reads[i].pattern == PATTERN_ROW)
             emit_condition(row, i);
         if (is_from_copy(row, i))
@@ -353,9 +350,8 @@ void rowwise_emit_reads(RowEmitter *row, ReadKind kind)
     strbuf_printf(out, "\nstruct %s {   // %s\n", kind_type[kind],
                   kind == READ_IN ? "what one vector of a row's elements reads"
                                   : "what is the same for every row");
-    for (int i = 0; i < row->reads.count; i++)
-        if (rowwise_kind(row, i) == kind)
-            reads_emit_member(out, &row->reads, i);
+    FOR_BITS (i, reads_of(row, kind))
+        reads_emit_member(out, &row->reads, i);
     strbuf_puts(out, "};\n");
     emit_load_function(row, kind);
 }

@@ -3,95 +3,35 @@
 #include "model/calibration.h"
 
 enum { ROW, COLUMN };   // space axes
-enum { READS_IN = 1, READS_WEIGHTS = 2 };   // what an op reads at an element
 
 /* The statement under construction. */
 typedef struct RowStatement {
     Schedule *schedule;
     const RowKernel *row;
-    uint64_t made;                   // ops whose elements are in registers
     uint32_t in, weights, copied;    // tiles: of the row, the same for every row; of `in` those in shared memory
+    uint32_t weight_reads;           // bit i: read i is the same for every row
     bool weights_first, seen_weights, seen_in, met;
 } RowStatement;
 
-static uint64_t bit(int op) { return UINT64_C(1) << op; }
-
-typedef struct ReadSearch {
-    const Reads *reads;
-    int found;
-} ReadSearch;
-
-static void read_visit(Expr *expr, void *context)
+static bool reads_weights(const RowStatement *s, const RowPass *pass)
 {
-    ReadSearch *search = context;
-    if (expr->kind != EXPR_ACCESS)
-        return;
-    int index = reads_index(search->reads, &expr->access);
-    search->found |= index >= 0 && rowwise_is_weight(search->reads, index) ? READS_WEIGHTS : READS_IN;
+    return pass->reads & s->weight_reads;
 }
 
-static int reads_of(const RowStatement *s, uint64_t ops)
+static bool reads_row(const RowStatement *s, const RowPass *pass)
 {
-    ReadSearch search = {.reads = s->row->reads};
-    for (int i = 0; i < s->row->fusion->op_count; i++)
-        if (ops >> i & 1)
-            expr_visit(s->row->fusion->ops[i].body, read_visit, &search);
-    return search.found;
+    return pass->reads & ~s->weight_reads || pass->beside;
 }
 
-/* Reductions that the pass ends with; ops whose elements it stores; ops whose elements it makes for these. */
-typedef struct PassOps {
-    uint64_t reduced, stored, mapped;
-} PassOps;
-
-static PassOps ops_of(const RowStatement *s, int pass)
-{
-    const Fusion *fusion = s->row->fusion;
-    PassOps ops = {0};
-    uint64_t needs = 0;
-    for (int i = 0; i < fusion->op_count; i++) {
-        bool reduces = fusion->ops[i].reduce != REDUCE_NONE;
-        bool stores = !reduces && fusion->ops[i].stored && fusion_op_is_of_elements(s->row->fusion, i);
-        if (s->row->passes->pass[i] != pass || !(reduces || stores))
-            continue;
-        ops.reduced |= reduces ? bit(i) : 0;
-        ops.stored |= stores ? bit(i) : 0;
-        needs |= s->row->passes->needs[i];
-    }
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion_op_is_of_elements(s->row->fusion, i) && !(s->made >> i & 1) && (needs | ops.stored) >> i & 1)
-            ops.mapped |= bit(i);
-    return ops;
-}
-
-/* The tiles of those of the ops that are stored: each has one, in order. */
 static void state_store(RowStatement *s, uint64_t ops)
 {
-    const TileSpace *space = s->row->space;
-    uint32_t tiles = 0;
-    int tile = 0;
-    for (int i = 0; i < s->row->fusion->op_count; i++) {
-        if (!s->row->fusion->ops[i].stored)
-            continue;
-        while (tile < space->tile_count && !space->tiles[tile].output)
-            tile++;
-        tiles |= tile < space->tile_count && ops >> i & 1 ? 1u << tile : 0;
-        tile++;
-    }
-    schedule_store(s->schedule, (Move){.tiles = tiles});
+    passes_store(s->schedule, s->row->fusion, s->row->space, ops);
 }
 
-static void state_row_values(RowStatement *s, int pass)
+static void state_row_values(RowStatement *s, const RowPass *pass)
 {
-    const Fusion *fusion = s->row->fusion;
-    uint64_t known = 0;
-    for (int i = 0; i < fusion->op_count; i++) {
-        bool reduces = fusion->ops[i].reduce != REDUCE_NONE;
-        if (!fusion_op_is_of_elements(s->row->fusion, i) && s->row->passes->pass[i] + reduces == pass)
-            known |= bit(i);
-    }
-    schedule_map(s->schedule, known & schedule_ops(fusion, false));
-    state_store(s, known);
+    schedule_map(s->schedule, pass->values);
+    state_store(s, pass->reduced | pass->values);
 }
 
 /* One for every turn of the group; sums and squared distances that grow along share theirs. */
@@ -100,17 +40,15 @@ static void state_exchanges(RowStatement *s, int pass)
     enum { LEAST_WARP = 32, FIELDS = 2, PART_VALUES = 3 };   // the last two of a Part in templates/rowwise.cu
     const RowVariant *variant = s->row->variant;
     const Fusion *fusion = s->row->fusion;
-    for (int i = 0; i < fusion->op_count; i++) {
-        if (s->row->passes->pass[i] != pass || !rowwise_takes_round(fusion, s->row->passes, i))
-            continue;
+    FOR_BITS (i, rowwise_rounds(s->row->passes, pass)) {
         if (variant->cluster > 1 && !s->met)
             schedule_barrier(s->schedule, SCOPE_CLUSTER);   // all blocks have started
         s->met = true;
-        bool parts = rowwise_shares_parts(fusion, s->row->passes, i);
+        bool parts = rowwise_shares_parts(s->row->passes, i);
         int bytes = dtype_info[fusion->ops[i].body->type].bits > 32 ? 8 : 4;
         Exchange exchange = {
-            .ops = bit(i) | (parts ? bit(s->row->passes->along[i]) : 0),
-            .scope = variant->cluster > 1             ? SCOPE_CLUSTER
+            .ops = OP_BIT(i) | (parts ? OP_BIT(s->row->passes->along[i]) : 0),
+            .scope = variant->cluster > 1            ? SCOPE_CLUSTER
                      : variant->group > s->row->warp ? SCOPE_BLOCK
                                                      : SCOPE_WARP,
             .combine = variant->group > LEAST_WARP ? COMBINE_ALL : COMBINE_LANES,
@@ -162,26 +100,24 @@ static void state_weight_loads(RowStatement *s)
 
 /* What stays in registers needs no loop; weights that are read late, and rows that do not stay, come vector
    by vector. */
-static void state_pass(RowStatement *s, int pass)
+static void state_pass(RowStatement *s, int number)
 {
-    PassOps ops = ops_of(s, pass);
+    const RowPass *pass = &s->row->passes->pass[number];
     bool keeps = rowwise_keeps(s->row->variant->home);
-    int reads = reads_of(s, ops.reduced | ops.mapped);
-    bool weights = reads & READS_WEIGHTS && !s->weights_first, loops = !keeps || weights;
+    bool weights = reads_weights(s, pass) && !s->weights_first, loops = !keeps || weights;
     if (loops)
         schedule_loop(s->schedule, (Loop){.axis = COLUMN, .times = (int32_t)s->row->vectors});
-    if (!keeps && reads & READS_IN)
+    if (!keeps && reads_row(s, pass))
         state_row_loads(s);
     if (weights)
         state_weight_loads(s);
-    schedule_map(s->schedule, ops.mapped);
-    schedule_reduce(s->schedule, ops.reduced);
-    state_store(s, ops.stored);
+    schedule_map(s->schedule, pass->made);
+    schedule_reduce(s->schedule, pass->reduced);
+    state_store(s, pass->stored);
     if (loops)
         schedule_end(s->schedule);
-    s->made |= keeps ? ops.mapped : 0;
-    state_exchanges(s, pass);
-    state_row_values(s, pass + 1);
+    state_exchanges(s, number);
+    state_row_values(s, pass);
 }
 
 /* Rows that are made together each wait for their own copies, unless the first pass reads weights for
@@ -191,9 +127,8 @@ static void state_fetch(RowStatement *s)
     RowHome home = s->row->variant->home;
     if (home == ROW_IN_SHARED)
         schedule_load(s->schedule, copy_of(s));
-    PassOps ops = ops_of(s, 0);
     int together = s->row->variant->together;
-    bool each = together > 1 && !(reads_of(s, ops.mapped | ops.reduced) & READS_WEIGHTS);
+    bool each = together > 1 && !reads_weights(s, &s->row->passes->pass[0]);
     for (int left = each ? together - 1 : 0; left >= 0 && rowwise_copies(home); left--)
         schedule_wait(s->schedule, left);
     if (s->weights_first)
@@ -210,6 +145,7 @@ void rowwise_state(Schedule *schedule, const RowKernel *row)
     RowStatement s = {
         .schedule = schedule,
         .row = row,
+        .weight_reads = rowwise_weights(row->reads),
         .weights = rowwise_weights(row->reads) ? inputs & along & ~space_along(space, ROW) : 0,
         .weights_first = rowwise_reads_weights_first(row->reads, *row->variant, row->vectors),
         .copied = rowwise_copies(row->variant->home) ? row->copied : 0,
@@ -224,7 +160,7 @@ void rowwise_state(Schedule *schedule, const RowKernel *row)
     if (ahead)
         schedule_loop(schedule, (Loop){.axis = ROW, .times = row->variant->turns});
     state_fetch(&s);
-    state_row_values(&s, 0);
+    state_row_values(&s, &row->passes->before);
     for (int pass = 0; pass < row->passes->count; pass++) {
         state_pass(&s, pass);
         Move next = copy_of(&s);

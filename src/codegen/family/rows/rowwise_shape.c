@@ -114,6 +114,19 @@ static const Reads *keep_reads(Arena *arena, const Fusion *fusion, RowShape shap
     return arena_copy(arena, &reads, sizeof reads);
 }
 
+/* Softmax: max 0, exp 1, sum 1, quotient 2. */
+static const PassPlan *passes_of(Arena *arena, const Reads *reads, RowHome home)
+{
+    return passes_find(arena, reads,
+                       (PassKind){
+                           .keeps = rowwise_keeps(home),
+                           .early = true,
+                           .leader = rowwise_keeps(home)     ? NULL
+                                     : home == ROW_IN_MEMORY ? rowwise_along_any
+                                                             : rowwise_along_sum,
+                       });
+}
+
 const void *rowwise_view(Arena *arena, const Fusion *fusion, const Target *target)
 {
     int reductions, of_elements;
@@ -130,6 +143,8 @@ const void *rowwise_view(Arena *arena, const Fusion *fusion, const Target *targe
         view->reads[0][1] = keep_reads(arena, fusion, lines);
     else if (view->weights_most && half.vector)
         view->reads[1][0] = keep_reads(arena, fusion, half);
+    for (RowHome home = 0; home < ROW_HOMES; home++)
+        view->passes[home] = passes_of(arena, view->reads[0][0], home);
     return view;
 }
 
@@ -173,24 +188,32 @@ bool rowwise_is_weight(const Reads *reads, int index)
     return axes && (axes & ~columns) == 0;
 }
 
-int rowwise_weights(const Reads *reads)
+uint32_t rowwise_weights(const Reads *reads)
 {
-    int count = 0;
+    uint32_t weights = 0;
     for (int i = 0; i < reads->count; i++)
-        count += rowwise_is_weight(reads, i);
-    return count;
+        weights |= (uint32_t)rowwise_is_weight(reads, i) << i;
+    return weights;
 }
 
 bool rowwise_reads_weights_first(const Reads *reads, RowVariant variant, int64_t vectors)
 {
-    int64_t elements = vectors * reads->walk.vector * rowwise_weights(reads);
+    int64_t elements = vectors * reads->walk.vector * __builtin_popcount(rowwise_weights(reads));
     return variant.home == ROW_IN_REGISTERS && elements > 0 && elements <= MAX_WEIGHTS_FIRST;
 }
 
-bool rowwise_is_copied(const Reads *reads, int index)
+static bool is_copied(const Reads *reads, int index)
 {
     const Read *read = &reads->reads[index];
     int bits = dtype_info[read->access->tensor->dtype].bits;
     return read->pattern == PATTERN_ROW && !rowwise_is_weight(reads, index) && bits > 1 &&
            bits * reads->walk.vector % (8 * ACCESS_BYTES) == 0;
+}
+
+uint32_t rowwise_copied(const Reads *reads)
+{
+    uint32_t copied = 0;
+    for (int i = 0; i < reads->count; i++)
+        copied |= (uint32_t)is_copied(reads, i) << i;
+    return copied;
 }

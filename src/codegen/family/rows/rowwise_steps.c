@@ -7,53 +7,6 @@
 
 #define IN ROWS_INDENT
 
-// ---- what depends on what ----
-
-static bool uses_value(const RowEmitter *row, int op, int value)
-{
-    return row->passes.needs[op] >> value & 1;
-}
-
-bool rowwise_walks_in(const RowEmitter *row, int op, int pass)
-{
-    const FusedOp *fused = &row->fusion->ops[op];
-    bool walks = fused->reduce != REDUCE_NONE || (fused->stored && fusion_op_is_of_elements(row->fusion, op));
-    return walks && row->passes.pass[op] == pass;
-}
-
-/* The pass makes the op's elements, since none before it has or none keeps them. */
-static bool makes_elements(const RowEmitter *row, int op, int pass)
-{
-    if (!fusion_op_is_of_elements(row->fusion, op) || row->made >> op & 1)
-        return false;
-    bool makes = rowwise_walks_in(row, op, pass);
-    for (int i = op + 1; i < row->fusion->op_count && !makes; i++)
-        makes = rowwise_walks_in(row, i, pass) && uses_value(row, i, op);
-    return makes;
-}
-
-typedef struct KindSearch {
-    const RowEmitter *row;
-    ReadKind kind;
-    bool found;
-} KindSearch;
-
-static void kind_visit(Expr *expr, void *context)
-{
-    KindSearch *search = context;
-    int index = expr->kind == EXPR_ACCESS ? reads_index(&search->row->reads, &expr->access) : -1;
-    search->found |= index >= 0 && rowwise_kind(search->row, index) == search->kind;
-}
-
-bool rowwise_reads_in(const RowEmitter *row, int pass, ReadKind kind)
-{
-    KindSearch search = {.row = row, .kind = kind};
-    for (int i = 0; i < row->fusion->op_count; i++)
-        if (makes_elements(row, i, pass) || (rowwise_walks_in(row, i, pass) && !(row->made >> i & 1)))
-            expr_visit(row->fusion->ops[i].body, kind_visit, &search);
-    return search.found;
-}
-
 // ---- elements and totals ----
 
 static void expensive_visit(Expr *expr, void *context)
@@ -115,9 +68,9 @@ static void emit_total(VectorStep *vector, int op)
     const RowEmitter *row = vector->row;
     const FusedOp *fused = &row->fusion->ops[op];
     const char *reduction = combiner(fused->reduce);
-    int along = row->passes.along[op];
+    int along = row->passes->along[op];
     StrBuf *out = &vector->step.text;
-    bool shares_parts = rowwise_shares_parts(row->fusion, &row->passes, op);
+    bool shares_parts = rowwise_shares_parts(row->passes, op);
     strbuf_printf(out, IN "%s terms%d[VECTOR];\n", value_type(fused->body->type), op);
     emit_each(vector, fused->body, ROWS_NOT_ROUNDED, arena_printf(out->arena, "terms%d", op));
     if (row->shape.unaligned && !shares_parts)
@@ -189,17 +142,6 @@ static void emit_elements(VectorStep *vector, int op)
 
 // ---- stores ----
 
-/* Whether a vector of elements is one aligned access of the stored tensor. */
-static bool stores_vectors(const RowEmitter *row, const FusedOp *op)
-{
-    Affine offset = access_offset(&op->store);
-    int inner = row->fusion->axis_count - 1, vector = row->shape.vector;
-    for (int a = 0; a < MAX_AXES; a++)
-        if (a != inner && offset.coef[a] % vector)
-            return false;
-    return offset.coef[inner] == 1 && offset.constant % vector == 0;
-}
-
 /* Rows that begin anywhere are stored one after the other. */
 static void emit_unaligned_store(Step *step, const RowEmitter *row, int op)
 {
@@ -258,29 +200,29 @@ void rowwise_emit_part(StrBuf *function, int pass, const char *opening, const St
     strbuf_puts(function, is_line ? "" : IN "}\n");
 }
 
+static bool stores_vectors(const RowEmitter *row, int op)
+{
+    Affine offset = access_offset(&row->fusion->ops[op].store);
+    return affine_allows_vector(&offset, row->fusion->axis_count - 1, row->shape.vector);
+}
+
 void rowwise_emit_vector(RowEmitter *row, int pass)
 {
     VectorStep make = {row, rows_step(row->out->arena), false}, add = make, store = make;
     add.step = rows_step(row->out->arena);
     store.step = rows_step(row->out->arena);
-    for (int i = 0; i < row->fusion->op_count; i++) {
-        const FusedOp *op = &row->fusion->ops[i];
-        bool walks = rowwise_walks_in(row, i, pass);
-        if (op->reduce != REDUCE_NONE && walks && row->passes.leader[i] < 0)
+    const RowPass *does = &row->passes->pass[pass];
+    FOR_BITS (i, does->made)
+        emit_elements(&make, i);
+    FOR_BITS (i, does->reduced)
+        if (row->passes->leader[i] < 0)
             emit_total(&add, i);
-        if (makes_elements(row, i, pass)) {
-            emit_elements(&make, i);
-            row->made |= rowwise_keeps(row->variant.home) ? UINT64_C(1) << i : 0;
-            row->elements |= UINT64_C(1) << i;
-        }
-        if (!walks || !fusion_op_is_of_elements(row->fusion, i))
-            continue;
+    FOR_BITS (i, does->stored)
         if (row->shape.unaligned)
             emit_unaligned_store(&store.step, row, i);
         else
             rows_emit_store(&store.step, &row->first, &row->element, i,
-                            arena_printf(row->out->arena, "el.v%d", i), stores_vectors(row, op));
-    }
+                            arena_printf(row->out->arena, "el.v%d", i), stores_vectors(row, i));
     strbuf_puts(&make.step.text, add.step.text.text);
     make.step.axes |= add.step.axes;
     make.asks_mask |= add.asks_mask;

@@ -8,25 +8,14 @@
 /* What reduce_row() and share_parts() are told: rounds of a pass in the order in which they are taken. */
 static const char *round_text(const RowEmitter *row, int op)
 {
-    int round = 0;
-    for (int i = 0; i < op; i++)
-        round +=
-            rowwise_takes_round(row->fusion, &row->passes, i) && row->passes.pass[i] == row->passes.pass[op];
-    return round ? arena_printf(row->out->arena, "round + %d", round) : "round";
-}
-
-int rowwise_rounds_of(const RowEmitter *row, int pass)
-{
-    int rounds = 0;
-    for (int i = 0; i < row->fusion->op_count; i++)
-        rounds += rowwise_takes_round(row->fusion, &row->passes, i) && row->passes.pass[i] == pass;
-    return rounds;
+    uint64_t before = rowwise_rounds(row->passes, row->passes->of[op]) & (OP_BIT(op) - 1);
+    return before ? arena_printf(row->out->arena, "round + %d", __builtin_popcountll(before)) : "round";
 }
 
 bool rowwise_has_parts(const RowEmitter *row)
 {
     for (int i = 0; i < row->fusion->op_count; i++)
-        if (rowwise_shares_parts(row->fusion, &row->passes, i))
+        if (rowwise_shares_parts(row->passes, i))
             return true;
     return false;
 }
@@ -50,14 +39,14 @@ void rowwise_declare(RowEmitter *row, const char *type, const char *declarator)
 static const char *result(const RowEmitter *row, StrBuf *out, int op)
 {
     const FusedOp *fused = &row->fusion->ops[op];
-    int leader = row->passes.leader[op];
+    int leader = row->passes->leader[op];
     const char *when = round_text(row, op);
-    if (rowwise_shares_parts(row->fusion, &row->passes, op)) {
+    if (rowwise_shares_parts(row->passes, op)) {
         strbuf_printf(out, IN "const Part<%s> *parts%d = share_parts(total%d, total%d, count%d, %s);\n",
-                      value_type(fused->body->type), op, op, row->passes.along[op], op, when);
+                      value_type(fused->body->type), op, op, row->passes->along[op], op, when);
         return arena_printf(out->arena, "row_sum(parts%d)", op);
     }
-    if (!rowwise_takes_round(row->fusion, &row->passes, op)) {
+    if (leader >= 0 && rowwise_shares_parts(row->passes, leader)) {
         CentredSum sum;
         fusion_centred_sum(row->fusion, op, &sum);
         return arena_printf(out->arena, "row_distances(parts%d, v%d, row)", leader, sum.centre);
@@ -70,16 +59,9 @@ static const char *result(const RowEmitter *row, StrBuf *out, int op)
     return reduced(row, combiner(fused->reduce), arena_printf(out->arena, "total%d", op), when);
 }
 
-static bool is_known_after(const RowEmitter *row, int op, int pass)
-{
-    const FusedOp *fused = &row->fusion->ops[op];
-    return !fusion_op_is_of_elements(row->fusion, op) &&
-           row->passes.pass[op] + (fused->reduce != REDUCE_NONE) == pass + 1;
-}
-
 static bool divides_after(const RowEmitter *row, int op, int pass)
 {
-    return rowwise_divides(row->fusion, op) && row->passes.pass[op] == pass + 1;
+    return rowwise_divides(row->fusion, op) && row->passes->of[op] == pass + 1;
 }
 
 static void emit_divisor(Step *finish, RowEmitter *row, int op)
@@ -107,16 +89,6 @@ static void emit_row_value(Step *finish, const RowEmitter *row, int op)
     strbuf_printf(out, IN "v%d = %s;\n", op, rounded.text);
 }
 
-static void emit_row_store(Step *store, const RowEmitter *row, int op)
-{
-    const FusedOp *fused = &row->fusion->ops[op];
-    Affine offset = access_offset(&fused->store);
-    store->axes |= access_axes(&fused->store);
-    strbuf_printf(&store->text, IN "store(t.out%d, ", output_position(row->fusion, fused->out));
-    emit_affine(&store->text, &offset, row->first.axis);
-    strbuf_printf(&store->text, ", v%d);\n", op);
-}
-
 static void emit_row_step(const RowEmitter *row, StrBuf *function, int pass, const Step *step)
 {
     StrBuf opening = strbuf_new(row->out->arena);
@@ -127,16 +99,17 @@ static void emit_row_step(const RowEmitter *row, StrBuf *function, int pass, con
 void rowwise_emit_row_values(RowEmitter *row, int pass)
 {
     Step finish = rows_step(row->out->arena), store = rows_step(row->out->arena);
+    const RowPass *ended = pass == BEFORE_PASSES ? &row->passes->before : &row->passes->pass[pass];
     for (int i = 0; i < row->fusion->op_count; i++) {
         if (divides_after(row, i, pass))
             emit_divisor(&finish, row, i);
-        if (!is_known_after(row, i, pass))
+        if (!((ended->reduced | ended->values) & OP_BIT(i)))
             continue;
         rowwise_declare(row, value_type(row->fusion->ops[i].out->dtype),
                         arena_printf(row->out->arena, "v%d", i));
         emit_row_value(&finish, row, i);
         if (row->fusion->ops[i].stored)
-            emit_row_store(&store, row, i);
+            rows_emit_value_store(&store, &row->first, i);
     }
     emit_row_step(row, &row->finish, pass, &finish);
     emit_row_step(row, &row->store_values, pass, &store);
