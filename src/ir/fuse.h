@@ -114,6 +114,9 @@ bool fusion_is_reduction(const Fusion *fusion);
 /* Several reductions, each over axes of its own. */
 bool fusion_is_beside(const Fusion *fusion);
 
+/* The op is made at every element of the reduced axes, along the rows. */
+bool fusion_is_of_elements(const Fusion *fusion, const FusedOp *op);
+
 /* Any reduction has a part in the expression. */
 bool fusion_depends_on_reductions(const Fusion *fusion, const Expr *expr);
 

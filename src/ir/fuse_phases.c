@@ -146,7 +146,7 @@ static Expr *partial_value(Cutter *cutter, int op)
         own.body = rewrite(cutter, whole->body, partial_value);
         own.stored = false;
         own.spatial =
-            sums_is_of_elements(cutter->whole, whole) ? sums_all_mask(partial) : sums_spatial_mask(partial);
+            fusion_is_of_elements(cutter->whole, whole) ? sums_all_mask(partial) : sums_spatial_mask(partial);
         own.store = read_value(cutter, op)->access;
         cutter->position[op] = add_op(cutter, own);
     }
@@ -252,7 +252,7 @@ static Fusion *combine_fusion(Cutter *cutter)
     combine->axes[cutter->cut].extent /= cutter->chunk;
     for (int i = 0; i < whole->op_count; i++) {
         FusedOp op = whole->ops[i];
-        if (sums_is_of_elements(whole, &op))
+        if (fusion_is_of_elements(whole, &op))
             continue;
         bool reduces = op.reduce != REDUCE_NONE;
         op.body = reduces ? combined_body(cutter, i) : rewrite(cutter, op.body, combined_value);
@@ -268,7 +268,7 @@ static Fusion *combine_fusion(Cutter *cutter)
 static Expr *element_value(Cutter *cutter, int op)
 {
     const FusedOp *whole = &cutter->whole->ops[op];
-    if (!sums_is_of_elements(cutter->whole, whole)) {
+    if (!fusion_is_of_elements(cutter->whole, whole)) {
         for (int i = 0; i < cutter->phases->combine->op_count; i++)
             cutter->phases->combine->ops[i].stored |= cutter->phases->combine->ops[i].out == whole->out;
         return read_value(cutter, op);
@@ -299,7 +299,7 @@ static bool element_axes(Cutter *cutter, const Access *store)
 
 static bool is_stored_element(const Fusion *whole, int op)
 {
-    return whole->ops[op].stored && sums_is_of_elements(whole, &whole->ops[op]);
+    return whole->ops[op].stored && fusion_is_of_elements(whole, &whole->ops[op]);
 }
 
 static Fusion *element_fusion(Cutter *cutter)

@@ -4,7 +4,7 @@ enum { MOST_SUMS = 16 };   // partial results of one kernel; a normalisation's g
 
 uint32_t sums_spatial_mask(const Fusion *fusion) { return (1u << fusion->spatial_count) - 1; }
 uint32_t sums_all_mask(const Fusion *fusion) { return (1u << fusion->axis_count) - 1; }
-bool sums_is_of_elements(const Fusion *fusion, const FusedOp *op)
+bool fusion_is_of_elements(const Fusion *fusion, const FusedOp *op)
 {
     return (op->spatial & ~sums_spatial_mask(fusion)) != 0;
 }
@@ -36,7 +36,7 @@ static const Expr *see_through(const Fusion *fusion, const Expr *expr)
 {
     while (expr->kind == EXPR_VALUE) {
         const FusedOp *op = &fusion->ops[expr->value];
-        if (!sums_is_of_elements(fusion, op) || op->body->type != op->out->dtype)
+        if (!fusion_is_of_elements(fusion, op) || op->body->type != op->out->dtype)
             break;
         expr = op->body;
     }
@@ -95,7 +95,7 @@ bool fusion_centred_sum(const Fusion *fusion, int index, CentredSum *sum)
         return false;
     const Expr *element = see_through(fusion, difference->apply.operands[0]);
     const Expr *centre = difference->apply.operands[1];
-    if (centre->kind != EXPR_VALUE || sums_is_of_elements(fusion, &fusion->ops[centre->value]) ||
+    if (centre->kind != EXPR_VALUE || fusion_is_of_elements(fusion, &fusion->ops[centre->value]) ||
         fusion_depends_on_reductions(fusion, element) || centre->type != op->body->type)
         return false;
     for (int i = 0; i < index; i++) {

@@ -26,8 +26,6 @@ typedef struct Cutter {
 
 uint32_t sums_spatial_mask(const Fusion *fusion);
 uint32_t sums_all_mask(const Fusion *fusion);
-/* Made at every element of the rows. */
-bool sums_is_of_elements(const Fusion *fusion, const FusedOp *op);
 
 /* Fills `sums`. False: a reduction depends on others in a way that chunks cannot make up for. */
 bool sums_find(Cutter *cutter);

@@ -55,7 +55,7 @@ static int64_t *proven_alike(Run *run, const PlannedLaunch *launch)
     int axes = fusion->spatial_count < MOST_AXES ? fusion->spatial_count : MOST_AXES;
     bool elements = false, statistics = false;
     for (int i = 0; i < fusion->op_count; i++) {
-        bool of_elements = fusion_op_is_of_elements(fusion, i);
+        bool of_elements = fusion_is_of_elements(fusion, &fusion->ops[i]);
         elements |= fusion->ops[i].stored && of_elements;
         statistics |= fusion->ops[i].stored && !of_elements;
     }

@@ -26,7 +26,7 @@ static void store_channels(const ChannelStatement *s)
     const Fusion *fusion = s->kernel->fusion;
     uint64_t of_elements = 0;
     for (int i = 0; i < fusion->op_count; i++)
-        of_elements |= fusion_op_is_of_elements(fusion, i) ? OP_BIT(i) : 0;
+        of_elements |= fusion_is_of_elements(fusion, &fusion->ops[i]) ? OP_BIT(i) : 0;
     passes_store(s->schedule, fusion, s->kernel->space, ~of_elements);
 }
 

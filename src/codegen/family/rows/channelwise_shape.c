@@ -38,7 +38,7 @@ bool channelwise_packs_bits(const Fusion *fusion)
             if (a != channel && offset.coef[a] % WORD_BITS)
                 return false;
         if (offset.coef[channel] != 1 || offset.constant % WORD_BITS ||
-            fusion->axes[channel].extent % WORD_BITS || !fusion_op_is_of_elements(fusion, i))
+            fusion->axes[channel].extent % WORD_BITS || !fusion_is_of_elements(fusion, &fusion->ops[i]))
             return false;
     }
     return true;
@@ -75,7 +75,7 @@ bool channelwise_adds_up(const Fusion *fusion)
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         CentredSum sum;
-        if (op->stored && fusion_op_is_of_elements(fusion, i))
+        if (op->stored && fusion_is_of_elements(fusion, &fusion->ops[i]))
             return false;
         if (is_reduction(fusion, i) && fusion_depends_on_reductions(fusion, op->body) &&
             !fusion_centred_sum(fusion, i, &sum))

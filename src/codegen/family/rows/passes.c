@@ -11,11 +11,6 @@ uint32_t fusion_columns(const Fusion *fusion)
     return ((1u << fusion->axis_count) - 1) & ~((1u << fusion->spatial_count) - 1);
 }
 
-bool fusion_op_is_of_elements(const Fusion *fusion, int op)
-{
-    return (fusion->ops[op].spatial & fusion_columns(fusion)) != 0;
-}
-
 // ---- in which pass ----
 
 typedef struct PassSearch {
@@ -48,7 +43,7 @@ static void find_order(PassPlan *plan, PassKind kind)
             plan->along[leader] = i;
         plan->of[i] = leader >= 0 ? plan->of[leader] : search.pass;
         bool reduces = op->reduce != REDUCE_NONE;
-        bool stores = op->stored && fusion_op_is_of_elements(plan->fusion, i);
+        bool stores = op->stored && fusion_is_of_elements(plan->fusion, &plan->fusion->ops[i]);
         int passes = plan->of[i] + 1 + (reduces && !kind.early);
         plan->count = (reduces || stores) && passes > plan->count ? passes : plan->count;
     }
@@ -59,7 +54,7 @@ static void place_ops(PassPlan *plan, PassKind kind)
     for (int i = 0; i < plan->fusion->op_count; i++) {
         const FusedOp *op = &plan->fusion->ops[i];
         int of = plan->of[i];
-        bool of_elements = fusion_op_is_of_elements(plan->fusion, i);
+        bool of_elements = fusion_is_of_elements(plan->fusion, &plan->fusion->ops[i]);
         if (op->reduce != REDUCE_NONE)
             plan->pass[of].reduced |= OP_BIT(i);
         else if (of_elements && op->stored)
@@ -86,7 +81,8 @@ static void needs_visit(Expr *expr, void *context)
         needs->pass->reads |= 1u << read;
     else if (expr->kind == EXPR_ACCESS && needs->reads)
         needs->pass->beside = true;
-    else if (expr->kind == EXPR_VALUE && fusion_op_is_of_elements(needs->fusion, expr->value))
+    else if (expr->kind == EXPR_VALUE &&
+             fusion_is_of_elements(needs->fusion, &needs->fusion->ops[expr->value]))
         needs->ops |= OP_BIT(expr->value);
 }
 
@@ -190,7 +186,7 @@ bool fusion_counts(const Fusion *fusion, int *reductions, int *of_elements)
         if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
             return false;
         *reductions += op->reduce != REDUCE_NONE;
-        *of_elements += fusion_op_is_of_elements(fusion, i);
+        *of_elements += fusion_is_of_elements(fusion, &fusion->ops[i]);
     }
     return true;
 }

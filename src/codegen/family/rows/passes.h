@@ -68,9 +68,6 @@ int fusion_reductions(const Fusion *fusion);
 /* Bit a: axis a is reduced over, it runs along the rows. */
 uint32_t fusion_columns(const Fusion *fusion);
 
-/* The op is made at every element of the reduced axes. */
-bool fusion_op_is_of_elements(const Fusion *fusion, int op);
-
 /* How many reductions there are, and ops of elements. False: some reduction runs along other axes than the
    columns. */
 bool fusion_counts(const Fusion *fusion, int *reductions, int *of_elements);

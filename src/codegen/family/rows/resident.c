@@ -20,7 +20,7 @@ static bool packs_bits(const Fusion *fusion, int vector)
 {
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1 &&
-            (!fusion_op_is_of_elements(fusion, i) ||
+            (!fusion_is_of_elements(fusion, &fusion->ops[i]) ||
              !resident_bit_run(fusion, vector, &fusion->ops[i])))
             return false;
     return true;
@@ -62,7 +62,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
         const FusedOp *op = &fusion->ops[i];
         if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
             return NULL;
-        of_elements |= fusion_op_is_of_elements(fusion, i) && op->stored;
+        of_elements |= fusion_is_of_elements(fusion, &fusion->ops[i]) && op->stored;
     }
     Reads each = find_reads(fusion, 1);
     int vector = reads_widest_vector(&each, fusion->axes[fusion->axis_count - 1].extent);

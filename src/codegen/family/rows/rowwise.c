@@ -65,7 +65,7 @@ static FusionWork work_of(const PassPlan *plan, RowHome home)
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         WorkSearch search = {.work = {.flops = 1}, .softmax = softmax};   // the reduction, or storing
-        if (op->reduce == REDUCE_NONE && !fusion_op_is_of_elements(fusion, i))
+        if (op->reduce == REDUCE_NONE && !fusion_is_of_elements(fusion, &fusion->ops[i]))
             continue;
         expr_visit(op->body, work_visit, &search);
         FusionWork work = search.work;

@@ -12,7 +12,8 @@ typedef struct Variation {
 static void variation_visit(Expr *expr, void *context)
 {
     Variation *variation = context;
-    variation->found |= expr->kind == EXPR_VALUE && fusion_op_is_of_elements(variation->fusion, expr->value);
+    variation->found |= expr->kind == EXPR_VALUE &&
+                        fusion_is_of_elements(variation->fusion, &variation->fusion->ops[expr->value]);
 }
 
 /* Not the same for all elements of a row. */
@@ -53,9 +54,8 @@ bool rowwise_divides(const Fusion *fusion, int op)
 {
     Expr *body = fusion->ops[op].body;
     bool is_f32 = body->type == DTYPE_F32 && dtype_info[fusion->ops[op].out->dtype].compute == DTYPE_F32;
-    return fusion_op_is_of_elements(fusion, op) && is_op(body, OP_DIV) && is_f32 &&
-           varies(fusion, body->apply.operands[0]) &&
-           !varies(fusion, body->apply.operands[1]);
+    return fusion_is_of_elements(fusion, &fusion->ops[op]) && is_op(body, OP_DIV) && is_f32 &&
+           varies(fusion, body->apply.operands[0]) && !varies(fusion, body->apply.operands[1]);
 }
 
 // ---- softmax: exponentials below a maximum, divided by their sum ----

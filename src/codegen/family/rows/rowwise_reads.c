@@ -380,7 +380,7 @@ bool rowwise_reads_once(const RowEmitter *row)
 {
     bool stores = false;
     for (int i = 0; i < row->fusion->op_count; i++)
-        stores |= row->fusion->ops[i].stored && fusion_op_is_of_elements(row->fusion, i);
+        stores |= row->fusion->ops[i].stored && fusion_is_of_elements(row->fusion, &row->fusion->ops[i]);
     return stores && row->variant.home != ROW_IN_MEMORY && row->variant.cluster == 1 &&
            !row->shape.unaligned && !widens_in_branches(row);
 }

@@ -66,7 +66,7 @@ static bool allows_unaligned(const Fusion *fusion, const Reads *reads)
 {
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        if (op->stored && fusion_op_is_of_elements(fusion, i) && !is_stored_in_order(fusion, op))
+        if (op->stored && fusion_is_of_elements(fusion, &fusion->ops[i]) && !is_stored_in_order(fusion, op))
             return false;
     }
     FusedAccess found[MAX_ACCESSES];
@@ -103,7 +103,7 @@ static bool are_weights_most(const Fusion *fusion, const Reads *reads)
             rest += bits;
     }
     for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored && fusion_op_is_of_elements(fusion, i))
+        if (fusion->ops[i].stored && fusion_is_of_elements(fusion, &fusion->ops[i]))
             rest += dtype_info[fusion->ops[i].out->dtype].bits;
     return rest > 0 && weights >= 2 * rest;
 }
