@@ -158,11 +158,17 @@ static void keep_far_reads(Inliner *inliner, const TensorOp *op)
     inliner->fetches[op->out->id] = search.fetches;
 }
 
+/* An image of f32 for a convolution of f16: a kernel that rounds it for each tap of each filter multiplies by lanes, and of
+   tensor cores the time of the copy is a small part. */
+static bool is_rounded(const Census *census)
+{
+    DType type = census->op->out->dtype;
+    return census->converts && !census->computes && (type == DTYPE_F16 || type == DTYPE_BF16);
+}
+
 static bool is_kept(const Census *census, KeepReused keep)
 {
-    bool converts = census->converts && !census->computes;
-    return keep == KEEP_ALL ? census->computes || census->converts
-                            : keep == KEEP_ROWS && ((census->computes && census->spreads) || converts);
+    return is_rounded(census) || (census->computes && (keep == KEEP_ALL || (keep == KEEP_ROWS && census->spreads)));
 }
 
 bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *definition, KeepReused keep,
@@ -186,7 +192,7 @@ bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *de
         bool fits = census.nodes <= INLINE_NODES;
         bool keeps = fits && is_kept(&census, keep) && reused[op->out->id];
         inlined[op->out->id] = fits && !keeps;
-        differs |= keeps;
+        differs |= keeps && !is_rounded(&census);
     }
     return differs;
 }
