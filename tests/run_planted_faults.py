@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Faults planted in the front end are found by random programs: the bounds of a view, the clamp of an element as an index, the range
-of a remainder.
+"""Planted faults are found by random programs: in the front end the bounds of a view, the clamp of an element as an index, the range
+of a remainder; in the code generator places that overlap, a missing edge and a missing wait.
 
     python3 tests/run_planted_faults.py --rollerc build/rollerc
     python3 tests/run_planted_faults.py --rollerc build/rollerc --only clamp --verbose
@@ -32,6 +32,12 @@ FAULTS = [
      "Expr *place = clamped(element, value, low, high);", "Expr *place = clamped(element, value, low, high + 1);"),
     ("remainder: the largest one is not in its range", "src/front/lower_affine.c",
      "same ? high % by : by - 1;", "same ? high % by : by - 2;"),
+    ("places: a tensor's place is used again while its last reader may run", "src/codegen/lives.c",
+     "for (int i = 0; i < life->reader_count && ended; i++)", "for (int i = 0; i < life->reader_count - 1 && ended; i++)"),
+    ("edges: a launch that needs several comes after the latest of them alone", "src/hal/launch_order.c",
+     "if (bit_get(order, number, before))", "if (bit_get(order, number, before) || kept)"),
+    ("waits: a launch that needs what is before it waits at its end", "src/codegen/chain.c",
+     "k && launch->early && !touches_earlier(launches, k);", "k && launch->early && (k > 1 || !touches_earlier(launches, k));"),
 ]
 
 

@@ -187,6 +187,7 @@ static Kernel *draft_launches(Arena *arena, const CodegenRequest *request, Launc
     kernel->name = request->name;
     kernel->program = plan_program_copy(arena, request->program, plan);
     Workspace workspace = workspace_place(arena, kernel->program, plan);
+    kernel->has_graph = request->device->dialect != DIALECT_HIP;
     kernel->workspace_bytes = workspace.bytes;
     kernel->alive_bytes = workspace.alive;
     kernel->launches = NEW_ARRAY(arena, Launch, plan->count);

@@ -332,7 +332,7 @@ _Noreturn void interp_child_run(const InterpTask *task)
     set_limits();
     catch_signals();
     void *program = load_object(task->object);
-    InterpLauncher *launcher = (InterpLauncher *)(uintptr_t)dlsym(program, "call_launcher");
+    InterpLauncher *launcher = (InterpLauncher *)(uintptr_t)dlsym(program, job->graph && task->source->graph ? "call_graph" : "call_launcher");
     dl_iterate_phdr(find_image, (void *)(uintptr_t)launcher);
     child.host.code = child.host.own[0].start;
     if (job->checked && !interp_shadow_make(&child.host, child.memory, job))

@@ -36,6 +36,18 @@ static bool write_embedded(Arena *arena, const char *folder, const char *name)
 
 #define MACHINE "#include \"twin.h\"\n#include \"handlers.h\"\n#include \"intrinsics.h\"\n"
 
+/* NAME_graph, and the launches that it makes nodes of. */
+static void write_graph_call(StrBuf *out, const RuntimeSource *source)
+{
+    strbuf_printf(out,
+                  "\nextern \"C\" ROLLERC_EXPORT int call_graph(void **args)\n{\n    void *graph = nullptr;\n"
+                  "    const int status = %s_graph(&graph, ",
+                  source->name);
+    for (int i = 0; i < source->arg_count; i++)
+        strbuf_printf(out, "args[%d], ", i);
+    strbuf_printf(out, "args[%d]);\n    return status ? status : rollerc_interp::run_nodes();\n}\n", source->arg_count);
+}
+
 /* The program. Only the generated launcher knows how many arguments it takes. */
 static const char *program_text(Arena *arena, const RuntimeSource *source)
 {
@@ -48,6 +60,8 @@ static const char *program_text(Arena *arena, const RuntimeSource *source)
     for (int i = 0; i < source->arg_count; i++)
         strbuf_printf(&out, "args[%d], ", i);
     strbuf_printf(&out, "args[%d], nullptr);\n}\n", source->arg_count);
+    if (source->graph)
+        write_graph_call(&out, source);
     return out.text;
 }
 

@@ -54,6 +54,7 @@ typedef struct RuntimeSource {
     const char *text;
     size_t length;
     int arg_count;                  // pointers to inputs and outputs
+    bool graph;                     // the text has NAME_graph, too
     const Launch *launches;         // that the launcher makes; NULL: nobody said
     int launch_count;
     const unsigned char *cubin;     // what was compiled of the text, for a GPU
@@ -89,6 +90,7 @@ typedef struct RuntimeJob {
     void *context;
     int poison;                     // byte that written tensors hold before
     int only_launch;                // -1: all of them
+    bool graph;                     // runs NAME_graph's launches in another order than the stream's, if the text has it
     int64_t max_blocks;             // of a launch; of a larger one some blocks are run. INT64_MAX: all
     uint64_t seed;                  // of that choice
     bool lazy;                      // fill and poison what is touched, when it is: for huge buffers; needs `checked`

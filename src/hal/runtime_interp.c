@@ -10,17 +10,35 @@
 
 #include "hal/interp_child.h"
 #include "hal/interp_compile.h"
+#include "hal/launch_order.h"
 
 struct RuntimeModule {
     InterpObjects objects;
     RuntimeSource source;
 };
 
+/* Two launches that may run side by side and meet in memory; NULL: there are none. Whatever order launches are run in, it is one of
+   many. */
+static const char *unordered(Arena *arena, const RuntimeSource *source)
+{
+    if (!source->launches || !source->graph)
+        return NULL;
+    int later;
+    LaunchOrder order = launches_stated_order(arena, source->launches, source->launch_count);
+    int first = launches_unordered(source->launches, source->launch_count, &order, &later);
+    return first < 0 ? NULL
+                     : arena_printf(arena, "launches %d and %d touch the same memory, one of them writes it, and nothing orders them",
+                                    first, later);
+}
+
 static RuntimeStatus load(Arena *arena, const RuntimeSource *source, RuntimeModule **module,
                           const char **reason)
 {
     *module = NEW(arena, RuntimeModule);
     (*module)->source = *source;
+    *reason = unordered(arena, source);
+    if (*reason)
+        return RUNTIME_WRONG;
     return interp_compile(arena, source, &(*module)->objects, reason);
 }
 

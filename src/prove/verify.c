@@ -8,10 +8,10 @@
 
 enum { HANG_SECONDS = 60, MAX_PASSES = 2 };
 
-static const Pass lowest = {"lowest thread first", 0xff, RUNTIME_LOWEST_FIRST, false},
-                  checked = {"checked accesses", 0xff, RUNTIME_LOWEST_FIRST, true},
-                  highest = {"highest thread first", 0x00, RUNTIME_HIGHEST_FIRST, false},
-                  priority = {"threads by priority", 0xff, RUNTIME_PRIORITY, false};
+static const Pass lowest = {"lowest thread first", 0xff, RUNTIME_LOWEST_FIRST, false, false},
+                  checked = {"checked accesses", 0xff, RUNTIME_LOWEST_FIRST, true, false},
+                  highest = {"highest thread first, launches in another order", 0x00, RUNTIME_HIGHEST_FIRST, false, true},
+                  priority = {"threads by priority", 0xff, RUNTIME_PRIORITY, false, false};
 
 /* What each kind of inputs is run with. The special kinds are for small programs. */
 static const Pass *const PASSES[INPUT_KINDS][MAX_PASSES] = {
@@ -58,6 +58,7 @@ static void run_proof(Proof *proof)
         .fill = verify_fill,
         .context = proof,
         .poison = pass->poison,
+        .graph = pass->graph && !launch,
         .only_launch = launch ? (int)(launch - proof->kernel->launches) : -1,
         .max_blocks = launch ? verify_sample_blocks(proof) : INT64_MAX,
         .seed = proof->options->seed,
@@ -169,6 +170,7 @@ static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, c
         .text = kernel->source,
         .length = kernel->source_length,
         .arg_count = argument_count(kernel->program),
+        .graph = kernel->has_graph,
         .launches = kernel->launches,
         .launch_count = kernel->launch_count,
         .cubin = options->cubin,

@@ -15,6 +15,7 @@ typedef struct Pass {
     uint8_t poison;               // what lies where nothing was written
     RuntimeSchedule schedule;
     bool checked;                 // accesses are judged, not values; of runs on some blocks both always are
+    bool graph;                   // the launches of NAME_graph, in another order than the stream's
 } Pass;
 
 /* An input's elements are drawn from a few random ones by a hash of their position: gigabytes are filled in

@@ -53,28 +53,48 @@ void batch_write_kernels(StrBuf *out, const BatchKernel *kernels, int count, con
     strbuf_write(out, body.text, body.length);
 }
 
-static void write_call(StrBuf *out, const BatchKernel *of)
+static void write_arguments(StrBuf *out, const BatchKernel *of)
 {
-    strbuf_printf(out, "    if (int status = %s_launch(", of->kernel->name);
     for (int i = 0; i < of->program->input_count; i++)
         strbuf_printf(out, "a%d, ", of->first_input + i);
     for (int i = 0; i < of->program->output_count; i++)
         strbuf_printf(out, "a%d, ", of->first_output + i);
-    strbuf_printf(out, "(char *)workspace + %" PRId64 ", stream))\n        return status;\n",
-                  of->workspace_offset);
+    strbuf_printf(out, "(char *)workspace + %" PRId64, of->workspace_offset);
+}
+
+static void write_call(StrBuf *out, const BatchKernel *of)
+{
+    strbuf_printf(out, "    if (int status = %s_launch(", of->kernel->name);
+    write_arguments(out, of);
+    strbuf_puts(out, ", stream))\n        return status;\n");
+}
+
+/* Its launches are run before the next one's are added. */
+static void write_graph_call(StrBuf *out, const BatchKernel *of)
+{
+    strbuf_printf(out, "    if (int status = %s_graph(graph, ", of->kernel->name);
+    write_arguments(out, of);
+    strbuf_puts(out, "))\n        return status;\n    rollerc_interp::run_nodes();\n");
+}
+
+static void write_function(StrBuf *out, const Batch *batch, bool graph)
+{
+    strbuf_printf(out, "\nextern \"C\" int batch_%s", graph ? "graph(void **graph, " : "launch(");
+    for (int b = 0; b < batch->buffer_count; b++)
+        strbuf_printf(out, "void *a%d, ", b);
+    strbuf_printf(out, "void *workspace%s)\n{\n", graph ? "" : ", void *stream");
+    for (int c = 0; c < batch->count; c++)
+        (graph ? write_graph_call : write_call)(out, &batch->kernels[c]);
+    strbuf_puts(out, "    return 0;\n}\n");
 }
 
 static const char *text_of_batch(const Batch *batch, const DeviceSpec *device)
 {
     StrBuf out = strbuf_new(batch->arena);
     batch_write_kernels(&out, batch->kernels, batch->count, device);
-    strbuf_puts(&out, "\nextern \"C\" int batch_launch(");
-    for (int b = 0; b < batch->buffer_count; b++)
-        strbuf_printf(&out, "void *a%d, ", b);
-    strbuf_puts(&out, "void *workspace, void *stream)\n{\n");
-    for (int c = 0; c < batch->count; c++)
-        write_call(&out, &batch->kernels[c]);
-    strbuf_puts(&out, "    return 0;\n}\n");
+    write_function(&out, batch, false);
+    if (device->dialect != DIALECT_HIP)
+        write_function(&out, batch, true);
     return out.text;
 }
 
@@ -141,6 +161,7 @@ static RuntimeResult run(Batch *batch, const RuntimeModule *module, BatchFill *f
                                   .context = &(Filling){batch, fill},
                                   .poison = POISON,
                                   .only_launch = -1,
+                                  .graph = batch->pass == 1,   // launches in another order
                                   .max_blocks = INT64_MAX,
                                   .schedule = schedules[batch->pass],
                                   .checked = batch->pass == 0,
@@ -158,6 +179,7 @@ bool batch_prove(Batch *batch, const DeviceSpec *device, BatchFill *fill, BatchT
         .text = text,
         .length = strlen(text),
         .arg_count = batch->buffer_count,
+        .graph = device->dialect != DIALECT_HIP,
         .limits = runtime_limits(device),
         .builds = RUNTIME_CHECKED,
     };

@@ -18,6 +18,7 @@ typedef struct Kernel {
     int launch_count;
     int *leaders;       // of each kernel the first launch of it; equal launches have one kernel
     int kernel_count;
+    bool has_graph;       // NAME_graph, too; HIP's has none
     int64_t workspace_bytes;
     int64_t alive_bytes;   // of these, the most that is alive at once, one launch after the other
     const char **arguments;   // the launcher's names for the program's inputs, then its outputs

@@ -1,18 +1,10 @@
 #include "codegen/cuda/launcher.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-#include "codegen/cuda/launcher_map.h"
+#include "codegen/cuda/launcher_parts.h"
 #include "hal/device.h"
 #include "hal/runtime.h"
-
-/* `in0`, `out1`: what the argument is called until it has its name. */
-static const char *argument_number(Arena *arena, const Program *program, int argument)
-{
-    bool input = argument < program->input_count;
-    return arena_printf(arena, input ? "in%d" : "out%d", input ? argument : argument - program->input_count);
-}
 
 /* `x[64, 1024] : f16` */
 static void write_tensor(StrBuf *out, const Tensor *stored)
@@ -26,26 +18,9 @@ static void write_tensor(StrBuf *out, const Tensor *stored)
 
 static void write_signature(StrBuf *out, const Kernel *kernel, bool numbered)
 {
-    const Program *program = kernel->program;
     strbuf_printf(out, "int %s_launch(", kernel->name);
-    for (int i = 0; i < argument_count(program); i++)
-        strbuf_printf(out, "%svoid *%s, ", i < program->input_count ? "const " : "",
-                      numbered ? argument_number(out->arena, program, i) : kernel->arguments[i]);
-    strbuf_puts(out, "void *workspace, void *stream)");
-}
-
-/* The kernels read and write up to 16 bytes at once, and the workspace is used at multiples of 256 bytes. */
-static void write_alignment_check(StrBuf *out, const Program *program, const Kernel *kernel)
-{
-    strbuf_puts(out, "    if ((");
-    for (int i = 0; i < argument_count(program); i++)
-        strbuf_printf(out, "%s(size_t)%s", i ? " | " : "", argument_number(out->arena, program, i));
-    strbuf_puts(out, ") % 16 != 0");
-    if (kernel->workspace_bytes)
-        strbuf_puts(out, " || !workspace || (size_t)workspace % 256 != 0");
-    strbuf_puts(out, ")\n        return (int)cudaErrorInvalidValue;\n");
-    if (!kernel->workspace_bytes)
-        strbuf_puts(out, "    (void)workspace;\n");
+    launcher_write_parameters(out, kernel, numbered);
+    strbuf_puts(out, ", void *stream)");
 }
 
 /* What the launcher takes of the prelude. */
@@ -55,19 +30,6 @@ static void write_using(StrBuf *out, const Kernel *kernel)
 }
 
 // ---- what kernels must be allowed ----
-
-static bool needs_large_cluster(const Launch *launch)
-{
-    return launch_cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS;
-}
-
-static bool needs_allowance(const Kernel *kernel)
-{
-    for (int k = 0; k < kernel->launch_count; k++)
-        if (kernel->launches[k].asks_shared || needs_large_cluster(&kernel->launches[k]))
-            return true;
-    return false;
-}
 
 static void write_allowance(StrBuf *out, const Launch *launch, const char *attribute, int64_t value)
 {
@@ -80,7 +42,7 @@ static void write_allowance(StrBuf *out, const Launch *launch, const char *attri
 /* Each thread asks once for each device, so none waits for another; asking twice changes nothing. */
 static void write_allowances(StrBuf *out, const Kernel *kernel, bool hip)
 {
-    if (!needs_allowance(kernel))
+    if (!launcher_needs_allowance(kernel))
         return;
     strbuf_printf(out,
                   "\n// What the kernels must be allowed, once for each thread and device.\n"
@@ -97,7 +59,7 @@ static void write_allowances(StrBuf *out, const Kernel *kernel, bool hip)
         const Launch *launch = &kernel->launches[kernel->leaders[k]];
         if (launch->asks_shared)
             write_allowance(out, launch, "MaxDynamicSharedMemorySize", launch->shared_bytes);
-        if (needs_large_cluster(launch))
+        if (launcher_needs_large_cluster(launch))
             write_allowance(out, launch, "NonPortableClusterSizeAllowed", 1);
     }
     strbuf_puts(out, "    if (status == cudaSuccess && device < 64)\n"
@@ -106,12 +68,6 @@ static void write_allowances(StrBuf *out, const Kernel *kernel, bool hip)
 }
 
 // ---- launches ----
-
-static void write_shape(StrBuf *out, const Launch *launch)
-{
-    strbuf_printf(out, "dim3(%" PRId64 ", %" PRId64 ", %" PRId64 "), dim3(%d, %d, %d)", launch->grid[0],
-                  launch->grid[1], launch->grid[2], launch->block[0], launch->block[1], launch->block[2]);
-}
 
 /* Up to its ( */
 static void write_call(StrBuf *out, const Launch *launch, bool attributes)
@@ -149,48 +105,11 @@ static void write_attributes(StrBuf *out, const char *indent, const Launch *laun
     if (launch->early)
         strbuf_printf(out, "%sattributes[%d] = begins_early();\n", indent, count - 1);
     strbuf_printf(out, "%sconst cudaLaunchConfig_t config = {", indent);
-    write_shape(out, launch);
+    launcher_write_shape(out, launch);
     strbuf_printf(out,
                   ",\n%s                                   %" PRId64
                   ", (cudaStream_t)stream, attributes, %d};\n",
                   indent, launch->shared_bytes, count);
-}
-
-/* What the launcher calls argument i of a launch; `program` NULL: what a kernel's own function does. */
-static const char *pointer_name(Arena *arena, const Program *program, const Launch *launch, int i)
-{
-    if (!program)
-        return arena_printf(arena, "a%d", i);
-    int buffer = launch->args[i].buffer;
-    return buffer == argument_count(program) ? arena_printf(arena, "w%d", i)
-                                               : argument_number(arena, program, buffer);
-}
-
-static void write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
-{
-    for (int i = 0; i < launch->arg_count && program; i++)
-        if (launch->args[i].buffer == argument_count(program))
-            strbuf_printf(out, "%svoid *w%d = (char *)workspace + %" PRId64 ";\n", indent, i,
-                          launch->args[i].offset);
-    for (int i = 0; i < launch->map_count; i++)
-        strbuf_printf(out, "%sTensorMap m%d;\n", indent, i);
-    strbuf_printf(out, "%svoid *args[] = {", indent);
-    for (int i = 0; i < launch->arg_count; i++)
-        strbuf_printf(out, "%s&%s", i ? ", " : "", pointer_name(out->arena, program, launch, i));
-    for (int i = 0; i < launch->map_count; i++)
-        strbuf_printf(out, ", &m%d", i);
-    strbuf_puts(out, "};\n");
-}
-
-/* How bulk copies see the arguments, with `status` for what the driver says. */
-static void write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
-{
-    for (int i = 0; i < launch->map_count; i++) {
-        if (i)
-            strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
-        strbuf_puts(out, indent);
-        launcher_write_map(out, &launch->maps[i], i, pointer_name(out->arena, program, launch, launch->maps[i].arg));
-    }
 }
 
 /* `result` is what its status goes to: `return (int)`, `status = `. */
@@ -198,8 +117,8 @@ static void write_launch(StrBuf *out, const char *indent, const char *result, co
                          const Launch *launch)
 {
     bool attributes = attribute_count(launch) > 0;
-    write_arguments(out, indent, program, launch);
-    write_maps(out, indent, program, launch);
+    launcher_write_arguments(out, indent, program, launch);
+    launcher_write_maps(out, indent, program, launch);
     if (attributes)
         write_attributes(out, indent, launch);
     if (launch->map_count)
@@ -208,7 +127,7 @@ static void write_launch(StrBuf *out, const char *indent, const char *result, co
     write_call(out, launch, attributes);
     strbuf_printf(out, "%s%s_scope::%s, ", attributes ? "&config, " : "", launch->entry, launch->entry);
     if (!attributes) {
-        write_shape(out, launch);
+        launcher_write_shape(out, launch);
         strbuf_printf(out, ",\n%s    ", indent);
     }
     strbuf_puts(out, "args");
@@ -218,14 +137,6 @@ static void write_launch(StrBuf *out, const char *indent, const char *result, co
 }
 
 // ---- kernels that are launched more than once: a function of their own, and calls of it ----
-
-static bool is_shared(const Kernel *kernel, int k)
-{
-    int count = 0;
-    for (int i = 0; i < kernel->launch_count; i++)
-        count += kernel->launches[i].kernel == k;
-    return count > 1;
-}
 
 /* `static cudaError_t net_k2_launch(const void *a0, void *a1, void *stream)` */
 static void write_function(StrBuf *out, const Kernel *kernel, const Launch *launch, bool hip)
@@ -254,22 +165,21 @@ static void write_function_call(StrBuf *out, const Program *program, const Launc
         if (launch->args[i].buffer == argument_count(program))
             strbuf_printf(out, "(char *)workspace + %" PRId64 ", ", launch->args[i].offset);
         else
-            strbuf_printf(out, "%s, ", argument_number(out->arena, program, launch->args[i].buffer));
+            strbuf_printf(out, "%s, ", launcher_argument(out->arena, program, launch->args[i].buffer));
     strbuf_puts(out, "stream);\n");
 }
 
 static void write_launches(StrBuf *out, const Kernel *kernel)
 {
-    bool allows = needs_allowance(kernel);
+    bool allows = launcher_needs_allowance(kernel);
     if (kernel->launch_count == 1 && !allows && !kernel->launches[0].map_count) {
         write_launch(out, "    ", "return (int)", kernel->program, &kernel->launches[0]);
         return;
     }
-    strbuf_printf(out, "    cudaError_t status = %s%s;\n", allows ? kernel->name : "cudaSuccess",
-                  allows ? "_allow()" : "");
+    launcher_write_status(out, kernel);
     for (int k = 0; k < kernel->launch_count; k++) {
         const Launch *launch = &kernel->launches[k];
-        if (is_shared(kernel, launch->kernel)) {
+        if (launcher_is_shared(kernel, launch->kernel)) {
             write_function_call(out, kernel->program, launch);
             continue;
         }
@@ -284,7 +194,7 @@ static void write_launches(StrBuf *out, const Kernel *kernel)
 static bool uses_prelude(const Kernel *kernel)
 {
     for (int k = 0; k < kernel->launch_count; k++)
-        if (needs_prelude(&kernel->launches[k]) && !is_shared(kernel, kernel->launches[k].kernel))
+        if (needs_prelude(&kernel->launches[k]) && !launcher_is_shared(kernel, kernel->launches[k].kernel))
             return true;
     return false;
 }
@@ -323,7 +233,7 @@ static const char *launch_functions(Arena *arena, const Kernel *kernel, bool hip
 {
     StrBuf out = strbuf_new(arena);
     for (int k = 0; k < kernel->kernel_count; k++)
-        if (is_shared(kernel, k))
+        if (launcher_is_shared(kernel, k))
             write_function(&out, kernel, &kernel->launches[kernel->leaders[k]], hip);
     return hip ? in_hip(arena, out.text) : out.text;
 }
@@ -340,11 +250,14 @@ static const char *numbered_launcher(Arena *arena, const Kernel *kernel, bool hi
     strbuf_puts(&out, "\nextern \"C\" ");
     write_signature(&out, kernel, true);
     strbuf_puts(&out, "\n{\n");
-    write_alignment_check(&out, program, kernel);
+    launcher_write_checks(&out, kernel);
     if (hip || uses_prelude(kernel))
         write_using(&out, kernel);
     write_launches(&out, kernel);
-    strbuf_puts(&out, "}\n#endif\n");
+    strbuf_puts(&out, "}\n");
+    if (kernel->has_graph)
+        launcher_write_graph(&out, kernel);
+    strbuf_puts(&out, "#endif\n");
     return hip ? in_hip(arena, out.text) : out.text;
 }
 
@@ -357,7 +270,7 @@ const char *launcher_text(Arena *arena, Kernel *kernel, bool hip, Names *names)
     names_avoid(names, text);
     kernel->arguments = NEW_ARRAY(arena, const char *, argument_count(program));
     for (int i = 0; i < argument_count(program); i++) {
-        const char *number = argument_number(arena, program, i);
+        const char *number = launcher_argument(arena, program, i);
         names_give(names, number, tensor_shown(argument_tensor(program, i))->name);
         kernel->arguments[i] = names_find(names, number);
     }
@@ -416,6 +329,12 @@ char *codegen_header(Arena *arena, const Kernel *kernel)
         "cudaStream_t. */\n",
         kernel->workspace_bytes, kernel->alive_bytes, kernel->name);
     write_signature(&out, kernel, false);
-    strbuf_puts(&out, ";\n\n#ifdef __cplusplus\n}\n#endif\n");
+    strbuf_puts(&out, ";\n");
+    if (kernel->has_graph) {
+        strbuf_puts(&out, "\n/* The same launches as a cudaGraph_t with fixed pointers, which the caller destroys. */\n");
+        launcher_write_graph_signature(&out, kernel, false);
+        strbuf_puts(&out, ";\n");
+    }
+    strbuf_puts(&out, "\n#ifdef __cplusplus\n}\n#endif\n");
     return out.text;
 }

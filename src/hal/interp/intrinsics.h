@@ -323,6 +323,22 @@ static inline cudaLaunchAttribute begins_early()
     return attribute;
 }
 
+template <int... NODE> static inline const int *after()
+{
+    static const int nodes[] = {NODE..., -1};
+    return nodes;
+}
+
+template <class... Params>
+static inline cudaError_t add_node(cudaGraph_t, cudaGraphNode_t *nodes, int number, const int *after, void (*kernel)(Params...),
+                                   void **args, dim3 grid, dim3 block, dim3 cluster, size_t shared, bool cooperative, bool early)
+{
+    static const size_t sizes[] = {sizeof(Params)..., 0};
+    nodes[number] = {number};
+    return rollerc_interp::add_node(number, after, rollerc_interp::invocation_of(kernel, args), sizes,
+                                    {grid, block, shared, cluster, cooperative, early});
+}
+
 // What is more than any tensor map takes stays so.
 static inline short short_of(int x) { return static_cast<short>(x > 0x7fff ? 0x7fff : x < 0 ? 0 : x); }
 static inline signed char byte_of(int x) { return static_cast<signed char>(x > 0x7f ? 0x7f : x < 0 ? 0 : x); }

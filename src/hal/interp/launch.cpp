@@ -289,12 +289,9 @@ void check_record(const LaunchShape &shape, void **args)
 
 }   // namespace
 
-cudaError_t launch(const Invocation &what, const LaunchShape &shape)
+// Its number is host->launch.
+static cudaError_t run_launch(const Invocation &what, const LaunchShape &shape)
 {
-    host->launch = host->launches++;
-    check_record(shape, what.args);
-    if (host->job->only_launch >= 0 && host->launch != host->job->only_launch)
-        return cudaSuccess;
     check_limits(shape, what.kernel);
     invocation = &what;
     grid_size = shape.grid;
@@ -316,6 +313,15 @@ cudaError_t launch(const Invocation &what, const LaunchShape &shape)
     host->check_shared();
     host->launch = -1;
     return cudaSuccess;
+}
+
+cudaError_t launch(const Invocation &what, const LaunchShape &shape)
+{
+    host->launch = host->launches++;
+    check_record(shape, what.args);
+    if (host->job->only_launch >= 0 && host->launch != host->job->only_launch)
+        return cudaSuccess;
+    return run_launch(what, shape);
 }
 
 cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value)

@@ -10,3 +10,4 @@
 #include "counts.cpp"
 #include "shadow.cpp"
 #include "launch.cpp"
+#include "graph.cpp"

@@ -9,6 +9,7 @@
 //   shadow.cpp     what is known of memory: races, uninitialised reads, traffic
 //   counts.cpp     what single blocks do, for those who said it before
 //   launch.cpp     grids, teams of blocks and the way in
+//   graph.cpp      launches in another order than the stream's
 //
 // They are a part of rollerc and run in a child of it. The first thing that is wrong ends the process
 // (host->fail): what follows would prove nothing.

@@ -110,3 +110,69 @@ static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int
     return error == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 #endif
+
+// From one node of a graph to another, which may begin as the blocks of the first one let it.
+#if defined(CUDART_VERSION) && !defined(__HIP__) && !defined(__CUDACC_RTC__)
+static inline cudaError_t add_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to, bool early)
+{
+#if CUDART_VERSION >= 12030
+    int driver = 0;
+    cudaGraphEdgeData edge = {};
+    if (early && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030) {
+        edge.from_port = cudaGraphKernelNodePortProgrammatic;
+        edge.type = cudaGraphDependencyTypeProgrammatic;
+    }
+#if CUDART_VERSION >= 13000
+    return cudaGraphAddDependencies(graph, &from, &to, &edge, 1);
+#else
+    return edge.from_port ? cudaGraphAddDependencies_v2(graph, &from, &to, &edge, 1) : cudaGraphAddDependencies(graph, &from, &to, 1);
+#endif
+#else
+    (void)early;
+    return cudaGraphAddDependencies(graph, &from, &to, 1);
+#endif
+}
+#endif
+
+// The numbers of nodes that another one comes after, ended by -1.
+#if defined(CUDART_VERSION) && !defined(__HIP__) && !defined(__CUDACC_RTC__)
+template <int... NODE> static inline const int *after()
+{
+    static const int nodes[] = {NODE..., -1};
+    return nodes;
+}
+#endif
+
+// Kernel `number` of a graph, behind those that `before` names, ended by -1. Nodes have no programmatic edges before CUDA
+// 12.3: then it begins when they have ended. The arguments are copied.
+#if defined(CUDART_VERSION) && !defined(__HIP__) && !defined(__CUDACC_RTC__)
+template <class Kernel>
+static inline cudaError_t add_node(cudaGraph_t graph, cudaGraphNode_t *nodes, int number, const int *before, Kernel *kernel, void **args,
+                                   dim3 grid, dim3 block, dim3 cluster, size_t shared, bool cooperative, bool early)
+{
+    cudaKernelNodeParams params = {};
+    params.func = reinterpret_cast<void *>(kernel);
+    params.gridDim = grid;
+    params.blockDim = block;
+    params.sharedMemBytes = static_cast<unsigned>(shared);
+    params.kernelParams = args;
+    cudaError_t status = cudaGraphAddKernelNode(&nodes[number], graph, nullptr, 0, &params);
+    cudaKernelNodeAttrValue value = {};
+    if (status == cudaSuccess && cooperative) {
+        value.cooperative = 1;
+        status = cudaGraphKernelNodeSetAttribute(nodes[number], cudaKernelNodeAttributeCooperative, &value);
+    }
+#if CUDART_VERSION >= 11080
+    if (status == cudaSuccess && cluster.x * cluster.y * cluster.z > 1) {
+        value = {};
+        value.clusterDim.x = cluster.x;
+        value.clusterDim.y = cluster.y;
+        value.clusterDim.z = cluster.z;
+        status = cudaGraphKernelNodeSetAttribute(nodes[number], cudaLaunchAttributeClusterDimension, &value);
+    }
+#endif
+    for (; status == cudaSuccess && *before >= 0; before++)
+        status = add_edge(graph, nodes[*before], nodes[number], early);
+    return status;
+}
+#endif
