@@ -29,6 +29,10 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
+constexpr Region TILES_Q = {0, 18432};   // of shared memory: where it begins, bytes
+constexpr Region TILES_K = {18432, 18432};
+constexpr Region TILES_V = {36864, 18432};
+constexpr Region SLABS = {0, 18944};
 constexpr int SHARED_BYTES = 55296;                            // of a block
 using Element = f16;                                           // of Q, K, V, and of p
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
@@ -125,11 +129,6 @@ struct Slab {
     Row rows[8];
 };
 
-constexpr int Q_BYTES = TileQ::ELEMENTS * (int)sizeof(Element), K_BYTES = STAGES * TileK::ELEMENTS * (int)sizeof(Element);
-constexpr int V_BYTES = STAGES * TileV::ELEMENTS * (int)sizeof(Element);
-static_assert(Q_BYTES + K_BYTES + V_BYTES <= SHARED_BYTES, "all tiles fit");
-static_assert(WARPS * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
-
 // M, rounded wherever it is used: a product that the compiler would draw into the sum behind it is not.
 __device__ __forceinline__ float scaled_of(float maximum) { return fmaf(maximum, SCALE, 0.0f); }
 
@@ -179,10 +178,10 @@ struct Softmax {
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Element, Qs, [TileQ::ELEMENTS]);
-    SHARED(Q_BYTES, Element, Ks, [STAGES][TileK::ELEMENTS]);
-    SHARED(Q_BYTES + K_BYTES, Element, Vs, [STAGES][TileV::ELEMENTS]);
-    SHARED(0, Slab, slabs, [WARPS]);
+    SHARED(TILES_Q, Element, Qs, [TileQ::ELEMENTS]);
+    SHARED(TILES_K, Element, Ks, [STAGES][TileK::ELEMENTS]);
+    SHARED(TILES_V, Element, Vs, [STAGES][TileV::ELEMENTS]);
+    SHARED(SLABS, Slab, slabs, [WARPS]);
     float acc[WM / 16][WIDTHS * 2][4] = {};                     // (WM,WIDTH)
     unsigned q[KEEPS_Q ? WM / 16 : 1][KEEPS_Q ? DEPTHS : 1][4];
     Softmax softmax;

@@ -29,6 +29,7 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
+constexpr Region EVERYTHING = {0, 184000};   // of shared memory: where it begins, bytes
 constexpr int SHARED_BYTES = 184000;                           // of a block
 using Element = f16;                                           // of Q, K, V, and of p
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
@@ -130,7 +131,6 @@ struct Shared {
     unsigned long long q_full, q_free, turn[GROUPS];
 };
 constexpr int ALIGNMENT = 1024;
-static_assert((int)sizeof(Shared) + ALIGNMENT <= SHARED_BYTES, "it fits, wherever it begins");
 
 // Where one is in a ring of stages, and how often one has walked through it.
 struct Place {
@@ -390,6 +390,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, const __grid_constant__ TensorMap map_c)
 {
     Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT);
+    static_assert((int)sizeof(Shared) + ALIGNMENT <= EVERYTHING.bytes, "it fits, wherever it begins");
     const int warp = same_in_warp((int)threadIdx.x / WARP);
 
     if (threadIdx.x == 0) {

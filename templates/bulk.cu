@@ -30,6 +30,7 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region EVERYTHING = {0, 216128};   // of shared memory: where it begins, bytes
 constexpr int SHARED_BYTES = 216128;   // of a block
 using Element = f16;                                          // of A and B
 using Value = float;                                          // of the products and their sum
@@ -169,7 +170,6 @@ struct Ring {
 
 constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage), SUMS = SLABS + GROUPS * 4 * (int)sizeof(Slab);
 constexpr int RING = SUMS + (SHARERS > 1 ? GROUPS * (int)sizeof(Shared) : 0);
-static_assert(RING + (int)sizeof(Ring) + ALIGNMENT <= SHARED_BYTES, "all stages fit, wherever they begin");
 
 // Where one is in the ring of stages, and how often one has walked through it.
 struct Place {
@@ -484,6 +484,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b)
 {
     unsigned char *const start = rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT;
+    static_assert(RING + (int)sizeof(Ring) + ALIGNMENT <= EVERYTHING.bytes, "all stages fit, wherever they begin");
     Stage *const stages = reinterpret_cast<Stage *>(start);
     Ring &ring = *reinterpret_cast<Ring *>(start + RING);
     const int warp = same_in_warp((int)threadIdx.x / WARP), sharer = (int)((Index)blockIdx.x % SHARERS);

@@ -81,6 +81,7 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
+constexpr Region PARTIAL = {0, 8704};   // of shared memory: where it begins, bytes
 constexpr int SHARED_BYTES = 8704;   // of a block
 constexpr Index CHANNELS = 64;
 constexpr Index POSITIONS = 100;
@@ -171,7 +172,6 @@ static_assert((LANES & (LANES - 1)) == 0, "groups lie at the same lanes of every
 static_assert(CHANNELS % VECTOR == 0, "channels are whole vectors");
 
 constexpr int PLACE_BYTES = (PARTIALS + 1) * TILE * RESULT_BYTES;   // one row for each warp's groups, one for the totals
-static_assert(REDUCTIONS == 0 || PARTIALS == 1 || 2 * PLACE_BYTES <= SHARED_BYTES, "both places have room");
 static_assert(SHARES == 1 || 1ll * REDUCTIONS * SHARES * COLUMNS * RESULT_BYTES <= SCRATCH_BYTES, "what shares leave fits");
 
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place)
@@ -181,7 +181,8 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
             value[e] = Reduction::combine(value[e], warp_shuffle_xor(value[e], mask));
     if (PARTIALS == 1)
         return;
-    SHARED(place * PLACE_BYTES, T, partial, [PARTIALS + 1][TILE]);
+    SHARED_AT(place * PLACE_BYTES, T, partial, [PARTIALS + 1][TILE]);
+    static_assert(PARTIALS == 1 || 2 * PLACE_BYTES <= PARTIAL.bytes, "both places have room");
     const int thread = (int)threadIdx.x, lane = thread % LANES, group = thread / LANES;
     if (group % GROUPS_OF_WARP == 0)
         UNROLL for (int e = 0; e < COUNT; ++e)

@@ -32,6 +32,10 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region PICTURES = {0, 33824};   // of shared memory: where it begins, bytes
+constexpr Region FILTERS = {33824, 3968};
+constexpr Region SUMS = {37792, 0};
+constexpr Region SPOILT = {37792, 128};
 constexpr int SHARED_BYTES = 37920;   // of a block
 using X = float;
 using A = float;   // of products and sums
@@ -52,7 +56,6 @@ constexpr bool PADDED = true;           // some window reaches outside of the im
 constexpr int STAGED_ROWS = 32, STAGED_COLUMNS = 32;   // of an image, at most
 constexpr int COLUMN_PITCH = 1, ROW_PITCH = 32, IMAGE_PITCH = 1028;   // elements
 constexpr int SUM_ROW_PITCH = 33, SUM_IMAGE_PITCH = 1057;
-constexpr int SPOILT_AT = 37792;   // bytes
 
 template <int> struct Window;
 template <> struct Window<0> {   // w
@@ -79,7 +82,7 @@ __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index chan
 // </rollerc>
 
 constexpr int CHUNK = 4;   // inputs that are looked at together
-constexpr int IMAGES = TB * TC;
+constexpr int IMAGES = TB * TC, LINES = CHANNELS_LAST ? TB : IMAGES;   // those that lie apart in shared memory
 constexpr int SEGMENTS = BA / WIDTH, WARPS = THREADS / WARP;
 constexpr Index BATCH_BLOCKS = (BATCH + TB - 1) / TB;
 constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1) / BA;
@@ -163,7 +166,6 @@ __device__ __forceinline__ void stage_images(const Tensors &t, const Place &plac
 {
     constexpr int COPIES = STAGED_COLUMNS / (CHANNELS_LAST ? 1 : PIECE),
                   CHANNEL_COPIES = CHANNELS_LAST ? TC / PIECE : 1;
-    constexpr int LINES = CHANNELS_LAST ? TB : IMAGES;
     for (int i = (int)threadIdx.x; i < LINES * STAGED_ROWS * COPIES * CHANNEL_COPIES; i += THREADS) {
         const int channel = i % CHANNEL_COPIES * PIECE,
                   column = i / CHANNEL_COPIES % COPIES * (CHANNELS_LAST ? 1 : PIECE);
@@ -182,7 +184,8 @@ __device__ __forceinline__ bool stage_filters(const Tensors &t, const Place &pla
     constexpr int TAPS = Window<W>::ALONG_TAPS, PITCH = Window<W>::TAP_PITCH;
     constexpr int SIZE = Window<W>::DOWN_TAPS * PITCH;   // of a filter
     static_assert(PITCH >= TAPS && PITCH % CHUNK == 0, "a filter's rows begin with a whole vector");
-    SHARED(Window<W>::FILTERS_AT, A, filters, [TC * SIZE]);
+    SHARED_AT(Window<W>::FILTERS_AT, A, filters, [TC * SIZE]);
+    static_assert(Window<W>::FILTERS_AT + (int)sizeof(filters) <= FILTERS.at + FILTERS.bytes, "filters have room");
     bool spoilt = false;
     for (int i = (int)threadIdx.x; i < TC * SIZE; i += THREADS) {
         const int channel = CHANNELS_LAST ? i % TC : i / SIZE;
@@ -285,9 +288,10 @@ template <int W = 0>
 __device__ __forceinline__ void make_sums(const Place &place, const Line &own)
 {
     using Own = Window<W>;
-    SHARED(0, X, images, [SHARED_BYTES / sizeof(X)]);
-    SHARED(Own::FILTERS_AT, A, filters, [TC * Own::DOWN_TAPS * Own::TAP_PITCH]);
-    SHARED(Own::SUMS_AT, A, sums, [(SHARED_BYTES - Own::SUMS_AT) / sizeof(A)]);
+    SHARED(PICTURES, X, images, [LINES * IMAGE_PITCH]);
+    SHARED_AT(Own::FILTERS_AT, A, filters, [TC * Own::DOWN_TAPS * Own::TAP_PITCH]);
+    SHARED_AT(Own::SUMS_AT, A, sums, [LINES * SUM_IMAGE_PITCH]);
+    static_assert(Own::SUMS_AT + (int)sizeof(sums) <= (W + 1 < WINDOWS ? SUMS.at + SUMS.bytes : PICTURES.bytes), "sums have room");
     const int row = (place.down + own.down) * DOWN_STEP + Own::DOWN_OFFSET;
     const int column = Own::ALONG_OFFSET - lead(Own::ALONG_OFFSET) + (place.along + own.along) * ALONG_STEP;
     A acc[WIDTH] = {};
@@ -310,7 +314,7 @@ __device__ __forceinline__ void make_sums(const Place &place, const Line &own)
 
 template <int W = 0> __device__ __forceinline__ void read_totals(int at, A (&totals)[WINDOWS])
 {
-    SHARED(Window<W>::SUMS_AT, A, sums, [(SHARED_BYTES - Window<W>::SUMS_AT) / sizeof(A)]);
+    SHARED_AT(Window<W>::SUMS_AT, A, sums, [LINES * SUM_IMAGE_PITCH]);
     totals[W] = sums[at];
     if constexpr (W + 1 < WINDOWS)
         read_totals<W + 1>(at, totals);
@@ -319,7 +323,7 @@ template <int W = 0> __device__ __forceinline__ void read_totals(int at, A (&tot
 // Outputs in the order of memory.
 __device__ __forceinline__ void write_outputs(const Tensors &t, const Place &place)
 {
-    constexpr int CHANNEL_FIRST = CHANNELS_LAST ? TC : 1, LINES = CHANNELS_LAST ? TB : IMAGES;
+    constexpr int CHANNEL_FIRST = CHANNELS_LAST ? TC : 1;
     for (int i = (int)threadIdx.x; i < LINES * BD * BA * CHANNEL_FIRST; i += THREADS) {
         const int along = i / CHANNEL_FIRST % BA, down = i / (CHANNEL_FIRST * BA) % BD,
                   line = i / (CHANNEL_FIRST * BA * BD);
@@ -338,8 +342,8 @@ __device__ __forceinline__ void write_outputs(const Tensors &t, const Place &pla
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, X, images, [SHARED_BYTES / sizeof(X)]);
-    SHARED(SPOILT_AT, int, warp_is_spoilt, [WARPS]);
+    SHARED(PICTURES, X, images, [LINES * IMAGE_PITCH]);
+    SHARED(SPOILT, int, warp_is_spoilt, [WARPS]);
     const Place place = block_place();
     const int thread = (int)threadIdx.x;
 

@@ -30,6 +30,10 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region PICTURES_X = {0, 65536};   // of shared memory: where it begins, bytes
+constexpr Region PICTURES_D = {65536, 32768};
+constexpr Region SUMS = {0, 4096};
+constexpr Region MARKS = {98304, 64};
 constexpr int SHARED_BYTES = 98368;   // of a block
 using Value = float;                                          // of the products and their sum
 constexpr Index IMAGES = 64;                                  // that are summed over
@@ -50,7 +54,6 @@ constexpr int SKIP = 1, LEAD = 0;                             // taps too many, 
 constexpr int WINDOW = 16, MARGIN = 16;                       // columns that a thread has of x; zeros before it
 constexpr int PITCH_X = 64, PITCH_D = 32;                     // elements from row to row
 constexpr int SHARE_ROWS = 32;                                // of d
-constexpr int MARKS_AT = 98304;                               // bytes
 
 struct SourceX {
     using Element = float;
@@ -90,13 +93,10 @@ using D = typename SourceD::Element;
 using PlaneX = Plane<SourceX, XH, XW, PITCH_X, MARGIN>;
 using PlaneD = Plane<SourceD, DH, DW, PITCH_D, 0>;
 constexpr int STEP_X = BATCH * PlaneX::ELEMENTS, STEP_D = BATCH * PlaneD::ELEMENTS;   // elements
-constexpr int BYTES_X = 2 * STEP_X * (int)sizeof(X);
 
 static_assert(BK == GROUPS_K * TK && TL % VECTOR == 0 && TC % VECTOR == 0, "whole tiles of taps, whole vectors");
 static_assert((LEFT - SKIP - LEAD) % VECTOR == 0 && (SKIP == 0 || DILATION_W == 1), "whole vectors of x");
 static_assert(GROUPS_K * PARTS * GROUPS_L <= THREADS, "every part has its thread");
-static_assert(BYTES_X + 2 * STEP_D * (int)sizeof(D) <= MARKS_AT, "both steps fit");
-static_assert(BK * GROUPS_L * TL * (int)sizeof(Value) <= MARKS_AT, "all sums fit");
 
 struct Taps {
     Value sum[TK][TL];
@@ -185,10 +185,10 @@ __device__ __forceinline__ Value exact_total(const Tensors &t, Index channel, in
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, X, xs, [2 * STEP_X]);
-    SHARED(BYTES_X, D, ds, [2 * STEP_D]);
-    SHARED(0, Value, total, [BK][GROUPS_L * TL]);      // when x and d are done with
-    SHARED(MARKS_AT, int, marks, [THREADS / WARP]);
+    SHARED(PICTURES_X, X, xs, [2 * STEP_X]);
+    SHARED(PICTURES_D, D, ds, [2 * STEP_D]);
+    SHARED(SUMS, Value, total, [BK][GROUPS_L * TL]);      // when x and d are done with
+    SHARED(MARKS, int, marks, [THREADS / WARP]);
     const Index channel = (Index)blockIdx.x / BLOCKS_K;
     const int k0 = (int)((Index)blockIdx.x % BLOCKS_K) * BK, thread = (int)threadIdx.x;
     const int unit = thread % UNITS, group_l = unit % GROUPS_L, group_c = unit / GROUPS_L;

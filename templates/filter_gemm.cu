@@ -29,6 +29,12 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region PICTURES_X = {0, 20480};   // of shared memory: where it begins, bytes
+constexpr Region PICTURES_D = {20480, 20480};
+constexpr Region ZERO_ROW = {40960, 64};
+constexpr Region SLABS = {0, 33792};
+constexpr Region SUMS = {0, 3968};
+constexpr Region MARKS = {41024, 32};
 constexpr int SHARED_BYTES = 41056;   // of a block
 using Element = f16;                                          // of x and d
 using Value = float;                                          // of the products and their sum
@@ -48,7 +54,6 @@ constexpr int ZEROS = 32;                                     // a row for those
 constexpr int BAND = -16, PAIRS = 4;   // where x begins beside a warp's columns of d; pairs of tiles from there
 constexpr Index CHAIN = 64;                                   // steps whose products are added up in one go
 constexpr bool CHAINS = false;                                // more than one
-constexpr int SLABS_AT = 0, MARKS_AT = 41024;                 // bytes
 
 struct SourceX {
     static constexpr bool PIECES = true;   // rows are whole pieces of 16 bytes
@@ -95,10 +100,6 @@ __device__ __forceinline__ constexpr bool meets(int a, int b)
 struct Slab {
     Value at[AM][PAIRS * 16 + 2];
 };
-static_assert((2 * STEP_X + 2 * STEP_D + ZEROS) * (int)sizeof(Element) <= (CHAINS ? SLABS_AT : MARKS_AT),
-              "both steps fit");
-static_assert(SLABS_AT + WARPS * (int)sizeof(Slab) <= MARKS_AT, "the slabs fit");
-static_assert(PARTS * BK * KW * (int)sizeof(Value) <= MARKS_AT, "all sums fit");
 
 // Where a lane reads AK rows of a picture, of which `row(k)` says where one begins. Of 16-bit elements it brings a
 // line of one of four matrices, which are turned on their way; of f32, whose words are not, it has rows l % 4 and
@@ -222,12 +223,12 @@ __device__ __forceinline__ Value exact_total(const Tensors &t, Index channel, in
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Element, xs, [2 * STEP_X]);
-    SHARED(2 * STEP_X * (int)sizeof(Element), Element, ds, [2 * STEP_D]);
-    SHARED((2 * STEP_X + 2 * STEP_D) * (int)sizeof(Element), Element, zeros, [ZEROS]);
-    SHARED(SLABS_AT, Slab, slabs, [WARPS]);
-    SHARED(0, Value, parts, [PARTS][BK][KW]);          // when the slabs are done with
-    SHARED(MARKS_AT, int, marks, [WARPS]);
+    SHARED(PICTURES_X, Element, xs, [2 * STEP_X]);
+    SHARED(PICTURES_D, Element, ds, [2 * STEP_D]);
+    SHARED(ZERO_ROW, Element, zeros, [ZEROS]);
+    SHARED(SLABS, Slab, slabs, [WARPS]);
+    SHARED(SUMS, Value, parts, [PARTS][BK][KW]);          // when the slabs are done with
+    SHARED(MARKS, int, marks, [WARPS]);
     const Index channel = (Index)blockIdx.x / BLOCKS_K;
     const int k0 = (int)((Index)blockIdx.x % BLOCKS_K) * BK, thread = (int)threadIdx.x, warp = thread / WARP;
     const int warp_k = warp / PARTS * TK, part = warp % PARTS, j0 = part / SHARES * TJ, share = part % SHARES;

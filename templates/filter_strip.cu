@@ -29,6 +29,8 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region SUMS = {0, 3200};   // of shared memory: where it begins, bytes
+constexpr Region MARKS = {3200, 32};
 constexpr int SHARED_BYTES = 3232;   // of a block
 using Value = float;                                          // of the products and their sum
 constexpr Index IMAGES = 64;                                  // that are summed over
@@ -45,7 +47,6 @@ constexpr int THREADS = 256, MIN_BLOCKS_PER_SM = 2;           // that registers 
 constexpr int AHEAD = 3;                                      // rows that are on their way
 constexpr bool CHANNELS_LAST = true;                          // neighbouring threads have those of channels
 constexpr int PIECE_X = 1, PIECE_D = 1;                       // columns that are one aligned access, at most
-constexpr int MARKS_AT = 3200;                                // bytes
 
 struct SourceX {
     using Element = float;
@@ -101,7 +102,7 @@ static_assert(INNER * DOWNS * ALONGS * SHARES == THREADS && THREADS % WARP == 0,
 static_assert(CHANNELS_LAST || TC * LANES == 1, "a warp's sums are of one channel");
 static_assert(WIDTH * STRIDE_W % PIECE_X == 0 && XW % PIECE_X == 0, "pieces of x are whole");
 static_assert(WIDTH % PIECE_D == 0 && DW % PIECE_D == 0, "those of d");
-static_assert(CHANNELS % LANES == 0 && KH * KW * TC * (int)sizeof(Value) <= MARKS_AT, "all sums fit");
+static_assert(CHANNELS % LANES == 0, "lanes have whole channels");
 
 struct Rows {
     StripRow<StripX> x;
@@ -183,8 +184,8 @@ __device__ __forceinline__ Value exact_total(const Tensors &t, Index channel, in
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Value, total, [KH * KW][TC]);
-    SHARED(MARKS_AT, int, marks, [THREADS / WARP]);
+    SHARED(SUMS, Value, total, [KH * KW][TC]);
+    SHARED(MARKS, int, marks, [THREADS / WARP]);
     const Index first = (Index)blockIdx.x * TC;
     const int thread = (int)threadIdx.x, inner = thread % INNER, strip = thread / INNER;
     const int share = strip / (ALONGS * DOWNS);

@@ -26,6 +26,8 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region OPERANDS = {0, 147456};   // of shared memory: where it begins, bytes
+constexpr Region SLABS = {0, 147456};
 constexpr int SHARED_BYTES = 147456;   // of a block
 using Element = f16;                                          // of A and B
 using Value = float;                                          // of the products and their sum
@@ -259,17 +261,13 @@ struct Slab {
     }
 };
 
-constexpr int STAGED = STAGES * (TileA::ELEMENTS + TileB::ELEMENTS) * (int)sizeof(Element);
-constexpr int SLABS = CLUSTER > 1 ? STAGED : 0;   // when A and B are done with, but other blocks may be so before
-static_assert(STAGED <= SHARED_BYTES, "all stages fit");
-static_assert(SLABS + BB * WARPS * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
-
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Element, As, [STAGES][TileA::ELEMENTS]);
-    SHARED(STAGES * TileA::ELEMENTS * (int)sizeof(Element), Element, Bs, [STAGES][TileB::ELEMENTS]);
-    SHARED(SLABS, Slab, slabs, [BB * WARPS]);
+    SHARED_AT(0, Element, As, [STAGES][TileA::ELEMENTS]);
+    SHARED_AT(STAGES * TileA::ELEMENTS * (int)sizeof(Element), Element, Bs, [STAGES][TileB::ELEMENTS]);
+    SHARED(SLABS, Slab, slabs, [BB * WARPS]);             // when A and B are done with, but other blocks may be so before
+    static_assert((int)(sizeof As + sizeof Bs) <= (CLUSTER > 1 ? SLABS.at : OPERANDS.bytes), "all stages fit");
     Value acc[WM / AM][WN / AN][4] = {};                  // (WM,WN)
     Chains<CHAINS, 4> chains[WM / AM][WN / AN];
     Word a[2][WM / 16][4], b[2][WN / 16][4];              // (WM,AK) and (WN,AK), of this part and the next

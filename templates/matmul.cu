@@ -26,6 +26,7 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region STAGED = {0, 16640};   // of shared memory: where it begins, bytes
 constexpr int SHARED_BYTES = 16640;   // of a block
 using Value = float;                                          // of the products and their sum
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
@@ -79,7 +80,6 @@ static_assert(!VECTOR_STORES || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K, "no step is in vain");
 static_assert(AHEAD || !COPIES, "one step is on its way in registers");
 static_assert(!AHEAD || BK % 2 == 0, "a step ends with the registers that it began with");
-static_assert(STAGES * BK * (LDA + LDB) * (int)sizeof(Value) <= SHARED_BYTES, "all stages of both tiles fit");
 static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
 
 // One thread's share of a tile on its way from global to shared memory: LOADS vectors along the operand's fast direction.
@@ -182,8 +182,9 @@ constexpr __device__ int row_of(int n)
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Value, As, [STAGES][BK][LDA]);                                  // (STAGES,BK,BM)
-    SHARED(STAGES * BK * LDA * (int)sizeof(Value), Value, Bs, [STAGES][BK][LDB]);   // (STAGES,BK,BN)
+    SHARED_AT(0, Value, As, [STAGES][BK][LDA]);                                  // (STAGES,BK,BM)
+    SHARED_AT(STAGES * BK * LDA * (int)sizeof(Value), Value, Bs, [STAGES][BK][LDB]);   // (STAGES,BK,BN)
+    static_assert((int)(sizeof As + sizeof Bs) <= STAGED.bytes, "all stages of both tiles fit");
     Value acc[TM][TN] = {};                                                   // (TM,TN)
     Fragment<TM, QM, BM / TM * QM> a[2];                                      // (2,TM): of this k and the next, if AHEAD
     Fragment<TN, QN, BN / TN * QN> b[2];                                      // (2,TN)

@@ -39,6 +39,9 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region INPUTS = {0, 36864};   // of shared memory: where it begins, bytes
+constexpr Region OUTPUTS = {36864, 8192};
+constexpr Region MARKS = {45056, 32};
 constexpr int SHARED_BYTES = 45088;   // of a block
 using X = f16;
 using A = float;   // of products and sums
@@ -96,8 +99,6 @@ static_assert(DOWN_DILATION == 1 && ALONG_DILATION == 1, "and have no gaps");
 
 struct InputRow { X at[TB * REACH * TC]; };
 struct OutputRow { Staged at[PIXELS * TC]; };
-constexpr int OUTPUTS_AT = RING * (int)sizeof(InputRow), MARKS_AT = OUTPUTS_AT + 2 * (int)sizeof(OutputRow);
-static_assert(MARKS_AT + WARPS * 4 <= SHARED_BYTES, "all fits");
 
 // Where a piece of 16 bytes lies, of a column that has PIECES: those of eight columns side by side are in eight
 // groups of banks.
@@ -298,9 +299,9 @@ __device__ __forceinline__ void store_row(const Tensors &t, const Corner &corner
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, InputRow, ring, [RING]);
-    SHARED(OUTPUTS_AT, OutputRow, outputs, [2]);
-    SHARED(MARKS_AT, int, marks, [WARPS]);
+    SHARED(INPUTS, InputRow, ring, [RING]);
+    SHARED(OUTPUTS, OutputRow, outputs, [2]);
+    SHARED(MARKS, int, marks, [WARPS]);
     const Corner corner = own_corner();
     const int channel = (int)threadIdx.x / WARP * LANES;   // of the block's, the warp's first
 

@@ -27,6 +27,7 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
+constexpr Region TILE = {0, 16640};   // of shared memory: where it begins, bytes
 constexpr int SHARED_BYTES = 16640;   // of a block
 using Element = float;                               // of the input that is permuted
 constexpr Index OUTER = 8, R = 1024, C = 1000;       // problem
@@ -73,7 +74,6 @@ static_assert((COPIED || TR % VR == 0) && TC % VC == 0, "tiles are whole vectors
 static_assert((COPIED || R % VR == 0) && (RAGGED || C % VC == 0), "vectors are inside or outside");
 static_assert(COPIED || (WIDTH % PC == 0 && PAD % VC == 0 && PAD % PC == 0), "shared memory keeps vectors aligned");
 static_assert((COPIED ? WIDTH * PITCH : TR / VR * GROUP) <= OUTER_PITCH, "an outer position has room for its points");
-static_assert(TO * OUTER_PITCH * (int)sizeof(Element) <= SHARED_BYTES, "the tile has room in shared memory");
 static_assert(COPIED || ALONG_R == TR / VR, "a line is read at once");
 static_assert(COPIED || RAGGED || ALONG_C == TC / VC, "a line is written at once");
 static_assert(!COPIED || PAD >= 2 * VR - 2 || (JOINED && TR == R), "copied vectors do not overlap");
@@ -256,7 +256,7 @@ __device__ __forceinline__ void store_ends(const Tensors &t, const Element *tile
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Element, tile, [TO * OUTER_PITCH]);         // (TO,TR,WIDTH), or (TO,WIDTH,TR) if COPIED
+    SHARED(TILE, Element, tile, [TO * OUTER_PITCH]);         // (TO,TR,WIDTH), or (TO,WIDTH,TR) if COPIED
     const Index c0 = (Index)blockIdx.x % TILES_C * TC;
     const Index r0 = (Index)blockIdx.x / TILES_C % TILES_R * TR;
     const Index outer0 = (Index)blockIdx.x / (TILES_C * TILES_R) * TO;

@@ -25,6 +25,7 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
+constexpr Region PARTIAL = {0, 4096};   // of shared memory: where it begins, bytes
 constexpr int SHARED_BYTES = 4096;   // of a block
 using Reduction = Sum;
 using A = float;                    // what totals are accumulated in
@@ -71,7 +72,6 @@ constexpr int PARTS = TR / LANES;   // of a group, that meet in shared memory
 
 static_assert(TS * TR <= THREADS && THREADS % WARP == 0, "whole warps, some of whose threads may idle");
 static_assert((OUTS == 1 || TERMS == 1) && OUTS * TERMS == VECTOR, "a vector lies along one side");
-static_assert(PARTS == 1 || PARTS * OUTS * TS * (int)sizeof(A) <= SHARED_BYTES, "parts have room in shared memory");
 static_assert(OUTPUTS % OUTS == 0 && REDUCED % TERMS == 0, "no vector reaches past the end");
 
 // Terms r, r + CHUNK, … of a thread; all of them exist if WHOLE.
@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         total[o] = warp_reduce<Reduction>(total[o], LANES);
     }
     if (PARTS != 1) {
-        SHARED(0, A, part, [PARTS][OUTS][TS]);
+        SHARED(PARTIAL, A, part, [PARTS][OUTS][TS]);
         const int p = tr / LANES;
         const bool holds = grouped && tr % LANES == 0;
         UNROLL for (int o = 0; o < OUTS; ++o)

@@ -60,6 +60,8 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
+constexpr Region PARTIAL = {0, 80};   // of shared memory: where it begins, bytes
+constexpr Region COPIES = {80, 8192};
 constexpr int SHARED_BYTES = 8272;   // of a block
 constexpr Index COLUMNS = 4096;
 constexpr Index SHARE = 2048;   // columns of a block
@@ -129,15 +131,15 @@ using LastPass = Pass1;
 constexpr int SLOT_BYTES = 8;                                       // of any result
 constexpr int WARPS = THREADS / WARP;
 static_assert(THREADS % WARP == 0, "whole warps");
-static_assert(KEPT >= (SLOTS + WARPS) * SLOT_BYTES && KEPT % 16 == 0, "results come before what is kept");
-static_assert(KEPT <= SHARED_BYTES, "results have room in shared memory");
+static_assert(KEPT % 16 == 0, "what is copied is aligned");
 static_assert(COLUMNS > (CLUSTER - 1) * SHARE, "every block has columns");
 static_assert(SHARE % VECTOR == 0 && COLUMNS % VECTOR == 0, "shares are whole vectors");
 
 template <class Reduction, class T> __device__ void reduce_block(T value, int slot)
 {
-    SHARED(0, T, partial, [WARPS]);                       // one of each warp
-    SHARED((WARPS + slot) * SLOT_BYTES, T, total, [1]);   // the block's
+    SHARED_AT(0, T, partial, [WARPS]);                       // one of each warp
+    SHARED_AT((WARPS + slot) * SLOT_BYTES, T, total, [1]);   // the block's
+    static_assert((WARPS + SLOTS) * SLOT_BYTES <= PARTIAL.bytes, "all results have room");
     value = warp_reduce<Reduction>(value);
     block_sync();   // the reduction before has been read
     if (lane_id() == 0)
@@ -161,7 +163,7 @@ __device__ __forceinline__ void row_sync()
 
 template <class Reduction, class T> __device__ T row_total(int slot)
 {
-    SHARED((WARPS + slot) * SLOT_BYTES, T, total, [1]);
+    SHARED_AT((WARPS + slot) * SLOT_BYTES, T, total, [1]);
     if (CLUSTER == 1)
         return total[0];
     T result = cluster_map(total, 0)[0];

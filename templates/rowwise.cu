@@ -46,6 +46,8 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
+constexpr Region PARTIAL = {0, 0};   // of shared memory: where it begins, bytes
+constexpr Region COPIES = {0, 0};
 constexpr int SHARED_BYTES = 0;   // of a block
 constexpr Index ROWS = 1000;
 constexpr Index COLUMNS = 512;
@@ -62,7 +64,6 @@ constexpr int ROUNDS = 1;           // reductions of a row
 template <int PASS> constexpr int ROUNDS_BEFORE = PASS == 0 ? 0 : 1;
 constexpr bool MEETS = false;       // a group's warps in shared memory, each round
 constexpr int RESULT_BYTES = 4;     // of the widest one, and a warp
-constexpr int PARTIAL_BYTES = 0;    // of shared memory, for what warps leave; copies of rows lie behind it
 constexpr int VECTOR = 4, VECTORS = 4;   // neighbouring elements that a thread reads and writes at once; how often it does
 constexpr Index STEP = GROUP * VECTOR;            // from one vector of a thread to its next one
 constexpr int PLACES = GROUP / CLUSTER * VECTOR;  // and of its copy in shared memory
@@ -141,10 +142,7 @@ static_assert(GROUP <= WARP || ROWS_OF_BLOCK == 1, "a group of several warps is 
 
 // Of shared memory, before the copies of rows: of several rounds two places, since a round writes where the one before the last
 // has been read.
-static_assert(WARPS_OF_GROUP == 1 || (ROUNDS * ROWS_OF_GROUP * ROWS_TOGETHER > 1 ? 2 : 1) * WARPS_OF_GROUP * RESULT_BYTES <= PARTIAL_BYTES,
-              "what warps leave has room in shared memory");
-static_assert(PARTIAL_BYTES <= SHARED_BYTES, "a launch gives a block as much");
-static_assert(!COPIED || PARTIAL_BYTES + ROWS_TOGETHER * (int)sizeof(Copy) <= SHARED_BYTES, "rows have room in shared memory");
+constexpr int PLACES_OF_WARPS = ROUNDS * ROWS_OF_GROUP * ROWS_TOGETHER > 1 ? 2 : 1;
 static_assert(ROWS_TOGETHER == 1 || (!KEPT && ROWS_OF_GROUP == 1), "only rows in shared memory are made together");
 
 // ---- where the row begins and ends ----
@@ -196,7 +194,8 @@ constexpr bool FEW = WARPS_OF_GROUP <= 8;   // then each thread goes through the
 //   places of a block   round 0: warp 0, 1, 2, … of block 0 | warps of block 1 | …    round 1: the same
 template <class T> __device__ const T *share_result(const T &result, int round)
 {
-    SHARED(round % 2 * WARPS_OF_GROUP * RESULT_BYTES, T, place, [WARPS_OF_GROUP]);
+    SHARED_AT(round % 2 * WARPS_OF_GROUP * RESULT_BYTES, T, place, [WARPS_OF_GROUP]);
+    static_assert(WARPS_OF_GROUP == 1 || PLACES_OF_WARPS * WARPS_OF_GROUP * RESULT_BYTES <= PARTIAL.bytes, "what warps leave has room");
     const int warp = (int)threadIdx.x / WARP, lane = lane_id();
     if (CLUSTER > 1) {
         if (round == 0)

@@ -32,6 +32,7 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region PARTIAL = {0, 16384};   // of shared memory: where it begins, bytes
 constexpr int SHARED_BYTES = 16384;   // of a block
 using Value = float;                                          // of the products and their sum
 constexpr Index N = 4096, K = 4096;
@@ -204,10 +205,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
 
     // ---- combine: within the warp, the block, the cluster ----
     Lanes::run(sums);
-    constexpr int ROOM = SHARED_BYTES / (PARTS * BN * (int)sizeof(Value));
+    constexpr int ROOM = PARTIAL.bytes / (PARTS * BN * (int)sizeof(Value));
     constexpr int MEET = ROOM < M ? ROOM : M;   // rows
-    static_assert(MEET > 0, "a row of all parts has room in shared memory");
-    SHARED(0, Value, part, [PARTS][MEET][BN]);
+    static_assert(PARTS * BN * (int)sizeof(Value) <= PARTIAL.bytes, "a row of all parts has room in shared memory");
+    SHARED(PARTIAL, Value, part, [PARTS][MEET][BN]);
 #pragma unroll 1
     for (int m0 = 0; m0 < M; m0 += MEET) {
         UNROLL for (int i = 0; i < Lanes::LEFT; ++i) {

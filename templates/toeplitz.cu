@@ -36,6 +36,10 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region INPUTS = {0, 33120};   // of shared memory: where it begins, bytes
+constexpr Region FILTER = {33120, 10240};
+constexpr Region SLABS = {43360, 5120};
+constexpr Region MARKS = {48480, 16};
 constexpr int SHARED_BYTES = 48496;   // of a block
 using Element = f16;                                          // of X and F
 using Value = float;                                          // of the products and their sum
@@ -115,9 +119,6 @@ static_assert(WORD == 1 || (TAP_WORDS % 32 >= 8 && TAP_WORDS % 32 <= 24), "both 
 struct Slab {
     Value at[8][BN + 8];   // no two of 16 lanes, which write together, meet in a bank
 };
-constexpr int FILTER_AT = INPUT_PIECES * 16, SLABS_AT = FILTER_AT + (KH + 1) * (int)sizeof(TapRow);
-constexpr int MARKS_AT = SLABS_AT + WARPS * (int)sizeof(Slab);
-static_assert(MARKS_AT + WARPS * 4 <= SHARED_BYTES, "all fits");
 
 // Where a row of an image begins, pieces.
 __device__ __forceinline__ int row_place(int row) { return row / R * GROUP_PITCH + row % R * ROW; }
@@ -284,10 +285,10 @@ __device__ __forceinline__ void sum_alone(const Tensors &t, Index channel, Index
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Element, Xs, [INPUT_PIECES * PIECE]);
-    SHARED(FILTER_AT, TapRow, Fs, [KH + 1]);
-    SHARED(SLABS_AT, Slab, slabs, [WARPS]);
-    SHARED(MARKS_AT, int, marks, [WARPS]);
+    SHARED(INPUTS, Element, Xs, [INPUT_PIECES * PIECE]);
+    SHARED(FILTER, TapRow, Fs, [KH + 1]);
+    SHARED(SLABS, Slab, slabs, [WARPS]);
+    SHARED(MARKS, int, marks, [WARPS]);
 
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const Index block = (Index)blockIdx.x / CHANNELS, channel = (Index)blockIdx.x % CHANNELS;

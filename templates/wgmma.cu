@@ -23,6 +23,8 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+constexpr Region OPERANDS = {0, 197632};   // of shared memory: where it begins, bytes
+constexpr Region SLABS = {0, 197632};
 constexpr int SHARED_BYTES = 197632;   // of a block
 using Element = f16;                                          // of A and B
 using Value = float;                                          // of the products and their sum
@@ -108,14 +110,13 @@ struct Stage {
 };
 
 constexpr int ALIGNMENT = 1024;
-static_assert(STAGES * (int)sizeof(Stage) + ALIGNMENT <= SHARED_BYTES, "all stages fit, wherever they begin");
-static_assert(GROUPS * 4 * (int)sizeof(Slab) <= SHARED_BYTES, "all slabs fit");
 
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(0, Slab, slabs, [GROUPS * 4]);                 // when A and B are done with
+    SHARED(SLABS, Slab, slabs, [GROUPS * 4]);                 // when A and B are done with
     Stage *const stages = reinterpret_cast<Stage *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT);
+    static_assert(STAGES * (int)sizeof(Stage) + ALIGNMENT <= OPERANDS.bytes, "all stages fit, wherever they begin");
     Value acc[WN / 2] = {};                               // (WM,WN) of four warps
     Chains<CHAINS, WN / 2> chain;
 

@@ -38,6 +38,8 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
+constexpr Region STAGED = {0, 7760};   // of shared memory: where it begins, bytes
+constexpr Region COLLECTED = {7760, 1824};
 constexpr int SHARED_BYTES = 9584;   // of a block
 using Reduction = Max;
 using A = float;   // what totals are accumulated in
@@ -53,7 +55,6 @@ constexpr bool SAFE_PAST_END = true;   // terms past the last output read nothin
 // What a block stages in shared memory.
 constexpr bool STAGES = true;
 using Staged = float;
-constexpr int STAGED_BYTES = 7760;
 constexpr int COPIES = 3;            // of 16 bytes each, of a thread
 constexpr Index PLANE = 12769;     // elements from one to the next,
 constexpr Index DOWN_STEP = 226;   // and from one output's to the next one's
@@ -78,7 +79,6 @@ struct Tile {
 // Outputs that a block collects in shared memory.
 constexpr bool COLLECTS = true;
 using Collected = float;
-constexpr int COLLECTED_BYTES = 1824;
 __device__ __forceinline__ Collected *collected_tensor(const Tensors &t) { return t.out0; }
 struct Collection {
     Collected *at;
@@ -124,9 +124,9 @@ constexpr bool WHOLE_LINES = ALONG % WIDTH == 0;                          // or 
 static_assert(TO * TD * TA == THREADS, "every thread has its place");
 static_assert(HEIGHT >= 1 && TAPS >= 1, "something to do");
 
-static_assert(!LINES || (ALONG_BLOCKS == 1 && TO * PLANE_PITCH * (int)sizeof(Staged) <= STAGED_BYTES),
+static_assert(!LINES || (ALONG_BLOCKS == 1 && TO * PLANE_PITCH * (int)sizeof(Staged) <= STAGED.bytes),
               "whole lines, and all of them fit");
-static_assert(STAGED_BYTES + COLLECTED_BYTES <= SHARED_BYTES, "what is staged and what is collected fit");
+static_assert(STAGED.bytes + COLLECTED.bytes <= SHARED_BYTES, "what is staged and what is collected fit");
 static_assert(!COLLECTS || TO == 1 || TD * HEIGHT >= DOWN, "a block's outputs are one piece");
 
 // The nearest position in a plane, or behind it: windows reach past both ends, and some lie outside as a whole.
@@ -135,7 +135,7 @@ __device__ __forceinline__ Index in_plane(Index position) { return op_max<Index>
 // Copies what the block at (outer, down) reads of the staged tensor.
 __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
 {
-    SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged) + 1]);
+    SHARED_AT(0, Staged, tile, [STAGED.bytes / sizeof(Staged) + 1]);
     constexpr int PIECE = sizeof(bits128) / sizeof(Staged);   // elements of one copy
     constexpr Index ELEMENTS = OUTER * PLANE;
     constexpr int REST = (int)(ELEMENTS % PIECE);   // of its end, where they are no whole piece
@@ -192,7 +192,7 @@ __device__ __forceinline__ void copy_line(Staged *to, const Staged *from, int ro
 // The same line by line: a thread keeps its columns and goes down a plane.
 __device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer, Index down)
 {
-    SHARED(0, Staged, tile, [STAGED_BYTES / sizeof(Staged)]);
+    SHARED_AT(0, Staged, tile, [STAGED.bytes / sizeof(Staged)]);
     constexpr int STEP = THREADS / LANES / PLANES;   // of rows
     const int thread = (int)threadIdx.x, lane = thread % LANES, group = thread / LANES;
     const int top = TOP + (int)down * LINE_STEP;   // of the image
@@ -229,7 +229,7 @@ constexpr int OUT_PIECE = sizeof(bits128) / sizeof(Collected);
 
 __device__ __forceinline__ Collection collection(Index outer, Index down)
 {
-    SHARED(STAGED_BYTES, Collected, outputs, [COLLECTED_BYTES / sizeof(Collected) + 1]);
+    SHARED_AT(COLLECTED.at, Collected, outputs, [COLLECTED.bytes / sizeof(Collected) + 1]);
     return {outputs, first_output(outer, down) / OUT_PIECE * OUT_PIECE};
 }
 

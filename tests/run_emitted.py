@@ -16,7 +16,7 @@ import common
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Of a kernel's file, up to its main().
-LINES = {"softmax": 335, "permute_0213": 255, "permute_021": 260}
+LINES = {"softmax": 335, "permute_0213": 255, "permute_021": 265}
 # One of each: bits, bytes, whole numbers, halves, guards, several outputs, a reduction of all.
 PROGRAMS = ["mask_compare", "quantise_i8", "argmax", "softmax", "conv2d_3x3", "bn_relu_training", "reduce_all"]
 # Products and depthwise convolutions: (template, device, example, its type instead of f32, sizes).
@@ -311,6 +311,65 @@ def test_files_can_be_included_together(rollerc, folder):
     done = subprocess.run([CXX, "-x", "c++", "-std=c++17", "-w", "-fsyntax-only", "-DROLLERC_WARP=32", "-"], input="\n".join(program) + "\n",
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:2000]
+
+
+# Of each family that lays something out: (template, device, program or example).
+PRODUCT = "input a[{m}, {k}] : {t}\ninput b[{k}, {n}] : {t}\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"
+GRADIENT = ("input x[8, 3, 32, 32] : {t}\ninput d[8, 3, 32, 32] : {t}\ndw[c, r:{k}, s:{k}] = "
+            "sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - {p}, v + s - {p}], 0))\noutput dw\n")
+DEPTHWISE = ("input x[8, 16, 40, 40] : {t}\ninput w[16, 13, 13] : {t}\n"
+             "y[n, c, h:40, v:40] = sum[r, s](pad(x[n, c, h + r - 6, v + s - 6], 0) * w[c, r, s])\noutput y : {t}\n")
+RESERVED = {"reduce", "skinny"}   # as much as the largest block needs
+LAID_OUT = [("matmul", "v100", PRODUCT.format(m=512, n=512, k=512, t="f32")), ("gemm", "a100", PRODUCT.format(m=500, n=496, k=504, t="f16")),
+            ("bulk", "h200", PRODUCT.format(m=256, n=512, k=512, t="f16")), ("wgmma", "h200", "input a[256, 576] : f16\ninput b[512, 512] : f16\nc[i, j] = sum[k:512](a[i, k + 64] * b[k, j])\noutput c\n"),
+            ("skinny", "h200", PRODUCT.format(m=4, n=512, k=1024, t="f32")), ("reduce", "h200", "input x[7, 9000] : f32\ny[i] = sum[j](x[i, j])\noutput y\n"),
+            ("permute", "h200", "input x[512, 512] : f32\ny[j, i] = x[i, j]\noutput y\n"), ("attention", "a100", "attention"),
+            ("attention_bulk", "h200", "attention"), ("depthwise", "h200", DEPTHWISE.format(t="f32")), ("toeplitz", "h200", DEPTHWISE.format(t="f16")),
+            ("pairs", "h200", "depthwise_7x7_nhwc"), ("filter_direct", "h200", GRADIENT.format(t="f32", k=5, p=2)),
+            ("filter_gemm", "h200", GRADIENT.format(t="f16", k=5, p=2)), ("filter_strip", "h200", GRADIENT.format(t="f32", k=3, p=1)),
+            ("rowwise", "h200", "input x[64, 40000] : f32\nm[b] = sum[c](x[b, c])\ny[b, c] = x[b, c] - m[b]\noutput y\n"),
+            ("channelwise", "h200", "input x[300, 64] : f32\nm[c] = sum[i](x[i, c])\ny[i, c] = x[i, c] - m[c]\noutput y\n"),
+            ("resident", "h200", "input x[16, 32, 28, 28] : f32\nm[c] = sum[n, h, w](x[n, c, h, w])\n"
+                                 "y[n, c, h, w] = x[n, c, h, w] - m[c]\noutput y\n")]
+
+
+def text_of_family(rollerc, family, device, program):
+    """The first candidate that goes through the template."""
+    text = program if "\n" in program else pathlib.Path(common.example_path(program)).read_text()
+    for candidate in range(1, 11):
+        done = subprocess.run([rollerc, "-", "--name", "k", "--device", device, "-q", "-o", "-", "--candidate", str(candidate)], input=text,
+                              capture_output=True, text=True)
+        if f"templates/{family}.cu (" in done.stdout:
+            return done.stdout.split("#ifdef ROLLERC_MAIN")[0]
+    raise AssertionError(f"no candidate goes through {family}: take another program")
+
+
+def refused_regions(text, folder):
+    """Those that the compiler names where it says that something does not fit."""
+    source = pathlib.Path(folder) / "k.cu"
+    source.write_text("".join("" if own else line for line, own in blocks(text)))
+    program = [f'#include "{INTERP}/twin.h"', "#define rollerc k_prelude", f'#include "{INTERP}/intrinsics.h"', "#undef rollerc", f'#include "{source}"']
+    done = subprocess.run([CXX, "-x", "c++", "-std=c++17", "-w", "-fsyntax-only", "-DROLLERC_WARP=32", "-"], input="\n".join(program) + "\n",
+                          capture_output=True, text=True)
+    failed = done.stderr if "static assertion failed" in done.stderr else ""
+    assert failed or done.returncode == 0, done.stderr[:2000]
+    return {name for name in re.findall(r"^constexpr Region (\w+)", text, re.MULTILINE) if re.search(rf"\b{name}\b", failed)}
+
+
+def test_a_region_that_is_too_small_is_refused(rollerc, folder):
+    """Shared memory of each family's kernel: as it is laid out all fits, and what has a sixteenth of its room does not."""
+    if not CXX:
+        print("SKIPPED: there is no C++ compiler here, no regions were shrunk")
+        return
+    for family, device, program in LAID_OUT:
+        text = text_of_family(rollerc, family, device, program)
+        regions = re.findall(r"^constexpr Region (\w+) = \{\d+, (\d+)\}", text, re.MULTILINE)
+        assert regions, f"{family} lays nothing out"
+        assert not refused_regions(text, folder), family
+        left = 4096 if family in RESERVED else 16
+        small = re.sub(r"^(constexpr Region \w+ = \{\d+), (\d+)\}", lambda found: f"{found[1]}, {int(found[2]) // left}}}", text, flags=re.MULTILINE)
+        kept = {name for name, size in regions if int(size)} - refused_regions(small, folder)
+        assert not kept, f"{family}: {kept} may be too small"
 
 
 def test_files_can_be_included_together_by_nvcc(rollerc, folder):

@@ -110,12 +110,14 @@ static bool reaches_far(const Fusion *fusion, const TileSpace *space, const RTil
 
 static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch *planned)
 {
+    const RTile *tile = planned->program.tile;
     return (KernelPlan){
         .fusion = planned->fusion,
         .view = planned->view,
         .rules = planned->rules,
         .program = &planned->program,
         .device = request->device,
+        .shared = rules_layout(planned->rules, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER], request->device),
         .threads = launch_threads(planned->family, &planned->program, request->device),
         .wide = fusion_is_wide(planned->fusion) ||
                 reaches_far(planned->fusion, planned->rules->space, &planned->program.tile[LEVEL_SHARED]),
@@ -159,7 +161,18 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
     return launch;
 }
 
-/* The parameter block, which shows that the launch has all the memory that it lays out. */
+/* Where what lies in shared memory, of which the template asserts that it fits. */
+static void emit_shared(StrBuf *out, const SharedLayout *shared)
+{
+    for (int i = 0; i < shared->count; i++)
+        strbuf_printf(out, "constexpr Region %s = {%" PRId64 ", %" PRId64 "};%s\n", shared->regions[i].name,
+                      shared->regions[i].at, shared->regions[i].bytes,
+                      i ? "" : "   // of shared memory: where it begins, bytes");
+    if (shared->count)
+        strbuf_printf(out, "constexpr int SHARED_BYTES = %" PRId64 ";   // of a block\n", shared->bytes);
+}
+
+/* What the launch is to its kernel: the parameter block. */
 static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const Kernel *kernel, int index)
 {
     const PlannedLaunch *planned = &request->plan->launches[index];
@@ -169,11 +182,8 @@ static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const K
                          .scratch = planned->rules->scratch_bytes > 0};
     StrBuf tensors = strbuf_new(arena), block = strbuf_new(arena);
     emit_tensors(&tensors, kernel->program, planned->fusion, draft.plan.wide, draft.scratch);
-    if (planned->family->memory) {
-        memory_check_launch(launch, planned->family->memory(&draft.plan));
-        strbuf_printf(&block, "constexpr int SHARED_BYTES = %" PRId64 ";   // of a block\n",
-                      launch->shared_bytes);
-    }
+    emit_shared(&block, &draft.plan.shared);
+    assert(launch->shared_bytes == draft.plan.shared.bytes);
     planned->family->emit(&block, &draft.plan);
     draft.tensors = tensors.text;
     draft.block = block.text;

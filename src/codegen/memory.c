@@ -4,21 +4,6 @@
 
 #include "codegen/codegen.h"
 
-/* Of the launch itself. */
-static int64_t scratch_bytes(const Launch *launch)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < launch->arg_count; i++)
-        bytes += launch->args[i].tensor ? 0 : launch->args[i].bytes;
-    return bytes;
-}
-
-void memory_check_launch(const Launch *launch, KernelMemory used)
-{
-    assert(used.shared_bytes <= launch->shared_bytes);
-    assert(used.scratch_bytes <= scratch_bytes(launch));
-}
-
 static void check_place(const Kernel *kernel, const LaunchArg *arg)
 {
     if (arg->buffer == argument_count(kernel->program)) {

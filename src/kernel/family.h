@@ -36,16 +36,10 @@ typedef struct KernelPlan {
     const TileRules *rules;   // the variant the program was made from
     const struct RProgram *program;
     const DeviceSpec *device;
+    SharedLayout shared;      // of a block
     int threads;   // of a block; see Family.whole_warps
     bool wide;     // positions need 64 bits
 } KernelPlan;
-
-/* What a parameter block and its template lay out, also where they say only as they run which part they
-   use. */
-typedef struct KernelMemory {
-    int64_t shared_bytes;    // of a block
-    int64_t scratch_bytes;   // of what the launch uses for itself
-} KernelMemory;
 
 /* What some families want their fusions to be, where they are not: elements in another order, say. */
 typedef struct Rewrite {
@@ -75,6 +69,4 @@ typedef struct Family {
     void (*emit)(StrBuf *out, const KernelPlan *plan);
     /* Fills in how bulk copies see what it reads; their number. NULL: it makes none. */
     int (*maps)(const KernelPlan *plan, struct TensorMap *maps);
-    /* Of the same block. NULL: its kernels use no shared memory and none of their own. */
-    KernelMemory (*memory)(const KernelPlan *plan);
 } Family;

@@ -92,6 +92,8 @@ ScheduleLayout schedule_layout(const TileRules *rules)
 void schedule_set_shared(TileRules *rules)
 {
     ScheduleLayout layout = schedule_layout(rules);
-    rules->shared_overhead = layout.partial_bytes;
-    rules->shared_bytes = rules->schedule->kept ? layout.bytes : 0;
+    layout_add(&rules->shared, "PARTIAL", layout.partial_bytes);
+    if (layout.bytes > layout.partial_bytes)
+        layout_add(&rules->shared, "COPIES", layout.bytes - layout.partial_bytes);
+    rules->shared.beside = layout.partial_bytes;
 }

@@ -13,8 +13,7 @@ typedef struct ScheduleLayout {
     int64_t bytes;                // of these and of partial
 } ScheduleLayout;
 
-/* Staged tiles that are not kept as one run take their footprint behind it: rtile_footprint(). */
 ScheduleLayout schedule_layout(const TileRules *rules);
 
-/* The rules' shared memory follows from their schedule. */
+/* The rules' shared memory follows from their schedule: PARTIAL, and behind it COPIES of rows. */
 void schedule_set_shared(TileRules *rules);

@@ -138,7 +138,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us
                       + log2(at_least(kernel->cluster, 1)) * timing->cluster_barrier_us;
     combine_us += schedule_grid_barriers(kernel->rules->schedule) * timing->grid_barrier_us;
-    if (kernel->rules->sums_bytes)
+    if (kernel->cluster > 1 && schedule_passes_rows(kernel->rules->schedule))
         combine_us +=
             rtile_points(kernel->space, kernel->shared, false) * 4 / calibration.exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)

@@ -98,7 +98,7 @@ static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *devi
 {
     if (tile_buffers(rules) < 2 || !goes_through_registers(rules, device))
         return 0;
-    int64_t buffer_bytes = (program->shared_bytes - rules->shared_overhead) / tile_buffers(rules);
+    int64_t buffer_bytes = (program->shared_bytes - rules->shared.beside) / tile_buffers(rules);
     double words = (double)ceil_div(buffer_bytes, 4 * (int64_t)program->threads);
     return (int64_t)ceil(words * (rules->held_words > 0 ? rules->held_words : 1));
 }

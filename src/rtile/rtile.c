@@ -78,42 +78,11 @@ static int64_t register_count(const TileRules *rules, const RTile *tile)
     return bits / (32 * threads) + (bits % (32 * threads) != 0) + rules->register_overhead;
 }
 
-/* Every staged tile, its contiguous extent padded against bank conflicts, in all its buffers. */
-static int64_t shared_bytes(const TileRules *rules, const RTile *tile, const RTile *inner,
-                            const DeviceSpec *device)
-{
-    const TileSpace *space = rules->space;
-    if (rules->shared_of)
-        return rules->shared_of(rules, tile, inner);
-    if (rules->shared_bytes)
-        return rules->shared_bytes;
-    int64_t bytes = rules->shared_overhead;
-    for (int i = 0; i < space->tile_count; i++) {
-        const DataTile *data = &space->tiles[i];
-        if (!data->staged)
-            continue;
-        if (data->plane) {
-            int64_t span = data_tile_span_bytes(data, tile, space->axis_count);
-            if (span > TOO_MANY_BITS)
-                return INT64_MAX;
-            bytes += span * tile_buffers(rules);
-            continue;
-        }
-        StagedLines lines = staged_lines(rules, data, tile, inner, device);
-        int64_t bits =
-            size_product(size_product(lines.count, lines.width + lines.padding), staged_bits(data));
-        if (bits > TOO_MANY_BITS)
-            return INT64_MAX;
-        bytes += round_up(ceil_div(bits, 8), 16) * tile_buffers(rules);
-    }
-    return bytes + (int64_t)rtile_points(space, tile, false) * rules->sums_bytes;
-}
-
 int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner,
                         const DeviceSpec *device, Level level)
 {
     if (level == LEVEL_SHARED)
-        return shared_bytes(rules, tile, inner, device);
+        return rules_layout(rules, tile, inner, device).bytes;
     int64_t registers = register_count(rules, tile);
     return 4 * (rules->spills && registers > device->registers_per_thread ? device->registers_per_thread : registers);
 }

@@ -106,6 +106,27 @@ typedef struct FamilyChoice {
 } FamilyChoice;
 
 typedef struct TileRules TileRules;
+
+/* A part of a block's shared memory. */
+typedef struct SharedRegion {
+    const char *name;   // of the constant that a parameter block has for it: `constexpr Region MARKS = {3200, 32};`
+    int64_t at, bytes;
+} SharedRegion;
+
+/* Shared memory of a block: the budget that tiles are held to, the constants that are emitted and what a launch
+   asks for. Regions may lie in the place of those that are done with. */
+enum { MAX_REGIONS = 6 };   // of filter_gemm: two pictures, zeros, slabs, sums, marks
+typedef struct SharedLayout {
+    int count;
+    SharedRegion regions[MAX_REGIONS];
+    int64_t bytes;    // of all
+    int64_t beside;   // of these, what holds no staged tiles
+} SharedLayout;
+
+/* Adds the regions that depend on the tiles of a block. */
+typedef void LayOut(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device);
+
 struct TileRules {
     FamilyChoice choice;
     const char *variant_name;        // for dumps and the ranking: "row", "column"
@@ -131,11 +152,8 @@ struct TileRules {
     int input_bits;                  // of one input element there; 0: as many as in memory
     int register_overhead;           // addresses, loop counters, … of one thread
     bool spills;                     // what registers do not hold lies in memory: the kernel is there on every device
-    int64_t shared_overhead;         // bytes beyond the staged tiles
-    int64_t sums_bytes;              // for each of a block's sums, if all meet beside the staged tiles
-    int64_t shared_bytes;            // of a block, by the layout of a family that has its own; 0: both of these
-    /* The same where it depends on the tiles; or NULL. */
-    int64_t (*shared_of)(const TileRules *rules, const RTile *block, const RTile *inner);
+    SharedLayout shared;             // regions that are the same for all tiles, and
+    LayOut *lay_out;                 // what adds the others; NULL: there are none
     /* Bytes of a staged tile that the threads of the block at these positions write there, or read, where the
        family lays it out; or NULL. */
     int64_t (*shared_moved)(const TileRules *rules, int tile, bool written, const RTile *block,
@@ -249,6 +267,25 @@ TileCost rtile_cost(const TileRules *rules, const RTile *tile, const RTile *inne
 /* S_i = (Q(T) - Q(T'_i)) / (F(T'_i) - F(T)): traffic saved per byte of extra footprint when axis i
    grows to its next aligned size. Growth that costs no byte counts as one byte. */
 double rtile_reuse_score(const TileCost *tile, const TileCost *grown);
+
+// ---- shared.c: where things lie in shared memory ----
+
+/* A region behind all others; or there. */
+void layout_add(SharedLayout *layout, const char *name, int64_t bytes);
+void layout_put(SharedLayout *layout, const char *name, int64_t at, int64_t bytes);
+
+/* The one of that name. */
+const SharedRegion *layout_region(const SharedLayout *layout, const char *name);
+
+/* All regions of a block with these tiles. */
+SharedLayout rules_layout(const TileRules *rules, const RTile *block, const RTile *inner,
+                          const DeviceSpec *device);
+
+/* Every staged tile, its contiguous extent padded against bank conflicts, in all its buffers; a LayOut that adds
+   them as STAGED. */
+int64_t rtile_staged_bytes(const TileRules *rules, const RTile *block, const RTile *inner,
+                           const DeviceSpec *device);
+LayOut lay_out_staged;
 
 // ---- rules.c: what follows from a kernel's rules ----
 

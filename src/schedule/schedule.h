@@ -195,5 +195,8 @@ bool schedule_is_persistent(const Schedule *schedule);
 /* How often all blocks of the launch wait for each other, and so must be resident together. */
 int schedule_grid_barriers(const Schedule *schedule);
 
+/* The blocks of a cluster leave all sums of their tiles for each other. */
+bool schedule_passes_rows(const Schedule *schedule);
+
 /* Bytes of what other blocks have left that a block reads. */
 int64_t schedule_scratch_reads(const Schedule *schedule);

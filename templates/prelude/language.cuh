@@ -3,6 +3,8 @@
 #define DEVICE [[maybe_unused]] static __device__ __forceinline__
 #define SPECIAL template <> [[maybe_unused]] __device__ __forceinline__   // a function, for one type
 
-// SHARED(0, float, As, [BK][BM + PAD]): the array `As` at byte 0 of the dynamic shared memory.
-#define SHARED(offset, Type, name, ...) \
+// SHARED(TILE, float, As, [BK][BM + PAD]): the array `As` in a region of the dynamic shared memory, where it must fit.
+#define SHARED_AT(offset, Type, name, ...) \
     [[maybe_unused]] Type(&name) __VA_ARGS__ = *reinterpret_cast<Type(*) __VA_ARGS__>(rollerc_shared + (offset))
+#define SHARED(REGION, Type, name, ...) SHARED_AT(REGION.at, Type, name, __VA_ARGS__); \
+    static_assert((int)sizeof(Type __VA_ARGS__) <= REGION.bytes, #name " has room in " #REGION)

@@ -1,5 +1,7 @@
 // ---- memory: elements, and vectors of N neighbours ----
 
+struct Region { int at, bytes; };   // of shared memory: see SHARED
+
 // 0 <= index < extent: what `pad` asks before it reads.
 template <class Index> DEVICE bool inside(Index index, long long extent)
 {

@@ -338,7 +338,7 @@ template <class T, int COUNT> DEVICE long long from_anywhere(const Memory &memor
 
 extern "C" __global__ void conformance_k0(const unsigned char *table, unsigned long long *out)
 {
-    SHARED(0, unsigned char, scratch, [THREADS * 96]);
+    SHARED_AT(0, unsigned char, scratch, [THREADS * 96]);
     const Memory memory = {table, scratch};
     int check = 0;
 #define CHECK(name, count, device) \

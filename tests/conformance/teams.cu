@@ -11,7 +11,7 @@ using namespace rollerc;
 // Every block adds up what its cluster holds, twice, in shared memory that starts at byte OFFSET.
 template <int OFFSET> DEVICE void add_up_cluster(const int *table, int *out)
 {
-    SHARED(OFFSET, int, part, [TEAM_THREADS]);
+    SHARED_AT(OFFSET, int, part, [TEAM_THREADS]);
     const int t = static_cast<int>(threadIdx.x), i = static_cast<int>(blockIdx.x) * TEAM_THREADS + t;
     for (int round = 0; round < 2; round++) {
         part[t] = table[i] + round;
@@ -46,7 +46,7 @@ DEVICE void add_up_grid(const int *table, int *out)
 // Boxes of 16 lines of 128 bytes: of two blocks each brings half to both, in the last round each brings all to itself.
 DEVICE void copy_boxes(int *out, const TensorMap *half)
 {
-    SHARED(0, unsigned char, memory, [3 * 1024 + 64]);
+    SHARED_AT(0, unsigned char, memory, [3 * 1024 + 64]);
     unsigned char *const tile = memory + (0u - shared_address(memory)) % 1024;
     unsigned long long *const full = reinterpret_cast<unsigned long long *>(tile + 2048), *const free = full + 1;
     const int t = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x), rank = cluster_rank();
@@ -82,7 +82,7 @@ DEVICE void copy_boxes(int *out, const TensorMap *half)
 // Eight lines of floats, on their way through shared memory rounded to tf32.
 DEVICE void round_floats(unsigned *out, const TensorMap *floats)
 {
-    SHARED(0, unsigned char, memory, [2 * 1024 + 8]);
+    SHARED_AT(0, unsigned char, memory, [2 * 1024 + 8]);
     unsigned char *const tile = memory + (0u - shared_address(memory)) % 1024;
     unsigned long long *const full = reinterpret_cast<unsigned long long *>(tile + 1024);
     if (threadIdx.x == 0)
@@ -100,7 +100,7 @@ DEVICE void round_floats(unsigned *out, const TensorMap *floats)
 // A box of a tensor of RANK dimensions, eight lines at most; behind its last one zeros.
 template <int RANK> __global__ void teams_ranks(int *out, const __grid_constant__ TensorMap map)
 {
-    SHARED(0, unsigned char, memory, [2 * 1024 + 8]);
+    SHARED_AT(0, unsigned char, memory, [2 * 1024 + 8]);
     unsigned char *const tile = memory + (0u - shared_address(memory)) % 1024;
     unsigned long long *const full = reinterpret_cast<unsigned long long *>(tile + 1024);
     const BoxShape shape = box_shape(RANK);
@@ -124,7 +124,7 @@ template <int RANK> __global__ void teams_ranks(int *out, const __grid_constant_
 // Sixteen pixels; see pixel_output().
 template <int AXES> DEVICE void copy_walk(int *out, const TensorMap *images)
 {
-    SHARED(0, unsigned char, memory, [3 * 1024 + 8]);
+    SHARED_AT(0, unsigned char, memory, [3 * 1024 + 8]);
     unsigned char *const tile = memory + (0u - shared_address(memory)) % 1024;
     unsigned long long *const full = reinterpret_cast<unsigned long long *>(tile + 2048);
     if (threadIdx.x == 0)

@@ -16,7 +16,7 @@ RULES = [
 ]
 SKIPPED = re.compile(r"\s*(//|#|static_assert|template <(?!.*\})|using |extern \"C\"|\"|namespace|struct |}|$)")
 # The outermost extent of an array in shared memory places nothing: what stands behind it has an offset of its own.
-OUTERMOST = re.compile(r"SHARED\([^[]*\[([^]]*)\]")
+OUTERMOST = re.compile(r"SHARED(?:_AT)?\([^[]*\[([^]]*)\]")
 # An array that is longer than it need be is no mistake: of its extents only what makes it shorter is tried.
 EXTENTS = re.compile(r"^ *(?!return )(?:[\w:]+|[\w:]+<.*>) \w+(?:\[[^]]*\])+(?:, \w+(?:\[[^]]*\])+)*(?: = \{\})?;$")
 # Of where a chain of products ends only the last bits of a long sum tell, and any order of evaluation may lose those:

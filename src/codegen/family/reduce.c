@@ -325,18 +325,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_finish(out, &first);
 }
 
-/* Partial totals of the threads of a group; where shuffles combine some of them, fewer. */
-static KernelMemory memory(const KernelPlan *plan)
-{
-    int bits = dtype_info[plan->fusion->ops[0].body->type].bits, warp = plan->device->warp_size;
-    const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
-    int64_t threads = block->size[1] / each->size[1], lanes = 1;
-    while (chosen_layout(plan->rules).row && lanes < warp && threads % (2 * lanes) == 0)
-        lanes *= 2;
-    int64_t parts = threads / lanes;
-    return (KernelMemory){.shared_bytes = parts > 1 ? parts * block->size[0] * bits / 8 : 0};
-}
-
 const Family reduce_family = {
     .name = "reduce",
     .template_path = "templates/reduce.cu",
@@ -346,5 +334,4 @@ const Family reduce_family = {
     .view = view_of,
     .rules = rules,
     .emit = emit,
-    .memory = memory,
 };

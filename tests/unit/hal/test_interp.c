@@ -26,7 +26,7 @@ START_TEST(transpose_through_shared_memory)
     RuntimeResult result = run_well((Case){
         .in = "float", .out = "float", .in_bytes = 64 * 64 * 4, .out_bytes = 64 * 64 * 4, .grid = "2, 2",
         .block = "32, 8", .shared = 32 * 33 * 4, .schedule = (RuntimeSchedule)_i,
-        .kernel = "SHARED(0, float, tile, [32][33]);\n"
+        .kernel = "SHARED_AT(0, float, tile, [32][33]);\n"
                   "const int row = blockIdx.y * 32, column = blockIdx.x * 32, t = threadIdx.x;\n"
                   "for (int r = threadIdx.y; r < 32; r += 8) tile[r][t] = load(x, (row + r) * 64 + column + t);\n"
                   "block_sync();\n"
@@ -85,7 +85,7 @@ START_TEST(vectors_and_asynchronous_copies)
     RuntimeResult result = run_well((Case){
         .in = "float", .out = "float", .in_bytes = 1024 * 4, .out_bytes = 1024 * 4, .grid = "1", .block = "128",
         .shared = 4096,
-        .kernel = "SHARED(0, float, As, [1024]); const int i = threadIdx.x * 8;\n"
+        .kernel = "SHARED_AT(0, float, As, [1024]); const int i = threadIdx.x * 8;\n"
                   "async_copy16(&As[i], x + i); async_copy16(&As[i + 4], x + i + 4);\n"
                   "async_commit(); async_wait<0>(); block_sync();\n"
                   "float v[8]; load_vector<8>(&As[0], i, v); store_vector<8>(y, i, v);",
@@ -272,7 +272,7 @@ static const struct { const char *kernel, *what; } WRONG[] = {
     {"if (threadIdx.x % 2) warp_sync(); else block_sync();", "deadlock"},
     {"if (threadIdx.x < 16) warp_sync();", "a lane ended"},
     {"float v[4]; load_vector<4>(x, 1, v); store(y, 0, v[0]);", "misaligned"},
-    {"SHARED(0, float, As, [4]); As[threadIdx.x] = 0;", "of the shared memory"},
+    {"SHARED_AT(0, float, As, [4]); As[threadIdx.x] = 0;", "of the shared memory"},
     {"store(y, 0, float(1 / (blockIdx.x * 0)));", "division traps"},
 };
 

@@ -1,7 +1,7 @@
 // Checked accesses: bugs that hide from values are found whatever the order of threads; and other orders.
 #include "interp_test.h"
 
-#define SHARED_INPUT "SHARED(0, float, As, [256]); const int t = threadIdx.x;\n"
+#define SHARED_INPUT "SHARED_AT(0, float, As, [256]); const int t = threadIdx.x;\n"
 
 static const struct { const char *kernel, *what; } HIDDEN[] = {
     {SHARED_INPUT "As[t] = load(x, t); store(y, t, As[t / 2]);", "a race: reads what another thread writes"},
@@ -13,13 +13,13 @@ static const struct { const char *kernel, *what; } HIDDEN[] = {
     {SHARED_INPUT "As[t] = load(x, t); warp_sync(); store(y, t, As[t & ~32]);", "a race: reads"},
     {SHARED_INPUT "if (t < 255) As[t] = 1; block_sync(); store(y, t, As[t]);", "shared memory that nobody has written"},
     {SHARED_INPUT "As[t] = 1; store(y, 0, As[t]);", "a race: writes what another thread writes"},
-    {"SHARED(0, signed char, As, [4]); As[threadIdx.x % 2] = 1;", "a race: writes"},      // bytes in turn
-    {"SHARED(0, f16, As, [4]); As[threadIdx.x % 2] = f16{1};", "a race: writes"},
-    {"SHARED(0, signed char, As, [256]); const int t = threadIdx.x; As[t] = 1; block_sync();\n"
+    {"SHARED_AT(0, signed char, As, [4]); As[threadIdx.x % 2] = 1;", "a race: writes"},      // bytes in turn
+    {"SHARED_AT(0, f16, As, [4]); As[threadIdx.x % 2] = f16{1};", "a race: writes"},
+    {"SHARED_AT(0, signed char, As, [256]); const int t = threadIdx.x; As[t] = 1; block_sync();\n"
      "if (t == 1) As[2] = 3; if (t == 5) As[1] = As[0] + As[3]; if (t == 40) store(y, 0, As[1] + As[2]);", "a race: "},
-    {"SHARED(0, f16, As, [256]); const int t = threadIdx.x; As[t] = f16{1}; block_sync();\n"
+    {"SHARED_AT(0, f16, As, [256]); const int t = threadIdx.x; As[t] = f16{1}; block_sync();\n"
      "if (t < 2) store(y, t, widen(As[t])); if (t == 70) As[1] = f16{2};", "a race: "},
-    {"SHARED(0, signed char, As, [4]); if (threadIdx.x != 2) As[threadIdx.x & 3 ? 0 : 1] = 0; store(y, 0, As[2]);",
+    {"SHARED_AT(0, signed char, As, [4]); if (threadIdx.x != 2) As[threadIdx.x & 3 ? 0 : 1] = 0; store(y, 0, As[2]);",
      "shared memory that nobody has written"},
     {"if (threadIdx.x == 0) store(y, blockIdx.x / 2, 1.0f);", "writes what another block of this launch writes"},
     {"if (threadIdx.x == 0) { store(y, blockIdx.x, 1.0f); if (blockIdx.x) store(y, 9, load(y, blockIdx.x - 1)); }",
@@ -32,12 +32,12 @@ static const struct { const char *kernel, *what; } HIDDEN[] = {
      "an asynchronous copy that is under way"},
     {SHARED_INPUT "if (t == 0) { async_copy16(&As[0], x); async_commit(); async_wait<0>(); } store(y, t, As[0]);",
      "a race: "},
-    {"if (threadIdx.x == 0) { SHARED(0, float, As, [4]); async_copy16(&As[0], x); async_commit(); }",
+    {"if (threadIdx.x == 0) { SHARED_AT(0, float, As, [4]); async_copy16(&As[0], x); async_commit(); }",
      "ends before its asynchronous copies have landed"},
     {"const int far = (blockIdx.x + 1) * 1000000000; store(y, (far * 3) & 255, 1.0f);", "a product overflows"},
     {"int far = 2147483647 - threadIdx.x; store(y, (far + 1) & 255, 1.0f);", "a sum overflows"},
     {"float v[4] = {}, sum = 0; for (int i = 0; i <= 4; ++i) sum += v[i]; store(y, threadIdx.x, sum);", "past the end of an array"},
-    {"SHARED(0, float, As, [4][8]); if (threadIdx.x % 16 == 0) As[0][threadIdx.x / 16] = 0;", "past the end of an array"},
+    {"SHARED_AT(0, float, As, [4][8]); if (threadIdx.x % 16 == 0) As[0][threadIdx.x / 16] = 0;", "past the end of an array"},
 };
 
 START_TEST(a_hidden_bug_is_found)
@@ -87,7 +87,7 @@ START_TEST(a_launch_that_waits_is_right)
 {
     static const char *const kernels[] = {
         "wait_for_earlier(); store(y, threadIdx.x, load(x, threadIdx.x));",
-        "const WaitsAtItsEnd waits_at_its_end; SHARED(0, float, As, [256]); As[threadIdx.x] = 1; if (threadIdx.x == 7) return;",
+        "const WaitsAtItsEnd waits_at_its_end; SHARED_AT(0, float, As, [256]); As[threadIdx.x] = 1; if (threadIdx.x == 7) return;",
     };
     const float *x = float_input();
     Case c = FLOATS;
@@ -130,10 +130,10 @@ END_TEST
 
 static const char *const SYNCHRONISED[] = {
     // bytes and halves of one word belong to different threads
-    "SHARED(0, signed char, As, [512]); const int t = threadIdx.x; As[t] = 1; As[t + 256] = As[t];\n"
+    "SHARED_AT(0, signed char, As, [512]); const int t = threadIdx.x; As[t] = 1; As[t + 256] = As[t];\n"
     "block_sync(); As[255 - t] = As[255 - t] + As[511 - t]; block_sync();\n"
     "if (t < 64) reinterpret_cast<unsigned *>(As)[t] = 0x01020304; block_sync(); store(y, t, As[t ^ 3]);",
-    "SHARED(0, f16, As, [256]); const int t = threadIdx.x; As[t] = narrow<f16>(load(x, t)); warp_sync();\n"
+    "SHARED_AT(0, f16, As, [256]); const int t = threadIdx.x; As[t] = narrow<f16>(load(x, t)); warp_sync();\n"
     "const float v = widen(As[t ^ 1]); warp_sync(); As[t] = narrow<f16>(v); block_sync();\n"
     "const signed char c = reinterpret_cast<signed char *>(As)[2 * t]; block_sync();\n"
     "As[255 - t] = f16{(unsigned short)c};",

@@ -2,7 +2,7 @@
 #include "interp_test.h"
 
 /* 8 blocks of 64 threads; a block's 64 elements of x in `part`. */
-#define PART "SHARED(0, float, part, [64]); const int t = threadIdx.x, b = blockIdx.x, i = b * 64 + t;\n"
+#define PART "SHARED_AT(0, float, part, [64]); const int t = threadIdx.x, b = blockIdx.x, i = b * 64 + t;\n"
 
 static const Case CLUSTERS = {
     .in = "float", .out = "float", .in_bytes = 512 * 4, .out_bytes = 512 * 4, .grid = "8", .block = "64",
@@ -104,7 +104,7 @@ START_TEST(a_large_grid_runs_on_some_clusters)
     float_input();
     Case c = CLUSTERS;
     c.grid = "400000", c.lazy = true, c.max_blocks = 16, c.out_bytes = 400000 * 4096LL;
-    c.kernel = "SHARED(0, float, part, [64]); part[threadIdx.x] = 1; cluster_sync();\n"
+    c.kernel = "SHARED_AT(0, float, part, [64]); part[threadIdx.x] = 1; cluster_sync();\n"
                "store(y, blockIdx.x * 1024LL + threadIdx.x, cluster_map(part, 0)[threadIdx.x]); cluster_sync();";
     RuntimeResult result = run_well(c);
     ck_assert_int_eq(result.blocks_total, 400000);
@@ -217,7 +217,7 @@ START_TEST(pixels_follow_from_image_to_image)
     const float *x = float_input();
     Case c = CLUSTERS;
     c.cluster = NULL, c.grid = "1", c.shared = 2 * 1024 + 64, c.out_bytes = 256 * 4;
-    c.kernel = "SHARED(0, unsigned char, memory, [2 * 1024 + 64]); const int t = threadIdx.x;\n"
+    c.kernel = "SHARED_AT(0, unsigned char, memory, [2 * 1024 + 64]); const int t = threadIdx.x;\n"
                "unsigned char *const tile = memory + (0u - shared_address(memory)) % 1024;\n"
                "unsigned long long *const full = reinterpret_cast<unsigned long long *>(tile + 1024);\n"
                "if (t == 0) mbarrier_init(full, 1); block_sync();\n"

@@ -94,8 +94,9 @@ START_TEST(what_is_kept_lies_behind_the_results)
     ck_assert_int_eq(layout.at[0], 32);
     ck_assert_int_eq(layout.bytes, 32 + 4096);
     schedule_set_shared(&rules);
-    ck_assert_int_eq(rules.shared_overhead, 32);
-    ck_assert_int_eq(rules.shared_bytes, 32 + 4096);
+    ck_assert_int_eq(layout_region(&rules.shared, "PARTIAL")->bytes, 32);
+    ck_assert_int_eq(layout_region(&rules.shared, "COPIES")->at, 32);
+    ck_assert_int_eq(rules.shared.bytes, 32 + 4096);
 }
 END_TEST
 

@@ -79,6 +79,7 @@ static inline Schedule *schedule_empty(void) { return NEW(of_spaces(), Schedule)
 static inline TileRules matmul_rules(int64_t m, int64_t n, int64_t k)
 {
     TileRules rules = {.schedule = schedule_empty(), .variant_name = "matmul", .stages = 2, .accumulator_bits = 32,
+                       .lay_out = lay_out_staged,
                        .register_overhead = 24, .input_buffers = 1};
     rules.space = space_made((TileSpace){
         .axis_count = 3,
@@ -125,7 +126,7 @@ static inline TileRules reduce_rules(int64_t s, int64_t r)
 {
     TileRules rules = {.schedule = schedule_empty(), .variant_name = "row", .stages = 1, .accumulator_bits = 32,
                        .register_overhead = 10, .input_buffers = 1,
-                       .threads_reduce = true, .shared_overhead = 128};
+                       .threads_reduce = true, .shared = {.bytes = 128, .beside = 128}};
     rules.space = space_made((TileSpace){
         .axis_count = 2,
         .axes = {{"s", s, false}, {"r", r, true}},

@@ -193,7 +193,7 @@ START_TEST(a_layout_of_its_own_is_the_footprint)
     TileRules rules = reduce_rules(1000, 4096);
     RTile tile = {{4, 1024}};
     ck_assert_int_eq(rtile_footprint(&rules, &tile, &tile, &device, LEVEL_SHARED), 128);
-    rules.shared_bytes = 36928;
+    layout_add(&rules.shared, "COPIES", 36800);
     ck_assert_int_eq(rtile_footprint(&rules, &tile, &tile, &device, LEVEL_SHARED), 36928);
 }
 END_TEST

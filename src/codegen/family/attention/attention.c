@@ -23,21 +23,19 @@ static const struct {
 
 static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
 
-static int64_t tile_bytes(const AttentionTile *tile, int64_t block_rows)
+/* Tiles with padding; a slab of each warp's rows comes in their place. */
+static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device)
 {
     enum { ELEMENT = 2, SUM = 4, SLAB_ROWS = 8, ROW_VALUES = 2 };
-    int64_t q = block_rows * (wide(tile->depth) + PAD), k = tile->columns * (wide(tile->depth) + PAD),
-            v = tile->columns * (wide(tile->width) + PAD);
-    int64_t slab = SLAB_ROWS * (wide(tile->width) + PAD + ROW_VALUES) * SUM;
-    return larger((q + tile->stages * (k + v)) * ELEMENT, block_rows / tile->rows * slab);
-}
-
-static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RTile *inner)
-{
     AttentionTile tile;
-    (void)inner;
+    (void)inner, (void)device;
     rules_chosen(rules, &tile, sizeof tile);
-    return tile_bytes(&tile, block->size[ATTENTION_ROW]);
+    int64_t depth = wide(tile.depth) + PAD, width = wide(tile.width) + PAD, rows = block->size[ATTENTION_ROW];
+    layout_add(layout, "TILES_Q", rows * depth * ELEMENT);
+    layout_add(layout, "TILES_K", tile.stages * tile.columns * depth * ELEMENT);
+    layout_add(layout, "TILES_V", tile.stages * tile.columns * width * ELEMENT);
+    layout_put(layout, "SLABS", 0, rows / tile.rows * SLAB_ROWS * (width + ROW_VALUES) * SUM);
 }
 
 /* Each step waits for its tiles, then asks for those of a later one. */
@@ -94,7 +92,7 @@ static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion
         .input_registers = 1,
         .register_overhead = register_overhead(&tile, device->warp_size),
         .cost = &calibration.attention,
-        .shared_of = shared_bytes,
+        .lay_out = lay_out,
         .shared_moved = attention_shared_moved,
     };
     rules_choose(&rules, &tile, sizeof tile);
@@ -152,13 +150,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     attention_emit_functions(out, &scope, attention);
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    const RTile *tile = plan->program->tile;
-    return (KernelMemory){.shared_bytes =
-                              shared_bytes(plan->rules, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER])};
-}
-
 const Family attention_family = {
     .name = "attention",
     .template_path = "templates/attention.cu",
@@ -168,5 +159,4 @@ const Family attention_family = {
     .view = attention_view,
     .rules = rules,
     .emit = emit,
-    .memory = memory,
 };

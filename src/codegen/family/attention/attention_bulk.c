@@ -113,15 +113,6 @@ static int64_t tile_bytes(const AttentionTile *tile)
            (4 * tile->stages + 2 + tile->groups) * BARRIER_BYTES + ALIGNMENT;
 }
 
-static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RTile *inner)
-{
-    AttentionTile tile;
-    (void)block;
-    (void)inner;
-    rules_chosen(rules, &tile, sizeof tile);
-    return tile_bytes(&tile);
-}
-
 /* One thread asks for boxes as far ahead as there are stages. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, int stages)
@@ -177,9 +168,9 @@ static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion
         .input_registers = 1,
         .register_overhead = step_registers(tile),
         .cost = &calibration.attention_bulk,
-        .shared_of = shared_bytes,
         .shared_moved = attention_shared_moved,
     };
+    layout_add(&rules.shared, "EVERYTHING", tile_bytes(tile));
     rules_choose(&rules, tile, sizeof *tile);
     attention_set_axes(&rules, tile, (int64_t)tile->groups * GROUP_ROWS);
     rules.schedule = schedule_of(arena, fusion, attention, space, tile->stages);
@@ -275,13 +266,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     attention_emit_functions(out, &scope, attention);
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    AttentionTile tile;
-    rules_chosen(plan->rules, &tile, sizeof tile);
-    return (KernelMemory){.shared_bytes = tile_bytes(&tile)};
-}
-
 const Family attention_bulk_family = {
     .name = "attention_bulk",
     .template_path = "templates/attention_bulk.cu",
@@ -294,5 +278,4 @@ const Family attention_bulk_family = {
     .rules = rules,
     .emit = emit,
     .maps = maps,
-    .memory = memory,
 };

@@ -103,11 +103,17 @@ static DirectWay find_way(const Fusion *fusion, const Windows *windows)
 // ---- rules ----
 
 /* A block that takes more room than it may has none. */
-static int64_t shared_of(const TileRules *rules, const RTile *block, const RTile *inner)
+static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device)
 {
-    (void)inner;
-    int64_t bytes = direct_layout(rules, block).bytes;
-    return bytes > direct_way(rules).room ? TOO_MANY_BITS : bytes;
+    DirectLayout places = direct_layout(rules, block);
+    (void)inner, (void)device;
+    layout_add(layout, "PICTURES", places.filters_at);
+    layout_add(layout, "FILTERS", places.sums_at - places.filters_at);
+    layout_add(layout, "SUMS", places.spoilt_at - places.sums_at);
+    layout_add(layout, "SPOILT", places.bytes - places.spoilt_at);
+    if (places.bytes > direct_way(rules).room)
+        layout->bytes = TOO_MANY_BITS;
 }
 
 /* Of the elements that a thread goes through as much as all windows do: a row of taps, and the inputs of a line under them. */
@@ -317,7 +323,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .cost = &calibration.depthwise.cost,
         .input_buffers = 1,
         .input_registers = (int)(round_up(most_taps(windows), CHUNK) + CHUNK) * value_bits / 32,
-        .shared_of = shared_of,
+        .lay_out = lay_out,
     };
     rules_choose(rules, &way, sizeof way);
     direct_add_axes(rules->space, &windows->all);
@@ -338,5 +344,4 @@ const Family depthwise_family = {
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
     .rules = rules,
     .emit = direct_emit,
-    .memory = depthwise_memory,
 };

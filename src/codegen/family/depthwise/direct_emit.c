@@ -78,7 +78,6 @@ static void emit_layout(StrBuf *out, const KernelPlan *plan)
                   layout.column_pitch, layout.row_pitch, layout.image_pitch);
     strbuf_printf(out, "constexpr int SUM_ROW_PITCH = %" PRId64 ", SUM_IMAGE_PITCH = %" PRId64 ";\n",
                   layout.sum_row_pitch, layout.sum_image_pitch);
-    strbuf_printf(out, "constexpr int SPOILT_AT = %" PRId64 ";   // bytes\n", layout.spoilt_at);
 }
 
 /* What all windows cover: a block copies that much of the images. */

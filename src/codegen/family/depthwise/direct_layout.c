@@ -102,10 +102,3 @@ DirectLayout direct_layout(const TileRules *rules, const RTile *block)
     layout.bytes = layout.spoilt_at + WARP_WORDS * 4;
     return layout;
 }
-
-KernelMemory depthwise_memory(const KernelPlan *plan)
-{
-    const RTile *tile = plan->program->tile;
-    return (KernelMemory){
-        .shared_bytes = plan->rules->shared_of(plan->rules, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER])};
-}

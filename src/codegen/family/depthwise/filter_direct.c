@@ -43,7 +43,7 @@ typedef struct TapsLayout {
     int64_t pitch_x, pitch_d;                           // elements from row to row of a picture
     int64_t share_rows;                                 // of d
     int64_t threads;
-    int64_t staged_bytes, marks_at, shared_bytes;
+    SharedLayout shared;
 } TapsLayout;
 
 static int64_t element_bytes(const Pictures *pictures)
@@ -72,15 +72,15 @@ static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient
     layout.pitch_x =
         layout.margin + round_up(end > gradient->x.columns ? end : gradient->x.columns, PITCH_GRANULE);
     layout.pitch_d = round_up(columns, PITCH_GRANULE);
-    int64_t picture = gradient->x.rows * layout.pitch_x * element_bytes(&gradient->x) +
-                      gradient->d.rows * layout.pitch_d * element_bytes(&gradient->d);
-    int64_t value_bytes = dtype_info[fusion->ops[0].body->type].bits / 8;
-    int64_t sums = tile->block_taps * taps * value_bytes;
+    int64_t value_bytes = dtype_info[fusion->ops[0].body->type].bits / 8, images = 2 * tile->shares;
     layout.threads =
         layout.groups_down * layout.groups_along * layout.groups_column * tile->shares * tile->row_shares;
-    layout.staged_bytes = 2 * tile->shares * picture;
-    layout.marks_at = layout.staged_bytes > sums ? layout.staged_bytes : sums;
-    layout.shared_bytes = layout.marks_at + filter_gradient_mark_bytes(ceil_div(layout.threads, LEAST_WARP));
+    layout_add(&layout.shared, "PICTURES_X",
+               images * gradient->x.rows * layout.pitch_x * element_bytes(&gradient->x));
+    layout_add(&layout.shared, "PICTURES_D",
+               images * gradient->d.rows * layout.pitch_d * element_bytes(&gradient->d));
+    layout_put(&layout.shared, "SUMS", 0, tile->block_taps * taps * value_bytes);   // when x and d are done with
+    layout_add(&layout.shared, "MARKS", filter_gradient_mark_bytes(ceil_div(layout.threads, LEAST_WARP)));
     return layout;
 }
 
@@ -104,7 +104,7 @@ static int shares_of(const Fusion *fusion, const FilterGradient *gradient, const
     int64_t room = device->shared_per_sm / HALF_SHARED - device->shared_reserved_per_block;
     for (tile.shares = MOST_SHARES; tile.shares > 1; tile.shares /= 2) {
         TapsLayout layout = layout_of(fusion, gradient, &tile);
-        if (tile.shares <= gradient->shape.summed.extent && layout.shared_bytes <= room &&
+        if (tile.shares <= gradient->shape.summed.extent && layout.shared.bytes <= room &&
             (tile.shares <= FEW_SHARES || layout.threads >= MANY_THREADS))
             break;
     }
@@ -124,7 +124,7 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
     int64_t words = dtype_info[fusion->ops[0].body->type].bits / 32;
     int64_t registers =
         words * (tile->taps_down * tile->taps_along + inputs_of(tile, &layout)) + OTHER_REGISTERS;
-    return filter_gradient_warps(device, layout.threads, registers, layout.shared_bytes);
+    return filter_gradient_warps(device, layout.threads, registers, layout.shared.bytes);
 }
 
 // ---- rules ----
@@ -134,7 +134,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
     int bits = dtype_info[fusion->ops[0].body->type].bits;
-    filter_gradient_walk(&schedule, fusion, gradient, space, layout->staged_bytes);
+    const SharedRegion *d = layout_region(&layout->shared, "PICTURES_D");
+    filter_gradient_walk(&schedule, fusion, gradient, space, d->at + d->bytes);
     schedule_exchange(&schedule, (Exchange){
                                      .ops = schedule_ops(fusion, true),
                                      .scope = SCOPE_BLOCK,
@@ -161,7 +162,7 @@ static TileRules tile_rules(Arena *arena, const Fusion *fusion, const FilterGrad
         .cost = &calibration.filter_tiles,
         .input_buffers = 1,
         .register_overhead = OTHER_REGISTERS,
-        .shared_bytes = layout.shared_bytes,
+        .shared = layout.shared,
     };
     rules_choose(&rules, tile, sizeof *tile);
     rules.space->flops *= filter_gradient_rows_inside(gradient);
@@ -230,7 +231,6 @@ static void emit_layout(StrBuf *out, const Fusion *fusion, const FilterGradient 
         out, "constexpr int PITCH_X = %" PRId64 ", PITCH_D = %" PRId64 ";   // elements from row to row\n",
         layout.pitch_x, layout.pitch_d);
     strbuf_printf(out, "constexpr int SHARE_ROWS = %" PRId64 ";   // of d\n", layout.share_rows);
-    strbuf_printf(out, "constexpr int MARKS_AT = %" PRId64 ";   // bytes\n", layout.marks_at);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -265,5 +265,4 @@ const Family filter_direct_family = {
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
     .rules = rules,
     .emit = emit,
-    .memory = filter_gradient_memory,
 };

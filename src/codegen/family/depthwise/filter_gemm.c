@@ -47,7 +47,7 @@ typedef struct GemmLayout {
     int64_t band, pairs;             // where x begins under a warp's columns; pairs of tiles from there on
     int64_t chain;                   // steps that are added up in one go
     bool chains;                     // more than one
-    int64_t staged_bytes, slabs_at, marks_at, shared_bytes;
+    SharedLayout shared;
 } GemmLayout;
 
 static int64_t wide(int64_t columns) { return round_up(columns, ATOM_M); }
@@ -78,16 +78,16 @@ static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile
     layout.band = left >= 0 ? left / ATOM_M * ATOM_M : -wide(-left);
     layout.pairs = (tile->columns - 1 + gradient->along.taps - 1 + left - layout.band) / ATOM_M + 1;
     layout.chain = larger(MAX_CHAIN / (tile->images * rows_of(gradient)), 1);
-    int64_t elements =
-        2 * tile->images * (gradient->x.rows * (x_columns + PAD) + gradient->d.rows * (d_columns + PAD)) +
-        layout.zeros;
-    int64_t slabs = layout.warps * ATOM_M * (layout.pairs * ATOM_M + 2) * 4;
-    int64_t sums = parts * tile->block_taps * gradient->along.taps * 4;
     layout.chains = ceil_div(gradient->shape.summed.extent, tile->images) > layout.chain;
-    layout.staged_bytes = element_bytes(gradient) * elements;
-    layout.slabs_at = layout.chains ? round_up(layout.staged_bytes, PIECE) : 0;   // else over x and d
-    layout.marks_at = round_up(larger(larger(layout.staged_bytes, layout.slabs_at + slabs), sums), PIECE);
-    layout.shared_bytes = layout.marks_at + filter_gradient_mark_bytes(layout.warps);
+    int64_t bytes = 2 * tile->images * element_bytes(gradient);   // of a column of both steps' images
+    SharedLayout *shared = &layout.shared;
+    layout_add(shared, "PICTURES_X", bytes * gradient->x.rows * (x_columns + PAD));
+    layout_add(shared, "PICTURES_D", bytes * gradient->d.rows * (d_columns + PAD));
+    layout_add(shared, "ZERO_ROW", element_bytes(gradient) * layout.zeros);
+    layout_put(shared, "SLABS", layout.chains ? round_up(shared->bytes, PIECE) : 0,   // else over x and d
+               layout.warps * ATOM_M * (layout.pairs * ATOM_M + 2) * 4);
+    layout_put(shared, "SUMS", 0, parts * tile->block_taps * gradient->along.taps * 4);
+    layout_put(shared, "MARKS", round_up(shared->bytes, PIECE), filter_gradient_mark_bytes(layout.warps));
     return layout;
 }
 
@@ -113,7 +113,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
                              const TileSpace *space, const GemmLayout *layout)
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
-    filter_gradient_walk(&schedule, fusion, gradient, space, layout->staged_bytes);
+    const SharedRegion *zeros = layout_region(&layout->shared, "ZERO_ROW");
+    filter_gradient_walk(&schedule, fusion, gradient, space, zeros->at + zeros->bytes);
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_exchange(&schedule, (Exchange){
@@ -149,7 +150,7 @@ static int64_t warps_of(const DeviceSpec *device, const FilterGradient *gradient
 {
     GemmLayout layout = layout_of(gradient, tile);
     int64_t registers = registers_of(gradient, tile, &layout, tiles_of(gradient, tile, &layout));
-    return filter_gradient_warps(device, layout.warps * device->warp_size, registers, layout.shared_bytes);
+    return filter_gradient_warps(device, layout.warps * device->warp_size, registers, layout.shared.bytes);
 }
 
 static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
@@ -168,7 +169,7 @@ static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec
         .input_registers = 1,
         .most_threads = MOST_THREADS,
         .register_overhead = (int)registers_of(gradient, tile, &layout, tiles),
-        .shared_bytes = layout.shared_bytes,
+        .shared = layout.shared,
     };
     rules_choose(&rules, tile, sizeof *tile);
     rules.space->unit = gradient->atom->unit;
@@ -191,7 +192,7 @@ static bool fill_tile(const FilterGradient *gradient, const DeviceSpec *device, 
     int64_t warps = MOST_THREADS / device->warp_size;
     while (layout_of(gradient, tile).warps > warps && tile->block_taps > tile->taps)
         tile->block_taps = (int16_t)round_up(ceil_div(tile->block_taps, 2), tile->taps);
-    while (tile->images > tile->shares && layout_of(gradient, tile).shared_bytes > device->shared_per_sm / 2)
+    while (tile->images > tile->shares && layout_of(gradient, tile).shared.bytes > device->shared_per_sm / 2)
         tile->images /= 2;
     return layout_of(gradient, tile).warps <= warps && tile->images <= gradient->shape.summed.extent;
 }
@@ -242,8 +243,6 @@ static void emit_layout(StrBuf *out, const GemmLayout *layout)
                   "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
                   layout->chain);
     strbuf_printf(out, "constexpr bool CHAINS = %s;   // more than one\n", layout->chains ? "true" : "false");
-    strbuf_printf(out, "constexpr int SLABS_AT = %" PRId64 ", MARKS_AT = %" PRId64 ";   // bytes\n",
-                  layout->slabs_at, layout->marks_at);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -277,5 +276,4 @@ const Family filter_gemm_family = {
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
     .rules = rules,
     .emit = emit,
-    .memory = filter_gradient_memory,
 };

@@ -317,8 +317,3 @@ void filter_gradient_emit_functions(StrBuf *out, const KernelPlan *plan, const F
     emit_source(out, &scope, &gradient->shape, &gradient->d, 'D');
     emit_finish(out, &scope, gradient);
 }
-
-KernelMemory filter_gradient_memory(const KernelPlan *plan)
-{
-    return (KernelMemory){.shared_bytes = plan->rules->shared_bytes};
-}

@@ -65,6 +65,3 @@ void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient);
 void filter_gradient_emit_steps(StrBuf *out, const FilterGradient *gradient);
 void filter_gradient_emit_blocks(StrBuf *out, const FilterGradient *gradient, int64_t taps, int64_t images);
 void filter_gradient_emit_functions(StrBuf *out, const KernelPlan *plan, const FilterGradient *gradient);
-
-/* Family.memory */
-KernelMemory filter_gradient_memory(const KernelPlan *plan);

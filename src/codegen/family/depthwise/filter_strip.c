@@ -133,23 +133,21 @@ static int64_t channels_of(const FilterStrip *strip)
 
 // ---- rules ----
 
-static int64_t sums_bytes(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
-{
-    int64_t sums = gradient->down.taps * gradient->along.taps * channels_of(strip);
-    return round_up(sums * dtype_info[fusion->ops[0].body->type].bits / 8, ACCESS_BYTES);
-}
-
-static int64_t shared_of(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
+static SharedLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
 {
     enum { LEAST_WARP = 32 };
-    return sums_bytes(fusion, gradient, strip) + filter_gradient_mark_bytes(strip->threads / LEAST_WARP);
+    SharedLayout layout = {0};
+    int64_t sums = gradient->down.taps * gradient->along.taps * channels_of(strip);
+    layout_add(&layout, "SUMS", round_up(sums * dtype_info[fusion->ops[0].body->type].bits / 8, ACCESS_BYTES));
+    layout_add(&layout, "MARKS", filter_gradient_mark_bytes(strip->threads / LEAST_WARP));
+    return layout;
 }
 
 static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
                         const FilterStrip *strip)
 {
     return filter_gradient_warps(device, strip->threads, registers_of(fusion, gradient, strip) + INPUTS,
-                                 shared_of(fusion, gradient, strip));
+                                 layout_of(fusion, gradient, strip).bytes);
 }
 
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
@@ -216,7 +214,7 @@ static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec
         .input_buffers = 1,
         .input_registers = INPUTS,   // those of a row are counted beside, as sums are
         .register_overhead = (int)registers_of(fusion, gradient, strip),
-        .shared_bytes = shared_of(fusion, gradient, strip),
+        .shared = layout_of(fusion, gradient, strip),
         .cost = warps_of(fusion, device, gradient, strip) < MANY_WARPS ? &calibration.strip.few_warps_cost
                                                                        : &calibration.strip.filter_cost,
     };
@@ -297,8 +295,6 @@ static void emit_strip(StrBuf *out, const KernelPlan *plan, const FilterGradient
                   "constexpr int PIECE_X = %d, PIECE_D = %d;   // columns that are one aligned access, at "
                   "most\n",
                   strip->piece_x, strip->piece_d);
-    strbuf_printf(out, "constexpr int MARKS_AT = %" PRId64 ";   // bytes\n",
-                  sums_bytes(plan->fusion, gradient, strip));
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -321,5 +317,4 @@ const Family filter_strip_family = {
     .view = depthwise_view,
     .rules = rules,
     .emit = emit,
-    .memory = filter_gradient_memory,
 };

@@ -121,12 +121,15 @@ static int64_t warps_of(const RTile *block, const RTile *warp)
 }
 
 /* The ring, two rows of sums, a mark of each warp. */
-static int64_t shared_bytes(const TileRules *rules, const RTile *block, const RTile *warp)
+static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *warp,
+                    const DeviceSpec *device)
 {
     PairsWay way;
+    (void)device;
     rules_chosen(rules, &way, sizeof way);
-    int64_t sums = PAIRS_PIXELS * block->size[CHANNEL] * way.staged_bits / 8;
-    return PAIRS_RING * row_bytes(&way, block) + 2 * sums + warps_of(block, warp) * MARK_BYTES;
+    layout_add(layout, "INPUTS", PAIRS_RING * row_bytes(&way, block));
+    layout_add(layout, "OUTPUTS", 2 * (PAIRS_PIXELS * block->size[CHANNEL] * way.staged_bits / 8));
+    layout_add(layout, "MARKS", warps_of(block, warp) * MARK_BYTES);
 }
 
 /* Positions of the block along an axis that exist. */
@@ -234,7 +237,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .stages = 1,
         .input_buffers = 1,
         .input_registers = 1,   // those of a row are counted beside, as sums are
-        .shared_of = shared_bytes,
+        .lay_out = lay_out,
         .shared_moved = shared_moved,
     };
     rules.space->unit = atom->unit;
@@ -268,5 +271,4 @@ const Family pairs_family = {
     .view = depthwise_view,
     .rules = rules,
     .emit = pairs_emit,
-    .memory = depthwise_memory,
 };

@@ -228,7 +228,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .input_buffers = 1,
         .input_registers = 1,   // those of a step are counted beside
         .cost = &calibration.toeplitz.cost,
-        .shared_of = toeplitz_shared_bytes,
+        .lay_out = toeplitz_lay_out,
         .shared_moved = toeplitz_shared_moved,
         .copies_through_registers = !toeplitz_reads_pieces(toeplitz),
     };
@@ -256,5 +256,4 @@ const Family toeplitz_family = {
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
     .rules = rules,
     .emit = toeplitz_emit,
-    .memory = depthwise_memory,
 };

@@ -55,7 +55,7 @@ typedef struct ToeplitzLayout {
     int64_t tap_copies;           // of a filter's row, each of them shifted by a tap
     int64_t tap_words;            // of one of them
     int64_t warps;
-    int64_t bytes;   // of everything
+    int64_t input_bytes, slab_bytes;
 } ToeplitzLayout;
 
 ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block, const RTile *warp);
@@ -64,7 +64,7 @@ ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block,
 bool toeplitz_is_short(const ToeplitzWindow *window, const ToeplitzLayout *layout);
 
 /* For the rules. */
-int64_t toeplitz_shared_bytes(const TileRules *rules, const RTile *block, const RTile *warp);
+LayOut toeplitz_lay_out;
 int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
                               const RTile *warp, const int64_t *first);
 

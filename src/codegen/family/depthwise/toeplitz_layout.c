@@ -83,10 +83,8 @@ ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block,
     int64_t tiles =
         images / warp->size[TOEPLITZ_IMAGE] * (block->size[TOEPLITZ_ROW] / warp->size[TOEPLITZ_ROW]);
     layout.warps = ceil_div(tiles, TOEPLITZ_TURNS);
-    int64_t input = (images * layout.image_pitch + layout.row) * PIECE_BYTES;   // a row of zeros behind
-    int64_t filter = tap_bytes(window, &layout),
-            slabs = layout.warps * SLAB_ROWS * (width + TOEPLITZ_BLOCK) * 4;
-    layout.bytes = input + filter + slabs + layout.warps * 4;
+    layout.input_bytes = (images * layout.image_pitch + layout.row) * PIECE_BYTES;   // a row of zeros behind
+    layout.slab_bytes = layout.warps * SLAB_ROWS * (width + TOEPLITZ_BLOCK) * 4;
     return layout;
 }
 
@@ -143,11 +141,17 @@ double toeplitz_flops(const ToeplitzWindow *window, const RTile *block, const RT
 
 // ---- what shared memory has and sees ----
 
-int64_t toeplitz_shared_bytes(const TileRules *rules, const RTile *block, const RTile *warp)
+void toeplitz_lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *warp,
+                      const DeviceSpec *device)
 {
     ToeplitzWindow window;
+    (void)device;
     rules_chosen(rules, &window, sizeof window);
-    return toeplitz_layout(&window, block, warp).bytes;
+    ToeplitzLayout places = toeplitz_layout(&window, block, warp);
+    layout_add(layout, "INPUTS", places.input_bytes);
+    layout_add(layout, "FILTER", tap_bytes(&window, &places));
+    layout_add(layout, "SLABS", places.slab_bytes);
+    layout_add(layout, "MARKS", places.warps * WORD_BYTES);
 }
 
 /* All is written, zeros where there is nothing; a fragment of the input is read in each step and one ahead,

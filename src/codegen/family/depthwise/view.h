@@ -13,6 +13,3 @@ typedef struct DepthwiseView {
     const struct Toeplitz *toeplitz;
 } DepthwiseView;
 View depthwise_view;
-
-/* Family.memory: as the rules have it. */
-KernelMemory depthwise_memory(const KernelPlan *plan);

@@ -156,19 +156,15 @@ static void set_taps(const Product *product, TileSpace *space)
 
 /* The stages of both operands, a slab of each warp, the sums that sharers leave, two barriers for each stage,
    and up to where the first tile may begin. */
-static int64_t shared_bytes(const TileRules *rules, const RTile *block, int groups)
+static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device)
 {
+    (void)inner, (void)device;
     int64_t rows = block->size[GROUP_M], columns = block->size[GROUP_N];
-    int64_t slabs = groups * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
+    int64_t slabs = MAX_GROUPS * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
     int64_t sums = rules->cluster_blocks > 1 ? rows * columns / SHARERS * SUM_BYTES : 0;
     int64_t stage = (rows + columns) * LINE_BYTES + 2 * BARRIER_BYTES;
-    return rules->stages * stage + slabs + sums + SHARED_ALIGNMENT;
-}
-
-static int64_t most_shared_bytes(const TileRules *rules, const RTile *block, const RTile *inner)
-{
-    (void)inner;
-    return shared_bytes(rules, block, MAX_GROUPS);
+    layout_add(layout, "EVERYTHING", rules->stages * stage + slabs + sums + SHARED_ALIGNMENT);
 }
 
 static TileRules rules_of_kind(Arena *arena, const TileRules *common, const Fusion *fusion,
@@ -207,7 +203,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         set_taps(product, common.space);
     common.cost = &calibration.bulk.alone;
     common.neighbour_axis = GROUP_M;
-    common.shared_of = most_shared_bytes;
+    common.lay_out = lay_out;
     int count = 0, together = stages_of_neighbours(product, device);
     for (; count < ALONE_KINDS; count++)
         variants[count] = rules_of_kind(arena, &common, fusion, product, count, STAGES[count]);
@@ -344,13 +340,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         emit_taps(out, plan, product);
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    int groups = plan->program->threads / plan->rules->tile_threads;
-    const RTile *block = &plan->program->tile[LEVEL_SHARED];
-    return (KernelMemory){.shared_bytes = shared_bytes(plan->rules, block, groups)};
-}
-
 const Family bulk_family = {
     .name = "bulk",
     .template_path = "templates/bulk.cu",
@@ -362,5 +351,4 @@ const Family bulk_family = {
     .rules = rules,
     .emit = emit,
     .maps = maps,
-    .memory = memory,
 };

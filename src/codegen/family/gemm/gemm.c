@@ -94,8 +94,7 @@ static bool has_lines_across(const Product *product)
     return !product->reading[larger].along_k;
 }
 
-/* Rows of all sums meet beside the stages, which other blocks may still need, with padding; every block has a
-   step. */
+/* Every block has a step. */
 static TileRules in_cluster(Arena *arena, const TileRules *alone, const Fusion *fusion,
                             const Product *product, int cluster)
 {
@@ -103,7 +102,6 @@ static TileRules in_cluster(Arena *arena, const TileRules *alone, const Fusion *
     AxisRule *k = &rules.rule[LEVEL_SHARED][GROUP_K];
     rules.variant_name = gemm_family.variants[CLUSTER_VARIANT];
     rules.cluster_blocks = cluster;
-    rules.sums_bytes = mma_value_bytes(product) * 3 / 2;
     if (rules.stages > 2 && has_lines_across(product)) {
         rules.stages = CLUSTER_STAGES;
         k->limit = k->limit * CLUSTER_K_PARTS / MAX_K_PARTS;
@@ -132,6 +130,20 @@ static int64_t slabs_beyond(const DeviceSpec *device, const Product *product, co
     return slabs > least ? slabs - least : 0;
 }
 
+/* The stages of both operands; then in the same place a slab of each warp's tile. Rows of all sums of a cluster
+   meet beside the stages, which other blocks may still need, with padding. */
+static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device)
+{
+    int value_bytes;   // the family's choice
+    rules_chosen(rules, &value_bytes, sizeof value_bytes);
+    int64_t staged = rtile_staged_bytes(rules, block, inner, device), beyond = rules->shared.beside;
+    int64_t sums = (int64_t)rtile_points(rules->space, block, false) * (value_bytes * 3 / 2);
+    bool meets = rules->cluster_blocks > 1;
+    layout_add(layout, "OPERANDS", staged);
+    layout_put(layout, "SLABS", meets ? staged : 0, beyond + (meets ? sums : staged));
+}
+
 /* A block makes several of a batch, each warp by warp; behind one step no other is on its way. */
 static TileRules of_several_products(Arena *arena, const TileRules *alone, const Fusion *fusion,
                                      const DeviceSpec *device, const Product *product, const Atom *atom)
@@ -141,7 +153,7 @@ static TileRules of_several_products(Arena *arena, const TileRules *alone, const
     rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){2, MAX_PRODUCTS};
     if (product->group[GROUP_K].extent <= MIN_K_PARTS * atom->k)
         rules.stages = 2;
-    rules.shared_overhead = slabs_beyond(device, product, atom, rules.stages);
+    rules.shared.beside = slabs_beyond(device, product, atom, rules.stages);
     rules.schedule = schedule_of(arena, fusion, product, rules.space, rules.stages, 1);
     return rules;
 }
@@ -165,7 +177,9 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!product || !product->atom)
         return 0;
     const Atom *atom = product->atom;
-    TileRules rules = {.space = mma_space(arena, fusion, product, atom)};
+    TileRules rules = {.space = mma_space(arena, fusion, product, atom), .lay_out = lay_out};
+    int value_bytes = mma_value_bytes(product);
+    rules_choose(&rules, &value_bytes, sizeof value_bytes);
     rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
     rules.rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){atom->k, atom->k};
     rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_PARTS * atom->k, MAX_K_PARTS * atom->k};
@@ -186,7 +200,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     for (int stages = copied ? 3 : 2; stages <= (copied ? 4 : 2); stages++) {
         rules.variant_name = gemm_family.variants[stages - 2];
         rules.stages = stages;
-        rules.shared_overhead = slabs_beyond(device, product, atom, stages);
+        rules.shared.beside = slabs_beyond(device, product, atom, stages);
         rules.schedule = schedule_of(arena, fusion, product, rules.space, stages, 1);
         variants[count++] = rules;
     }
@@ -203,33 +217,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     mma_emit(out, plan, ((const Products *)plan->view)->tiled, &(MmaBlock){.holders = "a warp"});
 }
 
-/* Pieces in a line of a tile: 2, 4 or a multiple of 8 have their places. */
-static int64_t pitch_of(int64_t pieces)
-{
-    return pieces > 4 ? round_up(pieces, 8) : pieces > 2 ? 4 : 2;
-}
-
-/* The stages of both operands, then in the same place a slab of each warp's tile, or of a cluster beside
-   them. */
-static KernelMemory memory(const KernelPlan *plan)
-{
-    const Product *product = ((const Products *)plan->view)->tiled;
-    const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
-                  *warp = plan->program->tile[LEVEL_REGISTER].size;
-    int64_t bytes = 0, warps = plan->program->threads / plan->device->warp_size;
-    for (int factor = 0; factor < 2; factor++) {
-        int64_t rows = block[factor ? GROUP_N : GROUP_M], k = block[GROUP_K];
-        bool along_k = product->reading[factor].along_k;
-        int64_t pieces = (along_k ? k : rows) / mma_piece(product);
-        bytes += block[GROUP_BATCH] * (along_k ? rows : k) * pitch_of(pieces) * PIECE_BYTES;
-    }
-    int64_t rows = plan->program->cluster > 1 ? warp[GROUP_M] : SLAB_ROWS;
-    int64_t stages = plan->rules->stages * bytes;
-    int64_t slabs = warps * rows * (warp[GROUP_N] + SLAB_PADDING) * mma_value_bytes(product);
-    int64_t most = stages > slabs ? stages : slabs;
-    return (KernelMemory){.shared_bytes = plan->program->cluster > 1 ? stages + slabs : most};
-}
-
 const Family gemm_family = {
     .name = "gemm",
     .template_path = "templates/gemm.cu",
@@ -239,5 +226,4 @@ const Family gemm_family = {
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
     .rules = rules,
     .emit = emit,
-    .memory = memory,
 };

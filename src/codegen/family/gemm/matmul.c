@@ -183,7 +183,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (product->atom && product_element_bits(product->factor[0]) == 16 && !several)
         return 0;   // tensor cores are always faster then (tuning-log 44)
     TileRules *rules = &variants[0];
-    *rules = (TileRules){.space = space_new(arena, fusion), .variant_name = "tiled", .stages = 2};
+    *rules = (TileRules){.space = space_new(arena, fusion), .variant_name = "tiled", .stages = 2, .lay_out = lay_out_staged};
     for (int g = 0; g < GROUP_COUNT; g++)
         space_add_axis(rules->space, group_variable(g), product->group[g].extent, g == GROUP_K);
     int value_bits = dtype_info[fusion->ops[0].body->type].bits;
@@ -285,17 +285,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_finish_vector(out, &scope, product, vector_stores, false, NULL);
 }
 
-/* The stages of a tile of each operand, k outermost. */
-static KernelMemory memory(const KernelPlan *plan)
-{
-    const RProgram *program = plan->program;
-    const int64_t *block = program->tile[LEVEL_SHARED].size;
-    int64_t row =
-        block[GROUP_BATCH] * (block[GROUP_M] + block[GROUP_N]) + program->padding[0] + program->padding[1];
-    int bits = dtype_info[dtype_info[plan->fusion->ops[0].body->type].compute].bits;
-    return (KernelMemory){.shared_bytes = plan->rules->stages * block[GROUP_K] * row * bits / 8};
-}
-
 const Family matmul_family = {
     .name = "matmul",
     .template_path = "templates/matmul.cu",
@@ -305,5 +294,4 @@ const Family matmul_family = {
     .rewrites = (const Rewrite *const[]){&pack_for_lanes, NULL},
     .rules = rules,
     .emit = emit,
-    .memory = memory,
 };

@@ -269,12 +269,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_finish(out, &scope, product);
 }
 
-/* A row of the sums of all threads, at least; what there is room for, at most. */
-static KernelMemory memory(const KernelPlan *plan)
-{
-    return (KernelMemory){.shared_bytes = plan->rules->shared_overhead};
-}
-
 const Family skinny_family = {
     .name = "skinny",
     .template_path = "templates/skinny.cu",
@@ -283,5 +277,4 @@ const Family skinny_family = {
     .view = product_view,
     .rules = rules,
     .emit = emit,
-    .memory = memory,
 };

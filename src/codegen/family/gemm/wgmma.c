@@ -39,6 +39,14 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
     return schedule_copy(arena, &schedule);
 }
 
+/* The stages of both operands, wherever their lines begin; in the same place a slab of each warp's tile. */
+static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device)
+{
+    layout_add(layout, "OPERANDS", rtile_staged_bytes(rules, block, inner, device) + SHARED_ALIGNMENT);
+    layout_put(layout, "SLABS", 0, layout->bytes);
+}
+
 static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  TileRules *variants)
 {
@@ -49,7 +57,8 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     TileRules rules;
     mma_group_rules(arena, &rules, fusion, device, product, product->shared_atom);
     rules.cost = &calibration.wgmma;
-    rules.shared_overhead = SHARED_ALIGNMENT;
+    rules.lay_out = lay_out;
+    rules.shared.beside = SHARED_ALIGNMENT;
     int count = 0;
     for (rules.stages = LEAST_STAGES; rules.stages <= MOST_STAGES; rules.stages++) {
         rules.variant_name = wgmma_family.variants[rules.stages - LEAST_STAGES];
@@ -65,17 +74,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
              &(MmaBlock){.atom_shared = true, .holders = "a group of four warps"});
 }
 
-/* The stages of both operands, then in the same place a slab of each warp's tile. */
-static KernelMemory memory(const KernelPlan *plan)
-{
-    const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
-                  *group = plan->program->tile[LEVEL_REGISTER].size;
-    int64_t warps = plan->program->threads / plan->device->warp_size;
-    int64_t stages = plan->rules->stages * (block[GROUP_M] + block[GROUP_N]) * LINE_BYTES + SHARED_ALIGNMENT;
-    int64_t slabs = warps * SLAB_ROWS * (group[GROUP_N] + 8) * 4;
-    return (KernelMemory){.shared_bytes = stages > slabs ? stages : slabs};
-}
-
 const Family wgmma_family = {
     .name = "wgmma",
     .template_path = "templates/wgmma.cu",
@@ -84,5 +82,4 @@ const Family wgmma_family = {
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
     .rules = rules,
     .emit = emit,
-    .memory = memory,
 };

@@ -134,12 +134,29 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     return schedule_copy(arena, &schedule);
 }
 
+/* The family's choice: a row of kinds[]; bytes of the tile beyond its points. */
+typedef struct PermuteChoice {
+    int kind;
+    int64_t padding_bytes;
+} PermuteChoice;
+
+static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device)
+{
+    PermuteChoice choice;
+    rules_chosen(rules, &choice, sizeof choice);
+    layout_add(layout, "TILE", choice.padding_bytes + rtile_staged_bytes(rules, block, inner, device));
+}
+
 static void kind_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *device, const Permute *permute,
                        int kind, const Shape *shape, TileRules *rules)
 {
     static const char *const names[] = {"outer", "rows", "columns"};
     *rules = (TileRules){.space = space_new(arena, fusion), .stages = 1};
-    rules_choose(rules, &kind, sizeof kind);
+    PermuteChoice choice = {
+        kind, (permute_tile_elements(shape) - tile_points(shape)) * permute->element_bytes};
+    rules_choose(rules, &choice, sizeof choice);
+    rules->lay_out = lay_out;
     rules->variant_name = kinds[kind].name;
     for (int s = 0; s < SIDE_COUNT; s++) {
         AxisRule fixed = {shape->tile[s], shape->tile[s]};
@@ -149,7 +166,6 @@ static void kind_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *dev
     add_tiles(rules->space, fusion, permute, shape);
     rules->schedule = schedule_of(arena, fusion, rules->space, shape, device->warp_size);
     rules->tile_threads = tile_threads(shape, device->warp_size);
-    rules->shared_overhead = (permute_tile_elements(shape) - tile_points(shape)) * permute->element_bytes;
     rules->copies_through_registers = !shape->copied;
     rules->input_registers = shape->copied ? shape->write : 0;
     rules->input_buffers = 1;
@@ -377,13 +393,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_finish(out, &scope, permute, &reads);
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    const Permute *permute = plan->view;
-    Shape shape = planned_shape(plan);
-    return (KernelMemory){.shared_bytes = permute_tile_elements(&shape) * permute->element_bytes};
-}
-
 const Family permute_family = {
     .name = "permute",
     .template_path = "templates/permute.cu",
@@ -393,5 +402,4 @@ const Family permute_family = {
     .view = view_of,
     .rules = rules,
     .emit = emit,
-    .memory = memory,
 };

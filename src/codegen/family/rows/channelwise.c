@@ -243,16 +243,6 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     return count;
 }
 
-static KernelMemory memory(const KernelPlan *plan)
-{
-    const Fusion *fusion = plan->fusion;
-    const RTile *tile = plan->program->tile;
-    KernelMemory memory = {.shared_bytes = schedule_layout(plan->rules).bytes};
-    if (channelwise_walks(plan->rules) == GRID)
-        memory.scratch_bytes = left_bytes(fusion, tile[LEVEL_GLOBAL].size[SHARE]) * spatial_points(fusion);
-    return memory;
-}
-
 const Family channelwise_family = {
     .name = "channelwise",
     .template_path = "templates/channelwise.cu",
@@ -261,5 +251,4 @@ const Family channelwise_family = {
     .view = view_of,
     .rules = rules,
     .emit = channelwise_emit,
-    .memory = memory,
 };

@@ -190,8 +190,3 @@ bool fusion_counts(const Fusion *fusion, int *reductions, int *of_elements)
     }
     return true;
 }
-
-KernelMemory passes_memory(const KernelPlan *plan)
-{
-    return (KernelMemory){.shared_bytes = schedule_layout(plan->rules).bytes};
-}

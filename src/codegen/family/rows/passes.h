@@ -71,6 +71,3 @@ uint32_t fusion_columns(const Fusion *fusion);
 /* How many reductions there are, and ops of elements. False: some reduction runs along other axes than the
    columns. */
 bool fusion_counts(const Fusion *fusion, int *reductions, int *of_elements);
-
-/* Family.memory, of shared memory alone. */
-KernelMemory passes_memory(const KernelPlan *plan);

@@ -166,5 +166,4 @@ const Family resident_family = {
     .view = view_of,
     .rules = rules,
     .emit = resident_emit,
-    .memory = passes_memory,
 };

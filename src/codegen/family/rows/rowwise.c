@@ -408,5 +408,4 @@ const Family rowwise_family = {
     .view = rowwise_view,
     .rules = rules,
     .emit = rowwise_emit,
-    .memory = passes_memory,
 };

@@ -38,8 +38,6 @@ static void emit_row_constants(const RowEmitter *row, const KernelPlan *plan)
                        "from one of them to the next, which begins alike");
     rows_emit_constant(out, "int RESULT_BYTES", rowwise_result_bytes(row->passes),
                        "of the widest one, and a warp");
-    rows_emit_constant(out, "int PARTIAL_BYTES", row->layout.partial_bytes,
-                       "of shared memory, for what warps leave; copies of rows lie behind it");
 }
 
 static void emit_vector_constants(const RowEmitter *row)
@@ -183,7 +181,6 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
         .variant = rowwise_variant(plan->rules),
         .first = scope_of(plan),
     };
-    row.layout = schedule_layout(plan->rules);
     row.softmax = rowwise_softmax_type(fusion);
     if (row.softmax != DTYPE_F32)
         row.first.exponential = rowwise_exponential(&row);

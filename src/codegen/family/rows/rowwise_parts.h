@@ -128,7 +128,6 @@ typedef struct RowEmitter {
     RowVariant variant;
     Reads reads;
     const PassPlan *passes;
-    ScheduleLayout layout;
     Expr *mask;             // see rowwise_mask
     Scope first, element;   // where a vector begins; each of its elements
     bool weighed, weights_first;

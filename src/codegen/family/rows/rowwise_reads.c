@@ -14,7 +14,7 @@ enum {
 
 /* Where the thread's vector k lies in the copy of row r. */
 #define COPY_OF_VECTOR                                                                                       \
-    "    SHARED(PARTIAL_BYTES, Copy, copies, [ROWS_TOGETHER]);\n"                                            \
+    "    SHARED(COPIES, Copy, copies, [ROWS_TOGETHER]);\n"                                                      \
     "    const int place = (int)threadIdx.x * VECTOR + k * PLACES;\n"
 
 static const char *const kind_name[] = {"in", "weights"}, *const kind_type[] = {"Inputs", "Weights"};

@@ -243,16 +243,21 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
 
 // ---- lines in shared memory ----
 
-/* What is collected stands behind them; see KernelMemory. */
-static int64_t lines_bytes(const TileRules *rules, const RTile *block, const RTile *inner)
+/* What is staged, line by line or in one piece; what is collected stands behind it. */
+static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device)
 {
     WindowChoice choice = window_choice(rules);
     const TileSpace *space = rules->space;
-    int64_t bytes = window_line_layout(&choice.lines, block, inner).bytes;
+    int64_t bytes[2] = {0};   // staged, collected
+    (void)device;
     for (int i = 0; i < space->tile_count; i++)
-        if (space->tiles[i].output && space->tiles[i].staged)
-            bytes += data_tile_span_bytes(&space->tiles[i], block, space->axis_count);
-    return bytes;
+        if (space->tiles[i].staged)
+            bytes[space->tiles[i].output] += data_tile_span_bytes(&space->tiles[i], block, space->axis_count);
+    if (choice.keeps >= KEEPS_WINDOWS_OF_LINES)
+        bytes[0] = window_line_layout(&choice.lines, block, inner).bytes;
+    layout_add(layout, "STAGED", bytes[0]);
+    layout_add(layout, "COLLECTED", bytes[1]);
 }
 
 /* Of each plane that there is what is staged is written, with its zeros; how much of it threads read, guards
@@ -333,12 +338,12 @@ static TileRules variant_rules(Arena *arena, const WindowView *view, const Fusio
     StagedInput none = {0};
     const StagedInput *stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? &view->stage : &none;
     TileRules rules = {
-        .space = space_new(arena, fusion), .variant_name = window_family.variants[keeps], .stages = 1};
+        .space = space_new(arena, fusion), .variant_name = window_family.variants[keeps],
+        .stages = 1, .lay_out = lay_out};
     WindowChoice choice = {.keeps = keeps};
     bool by_lines = keeps > KEEPS_WINDOWS_OF_STAGED;
     if (by_lines) {
         choice.lines = *lines;
-        rules.shared_of = lines_bytes;
         rules.shared_moved = lines_moved;
     }
     rules_choose(&rules, &choice, sizeof choice);
@@ -424,5 +429,4 @@ const Family window_family = {
     .view = view_of,
     .rules = rules,
     .emit = window_emit,
-    .memory = window_memory,
 };

@@ -51,32 +51,12 @@ static LineLayout layout_of(const KernelPlan *plan, const WindowChoice *choice)
     return window_line_layout(&choice->lines, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER]);
 }
 
-/* Shared memory of a block for what it stages, or for what it collects. */
-static int64_t kept_bytes(const KernelPlan *plan, bool output)
-{
-    const TileSpace *space = plan->rules->space;
-    WindowChoice choice = window_choice(plan->rules);
-    if (choice.keeps >= KEEPS_WINDOWS_OF_LINES && !output)
-        return layout_of(plan, &choice).bytes;
-    for (int i = 0; i < space->tile_count; i++)
-        if (space->tiles[i].staged && space->tiles[i].output == output)
-            return data_tile_span_bytes(&space->tiles[i], &plan->program->tile[LEVEL_SHARED],
-                                        space->axis_count);
-    return 0;
-}
-
 /* A block's outputs are one piece of memory: whole planes, or a part of one. */
 static bool collects(const KernelPlan *plan)
 {
     const int64_t *problem = plan->program->tile[LEVEL_GLOBAL].size;
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
-    return kept_bytes(plan, true) > 0 && (block[OUTER] == 1 || block[DOWN] >= problem[DOWN]);
-}
-
-KernelMemory window_memory(const KernelPlan *plan)
-{
-    return (KernelMemory){.shared_bytes =
-                              kept_bytes(plan, false) + (collects(plan) ? kept_bytes(plan, true) : 0)};
+    return layout_region(&plan->shared, "COLLECTED")->bytes > 0 && (block[OUTER] == 1 || block[DOWN] >= problem[DOWN]);
 }
 
 static void emit_tensor_function(StrBuf *out, const char *name, const char *type, const char *tensor,
@@ -125,11 +105,10 @@ static void emit_lines(StrBuf *out, const KernelPlan *plan)
 static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *stage)
 {
     const Tensor *tensor = stage->access ? stage->access->tensor : NULL;
-    int64_t bytes = kept_bytes(plan, false), copies = ceil_div(bytes, COPY_BYTES);
+    int64_t copies = ceil_div(layout_region(&plan->shared, "STAGED")->bytes, COPY_BYTES);
     strbuf_printf(out, "\n// What a block stages in shared memory%s.\n", tensor ? "" : ": nothing");
     strbuf_printf(out, "constexpr bool STAGES = %s;\n", tensor ? "true" : "false");
     strbuf_printf(out, "using Staged = %s;\n", tensor ? memory_type(tensor->dtype) : "unsigned char");
-    strbuf_printf(out, "constexpr int STAGED_BYTES = %" PRId64 ";\n", bytes);
     strbuf_printf(out, "constexpr int COPIES = %" PRId64 ";   // of 16 bytes each, of a thread\n",
                   ceil_div(copies, plan->threads));
     strbuf_printf(out,
@@ -154,8 +133,7 @@ static void emit_collection(StrBuf *out, const KernelPlan *plan)
     const char *type = op ? memory_type(op->out->dtype) : "unsigned char";
     strbuf_printf(out, "\n// Outputs that a block collects in shared memory%s.\n", op ? "" : ": none");
     strbuf_printf(out, "constexpr bool COLLECTS = %s;\n", op ? "true" : "false");
-    strbuf_printf(out, "using Collected = %s;\nconstexpr int COLLECTED_BYTES = %" PRId64 ";\n", type,
-                  op ? kept_bytes(plan, true) : 0);
+    strbuf_printf(out, "using Collected = %s;\n", type);
     emit_tensor_function(out, "collected_tensor", "Collected", op ? "out" : NULL,
                          op ? output_position(plan->fusion, op->out) : 0);
     strbuf_puts(out, "struct Collection {\n    Collected *at;\n"

@@ -99,6 +99,3 @@ const FusedOp *window_collected(const Fusion *fusion);
 
 /* Family.emit */
 void window_emit(StrBuf *out, const KernelPlan *plan);
-
-/* Family.memory */
-KernelMemory window_memory(const KernelPlan *plan);
