@@ -302,7 +302,7 @@ class Gaps:
 
     def read(self, output):
         for line in output.splitlines():
-            said = re.fullmatch(r"(figure|change) ([^/]+)/(.+) (known|unknown|found|unfound) (.+)", line)
+            said = re.fullmatch(r"(figure|change) ([^/]+)/(.+) (known|unknown|found|unfound) (.+?)(?: = \d+)?", line)
             if said and said[1] == "figure":
                 self.figures.setdefault((f"{said[2]}/{said[3]}", said[5]), set()).add(said[4])
             elif said:

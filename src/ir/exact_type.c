@@ -1,5 +1,7 @@
 #include "ir/exact_type.h"
 
+#include <math.h>
+
 #include "ir/eval.h"
 
 /* Each value of `from` is one of `to`: the integers up to 2^8 are bf16's, those up to 2^11 f16's. */
@@ -95,4 +97,13 @@ void keep_exact_types(Program *program)
         out->dtype = kept;
         out->exact = true;
     }
+}
+
+bool expr_divides_by_reciprocal(const Expr *expr)
+{
+    const Expr *divisor = expr->apply.operands[1];
+    if (expr->apply.op != OP_DIV || expr->type != DTYPE_F32 || divisor->kind != EXPR_CONST)
+        return false;
+    double by = (float)divisor->constant.real, off = (float)(1 / by) * by - 1;
+    return fabs(by) >= 1 && fabs(by) <= 0x1p60 && off != 0 && fabs(off) <= 0x1p-25;
 }

@@ -6,6 +6,7 @@
 #pragma once
 #include "base/strbuf.h"
 #include "ir/fuse.h"
+#include "kernel/schedule/work.h"
 #include "kernel/target.h"
 #include "rtile/rtile.h"
 
@@ -69,4 +70,6 @@ typedef struct Family {
     void (*emit)(StrBuf *out, const KernelPlan *plan);
     /* Fills in how bulk copies see what it reads; their number. NULL: it makes none. */
     int (*maps)(const KernelPlan *plan, struct TensorMap *maps);
+    /* What its blocks do for some items of their schedules. NULL: it follows from the items. */
+    StatedWork *work;
 } Family;

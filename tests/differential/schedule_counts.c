@@ -7,7 +7,7 @@
 // cache another time and for figures that nobody states. For run_schedule.py, which knows of all programs, every figure and
 // every such change is said:
 //
-//   figure KIND known|unknown NAME
+//   figure KIND known|unknown NAME = what is counted
 //   change KIND found|unfound dropped|doubled ITEM
 #include <inttypes.h>
 #include <stdio.h>
@@ -167,8 +167,8 @@ static void say_figures(Arena *arena, const PlannedLaunch *launch, const Figure 
 {
     for (int i = 0; i < count; i++)
         if (figures[i].stated == COUNT_UNKNOWN || figures[i].stated || figures[i].seen)
-            printf("figure %s %s %s\n", kernel_kind(arena, launch),
-                   figures[i].stated == COUNT_UNKNOWN ? "unknown" : "known", figures[i].what);
+            printf("figure %s %s %s = %" PRId64 "\n", kernel_kind(arena, launch),
+                   figures[i].stated == COUNT_UNKNOWN ? "unknown" : "known", figures[i].what, figures[i].seen);
 }
 
 /* How many figures differ, and which if it is to be said; else whether any does. */

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "ir/eval.h"
+#include "ir/exact_type.h"
 
 const char *value_type(DType type) { return dtype_info[dtype_info[type].compute].cuda; }
 
@@ -203,24 +204,10 @@ static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
     strbuf_puts(out, ")");
 }
 
-/* Can `a / b` be made of the reciprocal r, rounded to float, and be exact? With e = a - b * q of q = a * r,
-   the sum q + e * r is a / b correctly rounded where q lies within a unit in the last place of it (Markstein,
-   "IA-64 and elementary functions", theorem 8.5): it does if r is off by at most 2^-25. Divisors from 1 to
-   2^60 keep clear of overflow; a subnormal quotient may be off by its last place. Powers of two need none of
-   this. */
-static bool divides_by_reciprocal(const Expr *expr)
-{
-    const Expr *divisor = expr->apply.operands[1];
-    if (expr->apply.op != OP_DIV || expr->type != DTYPE_F32 || divisor->kind != EXPR_CONST)
-        return false;
-    double by = (float)divisor->constant.real, off = (float)(1 / by) * by - 1;
-    return fabs(by) >= 1 && fabs(by) <= 0x1p60 && off != 0 && fabs(off) <= 0x1p-25;
-}
-
 /* Expands %0 %1 %2 of the op's device code. */
 static void emit_apply(StrBuf *out, const Scope *scope, const Expr *expr)
 {
-    if (divides_by_reciprocal(expr)) {
+    if (expr_divides_by_reciprocal(expr)) {
         strbuf_puts(out, "divide_by(");
         emit_expr(out, scope, expr->apply.operands[0]);
         strbuf_puts(out, ", ");

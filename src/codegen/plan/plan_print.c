@@ -50,6 +50,8 @@ Counts planned_counts(Arena *arena, const PlannedLaunch *launch, const DeviceSpe
         .grid = launch->program.grid,
         .panel = launch->program.panel,
         .last = last,
+        .work = launch->family->work,
+        .view = launch->view,
     };
     return schedule_count(arena, launch->rules, launch->fusion, device, &block);
 }

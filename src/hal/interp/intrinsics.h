@@ -206,13 +206,13 @@ static inline void multiply_tiles(T, const FactorOf<T> (&a)[4], FactorOf<T> b0, 
                                   ROLLERC_PLACE)
 {
     const FactorOf<T> b[2] = {b0, b1};
-    rollerc_interp::multiply_tiles(TileOf<T>::element, a, b, c, place);
+    rollerc_interp::multiply_tiles(TileOf<T>::element, false, a, b, c, place);
 }
 template <class T>
 static inline void multiply_half_tiles(T, unsigned a0, unsigned a1, unsigned b, float (&c)[4], ROLLERC_PLACE)
 {
-    const unsigned a[4] = {a0, a1};
-    multiply_tiles(T(), a, b, 0u, c, place);
+    const unsigned a[4] = {a0, a1}, both[2] = {b};
+    rollerc_interp::multiply_tiles(TileOf<T>::element, true, a, both, c, place);
 }
 
 static inline unsigned shared_address(const void *p)

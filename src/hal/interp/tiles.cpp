@@ -55,6 +55,7 @@ enum { MOST_ROWS = 16, MOST_K = 32 };
 
 struct Tiles {
     TileElement element;
+    bool half;   // of k: the rest are zeros
     const void *a, *b;
     void *c;
 };
@@ -182,8 +183,9 @@ template <class Sum> void add_all(void *const *lanes, TileElement element, const
 void multiply(void *const *lanes)
 {
     const TileElement element = static_cast<const Tiles *>(lanes[0])->element;
+    const bool half = static_cast<const Tiles *>(lanes[0])->half;
     Gathered tiles;
-    count_tensor_products(SHAPES[element].m * SHAPES[element].n * SHAPES[element].k);
+    count_tensor_products(SHAPES[element].m * SHAPES[element].n * SHAPES[element].k / (half ? 2 : 1));
     gather(lanes, SHAPES[element].k / 8, &tiles);
     switch (element) {
     case TILE_I8:
@@ -201,9 +203,9 @@ void load_matrices(const MatrixLine *line, bool turned, unsigned *tile, Place pl
     together(&mine, deal_matrices, place);
 }
 
-void multiply_tiles(TileElement element, const void *a, const void *b, void *c, Place place)
+void multiply_tiles(TileElement element, bool half, const void *a, const void *b, void *c, Place place)
 {
-    Tiles mine = {element, a, b, c};
+    Tiles mine = {element, half, a, b, c};
     together(&mine, multiply, place);
 }
 

@@ -122,7 +122,28 @@ static void count_sectors(CountWalk *walk, int index)
     count_add(&walk->counts->sectors[index], known ? region_sectors(region, tile, seen) : COUNT_UNKNOWN);
 }
 
-static void count_move(CountWalk *walk, const Item *item, int64_t times)
+/* What the family states of the item. */
+static bool has_own_work(const CountWalk *walk, const Item *item, int64_t times, ItemWork *work)
+{
+    const CountedBlock *block = walk->block;
+    const CountedItem at = {
+        .item = item,
+        .rules = walk->rules,
+        .fusion = walk->fusion,
+        .shared = block->shared,
+        .inner = block->inner,
+        .first = walk->region.first,
+        .count = walk->region.count,
+        .times = times,
+        .threads = block->threads,
+        .last = block->last,
+    };
+    *work = (ItemWork){0};
+    return block->work && block->work(block->view, &at, work);
+}
+
+/* `staged`: it is stated what passes through shared memory. */
+static void count_move(CountWalk *walk, const Item *item, int64_t times, bool staged)
 {
     const Move *move = &item->move;
     if (move->bytes && move->to == PLACE_SHARED) {
@@ -138,7 +159,8 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times)
             continue;
         if (of_memory && !move->again)
             count_sectors(walk, i);
-        count_staging(walk, move, i, times);
+        if (!staged)
+            count_staging(walk, move, i, times);
         if (move->collected)
             count_collected(walk, tile);
     }
@@ -157,20 +179,37 @@ static void count_wait(CountWalk *walk, int behind, int64_t times)
     walk->counts->pending += times * walk->under_way;
 }
 
+/* Shuffles and barriers always follow from the item. */
+static void count_meeting(CountWalk *walk, const Exchange *exchange, int64_t times, bool own)
+{
+    int64_t read = walk->counts->shared_read, written = walk->counts->shared_written;
+    count_exchange(walk, exchange, times);
+    if (own) {
+        walk->counts->shared_read = read;
+        walk->counts->shared_written = written;
+        return;
+    }
+    count_combined(walk, exchange);
+}
+
 static void count_item(CountWalk *walk, int index, int64_t times)
 {
     const Item *item = &walk->rules->schedule->items[index];
+    ItemWork work;
+    bool own = has_own_work(walk, item, times, &work);
+    if (own)
+        count_work(walk->counts, &work);
     switch ((ItemKind)item->kind) {
     case ITEM_LOAD:
-    case ITEM_STORE: count_move(walk, item, times); return;
+    case ITEM_STORE: count_move(walk, item, times, own); return;
     case ITEM_WAIT: count_wait(walk, item->behind, times); return;
-    case ITEM_EXCHANGE:
-        count_exchange(walk, &item->exchange, times);
-        count_combined(walk, &item->exchange);
-        return;
+    case ITEM_EXCHANGE: count_meeting(walk, &item->exchange, times, own); return;
     case ITEM_MAP:
-    case ITEM_REDUCE: count_ops(walk, index); return;
-    case ITEM_PRODUCT: count_product(walk, times); return;
+    case ITEM_REDUCE:
+        if (!own)
+            count_ops(walk, index);
+        return;
+    case ITEM_PRODUCT: count_product(walk, times, own ? &work : NULL); return;
     case ITEM_ROLE: count_role(walk, (WarpRole)item->role); return;
     case ITEM_LOOP:
     case ITEM_END: return;

@@ -1,6 +1,6 @@
 // What one block of a kernel does, in numbers: what the CPU interpreter counts, too.
 #pragma once
-#include "rtile/rtile.h"
+#include "kernel/schedule/work.h"
 
 /* A block of the launch that the tiles make. */
 typedef struct CountedBlock {
@@ -9,9 +9,9 @@ typedef struct CountedBlock {
     int turns;                     // shared tiles that it makes one by one, if its rules leave that open,
     int64_t grid, panel;           // where such a launch has so many blocks, and so many rows of tiles side by side
     bool last;                     // of the launch; else the first
+    StatedWork *work;              // the family's, or NULL,
+    const void *view;              // and what the fusion is to it
 } CountedBlock;
-
-enum { COUNT_UNKNOWN = -1 };       // it is the compiler's choice, or the data tile does not say
 
 typedef struct Counts {
     int64_t sectors[MAX_DATA_TILES];        // 32 bytes each, of the tile's tensor, each once

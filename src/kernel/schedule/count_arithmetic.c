@@ -2,54 +2,6 @@
 #include "base/checked.h"
 #include "kernel/schedule/count_parts.h"
 
-// ---- of one point ----
-
-/* Operations of an expression. Unknown: the text makes them by others, or only at some points. */
-typedef struct Work {
-    int additions, multiplications, comparisons, functions;
-    bool unknown;       // the sums and products
-    bool conditional;   // all of them
-} Work;
-
-/* A quotient by a constant is a product and more, one by a total its reciprocal's (codegen/cuda/expr.c, rows.c); of integers only
-   sums and products count, and a choice makes one of its operands. */
-static void add_apply(Work *work, const Expr *expr)
-{
-    bool real = dtype_info[expr->type].is_real;
-    switch (expr->apply.op) {
-    case OP_ADD: work->additions++; return;
-    case OP_SUB: work->additions += real; return;
-    case OP_MUL:
-    case OP_SQ: work->multiplications++; return;
-    case OP_MAX:
-    case OP_MIN:
-    case OP_RELU: work->comparisons += real; return;
-    case OP_SELECT: work->conditional = true; return;
-    case OP_DIV:
-    case OP_SIGMOID: work->unknown = true; break;
-    default: break;
-    }
-    work->functions += op_info[expr->apply.op].class == OP_CLASS_REAL;
-}
-
-static void note_apply(Expr *expr, void *context) { *(bool *)context |= expr->kind == EXPR_APPLY; }
-
-static void add_expr(Expr *expr, void *context)
-{
-    Work *work = context;
-    if (expr->kind == EXPR_APPLY)
-        add_apply(work, expr);
-    else if (expr->kind == EXPR_GUARD)   // beside the tensor it is not made
-        expr_visit(expr->guard.body, note_apply, &work->conditional);
-}
-
-static Work work_of(const FusedOp *op)
-{
-    Work work = {0};
-    expr_visit(op->body, add_expr, &work);
-    return work;
-}
-
 // ---- how often ----
 
 static bool has_op(uint64_t ops, int op) { return ops >> (op < 63 ? op : 63) & 1; }
@@ -165,21 +117,15 @@ static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
 
 // ---- items ----
 
-static void add_times(int64_t *count, int each, int64_t times)
+void count_work(Counts *counts, const ItemWork *work)
 {
-    if (each)
-        count_add(count, times == COUNT_UNKNOWN ? COUNT_UNKNOWN : each * times);
-}
-
-static void count_work(Counts *counts, const Work *work, int64_t times)
-{
-    int64_t known = work->conditional ? COUNT_UNKNOWN : times, exact = work->unknown ? COUNT_UNKNOWN : known;
-    add_times(&counts->functions, work->functions, known);
-    add_times(&counts->additions, work->additions, exact);
-    add_times(&counts->multiplications, work->multiplications, exact);
-    add_times(&counts->comparisons, work->comparisons, known);
-    if (work->unknown)
-        counts->additions = counts->multiplications = COUNT_UNKNOWN;
+    count_add(&counts->additions, work->additions);
+    count_add(&counts->multiplications, work->multiplications);
+    count_add(&counts->comparisons, work->comparisons);
+    count_add(&counts->functions, work->functions);
+    count_add(&counts->tensor_products, work->tensor_products);
+    count_add(&counts->shared_read, work->shared_read);
+    count_add(&counts->shared_written, work->shared_written);
 }
 
 static void count_unstated(Counts *counts)
@@ -205,7 +151,7 @@ static void count_combining(CountWalk *walk, const FusedOp *op, int64_t terms)
         if (!walk->rules->space->axes[a].reduction)
             results *= walk->region.count[a];
     bool begins = walk->rules->schedule->computes == COMPUTES_WINDOWS && terms != COUNT_UNKNOWN;
-    add_times(combining(walk->counts, op->reduce), 1, begins ? terms - results : terms);
+    count_add(combining(walk->counts, op->reduce), begins ? terms - results : terms);
 }
 
 static bool by_tensor_cores(const TileRules *rules) { return rules->space->unit >= UNIT_TENSOR_F16; }
@@ -234,9 +180,13 @@ void count_ops(CountWalk *walk, int index)
         const FusedOp *op = &fusion->ops[i];
         if (!has_op(ops, i))
             continue;
-        Work work = work_of(op);
+        ExprWork of = expr_work(op->body);
+        ItemWork work = {0};
         int64_t times = evaluations(walk, op, index);
-        count_work(walk->counts, &work, times);
+        work_add_values(&work, &of, times);
+        if (of.divides && walk->rules->schedule->computes == COMPUTES_VECTORS)   // all of a row by one reciprocal, if it can
+            work.additions = work.multiplications = COUNT_UNKNOWN;
+        count_work(walk->counts, &work);
         if (op->reduce != REDUCE_NONE)
             count_combining(walk, op, times);
     }
@@ -263,7 +213,7 @@ static bool is_cut(const CountWalk *walk)
 }
 
 /* Whole tiles are multiplied. */
-void count_product(CountWalk *walk, int64_t times)
+void count_product(CountWalk *walk, int64_t times, const ItemWork *own)
 {
     const TileSpace *space = walk->rules->space;
     int64_t products = times;
@@ -271,7 +221,10 @@ void count_product(CountWalk *walk, int64_t times)
         products = size_product(products, walk->block->shared->size[a]);
     products = countable(products);
     if (by_tensor_cores(walk->rules) && walk->roles == 0)
-        walk->counts->multiplying_warps = computing_warps(walk);
+        walk->counts->multiplying_warps =
+            own && own->multiplying_warps ? own->multiplying_warps : computing_warps(walk);
+    if (own)
+        return;
     if (walk->rules->schedule->computes == COMPUTES_OWN || is_cut(walk)) {
         count_own_sums(walk);
         return;

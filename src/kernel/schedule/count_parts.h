@@ -31,13 +31,6 @@ static inline int64_t count_tiles(const CountWalk *walk, bool reduction)
     return tiles;
 }
 
-/* COUNT_UNKNOWN stays. */
-static inline void count_add(int64_t *count, int64_t more)
-{
-    bool known = *count != COUNT_UNKNOWN && more != COUNT_UNKNOWN;
-    *count = known ? *count + more : COUNT_UNKNOWN;
-}
-
 /* Bytes of shared memory. */
 static inline void count_shared(CountWalk *walk, int64_t read, int64_t written)
 {
@@ -60,8 +53,10 @@ int64_t count_times(const CountWalk *walk, int item);
 
 // ---- count_arithmetic.c ----
 
+void count_work(Counts *counts, const ItemWork *work);
 void count_ops(CountWalk *walk, int index);            // of a MAP or a REDUCE
-void count_product(CountWalk *walk, int64_t times);    // `times`: how often the block comes by
+/* `times`: how often the block comes by. `own`: what the family states of it, or NULL. */
+void count_product(CountWalk *walk, int64_t times, const ItemWork *own);
 void count_combined(CountWalk *walk, const Exchange *exchange);
 void count_role(CountWalk *walk, WarpRole role);
 

@@ -11,7 +11,7 @@ enum {
     PAD = 8,          // elements between lines in shared memory: other banks
     MAX_ROWS = 256,
     MAX_THREADS = 256,
-    KEPT_TILES = 8,   // of q, in registers; see KEEPS_Q of the template
+    KEPT_TILES = 8,   // of q, in registers
     OTHER_REGISTERS = 40
 };
 
@@ -38,6 +38,14 @@ static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *b
     layout_put(layout, "SLABS", 0, rows / tile.rows * SLAB_ROWS * (width + ROW_VALUES) * SUM);
 }
 
+/* See KEEPS_Q of the template. */
+static int64_t kept_tiles(const AttentionTile *tile)
+{
+    return tile->rows / ATOM_ROWS * (wide(tile->depth) / ATOM_ROWS);
+}
+
+static bool keeps_q(const AttentionTile *tile) { return kept_tiles(tile) <= KEPT_TILES; }
+
 /* Each step waits for its tiles, then asks for those of a later one. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
@@ -46,6 +54,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
+    if (keeps_q(tile))   // read when it is there, in the first step
+        schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .from = PLACE_SHARED});
     schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
     schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
                                     .to = PLACE_SHARED,
@@ -53,7 +63,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
                                     .ahead = (uint8_t)(tile->stages - 1)});
     schedule_wait(&schedule, tile->stages - 2);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    attention_schedule_step(&schedule, fusion, attention, space, tile->rows);
+    attention_schedule_step(&schedule, fusion, attention, space, tile->rows, keeps_q(tile));
     schedule_end(&schedule);
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
@@ -64,9 +74,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
 /* Scores, fragments of q that stay and of p, the largest scores and sums of rows, addresses. */
 static int register_overhead(const AttentionTile *tile, int warp)
 {
-    int64_t kept = tile->rows / ATOM_ROWS * (wide(tile->depth) / ATOM_ROWS);
     return (int)(tile->rows * tile->columns / warp +
-                 4 * (kept <= KEPT_TILES ? kept : tile->rows / ATOM_ROWS) + 8 * (tile->rows / ATOM_ROWS) +
+                 4 * (keeps_q(tile) ? kept_tiles(tile) : tile->rows / ATOM_ROWS) + 8 * (tile->rows / ATOM_ROWS) +
                  OTHER_REGISTERS);
 }
 
@@ -159,4 +168,5 @@ const Family attention_family = {
     .view = attention_view,
     .rules = rules,
     .emit = emit,
+    .work = attention_work,
 };

@@ -57,18 +57,28 @@ int64_t attention_shared_moved(const TileRules *rules, int tile, bool written, c
 /* Whole tiles of the tile's sizes, but for a block's rows. */
 void attention_set_axes(TileRules *rules, const AttentionTile *tile, int64_t block_rows);
 
-/* Of a step along the columns, whose tiles are there. A warp has so many rows. */
+/* Of a step along the columns, whose tiles are there. A warp has so many rows, and those of q stay in registers if it keeps
+   them. */
 void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Attention *attention,
-                             const TileSpace *space, int warp_rows);
+                             const TileSpace *space, int warp_rows, bool keeps_q);
 
 /* Rows of results on their way to memory. */
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
                               const TileSpace *space, int warp_rows);
 
+/* Family.work */
+StatedWork attention_work;
+
 // ---- text (attention_emit.c) ----
 
 /* The flat position along a group. */
 extern const char *const attention_flat[ATTENTION_GROUPS];
+
+/* Columns of the result that are one aligned access in every output. */
+int attention_vector(const Fusion *fusion, const Attention *attention);
+
+/* The op is one of those with these axes that come behind the scores, or one of their values. */
+bool attention_needs(const Fusion *fusion, const Attention *attention, int op, uint32_t axes);
 
 Scope attention_scope(const KernelPlan *plan);
 void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scope, const Attention *attention,

@@ -141,7 +141,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_wait(&schedule, 0);   // for k, for the other groups, for v
     schedule_wait(&schedule, 0);
     schedule_wait(&schedule, 0);
-    attention_schedule_step(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS);
+    attention_schedule_step(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS, false);
     schedule_end(&schedule);
     attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS);
     schedule_end(&schedule);
@@ -278,4 +278,5 @@ const Family attention_bulk_family = {
     .rules = rules,
     .emit = emit,
     .maps = maps,
+    .work = attention_work,
 };

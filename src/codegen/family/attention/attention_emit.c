@@ -28,8 +28,7 @@ static void emit_float(StrBuf *out, double value)
     strbuf_printf(out, "%s%sf", number.text, whole ? ".0" : "");
 }
 
-/* Columns of the result that are one aligned access in every output. */
-static int result_vector(const Fusion *fusion, const Attention *attention)
+int attention_vector(const Fusion *fusion, const Attention *attention)
 {
     int vector = 8, axis = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
     for (int i = 0; i < fusion->op_count; i++) {
@@ -69,7 +68,7 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *
     emit_float(out, attention->scale * LOG2_E);
     strbuf_puts(out, ";   // of scores, and log2(e)\n");
     strbuf_printf(out, "constexpr int QN = %d;   // columns of Y that are one aligned access\n",
-                  result_vector(plan->fusion, attention));
+                  attention_vector(plan->fusion, attention));
 }
 
 // ---- scores ----
@@ -170,8 +169,7 @@ static void value_visit(Expr *expr, void *context)
     search->found |= expr->kind == EXPR_VALUE && expr->value == search->op;
 }
 
-/* The op is one of those with these axes that come behind the scores, or one of their values. */
-static bool is_needed(const Fusion *fusion, const Attention *attention, int op, uint32_t axes)
+bool attention_needs(const Fusion *fusion, const Attention *attention, int op, uint32_t axes)
 {
     ValueSearch search = {.op = op};
     search.found = fusion->ops[op].stored && fusion->ops[op].spatial == axes;
@@ -190,7 +188,7 @@ static void emit_row_values(StrBuf *out, const Scope *scope, const Attention *at
     for (int i = 0; i < attention->sum; i++) {
         const FusedOp *op = &fusion->ops[i];
         if (op->reduce == REDUCE_NONE || op->spatial != attention->rows ||
-            !is_needed(fusion, attention, i, axes))
+            !attention_needs(fusion, attention, i, axes))
             continue;
         StrBuf text = strbuf_new(out->arena);
         strbuf_puts(&text, i == attention->maximum ? "of.maximum" : "of.sum");

@@ -138,10 +138,10 @@ static void schedule_lanes(Schedule *schedule, uint64_t ops, int rows)
 }
 
 void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Attention *attention,
-                             const TileSpace *space, int warp_rows)
+                             const TileSpace *space, int warp_rows, bool keeps_q)
 {
     uint32_t others = space_inputs(space) & ~(uint32_t)(ATTENTION_Q | ATTENTION_K | ATTENTION_V);
-    schedule_load(schedule, (Move){.tiles = ATTENTION_Q | ATTENTION_K, .from = PLACE_SHARED});
+    schedule_load(schedule, (Move){.tiles = ATTENTION_K | (keeps_q ? 0 : ATTENTION_Q), .from = PLACE_SHARED});
     schedule_product(schedule, 1);
     schedule_load(schedule, (Move){.tiles = others});
     schedule_map(schedule, ops_of(fusion, attention->scores, false));

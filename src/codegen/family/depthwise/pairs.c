@@ -160,6 +160,28 @@ static int64_t shared_moved(const TileRules *rules, int tile, bool written, cons
     return sums * way.staged_bits / 8 + marks * warps_of(block, warp) * rules->tile_threads;
 }
 
+// ---- what a block computes ----
+
+/* A step multiplies a row of the input, quad by quad of its columns, by all rows of the filter for each pair of channels. Of a
+   complete row every lane adds up one sum of each channel times 0: is all of it numbers? */
+static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
+{
+    enum { QUAD_PRODUCTS = 16 * 8 * 8, LANES = 32 };
+    PairsWay way;
+    (void)view;
+    rules_chosen(at->rules, &way, sizeof way);
+    const Axis *axes = at->rules->space->axes;
+    int64_t warps = warps_of(at->shared, at->inner), channels = at->shared->size[CHANNEL];
+    if (at->item->kind == ITEM_PRODUCT)
+        work->tensor_products = at->times * warps * way.pairs * axes[DOWN_TAP].extent *
+                                quads_under(axes[ALONG_TAP].extent) * QUAD_PRODUCTS;
+    else if (at->item->kind == ITEM_EXCHANGE && at->item->exchange.combine == COMBINE_LANES)
+        work->additions = work->multiplications = at->times * way.height * channels * LANES;
+    else
+        return false;
+    return true;
+}
+
 // ---- rules ----
 
 /* The filter, sums under way, and a row of the input as it comes and as instructions want it. */
@@ -271,4 +293,5 @@ const Family pairs_family = {
     .view = depthwise_view,
     .rules = rules,
     .emit = pairs_emit,
+    .work = work_of,
 };

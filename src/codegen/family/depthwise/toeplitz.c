@@ -256,4 +256,5 @@ const Family toeplitz_family = {
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
     .rules = rules,
     .emit = toeplitz_emit,
+    .work = toeplitz_work,
 };

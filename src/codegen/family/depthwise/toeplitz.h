@@ -72,5 +72,11 @@ int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, co
    that meet the image. */
 double toeplitz_flops(const ToeplitzWindow *window, const RTile *block, const RTile *warp);
 
+/* Columns of outputs that are one aligned access. */
+int toeplitz_vector(const Toeplitz *toeplitz, const Fusion *fusion);
+
+/* Family.work */
+StatedWork toeplitz_work;
+
 /* The parameter block. */
 void toeplitz_emit(StrBuf *out, const KernelPlan *plan);

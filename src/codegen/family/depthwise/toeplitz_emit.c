@@ -6,8 +6,6 @@
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/toeplitz.h"
 
-enum { MAX_VECTOR = 8 };
-
 // ---- positions ----
 
 /* The kernel's channels are those of the image, each with its multipliers. */
@@ -169,7 +167,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
                   "constexpr bool PIECES = %s;   // 16 bytes of a row of the image are one aligned access\n"
                   "constexpr int QN = %d;   // columns of outputs that are one aligned access\n",
                   toeplitz_reads_pieces(toeplitz) ? "true" : "false",
-                  depthwise_stores_together(plan->fusion, column->output, MAX_VECTOR));
+                  toeplitz_vector(toeplitz, plan->fusion));
 }
 
 void toeplitz_emit(StrBuf *out, const KernelPlan *plan)

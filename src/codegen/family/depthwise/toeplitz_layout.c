@@ -154,6 +154,45 @@ void toeplitz_lay_out(SharedLayout *layout, const TileRules *rules, const RTile 
     layout_add(layout, "MARKS", places.warps * WORD_BYTES);
 }
 
+/* What the warps of a block do for their tiles, those that have outputs. */
+typedef struct TileWalk {
+    int64_t steps, taps;   // rows of the input that are loaded, and of the filter
+    int64_t products;      // of both
+    int64_t warps;         // that make any
+} TileWalk;
+
+/* In each turn warps take tiles the other way round. */
+static uint64_t warp_of(const ToeplitzLayout *layout, int64_t tile)
+{
+    int64_t turn = tile / layout->warps, place = tile % layout->warps;
+    return UINT64_C(1) << (turn % 2 ? layout->warps - 1 - place : place);
+}
+
+static TileWalk walk_tiles(const TileRules *rules, const ToeplitzWindow *window, const RTile *block,
+                           const RTile *warp, const int64_t *first)
+{
+    ToeplitzLayout layout = toeplitz_layout(window, block, warp);
+    TileWalk walk = {0};
+    uint64_t busy = 0;
+    int64_t tile = 0;
+    for (int64_t image = 0; image < block->size[TOEPLITZ_IMAGE]; image += warp->size[TOEPLITZ_IMAGE])
+        for (int64_t row = 0; row < block->size[TOEPLITZ_ROW]; row += warp->size[TOEPLITZ_ROW], tile++) {
+            int64_t at = first[TOEPLITZ_ROW] + row;
+            if (at >= rules->space->axes[TOEPLITZ_ROW].extent ||
+                first[TOEPLITZ_IMAGE] + image >= rules->space->axes[TOEPLITZ_IMAGE].extent)
+                continue;
+            Steps steps = steps_of(window, &layout, at);
+            int64_t taken = round_up(steps.last - steps.first + 1, layout.each);
+            bool is_short = toeplitz_is_short(window, &layout), any = steps.first <= steps.last;
+            walk.steps += is_short ? layout.each + window->taps[0] - 1 : any ? taken + 1 : 0;
+            walk.taps += is_short ? window->taps[0] : any ? taken + layout.each - 1 : 0;
+            walk.products += products_of(window, &layout, at);
+            busy |= products_of(window, &layout, at) ? warp_of(&layout, tile) : 0;
+        }
+    walk.warps = __builtin_popcountll(busy);
+    return walk;
+}
+
 /* All is written, zeros where there is nothing; a fragment of the input is read in each step and one ahead,
    and each row of the filter as it comes into the window; each thread reads the marks of all warps. */
 int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
@@ -163,23 +202,42 @@ int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, co
     ToeplitzWindow window;
     rules_chosen(rules, &window, sizeof window);
     ToeplitzLayout layout = toeplitz_layout(&window, block, warp);
-    int64_t images = block->size[TOEPLITZ_IMAGE], each = layout.each, loads = 0;
+    int64_t images = block->size[TOEPLITZ_IMAGE];
     if (written)
         return tile ? tap_bytes(&window, &layout) + layout.warps * WORD_BYTES
                     : (images * layout.rows + 1) * layout.row * PIECE_BYTES;
-    for (int64_t row = 0; row < block->size[TOEPLITZ_ROW]; row += warp->size[TOEPLITZ_ROW])
-        for (int64_t image = 0; image < images; image += warp->size[TOEPLITZ_IMAGE]) {
-            if (first[TOEPLITZ_ROW] + row >= rules->space->axes[TOEPLITZ_ROW].extent ||
-                first[TOEPLITZ_IMAGE] + image >= rules->space->axes[TOEPLITZ_IMAGE].extent)
-                continue;
-            Steps steps = steps_of(&window, &layout, first[TOEPLITZ_ROW] + row);
-            int64_t taken = round_up(steps.last - steps.first + 1, each);
-            if (toeplitz_is_short(&window, &layout))
-                loads += tile ? window.taps[0] : each + window.taps[0] - 1;
-            else if (steps.first <= steps.last)
-                loads += tile ? taken + each - 1 : taken + 1;
-        }
+    TileWalk walk = walk_tiles(rules, &window, block, warp, first);
     int64_t marks = layout.warps * layout.warps * LANES_BYTES;
-    return tile ? loads * (layout.distances - layout.halved) * LANES_BYTES + marks
-                : loads * ceil_div(layout.row, 2) * FRAGMENT_BYTES;
+    return tile ? walk.taps * (layout.distances - layout.halved) * LANES_BYTES + marks
+                : walk.steps * ceil_div(layout.row, 2) * FRAGMENT_BYTES;
+}
+
+// ---- what a block computes ----
+
+/* Of each vector one sum times 0 tells whether it is a number. */
+static int64_t checked_sums(const CountedItem *at, const Toeplitz *toeplitz)
+{
+    int64_t outputs = 1;
+    for (int a = TOEPLITZ_CHANNEL; a <= TOEPLITZ_COLUMN; a++)
+        outputs *= at->count[a];
+    return outputs / toeplitz_vector(toeplitz, at->fusion);
+}
+
+bool toeplitz_work(const void *view, const CountedItem *at, ItemWork *work)
+{
+    const Toeplitz *toeplitz = ((const DepthwiseView *)view)->toeplitz;
+    ToeplitzWindow window;
+    rules_chosen(at->rules, &window, sizeof window);
+    ToeplitzLayout layout = toeplitz_layout(&window, at->shared, at->inner);
+    TileWalk walk = walk_tiles(at->rules, &window, at->shared, at->inner, at->first);
+    switch ((ItemKind)at->item->kind) {
+    case ITEM_EXCHANGE: return at->item->exchange.combine == COMBINE_LANES;   // a ballot: no sums are added up
+    case ITEM_STORE: work->multiplications = checked_sums(at, toeplitz); return true;
+    case ITEM_PRODUCT:
+        work->tensor_products =
+            walk.products * fragments_of(&window, &layout) * A_ROWS * TOEPLITZ_BLOCK * window.piece;
+        work->multiplying_warps = walk.warps;
+        return true;
+    default: return false;
+    }
 }

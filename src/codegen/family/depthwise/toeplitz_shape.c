@@ -37,3 +37,9 @@ bool toeplitz_reads_pieces(const Toeplitz *toeplitz)
             aligned &= shape->x_offset.coef[a] % piece == 0;
     return aligned;
 }
+
+int toeplitz_vector(const Toeplitz *toeplitz, const Fusion *fusion)
+{
+    enum { MAX_VECTOR = 8 };
+    return depthwise_stores_together(fusion, toeplitz->column.output, MAX_VECTOR);
+}

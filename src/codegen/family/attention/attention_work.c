@@ -1,0 +1,192 @@
+// What blocks of both families do for each item, in numbers: sums that correct each other while they grow.
+//
+// A group of four lanes has parts of a row, of eight columns two each: BM rows are 4 BM of such lanes' rows.
+#include "base/checked.h"
+#include "codegen/family/attention/attention.h"
+
+enum { LANES_OF_A_ROW = 4, ATOM = 16, LINE = 64, ELEMENT = 2, SUM = 4 };
+
+typedef struct AttentionStep {
+    const Attention *attention;
+    const CountedItem *at;
+    AttentionTile tile;
+    int64_t rows, columns;         // of a block, in a step
+    int64_t depth, width;          // as they are multiplied
+    int64_t row_parts;             // of all lanes
+    int64_t steps;
+} AttentionStep;
+
+static AttentionStep step_of(const Attention *attention, const CountedItem *at)
+{
+    AttentionStep step = {.attention = attention, .at = at};
+    rules_chosen(at->rules, &step.tile, sizeof step.tile);
+    step.rows = at->shared->size[ATTENTION_ROW];
+    step.columns = step.tile.columns;
+    step.depth = round_up(step.tile.depth, ATOM);
+    step.width = round_up(step.tile.width, step.tile.groups ? LINE : ATOM);
+    step.row_parts = step.rows * LANES_OF_A_ROW;
+    step.steps = ceil_div(attention->group[ATTENTION_COLUMN].extent, step.columns);
+    return step;
+}
+
+// ---- tiles in shared memory ----
+
+/* Whole lines, with zeros where there is nothing. */
+static void copy(const AttentionStep *step, uint32_t tiles, ItemWork *work)
+{
+    int64_t depth = step->tile.groups ? round_up(step->tile.depth, LINE) : step->depth;
+    int64_t elements = 0;
+    elements += tiles & ATTENTION_Q ? step->rows * depth : 0;
+    elements += tiles & ATTENTION_K ? step->columns * depth : 0;
+    elements += tiles & ATTENTION_V ? step->columns * step->width : 0;
+    work->shared_written = step->at->times * elements * ELEMENT;
+}
+
+/* What multiplies: a warp loads matrices of all columns; of a group's four these are read once. */
+static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
+{
+    int64_t readers = step->rows / step->tile.rows, elements = 0;
+    elements += tiles & ATTENTION_Q ? step->rows * step->depth : 0;
+    elements += tiles & ATTENTION_K ? readers * step->columns * step->depth : 0;
+    elements += tiles & ATTENTION_V ? readers * step->columns * step->width : 0;
+    work->shared_read = step->at->times * elements * ELEMENT;
+}
+
+// ---- a step ----
+
+static void multiply(const AttentionStep *step, bool scores, ItemWork *work)
+{
+    work->tensor_products =
+        step->at->times * step->rows * step->columns * (scores ? step->depth : step->width);
+}
+
+/* Scores of columns that exist, and of each one p = 2^(s * SCALE - M), beside the tensor, too. */
+static void make_shares(const AttentionStep *step, ItemWork *work)
+{
+    const Attention *attention = step->attention;
+    const FusedOp *ops = step->at->fusion->ops;
+    int64_t inside = step->rows * attention->group[ATTENTION_COLUMN].extent * step->at->times / step->steps;
+    int64_t all = step->at->times * step->rows * step->columns;
+    for (int i = 1; i <= attention->score; i++) {
+        bool shown = i == attention->score && attention->shown;
+        ExprWork of = expr_work(shown ? attention->shown : ops[i].body);
+        work_add_values(work, &of, inside);
+    }
+    work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1, .functions = 1}, all);
+}
+
+/* The largest score of the lane's columns and the sum of their p, for which the sums so far are scaled; and those of p * V,
+   for which a group of warps has nothing to scale in its first step. */
+static void correct(const AttentionStep *step, ItemWork *work)
+{
+    int64_t columns = step->columns / LANES_OF_A_ROW, times = step->at->times;
+    const ExprWork of = {
+        .comparisons = (int)columns + 1,
+        .additions = (int)columns + 3,   // M, how far it has grown, the sum
+        .multiplications = 2,
+        .functions = 1,
+    };
+    work_add_values(work, &of, times * step->row_parts);
+    work->multiplications += (step->tile.groups ? times - 1 : times) * step->rows * step->width;
+}
+
+// ---- behind the last one ----
+
+/* What the lanes of a row pass on to each other, to be the same for all. */
+static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
+{
+    int64_t combined = step->at->times * step->row_parts * 2;
+    if (ops == UINT64_C(1) << step->attention->maximum)
+        work->comparisons = combined;
+    else
+        work->additions = combined;
+}
+
+/* The maximum and the sum of p, as far as what has these axes needs them: how many, and products by a scale of these. */
+static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
+{
+    const Attention *attention = step->attention;
+    int count = 0;
+    *scaled = 0;
+    for (int i = 0; i < attention->sum; i++) {
+        const FusedOp *op = &step->at->fusion->ops[i];
+        bool needed = op->reduce != REDUCE_NONE && op->spatial == attention->rows &&
+                      attention_needs(step->at->fusion, attention, i, axes);
+        count += needed;
+        *scaled += needed && i == attention->maximum && attention->scale != 1;
+    }
+    return count;
+}
+
+/* M was rounded, which a factor of all of a row's sums makes good. These and the row's values go through shared memory, from
+   where vectors of those rows come back that exist; sums of p * V become those of shares. */
+static void turn(const AttentionStep *step, ItemWork *work)
+{
+    enum { ROW_VALUES = 2 * SUM };
+    const Attention *attention = step->attention;
+    int64_t times = step->at->times, rows = times * step->at->count[ATTENTION_ROW];
+    int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention);
+    int scaled, values = row_values(step, attention->results, &scaled);
+    ExprWork share = expr_work(step->at->fusion->ops[attention->share].body);
+    work_add_values(work, &(ExprWork){.additions = 2, .multiplications = 3, .functions = 1},
+                    times * step->row_parts);
+    work_add_values(work, &(ExprWork){.multiplications = 1}, times * step->rows * step->width);
+    work_add_values(work, &(ExprWork){.multiplications = scaled}, vectors);
+    work_add_values(work, &share, rows * step->tile.width);
+    row_values(step, attention->rows, &scaled);
+    work_add_values(work, &(ExprWork){.multiplications = scaled}, rows);
+    work->shared_written = times * step->rows * (step->width * SUM + ROW_VALUES);
+    work->shared_read = rows * step->tile.width * SUM + vectors * values * SUM;
+}
+
+static void finish_values(const AttentionStep *step, uint32_t axes, int64_t values, ItemWork *work)
+{
+    const Fusion *fusion = step->at->fusion;
+    for (int i = step->attention->sum + 1; i < fusion->op_count; i++) {
+        ExprWork of = expr_work(fusion->ops[i].body);
+        if (fusion->ops[i].spatial == axes)
+            work_add_values(work, &of, values);
+    }
+}
+
+/* What the expression makes of them. */
+static void finish(const AttentionStep *step, ItemWork *work)
+{
+    int64_t rows = step->at->times * step->at->count[ATTENTION_ROW];
+    finish_values(step, step->attention->results, rows * step->tile.width, work);
+    finish_values(step, step->attention->rows, rows, work);
+}
+
+static bool exchange(const AttentionStep *step, const Exchange *exchange, ItemWork *work)
+{
+    if (exchange->combine == COMBINE_ROWS)
+        turn(step, work);
+    else if (exchange->combine == COMBINE_LANES)
+        combine(step, exchange->ops, work);
+    return exchange->combine != COMBINE_NOTHING;
+}
+
+static bool move(const AttentionStep *step, const Move *move, ItemWork *work)
+{
+    bool to_shared = move->to == PLACE_SHARED, from_shared = move->from == PLACE_SHARED;
+    if (to_shared)
+        copy(step, move->tiles, work);
+    else if (from_shared)
+        read(step, move->tiles, work);
+    return to_shared || from_shared;
+}
+
+bool attention_work(const void *view, const CountedItem *at, ItemWork *work)
+{
+    const Attention *attention = view;
+    const Item *item = at->item;
+    AttentionStep step = step_of(attention, at);
+    switch ((ItemKind)item->kind) {
+    case ITEM_LOAD: return move(&step, &item->move, work);
+    case ITEM_PRODUCT: multiply(&step, item->ops == 1, work); return true;
+    case ITEM_MAP: (item->ops >> attention->exponential & 1 ? make_shares : finish)(&step, work); return true;
+    case ITEM_REDUCE: correct(&step, work); return true;
+    case ITEM_EXCHANGE: return exchange(&step, &item->exchange, work);
+    default: return false;
+    }
+}
