@@ -421,8 +421,9 @@ class Bench:
 
     def family_cases(self, family):
         programs = {program.name: program for program in PROGRAMS}
+        own = [(program.name, program.types[0], {}) for program in PROGRAMS if program.family == family]
         texts = [(source(programs[name], dtype, sizes), device, options_of(programs[name], dtype))
-                 for name, dtype, sizes, *devices in CASES[family] for device in devices or DEVICES[family]]
+                 for name, dtype, sizes, *devices in CASES.get(family, own) for device in devices or DEVICES[family]]
         texts += [(text, TEXT_DEVICE[family], []) if isinstance(text, str) else (*text, [])[:3] for text in TEXTS.get(family, [])]
         chosen = [self.chosen(self.ranker, text, family, self.described(device), more, COUNTS[family])
                   for text, device, more in texts]
