@@ -162,6 +162,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
                                     .along = layout.row,
                                     .bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
                                     .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
+                                    .values = (uint8_t)(layout.row ? layout.vector : 1),
                                     .width = (int16_t)(layout.row ? 1 : layout.vector),
                                     .parts = MAX_THREADS,
                                 });

@@ -200,18 +200,6 @@ static int64_t computing_warps(const CountWalk *walk)
     return ceil_div(walk->roles ? threads : walk->block->threads, walk->device->warp_size);
 }
 
-/* The last step of operands that no block stages may be a shorter one. */
-static bool is_cut(const CountWalk *walk)
-{
-    const TileSpace *space = walk->rules->space;
-    bool ragged = false, staged = false;
-    for (int a = 0; a < space->axis_count; a++)
-        ragged |= space->axes[a].reduction && space->axes[a].extent % walk->block->shared->size[a] != 0;
-    for (int i = 0; i < space->tile_count; i++)
-        staged |= space->tiles[i].staged;
-    return ragged && !staged;
-}
-
 /* Whole tiles are multiplied. */
 void count_product(CountWalk *walk, int64_t times, const ItemWork *own)
 {
@@ -225,7 +213,7 @@ void count_product(CountWalk *walk, int64_t times, const ItemWork *own)
             own && own->multiplying_warps ? own->multiplying_warps : computing_warps(walk);
     if (own)
         return;
-    if (walk->rules->schedule->computes == COMPUTES_OWN || is_cut(walk)) {
+    if (walk->rules->schedule->computes == COMPUTES_OWN) {
         count_own_sums(walk);
         return;
     }
@@ -247,15 +235,24 @@ void count_role(CountWalk *walk, WarpRole role)
         walk->counts->multiplying_warps += computing_warps(walk);
 }
 
-/* Threads that exchange results combine them, in more ways than are stated. */
+/* The results of one op that the exchange combines. COUNT_UNKNOWN: in ways that are not stated. */
+static int64_t combinations(CountWalk *walk, const Exchange *exchange)
+{
+    switch ((Combine)exchange->combine) {
+    case COMBINE_NOTHING:
+    case COMBINE_ROWS:      // counted there
+    case COMBINE_SHARES:
+    case COMBINE_BITS: return 0;
+    case COMBINE_TREE: return count_tree_combinations(walk, exchange);
+    case COMBINE_HALVES: return count_halves_combinations(walk, exchange);
+    default: return COUNT_UNKNOWN;
+    }
+}
+
 void count_combined(CountWalk *walk, const Exchange *exchange)
 {
-    Combine combine = (Combine)exchange->combine;
-    bool stated = combine == COMBINE_NOTHING || combine == COMBINE_ROWS || combine == COMBINE_SHARES ||
-                  combine == COMBINE_BITS;
-    if (stated)
-        return;
-    for (int i = 0; i < walk->fusion->op_count; i++)
+    int64_t combined = combinations(walk, exchange);
+    for (int i = 0; i < walk->fusion->op_count && combined; i++)
         if (has_op(exchange->ops, i) && walk->fusion->ops[i].reduce != REDUCE_NONE)
-            *combining(walk->counts, walk->fusion->ops[i].reduce) = COUNT_UNKNOWN;
+            count_add(combining(walk->counts, walk->fusion->ops[i].reduce), combined);
 }

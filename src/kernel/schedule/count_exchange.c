@@ -53,12 +53,19 @@ static int columns_axis(const CountWalk *walk)
     return axis;
 }
 
-static void count_tree(CountWalk *walk, const Exchange *exchange)
+/* Lanes of a warp that shuffles combine. */
+static int64_t tree_lanes(const CountWalk *walk, const Exchange *exchange)
 {
     int64_t sharers = count_tiles(walk, true), lanes = 1;
     while (exchange->along && lanes < walk->device->warp_size && sharers % (2 * lanes) == 0)
         lanes *= 2;
-    int64_t parts = sharers / lanes, row = count_tiles(walk, false) * exchange->width * exchange->value_bytes;
+    return lanes;
+}
+
+static void count_tree(CountWalk *walk, const Exchange *exchange)
+{
+    int64_t lanes = tree_lanes(walk, exchange), parts = count_tiles(walk, true) / lanes;
+    int64_t row = count_tiles(walk, false) * exchange->width * exchange->value_bytes;
     walk->counts->shuffles += exchange->width * log2_of(lanes);
     if (parts == 1)
         return;
@@ -69,6 +76,17 @@ static void count_tree(CountWalk *walk, const Exchange *exchange)
         count_shared(walk, (left - half) * row, (left - half) * row);
         walk->counts->barriers[SCOPE_BLOCK]++;
     }
+}
+
+/* Every thread combines its own results, then what shuffles bring; of the parts all but one join another. */
+int64_t count_tree_combinations(const CountWalk *walk, const Exchange *exchange)
+{
+    int64_t lanes = tree_lanes(walk, exchange), parts = count_tiles(walk, true) / lanes;
+    int64_t inner = (int64_t)(rtile_points(walk->rules->space, walk->block->inner, false) *
+                              rtile_points(walk->rules->space, walk->block->inner, true));
+    int64_t own = exchange->values ? inner / exchange->values : exchange->width;
+    return walk->block->threads * (own - exchange->width + exchange->width * log2_of(lanes)) +
+           (parts - 1) * count_tiles(walk, false) * exchange->width;
 }
 
 /* Threads of a warp that share columns: where they lie along the reduction a power of two that divides it,
@@ -148,6 +166,16 @@ static void count_halves(CountWalk *walk, const Exchange *exchange)
                  meeting.rows * meeting.columns * bytes);
     walk->counts->barriers[exchange->scope] += meetings * (meetings > 1 || cluster > 1 ? 2 : 1);
     walk->dealt = cluster > 1 && meeting.together * meeting.columns > walk->block->threads;
+}
+
+/* Every thread adds what shuffles bring, and of each total that falls to the block all parts. */
+int64_t count_halves_combinations(const CountWalk *walk, const Exchange *exchange)
+{
+    int64_t lanes = halving_lanes(walk, exchange->along), cluster = at_least_1(walk->rules->cluster_blocks);
+    Meeting meeting = meeting_of(walk, exchange, lanes);
+    int64_t sums = (int64_t)rtile_points(walk->rules->space, walk->block->inner, false);
+    return walk->block->threads * halving_shuffles(sums, lanes) +
+           dealt_totals(walk, &meeting) * cluster * meeting.parts;
 }
 
 /* Each result passes two barriers on its way to the block's total; then all meet once. */

@@ -64,3 +64,7 @@ void count_role(CountWalk *walk, WarpRole role);
 
 /* `times`: how often the block comes by. */
 void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t times);
+
+/* How many results of an op such an exchange combines. */
+int64_t count_tree_combinations(const CountWalk *walk, const Exchange *exchange);
+int64_t count_halves_combinations(const CountWalk *walk, const Exchange *exchange);

@@ -234,6 +234,14 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     return count;
 }
 
+/* Neighbours along k of a thread: a vector of the large factor, or all that it takes at once. */
+static int64_t run_of(const Fusion *fusion, const Product *product, const RTile *each)
+{
+    int64_t together = each->size[GROUP_K];
+    return product_along_k(fusion, product, LARGE) ? product_vector(fusion, product, LARGE, (int)together)
+                                                   : together;
+}
+
 // ---- the parameter block ----
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product)
@@ -260,13 +268,43 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
     bool along_k = product_along_k(plan->fusion, product, LARGE);
     int large = product_vector(plan->fusion, product, LARGE, along_k ? each[GROUP_K] : each[GROUP_N]);
-    int64_t run = along_k ? large : each[GROUP_K];
+    int64_t run = run_of(plan->fusion, product, &plan->program->tile[LEVEL_REGISTER]);
     bool small_along_k = product_along_k(plan->fusion, product, SMALL);
     int small = product_vector(plan->fusion, product, SMALL, small_along_k ? run : each[GROUP_M]);
     emit_constants(out, plan, product);
     product_emit_operand(out, &scope, product, SMALL, small, OPERAND_LOADED);
     product_emit_operand(out, &scope, product, LARGE, large, OPERAND_STREAMED);
     emit_finish(out, &scope, product);
+}
+
+/* Steps of the threads that begin at each place along k: with zeros behind the end, where their last run lies partly there. */
+static int64_t steps_of(const CountedItem *at, const Product *product)
+{
+    int64_t extent = product->group[GROUP_K].extent, block = at->shared->size[GROUP_K],
+            each = at->inner->size[GROUP_K], run = run_of(at->fusion, product, at->inner);
+    int64_t cluster = larger(at->rules->cluster_blocks, 1), rank = at->last ? cluster - 1 : 0, steps = 0;
+    for (int64_t thread = 0; thread < block / each; thread++) {
+        int64_t k = rank * block + thread * run, reach = (each / run - 1) * (block / each * run) + run;
+        for (; k + reach <= extent; k += cluster * block)
+            steps++;
+        steps += extent % block != 0 && k < extent;
+    }
+    return steps;
+}
+
+/* A step multiplies the thread's part of all rows and columns. */
+static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
+{
+    const Product *product = ((const Products *)view)->skinny;
+    if (at->item->kind != ITEM_PRODUCT)
+        return false;
+    int64_t cluster = larger(at->rules->cluster_blocks, 1), rank = at->last ? cluster - 1 : 0;
+    int64_t rounds = ceil_div(
+        ceil_div(product->group[GROUP_K].extent, at->shared->size[GROUP_K]) - rank, cluster);
+    int64_t products = steps_of(at, product) * at->shared->size[GROUP_N] * at->shared->size[GROUP_M] *
+                       at->inner->size[GROUP_K];
+    work->additions = work->multiplications = rounds ? products * at->times / rounds : 0;
+    return true;
 }
 
 const Family skinny_family = {
@@ -277,4 +315,5 @@ const Family skinny_family = {
     .view = product_view,
     .rules = rules,
     .emit = emit,
+    .work = work_of,
 };
