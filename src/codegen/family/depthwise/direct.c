@@ -46,7 +46,7 @@ static void add_filter(TileSpace *space, const Fusion *fusion, const Windows *wi
     const Depthwise *shape = &windows->shape[w];
     DataTile *tile = &space->tiles[space->tile_count++];
     *tile = direct_tile(fusion, shape, factor_access(shape->w), OF_TAPS);
-    tile->apart = tile->staged = tile->windows = true;
+    tile->staged = tile->windows = true;
     tile->instructions = instructions * (product_of_taps(shape) / product_of_taps(&windows->all));
     tile->staged_inner = tile->rank - 1;
 }
@@ -57,7 +57,7 @@ static void add_staged(TileSpace *space, const Fusion *fusion, const Windows *wi
     const Depthwise *all = &windows->all;
     DataTile *x = &space->tiles[space->tile_count++];
     *x = direct_tile(fusion, all, factor_access(all->x), OF_INPUTS);
-    x->apart |= way->piece == 1 || !direct_reads_all(all) || slide_along(all)->outputs > WHOLE_LINE;
+    x->apart |= !direct_reads_all(all) || slide_along(all)->outputs > WHOLE_LINE;
     x->staged = x->windows = true;
     x->instructions = calibration.depthwise_copy_instructions / (double)way->piece;
     x->staged_inner = x->rank - 1;
@@ -344,4 +344,5 @@ const Family depthwise_family = {
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
     .rules = rules,
     .emit = direct_emit,
+    .work = direct_work,
 };

@@ -69,5 +69,8 @@ void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, con
 /* The epilogue of QN outputs side by side along an axis of the fusion. */
 void direct_emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, int inner);
 
+/* Family.work */
+StatedWork direct_work;
+
 /* Family.emit */
 void direct_emit(StrBuf *out, const KernelPlan *plan);

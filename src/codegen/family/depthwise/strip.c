@@ -222,4 +222,5 @@ const Family strip_family = {
     .view = depthwise_view,
     .rules = rules,
     .emit = strip_emit,
+    .work = strip_work,
 };

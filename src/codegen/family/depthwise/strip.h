@@ -21,5 +21,10 @@ int64_t strip_row_words(const Depthwise *shape, int64_t lanes, int64_t width);
    leave registers for it (tuning-log 71). */
 int strip_ahead(const Depthwise *shape, int64_t lanes, int64_t width);
 
+enum { STRIP_MANY_TAPS = 25 };   // with which ends of strips have code of their own
+
+/* Family.work */
+StatedWork strip_work;
+
 /* Family.emit */
 void strip_emit(StrBuf *out, const KernelPlan *plan);
