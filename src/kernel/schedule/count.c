@@ -113,8 +113,12 @@ static void count_scratch(CountWalk *walk, const Item *item)
     *(item->kind == ITEM_LOAD ? &walk->counts->scratch_read : &walk->counts->scratch_written) += sectors;
 }
 
-static void count_sectors(CountWalk *walk, int index)
+static void count_sectors(CountWalk *walk, int index, const ItemWork *own)
 {
+    if (own && own->tiles >> index & 1) {
+        count_add(&walk->counts->sectors[index], own->sectors[index]);
+        return;
+    }
     const DataTile *tile = &walk->rules->space->tiles[index];
     bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(tile->output && walk->dealt);
     const Region *region = tile->output ? &walk->region : &walk->loaded;
@@ -127,6 +131,8 @@ static bool has_own_work(const CountWalk *walk, const Item *item, int64_t times,
 {
     const CountedBlock *block = walk->block;
     const CountedItem at = {
+        .arena = walk->region.arena,
+        .device = walk->device,
         .item = item,
         .rules = walk->rules,
         .fusion = walk->fusion,
@@ -142,8 +148,8 @@ static bool has_own_work(const CountWalk *walk, const Item *item, int64_t times,
     return block->work && block->work(block->view, &at, work);
 }
 
-/* `staged`: it is stated what passes through shared memory. */
-static void count_move(CountWalk *walk, const Item *item, int64_t times, bool staged)
+/* `own`: what the family states of it, or NULL. */
+static void count_move(CountWalk *walk, const Item *item, int64_t times, const ItemWork *own)
 {
     const Move *move = &item->move;
     if (move->bytes && move->to == PLACE_SHARED) {
@@ -158,8 +164,8 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times, bool st
         if (!(move->tiles >> i & 1) || move->to == PLACE_L2)
             continue;
         if (of_memory && !move->again)
-            count_sectors(walk, i);
-        if (!staged)
+            count_sectors(walk, i, own);
+        if (!own)
             count_staging(walk, move, i, times);
         if (move->collected)
             count_collected(walk, tile);
@@ -201,7 +207,7 @@ static void count_item(CountWalk *walk, int index, int64_t times)
         count_work(walk->counts, &work);
     switch ((ItemKind)item->kind) {
     case ITEM_LOAD:
-    case ITEM_STORE: count_move(walk, item, times, own); return;
+    case ITEM_STORE: count_move(walk, item, times, own ? &work : NULL); return;
     case ITEM_WAIT: count_wait(walk, item->behind, times); return;
     case ITEM_EXCHANGE: count_meeting(walk, &item->exchange, times, own); return;
     case ITEM_MAP:

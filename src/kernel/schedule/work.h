@@ -9,9 +9,11 @@ enum { COUNT_UNKNOWN = -1 };   // it is the compiler's choice, or nobody states 
 
 /* An item, where the block comes by. */
 typedef struct CountedItem {
+    Arena *arena;
     const Item *item;
     const TileRules *rules;
     const Fusion *fusion;
+    const DeviceSpec *device;
     const RTile *shared, *inner;     // the block's tile, a thread's
     const int64_t *first, *count;    // positions along each axis that the block's tile has inside the tensors
     int64_t times;                   // how often, for this tile
@@ -25,6 +27,8 @@ typedef struct ItemWork {
     int64_t tensor_products;
     int64_t multiplying_warps;             // that make any of these; 0: all that compute
     int64_t shared_read, shared_written;   // bytes
+    uint32_t tiles;                        // bit i: sectors of memory of data tile i are stated, too
+    int64_t sectors[MAX_DATA_TILES];
 } ItemWork;
 
 /* False: it follows from the item. `view`: what the fusion is to the family. */

@@ -393,6 +393,16 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_finish(out, &scope, permute, &reads);
 }
 
+static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
+{
+    const Permute *permute = view;
+    int kind;
+    rules_chosen(at->rules, &kind, sizeof kind);
+    Shape shape = permute_shape(at->fusion, permute, &kinds[kind]);
+    permute_avoid_conflicts(&shape, permute->element_bytes, at->device);
+    return shape.ragged && permute_ragged_work(permute, &shape, at, work);
+}
+
 const Family permute_family = {
     .name = "permute",
     .template_path = "templates/permute.cu",
@@ -402,4 +412,5 @@ const Family permute_family = {
     .view = view_of,
     .rules = rules,
     .emit = emit,
+    .work = work_of,
 };

@@ -75,3 +75,8 @@ int64_t permute_along_columns(const Shape *shape, int threads);
 /* The least turn and padding with which a warp meets the banks most evenly, on both of its ways through the
    tile. */
 void permute_avoid_conflicts(Shape *shape, int element_bytes, const DeviceSpec *device);
+
+// ---- permute_work.c ----
+
+/* Family.work of a ragged shape. */
+bool permute_ragged_work(const Permute *permute, const Shape *shape, const CountedItem *at, ItemWork *work);
