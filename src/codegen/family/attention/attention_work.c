@@ -183,8 +183,8 @@ bool attention_work(const void *view, const CountedItem *at, ItemWork *work)
     AttentionStep step = step_of(attention, at);
     switch ((ItemKind)item->kind) {
     case ITEM_LOAD: return move(&step, &item->move, work);
-    case ITEM_PRODUCT: multiply(&step, item->ops == 1, work); return true;
-    case ITEM_MAP: (item->ops >> attention->exponential & 1 ? make_shares : finish)(&step, work); return true;
+    case ITEM_PRODUCT: multiply(&step, item->arithmetic.ops == 1, work); return true;
+    case ITEM_MAP: (item->arithmetic.ops >> attention->exponential & 1 ? make_shares : finish)(&step, work); return true;
     case ITEM_REDUCE: correct(&step, work); return true;
     case ITEM_EXCHANGE: return exchange(&step, &item->exchange, work);
     default: return false;

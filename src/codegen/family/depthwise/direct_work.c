@@ -144,7 +144,7 @@ bool direct_work(const void *view, const CountedItem *at, ItemWork *work)
     case ITEM_LOAD: return load(&direct, &at->item->move, work);
     case ITEM_REDUCE:
         for (int w = 0; w < windows->count; w++)
-            if (at->item->ops >> windows->op[w] & 1)
+            if (at->item->arithmetic.ops >> windows->op[w] & 1)
                 add_window(&direct, w, false, work);
         return true;
     case ITEM_EXCHANGE:
