@@ -245,6 +245,7 @@ static int64_t combinations(CountWalk *walk, const Exchange *exchange)
     case COMBINE_BITS: return 0;
     case COMBINE_TREE: return count_tree_combinations(walk, exchange);
     case COMBINE_HALVES: return count_halves_combinations(walk, exchange);
+    case COMBINE_TURNS: return count_turns_combinations(walk, exchange);
     default: return COUNT_UNKNOWN;
     }
 }

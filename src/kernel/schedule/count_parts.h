@@ -68,3 +68,4 @@ void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t times);
 /* How many results of an op such an exchange combines. */
 int64_t count_tree_combinations(const CountWalk *walk, const Exchange *exchange);
 int64_t count_halves_combinations(const CountWalk *walk, const Exchange *exchange);
+int64_t count_turns_combinations(const CountWalk *walk, const Exchange *exchange);

@@ -211,6 +211,37 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     return count;
 }
 
+// ---- what a block computes ----
+
+/* Rows of d that meet rows of x, for each of the threads' rows of taps. */
+static int64_t rows_inside(const FilterGradient *gradient, const CountedItem *at)
+{
+    const WindowAxis *down = &gradient->down;
+    int64_t inside = 0;
+    for (int64_t k = 0; k < at->shared->size[TAP_DOWN]; k++)
+        for (int64_t i = 0; i < gradient->d.rows; i++) {
+            int64_t row = i * down->stride - down->pad + (at->first[TAP_DOWN] + k) * down->dilation;
+            inside += row >= 0 && row < gradient->x.rows;
+        }
+    return inside;
+}
+
+/* All columns of a tile are multiplied; and each element of d in shared memory by 0: is it a number? */
+static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
+{
+    const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
+    DirectTile tile;
+    rules_chosen(at->rules, &tile, sizeof tile);
+    if (at->item->kind != ITEM_REDUCE)
+        return false;
+    TapsLayout layout = layout_of(at->fusion, gradient, &tile);
+    int64_t images = gradient->shape.summed.extent, rounds = ceil_div(images, tile.shares);
+    int64_t columns = at->shared->size[TAP_ALONG] * at->shared->size[COLUMN];
+    int64_t products = rows_inside(gradient, at) * columns + gradient->d.rows * layout.pitch_d;
+    work->additions = work->multiplications = images * products * at->times / rounds;
+    return true;
+}
+
 // ---- the parameter block ----
 
 static void emit_layout(StrBuf *out, const Fusion *fusion, const FilterGradient *gradient,
@@ -265,4 +296,5 @@ const Family filter_direct_family = {
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
     .rules = rules,
     .emit = emit,
+    .work = work_of,
 };

@@ -268,6 +268,27 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     return count;
 }
 
+// ---- what a block computes ----
+
+/* Each thread goes down its strip of every image of its share: a row of x meets a row of d for each row of taps, those of zeros, too. */
+static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
+{
+    const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
+    const WindowAxis *down = &gradient->down;
+    FilterStrip strip;
+    rules_chosen(at->rules, &strip, sizeof strip);
+    if (at->item->kind != ITEM_REDUCE)
+        return false;
+    int64_t images = gradient->shape.summed.extent, rounds = ceil_div(images, strip.shares), rows = 0;
+    for (int64_t step = 0; step < steps_of(gradient, &strip); step++)
+        for (int64_t k = 0; k < down->taps; k++)
+            rows += (step - k * down->dilation) % down->stride == 0;
+    int64_t strips = at->count[CHANNEL] * strip.downs * strip.alongs;   // each lane's
+    work->additions = work->multiplications =
+        images * strips * rows * gradient->along.taps * strip.width * at->times / rounds;
+    return true;
+}
+
 // ---- the parameter block ----
 
 static void emit_strip(StrBuf *out, const KernelPlan *plan, const FilterGradient *gradient,
@@ -317,4 +338,5 @@ const Family filter_strip_family = {
     .view = depthwise_view,
     .rules = rules,
     .emit = emit,
+    .work = work_of,
 };
