@@ -226,12 +226,26 @@ static int64_t rows_inside(const FilterGradient *gradient, const CountedItem *at
     return inside;
 }
 
+/* Whole pictures, of every image. */
+static bool copy(const FilterGradient *gradient, const CountedItem *at, ItemWork *work)
+{
+    const Pictures *pictures[] = {&gradient->x, &gradient->d};
+    const Move *move = &at->item->move;
+    for (int i = 0; i < 2; i++)
+        if (move->tiles >> i & 1)
+            work->shared_written += gradient->shape.summed.extent * pictures[i]->rows * pictures[i]->columns *
+                                    element_bytes(pictures[i]);
+    return move->to == PLACE_SHARED;
+}
+
 /* All columns of a tile are multiplied; and each element of d in shared memory by 0: is it a number? */
 static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
     DirectTile tile;
     rules_chosen(at->rules, &tile, sizeof tile);
+    if (at->item->kind == ITEM_LOAD)
+        return copy(gradient, at, work);
     if (at->item->kind != ITEM_REDUCE)
         return false;
     TapsLayout layout = layout_of(at->fusion, gradient, &tile);

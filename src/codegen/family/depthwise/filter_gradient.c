@@ -107,6 +107,21 @@ bool filter_gradient_is_dense(const FilterGradient *gradient)
 
 // ---- the space ----
 
+/* Pictures lie one behind the other, by channels, or their channels side by side. */
+static bool is_in_order(const Depthwise *shape, const Pictures *pictures)
+{
+    bool last = pictures->column_stride != 1;
+    int64_t channels = shape->channel.extent, picture = pictures->rows * pictures->columns;
+    int64_t row = last ? pictures->columns * channels : pictures->columns;
+    bool in_order = shape->channel.count <= 1 && shape->summed.count <= 1 && pictures->row_stride == row &&
+                    (!last || pictures->column_stride == channels);
+    for (int i = 0; i < shape->channel.count; i++)
+        in_order &= pictures->offset->coef[shape->channel.axes[i]] == (last ? 1 : picture);
+    for (int i = 0; i < shape->summed.count; i++)
+        in_order &= pictures->offset->coef[shape->summed.axes[i]] == picture * channels;
+    return in_order;
+}
+
 /* One dimension for each group, in the order of a usual tensor: channels last where they are neighbours. */
 static DataTile pictures_tile(const Depthwise *shape, const Pictures *pictures)
 {
@@ -123,14 +138,7 @@ static DataTile pictures_tile(const Depthwise *shape, const Pictures *pictures)
         .staged_inner = 3,
         .windows = true,
     };
-    int64_t channel = pictures->rows * pictures->columns, image = channel * shape->channel.extent;
-    bool in_order =
-        shape->channel.count <= 1 && shape->summed.count <= 1 && pictures->row_stride == pictures->columns;
-    for (int i = 0; i < shape->channel.count; i++)
-        in_order &= pictures->offset->coef[shape->channel.axes[i]] == channel;
-    for (int i = 0; i < shape->summed.count; i++)
-        in_order &= pictures->offset->coef[shape->summed.axes[i]] == image;
-    tile.apart = !in_order || !pictures->pieces;
+    tile.apart = !is_in_order(shape, pictures);
     if (pictures->column_stride != 1) {
         Dim channels = tile.dims[1];
         memmove(&tile.dims[1], &tile.dims[2], 2 * sizeof tile.dims[0]);
