@@ -124,6 +124,8 @@ void count_work(Counts *counts, const ItemWork *work)
     count_add(&counts->comparisons, work->comparisons);
     count_add(&counts->functions, work->functions);
     count_add(&counts->tensor_products, work->tensor_products);
+    if (work->multiplying_warps)
+        counts->multiplying_warps = work->multiplying_warps;
     count_add(&counts->shared_read, work->shared_read);
     count_add(&counts->shared_written, work->shared_written);
 }

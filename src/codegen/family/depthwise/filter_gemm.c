@@ -223,6 +223,130 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     return count ? count : tiles_with_warps(arena, fusion, device, gradient, 0, variants);
 }
 
+// ---- what a block computes ----
+
+typedef struct GemmWork {
+    const FilterGradient *gradient;
+    const CountedItem *at;
+    GemmTile tile;
+    GemmLayout layout;
+    int64_t images, steps;
+} GemmWork;
+
+static int64_t steps_of_rows(const GemmWork *work) { return rows_of(work->gradient) / (2 * PIECE / element_bytes(work->gradient)); }
+
+static bool is_inside(const GemmWork *work, int64_t column)
+{
+    return column >= 0 && column < work->gradient->x.columns;
+}
+
+/* How often the warps with the g-th rows of taps multiply rows of d, those of x being there. */
+static int64_t walks_of(const GemmWork *work, int64_t group)
+{
+    int64_t each = 2 * PIECE / element_bytes(work->gradient), walks = 0;
+    int64_t taps = work->at->first[TAP_DOWN] + group * work->tile.taps - work->gradient->down.pad;
+    for (int64_t i = 0; i < steps_of_rows(work); i++) {
+        int64_t first = i * each + taps;
+        walks += first + each + work->tile.taps - 1 > 0 && first < work->gradient->x.rows;
+    }
+    return walks;
+}
+
+/* 16 x 8 tiles that the warps with the g-th columns multiply for a row of taps; and pairs of them that they load. */
+static int64_t tiles_inside(const GemmWork *work, int64_t group, int64_t *pairs)
+{
+    const GemmLayout *layout = &work->layout;
+    int64_t j0 = group * work->tile.columns, left = -work->gradient->along.pad, tiles = 0;
+    *pairs = 0;
+    for (int64_t b = 0; b < layout->pairs * 2; b++) {
+        if (!is_inside(work, j0 + layout->band + b / 2 * ATOM_M))
+            continue;
+        *pairs += b % 2;
+        for (int64_t a = 0; a < work->tile.columns / ATOM_M; a++) {
+            int64_t tap = layout->band + b * ATOM_N - a * ATOM_M - left;
+            tiles += tap > -ATOM_N && tap < work->gradient->along.taps + ATOM_M - 1;
+        }
+    }
+    return tiles;
+}
+
+/* Of all warps: products of whole tiles, and bytes of fragments of d and x. */
+static void multiply(const GemmWork *work, int64_t *products, int64_t *bytes, int64_t *warps)
+{
+    enum { FRAGMENT_BYTES = 512 };
+    int64_t each = 2 * PIECE / element_bytes(work->gradient);
+    *products = *bytes = *warps = 0;
+    for (int64_t down = 0; down < work->layout.groups_down; down++)
+        for (int64_t column = 0; column < work->layout.groups_column; column++) {
+            int64_t pairs, tiles = tiles_inside(work, column, &pairs), walks = work->images * walks_of(work, down);
+            *products += walks * work->tile.taps * tiles * ATOM_M * ATOM_N * each;
+            *bytes += walks * (work->tile.columns / ATOM_M + work->tile.taps * pairs) * FRAGMENT_BYTES;
+            *warps += walks && tiles ? work->tile.shares : 0;
+        }
+}
+
+/* Terms of the taps that lie on diagonals of a row of d under its taps, of all warps with other columns. */
+static int64_t diagonal_terms(const GemmWork *work)
+{
+    int64_t left = -work->gradient->along.pad, terms = 0;
+    for (int64_t v = 0; v < work->layout.groups_column * work->tile.columns; v++)
+        for (int64_t l = 0; l < work->gradient->along.taps; l++)
+            terms += v < work->gradient->d.columns && is_inside(work, v + l + left);
+    return terms;
+}
+
+/* Products go by way of shared memory, each time that a chain ends; then a warp's sums, of which all parts are added. */
+static void fold(const GemmWork *work, ItemWork *item)
+{
+    enum { LANES = 32, WORD = 4 };
+    const GemmLayout *layout = &work->layout;
+    int64_t folds = (layout->chains ? work->steps / layout->chain : 0) + 1;
+    int64_t parts = layout->groups_column * work->tile.shares, taps = work->tile.block_taps * work->gradient->along.taps;
+    int64_t terms = folds * diagonal_terms(work) * work->tile.shares * work->tile.block_taps;
+    int64_t slabs = folds * layout->warps * work->tile.taps * work->tile.columns * layout->pairs * 2 * ATOM_N;
+    item->additions = terms + (parts - 1) * taps;
+    item->shared_written = (slabs + parts * taps + layout->warps) * WORD;
+    item->shared_read = (terms + parts * taps + layout->warps * LANES * layout->warps) * WORD;
+}
+
+static bool load(const GemmWork *work, ItemWork *item)
+{
+    const Pictures *pictures[] = {&work->gradient->x, &work->gradient->d};
+    const Move *move = &work->at->item->move;
+    int64_t products, warps, bytes = element_bytes(work->gradient);
+    for (int i = 0; i < 2 && move->to == PLACE_SHARED; i++)
+        if (move->tiles >> i & 1)
+            item->shared_written += work->images * pictures[i]->rows * pictures[i]->columns * bytes;
+    if (move->to == PLACE_SHARED || move->from != PLACE_SHARED)
+        return move->to == PLACE_SHARED;
+    multiply(work, &products, &item->shared_read, &warps);
+    item->shared_read += work->images * pictures[1]->rows * (work->layout.wide_d + PAD) * bytes;
+    item->shared_read = item->shared_read * work->at->times / work->steps;
+    return true;
+}
+
+static bool work_of(const void *view, const CountedItem *at, ItemWork *item)
+{
+    const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
+    GemmWork work = {.gradient = gradient, .at = at, .images = gradient->shape.summed.extent};
+    int64_t bytes;
+    rules_chosen(at->rules, &work.tile, sizeof work.tile);
+    work.layout = layout_of(gradient, &work.tile);
+    work.steps = ceil_div(work.images, work.tile.images);
+    switch ((ItemKind)at->item->kind) {
+    case ITEM_LOAD: return load(&work, item);
+    case ITEM_REDUCE:
+        multiply(&work, &item->tensor_products, &bytes, &item->multiplying_warps);
+        item->tensor_products = item->tensor_products * at->times / work.steps;
+        return true;
+    case ITEM_EXCHANGE:
+        if (at->item->exchange.combine == COMBINE_DIAGONALS)
+            fold(&work, item);
+        return at->item->exchange.combine == COMBINE_DIAGONALS;
+    default: return false;
+    }
+}
+
 // ---- the parameter block ----
 
 static void emit_layout(StrBuf *out, const GemmLayout *layout)
@@ -276,4 +400,5 @@ const Family filter_gemm_family = {
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
     .rules = rules,
     .emit = emit,
+    .work = work_of,
 };
