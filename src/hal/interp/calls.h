@@ -73,7 +73,8 @@ struct alignas(16) MatrixLine {
 };
 enum TileElement { TILE_F16, TILE_BF16, TILE_I8, TILE_U8, TILE_F64, TILE_TF32 };
 ROLLERC_EXPORT void load_matrices(const MatrixLine *line, bool turned, unsigned *tile, Place place);
-ROLLERC_EXPORT void multiply_tiles(TileElement element, bool half, const void *a, const void *b, void *c, Place place);
+ROLLERC_EXPORT void multiply_tiles(TileElement element, bool half, const void *a, const void *b, void *c,
+                                   Place place);
 
 // The address of a block's shared memory: a multiple of 16 bytes, which is all that a program may rely on.
 enum { SHARED_START = 33 * 16 };

@@ -186,7 +186,8 @@ void count_ops(CountWalk *walk, int index)
         ItemWork work = {0};
         int64_t times = evaluations(walk, op, index);
         work_add_values(&work, &of, times);
-        if (of.divides && walk->rules->schedule->computes == COMPUTES_VECTORS)   // all of a row by one reciprocal, if it can
+        if (of.divides && walk->rules->schedule->computes ==
+                              COMPUTES_VECTORS)   // all of a row by one reciprocal, if it can
             work.additions = work.multiplications = COUNT_UNKNOWN;
         count_work(walk->counts, &work);
         if (op->reduce != REDUCE_NONE)
@@ -242,7 +243,7 @@ static int64_t combinations(CountWalk *walk, const Exchange *exchange)
 {
     switch ((Combine)exchange->combine) {
     case COMBINE_NOTHING:
-    case COMBINE_ROWS:      // counted there
+    case COMBINE_ROWS:   // counted there
     case COMBINE_SHARES:
     case COMBINE_BITS: return 0;
     case COMBINE_TREE: return count_tree_combinations(walk, exchange);

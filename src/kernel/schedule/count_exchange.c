@@ -276,8 +276,8 @@ int64_t count_turns_combinations(const CountWalk *walk, const Exchange *exchange
 {
     int64_t parts = count_tiles(walk, true) / at_least_1(exchange->width);
     int64_t points = (int64_t)rtile_points(walk->rules->space, walk->block->shared, false);
-    return walk->block->threads * at_least_1(exchange->values) * log2_of(exchange->width) + (parts - 1) * points +
-           points_inside(walk);
+    return walk->block->threads * at_least_1(exchange->values) * log2_of(exchange->width) +
+           (parts - 1) * points + points_inside(walk);
 }
 
 /* The lanes that share a word of bits put it together, for each of a thread's vectors. */

@@ -14,11 +14,11 @@ typedef struct CountedItem {
     const TileRules *rules;
     const Fusion *fusion;
     const DeviceSpec *device;
-    const RTile *shared, *inner;     // the block's tile, a thread's
-    const int64_t *first, *count;    // positions along each axis that the block's tile has inside the tensors
-    int64_t times;                   // how often, for this tile
-    int threads;                     // of the block
-    bool last;                       // of its cluster
+    const RTile *shared, *inner;    // the block's tile, a thread's
+    const int64_t *first, *count;   // positions along each axis that the block's tile has inside the tensors
+    int64_t times;                  // how often, for this tile
+    int threads;                    // of the block
+    bool last;                      // of its cluster
 } CountedItem;
 
 /* In all these times, by all threads. Of a load, a store or an exchange, all that passes through shared memory. */

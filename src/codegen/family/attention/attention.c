@@ -75,8 +75,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
 static int register_overhead(const AttentionTile *tile, int warp)
 {
     return (int)(tile->rows * tile->columns / warp +
-                 4 * (keeps_q(tile) ? kept_tiles(tile) : tile->rows / ATOM_ROWS) + 8 * (tile->rows / ATOM_ROWS) +
-                 OTHER_REGISTERS);
+                 4 * (keeps_q(tile) ? kept_tiles(tile) : tile->rows / ATOM_ROWS) +
+                 8 * (tile->rows / ATOM_ROWS) + OTHER_REGISTERS);
 }
 
 static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion, const DeviceSpec *device,

@@ -10,9 +10,9 @@ typedef struct AttentionStep {
     const Attention *attention;
     const CountedItem *at;
     AttentionTile tile;
-    int64_t rows, columns;         // of a block, in a step
-    int64_t depth, width;          // as they are multiplied
-    int64_t row_parts;             // of all lanes
+    int64_t rows, columns;   // of a block, in a step
+    int64_t depth, width;    // as they are multiplied
+    int64_t row_parts;       // of all lanes
     int64_t steps;
 } AttentionStep;
 
@@ -102,7 +102,8 @@ static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
         work->additions = combined;
 }
 
-/* The maximum and the sum of p, as far as what has these axes needs them: how many, and products by a scale of these. */
+/* The maximum and the sum of p, as far as what has these axes needs them: how many, and products by a scale of
+   these. */
 static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
 {
     const Attention *attention = step->attention;
@@ -184,7 +185,9 @@ bool attention_work(const void *view, const CountedItem *at, ItemWork *work)
     switch ((ItemKind)item->kind) {
     case ITEM_LOAD: return move(&step, &item->move, work);
     case ITEM_PRODUCT: multiply(&step, item->arithmetic.ops == 1, work); return true;
-    case ITEM_MAP: (item->arithmetic.ops >> attention->exponential & 1 ? make_shares : finish)(&step, work); return true;
+    case ITEM_MAP:
+        (item->arithmetic.ops >> attention->exponential & 1 ? make_shares : finish)(&step, work);
+        return true;
     case ITEM_REDUCE: correct(&step, work); return true;
     case ITEM_EXCHANGE: return exchange(&step, &item->exchange, work);
     default: return false;

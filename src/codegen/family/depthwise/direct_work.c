@@ -43,7 +43,8 @@ static void stage_images(const DirectWork *direct, ItemWork *work)
     int64_t row = first[DOWN] * down->stride - down->pad;
     int64_t end = row + (count[DOWN] - 1) * down->stride + (down->taps - 1) * down->dilation + 1;
     int64_t rows = smaller(end, down->inputs) - larger(row, 0);
-    work->shared_written += count[BATCH] * count[CHANNEL] * larger(rows, 0) * direct->layout.columns * direct->x_bytes;
+    work->shared_written +=
+        count[BATCH] * count[CHANNEL] * larger(rows, 0) * direct->layout.columns * direct->x_bytes;
 }
 
 /* Whole rows of chunks; each tap is compared with itself: is it a number? */
@@ -82,8 +83,8 @@ static LineWork line_work(const DirectWork *direct, const WindowAxis *along, int
         for (int64_t e = c; e < c + CHUNK; e++)
             for (int64_t j = 0; j < width; j++) {
                 int64_t past = e - lead - j * along->stride;
-                work.products += past >= 0 && past % along->dilation == 0 &&
-                                 past / along->dilation < along->taps;
+                work.products +=
+                    past >= 0 && past % along->dilation == 0 && past / along->dilation < along->taps;
             }
     }
     return work;
@@ -107,7 +108,8 @@ static void add_window(const DirectWork *direct, int w, bool reads, ItemWork *wo
     const Depthwise *shape = &direct->windows->shape[w];
     const WindowAxis *along = slide_along(shape), *down = slide_down(shape);
     const CountedItem *at = direct->at;
-    int64_t lines = at->count[BATCH] * at->count[CHANNEL] * rows_inside(direct, down), products = 0, bytes = 0;
+    int64_t lines = at->count[BATCH] * at->count[CHANNEL] * rows_inside(direct, down), products = 0,
+            bytes = 0;
     for (int64_t part = 0; part < at->shared->size[ALONG]; part += at->inner->size[ALONG]) {
         LineWork line = line_work(direct, along, at->first[ALONG] + part);
         products += line.products;

@@ -233,7 +233,10 @@ typedef struct GemmWork {
     int64_t images, steps;
 } GemmWork;
 
-static int64_t steps_of_rows(const GemmWork *work) { return rows_of(work->gradient) / (2 * PIECE / element_bytes(work->gradient)); }
+static int64_t steps_of_rows(const GemmWork *work)
+{
+    return rows_of(work->gradient) / (2 * PIECE / element_bytes(work->gradient));
+}
 
 static bool is_inside(const GemmWork *work, int64_t column)
 {
@@ -252,7 +255,8 @@ static int64_t walks_of(const GemmWork *work, int64_t group)
     return walks;
 }
 
-/* 16 x 8 tiles that the warps with the g-th columns multiply for a row of taps; and pairs of them that they load. */
+/* 16 x 8 tiles that the warps with the g-th columns multiply for a row of taps; and pairs of them that they
+   load. */
 static int64_t tiles_inside(const GemmWork *work, int64_t group, int64_t *pairs)
 {
     const GemmLayout *layout = &work->layout;
@@ -278,7 +282,8 @@ static void multiply(const GemmWork *work, int64_t *products, int64_t *bytes, in
     *products = *bytes = *warps = 0;
     for (int64_t down = 0; down < work->layout.groups_down; down++)
         for (int64_t column = 0; column < work->layout.groups_column; column++) {
-            int64_t pairs, tiles = tiles_inside(work, column, &pairs), walks = work->images * walks_of(work, down);
+            int64_t pairs, tiles = tiles_inside(work, column, &pairs),
+                           walks = work->images * walks_of(work, down);
             *products += walks * work->tile.taps * tiles * ATOM_M * ATOM_N * each;
             *bytes += walks * (work->tile.columns / ATOM_M + work->tile.taps * pairs) * FRAGMENT_BYTES;
             *warps += walks && tiles ? work->tile.shares : 0;
@@ -295,13 +300,15 @@ static int64_t diagonal_terms(const GemmWork *work)
     return terms;
 }
 
-/* Products go by way of shared memory, each time that a chain ends; then a warp's sums, of which all parts are added. */
+/* Products go by way of shared memory, each time that a chain ends; then a warp's sums, of which all parts are
+   added. */
 static void fold(const GemmWork *work, ItemWork *item)
 {
     enum { LANES = 32, WORD = 4 };
     const GemmLayout *layout = &work->layout;
     int64_t folds = (layout->chains ? work->steps / layout->chain : 0) + 1;
-    int64_t parts = layout->groups_column * work->tile.shares, taps = work->tile.block_taps * work->gradient->along.taps;
+    int64_t parts = layout->groups_column * work->tile.shares,
+            taps = work->tile.block_taps * work->gradient->along.taps;
     int64_t terms = folds * diagonal_terms(work) * work->tile.shares * work->tile.block_taps;
     int64_t slabs = folds * layout->warps * work->tile.taps * work->tile.columns * layout->pairs * 2 * ATOM_N;
     item->additions = terms + (parts - 1) * taps;

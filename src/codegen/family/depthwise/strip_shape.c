@@ -42,8 +42,9 @@ static StripWalk walk_of(const Depthwise *shape, const StripWay *way, const RTil
     int64_t taps = down->taps * slide_along(shape)->taps, cycle = (last / down->stride + 1) * down->stride;
     int64_t round = round_up(strip_ahead(shape, each->size[CHANNEL], each->size[ALONG]), cycle);
     StripWalk walk = {.steps = (height - 1) * down->stride + last + 1};
-    walk.known_ends = taps >= STRIP_MANY_TAPS &&
-                      (way->channels_last || strip_piece(way, each->size[ALONG], slide_along(shape)->stride) > 1);
+    walk.known_ends =
+        taps >= STRIP_MANY_TAPS &&
+        (way->channels_last || strip_piece(way, each->size[ALONG], slide_along(shape)->stride) > 1);
     int64_t within = walk.known_ends ? (height - 1) * down->stride + 1 : walk.steps;
     walk.whole = walk.known_ends ? last : 0;
     walk.whole_end = within > walk.whole ? walk.whole + (within - walk.whole) / round * round : walk.whole;

@@ -231,7 +231,8 @@ bool toeplitz_work(const void *view, const CountedItem *at, ItemWork *work)
     ToeplitzLayout layout = toeplitz_layout(&window, at->shared, at->inner);
     TileWalk walk = walk_tiles(at->rules, &window, at->shared, at->inner, at->first);
     switch ((ItemKind)at->item->kind) {
-    case ITEM_EXCHANGE: return at->item->exchange.combine == COMBINE_LANES;   // a ballot: no sums are added up
+    case ITEM_EXCHANGE:
+        return at->item->exchange.combine == COMBINE_LANES;   // a ballot: no sums are added up
     case ITEM_STORE: work->multiplications = checked_sums(at, toeplitz); return true;
     case ITEM_PRODUCT:
         work->tensor_products =

@@ -277,7 +277,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_finish(out, &scope, product);
 }
 
-/* Steps of the threads that begin at each place along k: with zeros behind the end, where their last run lies partly there. */
+/* Steps of the threads that begin at each place along k: with zeros behind the end, where their last run lies
+   partly there. */
 static int64_t steps_of(const CountedItem *at, const Product *product)
 {
     int64_t extent = product->group[GROUP_K].extent, block = at->shared->size[GROUP_K],
@@ -299,8 +300,8 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
     if (at->item->kind != ITEM_PRODUCT)
         return false;
     int64_t cluster = larger(at->rules->cluster_blocks, 1), rank = at->last ? cluster - 1 : 0;
-    int64_t rounds = ceil_div(
-        ceil_div(product->group[GROUP_K].extent, at->shared->size[GROUP_K]) - rank, cluster);
+    int64_t rounds =
+        ceil_div(ceil_div(product->group[GROUP_K].extent, at->shared->size[GROUP_K]) - rank, cluster);
     int64_t products = steps_of(at, product) * at->shared->size[GROUP_N] * at->shared->size[GROUP_M] *
                        at->inner->size[GROUP_K];
     work->additions = work->multiplications = rounds ? products * at->times / rounds : 0;

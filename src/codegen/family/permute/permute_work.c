@@ -1,4 +1,5 @@
-// What a block moves where rows of the output begin anywhere, in numbers: its share of each row begins at an aligned point.
+// What a block moves where rows of the output begin anywhere, in numbers: its share of each row begins at an
+// aligned point.
 #include "base/checked.h"
 #include "codegen/family/permute/permute_parts.h"
 
@@ -8,8 +9,9 @@ typedef struct Ragged {
     const CountedItem *at;
     const Permute *permute;
     const Shape *shape;
-    int64_t source[SIDE_COUNT], target[SIDE_COUNT];   // elements of memory from a point to the next along a side
-    int64_t rows, columns;                            // in shared memory, that exist
+    int64_t source[SIDE_COUNT],
+        target[SIDE_COUNT];   // elements of memory from a point to the next along a side
+    int64_t rows, columns;    // in shared memory, that exist
 } Ragged;
 
 /* False: some side is not one step after the other. */
@@ -92,7 +94,8 @@ static int64_t read_lines(const Ragged *ragged, Sectors *sectors)
 
 // ---- what is stored ----
 
-/* The part of a row that the block stores: to_share() of the template. The first block has what comes before its share. */
+/* The part of a row that the block stores: to_share() of the template. The first block has what comes before
+   its share. */
 static int64_t store_rows(const Ragged *ragged, Sectors *sectors)
 {
     const CountedItem *at = ragged->at;
@@ -100,7 +103,8 @@ static int64_t store_rows(const Ragged *ragged, Sectors *sectors)
     for (int64_t outer = at->first[OUTER]; outer < at->first[OUTER] + at->count[OUTER]; outer++)
         for (int64_t row = at->first[ROWS]; row < at->first[ROWS] + at->count[ROWS]; row++) {
             int64_t place = place_of(ragged->target, outer, row, c0), begin = (share - place % share) % share;
-            int64_t end = smaller(begin + ragged->shape->tile[COLUMNS], ragged->columns), first = c0 ? begin : 0;
+            int64_t end = smaller(begin + ragged->shape->tile[COLUMNS], ragged->columns),
+                    first = c0 ? begin : 0;
             add_run(sectors, place + first, end - first);
             stored += larger(end - first, 0);
         }
