@@ -120,10 +120,12 @@ static void count_sectors(CountWalk *walk, int index, const ItemWork *own)
         return;
     }
     const DataTile *tile = &walk->rules->space->tiles[index];
-    bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(tile->output && walk->dealt);
-    const Region *region = tile->output ? &walk->region : &walk->loaded;
+    bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(tile->output && walk->dealt && !walk->rows.run);
+    Region region = tile->output ? walk->region : walk->loaded;
+    if (tile->output && walk->dealt)
+        region.dealt = walk->rows;
     unsigned char **seen = walk->in_turn ? &walk->seen[index] : NULL;
-    count_add(&walk->counts->sectors[index], known ? region_sectors(region, tile, seen) : COUNT_UNKNOWN);
+    count_add(&walk->counts->sectors[index], known ? region_sectors(&region, tile, seen) : COUNT_UNKNOWN);
 }
 
 /* What the family states of the item. */

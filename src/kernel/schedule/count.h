@@ -33,11 +33,18 @@ void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts);
 
 // ---- count_region.c: the part of a tensor that belongs to a block ----
 
+/* Rows of a tile's results that a cluster's blocks have in turn, so many side by side. */
+typedef struct DealtRows {
+    int axis;
+    int64_t from, run;   // run 0: all are the block's
+} DealtRows;
+
 typedef struct Region {
     Arena *arena;
     const TileRules *rules;
     const CountedBlock *block;
     int64_t first[MAX_AXES], count[MAX_AXES];   // positions of the block along each axis
+    DealtRows dealt;
 } Region;
 
 /* A shared tile, by its number along each axis. */

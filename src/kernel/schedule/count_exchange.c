@@ -200,6 +200,14 @@ static int64_t points_inside(const CountWalk *walk)
     return inside;
 }
 
+/* Rows of the tile that begins there go to the cluster's blocks in turn, so many side by side. */
+static void deal_rows(CountWalk *walk, const int64_t *first, int64_t run)
+{
+    int rows = space_last_spatial(walk->rules->space, columns_axis(walk));
+    if (rows >= 0)
+        walk->rows = (DealtRows){.axis = rows, .from = first[rows], .run = run};
+}
+
 /* All sums of the block's tile are left, and those that lie inside are read again: of a cluster every block
    reads those of all, but only of some rows, which they left with it. */
 static void count_rows(CountWalk *walk, const Exchange *exchange)
@@ -213,6 +221,7 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
     if (exchange->scope == SCOPE_CLUSTER)
         walk->counts->barriers[SCOPE_CLUSTER] += 2;   // before, all have started
     count_add(&walk->counts->additions, own * (cluster - 1));
+    deal_rows(walk, walk->region.first, 1);
     walk->dealt = cluster > 1;
     share_totals(walk, own);
 }
@@ -241,6 +250,7 @@ static void count_shares(CountWalk *walk, const Exchange *exchange)
     count_shared(walk, left + own * exchange->value_bytes, left + share * exchange->value_bytes);
     count_add(&walk->counts->additions, share * (cluster - 1));
     walk->counts->barriers[SCOPE_CLUSTER]++;
+    deal_rows(walk, walk->loaded.first, together);
     walk->dealt = true;
     share_totals(walk, own);
 }

@@ -87,6 +87,10 @@ static bool is_shared(const Region *region, int axis)
 
 static bool is_own(const Region *region, int axis, int64_t position)
 {
+    const DealtRows *dealt = &region->dealt;
+    if (dealt->run && axis == dealt->axis)
+        return (position - dealt->from) / dealt->run % region->rules->cluster_blocks ==
+               (region->block->last ? region->rules->cluster_blocks - 1 : 0);
     if (!is_shared(region, axis))
         return true;
     OwnRuns runs = own_runs(region, axis);
@@ -121,7 +125,7 @@ static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
             reduced |= data_tile_depends(tile, a);
         else
             elsewhere |= region->first[a] > 0 && !data_tile_depends(tile, a);
-    return tile->output && (elsewhere || (!reduced && rules->cluster_blocks > 1 && region->block->last));
+    return tile->output && (elsewhere || (!region->dealt.run && !reduced && rules->cluster_blocks > 1 && region->block->last));
 }
 
 /* The least or the greatest index along a dimension, of all that the block asks for, be it in the tensor or
