@@ -3,6 +3,7 @@
     import rollerc
     softmax = rollerc.load("softmax.te", device="h200", N=4096)     # compiled once, then kept by content
     y = softmax(x)                                                  # on the framework's current stream
+    model = rollerc.load("model.te", device="h200", weights="model.weights")   # its weights are prepared once for each GPU
 
 One file, without dependencies. Inputs are contiguous arrays on one GPU; outputs and workspace are made by the framework of the
 first input, or given: softmax(x, out=y). Bits (b1) are int32 arrays of 32 elements each. Kernels are compiled with nvcc, or, where
@@ -255,16 +256,32 @@ def _driver():
 # ---- the two ways to launch
 
 class _Library:
-    """NAME_launch() of a shared library."""
+    """NAME_launch() and NAME_prepare() of a shared library."""
 
     def __init__(self, path, metadata):
-        self.launch = getattr(ctypes.CDLL(path), metadata["name"] + "_launch")
-        self.launch.argtypes, self.launch.restype = [ctypes.c_void_p] * (len(metadata["args"]) + 2), ctypes.c_int
+        library, name, self.has_weights = ctypes.CDLL(path), metadata["name"], "prepare" in metadata
+        roles = [entry["role"] for entry in metadata["args"]]
+        self.inputs, others = roles.count("input"), roles.count("output") + self.has_weights + 2
+        self.launch = self.function(library, name + "_launch", self.inputs + others)
+        self.prepare_all = self.function(library, name + "_prepare", 4) if self.has_weights else None
 
-    def __call__(self, addresses, workspace, stream):
+    @staticmethod
+    def function(library, name, count):
+        function = getattr(library, name)
+        function.argtypes, function.restype = [ctypes.c_void_p] * count, ctypes.c_int
+        return function
+
+    def __call__(self, addresses, workspace, stream, prepared=0):
+        if self.has_weights:   # it stands between inputs and outputs
+            addresses = [*addresses[:self.inputs], prepared, *addresses[self.inputs:]]
         status = self.launch(*addresses, workspace, stream)
         if status:
             raise Error(f"the launch failed with cudaError_t {status}")
+
+    def prepare(self, weights, prepared, workspace, stream):
+        status = self.prepare_all(weights, prepared, workspace, stream)
+        if status:
+            raise Error(f"preparing the weights failed with cudaError_t {status}")
 
 
 class _LaunchAttribute(ctypes.Structure):   # CUlaunchAttribute, cuda.h
@@ -282,6 +299,12 @@ MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER = 8, 14            # CUfunction_attribu
 PORTABLE_CLUSTER, STATIC_SHARED = 8, 48 * 1024              # past these a kernel must be told that it may
 
 
+def _place_beside(entry, beside):
+    """Of {"prepared": offset}, in what lies beside the arguments."""
+    (name, offset), = entry.items()
+    return beside[name] + offset
+
+
 class _Module:
     """The launches of a cubin, by the driver, as the metadata describes them. A context, and so each device, loads it when it
     needs it first."""
@@ -290,6 +313,8 @@ class _Module:
         with open(path, "rb") as file:
             self.cubin = file.read()
         self.metadata, self.loaded = metadata, {}
+        given = [i for i, entry in enumerate(metadata["args"]) if entry["role"] != "weight"]
+        self.order = {position: i for i, position in enumerate(given)}   # of arguments among those that calls are given
 
     @functools.cached_property
     def check(self):
@@ -301,15 +326,16 @@ class _Module:
         self.check("cuDriverGetVersion", ctypes.byref(version))
         return version.value
 
-    def launches(self):
-        """(function, configuration, arguments) of each, in the current context."""
+    def launches(self, key):
+        """(function, configuration, arguments) of each, of a call or of "prepare", in the current context."""
         context, module = ctypes.c_void_p(), ctypes.c_void_p()
         self.check("cuCtxGetCurrent", ctypes.byref(context))
         if context.value not in self.loaded:
             self.check("cuModuleLoadData", ctypes.byref(module), self.cubin)
-            self.loaded[context.value] = [(self.function(module, launch), self.config(launch), launch["args"])
-                                          for launch in self.metadata["launches"]]
-        return self.loaded[context.value]
+            self.loaded[context.value] = {
+                key: [(self.function(module, launch), self.config(launch), launch["args"])
+                      for launch in self.metadata.get(key, []) if "kernel" in launch] for key in ("prepare", "launches")}
+        return self.loaded[context.value][key]
 
     def function(self, module, launch):
         function = ctypes.c_void_p()
@@ -350,12 +376,23 @@ class _Module:
                    0, 3, 2, 0)   # lines of 128 bytes, as many at once from memory
         return at, held
 
-    def __call__(self, addresses, workspace, stream):
+    def __call__(self, addresses, workspace, stream, prepared=0):
         if any(address % 16 for address in addresses):
             raise Error("a tensor's address is no multiple of 16 bytes")
-        for function, config, args in self.launches():
+        self.start("launches", addresses, {"workspace": workspace, "prepared": prepared}, stream)
+
+    def prepare(self, weights, prepared, workspace, stream):
+        beside = {"workspace": workspace, "prepared": prepared, "weights": weights}
+        for entry in self.metadata["prepare"]:
+            if "copy" in entry:
+                self.check("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(_place_beside(entry["to"], beside)),
+                           ctypes.c_uint64(_place_beside(entry["from"], beside)), ctypes.c_size_t(entry["copy"]), ctypes.c_void_p(stream))
+        self.start("prepare", [], beside, stream)
+
+    def start(self, key, addresses, beside, stream):
+        for function, config, args in self.launches(key):
             config.stream = stream
-            values = [addresses[arg["arg"]] if "arg" in arg else workspace + arg["workspace"] for arg in args if "map" not in arg]
+            values = [addresses[self.order[arg["arg"]]] if "arg" in arg else _place_beside(arg, beside) for arg in args if "map" not in arg]
             maps = [self.tensor_map(values[arg["map"]], arg) for arg in args if "map" in arg]
             cells = (ctypes.c_void_p * len(values))(*values)
             base = ctypes.addressof(cells)
@@ -364,12 +401,54 @@ class _Module:
             self.check("cuLaunchKernelEx", ctypes.byref(config), function, places, None)
 
 
+# ---- weights
+
+class _Memory:
+    """Memory of the current device, aligned to 256, that no framework knows; it is given back with the object."""
+
+    def __init__(self, driver, count):
+        self.driver, address = driver, ctypes.c_uint64()
+        driver.check("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(count, 1)))
+        self.address = address.value
+
+    def __del__(self):
+        with contextlib.suppress(Exception):   # the process may end
+            self.driver.library.cuMemFree_v2(ctypes.c_uint64(self.address))
+
+
+class _Weights:
+    """The file of a kernel's weights, and what was prepared of it for each device."""
+
+    def __init__(self, kernel, path):
+        self.kernel, self.path, self.prepared = kernel, os.fspath(path), {}
+        size, wanted = os.path.getsize(self.path), kernel.metadata["weights"]
+        if size != wanted:
+            raise Error(f"{self.path} has {size} bytes; the weights of {kernel.name} have {wanted}")
+
+    def on(self, device, driver, stream):
+        """The address of what is prepared for the current device. The first call makes it, and waits until it is there."""
+        if device not in self.prepared:
+            self.prepared[device] = self.prepare(driver, stream)
+        return self.prepared[device].address
+
+    def prepare(self, driver, stream):
+        with open(self.path, "rb") as file:
+            content = file.read()
+        weights, prepared = _Memory(driver, len(content)), _Memory(driver, self.kernel.metadata["prepared"])
+        workspace = _Memory(driver, self.kernel.workspace)
+        driver.check("cuMemcpyHtoD_v2", ctypes.c_uint64(weights.address), content, ctypes.c_size_t(len(content)))
+        self.kernel._launch.prepare(weights.address, prepared.address, workspace.address, stream)
+        driver.check("cuStreamSynchronize", ctypes.c_void_p(stream))   # other streams may launch, too, and `weights` goes
+        return prepared
+
+
 # ---- kernels
 
 class Kernel:
-    """A compiled expression. `metadata` is what the emitted file's first line says, `source` that file's path."""
+    """A compiled expression. `metadata` is what the emitted file's first line says, `source` that file's path; `weights` the file of
+    its weights."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, weights=None):
         self.source = os.path.join(folder, "kernel.cu")
         with open(self.source) as file:
             self.metadata = json.loads(file.readline()[len(PREFIX):])
@@ -378,6 +457,15 @@ class Kernel:
         self.inputs = [_Argument(i, entry) for i, entry in enumerate(entry for entry in entries if entry["role"] == "input")]
         self.outputs = [_Argument(i, entry) for i, entry in enumerate(entry for entry in entries if entry["role"] == "output")]
         self.arguments = self.inputs + self.outputs
+        beside = os.path.join(folder, "kernel.weights")   # a model's
+        if weights is None and os.path.exists(beside):
+            weights = beside
+        self.has_weights = "prepare" in self.metadata
+        if self.has_weights and weights is None:
+            raise Error(f"{self.name} has weights: give load() their file, weights=")
+        if weights is not None and not self.has_weights:
+            raise Error(f"{self.name} has no weights")
+        self._weights = _Weights(self, weights) if self.has_weights else None
         library, cubin = os.path.join(folder, "kernel.so"), os.path.join(folder, "kernel.cubin")
         self._launch = _Library(library, self.metadata) if os.path.exists(library) else _Module(cubin, self.metadata)
 
@@ -393,12 +481,12 @@ class Kernel:
         arrays = [*inputs, *(out or [])]
         device = self._device(arrays)
         if self._driver.current_device() == device:   # as nearly always: a context manager would take a microsecond
-            return self._run(arrays, inputs, out, stream)
+            return self._run(device, arrays, inputs, out, stream)
         with self._driver.on(device):
-            return self._run(arrays, inputs, out, stream)
+            return self._run(device, arrays, inputs, out, stream)
 
-    def _run(self, arrays, inputs, out, stream):
-        """On the current device."""
+    def _run(self, device, arrays, inputs, out, stream):
+        """On that device, which is the current one."""
         framework = self._framework(arrays)
         if out is None:
             out = [framework.empty(argument) for argument in self.outputs]
@@ -411,7 +499,8 @@ class Kernel:
                 raise Error(f"{self.name} needs {self.workspace} bytes of workspace: give arrays of PyTorch or CuPy")
             held, workspace = framework.bytes(self.workspace)
             workspace += -workspace % 256
-        self._launch(addresses, workspace, stream)
+        prepared = self._weights.on(device, self._driver, stream) if self.has_weights else 0
+        self._launch(addresses, workspace, stream, prepared)
         del held   # frameworks give memory back in the order of the stream
         return out[0] if len(out) == 1 else tuple(out)
 
@@ -463,7 +552,7 @@ def _nvcc():
 
 def _argument_count(kernel):
     with open(kernel) as file:
-        return len(json.loads(file.readline()[len(PREFIX):])["args"])
+        return sum(entry["role"] != "weight" for entry in json.loads(file.readline()[len(PREFIX):])["args"]) + 1
 
 
 def _compile(folder, command, compiler, arch):
@@ -485,8 +574,11 @@ def _params(defines, params):
     return {**defines, **params}
 
 
-def load(expression, device, *, defines=None, name=None, math=None, verify=False, options=(), rollerc=None, cache=None, **params):
+def load(expression, device, *, defines=None, name=None, math=None, verify=False, options=(), weights=None, rollerc=None, cache=None,
+         **params):
     """The kernel of a .te file for a device (a built-in name or a .yaml file), its params by name: load("softmax.te", "h200", N=4096).
+
+    `weights` is the file of its weights, as `rollerc import` writes it; of a model (.onnx) it is made.
 
     `defines` has params, too, also those that are called like an argument of this function: defines={"name": 4096}. `math`, `verify`
     and further `options` go to rollerc. Compiled kernels are kept below `cache` (default: $ROLLERC_CACHE, else ~/.cache/rollerc), in
@@ -514,4 +606,4 @@ def load(expression, device, *, defines=None, name=None, math=None, verify=False
             with contextlib.suppress(OSError):   # another process was first
                 os.rename(made, folder)
             os.makedirs(made, exist_ok=True)     # what TemporaryDirectory removes
-    return Kernel(folder)
+    return Kernel(folder, weights)

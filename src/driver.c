@@ -1,5 +1,6 @@
 #include "driver.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "ir/common_factors.h"
 #include "ir/compose.h"
 #include "ir/fuse.h"
+#include "ir/prepared.h"
 #include "prove/verify.h"
 #include "rank/candidates.h"
 #include "rank/ranking.h"
@@ -137,8 +139,8 @@ static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *de
     for (int i = 0; i < opt->artefact_count; i++)
         stage_artefact(arena, outputs, &opt->artefacts[i], product);
     if (product->input->weights_path)
-        output_stage(outputs, product->input->weights_path, product->input->program.weights,
-                     product->input->program.weight_bytes);
+        import_stage_weights(arena, outputs, product->input->weights_path, &product->input->program,
+                             product->input->embeds ? opt->name : NULL);
     if (opt->depfile)
         write_depfile(arena, opt, device, product->best->plan, outputs);
     output_commit(outputs);
@@ -213,10 +215,10 @@ static const Candidate *choose(const Options *opt, const CandidateList *list)
 
 /* Runs the kernel on the CPU interpreter and says how that went. */
 static VerifyReport prove(Arena *arena, const Options *opt, const Program *program, const Kernel *kernel,
-                          const DeviceSpec *device, Stopwatch *watch)
+                          const DeviceSpec *device, const char *weights, Stopwatch *watch)
 {
     VerifyReport report = verify(arena, program, kernel, device,
-                                 &(VerifyOptions){.math = opt->math, .seconds = opt->hang_after,
+                                 &(VerifyOptions){.math = opt->math, .seconds = opt->hang_after, .weights = weights,
                                                   .progress = kernel->kernel_count > 1});
     if (report.status == VERIFY_WRONG)
         fatal(EXIT_WRONG, "the kernel is wrong and is not written: %s", report.message);
@@ -252,6 +254,20 @@ static void warn_of_math(EvalMath math, const DeviceSpec *device)
 {
     if (math == EVAL_TF32 && device->peak[UNIT_TENSOR_TF32] == 0 && device->peak[UNIT_WGMMA_TF32] == 0)
         diag_warning((Loc){0}, "--math=tf32 changes nothing: '%s' has no tensor cores for TF32", device->name);
+}
+
+/* The file is that of this program: the importer's for its text, or what an expression is to be proven with. */
+static void check_weights(const Options *opt, const ModelInput *input, const Program *program)
+{
+    size_t wanted = (size_t)program_weight_bytes(program), seen = input->program.weight_bytes;
+    bool is_model = options_input_is_model(opt);
+    assert(!is_model || seen == wanted);
+    if (is_model || !opt->weights || seen == wanted)
+        return;
+    if (!wanted)
+        fatal(EXIT_USAGE, "--weights: '%s' has none", opt->input);
+    fatal(EXIT_INPUT, "'%s' has %zu bytes; the weights of '%s' have %zu, each at the next multiple of %d", opt->weights, seen,
+          opt->input, wanted, WEIGHT_ALIGNMENT);
 }
 
 static int token_count(const Token *tokens)
@@ -303,6 +319,7 @@ int compile(const Options *opt, Outcome *outcome)
     DUMP(ast, ast_print(out, ast));
     Program *program = lower(arena, ast, opt->params, opt->param_count);
     program->fast_math = opt->math == EVAL_FAST;
+    check_weights(opt, &input, program);
     common_factors_advise(arena, program);
     stopwatch_lap(&watch, "lower", "%d tensors, %d definitions", program->tensor_count, program->op_count);
     DUMP(op, program_print(out, program));
@@ -345,7 +362,7 @@ int compile(const Options *opt, Outcome *outcome)
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
     VerifyReport proof = {0};
     if (opt->verify)
-        proof = prove(arena, opt, program, product.best->kernel, device, &watch);
+        proof = prove(arena, opt, program, product.best->kernel, device, opt->weights ? input.program.weights : NULL, &watch);
     RankingOptions asked = ranking_options(opt);
     Ranking ranking = {
         .options = &asked,

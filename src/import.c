@@ -7,7 +7,9 @@
 
 #include "base/output.h"
 #include "base/path.h"
+#include "embed.h"
 #include "front/lower.h"
+#include "front/onnx/mapped.h"
 #include "front/parse.h"
 #include "option_error.h"
 #include "option_parts.h"
@@ -44,11 +46,31 @@ static OnnxProgram imported(Arena *arena, const Options *options)
     return onnx_import(arena, options->input, &model);
 }
 
+/* The weights that an expression is proven with. */
+static OnnxProgram given_weights(const Options *options)
+{
+    Mapped file = options->weights ? mapped_open(options->weights) : (Mapped){0};
+    return (OnnxProgram){.weights = file.bytes, .weight_bytes = file.length};
+}
+
+void import_stage_weights(Arena *arena, OutputSet *outputs, const char *path, const OnnxProgram *program, const char *embeds)
+{
+    const char *slash = strrchr(path, '/');
+    if (!program->weight_bytes)
+        return;
+    output_stage(outputs, path, program->weights, program->weight_bytes);
+    if (!embeds)
+        return;
+    StrBuf out = strbuf_new(arena);
+    embed_write(&out, embeds, slash ? slash + 1 : path);
+    output_stage(outputs, arena_printf(arena, "%s.S", path), out.text, out.length);
+}
+
 ModelInput import_input(Arena *arena, const Options *options)
 {
     if (!options_input_is_model(options))
-        return (ModelInput){.source = source_read(arena, options->input)};
-    ModelInput input = {.program = imported(arena, options)};
+        return (ModelInput){.source = source_read(arena, options->input), .program = given_weights(options)};
+    ModelInput input = {.program = imported(arena, options), .embeds = options->embed};
     input.source = source_of(arena, options->input, &input.program);
     if (input.program.weight_bytes && options->artefact_count)
         input.weights_path = weights_path_of(arena, options);
@@ -57,13 +79,14 @@ ModelInput import_input(Arena *arena, const Options *options)
 
 // ---- rollerc import ----
 
-enum { KEY_WEIGHTS = 256, KEY_BIND, KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_COLOUR, KEY_USAGE };
+enum { KEY_WEIGHTS = 256, KEY_EMBED, KEY_BIND, KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_COLOUR, KEY_USAGE };
 
 // clang-format off
 static const struct argp_option table[] = {
     {0, 0, 0, 0, "Output:", 1},
     {"output", 'o', "FILE", 0, "The program; - is stdout. Default: MODEL.te in the current folder", 1},
-    {"weights", KEY_WEIGHTS, "FILE", 0, "The weights, as the kernel takes them. Default: beside the program, with .weights", 1},
+    {"weights", KEY_WEIGHTS, "FILE", 0, "The weights, as NAME_prepare takes them. Default: beside the program, with .weights", 1},
+    {"embed", KEY_EMBED, 0, 0, "Write a source for the assembler beside the weights, with .S, that puts them into a program", 1},
 
     {0, 0, 0, 0, "The model:", 2},
     {"bind", KEY_BIND, "NAME=VALUE,...", 0, "The size of a symbolic dimension, or the values of a small input of the graph", 2},
@@ -104,6 +127,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
         break;
     case 'o': line->output = value; break;
     case KEY_WEIGHTS: line->options->weights = value; break;
+    case KEY_EMBED: line->options->embed = true; break;
     case KEY_BIND: option_add_binding(line, value); break;
     case KEY_PRECISION: line->options->model.precision = option_precision(line, "--precision", value); break;
     case KEY_IO_PRECISION: line->options->model.io_precision = option_precision(line, "--io-precision", value); break;
@@ -165,8 +189,9 @@ int import_main(int argc, char **argv)
     lower(arena, parse(arena, lex(arena, source_of(arena, options->input, &program))), NULL, 0);
     OutputSet *outputs = output_set_new(arena);
     output_stage(outputs, line.output, program.text, program.length);
-    if (program.weight_bytes)
-        output_stage(outputs, options->weights, program.weights, program.weight_bytes);
+    const char *name = kernel_name(arena, strcmp(line.output, "-") == 0 ? path_stem(arena, options->input)
+                                                                       : path_stem(arena, line.output));
+    import_stage_weights(arena, outputs, options->weights, &program, options->embed ? name : NULL);
     output_commit(outputs);
     arena_free(arena);
     return EXIT_DONE;

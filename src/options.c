@@ -22,7 +22,7 @@
 enum { CACHE_MIB = 1024 };   // some ten thousand kernels
 
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_BIND, KEY_WEIGHTS, KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_BIND, KEY_WEIGHTS, KEY_EMBED, KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_ARCH, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -45,7 +45,9 @@ static const struct argp_option table[] = {
                                             "and exponentials stay f32", 1},
     {"io-precision", KEY_IO_PRECISION, "TYPE", 0, "Of a model: the type of inputs and outputs that are f32: f32 (default), f16, bf16", 1},
     {"layout", KEY_LAYOUT, "ORDER", 0, "Of a model: how feature maps lie inside: auto (default: nhwc if they are of 16 bits), nchw, nhwc", 1},
-    {"weights", KEY_WEIGHTS, "FILE", 0, "Where the weights of a model go (default: beside the first artefact, with .weights)", 1},
+    {"weights", KEY_WEIGHTS, "FILE", 0, "Where the weights of a model go (default: beside the first artefact, with .weights); of an "
+                                        "expression, where they are. --verify takes them instead of random ones", 1},
+    {"embed", KEY_EMBED, 0, 0, "Of a model: write a source for the assembler beside the weights, with .S, that puts them into a program", 1},
     {"-MD", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Write a dependency file", 1},
     {"-MF FILE", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Its name (default: the first artefact's, with .d)", 1},
     {"-MT TARGET", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "What it says to be rebuilt (default: the artefacts)", 1},
@@ -376,6 +378,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_IO_PRECISION: options->model.io_precision = option_precision(line, "--io-precision", value); break;
     case KEY_LAYOUT: options->model.layout = option_layout(line, value); break;
     case KEY_WEIGHTS: options->weights = value; break;
+    case KEY_EMBED: options->embed = true; break;
     case KEY_TEMPLATES: options->templates = value; break;
     case KEY_LINES: options->line_directives = true; break;
     case KEY_CACHE: options->cache = value; break;
@@ -444,8 +447,10 @@ Options *options_parse(Arena *arena, int argc, char **argv)
         option_complete_explanation(&line);
     if (!options->device && !options->explains_file)
         usage_error("no --device; `rollerc --list-devices' shows the built-in ones");
-    if ((options->binding_count || options->weights) && !options_input_is_model(options))
-        usage_error("%s without a model: '%s' is no .onnx", options->weights ? "--weights" : "--bind", options->input);
+    if ((options->binding_count || options->embed) && !options_input_is_model(options))
+        usage_error("%s without a model: '%s' is no .onnx", options->embed ? "--embed" : "--bind", options->input);
+    if (options->weights && !options_input_is_model(options) && !options->verify)
+        usage_error("--weights of an expression is what --verify proves it with, which is not asked for");
     if (options->arranges_model && !options_input_is_model(options))
         usage_error("--precision, --io-precision and --layout are of models: '%s' is no .onnx", options->input);
     option_complete_artefacts(&line);

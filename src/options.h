@@ -56,7 +56,8 @@ typedef struct Options {
     int binding_count;
     OnnxOptions model;        // how a model is taken; its bindings stand above
     bool arranges_model;      // one of its options is given
-    const char *weights;      // where a model's weights go; NULL: beside the first artefact
+    const char *weights;      // where a model's weights go (NULL: beside the first artefact), or an expression's are
+    bool embed;               // a source for the assembler beside a model's
     bool dump[STAGE_COUNT];
     const char *depfile;      // NULL: none
     const char *dep_target;   // -MT; NULL: the artefacts

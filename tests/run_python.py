@@ -31,14 +31,18 @@ if output.endswith(".cubin"):
     open(output, "w").write("machine code")
     sys.exit()
 meta = json.loads(open(source).readline().removeprefix("//rollerc: "))
-count = len(meta["args"]) + 2
-c = "void *seen[%d]; int calls, status;\\nint %s_launch(%s)\\n{{ %s return calls++, status; }}\\n" % (
+weights = sum(entry["role"] == "weight" for entry in meta["args"])
+count = len(meta["args"]) - weights + (weights > 0) + 2
+c = "int prepares; void *of_prepare[4];\\nint %s_prepare(void *w, void *p, void *s, void *t)\\n{{ of_prepare[0] = w; of_prepare[1] = p; " \\
+    "of_prepare[2] = s; of_prepare[3] = t; return prepares++, 0; }}\\n" % meta["name"]
+c += "void *seen[%d]; int calls, status;\\nint %s_launch(%s)\\n{{ %s return calls++, status; }}\\n" % (
     count, meta["name"], ", ".join("void *a%d" % i for i in range(count)), " ".join("seen[%d] = a%d;" % (i, i) for i in range(count)))
 sys.exit(subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", output], input=c, text=True).returncode)
 """
 
 # What libcuda.so is here.
 DRIVER = """
+#include <stdlib.h>
 #include <string.h>
 struct config { unsigned grid[3], block[3], shared; void *stream, *attributes; unsigned count; };
 struct config configs[8]; void *arguments[8][16]; const char *kernels[8]; int launches, loads, status, attributes_set[2];
@@ -49,6 +53,13 @@ unsigned long long maps[2][16]; int pointers;   // descriptions of tensors stand
 char contexts[4]; int stack[8], depth, retained;   // contexts of devices; the current one is on top, at first of device 0
 int missing;                                       // this thread has none yet
 char *far_start; int far_bytes;                    // memory of device 1, and of no device behind it
+int copied[4]; void *of_copies[2];                 // from the host, on the device; waits; what is allocated
+int cuMemAlloc_v2(void **memory, size_t bytes) { copied[3]++; return posix_memalign(memory, 256, bytes); }
+int cuMemFree_v2(void *memory) { copied[3]--; free(memory); return 0; }
+int cuMemcpyHtoD_v2(void *to, const void *from, size_t bytes) { copied[0]++; memcpy(to, from, bytes); return 0; }
+int cuMemcpyDtoDAsync_v2(void *to, void *from, size_t bytes, void *stream)
+{ of_copies[0] = to; of_copies[1] = from; copied[1]++; memcpy(to, from, bytes); return stream != (void *)77; }
+int cuStreamSynchronize(void *stream) { copied[2]++; return stream != (void *)77; }
 int cuInit(unsigned flags) { return flags; }
 int cuDeviceGet(int *device, int number) { *device = number; return number < 2 ? 0 : 101; }
 int cuDevicePrimaryCtxRetain(void **context, int device) { *context = &contexts[device]; retained++; return 0; }
@@ -206,23 +217,61 @@ def of_weights(place, count):
         lines.append(f"y{first}[i] = x[i] + " + " + ".join(f"w{i}[i]" for i in range(first, min(first + 400, count))))
         lines.append(f"output y{first}")
     (place.folder / f"weights{count}.te").write_text("\n".join(lines))
-    return place.load(f"weights{count}.te")
+    (place.folder / f"{count}.weights").write_bytes(bytes(range(16)) * (16 * count - 15))
+    return place.load(f"weights{count}.te", weights=place.folder / f"{count}.weights")
 
 
-def test_hundreds_of_weights_follow_the_inputs(place):
+def test_weights_are_prepared_once_and_stand_between_inputs_and_outputs(place):
     kernel = of_weights(place, 700)
-    given = [Array("<f4", (4,)) for _ in range(701)]
-    out = [Array("<f4", (4,)), Array("<f4", (4,))]
-    kernel(*given, out=out, stream=77)
-    seen = (ctypes.c_void_p * 705).in_dll(ctypes.CDLL(str(pathlib.Path(kernel.source).parent / "kernel.so")), "seen")
-    assert list(seen) == [array.address for array in given + out] + [None, 77]
-    assert [argument.name for argument in kernel.inputs] == ["x"] + [f"w{i}" for i in range(700)]
+    x, out = Array("<f4", (4,)), [Array("<f4", (4,)), Array("<f4", (4,))]
+    kernel(x, out=out, stream=77)
+    kernel(x, out=out, stream=77)
+    library = ctypes.CDLL(str(pathlib.Path(kernel.source).parent / "kernel.so"))
+    seen = list((ctypes.c_void_p * 6).in_dll(library, "seen"))
+    weights, prepared, workspace, stream = (ctypes.c_void_p * 4).in_dll(library, "of_prepare")
+    assert seen == [x.address, prepared, out[0].address, out[1].address, None, 77] and stream == 77 and workspace
+    assert ctypes.c_int.in_dll(library, "prepares").value == 1 and weights % 256 == 0 and prepared % 256 == 0
+    assert copied(place.driver) == [1, 0, 1, 1]   # the file goes up, is waited for and dropped; what was prepared stays
+    assert [argument.name for argument in kernel.inputs] == ["x"]
+
+
+def test_without_nvcc_the_driver_copies_and_launches_what_prepares(place):
+    (place.folder / "scaled.te").write_text("input x[2, 8] : f32  weight w[3, 8] : f32  weight b[3] : f32\n"
+                                            "s[c] = b[c] * b[c] + 1\n"
+                                            "y[n, c] = sum[k](x[n, k] * w[c, k]) * s[c]\noutput y\n")
+    (place.folder / "scaled.weights").write_bytes(bytes(range(256)) + bytes(12))
+    kernel, noted = cubin_of(place, place.folder / "scaled.te", "h200", weights=place.folder / "scaled.weights")
+    x, out = Array("<f4", (2, 8)), Array("<f4", (2, 3))
+    for _ in range(2):
+        kernel(x, out=out, stream=77)
+    assert copied(noted) == [1, 1, 1, 1] and ctypes.c_int.in_dll(noted, "launches").value == 3
+    prepared = (ctypes.c_void_p * 2).in_dll(noted, "of_copies")[0]
+    first, call = list(((ctypes.c_void_p * 16) * 8).in_dll(noted, "arguments"))[:2]
+    assert first[0] % 256 == 0 and first[1] == prepared + 256   # b of the file, s behind w
+    assert call[0] == x.address and call[1] == prepared
 
 
 def test_more_arguments_than_ctypes_takes_go_to_each_kernel(place):
-    kernel = of_weights(place, 1100)
+    count = 1100
+    lines = [f"input x{i}[4] : f32" for i in range(count)]
+    for first in range(0, count, 400):
+        lines.append(f"y{first}[i] = " + " + ".join(f"x{i}[i]" for i in range(first, min(first + 400, count))))
+        lines.append(f"output y{first}")
+    (place.folder / "many.te").write_text("\n".join(lines))
+    kernel = place.load("many.te")
     folder = pathlib.Path(kernel.source).parent
-    assert isinstance(kernel._launch, rollerc._Module) and (folder / "kernel.cubin").exists() and len(kernel.inputs) == 1101
+    assert isinstance(kernel._launch, rollerc._Module) and (folder / "kernel.cubin").exists() and len(kernel.inputs) == count
+
+
+def test_weights_that_do_not_fit_are_refused(place):
+    (place.folder / "weighed.te").write_text("input x[4] : f32  weight w[4] : f32  y[i] = x[i] * w[i]  output y\n")
+    (place.folder / "short.weights").write_bytes(bytes(12))
+    with refused("has weights: give load() their file, weights="):
+        place.load("weighed.te")
+    with refused("short.weights has 12 bytes; the weights of weighed have 16"):
+        place.load("weighed.te", weights=place.folder / "short.weights")
+    with refused("rows has no weights"):
+        place.load("rows.te", weights=place.folder / "short.weights")
 
 
 def test_what_does_not_fit_is_refused_in_plain_words(place):
@@ -406,13 +455,18 @@ def test_content_names_what_is_kept(place):
     assert place.load("rows.te").source != first
 
 
-def cubin_of(place, expression, device, *options):
+def cubin_of(place, expression, device, *options, weights=None):
     """A kernel without a C library, and what its stand-in for the driver notes."""
     folder = place.folder / "cubin"
     folder.mkdir()
     subprocess.run([place.binary, expression, "--device", device, "-q", "-o", folder / "kernel.cu", *options], check=True)
     (folder / "kernel.cubin").write_bytes(b"machine code")
-    return rollerc.Kernel(str(folder)), place.driver
+    return rollerc.Kernel(str(folder), weights), place.driver
+
+
+def copied(noted):
+    """How often weights went up, were copied, and were waited for; and pieces of memory that are held."""
+    return list((ctypes.c_int * 4).in_dll(noted, "copied"))
 
 
 def test_a_cubin_is_launched_as_the_metadata_says(place):

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hal/worker.h"
+#include "ir/prepared.h"
 
 enum {
     MAX_SETS = 24,   // copies of the buffers
@@ -25,8 +26,9 @@ typedef struct Bench {
     const ProfileTask *task;
     Arena *arena;
     Gpu gpu;
-    GpuBuffer *sets[MAX_SETS];   // each: inputs, outputs, workspace
+    GpuBuffer *sets[MAX_SETS];   // each: inputs, outputs, what lies beside them; the file of weights is one for all
     int set_count;
+    GpuBuffer weights;
     GpuBuffer *tables[INPUT_CLASSES];   // one for each input
     char reason[PROFILE_REASON];
 } Bench;
@@ -35,7 +37,7 @@ typedef struct Bench {
 typedef struct Loaded {
     const Candidate *candidate;
     ProfileSlot *slot;
-    GpuProgram program;
+    GpuProgram prepare, program;   // what is launched once, and in each call
     GpuSeries series;
     double samples[MAX_SAMPLES];   // microseconds a call
     int sample_count;
@@ -43,15 +45,15 @@ typedef struct Loaded {
 
 static const Program *program_of(const Bench *bench) { return bench->task->reference->program; }
 
-static int workspace_of(const Bench *bench) { return argument_count(program_of(bench)); }
+static int beside_of(const Bench *bench, BufferBeside which) { return buffer_beside(program_of(bench), which); }
 
 // ---- buffers ----
 
 static int64_t bytes_of_set(const Bench *bench)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < workspace_of(bench); i++)
-        bytes += tensor_bytes(argument_tensor(program_of(bench), i));
+    for (int i = 0; i < argument_count(program_of(bench)); i++)
+        bytes += tensor_bytes(argument_tensor(program_of(bench), i));   // of weights as much is prepared, about
     return bytes;
 }
 
@@ -66,13 +68,25 @@ static int wanted_sets(Bench *bench)
     return (int)fmax(fmin(sets, affordable), 1);
 }
 
+/* Where an input is filled: a buffer, or a part of the file of weights. */
+static GpuBuffer place_of(const Bench *bench, const GpuBuffer *set, int input)
+{
+    const Program *program = program_of(bench);
+    if (!program->inputs[input]->is_weight)
+        return set[input];
+    return (GpuBuffer){bench->weights.memory + (CudaPointer)weight_offset(program, input),
+                       tensor_bytes(program->inputs[input])};
+}
+
 static bool fill_inputs(Bench *bench, const GpuBuffer *set, int class)
 {
     const Program *program = program_of(bench);
-    for (int i = 0; i < program->input_count; i++)
-        if (!gpu_fill(&bench->gpu, &set[i], tensor_elements(program->inputs[i]),
+    for (int i = 0; i < program->input_count; i++) {
+        GpuBuffer place = place_of(bench, set, i);
+        if (!gpu_fill(&bench->gpu, &place, tensor_elements(program->inputs[i]),
                       bench->task->reference->inputs[class][i].element_bytes, &bench->tables[class][i]))
             return false;
+    }
     return true;
 }
 
@@ -91,10 +105,14 @@ static bool upload_tables(Bench *bench, int class)
 
 static bool make_set(Bench *bench, GpuBuffer **set)
 {
-    *set = NEW_ARRAY(bench->arena, GpuBuffer, workspace_of(bench) + 1);
-    for (int i = 0; i < workspace_of(bench); i++)
-        if (!gpu_buffer_new(&bench->gpu, &(*set)[i], tensor_bytes(argument_tensor(program_of(bench), i))))
+    int count = argument_count(program_of(bench));
+    *set = NEW_ARRAY(bench->arena, GpuBuffer, count + BUFFERS_BESIDE);
+    for (int i = 0; i < count; i++) {
+        const Tensor *tensor = argument_tensor(program_of(bench), i);
+        if (!tensor->is_weight && !gpu_buffer_new(&bench->gpu, &(*set)[i], tensor_bytes(tensor)))
             return false;
+    }
+    (*set)[beside_of(bench, BUFFER_WEIGHTS)] = bench->weights;
     return fill_inputs(bench, *set, 0);
 }
 
@@ -103,6 +121,9 @@ static bool make_buffers(Bench *bench)
     for (int class = 0; class < INPUT_CLASSES; class++)
         if (!upload_tables(bench, class))
             return false;
+    int64_t weights = program_weight_bytes(program_of(bench));
+    if (weights && !gpu_buffer_new(&bench->gpu, &bench->weights, weights))
+        return false;
     bench->set_count = wanted_sets(bench);
     for (int i = 0; i < bench->set_count; i++)
         if (!make_set(bench, &bench->sets[i]))
@@ -112,27 +133,48 @@ static bool make_buffers(Bench *bench)
 
 // ---- one candidate on the GPU ----
 
-/* Workspaces belong to a candidate: they differ in size. */
+/* What lies beside the arguments belongs to a candidate: it differs in size. */
 static bool load(Bench *bench, int position, Loaded *loaded)
 {
     const Candidate *candidate = &bench->task->list->items[position];
     const Kernel *kernel = candidate->kernel;
     *loaded = (Loaded){.candidate = candidate, .slot = &bench->task->board->slots[position]};
-    return gpu_load(&bench->gpu, bench->arena, candidate->compiled->cubin, kernel->launches,
-                    kernel->launch_count, &loaded->program);
+    return (!kernel->prepare_count ||
+            gpu_load(&bench->gpu, bench->arena, candidate->compiled->cubin, kernel->launches, kernel->prepare_count,
+                     &loaded->prepare)) &&
+           gpu_load(&bench->gpu, bench->arena, candidate->compiled->cubin, kernel->launches + kernel->prepare_count,
+                    kernel->launch_count - kernel->prepare_count, &loaded->program);
 }
 
-static void free_workspaces(Bench *bench)
+static bool make_beside(Bench *bench, BufferBeside which, int64_t bytes)
 {
     for (int i = 0; i < bench->set_count; i++)
-        gpu_buffer_free(&bench->gpu, &bench->sets[i][workspace_of(bench)]);
+        gpu_buffer_free(&bench->gpu, &bench->sets[i][beside_of(bench, which)]);
+    for (int i = 0; i < bench->set_count && bytes > 0; i++)
+        if (!gpu_buffer_new(&bench->gpu, &bench->sets[i][beside_of(bench, which)], bytes))
+            return false;
+    return true;
 }
 
-static bool make_workspaces(Bench *bench, int64_t bytes)
+static bool make_workspaces(Bench *bench, int64_t workspace, int64_t prepared)
 {
-    free_workspaces(bench);
-    for (int i = 0; i < bench->set_count && bytes > 0; i++)
-        if (!gpu_buffer_new(&bench->gpu, &bench->sets[i][workspace_of(bench)], bytes))
+    return make_beside(bench, BUFFER_WORKSPACE, workspace) && make_beside(bench, BUFFER_PREPARED, prepared);
+}
+
+/* What NAME_prepare does, for a set of buffers. */
+static bool prepare(Bench *bench, const Loaded *loaded, const GpuBuffer *set)
+{
+    const Kernel *kernel = loaded->candidate->kernel;
+    double us;
+    return gpu_copy(&bench->gpu, &set[beside_of(bench, BUFFER_PREPARED)], &bench->weights, kernel->copies,
+                    kernel->copy_count) &&
+           (!kernel->prepare_count || gpu_call_timed(&bench->gpu, &loaded->prepare, set, &us));
+}
+
+static bool prepare_all(Bench *bench, const Loaded *loaded)
+{
+    for (int i = 0; i < bench->set_count && bench->weights.bytes; i++)
+        if (!prepare(bench, loaded, bench->sets[i]))
             return false;
     return true;
 }
@@ -140,6 +182,7 @@ static bool make_workspaces(Bench *bench, int64_t bytes)
 static void unload(Bench *bench, Loaded *loaded)
 {
     gpu_series_free(&bench->gpu, &loaded->series);
+    gpu_unload(&bench->gpu, &loaded->prepare);
     gpu_unload(&bench->gpu, &loaded->program);
 }
 
@@ -147,7 +190,7 @@ static void unload(Bench *bench, Loaded *loaded)
 
 static bool poison(Bench *bench, int byte)
 {
-    for (int i = program_of(bench)->input_count; i <= workspace_of(bench); i++)
+    for (int i = program_of(bench)->input_count; i <= beside_of(bench, BUFFER_PREPARED); i++)
         if (bench->sets[0][i].bytes > 0 && !gpu_buffer_poison(&bench->gpu, &bench->sets[0][i], byte))
             return false;
     return true;
@@ -155,13 +198,15 @@ static bool poison(Bench *bench, int byte)
 
 static const char *buffer_name(const Bench *bench, int buffer)
 {
-    return buffer < workspace_of(bench) ? tensor_shown(argument_tensor(program_of(bench), buffer))->name
-                                        : "the workspace";
+    static const char *const names[] = {
+        [BUFFER_WORKSPACE] = "the workspace", [BUFFER_PREPARED] = "what is prepared", [BUFFER_WEIGHTS] = "the weights"};
+    int beside = buffer - argument_count(program_of(bench));
+    return beside >= 0 ? names[beside] : tensor_shown(argument_tensor(program_of(bench), buffer))->name;
 }
 
 static bool check_red_zones(Bench *bench)
 {
-    for (int i = 0; i <= workspace_of(bench); i++)
+    for (int i = 0; i <= beside_of(bench, BUFFER_WEIGHTS); i++)
         if (bench->sets[0][i].bytes > 0 &&
             !gpu_buffer_check(&bench->gpu, &bench->sets[0][i], buffer_name(bench, i)))
             return false;
@@ -203,6 +248,7 @@ static CandidateStatus prove_class(Bench *bench, const Loaded *loaded, int class
 {
     static const int poisons[INPUT_CLASSES] = {0xff, 0x00};
     if (!fill_inputs(bench, bench->sets[0], class) || !poison(bench, poisons[class]) ||
+        !prepare(bench, loaded, bench->sets[0]) ||
         !gpu_call_timed(&bench->gpu, &loaded->program, bench->sets[0], us) || !check_red_zones(bench))
         return CANDIDATE_FAULT;
     worker_alive();
@@ -281,7 +327,7 @@ static bool clock_candidate(Bench *bench, Loaded *loaded, double us)
         summarise(loaded);
         return true;
     }
-    if (!prepare_series(bench, loaded, us) || !warm_up(bench, loaded, us))
+    if (!prepare_all(bench, loaded) || !prepare_series(bench, loaded, us) || !warm_up(bench, loaded, us))
         return false;
     double left = BUDGET_US;
     while (loaded->sample_count < MAX_SAMPLES && (left > 0 || loaded->sample_count == 0)) {
@@ -299,7 +345,8 @@ static bool clock_candidate(Bench *bench, Loaded *loaded, double us)
 static CandidateStatus try_candidate(Bench *bench, int position, Loaded *loaded)
 {
     double us = 0;
-    if (!load(bench, position, loaded) || !make_workspaces(bench, loaded->candidate->kernel->workspace_bytes))
+    if (!load(bench, position, loaded) || !make_workspaces(bench, loaded->candidate->kernel->workspace_bytes,
+                                                           loaded->candidate->kernel->prepared_bytes))
         return CANDIDATE_FAULT;
     worker_alive();
     CandidateStatus status = prove(bench, loaded, &us);
@@ -346,12 +393,13 @@ static bool time_again(Bench *bench)
 {
     int best[PROFILE_TOP], count = find_best(bench->task, best);
     Loaded loaded[PROFILE_TOP];
-    int64_t workspace = 0;
+    int64_t workspace = 0, prepared = 0;
     for (int i = 0; i < count; i++) {
-        int64_t bytes = bench->task->list->items[best[i]].kernel->workspace_bytes;
-        workspace = bytes > workspace ? bytes : workspace;
+        const Kernel *kernel = bench->task->list->items[best[i]].kernel;
+        workspace = kernel->workspace_bytes > workspace ? kernel->workspace_bytes : workspace;
+        prepared = kernel->prepared_bytes > prepared ? kernel->prepared_bytes : prepared;
     }
-    if (count < 2 || !make_workspaces(bench, workspace))
+    if (count < 2 || !make_workspaces(bench, workspace, prepared))
         return true;
     for (int i = 0; i < count; i++)
         if (!load(bench, best[i], &loaded[i]) ||
@@ -359,7 +407,8 @@ static bool time_again(Bench *bench)
             return false;
     for (int round = -1; round < ROUNDS; round++) {   // the first one warms up
         for (int i = 0; i < count; i++)
-            if (!gpu_series_time(&bench->gpu, &loaded[i].series, &loaded[i].samples[round < 0 ? 0 : round]))
+            if (!prepare_all(bench, &loaded[i]) ||   // each its own, in the place of the others'
+                !gpu_series_time(&bench->gpu, &loaded[i].series, &loaded[i].samples[round < 0 ? 0 : round]))
                 return false;
         worker_alive();
     }

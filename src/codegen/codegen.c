@@ -15,9 +15,12 @@
 #include "codegen/equal.h"
 #include "codegen/memory.h"
 #include "codegen/opening.h"
+#include "codegen/prepare.h"
 #include "codegen/provenance.h"
 #include "codegen/workspace.h"
 #include "hal/launch_order.h"
+
+enum { SCHEMA = 1, SCHEMA_OF_WEIGHTS = 2 };   // of the file's first line
 
 typedef struct Generator {
     Arena *arena;
@@ -52,6 +55,12 @@ static const Program *plan_program_copy(Arena *arena, const Program *program, co
     return copy;
 }
 
+/* Where tensors lie, by id. */
+typedef struct Places {
+    const int64_t *prepared;   // -1: not there
+    const Workspace *workspace;
+} Places;
+
 /* Position of the tensor among the program's arguments. */
 static int program_argument(const Program *program, const Tensor *tensor)
 {
@@ -63,13 +72,16 @@ static int program_argument(const Program *program, const Tensor *tensor)
 }
 
 /* A kernel may see a view of the tensor. */
-static LaunchArg launch_arg(const Program *program, const Tensor *seen, bool written, const Workspace *workspace)
+static LaunchArg launch_arg(const Kernel *kernel, const Tensor *seen, bool written, bool in_call, const Places *places)
 {
+    const Program *program = kernel->program;
     const Tensor *tensor = program->tensors[seen->id];
     LaunchArg arg = {.tensor = tensor, .bytes = tensor_bytes(tensor), .written = written};
+    if (prepare_find(kernel, places->prepared, tensor, in_call, &arg))
+        return arg;
     if (tensor->role == ROLE_TEMPORARY) {
-        arg.buffer = argument_count(program);
-        arg.offset = workspace->of_tensor[tensor->id];
+        arg.buffer = buffer_beside(program, BUFFER_WORKSPACE);
+        arg.offset = places->workspace->of_tensor[tensor->id];
     } else {
         arg.buffer = program_argument(program, tensor);
     }
@@ -125,9 +137,9 @@ static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch
 }
 
 static Launch make_launch(Arena *arena, const CodegenRequest *request, const Kernel *kernel, int index,
-                          const Workspace *workspace)
+                          const Places *places)
 {
-    const Program *whole = kernel->program;
+    bool in_call = index >= kernel->prepare_count;
     const PlannedLaunch *planned = &request->plan->launches[index];
     const Fusion *fusion = planned->fusion;
     const RProgram *program = &planned->program;
@@ -145,12 +157,12 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
         .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count + 1),
     };
     for (int i = 0; i < fusion->input_count; i++)
-        launch.args[launch.arg_count++] = launch_arg(whole, fusion->inputs[i], false, workspace);
+        launch.args[launch.arg_count++] = launch_arg(kernel, fusion->inputs[i], false, in_call, places);
     for (int i = 0; i < fusion->output_count; i++)
-        launch.args[launch.arg_count++] = launch_arg(whole, fusion->outputs[i], true, workspace);
+        launch.args[launch.arg_count++] = launch_arg(kernel, fusion->outputs[i], true, in_call, places);
     if (planned->rules->scratch_bytes)
-        launch.args[launch.arg_count++] = (LaunchArg){.buffer = argument_count(whole),
-                                                      .offset = workspace->of_launch[index],
+        launch.args[launch.arg_count++] = (LaunchArg){.buffer = buffer_beside(kernel->program, BUFFER_WORKSPACE),
+                                                      .offset = places->workspace->of_launch[index],
                                                       .bytes = planned->rules->scratch_bytes,
                                                       .written = true};
     assert(launch.arg_count <= MAX_LAUNCH_ARGS);
@@ -159,6 +171,22 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
         launch.map_count = planned->family->maps(&plan, launch.maps);
     launch.work = scalar_work(fusion);
     return launch;
+}
+
+/* NAME_prepare's launches are a chain of their own, and a call's. */
+static void chain_both(Kernel *kernel, const DeviceSpec *device)
+{
+    int prepared = kernel->prepare_count;
+    chain_launches(kernel->launches, prepared, device);
+    chain_launches(kernel->launches + prepared, kernel->launch_count - prepared, device);
+}
+
+/* Launches come after others of their own list. */
+static void order_both(Arena *arena, Kernel *kernel)
+{
+    int prepared = kernel->prepare_count;
+    launches_order(arena, kernel->launches, prepared);
+    launches_order(arena, kernel->launches + prepared, kernel->launch_count - prepared);
 }
 
 /* Where what lies in shared memory, of which the template asserts that it fits. */
@@ -196,17 +224,19 @@ static Kernel *draft_launches(Arena *arena, const CodegenRequest *request, Launc
     Kernel *kernel = NEW(arena, Kernel);
     kernel->name = request->name;
     kernel->program = plan_program_copy(arena, request->program, plan);
-    Workspace workspace = workspace_place(arena, kernel->program, plan);
+    const int64_t *prepared = prepare_place(arena, plan, kernel);
+    Workspace workspace = workspace_place(arena, kernel->program, plan, prepared);
     kernel->has_graph = request->device->dialect != DIALECT_HIP;
     kernel->workspace_bytes = workspace.bytes;
     kernel->alive_bytes = workspace.alive;
     kernel->launches = NEW_ARRAY(arena, Launch, plan->count);
     for (int k = 0; k < plan->count; k++)
-        kernel->launches[kernel->launch_count++] = make_launch(arena, request, kernel, k, &workspace);
-    launches_order(arena, kernel->launches, kernel->launch_count);
+        kernel->launches[kernel->launch_count++] =
+            make_launch(arena, request, kernel, k, &(Places){prepared, &workspace});
+    order_both(arena, kernel);
     memory_check_launches(kernel);
     if (request->device->has.early_launches)
-        chain_launches(kernel->launches, kernel->launch_count, request->device);
+        chain_both(kernel, request->device);
     for (int k = 0; k < plan->count; k++)
         drafts[k] = draft_of(arena, request, kernel, k);
     equal_kernels(arena, kernel, drafts);
@@ -241,13 +271,22 @@ static const char *with_own_lines(const Generator *generator)
     return out.text;
 }
 
+static const char *role_of(const Program *program, int argument)
+{
+    if (argument >= program->input_count)
+        return "output";
+    return program->inputs[argument]->is_weight ? "weight" : "input";
+}
+
 static void write_json_args(Json *list, const Program *program)
 {
     for (int i = 0; i < argument_count(program); i++) {
         Json *arg = json_push_object(list);
         const Tensor *tensor = tensor_shown(argument_tensor(program, i));
         json_set_string(arg, "name", tensor->name);
-        json_set_string(arg, "role", i < program->input_count ? "input" : "output");
+        json_set_string(arg, "role", role_of(program, i));
+        if (argument_tensor(program, i)->is_weight)
+            json_set_int(arg, "offset", weight_offset(program, i));
         json_set_string(arg, "dtype", dtype_info[tensor->dtype].name);
         Json *shape = json_set_array(arg, "shape");
         for (int d = 0; d < tensor->rank; d++)
@@ -255,18 +294,30 @@ static void write_json_args(Json *list, const Program *program)
     }
 }
 
+static void write_json_prepare(Json *root, const Kernel *kernel)
+{
+    json_set_int(root, "weights", kernel->weight_bytes);
+    json_set_int(root, "prepared", kernel->prepared_bytes);
+    json_set_string(root, "prepared_id", kernel->prepared_id);
+    Json *list = json_set_array(root, "prepare");
+    launch_copies_write(list, kernel->copies, kernel->copy_count);
+    launches_write(list, kernel->launches, kernel->prepare_count, argument_count(kernel->program));
+}
+
 static void write_json_line(Generator *generator)
 {
     const Kernel *kernel = generator->kernel;
     const Program *program = generator->request->program;
     Json *root = json_object();
-    json_set_int(root, "schema", 1);
+    json_set_int(root, "schema", kernel->prepared_id ? SCHEMA_OF_WEIGHTS : SCHEMA);
     json_set_string(root, "name", kernel->name);
     json_set_string(root, "device", generator->request->device->name);
     json_set_int(root, "workspace", kernel->workspace_bytes);
+    if (kernel->prepared_id)
+        write_json_prepare(root, kernel);
     write_json_args(json_set_array(root, "args"), program);
-    launches_write(json_set_array(root, "launches"), kernel->launches, kernel->launch_count,
-                   argument_count(program));
+    launches_write(json_set_array(root, "launches"), kernel->launches + kernel->prepare_count,
+                   kernel->launch_count - kernel->prepare_count, argument_count(program));
     strbuf_printf(generator->out, LAUNCH_LINE "%s\n", json_text(generator->arena, root, false));
     json_free(root);
 }
@@ -385,6 +436,41 @@ static void write_main(Generator *generator, TextTarget target)
                   request->device->arch, request->name);
     trim_write_main(generator->out, trim);
     strbuf_printf(generator->out, "%s#endif   // ROLLERC_MAIN\n", text);
+}
+
+RuntimeSource kernel_source(const Kernel *kernel)
+{
+    const Program *program = kernel->program;
+    RuntimeSource source = {
+        .name = kernel->name,
+        .text = kernel->source,
+        .length = kernel->source_length,
+        .arg_count = argument_count(program),
+        .launches = kernel->launches,
+        .launch_count = kernel->launch_count,
+        .prepare_count = kernel->prepare_count,
+        .copies = kernel->copies,
+        .copy_count = kernel->copy_count,
+        .graph = kernel->has_graph,
+    };
+    for (int i = 0; i < program->input_count; i++)
+        source.weight_count += program->inputs[i]->is_weight;
+    source.weight_first = program->input_count - source.weight_count;
+    return source;
+}
+
+int64_t *kernel_buffers(Arena *arena, const Kernel *kernel)
+{
+    int beside = argument_count(kernel->program);
+    int64_t *bytes = NEW_ARRAY(arena, int64_t, beside + BUFFERS_BESIDE);
+    for (int i = 0; i < beside; i++) {
+        const Tensor *tensor = argument_tensor(kernel->program, i);
+        bytes[i] = tensor->is_weight ? 0 : tensor_bytes(tensor);
+    }
+    bytes[beside + BUFFER_WORKSPACE] = kernel->workspace_bytes;
+    bytes[beside + BUFFER_PREPARED] = kernel->prepared_bytes;
+    bytes[beside + BUFFER_WEIGHTS] = kernel->weight_bytes;
+    return bytes;
 }
 
 Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)

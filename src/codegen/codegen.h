@@ -4,6 +4,7 @@
 #include "codegen/cuda/launcher.h"
 #include "codegen/cuda/template.h"
 #include "codegen/plan/plan.h"
+#include "hal/runtime.h"
 
 typedef struct CodegenRequest {
     const char *name;   // C identifier: kernels are NAME_k0, NAME_k1, …
@@ -21,3 +22,8 @@ Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request);
 /* Launches, arguments and workspace of a plan, without any text: what the ranking shows of candidates that
    are not written. */
 Kernel *codegen_launches(Arena *arena, const CodegenRequest *request);
+
+/* What a runtime is told of the kernel; limits, machine code and builds are the caller's. */
+RuntimeSource kernel_source(const Kernel *kernel);
+/* Bytes of each of its buffers. */
+int64_t *kernel_buffers(Arena *arena, const Kernel *kernel);

@@ -6,10 +6,31 @@
 
 static void check_place(const Kernel *kernel, const LaunchArg *arg)
 {
-    if (arg->buffer == argument_count(kernel->program)) {
+    const int64_t sizes[BUFFERS_BESIDE] = {kernel->workspace_bytes, kernel->prepared_bytes, kernel->weight_bytes};
+    int beside = arg->buffer - argument_count(kernel->program);
+    if (beside >= 0) {
         assert(arg->offset % WORKSPACE_ALIGNMENT == 0);
-        assert(arg->offset >= 0 && arg->offset + arg->bytes <= kernel->workspace_bytes);
+        assert(arg->offset >= 0 && arg->offset + arg->bytes <= sizes[beside]);
     }
+}
+
+/* The file is NAME_prepare's, what it makes of it the calls' to read; workspaces are not passed on. */
+static void check_side(const Kernel *kernel, int launch, const LaunchArg *arg)
+{
+    bool in_call = launch >= kernel->prepare_count;
+    int beside = arg->buffer - argument_count(kernel->program);
+    assert(!arg->written || beside != BUFFER_WEIGHTS);
+    assert(in_call ? beside != BUFFER_WEIGHTS && !(arg->written && beside == BUFFER_PREPARED) : beside >= 0);
+}
+
+static bool is_copied(const Kernel *kernel, const LaunchArg *read)
+{
+    for (int i = 0; i < kernel->copy_count; i++) {
+        const LaunchCopy *copy = &kernel->copies[i];
+        if (copy->to <= read->offset && read->offset + read->bytes <= copy->to + copy->bytes)
+            return true;
+    }
+    return false;
 }
 
 /* The blocks of a launch run in any order: what it writes is nothing else that it reads or writes. */
@@ -19,18 +40,24 @@ static void check_apart(const Launch *launch, int written)
         assert(i == written || !launch_args_overlap(&launch->args[i], &launch->args[written]));
 }
 
-/* Who wrote last there, before the launch that reads, wrote this tensor. Inputs nobody writes. */
+/* Who wrote last there, before the launch that reads, wrote this tensor. Inputs nobody writes, nor the file of weights. */
 static void check_made(const Kernel *kernel, int launch, const LaunchArg *read)
 {
+    int prepared = buffer_beside(kernel->program, BUFFER_PREPARED);
     for (int k = launch - 1; k >= 0; k--)
         for (int i = 0; i < kernel->launches[k].arg_count; i++) {
             const LaunchArg *made = &kernel->launches[k].args[i];
             if (!made->written || !launch_args_overlap(made, read))
                 continue;
             assert(made->tensor == read->tensor && made->offset == read->offset);
+            assert((k < kernel->prepare_count) == (launch < kernel->prepare_count) || read->buffer == prepared);
             return;
         }
-    assert(read->buffer < kernel->program->input_count);
+    if (read->buffer == prepared)
+        assert(is_copied(kernel, read));
+    else
+        assert(read->buffer < kernel->program->input_count ||
+               read->buffer == buffer_beside(kernel->program, BUFFER_WEIGHTS));
 }
 
 void memory_check_launches(const Kernel *kernel)
@@ -39,6 +66,7 @@ void memory_check_launches(const Kernel *kernel)
         for (int i = 0; i < kernel->launches[k].arg_count; i++) {
             const LaunchArg *arg = &kernel->launches[k].args[i];
             check_place(kernel, arg);
+            check_side(kernel, k, arg);
             if (arg->written)
                 check_apart(&kernel->launches[k], i);
             else

@@ -5,6 +5,7 @@
 
 typedef struct Tenants {
     const Plan *plan;
+    const int64_t *prepared;   // by tensor id; -1: it lies in the workspace
     int *writer;       // by tensor id: the launch that writes it; -1: none
     int *life_of;      // by tensor id; -1: it does not lie in the workspace
     int *scratch_of;   // by launch: the life of what it uses for itself; -1: it uses nothing
@@ -25,7 +26,7 @@ static void add_launch(Tenants *tenants, int launch)
     for (int i = 0; i < planned->fusion->output_count; i++) {
         const Tensor *tensor = planned->fusion->outputs[i];
         tenants->writer[tensor->id] = launch;
-        if (tensor->role == ROLE_TEMPORARY)
+        if (tensor->role == ROLE_TEMPORARY && tenants->prepared[tensor->id] < 0)
             tenants->life_of[tensor->id] = add_life(tenants, tensor_bytes(tensor), launch);
     }
     int64_t scratch = planned->rules->scratch_bytes;
@@ -40,10 +41,11 @@ static int most_lives(const Plan *plan)
     return count;
 }
 
-static Tenants tenants_of(Arena *arena, const Program *program, const Plan *plan)
+static Tenants tenants_of(Arena *arena, const Program *program, const Plan *plan, const int64_t *prepared)
 {
     Tenants tenants = {
         .plan = plan,
+        .prepared = prepared,
         .writer = NEW_ARRAY(arena, int, program->tensor_count),
         .life_of = NEW_ARRAY(arena, int, program->tensor_count),
         .scratch_of = NEW_ARRAY(arena, int, plan->count),
@@ -90,13 +92,16 @@ static BitRows paths_of(Arena *arena, const Tenants *tenants)
             bit_set(&later, writer, k);
             bit_row_join(&later, writer, k);
         }
+    for (int k = 0; k < plan->prepare_count; k++)   // before any call
+        for (int called = plan->prepare_count; called < plan->count; called++)
+            bit_set(&later, k, called);
     return later;
 }
 
-Workspace workspace_place(Arena *arena, const Program *program, const Plan *plan)
+Workspace workspace_place(Arena *arena, const Program *program, const Plan *plan, const int64_t *prepared)
 {
     Arena *scratch = arena_new();
-    Tenants tenants = tenants_of(scratch, program, plan);
+    Tenants tenants = tenants_of(scratch, program, plan, prepared);
     find_readers(scratch, &tenants);
     BitRows later = paths_of(scratch, &tenants);
     LivesPlan places = lives_place(tenants.lives, tenants.count, &later);

@@ -9,5 +9,5 @@ typedef struct Workspace {
     int64_t alive;        // of these, the most that is alive at once, one launch after the other
 } Workspace;
 
-/* `program` holds all tensors of the plan. */
-Workspace workspace_place(Arena *arena, const Program *program, const Plan *plan);
+/* `program` holds all tensors of the plan; those of which `prepared` (by tensor id) is not -1 lie elsewhere. */
+Workspace workspace_place(Arena *arena, const Program *program, const Plan *plan, const int64_t *prepared);

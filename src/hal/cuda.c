@@ -23,6 +23,7 @@ static const LibrarySymbol symbols[] = {
     LIBRARY_SYMBOL(Cuda, memory_set, "cuMemsetD8_v2"),
     LIBRARY_SYMBOL(Cuda, to_device, "cuMemcpyHtoD_v2"),
     LIBRARY_SYMBOL(Cuda, to_host, "cuMemcpyDtoH_v2"),
+    LIBRARY_SYMBOL(Cuda, copy, "cuMemcpyDtoDAsync_v2"),
     LIBRARY_SYMBOL(Cuda, module_load, "cuModuleLoadData"),
     LIBRARY_SYMBOL(Cuda, module_unload, "cuModuleUnload"),
     LIBRARY_SYMBOL(Cuda, module_function, "cuModuleGetFunction"),

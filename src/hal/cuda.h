@@ -65,6 +65,7 @@ typedef struct Cuda {
     int (*memory_set)(CudaPointer memory, unsigned char value, size_t bytes);
     int (*to_device)(CudaPointer to, const void *from, size_t bytes);
     int (*to_host)(void *to, CudaPointer from, size_t bytes);
+    int (*copy)(CudaPointer to, CudaPointer from, size_t bytes, CudaStream stream);
     int (*module_load)(CudaModule *module, const void *image);
     int (*module_unload)(CudaModule module);
     int (*module_function)(CudaFunction *function, CudaModule module, const char *name);

@@ -161,6 +161,15 @@ bool gpu_download(Gpu *gpu, const GpuBuffer *buffer, void *bytes, int64_t count)
     return true;
 }
 
+bool gpu_copy(Gpu *gpu, const GpuBuffer *to, const GpuBuffer *from, const LaunchCopy *copies, int count)
+{
+    for (int i = 0; i < count; i++)
+        TRY(gpu->cuda.copy(to->memory + (CudaPointer)copies[i].to, from->memory + (CudaPointer)copies[i].from,
+                           (size_t)copies[i].bytes, gpu->stream),
+            "cannot copy weights");
+    return true;
+}
+
 // ---- helper kernels ----
 
 /* `fill_4`, `gather_1`, …: each takes two pointers, a third one or none, and a count. */

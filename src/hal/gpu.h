@@ -62,6 +62,9 @@ bool gpu_buffer_check(Gpu *gpu, const GpuBuffer *buffer, const char *name);
 bool gpu_upload(Gpu *gpu, const GpuBuffer *buffer, const void *bytes, int64_t count);
 bool gpu_download(Gpu *gpu, const GpuBuffer *buffer, void *bytes, int64_t count);
 
+/* Copies from one buffer to another, in the order of the calls. */
+bool gpu_copy(Gpu *gpu, const GpuBuffer *to, const GpuBuffer *from, const LaunchCopy *copies, int count);
+
 /* Element i becomes table[hash of i]; `element_bytes` 0: bits, of a table of bytes. */
 bool gpu_fill(Gpu *gpu, const GpuBuffer *buffer, int64_t elements, int element_bytes, const GpuBuffer *table);
 /* out[i] = elements[i] of `from`; `element_bytes` 0: the 32-bit word that holds it. */
@@ -72,7 +75,7 @@ bool gpu_load(Gpu *gpu, Arena *arena, const unsigned char *cubin, const Launch *
               GpuProgram *program);
 void gpu_unload(Gpu *gpu, GpuProgram *program);
 
-/* The same, timed and waited for. */
+/* One call of the whole program, timed and waited for. */
 bool gpu_call_timed(Gpu *gpu, const GpuProgram *program, const GpuBuffer *buffers, double *us);
 
 /* `calls` calls that go through the sets of buffers in turn. */

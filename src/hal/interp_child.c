@@ -176,6 +176,26 @@ static void fill_bytes(int index, long long offset, int count)
     memcpy(target + tensor->offset + offset, bytes, (size_t)count);
 }
 
+/* What NAME_prepare left is all that calls find. */
+static void seal(void)
+{
+    int beside = child.host.source->arg_count;
+    stop_clock();
+    interp_memory_seal(child.memory);
+    interp_shadow_change(&child.host, child.job, beside + BUFFER_PREPARED, beside + BUFFER_PREPARED, SHADOW_SEAL);
+    interp_shadow_change(&child.host, child.job, beside + BUFFER_WEIGHTS, beside + BUFFER_WEIGHTS, SHADOW_CLOSE);
+    interp_shadow_change(&child.host, child.job, beside + BUFFER_WORKSPACE, beside + BUFFER_WORKSPACE, SHADOW_FORGET);
+    start_clock();
+}
+
+static void refill(int before)
+{
+    stop_clock();
+    interp_memory_refill(child.memory, before ? child.job->fill_before : child.job->fill);
+    interp_shadow_change(&child.host, child.job, 0, child.host.source->arg_count + BUFFER_WORKSPACE, SHADOW_FORGET);
+    start_clock();
+}
+
 static void cast_shadow(InterpShadow *shadow)
 {
     if (!interp_shadow_cast(shadow))
@@ -273,6 +293,8 @@ static InterpHost host_of(const InterpTask *task)
         .fill = fill_bytes,
         .cast_shadow = cast_shadow,
         .outside = outside,
+        .seal = seal,
+        .refill = refill,
         .traffic = child.report->traffic,
         .counts = child.counts,
         .launch = -1,
@@ -333,18 +355,20 @@ _Noreturn void interp_child_run(const InterpTask *task)
     catch_signals();
     void *program = load_object(task->object);
     InterpLauncher *launcher = (InterpLauncher *)(uintptr_t)dlsym(program, job->graph && task->source->graph ? "call_graph" : "call_launcher");
+    InterpLauncher *prepare = (InterpLauncher *)(uintptr_t)dlsym(program, "call_prepare");
     dl_iterate_phdr(find_image, (void *)(uintptr_t)launcher);
     child.host.code = child.host.own[0].start;
     if (job->checked && !interp_shadow_make(&child.host, child.memory, job))
         lack("not enough memory for the checks of the interpreter");
     (job->lazy ? interp_memory_unlock : interp_memory_open_all)(child.memory);
     start_clock();   // of the processor: how busy the machine is says nothing of a kernel
-    int result = interp_run(&child.host, launcher, task->buffers);
+    int result = interp_run(&child.host, prepare, launcher, task->buffers);
     stop_clock();
     char what[300];
     child.host.file = NULL;
     if (result != 0)
-        fail("%s_launch returns error %d", task->source->name, result);
+        fail("%s_%s returns error %d", task->source->name,
+             prepare && child.host.launches <= task->source->prepare_count ? "prepare or its launch" : "launch", result);
     if (!interp_memory_check(child.memory, what, sizeof what))
         fail("%s", what);
     if (job->checked && job->ends_written)

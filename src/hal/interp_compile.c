@@ -36,6 +36,17 @@ static bool write_embedded(Arena *arena, const char *folder, const char *name)
 
 #define MACHINE "#include \"twin.h\"\n#include \"handlers.h\"\n#include \"intrinsics.h\"\n"
 
+/* Inputs, what is prepared, outputs and the workspace. */
+static void write_call_args(StrBuf *out, const RuntimeSource *source)
+{
+    for (int i = 0; i < source->arg_count; i++)
+        if (source->weight_count && i == source->weight_first)
+            strbuf_printf(out, "args[%d], ", source->arg_count + BUFFER_PREPARED);
+        else if (i < source->weight_first || i >= source->weight_first + source->weight_count)
+            strbuf_printf(out, "args[%d], ", i);
+    strbuf_printf(out, "args[%d]", source->arg_count + BUFFER_WORKSPACE);
+}
+
 /* NAME_graph, and the launches that it makes nodes of. */
 static void write_graph_call(StrBuf *out, const RuntimeSource *source)
 {
@@ -43,9 +54,8 @@ static void write_graph_call(StrBuf *out, const RuntimeSource *source)
                   "\nextern \"C\" ROLLERC_EXPORT int call_graph(void **args)\n{\n    void *graph = nullptr;\n"
                   "    const int status = %s_graph(&graph, ",
                   source->name);
-    for (int i = 0; i < source->arg_count; i++)
-        strbuf_printf(out, "args[%d], ", i);
-    strbuf_printf(out, "args[%d]);\n    return status ? status : rollerc_interp::run_nodes();\n}\n", source->arg_count);
+    write_call_args(out, source);
+    strbuf_puts(out, ");\n    return status ? status : rollerc_interp::run_nodes();\n}\n");
 }
 
 /* The program. Only the generated launcher knows how many arguments it takes. */
@@ -57,9 +67,14 @@ static const char *program_text(Arena *arena, const RuntimeSource *source)
     strbuf_printf(&out,
                   "extern \"C\" ROLLERC_EXPORT int call_launcher(void **args)\n{\n    return %s_launch(",
                   source->name);
-    for (int i = 0; i < source->arg_count; i++)
-        strbuf_printf(&out, "args[%d], ", i);
-    strbuf_printf(&out, "args[%d], nullptr);\n}\n", source->arg_count);
+    write_call_args(&out, source);
+    strbuf_puts(&out, ", nullptr);\n}\n");
+    if (source->weight_count)
+        strbuf_printf(&out,
+                      "extern \"C\" ROLLERC_EXPORT int call_prepare(void **args)\n{\n"
+                      "    return %s_prepare(args[%d], args[%d], args[%d], nullptr);\n}\n",
+                      source->name, source->arg_count + BUFFER_WEIGHTS, source->arg_count + BUFFER_PREPARED,
+                      source->arg_count + BUFFER_WORKSPACE);
     if (source->graph)
         write_graph_call(&out, source);
     return out.text;

@@ -12,7 +12,7 @@ enum {
     PIECE = INTERP_PIECE_BYTES,
     GUARD = 16 << 20,   // a wrong stride jumps further than a page
     ALIGNMENT = 16,     // what a launcher may demand of an argument
-    WORKSPACE_ALIGNMENT = 256,
+    BESIDE_ALIGNMENT = 256,   // of the workspace, what is prepared, weights
     CANARY = 0xa5,
     MAX_PIECES = 1 << 20   // of a lazy job that are remembered: 256 MiB touched
 };
@@ -27,7 +27,7 @@ typedef struct Buffer {
 struct InterpMemory {
     const RuntimeJob *job;
     Buffer *buffers;
-    int count;
+    int arguments, count;
     RuntimePage *pages;   // shared with the child
     int64_t *page_count;
 };
@@ -59,10 +59,11 @@ static bool buffer_map(Buffer *buffer, int64_t bytes, int64_t alignment)
     return true;
 }
 
-InterpMemory *interp_memory_map(Arena *arena, const RuntimeJob *job, int buffer_count)
+InterpMemory *interp_memory_map(Arena *arena, const RuntimeJob *job, int arguments, int buffer_count)
 {
     InterpMemory *memory = NEW(arena, InterpMemory);
     memory->job = job;
+    memory->arguments = arguments;
     memory->count = buffer_count;
     memory->buffers = NEW_ARRAY(arena, Buffer, buffer_count);
     memory->page_count =
@@ -72,7 +73,7 @@ InterpMemory *interp_memory_map(Arena *arena, const RuntimeJob *job, int buffer_
         memory->pages = (RuntimePage *)((char *)memory->page_count + PAGE);
     for (int i = 0; i < buffer_count && mapped; i++)
         mapped = buffer_map(&memory->buffers[i], job->buffer_bytes[i],
-                            i == buffer_count - 1 ? WORKSPACE_ALIGNMENT : ALIGNMENT);
+                            i >= arguments ? BESIDE_ALIGNMENT : ALIGNMENT);
     if (mapped)
         return memory;
     interp_memory_unmap(memory);
@@ -188,6 +189,40 @@ void interp_memory_open_all(InterpMemory *memory)
             protect(&memory->buffers[i], PROT_READ);
 }
 
+// ---- calls of a program that was prepared ----
+
+static void poison_tensor(InterpMemory *memory, const RuntimeTensor *tensor)
+{
+    memset(memory->buffers[tensor->buffer].start + tensor->offset, memory->job->poison, (size_t)tensor->bytes);
+}
+
+void interp_memory_seal(InterpMemory *memory)
+{
+    protect(&memory->buffers[memory->arguments + BUFFER_PREPARED], PROT_READ);
+    protect(&memory->buffers[memory->arguments + BUFFER_WEIGHTS], PROT_NONE);
+    for (int i = 0; i < memory->job->tensor_count; i++)
+        if (memory->job->tensors[i].buffer == memory->arguments + BUFFER_WORKSPACE)
+            poison_tensor(memory, &memory->job->tensors[i]);
+}
+
+void interp_memory_refill(InterpMemory *memory, RuntimeFill *fill)
+{
+    const RuntimeJob *job = memory->job;
+    for (int i = 0; i < job->tensor_count; i++) {
+        const RuntimeTensor *tensor = &job->tensors[i];
+        Buffer *buffer = &memory->buffers[tensor->buffer];
+        if (tensor->buffer > memory->arguments + BUFFER_WORKSPACE)
+            continue;
+        if (tensor->written) {
+            poison_tensor(memory, tensor);
+            continue;
+        }
+        protect(buffer, PROT_READ | PROT_WRITE);
+        fill(job->context, i, 0, tensor->bytes, buffer->start + tensor->offset);
+        protect(buffer, PROT_READ);
+    }
+}
+
 const unsigned char *interp_memory_opened(const InterpMemory *memory, int buffer, unsigned char **first_page)
 {
     *first_page = memory->buffers[buffer].first_page;
@@ -198,8 +233,10 @@ const unsigned char *interp_memory_opened(const InterpMemory *memory, int buffer
 
 static const char *buffer_name(const InterpMemory *memory, int index)
 {
-    if (index == memory->count - 1)
-        return "the workspace";
+    static const char *const beside[] = {
+        [BUFFER_WORKSPACE] = "the workspace", [BUFFER_PREPARED] = "what was prepared", [BUFFER_WEIGHTS] = "the weights"};
+    if (index >= memory->arguments)
+        return beside[index - memory->arguments];
     for (int i = 0; i < memory->job->tensor_count; i++)
         if (memory->job->tensors[i].buffer == index)
             return memory->job->tensors[i].name;
@@ -263,6 +300,7 @@ static const unsigned char *broken_canary(const Buffer *buffer, const unsigned c
 
 bool interp_memory_check(const InterpMemory *memory, char *what, size_t size)
 {
+    interp_memory_show(memory);   // the weights may be out of reach
     for (int i = 0; i < memory->count; i++) {
         const Buffer *buffer = &memory->buffers[i];
         const unsigned char *end = buffer->start + buffer->bytes;

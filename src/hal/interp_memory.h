@@ -14,7 +14,7 @@
 typedef struct InterpMemory InterpMemory;
 
 /* NULL: there is not enough memory. */
-InterpMemory *interp_memory_map(Arena *arena, const RuntimeJob *job, int buffer_count);
+InterpMemory *interp_memory_map(Arena *arena, const RuntimeJob *job, int arguments, int buffer_count);
 void interp_memory_unmap(InterpMemory *memory);
 
 /* In the parent, when the child has ended: the buffers can be read. */
@@ -24,6 +24,11 @@ const RuntimePage *interp_memory_pages(const InterpMemory *memory, int64_t *coun
 
 // In the child.
 void interp_memory_open_all(InterpMemory *memory);
+/* Between NAME_prepare and a call: what was prepared may only be read, the file of weights not at all, and the workspace
+   holds the poison again. */
+void interp_memory_seal(InterpMemory *memory);
+/* Before a call: inputs are filled, and all that it writes holds the poison. */
+void interp_memory_refill(InterpMemory *memory, RuntimeFill *fill);
 /* Of a lazy job, instead: makes the buffers accessible, to be opened piece by piece. */
 void interp_memory_unlock(InterpMemory *memory);
 void interp_memory_open(InterpMemory *memory, const void *address);

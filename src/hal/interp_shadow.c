@@ -76,6 +76,29 @@ bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const Runt
     return made;
 }
 
+static void forget_region(InterpRegion *region)
+{
+    const int64_t words = INTERP_STRETCH_BYTES / BYTES_PER_WORD;
+    for (int64_t s = 0; region->shadows && s <= region->bytes / INTERP_STRETCH_BYTES; s++) {
+        shadow_unmap(&region->shadows[s], words);
+        region->shadows[s] = (InterpShadow){0};
+    }
+}
+
+void interp_shadow_change(InterpHost *host, const RuntimeJob *job, int first, int last, ShadowChange change)
+{
+    for (int i = 0; i < host->region_count; i++) {
+        InterpRegion *region = &host->regions[i];
+        if (job->tensors[i].buffer < first || job->tensors[i].buffer > last)
+            continue;
+        switch (change) {
+        case SHADOW_SEAL: region->sealed = true; break;
+        case SHADOW_CLOSE: region->bytes = 0; break;   // no access lies in it
+        case SHADOW_FORGET: forget_region(region); break;
+        }
+    }
+}
+
 bool interp_shadow_make_shared(InterpHost *host, int64_t bytes, int blocks)
 {
     static int64_t mapped;   // words, by the call before

@@ -59,16 +59,31 @@ static void write_map(Json *entry, const TensorMap *map)
     json_set_int(entry, "swizzle", 128);
 }
 
+static const char *const beside_name[] = {
+    [BUFFER_WORKSPACE] = "workspace", [BUFFER_PREPARED] = "prepared", [BUFFER_WEIGHTS] = "weights"};
+
 /* {"arg": position among the program's} or {"workspace": offset in bytes}. */
 static void write_args(Json *list, const Launch *launch, int arguments)
 {
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *arg = &launch->args[i];
-        bool works = arg->buffer == arguments;
-        json_set_int(json_push_object(list), works ? "workspace" : "arg", works ? arg->offset : arg->buffer);
+        int beside = arg->buffer - arguments;
+        json_set_int(json_push_object(list), beside < 0 ? "arg" : beside_name[beside],
+                     beside < 0 ? arg->buffer : arg->offset);
     }
     for (int i = 0; i < launch->map_count; i++)
         write_map(json_push_object(list), &launch->maps[i]);
+}
+
+/* {"copy": bytes, "from": {"weights": offset}, "to": {"prepared": offset}}. */
+void launch_copies_write(Json *list, const LaunchCopy *copies, int count)
+{
+    for (int i = 0; i < count; i++) {
+        Json *entry = json_push_object(list);
+        json_set_int(entry, "copy", copies[i].bytes);
+        json_set_int(json_set_object(entry, "from"), beside_name[BUFFER_WEIGHTS], copies[i].from);
+        json_set_int(json_set_object(entry, "to"), beside_name[BUFFER_PREPARED], copies[i].to);
+    }
 }
 
 void launches_write(Json *list, const Launch *launches, int count, int arguments)

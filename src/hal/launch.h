@@ -9,8 +9,16 @@
 
 struct Tensor;
 
+/* Buffers of a program beside its arguments, whose numbers come first. The last two are those of programs with weights. */
+typedef enum BufferBeside {
+    BUFFER_WORKSPACE,
+    BUFFER_PREPARED,   // what NAME_prepare makes and calls read
+    BUFFER_WEIGHTS,    // the file of weights; only NAME_prepare reads it
+    BUFFERS_BESIDE
+} BufferBeside;
+
 /* One pointer parameter, in the order of the kernel's parameters: bytes of one of the program's buffers, which are its
-   arguments in order, then the workspace. */
+   arguments in order, then those beside them. */
 typedef struct LaunchArg {
     int buffer;
     int64_t offset, bytes;
@@ -40,6 +48,12 @@ typedef struct TensorMap {
        which is said from the image's end. */
     int lower[MAX_PIXEL_AXES], upper[MAX_PIXEL_AXES], steps[MAX_PIXEL_AXES];
 } TensorMap;
+
+/* Bytes of the file of weights that NAME_prepare copies. */
+typedef struct LaunchCopy {
+    int64_t from, to;   // offsets in the weights, in `prepared`
+    int64_t bytes;
+} LaunchCopy;
 
 typedef struct Launch {
     const char *entry;   // "softmax_k0"; equal launches have the same
@@ -82,4 +96,6 @@ bool launches_meet(const Launch *a, const Launch *b);
 
 /* Appends the launches of a program with so many arguments, as `launches` of that line has them. */
 void launches_write(Json *list, const Launch *launches, int count, int arguments);
+/* The same of copies, which stand before launches in `prepare`. */
+void launch_copies_write(Json *list, const LaunchCopy *copies, int count);
 

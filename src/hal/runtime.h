@@ -53,16 +53,25 @@ typedef struct RuntimeSource {
     const char *name;               // of the launcher: NAME_launch
     const char *text;
     size_t length;
-    int arg_count;                  // pointers to inputs and outputs
+    int arg_count;                  // pointers to inputs, weights and outputs
+    int weight_first, weight_count; // of them: weights, which lie in a file of their own; 0: there is no NAME_prepare
     bool graph;                     // the text has NAME_graph, too
-    const Launch *launches;         // that the launcher makes; NULL: nobody said
-    int launch_count;
+    const Launch *launches;         // that NAME_prepare makes, and then the launcher; NULL: nobody said
+    int launch_count, prepare_count;
+    const LaunchCopy *copies;       // that NAME_prepare makes
+    int copy_count;
     const unsigned char *cubin;     // what was compiled of the text, for a GPU
     RuntimeLimits limits;
     unsigned builds;                // RuntimeBuilds
 } RuntimeSource;
 
-/* A tensor that lies in a buffer during a run. Buffers are the arguments in order, then the workspace. */
+/* Arguments, then those beside them (hal/launch.h). */
+static inline int runtime_buffer_count(const RuntimeSource *source)
+{
+    return source->arg_count + (source->weight_count ? BUFFERS_BESIDE : 1);
+}
+
+/* A tensor that lies in a buffer during a run. */
 typedef struct RuntimeTensor {
     const char *name;
     int buffer;
@@ -83,10 +92,12 @@ typedef enum RuntimeSchedule {
 } RuntimeSchedule;
 
 typedef struct RuntimeJob {
-    const int64_t *buffer_bytes;    // of each argument, then of the workspace
+    const int64_t *buffer_bytes;    // of each
     const RuntimeTensor *tensors;   // a buffer without any may not be touched
     int tensor_count;
     RuntimeFill *fill;
+    RuntimeFill *fill_before;       // what inputs hold in a call before the one that is looked at, of a program that was
+                                    // prepared once for both; NULL: there is none
     void *context;
     int poison;                     // byte that written tensors hold before
     int only_launch;                // -1: all of them

@@ -58,8 +58,11 @@ static bool call(GpuTask *task)
 {
     const RuntimeSource *source = task->source;
     bool all = task->job->only_launch < 0;
+    const GpuBuffer *beside = &task->buffers[source->arg_count];
     GpuProgram program;
     double us;
+    if (all && !gpu_copy(&task->gpu, &beside[BUFFER_PREPARED], &beside[BUFFER_WEIGHTS], source->copies, source->copy_count))
+        return false;
     return gpu_load(&task->gpu, task->arena, source->cubin, source->launches + (all ? 0 : task->job->only_launch),
                     all ? source->launch_count : 1, &program) &&
            gpu_call_timed(&task->gpu, &program, task->buffers, &us);
@@ -158,7 +161,7 @@ static int64_t blocks_of(const RuntimeSource *source, const RuntimeJob *job)
 static RuntimeResult run(Arena *arena, const RuntimeModule *module, const RuntimeJob *job)
 {
     const RuntimeSource *source = &module->source;
-    int count = source->arg_count + 1;
+    int count = runtime_buffer_count(source);
     int64_t bytes = round_up(sizeof(GpuReport), ALIGNMENT);
     unsigned char **contents = NEW_ARRAY(arena, unsigned char *, count);
     assert(!job->checked && !job->lazy && !job->counts);

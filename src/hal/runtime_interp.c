@@ -24,8 +24,10 @@ static const char *unordered(Arena *arena, const RuntimeSource *source)
     if (!source->launches || !source->graph)
         return NULL;
     int later;
-    LaunchOrder order = launches_stated_order(arena, source->launches, source->launch_count);
-    int first = launches_unordered(source->launches, source->launch_count, &order, &later);
+    const Launch *launches = source->launches + source->prepare_count;   // of a call
+    int count = source->launch_count - source->prepare_count;
+    LaunchOrder order = launches_stated_order(arena, launches, count);
+    int first = launches_unordered(launches, count, &order, &later);
     return first < 0 ? NULL
                      : arena_printf(arena, "launches %d and %d touch the same memory, one of them writes it, and nothing orders them",
                                     first, later);
@@ -99,8 +101,8 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
     assert(!job->lazy || job->checked);
     assert(!job->checked || module->source.builds & (RUNTIME_CHECKED | RUNTIME_COUNTED));
     assert(!job->counts || (job->checked && module->source.builds & RUNTIME_COUNTED));
-    int count = module->source.arg_count + 1;
-    InterpMemory *memory = interp_memory_map(arena, job, count);
+    int count = runtime_buffer_count(&module->source);
+    InterpMemory *memory = interp_memory_map(arena, job, module->source.arg_count, count);
     InterpReport *report =
         mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     InterpCounts *counts = job->counts ? interp_counts_map(job->tensor_count) : NULL;

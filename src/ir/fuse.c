@@ -12,6 +12,7 @@
 #include "ir/fuse_settle.h"
 #include "ir/fuse_tensors.h"
 #include "ir/fuse_units.h"
+#include "ir/prepared.h"
 #include "ir/product_sides.h"
 #include "ir/stream.h"
 
@@ -23,6 +24,7 @@ typedef struct Fuser {
     bool *fetches;                 // by tensor id: made of elements at computed places
     const bool *apart;             // by tensor id: has a kernel of its own
     int *kernel_of;                // by tensor id: position of the fusion that makes it
+    bool *prepared;                // by kernel: of weights alone, as all of it is or nothing
     DimOrder *orders;              // by tensor id: how the rows order the dimensions of elements
     KernelTensors tensors;         // that each kernel touches
     const Ranges *ranges;          // of the program's tensors
@@ -152,7 +154,8 @@ static bool may_join(Fuser *fuser, int kernel, const TensorOp *op)
 {
     const Fusion *fusion = fuser->plan.fusions[kernel];
     bool slides = fuser->beside && fusion_slides_beside(fusion, op);
-    if (is_apart(fuser, fusion, op) || mixes_fetches(fuser, fusion, op))
+    if (fuser->prepared[kernel] != op->out->is_prepared || is_apart(fuser, fusion, op) ||
+        mixes_fetches(fuser, fusion, op))
         return false;
     if (fusion->streams && (!op_is_pointwise(op) || op->spatial_count != fusion->spatial_count))
         return false;
@@ -343,6 +346,7 @@ static int new_kernel(Fuser *fuser, const TensorOp *op)
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
         fusion->axes[a].reduction = true;
     fuser->plan.fusions[fuser->plan.count] = fusion;
+    fuser->prepared[fuser->plan.count] = op->out->is_prepared;
     return fuser->plan.count++;
 }
 
@@ -396,6 +400,7 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
         .inlined = NEW_ARRAY(arena, bool, count),
         .fetches = NEW_ARRAY(arena, bool, count),
         .kernel_of = NEW_ARRAY(arena, int, count),
+        .prepared = NEW_ARRAY(arena, bool, program->op_count),
         .orders = orders,
         .ranges = ranges_new(arena, program),
         .rows = kind == PLAN_ROWS || kind == PLAN_STREAM,
@@ -416,23 +421,41 @@ static void keep_factors(Fuser *fuser, const StreamList *streams)
             fuser->inlined[streams->streams[s].factors[i]->id] = false;
 }
 
+/* A kernel that makes of weights alone what others have made before any call would make it in each: it is not built. */
+static void drop_partly_prepared(StreamList *streams)
+{
+    int kept = 0;
+    for (int s = 0; s < streams->count; s++) {
+        const Stream *stream = &streams->streams[s];
+        bool mixed = false;
+        for (int i = 0; i < stream->member_count; i++)
+            mixed |= stream->members[i]->out->is_prepared != stream->sum->out->is_prepared;
+        if (!mixed)
+            streams->streams[kept++] = *stream;
+    }
+    streams->count = kept;
+}
+
 /* The kernel stands where its last sum is defined: all that it reads is there by then. */
 static void place_stream(Fuser *fuser, const Stream *stream)
 {
     int kernel = fuser->plan.count++;
     fuser->plan.fusions[kernel] = stream->fusion;
+    fuser->prepared[kernel] = stream->sum->out->is_prepared;
     for (int i = 0; i < stream->member_count; i++) {
         fuser->kernel_of[stream->members[i]->out->id] = kernel;
         tensors_add(fuser->arena, &fuser->tensors, kernel, stream->members[i]);
     }
 }
 
-/* All definitions in the order of the program. */
-static void place_all(Fuser *fuser, const StreamList *streams)
+/* All definitions that are prepared, or all others, in the order of the program. */
+static void place_all(Fuser *fuser, const StreamList *streams, bool prepared)
 {
     for (int i = 0; i < fuser->program->op_count; i++) {
         const Tensor *out = fuser->program->ops[i]->out;
         const Stream *stream = streams_member(streams, out);
+        if (out->is_prepared != prepared)
+            continue;
         if (stream && stream->sum->out == out)
             place_stream(fuser, stream);
         else if (!stream && !fuser->inlined[out->id])
@@ -459,6 +482,7 @@ static bool place_kernels(Fuser *fuser, const Program *program, PlanKind kind, i
     StreamList streams = {0};
     if (kind == PLAN_STREAM)
         streams = streams_find(fuser->arena, program);
+    drop_partly_prepared(&streams);
     if (kind == PLAN_STREAM && !streams.count)
         return false;
     KeepReused keep = kind == PLAN_MATERIALIZE ? KEEP_ALL : fuser->rows ? KEEP_ROWS : KEEP_NONE;
@@ -467,7 +491,8 @@ static bool place_kernels(Fuser *fuser, const Program *program, PlanKind kind, i
     if (kind == PLAN_MATERIALIZE && !differs)
         return false;
     keep_factors(fuser, &streams);
-    place_all(fuser, &streams);
+    place_all(fuser, &streams, true);   // first, so that what reads them may join any kernel of a call
+    place_all(fuser, &streams, false);
     if (kind == PLAN_ROWS)
         return joins_rows(&fuser->plan);
     return kind != PLAN_BESIDE || fuser->plan.count != plain_count;
@@ -523,6 +548,7 @@ static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int p
 FusionPlans fuse(Arena *arena, const Program *program)
 {
     FusionPlans plans = {.plans = NEW_ARRAY(arena, FusionPlan, PLAN_KINDS), .program = program};
+    prepared_mark(program);
     for (PlanKind kind = PLAN_INLINE; kind < PLAN_KINDS; kind++)
         plans.count += make_plan(arena, program, kind, plans.plans[0].count, &plans.plans[plans.count]);
     return plans;

@@ -2,6 +2,7 @@
 #include "ir/fuse_inline.h"
 
 #include "ir/fuse_reach.h"
+#include "ir/prepared.h"
 
 enum { INLINE_NODES = 400 };   // of an expression that grows by what is folded in; past it, that goes through memory
 
@@ -177,7 +178,8 @@ bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *de
     Inliner inliner = {definition, inlined, NEW_ARRAY(arena, bool, program->tensor_count), fetches,
                        NEW_ARRAY(arena, bool, program->tensor_count), NEW_ARRAY(arena, bool, program->tensor_count)};
     int *size = NEW_ARRAY(arena, int, program->tensor_count);
-    bool *reused = reused_by_reductions(arena, program), differs = false;
+    bool *reused = reused_by_reductions(arena, program), *prepared = prepared_for_calls(arena, program);
+    bool differs = false;
     for (int i = 0; i < program->op_count; i++) {
         const TensorOp *op = program->ops[i];
         keep_far_reads(&inliner, op);
@@ -191,8 +193,8 @@ bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *de
         size[op->out->id] = census.nodes;
         bool fits = census.nodes <= INLINE_NODES;
         bool keeps = fits && is_kept(&census, keep) && reused[op->out->id];
-        inlined[op->out->id] = fits && !keeps;
-        differs |= keeps && !is_rounded(&census);
+        inlined[op->out->id] = fits && !keeps && !prepared[op->out->id];
+        differs |= keeps && !is_rounded(&census) && !prepared[op->out->id];
     }
     return differs;
 }

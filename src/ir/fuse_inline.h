@@ -12,6 +12,7 @@ bool reads_own_point(const Access *access, const Axis *axes, int spatial_count);
 typedef enum KeepReused { KEEP_NONE, KEEP_ROWS, KEEP_ALL } KeepReused;
 
 /* Fills `inlined`, by tensor id as `definition` is, and `fetches`: what reads elements at computed places, itself or by
-   what is folded into it. Returns whether more is kept than KEEP_NONE would. */
+   what is folded into it. Returns whether more is kept than KEEP_NONE would. What is made of weights alone stays in
+   memory for calls, always (prepared.h). */
 bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *definition, KeepReused keep,
                  bool *inlined, bool *fetches);

@@ -104,6 +104,7 @@ struct Tensor {
     DType dtype;
     Role role;
     bool is_weight;             // an input that stays the same over calls
+    bool is_prepared;           // a temporary made of weights alone: NAME_prepare makes it, once (prepared.h)
     int rank;                   // at most MAX_RANK, except temporaries that hold a nested reduction (MAX_AXES)
     int64_t shape[MAX_AXES];    // row-major, dense
     const TensorView *views;    // in which some access may see it; NULL: none

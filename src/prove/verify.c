@@ -4,6 +4,7 @@
 
 #include "base/progress.h"
 #include "base/stopwatch.h"
+#include "codegen/codegen.h"
 #include "prove/verify_parts.h"
 
 enum { HANG_SECONDS = 60, MAX_PASSES = 2 };
@@ -56,6 +57,7 @@ static void run_proof(Proof *proof)
         .tensors = proof->tensors,
         .tensor_count = proof->tensor_count,
         .fill = verify_fill,
+        .fill_before = proof->kernel->weight_bytes ? verify_fill_before : NULL,
         .context = proof,
         .poison = pass->poison,
         .graph = pass->graph && !launch,
@@ -165,18 +167,11 @@ static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, c
                                const VerifyReport *report)
 {
     bool plain = !verify_is_small(kernel) && !report->sampled;
-    return (RuntimeSource){
-        .name = kernel->name,
-        .text = kernel->source,
-        .length = kernel->source_length,
-        .arg_count = argument_count(kernel->program),
-        .graph = kernel->has_graph,
-        .launches = kernel->launches,
-        .launch_count = kernel->launch_count,
-        .cubin = options->cubin,
-        .limits = runtime_limits(device),
-        .builds = RUNTIME_CHECKED | (plain ? RUNTIME_PLAIN : 0),
-    };
+    RuntimeSource source = kernel_source(kernel);
+    source.cubin = options->cubin;
+    source.limits = runtime_limits(device);
+    source.builds = RUNTIME_CHECKED | (plain ? RUNTIME_PLAIN : 0);
+    return source;
 }
 
 VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel, const DeviceSpec *device,

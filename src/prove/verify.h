@@ -35,6 +35,7 @@ typedef struct VerifyOptions {
     double whole_work;                  // scalar operations up to which a program runs whole
     int seconds;                        // of processor time for a run of the kernel
     const Runtime *runtime;             // runs it; NULL: the interpreter
+    const char *weights;                // their file; NULL: they are drawn, like inputs
     const unsigned char *cubin;         // the kernel's, for a runtime of machine code
     bool progress;                      // a line on stderr as kernels are proven
 } VerifyOptions;

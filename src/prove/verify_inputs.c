@@ -1,15 +1,15 @@
 // What a run of a kernel reads: where its tensors lie and what they hold.
 #include <string.h>
 
+#include "codegen/codegen.h"
 #include "hal/worker.h"
+#include "ir/prepared.h"
 #include "prove/verify_parts.h"
 
 static const double SHARED_WORK = 3e7;   // of a tensor that two processors make: some tenths of a second
 enum { SHARE_SECONDS = 600 };            // the worker dies with its parent, sooner
 
 // ---- where tensors lie ----
-
-/* Arguments come in the order of the inputs, then the outputs; the workspace follows. */
 
 static void add_tensor(Proof *proof, const Tensor *tensor, int buffer, int64_t offset, bool written)
 {
@@ -24,20 +24,29 @@ static void add_tensor(Proof *proof, const Tensor *tensor, int buffer, int64_t o
     };
 }
 
-/* The whole program: inputs are read, outputs and workspace written. */
+static void add_buffer(Proof *proof, const char *name, BufferBeside which, int64_t bytes)
+{
+    if (bytes > 0)
+        proof->tensors[proof->tensor_count++] = (RuntimeTensor){
+            .name = name,
+            .buffer = buffer_beside(proof->kernel->program, which),
+            .bytes = bytes,
+            .written = true,
+        };
+}
+
+/* The whole program: inputs and the file of weights are read, all else is written. */
 static void place_program(Proof *proof)
 {
     const Program *program = proof->kernel->program;
     for (int i = 0; i < argument_count(program); i++)
-        add_tensor(proof, argument_tensor(program, i), i, 0, i >= program->input_count);
-    if (proof->kernel->workspace_bytes == 0)
-        return;
-    proof->tensors[proof->tensor_count++] = (RuntimeTensor){
-        .name = "workspace",
-        .buffer = argument_count(program),
-        .bytes = proof->kernel->workspace_bytes,
-        .written = true,
-    };
+        if (argument_tensor(program, i)->is_weight)
+            add_tensor(proof, argument_tensor(program, i), buffer_beside(program, BUFFER_WEIGHTS),
+                       weight_offset(program, i), false);
+        else
+            add_tensor(proof, argument_tensor(program, i), i, 0, i >= program->input_count);
+    add_buffer(proof, "workspace", BUFFER_WORKSPACE, proof->kernel->workspace_bytes);
+    add_buffer(proof, "prepared", BUFFER_PREPARED, proof->kernel->prepared_bytes);
 }
 
 /* What a launch uses for itself: nobody else knows what lies there. */
@@ -67,13 +76,10 @@ static void place_launch(Proof *proof, const Launch *launch)
 void verify_place(Proof *proof)
 {
     const Program *program = proof->kernel->program;
-    int count = argument_count(program) + 1 + (proof->launch ? proof->launch->arg_count : 0);
+    int count = argument_count(program) + BUFFERS_BESIDE + (proof->launch ? proof->launch->arg_count : 0);
     proof->tensors = NEW_ARRAY(proof->arena, RuntimeTensor, count);
     proof->sources = NEW_ARRAY(proof->arena, const Tensor *, count);
-    proof->buffer_bytes = NEW_ARRAY(proof->arena, int64_t, count);
-    for (int i = 0; i < argument_count(program); i++)
-        proof->buffer_bytes[i] = tensor_bytes(argument_tensor(program, i));
-    proof->buffer_bytes[argument_count(program)] = proof->kernel->workspace_bytes;
+    proof->buffer_bytes = kernel_buffers(proof->arena, proof->kernel);
     if (proof->launch)
         place_launch(proof, proof->launch);
     else
@@ -136,8 +142,33 @@ static double table_element(void *context, int input, int64_t element)
 
 InputSource verify_table_source(InputTable *tables) { return (InputSource){table_element, tables}; }
 
+/* What the file of weights holds of the input; NULL: it is drawn. */
+static const char *weights_of(const Proof *proof, int input)
+{
+    const char *file = proof->options->weights;
+    return file && proof->program->inputs[input]->is_weight ? file + weight_offset(proof->program, input) : NULL;
+}
+
+static double drawn_element(const Proof *proof, int input, int64_t element)
+{
+    RandomInputs random = random_of(proof);
+    return proof->inputs ? table_element(proof->inputs, input, element)
+                         : random_input_element(&random, input, element);
+}
+
+/* An InputSource: weights are those of a file. */
+static double given_element(void *context, int input, int64_t element)
+{
+    const Proof *proof = context;
+    const char *weights = weights_of(proof, input);
+    return weights ? dtype_load(proof->program->inputs[input]->dtype, weights, element)
+                   : drawn_element(proof, input, element);
+}
+
 InputSource verify_source(const Proof *proof)
 {
+    if (proof->options->weights)
+        return (InputSource){given_element, (Proof *)proof};
     if (proof->inputs)
         return verify_table_source(proof->inputs);
     RandomInputs *random = NEW(proof->arena, RandomInputs);
@@ -161,13 +192,20 @@ static void fill_from_table(const InputTable *table, int64_t first, int64_t coun
 
 static void fill_input(const Proof *proof, int input, int64_t first, int64_t count, void *memory)
 {
+    DType type = proof->program->inputs[input]->dtype;
+    const char *weights = weights_of(proof, input);
+    if (weights) {
+        for (int64_t i = 0; i < count; i++)
+            dtype_store(type, memory, i, dtype_load(type, weights, first + i));
+        return;
+    }
     if (proof->inputs) {
         fill_from_table(&proof->inputs[input], first, count, memory);
         return;
     }
     RandomInputs random = random_of(proof);
     for (int64_t i = 0; i < count; i++)
-        dtype_store(proof->program->inputs[input]->dtype, memory, i,
+        dtype_store(type, memory, i,
                     random_input_element(&random, input, first + i));
 }
 
@@ -234,16 +272,33 @@ void verify_prepare(Proof *proof)
     }
 }
 
+/* Of the tensor's elements those that the bytes hold, from `first` on. */
+static int64_t elements_of(const Tensor *tensor, int64_t offset, int64_t bytes, int64_t *first)
+{
+    int64_t all = tensor_elements(tensor), count = verify_elements_in(tensor, bytes);
+    *first = verify_elements_in(tensor, offset);
+    return *first + count < all ? count : all - *first;   // b1: the last word may be ragged
+}
+
+/* Each element is what the next one is in the call that is judged. */
+void verify_fill_before(void *context, int index, int64_t offset, int64_t bytes, void *memory)
+{
+    Proof *proof = context;
+    const Program *program = proof->kernel->program;
+    int input = verify_position(program->inputs, program->input_count, proof->sources[index]);
+    int64_t first, count = elements_of(proof->sources[index], offset, bytes, &first);
+    memset(memory, 0, (size_t)bytes);
+    fill_input(proof, input, first + 1, count, memory);
+}
+
 /* A RuntimeFill: the tensor's values, wherever they come from. */
 void verify_fill(void *context, int index, int64_t offset, int64_t bytes, void *memory)
 {
     Proof *proof = context;
     const Program *program = proof->kernel->program;
     const Tensor *tensor = proof->sources[index];
-    int64_t first = verify_elements_in(tensor, offset), count = verify_elements_in(tensor, bytes),
-            all = tensor_elements(tensor);
+    int64_t first, count = elements_of(tensor, offset, bytes, &first);
     memset(memory, 0, (size_t)bytes);
-    count = first + count < all ? count : all - first;   // b1: the last word may be ragged
     int input = verify_position(program->inputs, program->input_count, tensor);
     if (input >= 0)
         fill_input(proof, input, first, count, memory);

@@ -81,6 +81,8 @@ InputSource verify_source(const Proof *proof);
 /* What earlier launches made for it: once for all passes, and not in the process of each. */
 void verify_prepare(Proof *proof);
 void verify_fill(void *proof, int tensor, int64_t offset, int64_t bytes, void *memory);      // a RuntimeFill
+/* The same of inputs, for a call before the one that is judged: other values. */
+void verify_fill_before(void *proof, int tensor, int64_t offset, int64_t bytes, void *memory);
 void verify_reference(const Proof *proof, const Tensor *tensor, const int64_t *elements, int64_t count,
                       Value *values);
 int64_t verify_elements_in(const Tensor *tensor, int64_t bytes);

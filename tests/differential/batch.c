@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "codegen/cuda/trim.h"
+#include "ir/prepared.h"
 
 enum { POISON = 0xff };
 
@@ -27,6 +28,17 @@ int batch_add_inputs(Batch *batch, const void *owner, const char *label, const P
     return first;
 }
 
+/* A kernel's place in the workspace of the batch: its own, what is prepared, weights. */
+static int64_t prepared_offset(const Kernel *kernel) { return round_up(kernel->workspace_bytes, WORKSPACE_ALIGNMENT); }
+static int64_t weights_offset(const Kernel *kernel)
+{
+    return prepared_offset(kernel) + round_up(kernel->prepared_bytes, WORKSPACE_ALIGNMENT);
+}
+static int64_t beside_bytes(const Kernel *kernel)
+{
+    return weights_offset(kernel) + round_up(kernel->weight_bytes, WORKSPACE_ALIGNMENT);
+}
+
 void batch_add_kernel(Batch *batch, const void *owner, const char *label, const Program *program,
                       const Kernel *kernel, int first_input)
 {
@@ -34,7 +46,7 @@ void batch_add_kernel(Batch *batch, const void *owner, const char *label, const 
         (BatchKernel){program, kernel, first_input, batch->buffer_count, batch->workspace};
     for (int i = 0; i < program->output_count; i++)
         batch->buffers[batch->buffer_count++] = (BatchBuffer){owner, label, program->outputs[i], -1};
-    batch->workspace += round_up(kernel->workspace_bytes, WORKSPACE_ALIGNMENT);
+    batch->workspace += beside_bytes(kernel);
 }
 
 // ---- its text ----
@@ -53,10 +65,26 @@ void batch_write_kernels(StrBuf *out, const BatchKernel *kernels, int count, con
     strbuf_write(out, body.text, body.length);
 }
 
+/* The weights are brought together, as they lie in a file. */
+static void write_prepare(StrBuf *out, const BatchKernel *of)
+{
+    int64_t file = of->workspace_offset + weights_offset(of->kernel);
+    for (int i = 0; i < of->program->input_count; i++)
+        if (of->program->inputs[i]->is_weight)
+            strbuf_printf(out, "    cudaMemcpyAsync((char *)workspace + %" PRId64 ", a%d, %" PRId64 ", cudaMemcpyDefault, stream);\n",
+                          file + weight_offset(of->program, i), of->first_input + i, tensor_bytes(of->program->inputs[i]));
+    strbuf_printf(out, "    if (int status = %s_prepare((char *)workspace + %" PRId64 ", (char *)workspace + %" PRId64
+                       ", (char *)workspace + %" PRId64 ", stream))\n        return status;\n    cudaStreamSynchronize(stream);\n",
+                  of->kernel->name, file, of->workspace_offset + prepared_offset(of->kernel), of->workspace_offset);
+}
+
 static void write_arguments(StrBuf *out, const BatchKernel *of)
 {
     for (int i = 0; i < of->program->input_count; i++)
-        strbuf_printf(out, "a%d, ", of->first_input + i);
+        if (!of->program->inputs[i]->is_weight)
+            strbuf_printf(out, "a%d, ", of->first_input + i);
+    if (of->kernel->weight_bytes)
+        strbuf_printf(out, "(char *)workspace + %" PRId64 ", ", of->workspace_offset + prepared_offset(of->kernel));
     for (int i = 0; i < of->program->output_count; i++)
         strbuf_printf(out, "a%d, ", of->first_output + i);
     strbuf_printf(out, "(char *)workspace + %" PRId64, of->workspace_offset);
@@ -64,6 +92,8 @@ static void write_arguments(StrBuf *out, const BatchKernel *of)
 
 static void write_call(StrBuf *out, const BatchKernel *of)
 {
+    if (of->kernel->weight_bytes)
+        write_prepare(out, of);
     strbuf_printf(out, "    if (int status = %s_launch(", of->kernel->name);
     write_arguments(out, of);
     strbuf_puts(out, ", stream))\n        return status;\n");
@@ -72,6 +102,8 @@ static void write_call(StrBuf *out, const BatchKernel *of)
 /* Its launches are run before the next one's are added. */
 static void write_graph_call(StrBuf *out, const BatchKernel *of)
 {
+    if (of->kernel->weight_bytes)
+        write_prepare(out, of);
     strbuf_printf(out, "    if (int status = %s_graph(graph, ", of->kernel->name);
     write_arguments(out, of);
     strbuf_puts(out, "))\n        return status;\n    rollerc_interp::run_nodes();\n");
@@ -82,7 +114,7 @@ static void write_function(StrBuf *out, const Batch *batch, bool graph)
     strbuf_printf(out, "\nextern \"C\" int batch_%s", graph ? "graph(void **graph, " : "launch(");
     for (int b = 0; b < batch->buffer_count; b++)
         strbuf_printf(out, "void *a%d, ", b);
-    strbuf_printf(out, "void *workspace%s)\n{\n", graph ? "" : ", void *stream");
+    strbuf_printf(out, "void *workspace%s", graph ? ")\n{\n    void *stream = nullptr;\n" : ", void *stream)\n{\n");
     for (int c = 0; c < batch->count; c++)
         (graph ? write_graph_call : write_call)(out, &batch->kernels[c]);
     strbuf_puts(out, "    return 0;\n}\n");
@@ -133,12 +165,12 @@ static int describe_tensors(const Batch *batch, RuntimeTensor *tensors, int64_t 
     bytes[batch->buffer_count] = batch->workspace;
     for (int c = 0; c < batch->count; c++) {
         const BatchKernel *of = &batch->kernels[c];
-        if (of->kernel->workspace_bytes)
+        if (beside_bytes(of->kernel))
             tensors[count++] = (RuntimeTensor){
                 .name = arena_printf(batch->arena, "workspace of %s", of->kernel->name),
                 .buffer = batch->buffer_count,
                 .offset = of->workspace_offset,
-                .bytes = of->kernel->workspace_bytes,
+                .bytes = beside_bytes(of->kernel),
                 .written = true,
             };
     }

@@ -23,8 +23,9 @@
 #include "front/parse.h"
 #include "ir/compose.h"
 #include "ir/fuse.h"
+#include "ir/prepared.h"
 
-enum { BATCH = 25, CANDIDATES = 10, WEIGHT_ALIGNMENT = 256, MAX_LINE = 4096, MAX_PROGRAMS = 10000 };
+enum { BATCH = 25, CANDIDATES = 10, MAX_LINE = 4096, MAX_PROGRAMS = 10000 };
 
 // ---- errors of the input: the program at hand fails ----
 

@@ -21,8 +21,9 @@
 #include "front/lower.h"
 #include "front/parse.h"
 #include "ir/eval.h"
+#include "ir/prepared.h"
 
-enum { WEIGHT_ALIGNMENT = 256, MAX_LINE = 4096, MAX_SAMPLES = 4096 };
+enum { MAX_LINE = 4096, MAX_SAMPLES = 4096 };
 
 /* Beside the bound of a definition: its values come from a library that rounds to the same type, and whose functions
    err by up to 4 units, as ours may; and it may add up what cancels, as x*scale + (shift - mean*scale) does, so these

@@ -66,31 +66,18 @@ static RuntimeTensor tensor_of(const LaunchArg *arg)
 /* Runs launch k of the kernel alone. */
 static RuntimeResult run(const Subject *subject, const Kernel *kernel, int k, RuntimeTensor *tensors, int *count)
 {
-    const Program *program = kernel->program;
-    int buffers = argument_count(program);
-    RuntimeSource source = {
-        .name = kernel->name,
-        .text = kernel->source,
-        .length = kernel->source_length,
-        .arg_count = buffers,
-        .launches = kernel->launches,
-        .launch_count = kernel->launch_count,
-        .limits = runtime_limits(subject->device),
-        .builds = RUNTIME_COUNTED,
-    };
+    RuntimeSource source = kernel_source(kernel);
+    source.limits = runtime_limits(subject->device);
+    source.builds = RUNTIME_COUNTED;
     RuntimeModule *module;
     RuntimeResult result = {.status = RUNTIME_MACHINE};
     result.status = runtime_interp.load(subject->arena, &source, &module, &result.reason);
     if (result.status != RUNTIME_DONE)
         return result;
-    int64_t *bytes = NEW_ARRAY(subject->arena, int64_t, buffers + 1);
-    for (int i = 0; i < buffers; i++)
-        bytes[i] = tensor_bytes(argument_tensor(program, i));
-    bytes[buffers] = kernel->workspace_bytes;
     for (*count = 0; *count < kernel->launches[k].arg_count; ++*count)
         tensors[*count] = tensor_of(&kernel->launches[k].args[*count]);
     RuntimeJob job = {
-        .buffer_bytes = bytes,
+        .buffer_bytes = kernel_buffers(subject->arena, kernel),
         .tensors = tensors,
         .tensor_count = *count,
         .fill = fill,

@@ -25,6 +25,10 @@ int cuMemAlloc_v2(CudaPointer *memory, size_t bytes) { return *memory = (CudaPoi
 int cuMemFree_v2(CudaPointer memory) { return free((void *)memory), 0; }
 int cuMemsetD8_v2(CudaPointer memory, unsigned char value, size_t bytes) { return memset((void *)memory, value, bytes), 0; }
 int cuMemcpyHtoD_v2(CudaPointer to, const void *from, size_t bytes) { return memcpy((void *)to, from, bytes), 0; }
+int cuMemcpyDtoDAsync_v2(CudaPointer to, CudaPointer from, size_t bytes, void *stream)
+{
+    return (void)stream, memcpy((void *)to, (void *)from, bytes), 0;
+}
 int cuMemcpyDtoH_v2(void *to, CudaPointer from, size_t bytes) { return memcpy(to, (void *)from, bytes), 0; }
 int cuModuleUnload(CudaModule module) { return module == NULL; }
 int cuFuncSetAttribute(CudaFunction function, int attribute, int value) { return !function || attribute < 0 || value < 0; }

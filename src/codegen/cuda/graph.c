@@ -1,13 +1,20 @@
 // NAME_graph: the launches as nodes of a CUDA graph, with an edge from each to those that come after it.
+#include <inttypes.h>
+
 #include "codegen/cuda/launcher_parts.h"
+#include "hal/runtime.h"
+
+/* Those of a call, which what is prepared comes before. */
+static const Launch *calls(const Kernel *kernel) { return kernel->launches + kernel->prepare_count; }
+static int call_count(const Kernel *kernel) { return kernel->launch_count - kernel->prepare_count; }
 
 /* How many come after it, as far as two. */
 static int successor_count(const Kernel *kernel, int launch)
 {
     int count = 0;
-    for (int k = launch + 1; k < kernel->launch_count && count < 2; k++)
-        for (int i = 0; i < kernel->launches[k].after_count; i++)
-            count += kernel->launches[k].after[i] == launch;
+    for (int k = launch + 1; k < call_count(kernel) && count < 2; k++)
+        for (int i = 0; i < calls(kernel)[k].after_count; i++)
+            count += calls(kernel)[k].after[i] == launch;
     return count;
 }
 
@@ -15,7 +22,7 @@ static int successor_count(const Kernel *kernel, int launch)
    beside others, it comes when they have ended. */
 static bool begins_early(const Kernel *kernel, const Launch *launch)
 {
-    return launch->early && launch->after_count == 1 && !kernel->launches[launch->after[0]].cooperative &&
+    return launch->early && launch->after_count == 1 && !calls(kernel)[launch->after[0]].cooperative &&
            successor_count(kernel, launch->after[0]) == 1;
 }
 
@@ -43,34 +50,28 @@ static void write_node(StrBuf *out, const char *indent, const Program *program, 
                   launch->shared_bytes, launch->cooperative ? "true" : "false", early);
 }
 
-/* `static cudaError_t net_k2_node(cudaGraph_t made, cudaGraphNode_t *nodes, int number, const int *before, bool early, const void *a0, …)` */
+/* `static cudaError_t net_k2_node(cudaGraph_t made, cudaGraphNode_t *nodes, int number, const int *before, const void *a0, …, bool early)` */
 static void write_function(StrBuf *out, const Kernel *kernel, const Launch *launch)
 {
-    strbuf_printf(out, "\nstatic cudaError_t %s_node(cudaGraph_t made, cudaGraphNode_t *nodes, int number, const int *before, bool early",
+    strbuf_printf(out, "\nstatic cudaError_t %s_node(cudaGraph_t made, cudaGraphNode_t *nodes, int number, const int *before",
                   launch->entry);
     for (int i = 0; i < launch->arg_count; i++)
         strbuf_printf(out, ", %svoid *a%d", launch->args[i].written ? "" : "const ", i);
-    strbuf_printf(out, ")\n{\n    using namespace %s" PRELUDE_SUFFIX ";\n    cudaError_t status;\n", kernel->name);
+    strbuf_printf(out, ", bool early)\n{\n    using namespace %s" PRELUDE_SUFFIX ";\n    cudaError_t status;\n", kernel->name);
     write_node(out, "    ", NULL, launch, "number, before", "early");
     strbuf_puts(out, "    return status;\n}\n");
 }
 
 static void write_call(StrBuf *out, const Program *program, const Launch *launch, const char *place, const char *early)
 {
-    strbuf_printf(out, "    if (status == cudaSuccess)\n        status = %s_node(made, nodes, %s, %s", launch->entry, place, early);
-    for (int i = 0; i < launch->arg_count; i++) {
-        int buffer = launch->args[i].buffer;
-        if (buffer == argument_count(program))
-            strbuf_printf(out, ", (char *)workspace + %" PRId64, launch->args[i].offset);
-        else
-            strbuf_printf(out, ", %s", launcher_argument(out->arena, program, buffer));
-    }
-    strbuf_puts(out, ");\n");
+    strbuf_printf(out, "    if (status == cudaSuccess)\n        status = %s_node(made, nodes, %s, ", launch->entry, place);
+    launcher_write_values(out, program, launch);
+    strbuf_printf(out, "%s);\n", early);
 }
 
 static void write_launch(StrBuf *out, const Kernel *kernel, int number)
 {
-    const Launch *launch = &kernel->launches[number];
+    const Launch *launch = &calls(kernel)[number];
     const char *early = begins_early(kernel, launch) ? "true" : "false";
     StrBuf place = strbuf_new(out->arena);
     write_place(&place, launch, number);
@@ -83,23 +84,23 @@ static void write_launch(StrBuf *out, const Kernel *kernel, int number)
     strbuf_puts(out, "    }\n");
 }
 
-void launcher_write_graph(StrBuf *out, const Kernel *kernel)
+void launcher_graph(StrBuf *out, const Kernel *kernel)
 {
     for (int k = 0; k < kernel->kernel_count; k++)
         if (launcher_is_shared(kernel, k))
             write_function(out, kernel, &kernel->launches[kernel->leaders[k]]);
     strbuf_puts(out, "\n// The same launches as a cudaGraph_t, each behind those that it needs; the caller destroys it.\nextern \"C\" ");
-    launcher_write_graph_signature(out, kernel, true);
+    launcher_graph_signature(out, kernel, true);
     strbuf_puts(out, "\n{\n");
-    launcher_write_checks(out, kernel);
+    launcher_check(out, kernel->program, kernel);
     strbuf_printf(out,
                   "    using namespace %s" PRELUDE_SUFFIX ";\n"
                   "    cudaGraph_t made = nullptr;\n"
                   "    cudaGraphNode_t nodes[%d];\n",
-                  kernel->name, kernel->launch_count);
-    launcher_write_status(out, kernel);
+                  kernel->name, call_count(kernel));
+    launcher_status(out, kernel);
     strbuf_puts(out, "    if (status == cudaSuccess)\n        status = cudaGraphCreate(&made, 0);\n");
-    for (int k = 0; k < kernel->launch_count; k++)
+    for (int k = 0; k < call_count(kernel); k++)
         write_launch(out, kernel, k);
     strbuf_puts(out, "    if (status == cudaSuccess)\n"
                      "        *graph = made;\n"

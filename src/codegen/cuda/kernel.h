@@ -14,21 +14,31 @@ typedef struct Kernel {
     const char *source;   // the whole emitted .cu; ends in '\0' after `source_length` bytes
     size_t source_length;
     const char *without_prelude;   // of `source`: with one prelude for all, several kernels can stand in one file
-    Launch *launches;   // in the order in which NAME_launch makes them
+    Launch *launches;   // in the order in which NAME_prepare, and then NAME_launch, makes them
     int launch_count;
+    int prepare_count;  // of them: NAME_prepare's
+    LaunchCopy *copies;   // that it makes before them: weights that calls read as they are
+    int copy_count;
     int *leaders;       // of each kernel the first launch of it; equal launches have one kernel
     int kernel_count;
     bool has_graph;       // NAME_graph, too; HIP's has none
-    int64_t workspace_bytes;
+    int64_t workspace_bytes;   // for both
     int64_t alive_bytes;   // of these, the most that is alive at once, one launch after the other
+    int64_t weight_bytes, prepared_bytes;
+    const char *prepared_id;   // 16 hexadecimal digits: equal ones have equal memory; NULL: no weights
     const char **arguments;   // the launcher's names for the program's inputs, then its outputs
     const Program *program;   // what the user defined, and the temporaries that the plan adds to it
 } Kernel;
 
-/* Inputs, then outputs; of the buffers of launches the next one is the workspace. */
+/* Inputs, weights, then outputs. Of the buffers of launches those beside them come next (launch.h). */
 static inline int argument_count(const Program *program)
 {
     return program->input_count + program->output_count;
+}
+
+static inline int buffer_beside(const Program *program, BufferBeside which)
+{
+    return argument_count(program) + (int)which;
 }
 
 static inline const Tensor *argument_tensor(const Program *program, int argument)

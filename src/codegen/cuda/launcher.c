@@ -1,13 +1,20 @@
-#include "codegen/cuda/launcher.h"
+// Pieces of the launcher: arguments and their checks, what kernels must be allowed, launches.
+#include "codegen/cuda/launcher_parts.h"
 
+#include <inttypes.h>
 #include <string.h>
 
-#include "codegen/cuda/launcher_parts.h"
+#include "codegen/cuda/launcher_map.h"
 #include "hal/device.h"
 #include "hal/runtime.h"
 
-/* `x[64, 1024] : f16` */
-static void write_tensor(StrBuf *out, const Tensor *stored)
+const char *launcher_argument(Arena *arena, const Program *program, int argument)
+{
+    bool input = argument < program->input_count;
+    return arena_printf(arena, input ? "in%d" : "out%d", input ? argument : argument - program->input_count);
+}
+
+void launcher_tensor(StrBuf *out, const Tensor *stored)
 {
     const Tensor *tensor = tensor_shown(stored);
     strbuf_printf(out, "%s[", tensor->name);
@@ -16,20 +23,88 @@ static void write_tensor(StrBuf *out, const Tensor *stored)
     strbuf_printf(out, "] : %s", dtype_info[tensor->dtype].name);
 }
 
-static void write_signature(StrBuf *out, const Kernel *kernel, bool numbered)
+bool launcher_is_weight(const Program *program, int argument)
+{
+    return argument_tensor(program, argument)->is_weight;
+}
+
+/* `const void *x, const void *prepared, void *y, void *workspace` */
+static void write_parameters(StrBuf *out, const Kernel *kernel, bool numbered)
+{
+    const Program *program = kernel->program;
+    for (int i = 0; i < argument_count(program); i++) {
+        if (i == program->input_count && kernel->prepared_id)
+            strbuf_puts(out, "const void *prepared, ");
+        if (!launcher_is_weight(program, i))
+            strbuf_printf(out, "%svoid *%s, ", i < program->input_count ? "const " : "",
+                          numbered ? launcher_argument(out->arena, program, i) : kernel->arguments[i]);
+    }
+    strbuf_puts(out, "void *workspace");
+}
+
+void launcher_signature(StrBuf *out, const Kernel *kernel, bool numbered)
 {
     strbuf_printf(out, "int %s_launch(", kernel->name);
-    launcher_write_parameters(out, kernel, numbered);
+    write_parameters(out, kernel, numbered);
     strbuf_puts(out, ", void *stream)");
 }
 
-/* What the launcher takes of the prelude. */
-static void write_using(StrBuf *out, const Kernel *kernel)
+void launcher_graph_signature(StrBuf *out, const Kernel *kernel, bool numbered)
+{
+    strbuf_printf(out, "int %s_graph(void **graph, ", kernel->name);
+    write_parameters(out, kernel, numbered);
+    strbuf_puts(out, ")");
+}
+
+void launcher_check_place(StrBuf *out, const char *name, int64_t bytes)
+{
+    if (bytes)
+        strbuf_printf(out, " || !%s || (size_t)%s %% 256 != 0", name, name);
+}
+
+void launcher_unused(StrBuf *out, const char *name, int64_t bytes)
+{
+    if (!bytes)
+        strbuf_printf(out, "    (void)%s;\n", name);
+}
+
+/* The kernels read and write up to 16 bytes at once, and what lies beside the arguments is used at multiples of 256
+   bytes. */
+void launcher_check(StrBuf *out, const Program *program, const Kernel *kernel)
+{
+    int checked = 0;
+    strbuf_puts(out, "    if ((");
+    for (int i = 0; i < argument_count(program); i++)
+        if (!launcher_is_weight(program, i))
+            strbuf_printf(out, "%s(size_t)%s", checked++ ? " | " : "", launcher_argument(out->arena, program, i));
+    strbuf_puts(out, ") % 16 != 0");
+    launcher_check_place(out, "workspace", kernel->workspace_bytes);
+    launcher_check_place(out, "prepared", kernel->prepared_bytes);
+    strbuf_puts(out, ")\n        return (int)cudaErrorInvalidValue;\n");
+    launcher_unused(out, "workspace", kernel->workspace_bytes);
+    if (kernel->prepared_id)
+        launcher_unused(out, "prepared", kernel->prepared_bytes);
+}
+
+void launcher_using(StrBuf *out, const Kernel *kernel)
 {
     strbuf_printf(out, "    using namespace %s" PRELUDE_SUFFIX ";\n", kernel->name);
 }
 
 // ---- what kernels must be allowed ----
+
+static bool needs_large_cluster(const Launch *launch)
+{
+    return launch_cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS;
+}
+
+static bool needs_allowance(const Kernel *kernel)
+{
+    for (int k = 0; k < kernel->launch_count; k++)
+        if (kernel->launches[k].asks_shared || needs_large_cluster(&kernel->launches[k]))
+            return true;
+    return false;
+}
 
 static void write_allowance(StrBuf *out, const Launch *launch, const char *attribute, int64_t value)
 {
@@ -40,9 +115,9 @@ static void write_allowance(StrBuf *out, const Launch *launch, const char *attri
 }
 
 /* Each thread asks once for each device, so none waits for another; asking twice changes nothing. */
-static void write_allowances(StrBuf *out, const Kernel *kernel, bool hip)
+void launcher_allowances(StrBuf *out, const Kernel *kernel, bool hip)
 {
-    if (!launcher_needs_allowance(kernel))
+    if (!needs_allowance(kernel))
         return;
     strbuf_printf(out,
                   "\n// What the kernels must be allowed, once for each thread and device.\n"
@@ -54,12 +129,12 @@ static void write_allowances(StrBuf *out, const Kernel *kernel, bool hip)
                   "        return cudaSuccess;\n",
                   kernel->name);
     if (hip)
-        write_using(out, kernel);
+        launcher_using(out, kernel);
     for (int k = 0; k < kernel->kernel_count; k++) {
         const Launch *launch = &kernel->launches[kernel->leaders[k]];
         if (launch->asks_shared)
             write_allowance(out, launch, "MaxDynamicSharedMemorySize", launch->shared_bytes);
-        if (launcher_needs_large_cluster(launch))
+        if (needs_large_cluster(launch))
             write_allowance(out, launch, "NonPortableClusterSizeAllowed", 1);
     }
     strbuf_puts(out, "    if (status == cudaSuccess && device < 64)\n"
@@ -68,6 +143,12 @@ static void write_allowances(StrBuf *out, const Kernel *kernel, bool hip)
 }
 
 // ---- launches ----
+
+void launcher_write_shape(StrBuf *out, const Launch *launch)
+{
+    strbuf_printf(out, "dim3(%" PRId64 ", %" PRId64 ", %" PRId64 "), dim3(%d, %d, %d)", launch->grid[0],
+                  launch->grid[1], launch->grid[2], launch->block[0], launch->block[1], launch->block[2]);
+}
 
 /* Up to its ( */
 static void write_call(StrBuf *out, const Launch *launch, bool attributes)
@@ -112,6 +193,56 @@ static void write_attributes(StrBuf *out, const char *indent, const Launch *laun
                   indent, launch->shared_bytes, count);
 }
 
+/* What the launcher calls argument i of a launch; `program` NULL: what a kernel's own function does. */
+static const char *pointer_name(Arena *arena, const Program *program, const Launch *launch, int i)
+{
+    if (!program)
+        return arena_printf(arena, "a%d", i);
+    int buffer = launch->args[i].buffer;
+    return buffer >= argument_count(program) ? arena_printf(arena, "w%d", i)
+                                             : launcher_argument(arena, program, buffer);
+}
+
+/* `(char *)workspace + 4096`, which the launch may write to if it is not const. */
+static void write_place(StrBuf *out, const LaunchArg *arg, int beside)
+{
+    static const char *const names[] = {
+        [BUFFER_WORKSPACE] = "workspace", [BUFFER_PREPARED] = "prepared", [BUFFER_WEIGHTS] = "weights"};
+    bool constant = beside != BUFFER_WORKSPACE && !arg->written;
+    strbuf_printf(out, "(%schar *)%s + %" PRId64, constant ? "const " : "", names[beside], arg->offset);
+}
+
+void launcher_write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
+{
+    for (int i = 0; i < launch->arg_count && program; i++)
+        if (launch->args[i].buffer >= argument_count(program)) {
+            int beside = launch->args[i].buffer - argument_count(program);
+            bool constant = beside != BUFFER_WORKSPACE && !launch->args[i].written;
+            strbuf_printf(out, "%s%svoid *w%d = ", indent, constant ? "const " : "", i);
+            write_place(out, &launch->args[i], beside);
+            strbuf_puts(out, ";\n");
+        }
+    for (int i = 0; i < launch->map_count; i++)
+        strbuf_printf(out, "%sTensorMap m%d;\n", indent, i);
+    strbuf_printf(out, "%svoid *args[] = {", indent);
+    for (int i = 0; i < launch->arg_count; i++)
+        strbuf_printf(out, "%s&%s", i ? ", " : "", pointer_name(out->arena, program, launch, i));
+    for (int i = 0; i < launch->map_count; i++)
+        strbuf_printf(out, ", &m%d", i);
+    strbuf_puts(out, "};\n");
+}
+
+/* How bulk copies see the arguments, with `status` for what the driver says. */
+void launcher_write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
+{
+    for (int i = 0; i < launch->map_count; i++) {
+        if (i)
+            strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
+        strbuf_puts(out, indent);
+        launcher_write_map(out, &launch->maps[i], i, pointer_name(out->arena, program, launch, launch->maps[i].arg));
+    }
+}
+
 /* `result` is what its status goes to: `return (int)`, `status = `. */
 static void write_launch(StrBuf *out, const char *indent, const char *result, const Program *program,
                          const Launch *launch)
@@ -138,6 +269,14 @@ static void write_launch(StrBuf *out, const char *indent, const char *result, co
 
 // ---- kernels that are launched more than once: a function of their own, and calls of it ----
 
+bool launcher_is_shared(const Kernel *kernel, int k)
+{
+    int count = 0;
+    for (int i = 0; i < kernel->launch_count; i++)
+        count += kernel->launches[i].kernel == k;
+    return count > 1;
+}
+
 /* `static cudaError_t net_k2_launch(const void *a0, void *a1, void *stream)` */
 static void write_function(StrBuf *out, const Kernel *kernel, const Launch *launch, bool hip)
 {
@@ -147,10 +286,21 @@ static void write_function(StrBuf *out, const Kernel *kernel, const Launch *laun
         strbuf_printf(out, "%svoid *a%d, ", launch->args[i].written ? "" : "const ", i);
     strbuf_puts(out, "void *stream)\n{\n");
     if (hip || needs_prelude(launch))
-        write_using(out, kernel);
+        launcher_using(out, kernel);
     strbuf_puts(out, maps ? "    cudaError_t status;\n" : "");
     write_launch(out, "    ", maps ? "status = " : "return ", NULL, launch);
     strbuf_puts(out, maps ? "    return status;\n}\n" : "}\n");
+}
+
+void launcher_write_values(StrBuf *out, const Program *program, const Launch *launch)
+{
+    for (int i = 0; i < launch->arg_count; i++)
+        if (launch->args[i].buffer >= argument_count(program)) {
+            write_place(out, &launch->args[i], launch->args[i].buffer - argument_count(program));
+            strbuf_puts(out, ", ");
+        } else {
+            strbuf_printf(out, "%s, ", launcher_argument(out->arena, program, launch->args[i].buffer));
+        }
 }
 
 /* What it makes, in the user's words, and the call. */
@@ -161,23 +311,20 @@ static void write_function_call(StrBuf *out, const Program *program, const Launc
         if (launch->args[i].written && launch->args[i].tensor)
             strbuf_printf(out, " %s", tensor_shown(launch->args[i].tensor)->name);
     strbuf_printf(out, "\n        status = %s_launch(", launch->entry);
-    for (int i = 0; i < launch->arg_count; i++)
-        if (launch->args[i].buffer == argument_count(program))
-            strbuf_printf(out, "(char *)workspace + %" PRId64 ", ", launch->args[i].offset);
-        else
-            strbuf_printf(out, "%s, ", launcher_argument(out->arena, program, launch->args[i].buffer));
+    launcher_write_values(out, program, launch);
     strbuf_puts(out, "stream);\n");
 }
 
-static void write_launches(StrBuf *out, const Kernel *kernel)
+void launcher_status(StrBuf *out, const Kernel *kernel)
 {
-    bool allows = launcher_needs_allowance(kernel);
-    if (kernel->launch_count == 1 && !allows && !kernel->launches[0].map_count) {
-        write_launch(out, "    ", "return (int)", kernel->program, &kernel->launches[0]);
-        return;
-    }
-    launcher_write_status(out, kernel);
-    for (int k = 0; k < kernel->launch_count; k++) {
+    bool allows = needs_allowance(kernel);
+    strbuf_printf(out, "    cudaError_t status = %s%s;\n", allows ? kernel->name : "cudaSuccess",
+                  allows ? "_allow()" : "");
+}
+
+void launcher_range(StrBuf *out, const Kernel *kernel, int first, int last)
+{
+    for (int k = first; k < last; k++) {
         const Launch *launch = &kernel->launches[k];
         if (launcher_is_shared(kernel, launch->kernel)) {
             write_function_call(out, kernel->program, launch);
@@ -190,151 +337,29 @@ static void write_launches(StrBuf *out, const Kernel *kernel)
     strbuf_puts(out, "    return (int)status;\n");
 }
 
-/* For launches that it makes itself. */
-static bool uses_prelude(const Kernel *kernel)
+void launcher_launches(StrBuf *out, const Kernel *kernel)
 {
-    for (int k = 0; k < kernel->launch_count; k++)
+    const Launch *first = &kernel->launches[kernel->prepare_count];
+    bool alone = kernel->launch_count - kernel->prepare_count == 1 && !launcher_is_shared(kernel, first->kernel);
+    if (alone && !needs_allowance(kernel) && !first->map_count) {
+        write_launch(out, "    ", "return (int)", kernel->program, first);
+        return;
+    }
+    launcher_status(out, kernel);
+    launcher_range(out, kernel, kernel->prepare_count, kernel->launch_count);
+}
+
+void launcher_functions(StrBuf *out, const Kernel *kernel, bool hip)
+{
+    for (int k = 0; k < kernel->kernel_count; k++)
+        if (launcher_is_shared(kernel, k))
+            write_function(out, kernel, &kernel->launches[kernel->leaders[k]], hip);
+}
+
+bool launcher_uses_prelude(const Kernel *kernel, int first, int last)
+{
+    for (int k = first; k < last; k++)
         if (needs_prelude(&kernel->launches[k]) && !launcher_is_shared(kernel, kernel->launches[k].kernel))
             return true;
     return false;
-}
-
-/* In the words of HIP: `hipSuccess`; two functions take kernels of any type and are the prelude's. */
-static const char *in_hip(Arena *arena, const char *text)
-{
-    StrBuf out = strbuf_new(arena);
-    Slice rest = slice_of(text), token;
-    const char *written = text;
-    while (token_read(&rest, &token)) {
-        if (!slice_starts(token, "cuda"))
-            continue;
-        bool launches = slice_equals(token, "cudaLaunchKernel"),
-             allows = slice_equals(token, "cudaFuncSetAttribute");
-        strbuf_write(&out, written, (size_t)(token.start - written));
-        strbuf_puts(&out, launches ? "launch_kernel" : allows ? "set_attribute" : "hip");
-        written = launches || allows ? token.end : token.start + strlen("cuda");
-    }
-    strbuf_puts(&out, written);
-    return out.text;
-}
-
-/* What stands before the launcher and has no names of the user's. */
-static const char *launcher_head(Arena *arena, const Kernel *kernel, bool hip)
-{
-    StrBuf out = strbuf_new(arena);
-    strbuf_printf(&out,
-                  "#ifndef __CUDACC_RTC__\nextern \"C\" size_t %s_workspace(void) { return %" PRId64 "; }\n",
-                  kernel->name, kernel->workspace_bytes);
-    write_allowances(&out, kernel, hip);
-    return hip ? in_hip(arena, out.text) : out.text;
-}
-
-static const char *launch_functions(Arena *arena, const Kernel *kernel, bool hip)
-{
-    StrBuf out = strbuf_new(arena);
-    for (int k = 0; k < kernel->kernel_count; k++)
-        if (launcher_is_shared(kernel, k))
-            write_function(&out, kernel, &kernel->launches[kernel->leaders[k]], hip);
-    return hip ? in_hip(arena, out.text) : out.text;
-}
-
-/* The launcher with numbers for names. */
-static const char *numbered_launcher(Arena *arena, const Kernel *kernel, bool hip)
-{
-    StrBuf out = strbuf_new(arena);
-    const Program *program = kernel->program;
-    for (int i = 0; i < argument_count(program); i++) {
-        strbuf_puts(&out, i ? ", " : "\n// ");
-        write_tensor(&out, argument_tensor(program, i));
-    }
-    strbuf_puts(&out, "\nextern \"C\" ");
-    write_signature(&out, kernel, true);
-    strbuf_puts(&out, "\n{\n");
-    launcher_write_checks(&out, kernel);
-    if (hip || uses_prelude(kernel))
-        write_using(&out, kernel);
-    write_launches(&out, kernel);
-    strbuf_puts(&out, "}\n");
-    if (kernel->has_graph)
-        launcher_write_graph(&out, kernel);
-    strbuf_puts(&out, "#endif\n");
-    return hip ? in_hip(arena, out.text) : out.text;
-}
-
-const char *launcher_text(Arena *arena, Kernel *kernel, bool hip, Names *names)
-{
-    const Program *program = kernel->program;
-    const char *head = launcher_head(arena, kernel, hip), *functions = launch_functions(arena, kernel, hip);
-    const char *text = numbered_launcher(arena, kernel, hip);
-    names_avoid(names, head);
-    names_avoid(names, text);
-    kernel->arguments = NEW_ARRAY(arena, const char *, argument_count(program));
-    for (int i = 0; i < argument_count(program); i++) {
-        const char *number = launcher_argument(arena, program, i);
-        names_give(names, number, tensor_shown(argument_tensor(program, i))->name);
-        kernel->arguments[i] = names_find(names, number);
-    }
-    return arena_printf(arena, "%s%s%s", head, functions, names_put(names, text));
-}
-
-// ---- the header ----
-
-/* `((size_t)1 * 64 * 1024 * 2)`; bits lie in words of 32. */
-static void write_bytes(StrBuf *out, const Tensor *tensor)
-{
-    bool bits = tensor->dtype == DTYPE_B1;
-    strbuf_puts(out, bits ? "(((size_t)1" : "((size_t)1");
-    for (int d = 0; d < tensor->rank; d++)
-        strbuf_printf(out, " * %" PRId64, tensor->shape[d]);
-    if (bits)
-        strbuf_puts(out, " + 31) / 32 * 4)");
-    else
-        strbuf_printf(out, " * %d)", dtype_info[tensor->dtype].bits / 8);
-}
-
-static void write_sizes(StrBuf *out, const Kernel *kernel)
-{
-    strbuf_puts(out, "/* Bytes of the tensors, which are dense and row-major. */\n");
-    for (int i = 0; i < argument_count(kernel->program); i++) {
-        const Tensor *tensor = argument_tensor(kernel->program, i);
-        strbuf_printf(out, "#define %s_%s_bytes ", kernel->name, kernel->arguments[i]);
-        write_bytes(out, tensor);
-        strbuf_puts(out, "   /* ");
-        write_tensor(out, tensor);
-        strbuf_puts(out, " */\n");
-    }
-    for (int i = 0; i < argument_count(kernel->program); i++) {
-        const Tensor *tensor = argument_tensor(kernel->program, i);
-        strbuf_printf(out, "static_assert(%s_%s_bytes == %" PRId64 "u, \"", kernel->name,
-                      kernel->arguments[i], tensor_bytes(tensor));
-        write_tensor(out, tensor);
-        strbuf_puts(out, "\");\n");
-    }
-}
-
-char *codegen_header(Arena *arena, const Kernel *kernel)
-{
-    StrBuf out = strbuf_new(arena);
-    strbuf_printf(&out,
-                  "// Launcher of %s, for C11 and C++11; see %s.cu.\n#pragma once\n#include "
-                  "<assert.h>\n#include <stddef.h>\n\n"
-                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
-                  kernel->name, kernel->name);
-    write_sizes(&out, kernel);
-    strbuf_printf(
-        &out,
-        "\n/* Bytes of workspace, aligned to 256: %" PRId64 ", of which up to %" PRId64 " hold something at once. 0: none is needed. */\n"
-        "size_t %s_workspace(void);\n\n"
-        "/* Returns a cudaError_t. Pointers are device memory aligned to 16 bytes; `stream` is a "
-        "cudaStream_t. */\n",
-        kernel->workspace_bytes, kernel->alive_bytes, kernel->name);
-    write_signature(&out, kernel, false);
-    strbuf_puts(&out, ";\n");
-    if (kernel->has_graph) {
-        strbuf_puts(&out, "\n/* The same launches as a cudaGraph_t with fixed pointers, which the caller destroys. */\n");
-        launcher_write_graph_signature(&out, kernel, false);
-        strbuf_puts(&out, ";\n");
-    }
-    strbuf_puts(&out, "\n#ifdef __cplusplus\n}\n#endif\n");
-    return out.text;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "codegen/cuda/expr.h"
+#include "ir/prepared.h"
 
 /* Numbers for names: tensor 3 of the program is `tensor3`, where it lies `memory3`; the second index name is
    `index1`. */
@@ -292,14 +293,35 @@ static void write_check(StrBuf *out, const Tensor *tensor)
     strbuf_puts(out, "); });\n");
 }
 
+/* The weights, brought together as they lie in a file, and what is made of them. */
+static void write_prepare(StrBuf *out, const Program *program, const Kernel *kernel)
+{
+    strbuf_printf(out,
+                  "    void *weights = nullptr, *prepared = nullptr;\n    cudaMalloc(&weights, %s_weights());\n"
+                  "    cudaMalloc(&prepared, %s_prepared() + 1);\n",
+                  kernel->name, kernel->name);
+    for (int i = 0; i < program->input_count; i++)
+        if (program->inputs[i]->is_weight)
+            strbuf_printf(out,
+                          "    cudaMemcpy((char *)weights + %" PRId64 ", tensor%d.there, %" PRId64
+                          ", cudaMemcpyDeviceToDevice);\n",
+                          weight_offset(program, i), program->inputs[i]->id, tensor_bytes(program->inputs[i]));
+    strbuf_printf(out, "    if (!ran(%s_prepare(weights, prepared, workspace, nullptr)))\n        return 1;\n",
+                  kernel->name);
+}
+
 static void write_run(StrBuf *out, const Program *program, const Kernel *kernel)
 {
     strbuf_printf(out,
-                  "    void *workspace = nullptr;\n    cudaMalloc(&workspace, %s_workspace() + 1);\n"
-                  "    const auto run = [&] { return %s_launch(",
-                  kernel->name, kernel->name);
+                  "    void *workspace = nullptr;\n    cudaMalloc(&workspace, %s_workspace() + 1);\n", kernel->name);
+    if (kernel->prepared_id)
+        write_prepare(out, program, kernel);
+    strbuf_printf(out, "    const auto run = [&] { return %s_launch(", kernel->name);
     for (int i = 0; i < program->input_count; i++)
-        strbuf_printf(out, "tensor%d.there, ", program->inputs[i]->id);
+        if (!program->inputs[i]->is_weight)
+            strbuf_printf(out, "tensor%d.there, ", program->inputs[i]->id);
+    if (kernel->prepared_id)
+        strbuf_puts(out, "prepared, ");
     for (int i = 0; i < program->output_count; i++)
         strbuf_printf(out, "memory%d.there, ", program->outputs[i]->id);
     strbuf_puts(out, "workspace, nullptr); };\n"
@@ -313,7 +335,7 @@ static void write_report(StrBuf *out, const Program *program, const Kernel *kern
         bytes += (double)tensor_bytes(program->inputs[i]);
     for (int i = 0; i < program->output_count; i++)
         bytes += (double)tensor_bytes(program->outputs[i]);
-    for (int k = 0; k < kernel->launch_count; k++)
+    for (int k = kernel->prepare_count; k < kernel->launch_count; k++)
         work += kernel->launches[k].work;
     strbuf_printf(out, "    time_it(\"%s\", run, %.0f, %.0f);\n    return right ? 0 : 1;\n}\n", kernel->name,
                   bytes, work);

@@ -82,8 +82,8 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
             if (!fits_a_launch(planner, family, &planner->programs[i]))
                 continue;
             launches[i] = (PlannedLaunch){family, viewed->fusion, view, rules, planner->programs[i]};
-            double time_us = launches[i].program.perf.time_us;
-            add_choice(planner, list, (Choice){.launches = &launches[i], .count = 1, .time_us = time_us});
+            add_choice(planner, list,
+                       (Choice){.launches = &launches[i], .count = 1, .time_us = planned_us(&launches[i])});
         }
     }
 }
@@ -106,7 +106,7 @@ static void add_launches(Planner *planner, ChoiceList *list, const Fusion *fusio
 static double spread_us(const Planner *planner, const PlannedLaunch *launch)
 {
     double share = (double)launch->program.dealt / planner->device->sm_count;
-    return launch->program.perf.time_us * (share < 1 ? share : 1);
+    return planned_us(launch) * (share < 1 ? share : 1);
 }
 
 /* Families that are far behind the best kernel even where their blocks are as many as one likes. */
@@ -219,6 +219,7 @@ static double add_split(Planner *planner, ChoiceList *list, const Choice *before
     double best_us = INFINITY;
     if (!pair)
         return best_us;
+    prepared_mark_parts(fusion, (Fusion *[]){pair->partial, pair->final}, 2);
     ChoiceList first = best_of(planner, part_launches, pair->partial, PARTIAL_KEPT),
                second = best_of(planner, single_launches, pair->final, 1);
     Choice split = *before;
@@ -289,7 +290,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
     bool short_of_blocks = (rewritten || best->family->tiles_both) && best->program.perf.waves < FEW_WAVES;
-    double best_us = before->time_us + best->program.perf.time_us;
+    double best_us = before->time_us + planned_us(best);
     if (!rewritten)
         pass_over_slow_families(planner, list, FAR_BEHIND);
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
@@ -363,6 +364,9 @@ static void plan_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed, c
         view ? rewrite->make(planner->arena, view, viewed->fusion, planner->target) : NULL;
     if (!form)
         return;
+    prepared_mark_parts(viewed->fusion, form->before, form->before_count);
+    prepared_mark_parts(viewed->fusion, (Fusion *[]){form->main}, 1);
+    prepared_mark_parts(viewed->fusion, form->behind, form->behind_count);
     planner->rewrite = rewrite;
     planner->passed_over = 0;
     for (int f = 0; families[f]; f++)
@@ -440,8 +444,10 @@ static void add_all_phases(Planner *planner, ChoiceList *list, const Fusion *fus
     ChoiceList elements = best_of(planner, element_launches, fusion, INT_MAX);
     for (int64_t chunk = MIN_CHUNK, i = 0; i < CHUNK_SIZES; chunk *= 4, i++) {
         const FusionPhases *phases = fusion_cut(planner->arena, fusion, chunk);
-        if (phases)
-            add_phases(planner, list, phases, &elements);
+        if (!phases)
+            continue;
+        prepared_mark_parts(fusion, (Fusion *[]){phases->partial, phases->combine}, 2);
+        add_phases(planner, list, phases, &elements);
     }
 }
 

@@ -44,5 +44,11 @@ typedef struct Planner {
    fusion. They last until the next call, or as long as plans where there is but one fusion. */
 ChoiceList choices_of(Planner *planner, const Fusion *fusion);
 
+/* All of its launches are NAME_prepare's. */
+static inline bool choice_is_prepared(const Choice *choice)
+{
+    return fusion_is_prepared(choice->launches[choice->count - 1].fusion);
+}
+
 /* A copy of a choice, one of these, in an arena that outlives them. */
 Choice *choice_retain(Arena *arena, const ChoiceList *choices, Choice *choice);

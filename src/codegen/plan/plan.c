@@ -83,12 +83,19 @@ static bool is_variation(const ChoiceList *choices, int c)
     return found;
 }
 
+/* Those that plans may differ in: what is prepared is made in the best way. */
+static int ways_of(const Planner *planner, const ChoiceList *choices)
+{
+    int most = choices->count && choice_is_prepared(choices->choices[0]) ? 1 : planner->keep;
+    return choices->count < most ? choices->count : most;
+}
+
 /* All combinations of `routes` with `choices`, the best of them: K-best sums, one fusion at a time. */
 static int combine(Planner *planner, const Route *routes, int count, const ChoiceList *choices, int64_t kept_before, Route *best)
 {
-    int kept = 0, keep = WIDE * planner->keep;
+    int kept = 0, keep = WIDE * planner->keep, ways = ways_of(planner, choices);
     for (int r = 0; r < count; r++)
-        for (int c = 0; c < choices->count && c < planner->keep; c++) {
+        for (int c = 0; c < ways; c++) {
             Route longer = {
                 .before = &routes[r], .choice = choices->choices[c], .fusion_plan = routes[r].fusion_plan};
             longer.time_us = routes[r].time_us + longer.choice->time_us;
@@ -119,6 +126,20 @@ static int routes_of(Planner *planner, const FusionPlan *fusions, const Program 
     return count;
 }
 
+/* NAME_prepare's launches come first, in their order: they read nothing of a call's. */
+static void settle_prepared(Arena *arena, Plan *plan)
+{
+    PlannedLaunch *calls = NEW_ARRAY(arena, PlannedLaunch, plan->count);
+    int call_count = 0;
+    for (int i = 0; i < plan->count; i++)
+        if (fusion_is_prepared(plan->launches[i].fusion))
+            plan->launches[plan->prepare_count++] = plan->launches[i];
+        else
+            calls[call_count++] = plan->launches[i];
+    for (int i = 0; i < call_count; i++)
+        plan->launches[plan->prepare_count + i] = calls[i];
+}
+
 static Plan plan_of(Arena *arena, const Route *route, int64_t room)
 {
     Plan plan = {.fusion_plan = route->fusion_plan,
@@ -138,6 +159,7 @@ static Plan plan_of(Arena *arena, const Route *route, int64_t room)
         for (int i = r->choice->partial_count - 1; i >= 0; i--)
             plan.partial_ops[--partial] = r->choice->partial_ops[i];
     }
+    settle_prepared(arena, &plan);
     return plan;
 }
 
@@ -147,7 +169,7 @@ static const PlannedLaunch *main_launch(const Plan *plan)
 {
     const PlannedLaunch *longest = plan->launches;
     for (int i = 1; i < plan->count; i++)
-        if (plan->launches[i].program.perf.time_us > longest->program.perf.time_us)
+        if (planned_us(&plan->launches[i]) > planned_us(longest))
             longest = &plan->launches[i];
     return longest;
 }

@@ -4,6 +4,7 @@
 // times.
 #pragma once
 #include "codegen/family/family.h"
+#include "ir/prepared.h"
 #include "kernel/schedule/count.h"
 
 enum {
@@ -18,11 +19,18 @@ typedef struct PlannedLaunch {
     RProgram program;
 } PlannedLaunch;
 
+/* What it takes of a call. NAME_prepare's launches take nothing; a millionth of their time decides between them. */
+static inline double planned_us(const PlannedLaunch *launch)
+{
+    return launch->program.perf.time_us * (fusion_is_prepared(launch->fusion) ? 1e-6 : 1);
+}
+
 typedef struct Plan {
     const char *fusion_plan;   // name of the FusionPlan it came from
-    PlannedLaunch *launches;
+    PlannedLaunch *launches;        // NAME_prepare's first, then a call's
     int count;
-    double time_us;                 // estimated, of all launches
+    int prepare_count;              // of them: NAME_prepare's
+    double time_us;                 // estimated, of a call
     int64_t workspace_bytes;        // the most that is alive at once; places take a little more
     bool fits;                      // beside the program's tensors into the device's memory
     const TensorOp **partial_ops;   // definitions of tensors that only split reductions have

@@ -4,8 +4,7 @@
 
 #include "base/checked.h"
 #include "ir/eval.h"
-
-enum { WEIGHT_ALIGNMENT = 256 };
+#include "ir/prepared.h"
 
 static size_t size_of(const DraftWeight *weight)
 {
@@ -54,7 +53,7 @@ static void store(const DraftWeight *weight, char *bytes)
         store_each(weight, bytes);
 }
 
-static size_t align(size_t at) { return (at + WEIGHT_ALIGNMENT - 1) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT; }
+static size_t align(size_t at) { return (size_t)round_up((int64_t)at, WEIGHT_ALIGNMENT); }
 
 const char *weights_bytes(Arena *arena, const DraftText *text, size_t *length)
 {

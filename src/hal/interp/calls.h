@@ -156,6 +156,8 @@ ROLLERC_EXPORT cudaError_t add_node(int number, const int *after, const Invocati
                                     const LaunchShape &shape);
 ROLLERC_EXPORT cudaError_t run_nodes();
 ROLLERC_EXPORT cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value);
+ROLLERC_EXPORT cudaError_t settle();   // all launches so far have ended
+ROLLERC_EXPORT cudaError_t copy(void *to, const void *from, size_t bytes);
 
 }   // namespace rollerc_interp
 

@@ -53,7 +53,7 @@ int successors(int number)
 // several nobody waits for all, and a launch that waits at its end (waits_last) does not speak for those before it.
 void check_edges(int number, const Node &node)
 {
-    const Launch *said = host->source->launches && number < host->source->launch_count ? &host->source->launches[number] : nullptr;
+    const Launch *said = host->source->launches && host->launch < host->source->launch_count ? &host->source->launches[host->launch] : nullptr;
     int count = 0;
     for (; node.after[count] >= 0; count++)
         if (node.after[count] >= number || (said && (count >= said->after_count || node.after[count] != said->after[count])))
@@ -124,7 +124,7 @@ cudaError_t run_nodes()
 {
     for (int i = 0; i < node_count; i++) {
         const int number = latest_free();
-        host->launch = number;
+        host->launch = host->source->prepare_count + number;   // behind those of NAME_prepare
         check_edges(number, nodes[number]);
         run_node(&nodes[number]);
     }

@@ -42,6 +42,7 @@ typedef struct InterpRegion {
     unsigned char *start;
     long long bytes;
     int written;                        // else only read, and initialised
+    int sealed;                         // was written by NAME_prepare, and is only read from then on
     int costly;                         // a cell is filled when it is read
     const unsigned char *opened;        // of pieces from `first_page` on: those that hold anything yet; null: all do
     unsigned char *first_page;
@@ -77,6 +78,8 @@ typedef struct InterpHost {
     void (*fill)(int region, long long offset, int bytes);    // costly: what the program is about to read
     void (*cast_shadow)(InterpShadow *shadow);                // of a stretch that is about to be accessed
     void (*outside)(void *address, int write);                // fails: the address belongs to no tensor
+    void (*seal)(void);                                       // NAME_prepare has ended
+    void (*refill)(int before);                               // a call begins: the one before the last, or that
 
     // Dynamic shared memory of the blocks that run together: guard pages on both sides of each.
     unsigned char *shared;              // of the first block
@@ -87,6 +90,7 @@ typedef struct InterpHost {
     // Where it is: for messages, and the result.
     int launch;                         // the one that runs; -1 before the first and after the last
     int launches;                       // so far
+    int copies;                         // that NAME_prepare has made
     unsigned block[3];
     int thread;                         // within the block; -1 between blocks
     const char *file;                   // of the last barrier or shuffle, with its line
@@ -95,14 +99,14 @@ typedef struct InterpHost {
     long long blocks_run, blocks_total; // of the launches that were run
 } InterpHost;
 
-typedef int InterpLauncher(void **args);   // call_launcher() of the program's object
+typedef int InterpLauncher(void **args);   // call_launcher() of the program's object, or call_prepare()
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Calls the program's launcher with `args`; its result. */
-int interp_run(InterpHost *host, InterpLauncher *launcher, void **args);
+/* Calls NAME_prepare, if the program has it (call_prepare(); else null), and the program's launcher with `args`; the result. */
+int interp_run(InterpHost *host, InterpLauncher *prepare, InterpLauncher *launcher, void **args);
 
 /* The number of the thread that runs, within its block; -1: none does. */
 int interp_thread(void);

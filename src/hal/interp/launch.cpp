@@ -324,6 +324,24 @@ cudaError_t launch(const Invocation &what, const LaunchShape &shape)
     return run_launch(what, shape);
 }
 
+// Of NAME_prepare. Programs that are run launch by launch find what it would have made.
+cudaError_t copy(void *to, const void *from, size_t bytes)
+{
+    const RuntimeSource &source = *host->source;
+    const int index = host->copies++;
+    if (source.launches && index < source.copy_count) {
+        const LaunchCopy &said = source.copies[index];
+        if (to != host->buffers[source.arg_count + BUFFER_PREPARED] + said.to ||
+            from != host->buffers[source.arg_count + BUFFER_WEIGHTS] + said.from || static_cast<long long>(bytes) != said.bytes)
+            host->fail("the preparation makes copy %d otherwise than the file's first line says", index);
+    }
+    if (host->job->only_launch >= 0)
+        return cudaSuccess;
+    __builtin_memcpy(to, from, bytes);
+    note_copied(static_cast<unsigned char *>(to), static_cast<long long>(bytes));
+    return cudaSuccess;
+}
+
 cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value)
 {
     Allowance *allowance = allowances;
@@ -350,7 +368,46 @@ void trap(Place place, const char *what) { fail_at(place, what); }
 
 }   // namespace rollerc_interp
 
-int interp_run(InterpHost *host, InterpLauncher *launcher, void **args)
+namespace rollerc_interp {
+
+namespace {
+
+// Launches, of NAME_prepare or of all, that the program has made when it says that it is done.
+void check_count(const char *who, int wanted)
+{
+    if (host->source->launches && host->launches != wanted)
+        host->fail("the %s makes %d of the %d launches of the file's first line", who, host->launches, wanted);
+}
+
+int prepare_once(InterpLauncher *prepare, void **args)
+{
+    const int result = prepare(args);
+    if (result != 0)
+        return result;
+    check_count("preparation", host->source->prepare_count);
+    if (host->source->launches && host->copies != host->source->copy_count)
+        host->fail("the preparation makes %d of the %d copies of the file's first line", host->copies, host->source->copy_count);
+    if (host->job->only_launch < 0)
+        host->seal();
+    return 0;
+}
+
+// A call on other inputs, before the one that is looked at.
+int call_before(InterpLauncher *launcher, void **args)
+{
+    host->refill(1);
+    const int result = launcher(args);
+    host->launches = host->source->prepare_count;
+    host->blocks_run = host->blocks_total = 0;
+    host->refill(0);
+    return result;
+}
+
+}   // namespace
+
+}   // namespace rollerc_interp
+
+int interp_run(InterpHost *host, InterpLauncher *prepare, InterpLauncher *launcher, void **args)
 {
     rollerc_interp::host = host;
     rollerc_interp::warp_size = host->source->limits.warp_size;
@@ -359,9 +416,13 @@ int interp_run(InterpHost *host, InterpLauncher *launcher, void **args)
     unsigned char *frame = static_cast<unsigned char *>(__builtin_frame_address(0));
     host->own[host->own_count++] = {seen, seen + sizeof rollerc_interp::here};   // some compilers announce it
     host->own[host->own_count++] = {frame - rollerc_interp::STACK_BYTES, frame};   // what the launcher passes on
-    const int result = launcher(args);
-    if (result == 0 && host->source->launches && host->launches != host->source->launch_count)
-        host->fail("the launcher makes %d of the %d launches of the file's first line", host->launches, host->source->launch_count);
+    int result = prepare ? rollerc_interp::prepare_once(prepare, args) : 0;
+    if (result == 0 && prepare && host->job->fill_before && host->job->only_launch < 0)
+        result = rollerc_interp::call_before(launcher, args);
+    if (result == 0)
+        result = launcher(args);
+    if (result == 0)
+        rollerc_interp::check_count("launcher", host->source->launch_count);
     return result;
 }
 

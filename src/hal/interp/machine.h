@@ -137,6 +137,7 @@ size_t shared_bytes;                // of a block
 // Counts barriers of blocks and grids, teams and launches: what lies in one epoch is not ordered by them.
 unsigned epoch = 1;
 unsigned grid_epoch, team_epoch, launch_epoch;   // with which the current ones began
+unsigned settled_epoch;                         // up to which launches were waited for by the host
 
 [[noreturn]] void fail_at(Place place, const char *what)
 {
@@ -189,7 +190,9 @@ void count_copying_warp();
 void count_turn();                 // a wait at a barrier in shared memory
 void count_received(const Block *block);   // sectors that are read are its from now on; null: the current thread's block's
 // shadow.cpp: accesses of the machine for a thread
+bool is_known(const InterpRegion *region, long long byte);   // was written
 void note_access(void *address, int bytes, bool write);
+void note_copied(unsigned char *to, long long bytes);
 void note_flight(void *shared, int bytes, bool under_way);
 void note_received(const Block *block, unsigned char *global, int bytes);   // read for that block
 void note_box(void *shared, bool under_way);   // 16 bytes that a bulk copy brings

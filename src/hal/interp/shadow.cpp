@@ -187,7 +187,7 @@ void check_early(const Access &access, const Cell &cell)
 {
     if (has_waited() || shared_owner(access))
         return;
-    if (cell.write.epoch && cell.write.epoch < launch_epoch)
+    if (cell.write.epoch > settled_epoch && cell.write.epoch < launch_epoch)
         fail_access(access, cell.write.pc, "touches what an earlier launch writes, without waiting for it");
 }
 
@@ -397,6 +397,17 @@ void fill(const Access &access, const InterpRegion *region)
     }
 }
 
+// Of what NAME_prepare has made: no call is ordered with it, and none may change it.
+void check_sealed(const Access &access, const InterpRegion *region)
+{
+    if (access.write)
+        fail_access(access, 0, "writes to what was prepared");
+    const long long first = access.at - region->start;
+    for (long long at = first; at < first + access.bytes; at++)
+        if (!is_known(region, at))
+            fail_access(access, 0, "reads what was not prepared");
+}
+
 void check_access(const Access &access)
 {
     if (!current || is_on_stack(access.at))
@@ -408,9 +419,12 @@ void check_access(const Access &access)
         return check_elsewhere(access);
     open_pieces(region, access.at, static_cast<size_t>(access.bytes));
     count(access, region);
-    if (host->launch == 0 && !has_waited())   // before it the stream may have done anything
+    const bool first = host->launch == 0 || host->launch == host->source->prepare_count;
+    if (first && !has_waited())   // before it the stream may have done anything
         fail_access(access, 0, "touches what an earlier launch writes, without waiting for it");
-    if (region->written)
+    if (region->sealed)
+        check_sealed(access, region);
+    else if (region->written)
         visit_tensor(access, region);
     else if (access.write)
         fail_access(access, 0, "writes to a tensor that it may only read");
@@ -428,6 +442,20 @@ bool is_known(const InterpRegion *region, long long byte)
     if (!word.is_split)
         return word.known;
     return shadow.bytes[word.split_halves >> byte % WORD / HALF & 1 ? at : half].known;
+}
+
+// By the host: bytes of a tensor, from a word on.
+void note_copied(unsigned char *to, long long bytes)
+{
+    InterpRegion *region = host->region_count ? find_region({to, 1, true, 0}) : nullptr;
+    for (long long at = 0; region && at < bytes; at += WORD)
+        word_at(region, to - region->start + at)->known = true;
+}
+
+cudaError_t settle()
+{
+    settled_epoch = epoch;
+    return cudaSuccess;
 }
 
 void forget_shared()

@@ -204,6 +204,13 @@ static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, 
     return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), shape);
 }
 
+static inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return rollerc_interp::settle(); }
+enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t)
+{
+    return rollerc_interp::copy(to, from, bytes);
+}
+
 template <class... Params>
 static inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute attribute,
                                                int value)
@@ -217,6 +224,8 @@ static inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFu
 #define hipSuccess cudaSuccess
 #define hipErrorInvalidValue cudaErrorInvalidValue
 #define hipStream_t cudaStream_t
+#define hipMemcpyAsync cudaMemcpyAsync
+#define hipMemcpyDefault cudaMemcpyDefault
 #define hipGetDevice cudaGetDevice
 #define hipLaunchCooperativeKernel cudaLaunchCooperativeKernel
 #define hipFuncAttributeMaxDynamicSharedMemorySize cudaFuncAttributeMaxDynamicSharedMemorySize
