@@ -71,6 +71,33 @@ def test_what_depends_on_weights_alone_is_prepared(folder):
     assert "rsqrt" not in text.split("namespace k_k1_scope")[1].split("k_launch(")[0]
 
 
+def test_the_ranking_tells_what_is_prepared_apart(folder):
+    emitted(folder, FOLDED, "--json", "k.json")
+    first = json.loads((folder / "k.json").read_text())["candidates"][0]
+    assert first["prepare"][-1]["makes"] == "ws", first["prepare"]
+    assert [launch["makes"] for launch in first["launches"]] == ["y"], first["launches"]
+    of_launches = sum(launch["predicted"]["time_us"] for launch in first["launches"])
+    assert abs(first["predicted"]["time_us"] / of_launches - 1) < 1e-5, (first["predicted"], of_launches)   # 1e-6 of what is prepared
+
+
+def test_a_condition_over_weights_may_be_part_of_a_streamed_chain(folder):
+    """The kernel of the chain reads the mask itself: nobody is left to read the conditions that were made of it."""
+    line, _ = emitted(folder, """input q[2, 64, 64] : f16
+input k[2, 64, 64] : f16
+input v[2, 64, 64] : f16
+weight mask[64, 64] : u8
+seen[i, j]       = mask[i, j] != 0
+t[h, i, j]       = select(seen[i, j], sum[d](q[h, i, d] * k[h, j, d]) * 0.125, -10000)
+m[h, i]          = max[j](t[h, i, j])
+e[h, i, j]       = exp(t[h, i, j] - m[h, i])
+z[h, i]          = sum[j](e[h, i, j])
+p[h, i, j] : f16 = e[h, i, j] / z[h, i]
+y[h, i, d] : f16 = sum[j](p[h, i, j] * v[h, j, d])
+output y
+""")
+    assert line["schema"] == 2 and line["launches"], line
+
+
 def test_factors_are_packed_once(folder):
     """Rows of 1023 elements end within a piece of 16 bytes: products want them longer. The input is packed in each call."""
     line, _ = emitted(folder, "input x[512, 1023] : f16\nweight w[512, 1023] : f16\n"

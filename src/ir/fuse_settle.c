@@ -84,8 +84,14 @@ void fusions_list_tensors(Arena *arena, FusionPlan *plan, int tensor_count)
 {
     Readers readers = {.last = NEW_ARRAY(arena, int, tensor_count),
                        .tensors = NEW_ARRAY(arena, Tensor *, tensor_count)};
-    for (int f = 0; f < plan->count; f++)
-        list_inputs(arena, plan->fusions[f], &readers);
-    for (int f = 0; f < plan->count; f++)
+    int first = plan->count;
+    for (int f = plan->count - 1; f >= 0; f--) {   // readers stand behind what they read
         list_outputs(arena, plan->fusions[f], &readers);
+        if (plan->fusions[f]->output_count == 0)
+            continue;
+        list_inputs(arena, plan->fusions[f], &readers);
+        plan->fusions[--first] = plan->fusions[f];
+    }
+    plan->count -= first;
+    memmove(plan->fusions, plan->fusions + first, sizeof *plan->fusions * (size_t)plan->count);
 }

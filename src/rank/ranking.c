@@ -236,6 +236,21 @@ static void add_emitted(Arena *arena, Json *root, const Ranking *ranking)
 
 // ---- the document ----
 
+/* Launches [first, end) of the candidate, as `key`. */
+static void add_launch_list(Arena *arena, Json *entry, const char *key, const Ranking *ranking, const Candidate *candidate,
+                            const Kernel *kernel, int first, int end)
+{
+    Json *launches = json_set_array(entry, key);
+    for (int k = first; k < end; k++) {
+        const JitResult *compiled = candidate->compiled;
+        const JitKernel *facts = compiled ? jit_find_kernel(compiled, kernel->launches[k].entry) : NULL;
+        Json *launch =
+            add_launch(arena, launches, &candidate->plan->launches[k], &kernel->launches[k], ranking->device);
+        if (facts)
+            add_compiled(arena, launch, compiled, facts, ranking->device->arch);
+    }
+}
+
 static void add_launches(Arena *arena, Json *entry, const Ranking *ranking, const Candidate *candidate)
 {
     const Plan *plan = candidate->plan;
@@ -244,14 +259,9 @@ static void add_launches(Arena *arena, Json *entry, const Ranking *ranking, cons
     const Kernel *kernel = candidate->kernel ? candidate->kernel : codegen_launches(arena, &request);
     json_set_int(entry, "workspace_bytes", kernel->workspace_bytes);
     json_set_double(json_set_object(entry, "predicted"), "time_us", plan->time_us);
-    Json *launches = json_set_array(entry, "launches");
-    for (int k = 0; k < plan->count; k++) {
-        const JitResult *compiled = candidate->compiled;
-        const JitKernel *facts = compiled ? jit_find_kernel(compiled, kernel->launches[k].entry) : NULL;
-        Json *launch = add_launch(arena, launches, &plan->launches[k], &kernel->launches[k], ranking->device);
-        if (facts)
-            add_compiled(arena, launch, compiled, facts, ranking->device->arch);
-    }
+    if (plan->prepare_count)
+        add_launch_list(arena, entry, "prepare", ranking, candidate, kernel, 0, plan->prepare_count);
+    add_launch_list(arena, entry, "launches", ranking, candidate, kernel, plan->prepare_count, plan->count);
 }
 
 static void add_candidate(Arena *arena, Json *candidates, const Ranking *ranking, int position)
