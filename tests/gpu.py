@@ -9,6 +9,7 @@
     sanitizer     compute-sanitizer's four tools on the small ones
     profile       --profile: all candidates right, repeatable times, planted bugs found, interrupts
     python        python/rollerc.py with PyTorch and CuPy
+    models        small models, prepared, on a stream and as a graph: of the folder that gpu_models.py --make wrote
 
 Needs nvcc, NVRTC, PyTorch and compute-sanitizer. A line for each step last; exit code 1 if one failed.
 """
@@ -47,6 +48,8 @@ def steps(options, folder):
         "sanitizer": [generate_small, script("gpu_sanitizer", small, *arch)],
         "profile": [script("gpu_profile", "--rollerc", options.rollerc, "--device", options.device)],
         "python": [script("gpu_python", "--rollerc", options.rollerc, "--device", options.device)],
+        "models": [script("gpu_models", options.models, "--rollerc", options.rollerc, "--device", options.device, *arch)]
+                  if options.models else [],
     }
 
 
@@ -55,13 +58,14 @@ def main():
     parser.add_argument("--rollerc", required=True)
     parser.add_argument("--device", required=True)
     parser.add_argument("--arch", default="native", help="of nvcc")
+    parser.add_argument("--models", help="the folder of models; without it they are left out")
     parser.add_argument("--only", nargs="*", help="these steps")
     options = parser.parse_args()
     options.rollerc = os.path.abspath(options.rollerc)
     summary = []
     with tempfile.TemporaryDirectory() as folder:
         for name, commands in steps(options, folder).items():
-            if options.only and name not in options.only:
+            if not commands or options.only and name not in options.only:
                 continue
             start = time.monotonic()
             print(f"---- {name}", flush=True)
