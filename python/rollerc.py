@@ -469,8 +469,11 @@ class Kernel:
         library, cubin = os.path.join(folder, "kernel.so"), os.path.join(folder, "kernel.cubin")
         self._launch = _Library(library, self.metadata) if os.path.exists(library) else _Module(cubin, self.metadata)
 
-    def __call__(self, *inputs, out=None, stream=None):
-        """The output, or a tuple of them if there are several. `out`: the array or arrays to write; `stream`: an address."""
+    def __call__(self, *inputs, out=None, stream=None, **named):
+        """The output, or a tuple of them if there are several. Inputs stand in their order, or have their names. `out`: the array or
+        arrays to write; `stream`: an address."""
+        if named:
+            inputs = self._in_order(inputs, named)
         if len(inputs) != len(self.inputs):
             names = ", ".join(argument.name for argument in self.inputs)
             raise Error(f"{self.name} takes {len(self.inputs)} inputs ({names}), saw {len(inputs)}")
@@ -484,6 +487,16 @@ class Kernel:
             return self._run(device, arrays, inputs, out, stream)
         with self._driver.on(device):
             return self._run(device, arrays, inputs, out, stream)
+
+    def _in_order(self, inputs, named):
+        """Those without a name are the first ones."""
+        rest = [argument.name for argument in self.inputs[len(inputs):]]
+        wrong = [name for name in named if name not in rest] + [name for name in rest if name not in named]
+        if wrong:
+            known = ", ".join(argument.name for argument in self.inputs)
+            what = "is given twice" if wrong[0] in named and wrong[0] in known.split(", ") else "is no input" if wrong[0] in named else "is missing"
+            raise Error(f"{self.name} takes the inputs {known}: '{wrong[0]}' {what}")
+        return (*inputs, *(named[name] for name in rest))
 
     def _run(self, device, arrays, inputs, out, stream):
         """On that device, which is the current one."""
@@ -576,7 +589,8 @@ def _params(defines, params):
 
 def load(expression, device, *, defines=None, name=None, math=None, verify=False, options=(), weights=None, rollerc=None, cache=None,
          **params):
-    """The kernel of a .te file for a device (a built-in name or a .yaml file), its params by name: load("softmax.te", "h200", N=4096).
+    """The kernel of a .te file for a device (a built-in name or a .yaml file), its params by name: load("softmax.te", "h200", N=4096);
+    or a model (.onnx), its symbolic dimensions by name: load("bert.onnx", "h200", batch=8, options=["--precision", "f16"]).
 
     `weights` is the file of its weights, as `rollerc import` writes it; of a model (.onnx) it is made.
 
@@ -589,7 +603,8 @@ def load(expression, device, *, defines=None, name=None, math=None, verify=False
         raise Error("rollerc is not on the PATH; name it by rollerc= or $ROLLERC")
     expression, device = os.fspath(expression), os.fspath(device)
     command = [rollerc, expression, "--device", device, "-q"] + ["--name", name] * bool(name)
-    command += [f"-D{key}={value}" for key, value in sorted(_params(defines or {}, params).items())]
+    define = "--bind={}={}" if expression.endswith(".onnx") else "-D{}={}"
+    command += [define.format(key, value) for key, value in sorted(_params(defines or {}, params).items())]
     command += [f"--math={math}"] * bool(math) + ["--verify"] * verify + list(options)
     compiler, arch = _nvcc(), _run([rollerc, "--print-arch", device]).strip()
     content = hashlib.sha256(repr(command[2:]).encode())

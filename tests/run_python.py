@@ -14,6 +14,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
+import onnx_model   # noqa: E402
 import rollerc   # noqa: E402
 
 ROWS = "param R = 6  param N = 40\ninput x[R, N] : f16\ninput w[N] : f32\ny[i] = sum[j](x[i, j] * w[j])\np[i, j] = x[i, j] > 0\noutput y  output p\n"
@@ -207,6 +208,30 @@ def test_arguments_arrive_in_order(place):
     seen = (ctypes.c_void_p * 6).in_dll(ctypes.CDLL(str(pathlib.Path(kernel.source).parent / "kernel.so")), "seen")
     assert list(seen) == [x.address, w.address, out[0].address, out[1].address, None, 77]
     assert [argument.shape for argument in kernel.outputs] == [(6,), (8,)]
+
+
+def test_inputs_may_be_named(place):
+    kernel = place.load("rows.te")
+    x, w, out = arrays()
+    for inputs, named in (((), {"w": w, "x": x}), ((x,), {"w": w})):
+        kernel(*inputs, **named, out=out, stream=77)
+        seen = (ctypes.c_void_p * 6).in_dll(ctypes.CDLL(str(pathlib.Path(kernel.source).parent / "kernel.so")), "seen")
+        assert list(seen)[:2] == [x.address, w.address]
+    for inputs, named, what in (((), {"x": x}, "'w' is missing"), ((x,), {"x": x, "w": w}, "'x' is given twice"),
+                                ((), {"x": x, "w": w, "v": w}, "'v' is no input")):
+        with refused("takes the inputs x, w: " + what):
+            kernel(*inputs, **named, out=out)
+
+
+def test_a_model_brings_its_weights_and_its_symbols_are_params(place):
+    weights = onnx_model.floats("w", [4], [1.0, 2.0, 3.0, 4.0])
+    model = onnx_model.model([onnx_model.node("Mul", ["x", "w"], ["y"])], [onnx_model.value("x", ["batch", 4])],
+                             [onnx_model.value("y", ["batch", 4])], [weights])
+    (place.folder / "scaled.onnx").write_bytes(model)
+    kernel = place.load("scaled.onnx", batch=3)
+    kernel(x=Array("<f4", (3, 4)), out=Array("<f4", (3, 4)), stream=77)
+    library = ctypes.CDLL(str(pathlib.Path(kernel.source).parent / "kernel.so"))
+    assert ctypes.c_int.in_dll(library, "prepares").value == 1 and kernel.metadata["weights"] == 16
 
 
 def of_weights(place, count):
