@@ -111,7 +111,7 @@ static RandomInputs random_of(const Proof *proof)
 void verify_table_set(InputTable *table, DType type, int64_t position, double value)
 {
     table->bytes = dtype_info[type].bits / 8;
-    table->values[position] = value;
+    table->values[position] = dtype_info[type].is_real ? dtype_round(type, value) : value;   // as it lies in memory
     dtype_store(type, table->stored, position, value);
 }
 
