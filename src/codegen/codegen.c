@@ -226,7 +226,7 @@ static Kernel *draft_launches(Arena *arena, const CodegenRequest *request, Launc
     kernel->program = plan_program_copy(arena, request->program, plan);
     const int64_t *prepared = prepare_place(arena, plan, kernel);
     Workspace workspace = workspace_place(arena, kernel->program, plan, prepared);
-    kernel->has_graph = request->device->dialect != DIALECT_HIP;
+    kernel->has_graph = request->device->dialect != DIALECT_HIP && plan->count - plan->prepare_count > 1;
     kernel->workspace_bytes = workspace.bytes;
     kernel->alive_bytes = workspace.alive;
     kernel->launches = NEW_ARRAY(arena, Launch, plan->count);

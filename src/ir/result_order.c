@@ -56,7 +56,7 @@ static ReadOrder *find_orders(Arena *arena, const Program *program)
 /* A sum of products that is read in another order than it has, its lines apart. */
 static bool is_moved(const TensorOp *op, const ReadOrder *order)
 {
-    bool products = op->reduce == REDUCE_SUM && op->body->kind == EXPR_APPLY && op->body->apply.op == OP_MUL;
+    bool products = op->spatial_count > 0 && op->reduce == REDUCE_SUM && op->body->kind == EXPR_APPLY && op->body->apply.op == OP_MUL;
     int last = op->spatial_count - 1;
     if (!products || op->out->role != ROLE_TEMPORARY || !order->read || order->settled || order->axis[last] != last)
         return false;

@@ -99,9 +99,13 @@ static void write_call(StrBuf *out, const BatchKernel *of)
     strbuf_puts(out, ", stream))\n        return status;\n");
 }
 
-/* Its launches are run before the next one's are added. */
+/* Its launches are run before the next one's are added. One launch alone is made as in a stream. */
 static void write_graph_call(StrBuf *out, const BatchKernel *of)
 {
+    if (!of->kernel->has_graph) {
+        write_call(out, of);
+        return;
+    }
     if (of->kernel->weight_bytes)
         write_prepare(out, of);
     strbuf_printf(out, "    if (int status = %s_graph(graph, ", of->kernel->name);
@@ -114,7 +118,7 @@ static void write_function(StrBuf *out, const Batch *batch, bool graph)
     strbuf_printf(out, "\nextern \"C\" int batch_%s", graph ? "graph(void **graph, " : "launch(");
     for (int b = 0; b < batch->buffer_count; b++)
         strbuf_printf(out, "void *a%d, ", b);
-    strbuf_printf(out, "void *workspace%s", graph ? ")\n{\n    void *stream = nullptr;\n" : ", void *stream)\n{\n");
+    strbuf_printf(out, "void *workspace%s", graph ? ")\n{\n    void *stream = nullptr;\n    *graph = nullptr;\n" : ", void *stream)\n{\n");
     for (int c = 0; c < batch->count; c++)
         (graph ? write_graph_call : write_call)(out, &batch->kernels[c]);
     strbuf_puts(out, "    return 0;\n}\n");

@@ -78,6 +78,8 @@ typedef struct Case {
     const Program *program;
     RandomInputs inputs;
     Evaluator *truth;
+    const Program *composed;
+    Evaluator *parts;   // of the composed program: its temporaries may lie in another order
     Value **expected;   // by tensor id, made when asked for
     Memory *memory;
     Sequence *sequences;
@@ -216,7 +218,10 @@ static const Value *expected_of(Case *one, const Tensor *tensor)
     if (!*values) {
         int64_t count = tensor_elements(tensor);
         *values = NEW_ARRAY(one->arena, Value, count);
-        evaluate_range(one->truth, one->program->tensors[tensor->id], 0, count, *values);
+        if (tensor->role == ROLE_TEMPORARY)
+            evaluate_range(one->parts, one->composed->tensors[tensor->id], 0, count, *values);
+        else
+            evaluate_range(one->truth, one->program->tensors[tensor->id], 0, count, *values);
     }
     return *values;
 }
@@ -374,10 +379,13 @@ static void prove(Run *run, Arena *arena, const Program *program)
     one.expected = NEW_ARRAY(arena, Value *, program->tensor_count);
     one.memory = memory_new(arena, composed);
     fill_inputs(&one);
+    one.composed = composed;
     one.truth = evaluator_new(arena, program, (InputSource){input_element, &one});
+    one.parts = evaluator_new(arena, composed, (InputSource){input_element, &one});
     for (int i = 0; i < one.sequence_count; i++)
         if (!prove_sequence(run, &one, &one.sequences[i]))
             break;
+    evaluator_free(one.parts);
     evaluator_free(one.truth);
 }
 

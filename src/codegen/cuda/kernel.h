@@ -21,7 +21,7 @@ typedef struct Kernel {
     int copy_count;
     int *leaders;       // of each kernel the first launch of it; equal launches have one kernel
     int kernel_count;
-    bool has_graph;       // NAME_graph, too; HIP's has none
+    bool has_graph;       // NAME_graph, too: of several launches, but for HIP
     int64_t workspace_bytes;   // for both
     int64_t alive_bytes;   // of these, the most that is alive at once, one launch after the other
     int64_t weight_bytes, prepared_bytes;
