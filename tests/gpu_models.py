@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Small models on this GPU: weights prepared once, launches on a stream and as a CUDA graph, against the reference evaluator.
+"""Small models on this GPU: weights prepared once, launches on a stream and as a CUDA graph, against what the CPU interpreter made.
 
-    python3 tests/gpu_models.py FOLDER --make --rollerc build/rollerc                    # anywhere: programs, inputs, what is right
+    python3 tests/gpu_models.py FOLDER --make --rollerc build/rollerc                       # anywhere: programs, inputs, results
     python3 tests/gpu_models.py FOLDER --rollerc build/rollerc --device h100 --arch sm_90a   # needs nvcc and PyTorch
 
 The first command needs python3-onnx and onnxruntime (see run_models.py), which a machine with a GPU seldom has: it writes a folder
 for each model and precision. The second one prepares the weights, and poisons them, for launches need them no more; then it
-launches on other inputs, on the inputs, and as a graph, three times each. Outputs must be within the bound of the evaluator, and
-all of them the same bits.
+launches on other inputs, on the inputs, and as a graph, three times each. Outputs must be as near to the interpreter's, which ONNX
+Runtime's agree with, as run_models.py asks of those, and all of them the same bits. The evaluator's bounds are of no use here: over the
+layers of a transformer they are infinite.
 """
 import argparse
 import concurrent.futures
@@ -35,6 +36,7 @@ def make(options):
             work = run_models.Work(options, folder, name)
             work.take(mode)
             print(f"{folder.name}: {work.compare_whole(mode)}")
+            (folder / "tolerance").write_text(repr(run_models.MODES[mode][1]))   # of the largest value
             (folder / "model.onnx").unlink()
 
 
@@ -132,21 +134,13 @@ def cuda_runtime():
 
 
 def error_of(model, made, folder):
-    """None, or how far what was made is from the reference."""
+    """None, or how far what was made is from what the interpreter made."""
     import numpy
-    kinds = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i8": "i1", "u8": "u1"}
-    reference, at, first = (folder / "out").read_bytes(), 0, 0
-    values = numpy.frombuffer(reference, "f8", offset=len(made)).reshape(-1, 2)
-    for argument in model.outputs:
-        count = math.prod(argument["shape"])
-        got = numpy.frombuffer(made, kinds[argument["dtype"]], count=count, offset=at).astype("f8")
-        value, bound = values[first:first + count].T
-        wrong = ~((abs(got - value) <= bound) | (numpy.isnan(got) & numpy.isnan(value)) | (got == value) | ~numpy.isfinite(bound))
-        if wrong.any():
-            i = int(wrong.argmax())
-            return f"{argument['name']}: {wrong.sum()} of {count} are wrong; element {i} is {got[i]}, right is {value[i]} within {bound[i]}"
-        at, first = at + size(argument), first + count
-    return None
+    assert all(argument["dtype"] == "f32" for argument in model.outputs), "outputs keep the model's types"
+    got = numpy.frombuffer(made, "f4").astype("f8")
+    wanted = numpy.frombuffer((folder / "out").read_bytes(), "f4", count=got.size).astype("f8")
+    error, most = abs(got - wanted).max() / abs(wanted).max(), float((folder / "tolerance").read_text())
+    return None if error <= most else f"the largest error is {error:.2g} of the largest value, and {most:.2g} is allowed"
 
 
 def check(folder, metadata):
