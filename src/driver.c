@@ -182,6 +182,8 @@ static void try_candidates(Arena *arena, const Options *opt, const CodegenReques
     bool compiled = options_want_machine_code(opt);
     bool all = compiled && !opt->candidate && (opt->profile || wants_ranking(opt));
     int first = opt->candidate ? opt->candidate - 1 : 0;
+    if (device_is_ranked_only(base->device))
+        return;   // in the model's order, which they have
     candidates_write(arena, list, first, all ? list->count : 1, base);
     const Kernel *kernel = list->items[first].kernel;
     stopwatch_lap(watch, "codegen", "%d of %d plans; the first: %d launches, %zu bytes, workspace %" PRId64 ", alive %" PRId64,
@@ -250,6 +252,25 @@ static void warn_of_memory(const Program *program, const Plan *plan, const Devic
                      1e-9 * (double)device->dram_bytes);
 }
 
+/* What of all that can be asked for needs a text. */
+static const char *text_wanted_by(const Options *opt)
+{
+    for (int i = 0; i < opt->artefact_count; i++) {
+        ArtefactKind kind = opt->artefacts[i].kind;
+        if (kind != ARTEFACT_JSON && kind != ARTEFACT_TEXT && kind != ARTEFACT_PAGE)
+            return opt->artefacts[i].option;
+    }
+    return opt->verify ? "--verify" : opt->profile ? "--profile" : opt->dump[STAGE_kernel] ? "-d kernel" : NULL;
+}
+
+static void check_text(const Options *opt, const DeviceSpec *device)
+{
+    const char *wanted = text_wanted_by(opt);
+    if (device_is_ranked_only(device) && wanted)
+        fatal(EXIT_USAGE, "'%s' is ranked only: there is no text for %s; -o FILE.json, FILE.txt or FILE.html ranks",
+              device->name, wanted);
+}
+
 static void warn_of_math(EvalMath math, const DeviceSpec *device)
 {
     if (math == EVAL_TF32 && device->peak[UNIT_TENSOR_TF32] == 0 && device->peak[UNIT_WGMMA_TF32] == 0)
@@ -307,6 +328,7 @@ int compile(const Options *opt, Outcome *outcome)
     Stopwatch watch = stopwatch_start();
     const DeviceSpec *device = device_read(arena, opt->device);
     const Target target = {device, opt->math};
+    check_text(opt, device);
     warn_of_math(opt->math, device);
     stopwatch_lap(&watch, "device", "%s: %d SMs of %s", device->name, device->sm_count, device->arch);
     ModelInput input = import_input(arena, opt);

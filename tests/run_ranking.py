@@ -3,7 +3,9 @@
 import argparse
 import glob
 import hashlib
+import itertools
 import json
+import math
 import os
 import re
 import subprocess
@@ -162,6 +164,30 @@ def test_every_device_satisfies_the_schema(binary):
         for example in ("matmul", "softmax"):
             _, ranking = ranking_of(binary, os.path.join(common.EXAMPLES, example + ".te"), "--device", device)
             jsonschema.validate(ranking, schema)
+
+
+def test_a_device_that_is_ranked_only(binary):
+    """No text, and so no digest; the exchange and the units' own memories are terms that add up like any other."""
+    schema = json.loads(rollerc(binary, "--print-schema"))
+    for device, example in itertools.product(("ipu_mk1", "ipu_mk2"), ("matmul", "softmax", "conv2d_3x3", "reduce_rows", "layer_norm")):
+        sizes = ["-D", "R=64"] if example == "softmax" else []
+        path = os.path.join(common.EXAMPLES, example + ".te")
+        with tempfile.TemporaryDirectory() as folder:
+            written = os.path.join(folder, "r.json")
+            rollerc(binary, path, "--device", device, "-o", written, *sizes)
+            assert os.listdir(folder) == ["r.json"]
+            with open(written) as file:
+                ranking = json.load(file)
+        jsonschema.validate(ranking, schema)
+        assert ranking["emitted"]["source_sha256"] is None and ranking["candidates"][0]["model_rank"] == 1
+        times = [candidate["predicted"]["time_us"] for candidate in ranking["candidates"]]
+        assert times == sorted(times)
+        for launch in (launch for candidate in ranking["candidates"] for launch in candidate["launches"]):
+            predicted = launch["predicted"]
+            assert launch["template"] is None and launch["block"] == [6, 1, 1] and predicted["l2_us"] == 0
+            rounds = math.ceil(launch["grid"][0] / ranking["device"]["sm_count"])
+            assert predicted["supersteps"] >= rounds and predicted["supersteps"] % rounds == 0
+            assert launch["dynamic_smem_bytes"] <= ranking["device"]["shared_bytes_per_block"]
 
 
 def main():

@@ -212,7 +212,8 @@ static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const K
     emit_tensors(&tensors, kernel->program, planned->fusion, draft.plan.wide, draft.scratch);
     emit_shared(&block, &draft.plan.shared);
     assert(launch->shared_bytes == draft.plan.shared.bytes);
-    planned->family->emit(&block, &draft.plan);
+    if (planned->family->emit)
+        planned->family->emit(&block, &draft.plan);
     draft.tensors = tensors.text;
     draft.block = block.text;
     return draft;

@@ -144,7 +144,7 @@ static Likeness likeness_of(Arena *arena, const LaunchDraft *draft, const Launch
 {
     StrBuf key = strbuf_new(arena);
     int *order = order_of(arena, draft, launch);
-    strbuf_printf(&key, "%s\n", draft->template_path);
+    strbuf_printf(&key, "%s\n", draft->template_path ? draft->template_path : "");
     write_shape(&key, launch);
     write_arguments(&key, draft, launch, order);
     write_block(&key, draft->block, order);

@@ -311,16 +311,19 @@ static void reproduction(StrBuf *out, const Report *report)
     page_text(out, report->expr);
     strbuf_puts(out, "</pre>\n");
     StrBuf written = strbuf_new(out->arena);
-    strbuf_printf(&written, "rollerc %s wrote candidate %d", report->version, report->emitted + 1);
+    strbuf_printf(&written, "rollerc %s %s candidate %d", report->version,
+                  report->source_sha256 ? "wrote" : "ranks only, first", report->emitted + 1);
     if (report->verified)
         strbuf_printf(&written, ", proven in %.3g s on %.0f element%s%s", report->verified_seconds,
                       report->verified_elements, plural(report->verified_elements),
                       report->sampled ? " of some of its blocks" : "");
-    strbuf_puts(&written, ". SHA-256 of the file:");
+    strbuf_puts(&written, report->source_sha256 ? ". SHA-256 of the file:" : "");
     paragraph(out, "muted", written.text);
-    strbuf_puts(out, "<p><code>");
-    page_text(out, report->source_sha256);
-    strbuf_puts(out, "</code></p>\n");
+    if (report->source_sha256) {
+        strbuf_puts(out, "<p><code>");
+        page_text(out, report->source_sha256);
+        strbuf_puts(out, "</code></p>\n");
+    }
     end_section(out);
 }
 

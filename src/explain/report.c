@@ -276,6 +276,7 @@ static void read_launch(const ReportReader *r, Node of, Node peaks, ReportLaunch
         .flops = number(r, predicted, "flops"),
         .block_shared_bytes = number(r, of, "dynamic_smem_bytes"),
         .waves = number(r, predicted, "waves"),
+        .supersteps = number_or(r, predicted, "supersteps", 0),
         .balance = number(r, predicted, "tail_efficiency"),
     };
     launch->peak_gflop_s = positive(r, peaks, launch->unit);
@@ -362,7 +363,7 @@ static void read_emitted(const ReportReader *r, Node root, Report *report)
     if (rank < 1 || rank > report->count)
         lacks(r, root, "candidate of", "emitted.rank");
     report->emitted = (int)rank - 1;
-    report->source_sha256 = string(r, emitted, "source_sha256");
+    report->source_sha256 = string_or_null(r, emitted, "source_sha256");
     if (!json_get(emitted.json, "verified"))
         return;
     Node verified = object(r, emitted, "verified");

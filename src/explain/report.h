@@ -68,6 +68,7 @@ typedef struct ReportLaunch {
     bool compiled;                     // then these are the compiler's, else an estimate
     bool spills;
     double waves, balance, blocks_per_sm;
+    double supersteps;                 // 0: the device has none
     double room[RESOURCE_COUNT];       // blocks; negative: they use none of it
 } ReportLaunch;
 
@@ -87,7 +88,7 @@ typedef struct ReportDevice {
 
 typedef struct Report {
     const char *name;                  // of the kernel
-    const char *expr, *version, *source_sha256;
+    const char *expr, *version, *source_sha256;   // of the text; NULL: there is none for the device
     const char *gpu;                   // that measured; NULL: none
     double flops, min_bytes, generated;
     ReportDevice device;

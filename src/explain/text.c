@@ -171,6 +171,9 @@ static void print_launch(StrBuf *out, const Report *report, const ReportLaunch *
     print_occupancy(out, report, launch);
     strbuf_puts(out, "  grid        ");
     say_waves(out, report, launch);
+    if (launch->supersteps > 0)
+        strbuf_printf(out, "\n  supersteps  %.0f: the units exchange what they need (above, DRAM), meet, and compute in their own "
+                           "memory (shared memory)", launch->supersteps);
     strbuf_puts(out, "\n  tiles\n");
     tiles_print(out, launch, "    ");
 }

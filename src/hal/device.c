@@ -100,7 +100,7 @@ static Dialect read_dialect(const YamlNode *node, const DeviceField *field)
     for (const DialectRow *row = dialects; row->name; row++)
         if (node->text && strcmp(row->name, node->text) == 0)
             return row->dialect;
-    wrong_value(node, field, "cuda or hip");
+    wrong_value(node, field, "cuda, hip or none");
 }
 
 /* Into the member of the device that the row of the table names. */
@@ -182,12 +182,23 @@ static void complete(Arena *arena, DeviceSpec *device, const YamlNode *root)
         const YamlNode *group = yaml_child(root, group_of(arena, field));
         if (group && yaml_child(group, strchr(field->path, '.') + 1))
             continue;
+        if (field->cached && device_is_bulk_synchronous(device))
+            continue;
         if (!field->optional)
             diag_fatal(group ? group->loc : root->loc, EXIT_INPUT, "missing key '%s'%s%s",
                        field->path, field->unit ? ", in " : "", field->unit ? field->unit : "");
         if (field->standard != 0)
             *(double *)((char *)device + field->offset) = standard_value(device, field);
     }
+}
+
+/* Without a cache what would hit it comes from memory. */
+static void complete_cache(DeviceSpec *device, const YamlNode *root)
+{
+    if (yaml_child(root, "l2"))
+        return;
+    device->l2 = device->dram;
+    device->l2_latency_ns = device->dram_latency_ns;
 }
 
 /* ---- files ---- */
@@ -205,6 +216,7 @@ static DeviceSpec *parse_file(Arena *arena, const Source *source, const char *sh
     for (const YamlNode *group = root->children; group; group = group->next)
         bind_group(arena, device, group);
     complete(arena, device, root);
+    complete_cache(device, root);
     device_check(arena, device, root);
     device->sha256 = sha256;
     device->file = source->name;

@@ -9,7 +9,8 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 
-typedef enum Dialect { DIALECT_CUDA, DIALECT_HIP } Dialect;
+/* The language of its kernels; of a device without one they are ranked, and no text is written. */
+typedef enum Dialect { DIALECT_CUDA, DIALECT_HIP, DIALECT_NONE } Dialect;
 
 /* What does the arithmetic: one peak each. */
 typedef enum Unit {
@@ -91,6 +92,7 @@ typedef struct DeviceSpec {
     double l2_port_share;       // of L2's bandwidth one unit can draw so many times its even share
     Timing timing;
     double launch_us;           // one kernel of a chain, back to back
+    double superstep_us;        // all units meet, before they compute on what they exchanged; 0: it is not bulk-synchronous
     double peak[UNIT_COUNT];    // Gflop/s (SFU: G results/s); 0 = the device has no such unit
     Capabilities has;
     const char *sha256;         // of the file's bytes, 64 hexadecimal digits
@@ -106,6 +108,12 @@ DeviceSpec *device_read(Arena *arena, const char *device);
 
 /* The same from text, for tests and fuzzing. */
 DeviceSpec *device_parse(Arena *arena, const Source *source);
+
+/* Are programs for it ranked, but not written? */
+static inline bool device_is_ranked_only(const DeviceSpec *device) { return device->dialect == DIALECT_NONE; }
+
+/* Its units have no memory in common: they exchange what they need, meet, and compute, one after the other. */
+static inline bool device_is_bulk_synchronous(const DeviceSpec *device) { return device->superstep_us > 0; }
 
 /* Blocks of so many threads that one launch may have. */
 int64_t device_most_blocks(const DeviceSpec *device, int64_t threads);

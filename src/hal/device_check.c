@@ -20,8 +20,8 @@ static Loc loc_of(const Subject *s, const char *path)
     const char *dot = strchr(path, '.');
     const YamlNode *group =
         yaml_child(s->root, arena_strndup(s->arena, path, (size_t)(dot - path)));
-    const YamlNode *value = yaml_child(group, dot + 1);
-    return value ? value->loc : group->loc;
+    const YamlNode *value = group ? yaml_child(group, dot + 1) : NULL;
+    return value ? value->loc : group ? group->loc : s->root->loc;
 }
 
 static double number(const Subject *s, const char *path) { return device_number(s->device, path); }
@@ -249,11 +249,21 @@ static void check_arch(const Subject *s)
 {
     const DialectRow *dialect = dialect_row(s->device->dialect);
     size_t length = strlen(dialect->arch_prefix);
+    if (length == 0)
+        return;   // no compiler will be told
     if (strncmp(s->device->arch, dialect->arch_prefix, length) != 0 ||
         !isdigit((unsigned char)s->device->arch[length]))
         diag_fatal(loc_of(s, "device.arch"), EXIT_INPUT,
                    "'%s' is no architecture of '%s': wanted %s and a number", s->device->arch, dialect->name,
                    dialect->arch_prefix);
+}
+
+/* No family of kernels that has a text goes by supersteps. */
+static void check_supersteps(const Subject *s)
+{
+    if (device_is_bulk_synchronous(s->device) && !device_is_ranked_only(s->device))
+        diag_fatal(loc_of(s, "compute.superstep_us"), EXIT_INPUT,
+                   "%s is of a device that is ranked only: device.dialect = none", fact(s, "compute.superstep_us"));
 }
 
 /* ---- what came with which architecture ---- */
@@ -277,6 +287,8 @@ static const Since SINCE[] = {
 
 static bool arch_has(const DeviceSpec *device, const Since *since)
 {
+    if (device_is_ranked_only(device))
+        return true;
     if (device->dialect != DIALECT_CUDA)
         return since->hip;
     return since->only ? strcmp(device->arch, since->arch) == 0
@@ -296,6 +308,7 @@ void device_check(Arena *arena, const DeviceSpec *device, const YamlNode *root)
 {
     const Subject subject = {arena, device, root};
     check_arch(&subject);
+    check_supersteps(&subject);
     check_powers_of_two(&subject);
     for (size_t i = 0; i < sizeof PRODUCTS / sizeof *PRODUCTS; i++)
         check_product(&subject, &PRODUCTS[i]);

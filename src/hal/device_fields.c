@@ -14,6 +14,8 @@ static const double TIB = 1099511627776.0;
 #define FLAG(path_, member) {.path = path_, .kind = FIELD_BOOL, AT(member), .most = 1}
 #define NUMBER(path_, kind_, member, least_, most_, unit_) \
     {.path = path_, .kind = kind_, AT(member), .least = least_, .most = most_, .unit = unit_}
+#define CACHE(path_, kind_, member, least_, most_, unit_) \
+    {.path = path_, .kind = kind_, .cached = true, AT(member), .least = least_, .most = most_, .unit = unit_}
 #define PEAK(name, unit_, optional_) \
     {.path = "peak_gflop_s." name, .kind = FIELD_REAL, .optional = optional_, AT(peak[unit_]), \
      .least = 1, .most = 1e8, .unit = "Gflop/s"}
@@ -53,6 +55,8 @@ const DeviceField device_fields[] = {
     NUMBER("compute.lanes_per_sm", FIELD_INT, lanes_per_sm, 1, 1024, "fp32 lanes"),
     NUMBER("compute.schedulers_per_sm", FIELD_INT, schedulers_per_sm, 1, 64, "warp schedulers"),
     NUMBER("compute.launch_us", FIELD_REAL, launch_us, 0.1, 1000, "us"),
+    {.path = "compute.superstep_us", .kind = FIELD_REAL, .optional = true, AT(superstep_us),
+     .least = 0.001, .most = 1000, .unit = "us"},
 
     PEAK("fp32", UNIT_FP32, false),
     PEAK("fp64", UNIT_FP64, false),
@@ -68,9 +72,9 @@ const DeviceField device_fields[] = {
     PEAK("wgmma_tf32", UNIT_WGMMA_TF32, true),
     PEAK("wgmma_i8", UNIT_WGMMA_I8, true),
 
-    NUMBER("threads.warp_size", FIELD_INT, warp_size, 16, 128, "threads"),
-    NUMBER("threads.max_per_block", FIELD_INT, max_threads_per_block, 32, 1024, "threads"),
-    NUMBER("threads.max_per_sm", FIELD_INT, max_threads_per_sm, 32, 8192, "threads"),
+    NUMBER("threads.warp_size", FIELD_INT, warp_size, 1, 128, "threads"),
+    NUMBER("threads.max_per_block", FIELD_INT, max_threads_per_block, 1, 1024, "threads"),
+    NUMBER("threads.max_per_sm", FIELD_INT, max_threads_per_sm, 1, 8192, "threads"),
     NUMBER("threads.max_blocks_per_sm", FIELD_INT, max_blocks_per_sm, 1, 256, "blocks"),
     {.path = "threads.max_blocks_per_cluster", .kind = FIELD_INT, .optional = true, AT(max_blocks_per_cluster),
      .least = 2, .most = 64, .unit = "blocks"},
@@ -80,7 +84,7 @@ const DeviceField device_fields[] = {
     {.path = "threads.max_blocks_per_launch", .kind = FIELD_INT, .optional = true, AT(max_blocks_per_launch),
      .least = 65535, .most = MOST_BLOCKS, .unit = "blocks"},
 
-    NUMBER("registers.per_sm", FIELD_INT64, registers_per_sm, 4096, 1 << 20, "registers"),
+    NUMBER("registers.per_sm", FIELD_INT64, registers_per_sm, 64, 1 << 20, "registers"),
     NUMBER("registers.per_thread", FIELD_INT, registers_per_thread, 16, 256, "registers"),
     NUMBER("registers.granule", FIELD_INT, register_granule, 1, 64, "registers"),
 
@@ -90,14 +94,14 @@ const DeviceField device_fields[] = {
     NUMBER("shared.bytes_per_sm", FIELD_INT64, shared_per_sm, 4 * KIB, 1024 * KIB, "bytes"),
     NUMBER("shared.bytes_reserved_per_block", FIELD_INT64, shared_reserved_per_block, 0, 16 * KIB,
            "bytes"),
-    NUMBER("shared.banks", FIELD_INT, shared_banks, 8, 256, "banks"),
+    NUMBER("shared.banks", FIELD_INT, shared_banks, 1, 256, "banks"),
     NUMBER("shared.bank_bytes", FIELD_INT, shared_bank_bytes, 1, 32, "bytes"),
     NUMBER("shared.bandwidth_gb_s", FIELD_REAL, shared.bandwidth_gb_s, 10, 1e7, "GB/s"),
     NUMBER("shared.transaction_bytes", FIELD_INT, shared.transaction_bytes, 4, 1024, "bytes"),
 
-    NUMBER("l2.bytes", FIELD_INT64, l2_bytes, 64 * KIB, 4096.0 * 1024 * KIB, "bytes"),
-    NUMBER("l2.bandwidth_gb_s", FIELD_REAL, l2.bandwidth_gb_s, 10, 1e6, "GB/s"),
-    NUMBER("l2.transaction_bytes", FIELD_INT, l2.transaction_bytes, 4, 1024, "bytes"),
+    CACHE("l2.bytes", FIELD_INT64, l2_bytes, 64 * KIB, 4096.0 * 1024 * KIB, "bytes"),
+    CACHE("l2.bandwidth_gb_s", FIELD_REAL, l2.bandwidth_gb_s, 10, 1e6, "GB/s"),
+    CACHE("l2.transaction_bytes", FIELD_INT, l2.transaction_bytes, 4, 1024, "bytes"),
 
     FITTED("l2.latency_ns", l2_latency_ns, 0.5, LATENCIES_NS, 1, 10000, "ns"),
     FITTED("l2.port_share", l2_port_share, 2, ITSELF, 1, 1000, "even shares"),
@@ -133,6 +137,7 @@ const DeviceField device_fields[] = {
 const DialectRow dialects[] = {
     {"cuda", DIALECT_CUDA, "sm_", .registers_per_thread = 255},   // the 256th is always zero
     {"hip", DIALECT_HIP, "gfx", .registers_per_thread = 256},
+    {"none", DIALECT_NONE, "", .registers_per_thread = 256},
     {.name = NULL},
 };
 

@@ -27,8 +27,10 @@ static void print_memory(StrBuf *out, const DeviceSpec *device)
     strbuf_printf(out, "\n  %-14s %12s %10s %14s %12s\n", "memory", "bytes", "GB/s", "B/clock/SM",
                   "transaction");
     print_level(out, device, "shared", device->shared_per_sm * device->sm_count, device->shared);
-    print_level(out, device, "l2", device->l2_bytes, device->l2);
-    print_level(out, device, "dram", device->dram_bytes, device->dram);
+    bool exchanges = device_is_bulk_synchronous(device);
+    if (!exchanges)
+        print_level(out, device, "l2", device->l2_bytes, device->l2);
+    print_level(out, device, exchanges ? "exchange" : "dram", device->dram_bytes, device->dram);
 }
 
 /* flop/byte: below it a kernel waits for that memory, above it for the unit. */
@@ -59,6 +61,10 @@ static void print_timing(StrBuf *out, const DeviceSpec *device)
 {
     static const char GROUP[] = "timing.";
     strbuf_puts(out, "\n  timing\n");
+    if (device_is_bulk_synchronous(device)) {
+        strbuf_printf(out, "  %-20s %6s\n", "superstep_us", rounded_to(out, device->superstep_us, 100));
+        return;   // no term of the others enters
+    }
     for (const DeviceField *field = device_fields; field->path; field++)
         if (strncmp(field->path, GROUP, strlen(GROUP)) == 0)
             strbuf_printf(out, "  %-20s %6s\n", field->path + strlen(GROUP),

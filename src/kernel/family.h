@@ -52,7 +52,7 @@ typedef struct Rewrite {
 
 typedef struct Family {
     const char *name;            // also tests/golden/kernel/<name>/
-    const char *template_path;   // "templates/matmul.cu"
+    const char *template_path;   // "templates/matmul.cu"; NULL: it is ranked and never written, and has neither emit nor maps
     /* Every TileRules.variant_name there is, ended by NULL: random programs must reach them all. */
     const char *const *variants;
     bool whole_warps;    // blocks smaller than a warp are launched with a whole one

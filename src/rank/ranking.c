@@ -83,6 +83,8 @@ static void add_estimate(Json *launch, const PlannedLaunch *planned, const Devic
     json_set_double(predicted, "tail_us", perf->tail_us);
     json_set_double(predicted, "wait_us", perf->wait_us);
     json_set_string(predicted, "bound_by", bound_name[perf->bound_by]);
+    if (perf->supersteps > 0)
+        json_set_double(predicted, "supersteps", perf->supersteps);
     json_set_double(predicted, "waves", perf->waves);
     json_set_double(predicted, "tail_efficiency", perf->tail_efficiency);
     add_occupancy(predicted, &planned->program, device);
@@ -224,12 +226,13 @@ static void add_proof(Json *emitted, const VerifyReport *proof)
 static void add_emitted(Arena *arena, Json *root, const Ranking *ranking)
 {
     const Candidate *emitted = ranking->emitted;
+    const Kernel *kernel = emitted->kernel;   // NULL: the device is ranked only
     Json *entry = json_set_object(root, "emitted");
     json_set_string(entry, "id", candidate_id(arena, emitted->plan));
     json_set_int(entry, "rank", emitted - ranking->candidates->items + 1);
     json_set_int(entry, "model_rank", emitted->model_rank);
     json_set_string(entry, "source_sha256",
-                    hash_of(arena, emitted->kernel->source, emitted->kernel->source_length));
+                    kernel ? hash_of(arena, kernel->source, kernel->source_length) : NULL);
     if (ranking->proof)
         add_proof(entry, ranking->proof);
 }
@@ -284,7 +287,7 @@ char *ranking_json(Arena *arena, const Ranking *ranking)
 {
     Json *root = json_object();
     json_set_string(root, "$schema", schema_id);
-    json_set_string(root, "schema_version", "2.0.0");
+    json_set_string(root, "schema_version", "2.1.0");
     ranking_add_problem(arena, root, ranking);
     add_summary(arena, root, ranking);
     add_emitted(arena, root, ranking);

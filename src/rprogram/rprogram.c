@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "model/superstep.h"
 
 const char *const prune_reason_name[PRUNE_COUNT] = {
     [PRUNE_THREADS] = "threads",      [PRUNE_REGISTERS] = "registers",
@@ -47,10 +48,10 @@ static void fill_grid(const TileRules *rules, const DeviceSpec *device, RProgram
 int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTile *inner)
 {
     int64_t threads = rules->tile_threads > 0 ? rules->tile_threads : 1;
-    for (int a = 0; a < rules->space->axis_count; a++)
+    for (int a = 0; a < rules->space->axis_count && !rules->workers; a++)
         if (axis_shared_by_threads(rules, a))
             threads = size_product(threads, shared->size[a] / inner->size[a]);
-    return threads;
+    return rules->workers ? rules->workers : threads;
 }
 
 /* Threads that the largest block of these rules could put to work: a problem of 3 x 5 has no use
@@ -171,7 +172,8 @@ bool rprogram_complete(const TileRules *rules, const PerfProblem *problem, const
         return false;
     program->tile[LEVEL_GLOBAL] = problem->whole;
     program->panel = panel_rows(rules, &program->tile[LEVEL_SHARED], (double)blocks * device->sm_count);
-    program->perf = perf_estimate(rules, problem, program, device);
+    program->perf = device_is_bulk_synchronous(device) ? superstep_estimate(rules, program, device)
+                                                       : perf_estimate(rules, problem, program, device);
     return true;
 }
 

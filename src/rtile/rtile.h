@@ -138,6 +138,7 @@ struct TileRules {
     int most_threads;                // of a block; 0: as many as the device allows
     int least_threads;               // of a block
     bool ragged_warps;               // a block's last warp may lack threads
+    int workers;                     // of every block, which go through its register tiles in turn; 0: each has threads of its own
     int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
     int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
     int neighbours;                  // blocks of a cluster whose shared tiles lie side by side along

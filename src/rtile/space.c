@@ -208,6 +208,38 @@ void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, cons
     }
 }
 
+static DataTile staged_tile(const Tensor *tensor, const Access *access, const Affine *fetched)
+{
+    DataTile tile = {.name = tensor->name, .element_bits = dtype_info[tensor->dtype].bits, .scatter = 1, .staged = true};
+    if (fetched)
+        tile.dims[tile.rank++] = (Dim){*fetched, tensor_elements(tensor)};
+    for (int d = 0; d < access->rank && !fetched; d++)
+        tile.dims[tile.rank++] = access->dims[d];
+    tile.staged_inner = tile.rank ? tile.rank - 1 : 0;
+    return tile;
+}
+
+void space_add_staged_tiles(TileSpace *space, const Fusion *fusion)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
+    for (int i = 0; i < count; i++) {
+        if (is_repeated(fusion, found, i))
+            continue;
+        Affine offset = fused_offset(fusion, &found[i]);
+        bool fetches = found[i].fetch != NULL;
+        space->tiles[space->tile_count++] =
+            staged_tile(found[i].access->tensor, found[i].access, fetches ? &offset : NULL);
+    }
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {
+        if (!fusion->ops[i].stored)
+            continue;
+        DataTile tile = staged_tile(fusion->ops[i].store.tensor, &fusion->ops[i].store, NULL);
+        tile.output = true;
+        space->tiles[space->tile_count++] = tile;
+    }
+}
+
 uint32_t space_outputs(const TileSpace *space)
 {
     uint32_t tiles = 0;

@@ -36,6 +36,10 @@ bool tiles_hold(const Fusion *fusion, int accesses);
    threads lie: it decides how much of what moves is used (DataTile.scatter). */
 void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device);
 
+/* The same to a space whose axes are the fusion's own; inputs and outputs are staged. What is at computed places is
+   taken to go on by one from point to point. */
+void space_add_staged_tiles(TileSpace *space, const Fusion *fusion);
+
 /* That of the tensor's element at fused_offset() among them; NULL: there are too many for it to have one. */
 DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Tensor *tensor, const Affine *wanted);
 

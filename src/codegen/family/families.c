@@ -87,3 +87,10 @@ const Family *const families[] = {
     &loopnest_family,
     NULL,
 };
+// clang-format on
+
+const Family *const *families_of(const DeviceSpec *device)
+{
+    static const Family *const by_supersteps[] = {&supersteps_family, NULL};
+    return device_is_bulk_synchronous(device) ? by_supersteps : families;
+}

@@ -21,7 +21,10 @@ int family_rules(Arena *arena, const Family *family, Viewed *viewed, TileRules *
 /* Threads of a block as it is launched. */
 int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device);
 
-/* All of them, ended by NULL; the last one matches whatever one plan consists of. */
+/* All of them that have a text, ended by NULL; the last one matches whatever one plan consists of. */
 extern const Family *const families[];
 
-extern const Family elementwise_family, reduce_family, loopnest_family;
+/* Those that serve the device, ended by NULL. */
+const Family *const *families_of(const DeviceSpec *device);
+
+extern const Family elementwise_family, reduce_family, loopnest_family, supersteps_family;

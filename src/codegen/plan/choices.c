@@ -91,9 +91,9 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
 /* Those of all families but some (bit f). */
 static void add_families(Planner *planner, ChoiceList *list, Viewed *viewed, uint64_t others)
 {
-    for (int f = 0; families[f]; f++)
+    for (int f = 0; planner->families[f]; f++)
         if (!(others >> f & 1))
-            add_family(planner, list, families[f], viewed);
+            add_family(planner, list, planner->families[f], viewed);
 }
 
 static void add_launches(Planner *planner, ChoiceList *list, const Fusion *fusion, uint64_t others)
@@ -112,10 +112,10 @@ static double spread_us(const Planner *planner, const PlannedLaunch *launch)
 /* Families that are far behind the best kernel even where their blocks are as many as one likes. */
 static void pass_over_slow_families(Planner *planner, const ChoiceList *list, double far)
 {
-    for (int f = 0; families[f] && list->count; f++) {
+    for (int f = 0; planner->families[f] && list->count; f++) {
         double least_us = INFINITY;
         for (int i = 0; i < list->count; i++)
-            if (list->choices[i]->count == 1 && list->choices[i]->launches[0].family == families[f])
+            if (list->choices[i]->count == 1 && list->choices[i]->launches[0].family == planner->families[f])
                 least_us = fmin(least_us, spread_us(planner, &list->choices[i]->launches[0]));
         if (isfinite(least_us) && least_us > far * list->choices[0]->time_us)
             planner->passed_over |= UINT64_C(1) << f;
@@ -359,7 +359,7 @@ static bool offers(const Family *family, const Rewrite *rewrite)
 /* Of those that offer the rewrite; the others gain nothing from it. */
 static void plan_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed, const Rewrite *rewrite, int first)
 {
-    const void *view = family_view(families[first], viewed);
+    const void *view = family_view(planner->families[first], viewed);
     const Rewritten *form =
         view ? rewrite->make(planner->arena, view, viewed->fusion, planner->target) : NULL;
     if (!form)
@@ -369,21 +369,21 @@ static void plan_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed, c
     prepared_mark_parts(viewed->fusion, form->behind, form->behind_count);
     planner->rewrite = rewrite;
     planner->passed_over = 0;
-    for (int f = 0; families[f]; f++)
-        planner->passed_over |= (uint64_t)!offers(families[f], rewrite) << f;
+    for (int f = 0; planner->families[f]; f++)
+        planner->passed_over |= (uint64_t)!offers(planner->families[f], rewrite) << f;
     add_rewritten(planner, list, form);
 }
 
 /* In each form that some families want, once. */
 static void add_all_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed)
 {
-    for (int f = 0; families[f]; f++)
-        for (int r = 0; families[f]->rewrites && families[f]->rewrites[r]; r++) {
+    for (int f = 0; planner->families[f]; f++)
+        for (int r = 0; planner->families[f]->rewrites && planner->families[f]->rewrites[r]; r++) {
             int first = 0;
-            while (!offers(families[first], families[f]->rewrites[r]))
+            while (!offers(planner->families[first], planner->families[f]->rewrites[r]))
                 first++;
             if (first == f)
-                plan_rewritten(planner, list, viewed, families[f]->rewrites[r], f);
+                plan_rewritten(planner, list, viewed, planner->families[f]->rewrites[r], f);
         }
 }
 

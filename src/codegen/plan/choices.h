@@ -29,7 +29,8 @@ typedef struct Planner {
     Arena *scratch;   // of one construction
     bool alone;       // there is one fusion: its choices may stay, and no two constructions are alike
     const Target *target;
-    const DeviceSpec *device;   // its own
+    const DeviceSpec *device;   // its own,
+    const Family *const *families;   // and those that serve it
     uint64_t passed_over;  // families that make no parts of the sum that is split, nor of what is rewritten: bit f
     const Rewrite *rewrite;   // of the form that is planned; NULL: the fusion as it is
     int64_t room;          // of the device's memory beside the program's tensors; below 0: not even for these

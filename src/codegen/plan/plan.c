@@ -231,6 +231,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
         .scratch = arena_new(),
         .target = target,
         .device = device,
+        .families = families_of(device),
         .keep = keep,
         .room = device->dram_bytes - program_bytes(fusions->program),
         .memo = alone ? NULL : construct_memo_new(arena, device, 2 * keep),

@@ -7,16 +7,17 @@
 void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const Target *target)
 {
     Arena *scratch = arena_new();
+    const Family *const *served_by = families_of(target->device);
     TileRules *variants = arena_room(out->arena, MAX_VARIANTS * sizeof *variants);
     for (int p = 0; p < fusions->count; p++)
         for (int k = 0; k < fusions->plans[p].count; k++) {
             Viewed viewed = {.arena = out->arena, .fusion = fusions->plans[p].fusions[k], .target = target};
-            for (int f = 0; families[f]; f++) {
+            for (int f = 0; served_by[f]; f++) {
                 arena_reset(scratch);
-                int count = family_rules(scratch, families[f], &viewed, variants);
+                int count = family_rules(scratch, served_by[f], &viewed, variants);
                 for (int v = 0; v < count; v++) {
                     strbuf_printf(out, "plan %s, kernel %d through %s (%s)\n", fusions->plans[p].name, k,
-                                  families[f]->name, variants[v].variant_name);
+                                  served_by[f]->name, variants[v].variant_name);
                     tile_rules_print(out, &variants[v]);
                 }
             }
@@ -80,12 +81,13 @@ const char *plan_schedule_text(Arena *arena, const PlannedLaunch *launch)
 static void matching_families_print(StrBuf *out, const Fusion *fusion, const Target *target)
 {
     Arena *scratch = arena_new();
+    const Family *const *served_by = families_of(target->device);
     TileRules *variants = arena_room(scratch, MAX_VARIANTS * sizeof *variants);
     Viewed viewed = {.arena = out->arena, .fusion = fusion, .target = target};
     int shown = 0;
-    for (int f = 0; families[f]; f++)
-        if (family_rules(scratch, families[f], &viewed, variants))
-            strbuf_printf(out, "%s%s", shown++ ? ", " : "", families[f]->name);
+    for (int f = 0; served_by[f]; f++)
+        if (family_rules(scratch, served_by[f], &viewed, variants))
+            strbuf_printf(out, "%s%s", shown++ ? ", " : "", served_by[f]->name);
     strbuf_puts(out, shown ? "" : "no family alone");
     arena_free(scratch);
 }

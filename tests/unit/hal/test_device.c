@@ -68,8 +68,8 @@ static double seconds(void)
 
 /* ---- the built-in devices ---- */
 
-static const char *const NAMES[] = {"a100",      "h100",    "h200",    "k80", "mi50",
-                                    "rtx2080ti", "rtx3090", "rtx4090", "v100"};
+static const char *const NAMES[] = {"a100", "h100",      "h200",    "ipu_mk1", "ipu_mk2", "k80",
+                                    "mi50", "rtx2080ti", "rtx3090", "rtx4090", "v100"};
 
 START_TEST(every_built_in_device_loads)
 {
@@ -119,6 +119,20 @@ START_TEST(the_h200_has_what_was_measured)
     ck_assert_int_eq(device->max_blocks_per_cluster, 16);
     ck_assert(device->timing.block_start_cycles == 1.4 && device->timing.block_wait_us == 1);
     ck_assert(device->timing.cluster_wait_us == 1.95 && device->timing.grid_barrier_us == 1.8);
+}
+END_TEST
+
+/* Nothing lies between its units and the memories of the others. */
+START_TEST(a_device_that_exchanges_needs_no_cache)
+{
+    const DeviceSpec *device = device_read(arena, "ipu_mk1");
+    ck_assert(device_is_ranked_only(device) && device_is_bulk_synchronous(device));
+    ck_assert_int_eq(device->sm_count * device->max_threads_per_sm, 7296);
+    ck_assert_int_eq(device->dram_bytes, 1216 * 262144);
+    ck_assert_int_eq(device->l2_bytes, 0);
+    ck_assert(device->l2.bandwidth_gb_s == 7680 && device->l2_latency_ns == 133);
+    ck_assert_int_eq(device_read(arena, "ipu_mk2")->shared_per_sm, 624 * 1024);
+    ck_assert(!device_is_ranked_only(device_read(arena, "mi50")) && !device_is_bulk_synchronous(device_read(arena, "h200")));
 }
 END_TEST
 
@@ -226,7 +240,7 @@ START_TEST(an_unknown_name_ends_with_the_names_there_are)
     }
     ck_assert_int_eq(error_code, EXIT_INPUT);
     ck_assert_ptr_nonnull(strstr(error_text, "unknown device 'a1000'"));
-    ck_assert_ptr_nonnull(strstr(error_text, "a100, h100, h200, k80, mi50, rtx2080ti"));
+    ck_assert_ptr_nonnull(strstr(error_text, "a100, h100, h200, ipu_mk1, ipu_mk2, k80, mi50, rtx2080ti"));
 }
 END_TEST
 
@@ -402,6 +416,7 @@ static TCase *built_in_cases(void)
     tcase_add_test(cases, the_numbers_of_the_a100);
     tcase_add_test(cases, old_and_foreign_devices_differ_where_they_should);
     tcase_add_test(cases, the_h200_has_what_was_measured);
+    tcase_add_test(cases, a_device_that_exchanges_needs_no_cache);
     tcase_add_test(cases, timings_that_a_file_leaves_out_have_standards);
     tcase_add_test(cases, standards_follow_from_clock_and_latency);
     tcase_add_test(cases, l2_answers_in_half_of_the_time_of_dram);
