@@ -206,9 +206,10 @@ struct Corner {
         tile_m = BACK_M ? op_min<Index>(m, M - BM) : m;
         tile_n = BACK_N ? op_min<Index>(n, N - BN) : n;
     }
+    __device__ __forceinline__ bool stores_column(Index column) const { return BACK_N ? column >= n : column < N; }
     __device__ __forceinline__ bool stores(Index row, Index column) const
     {
-        return (BACK_M ? row >= m : row < M) && (BACK_N ? column >= n : column < N);
+        return (BACK_M ? row >= m : row < M) && stores_column(column);
     }
 };
 
@@ -422,31 +423,43 @@ struct LaneVector {
 
 // What the epilogue reads for a warp's part of a tile, so many slabs ahead: while the last products are on their way, or the slab
 // before is stored. Of 64 x 128 sums and a residual of 16 bits 32 registers are the whole tile's.
+constexpr int slabs_ahead(int bytes, int all) { return bytes > 128 ? 1 : 128 / bytes < all ? 128 / bytes : all; }
 struct Ahead {
     static constexpr int ACROSS = WN / SLAB_COLUMNS, ALL = PARTS / SLAB_PARTS * ACROSS;
-    static constexpr int MOST = 128 / (EACH * (int)sizeof(Beside)), COUNT = MOST < 1 ? 1 : MOST < ALL ? MOST : ALL;
+    static constexpr int OF_ROWS = slabs_ahead(EACH * (int)sizeof(Beside), ALL), OF_COLUMNS = slabs_ahead((int)sizeof(Columns), ALL);
     static_assert(WARP % (SLAB_COLUMNS / QN) == 0, "each lane has as many, and the same columns of all rows");
-    Beside at[COUNT][EACH];
-    Columns columns[ACROSS];
+    Beside rows[OF_ROWS][EACH];
+    Columns columns[OF_COLUMNS];
 
-    __device__ __forceinline__ void ask(const Tensors &t, const Corner &corner, Index m0, Index n0, int slab)
+    __device__ __forceinline__ void ask_rows(const Tensors &t, const Corner &corner, Index m0, Index n0, int slab)
     {
         UNROLL for (int i = 0; i < EACH; ++i) {
             const LaneVector own(i);
             const Index m = m0 + slab / ACROSS * SLAB_PARTS * 8 + own.row, n = n0 + slab % ACROSS * SLAB_COLUMNS + own.column;
             if (corner.stores(m, n))
-                read_beside(t, corner.batch, m, n, at[slab % COUNT][i]);
+                read_beside(t, corner.batch, m, n, rows[slab % OF_ROWS][i]);
         }
+    }
+    __device__ __forceinline__ void ask_columns(const Tensors &t, const Corner &corner, Index m0, Index n0, int slab)
+    {
+        const Index n = n0 + slab % ACROSS * SLAB_COLUMNS + LaneVector(0).column;
+        if (corner.stores_column(n))
+            read_columns(t, corner.batch, m0, n, columns[slab % OF_COLUMNS]);
     }
     __device__ __forceinline__ void begin(const Tensors &t, const Corner &corner, Index m0, Index n0)
     {
-        UNROLL for (int slab = 0; slab < COUNT; ++slab)
-            ask(t, corner, m0, n0, slab);
-        UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
-            const Index n = n0 + first + LaneVector(0).column;
-            if (n < N)
-                read_columns(t, corner.batch, m0, n, columns[first / SLAB_COLUMNS]);
-        }
+        UNROLL for (int slab = 0; slab < OF_ROWS; ++slab)
+            ask_rows(t, corner, m0, n0, slab);
+        UNROLL for (int slab = 0; slab < OF_COLUMNS; ++slab)
+            ask_columns(t, corner, m0, n0, slab);
+    }
+    // Behind the slab, whose places are free.
+    __device__ __forceinline__ void go_on(const Tensors &t, const Corner &corner, Index m0, Index n0, int slab)
+    {
+        if (slab + OF_ROWS < ALL)
+            ask_rows(t, corner, m0, n0, slab + OF_ROWS);
+        if (slab + OF_COLUMNS < ALL)
+            ask_columns(t, corner, m0, n0, slab + OF_COLUMNS);
     }
 };
 
@@ -471,12 +484,11 @@ __device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value 
                 continue;
             Kept total[QN];
             read_totals(slab.at[vector.row], vector.column, lane / 4 % 2, total);
-            finish_vector(t, corner.batch, m, n, total, ahead.at[step % Ahead::COUNT][i],
-                          ahead.columns[step % Ahead::ACROSS]);
+            finish_vector(t, corner.batch, m, n, total, ahead.rows[step % Ahead::OF_ROWS][i],
+                          ahead.columns[step % Ahead::OF_COLUMNS]);
         }
         warp_sync();
-        if (step + Ahead::COUNT < Ahead::ALL)
-            ahead.ask(t, corner, m0, n0, step + Ahead::COUNT);
+        ahead.go_on(t, corner, m0, n0, step);
     }
 }
 

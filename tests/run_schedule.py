@@ -130,6 +130,14 @@ def product_of_part(m, n, k, dtype, along_k=False):
             f"C[m, n] = sum[k:{k}](A[m, k + 64] * B[{'n, k' if along_k else 'k, n'}])\noutput C : {dtype}\n")
 
 
+def with_residual(text, index="m, n", shape=None):
+    """What `product` makes, and of which an epilogue reads a bias, a tensor of the output's shape, and an element a row."""
+    rows, columns = shape
+    dtype = text.split("output D : ")[1].split()[0]
+    more = f"input r[{rows}, {columns}] : {dtype}\ninput g[{columns}] : f32\ninput s[{rows}] : {dtype}\n"
+    return more + text.replace(f"max(C[{index}], 0)", f"max(C[{index}] * g[n] + r[{index}], 0) + s[m]")
+
+
 def convolution(image, filters, outputs, index, taps=("q", "r", "s"), dtype="f16", summed="", last=False):
     """Channels last: the shape of the image, how many filters of what shape, the outputs, which element. `last`: filters are."""
     axes, tap = [output.split(":")[0] for output in outputs.split(", ")], ", ".join(taps[1 - filters.count(","):])
@@ -265,6 +273,13 @@ PROGRAMS = [
     (filter_gradients_last((5, 20, 21, 66), 5, 2, "f16", 2), FILTER_STRIPS_OF_CHANNELS),
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),
+    (with_residual(product(256, 512, 128), shape=(256, 512)), MATMUL), (with_residual(product(200, 331, 134), shape=(200, 331)), MATMUL),
+    (with_residual(product(256, 512, 512, "f16"), shape=(256, 512)), PRODUCTS),
+    (with_residual(product(200, 328, 264, "bf16"), shape=(200, 328)), PRODUCTS),
+    (with_residual(product(100, 90, 70, "f16"), shape=(100, 90)), PRODUCTS),
+    (with_residual(product(200, 328, 264, "bf16"), shape=(200, 328)), NEIGHBOURS),
+    (with_residual(product(700, 968, 264, "bf16"), shape=(700, 968)), PERSISTENT),
+    (with_residual(product(5, 333, 1001), shape=(5, 333)), ["skinny/column", "skinny/column-cluster"]),
     (product(700, 968, 264, "bf16"), PERSISTENT), (products(3, 130, 264, 72, "f16"), PERSISTENT),
     (convolution("3, 9, 13, 128", "200, 3, 3, 128", "n, h:9, v:13", "n, h + r - 1, v + s - 1"), BULK),
     (convolution("3, 19, 22, 72", "88, 3, 2, 72", "n, h:9, v:11", "n, 2*h - r + 2, 2*v + 3*s - 1", dtype="bf16", last=True), BULK),

@@ -127,6 +127,29 @@ static double end_time_us(const KernelCounts *kernel)
     return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz;
 }
 
+/* Each element is one block's, so no cache has it. */
+static bool is_read_once(const KernelCounts *kernel, int index)
+{
+    const TileSpace *space = kernel->space;
+    for (int a = 0; a < space->axis_count; a++)
+        if (!space->axes[a].reduction && space->axes[a].extent > 1 && !depends(kernel, &space->tiles[index], a))
+            return false;
+    return true;
+}
+
+/* Sums are complete, and what is made of them beside others has not been asked for. */
+static bool waits_beside(const KernelCounts *kernel)
+{
+    const Schedule *schedule = kernel->rules->schedule;
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        for (int t = 0; item->kind == ITEM_LOAD && !item->move.ahead && t < kernel->space->tile_count; t++)
+            if (item->move.tiles >> t & 1 && kernel->space->tiles[t].beside && is_read_once(kernel, t))
+                return true;
+    }
+    return false;
+}
+
 /* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a load's
    latency that is not covered; at the end the threads' partial results, combined pairwise, and what
    follows. */
@@ -143,6 +166,8 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
             rtile_points(kernel->space, kernel->shared, false) * 4 / calibration.exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
+    if (waits_beside(kernel))
+        combine_us += kernel->device->dram_latency_ns / 1e3;
     load_us += end_time_us(kernel);
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us;

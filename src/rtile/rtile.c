@@ -56,7 +56,7 @@ static int64_t register_bits(const TileRules *rules, const RTile *tile, bool out
         const DataTile *data = &space->tiles[i];
         int input_bits = rules->input_bits ? rules->input_bits : data->element_bits;
         int element_bits = output ? rules->accumulator_bits : input_bits * rules->input_buffers;
-        if (data->output != output || !element_bits)
+        if (data->output != output || data->beside || !element_bits)
             continue;
         int64_t elements = data_tile_distinct(data, tile, space->axis_count);
         if (!checked_add(bits, size_product(elements, element_bits), &bits))

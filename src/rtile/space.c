@@ -116,20 +116,26 @@ static int64_t least_stride(const Affine *offset, int first, int end)
     return least;
 }
 
-/* Which of the flat positions along the axes [first, end) have the same element, from the innermost axis
-   outwards. Axes that are used beyond two gaps count as if they were one with the gap. All are the same:
-   cycles of one. */
-static Repeats flat_repeats(const Fusion *fusion, const Affine *offset, int first, int end)
+Repeats axes_repeats(const Fusion *fusion, const Affine *offset, const int *axes, int count)
 {
     Repeats repeats = {.run = 1, .cycle = 1, .again = 1};
-    int a = end - 1;
-    for (; a >= first && (!offset->coef[a] || fusion->axes[a].extent == 1); a--)
-        repeats.run *= fusion->axes[a].extent;
-    for (; a >= first && offset->coef[a]; a--)
-        repeats.cycle *= fusion->axes[a].extent;
-    for (; a >= first && !offset->coef[a]; a--)
-        repeats.again *= fusion->axes[a].extent;
+    int i = count - 1;
+    for (; i >= 0 && (!offset->coef[axes[i]] || fusion->axes[axes[i]].extent == 1); i--)
+        repeats.run *= fusion->axes[axes[i]].extent;
+    for (; i >= 0 && offset->coef[axes[i]]; i--)
+        repeats.cycle *= fusion->axes[axes[i]].extent;
+    for (; i >= 0 && !offset->coef[axes[i]]; i--)
+        repeats.again *= fusion->axes[axes[i]].extent;
     return repeats;
+}
+
+/* Of neighbouring axes [first, end). */
+static Repeats flat_repeats(const Fusion *fusion, const Affine *offset, int first, int end)
+{
+    int axes[MAX_AXES];
+    for (int a = first; a < end; a++)
+        axes[a - first] = a;
+    return axes_repeats(fusion, offset, axes, end - first);
 }
 
 /* An access along flat spatial and reduction positions. Of the two dimensions the last is the one along which

@@ -20,6 +20,11 @@ int64_t reduction_points(const Fusion *fusion);
 /* Row-major position of a point, as a form of the spatial axes. */
 Affine flat_position(const Fusion *fusion);
 
+/* Which of the flat positions along the axes have the same element, from the innermost axis, the last one,
+   outwards. Axes that are used beyond two gaps count as if they were one with the gap. All are the same:
+   cycles of one. */
+Repeats axes_repeats(const Fusion *fusion, const Affine *offset, const int *axes, int count);
+
 /* The access goes through its tensor in the order of the points: its offset is the flat position. Whoever
    takes that for an address asks first. */
 bool access_is_flat(const Access *access, const Fusion *fusion);

@@ -120,9 +120,10 @@ static void count_sectors(CountWalk *walk, int index, const ItemWork *own)
         return;
     }
     const DataTile *tile = &walk->rules->space->tiles[index];
-    bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(tile->output && walk->dealt && !walk->rows.run);
-    Region region = tile->output ? walk->region : walk->loaded;
-    if (tile->output && walk->dealt)
+    bool of_results = tile->output || tile->beside;
+    bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(of_results && walk->dealt && !walk->rows.run);
+    Region region = of_results ? walk->region : walk->loaded;
+    if (of_results && walk->dealt)
         region.dealt = walk->rows;
     unsigned char **seen = walk->in_turn ? &walk->seen[index] : NULL;
     count_add(&walk->counts->sectors[index], known ? region_sectors(&region, tile, seen) : COUNT_UNKNOWN);

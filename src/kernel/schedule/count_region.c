@@ -115,7 +115,7 @@ int64_t region_positions(const Region *region, int axis)
     return own_before(&runs, runs.shift + count) - own_before(&runs, runs.shift);
 }
 
-/* What is the same for several blocks is stored by the first of them. */
+/* What is the same for several blocks is stored by the first of them; of a cluster that shares a reduction only that one makes results. */
 static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
 {
     const TileRules *rules = region->rules;
@@ -125,7 +125,8 @@ static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
             reduced |= data_tile_depends(tile, a);
         else
             elsewhere |= region->first[a] > 0 && !data_tile_depends(tile, a);
-    return tile->output && (elsewhere || (!region->dealt.run && !reduced && rules->cluster_blocks > 1 && region->block->last));
+    bool makes_none = !region->dealt.run && !reduced && rules->cluster_blocks > 1 && region->block->last;
+    return (tile->output && (elsewhere || makes_none)) || (tile->beside && makes_none);
 }
 
 /* The least or the greatest index along a dimension, of all that the block asks for, be it in the tensor or

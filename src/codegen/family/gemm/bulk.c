@@ -59,7 +59,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
     if (stages == FEW_TILES_STAGES && kind >= ALONE_KINDS)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
-    uint32_t operands = space_inputs(space);
+    uint32_t operands = FACTOR_TILES;
     schedule_barrier(&schedule, kind == NEIGHBOURS_KIND ? SCOPE_CLUSTER : SCOPE_BLOCK);
     if (kind == CLUSTER_KIND)   // it waits there only before it leaves sums
         schedule_barrier(&schedule, SCOPE_CLUSTER);
@@ -85,7 +85,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
                               .combine = COMBINE_SHARES,
                               .bytes = (uint8_t)mma_value_bytes(product),
                               .parts = SHARED_ROWS};
-    mma_schedule_store(&schedule, fusion, space, exchange, mma_kept_type(fusion, product));
+    mma_schedule_store(&schedule, fusion, space, exchange, mma_kept_type(fusion, product), product->beside ? 1 : 0);
     end_tiles(&schedule, kind);
     if (kind == NEIGHBOURS_KIND)
         schedule_barrier(&schedule, SCOPE_CLUSTER);
@@ -316,7 +316,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
              &(MmaBlock){.atom_shared = true,
                          .holders = "a group of four warps",
                          .keeps = true,
-                         .reads_ahead = product->pixels,
+                         .reads_ahead = true,
                          .emit_operand = emit_operand});
     int neighbours = plan->rules->neighbours, cluster = plan->program->cluster;
     strbuf_printf(
@@ -332,8 +332,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
         lies_back(plan, product, GROUP_M) ? "true" : "false",
         lies_back(plan, product, GROUP_N) ? "true" : "false");
-    if (!product->pixels)
-        strbuf_puts(out, "constexpr bool BESIDE = false;\n");
     strbuf_printf(out, "constexpr bool IM2COL = %s;   // rows of A are pixels under the taps of a filter\n",
                   product->pixels ? "true" : "false");
     if (product->pixels)

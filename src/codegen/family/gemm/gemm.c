@@ -177,7 +177,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!product || !product->atom)
         return 0;
     const Atom *atom = product->atom;
-    TileRules rules = {.space = mma_space(arena, fusion, product, atom), .lay_out = lay_out};
+    TileRules rules = {.space = mma_space(arena, fusion, product, atom, device), .lay_out = lay_out};
     int value_bytes = mma_value_bytes(product);
     rules_choose(&rules, &value_bytes, sizeof value_bytes);
     rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};

@@ -111,11 +111,12 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
                              const TileSpace *space, int stages)
 {
     Schedule schedule = {.order = ORDER_PANELS};
-    uint32_t operands = space_inputs(space), copied = tiles_copied(fusion, product, stages);
+    uint32_t operands = FACTOR_TILES, copied = tiles_copied(fusion, product, stages);
     if (copied)
         schedule_steps_ahead(&schedule, fusion, operands, copied, stages);
     else
         schedule_steps(&schedule, fusion, operands);
+    schedule_load(&schedule, (Move){.tiles = product_read_beside(space)});
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
@@ -189,10 +190,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     int value_bits = dtype_info[fusion->ops[0].body->type].bits;
     for (int factor = 0; factor < 2; factor++)
         rules->space->tiles[rules->space->tile_count++] = operand_tile(fusion, product, factor, value_bits);
-    for (int i = 0; i < fusion->op_count && rules->space->tile_count < MAX_DATA_TILES; i++)
-        if (fusion->ops[i].stored)
-            rules->space->tiles[rules->space->tile_count++] = product_output_tile(fusion, product, i);
-
+    product_add_results(rules->space, fusion, product, device);
     rules->schedule = schedule_of(arena, fusion, product, rules->space, rules->stages);
 
     AxisRule none = {1, 1};

@@ -54,7 +54,8 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     return tile;
 }
 
-TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product, const Atom *atom)
+TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product, const Atom *atom,
+                     const DeviceSpec *device)
 {
     TileSpace *space = space_new(arena, fusion);
     space->unit = atom->unit;
@@ -62,9 +63,7 @@ TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product,
         space_add_axis(space, group_variable(g), product->group[g].extent, g == GROUP_K);
     for (int factor = 0; factor < 2; factor++)
         space->tiles[space->tile_count++] = operand_tile(fusion, product, factor);
-    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
-        if (fusion->ops[i].stored)
-            space->tiles[space->tile_count++] = product_output_tile(fusion, product, i);
+    product_add_results(space, fusion, product, device);
     return space;
 }
 
@@ -92,16 +91,17 @@ void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace 
                       DType passed)
 {
     Exchange exchange = {.scope = (uint8_t)scope, .combine = COMBINE_ROWS};
-    mma_schedule_store(schedule, fusion, space, exchange, passed);
+    mma_schedule_store(schedule, fusion, space, exchange, passed, 0);
 }
 
 void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Exchange exchange,
-                        DType passed)
+                        DType passed, int ahead)
 {
     exchange.ops = schedule_ops(fusion, true);
     exchange.value_bytes = (uint8_t)(dtype_info[passed].bits / 8);
     exchange.width = 2;
     schedule_exchange(schedule, exchange);
+    schedule_load(schedule, (Move){.tiles = product_read_beside(space), .ahead = (uint8_t)ahead});
     schedule_map(schedule, schedule_ops(fusion, false));
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
@@ -116,7 +116,7 @@ void mma_group_rules(Arena *arena, TileRules *rules, const Fusion *fusion, const
                      const Product *product, const Atom *atom)
 {
     int64_t k_step = LINE_PIECES * mma_piece(product);
-    *rules = (TileRules){.space = mma_space(arena, fusion, product, atom)};
+    *rules = (TileRules){.space = mma_space(arena, fusion, product, atom, device)};
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
     rules->rule[LEVEL_REGISTER][GROUP_K] = rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){k_step, k_step};
     rules->rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){atom->m, atom->m};   // more would read b more often

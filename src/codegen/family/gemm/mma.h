@@ -33,8 +33,9 @@ DType mma_sum_type(const Product *product);
 DType mma_kept_type(const Fusion *fusion, const Product *product);
 bool mma_is_kept(const Fusion *fusion, const Product *product);   // rounded
 
-/* Axes batch, m, n, k; tiles of both factors, staged, and of what is stored. */
-TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product, const Atom *atom);
+/* Axes batch, m, n, k; tiles of both factors, staged, of what is stored and what the epilogue reads. */
+TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product, const Atom *atom,
+                     const DeviceSpec *device);
 
 /* What comes behind the loop along k: warps turn their sums in shared memory, so that lanes have rows, and
    store them; or the blocks of a cluster leave theirs for each other, and each stores rows of the totals.
@@ -42,9 +43,9 @@ TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product,
 void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace *space, ThreadScope scope,
                       DType passed);
 
-/* Of sums that come together in another way. */
+/* Of sums that come together in another way; what the epilogue reads is asked for so many tiles ahead. */
 void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Exchange exchange,
-                        DType passed);
+                        DType passed, int ahead);
 
 /* Rows of C begin within aligned accesses, of elements of 16 bits to which the sum was rounded (kept): they
    are shifted in shared memory to lie as they do there. */

@@ -196,8 +196,8 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
     return vector;
 }
 
-bool product_is_picture(const Fusion *fusion, const Product *product, const Access *access,
-                        const int group[3])
+/* The tensor's elements lie in memory as the groups of its tile do, outermost first. */
+static bool is_picture(const Fusion *fusion, const Product *product, const Access *access, const int group[3])
 {
     Affine offset = access_offset(access);
     int64_t stride = 1;
@@ -219,7 +219,7 @@ bool product_lies_apart(const Fusion *fusion, const Product *product, int factor
     bool along_k = product_along_k(fusion, product, factor);
     const int group[] = {GROUP_BATCH, along_k ? rows : GROUP_K, along_k ? GROUP_K : rows};
     return expr->kind != EXPR_ACCESS || product->guard ||
-           !product_is_picture(fusion, product, &expr->access, group);
+           !is_picture(fusion, product, &expr->access, group);
 }
 
 uint32_t product_factor_axes(const Product *product, int factor)
@@ -256,19 +256,6 @@ double product_search_instructions(const Fusion *fusion, const Product *product,
     for (int g = 0; g < GROUP_COUNT; g++)
         positions -= (used & axis_group_mask(&product->group[g])) != 0;   // a group's outermost costs nothing
     return ELEMENT_INSTRUCTIONS + POSITION_INSTRUCTIONS * positions;
-}
-
-DataTile product_output_tile(const Fusion *fusion, const Product *product, int op)
-{
-    const Tensor *out = fusion->ops[op].out;
-    DataTile tile = {.name = out->name,
-                     .rank = 3,
-                     .scatter = 1,
-                     .output = true,
-                     .element_bits = dtype_info[out->dtype].bits};
-    for (int g = 0; g < 3; g++)
-        tile.dims[g] = (Dim){affine_axis(g), product->group[g].extent};
-    return tile;
 }
 
 // ---- text ----

@@ -83,10 +83,6 @@ bool product_stores_vectors(const Fusion *fusion, const Product *product, int co
    are several. */
 const FusedOp *product_only_output(const Fusion *fusion, const Product *product);
 
-/* The tensor's elements lie in memory as the groups of its tile do, outermost first. */
-bool product_is_picture(const Fusion *fusion, const Product *product, const Access *access,
-                        const int group[3]);
-
 /* Of a factor, neighbours of the walk may lie far apart, be shared, or be made of several elements or
    none. */
 bool product_lies_apart(const Fusion *fusion, const Product *product, int factor);
@@ -102,8 +98,14 @@ const char *product_factor_name(const Product *product, int factor);
 /* Of a thread to find one element that is loaded alone. */
 double product_search_instructions(const Fusion *fusion, const Product *product, int factor);
 
-/* Of a stored op, over the axes batch, m, n. */
-DataTile product_output_tile(const Fusion *fusion, const Product *product, int op);
+/* The first two tiles of a product's space, as bits. */
+enum { FACTOR_TILES = 3 };
+
+/* Tiles behind those: each stored op's, and each tensor's that the epilogue reads, over the axes batch, m, n. */
+void product_add_results(TileSpace *space, const Fusion *fusion, const Product *product, const DeviceSpec *device);
+
+/* Those that the epilogue reads, as bits. */
+uint32_t product_read_beside(const TileSpace *space);
 
 // ---- text ----
 

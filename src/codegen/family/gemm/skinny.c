@@ -88,24 +88,15 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     return tile;
 }
 
-static DataTile output_tile(const Fusion *fusion, const Product *product, int op)
-{
-    static const int group[] = {GROUP_BATCH, GROUP_M, GROUP_N};
-    DataTile tile = product_output_tile(fusion, product, op);
-    tile.apart = !product_is_picture(fusion, product, &fusion->ops[op].store, group);
-    return tile;
-}
-
-static TileSpace *find_space(Arena *arena, const Fusion *fusion, const Product *product)
+static TileSpace *find_space(Arena *arena, const Fusion *fusion, const Product *product,
+                             const DeviceSpec *device)
 {
     TileSpace *space = space_new(arena, fusion);
     for (int g = 0; g < GROUP_COUNT; g++)
         space_add_axis(space, group_variable(g), product->group[g].extent, g == GROUP_K);
     for (int factor = SMALL; factor <= LARGE; factor++)
         space->tiles[space->tile_count++] = operand_tile(fusion, product, factor);
-    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
-        if (fusion->ops[i].stored)
-            space->tiles[space->tile_count++] = output_tile(fusion, product, i);
+    product_add_results(space, fusion, product, device);
     return space;
 }
 
@@ -171,7 +162,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     uint8_t bytes = (uint8_t)(value_bits(fusion) / 8);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_load(&schedule,
-                  (Move){.tiles = space_inputs(space),
+                  (Move){.tiles = FACTOR_TILES,
                          .instructions = product_element_bits(product->factor[LARGE]) < value_bits(fusion)});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_end(&schedule);
@@ -185,16 +176,18 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
                                      .width = (int16_t)most_columns(fusion, product),
                                      .parts = MAX_THREADS,
                                  });
+    schedule_load(&schedule, (Move){.tiles = product_read_beside(space)});
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
 }
 
-static TileRules rules_of(Arena *arena, const Fusion *fusion, const Product *product, int cluster)
+static TileRules rules_of(Arena *arena, const Fusion *fusion, const Product *product,
+                          const DeviceSpec *device, int cluster)
 {
     bool along_k = product_along_k(fusion, product, LARGE);
     TileRules rules = {
-        .space = find_space(arena, fusion, product),
+        .space = find_space(arena, fusion, product, device),
         .variant_name = cluster > 1 ? along_k ? "row-cluster" : "column-cluster"
                         : along_k   ? "row"
                                     : "column",
@@ -230,7 +223,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 0;
     int count = 0, most = leaves_sms_idle(fusion, device, product) ? largest_cluster(device) : 1;
     for (int cluster = 1; cluster <= smaller(most, product->group[GROUP_K].extent); cluster *= 2)
-        variants[count++] = rules_of(arena, fusion, product, cluster);
+        variants[count++] = rules_of(arena, fusion, product, device, cluster);
     return count;
 }
 

@@ -137,7 +137,6 @@ static bool find_pixels(Arena *arena, const Fusion *fusion, Product *product)
     product->lines[0] = (Lines){.along_k = true, .line = im2col.pixel};
     product->group[GROUP_K].extent = size_product(im2col.taps.extent, im2col.step);
     product->pixels = arena_copy(arena, &im2col, sizeof im2col);
-    find_beside(arena, fusion, product);
     return true;
 }
 
@@ -150,6 +149,7 @@ static bool find_boxed(Arena *arena, const Fusion *fusion, const Target *target,
     if (find_box(fusion, product, 0, &lines[0]) ? !find_box(fusion, product, 1, &lines[1])
                                                 : !find_pixels(arena, fusion, product))
         return false;
+    find_beside(arena, fusion, product);
     return product->shared_atom->place == IN_SHARED || (lines[0].along_k && lines[1].along_k);
 }
 

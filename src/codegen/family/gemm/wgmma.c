@@ -24,7 +24,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
                              const TileSpace *space, int stages)
 {
     Schedule schedule = {.order = ORDER_PANELS};
-    uint32_t operands = space_inputs(space);
+    uint32_t operands = FACTOR_TILES;
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, stages - 3);
     schedule_barrier(&schedule, SCOPE_BLOCK);

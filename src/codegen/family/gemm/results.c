@@ -1,0 +1,90 @@
+// The data tiles of what a product leaves, and of what its epilogue reads beside the sums.
+#include "codegen/family/gemm/product.h"
+#include "rtile/space.h"
+
+enum { FLAT_GROUPS = 3 };   // batch, m and n
+
+/* Elements lie in memory as the groups' positions do, outermost first, but for axes along which all have the
+   same one. */
+static bool lies_in_order(const Fusion *fusion, const Product *product, const Access *access)
+{
+    Affine offset = access_offset(access);
+    int64_t stride = 1;
+    for (int g = FLAT_GROUPS - 1; g >= 0; g--)
+        for (int i = product->group[g].count - 1; i >= 0; i--) {
+            int axis = product->group[g].axes[i];
+            if (!offset.coef[axis])
+                continue;
+            if (offset.coef[axis] != stride)
+                return false;
+            stride *= fusion->axes[axis].extent;
+        }
+    return stride == tensor_elements(access->tensor);
+}
+
+static DataTile tile_of(const Fusion *fusion, const Product *product, const Access *access)
+{
+    DataTile tile = {.name = access->tensor->name,
+                     .rank = FLAT_GROUPS,
+                     .scatter = 1,
+                     .element_bits = dtype_info[access->tensor->dtype].bits};
+    tile.apart = tile.element_bits < 8 || !lies_in_order(fusion, product, access);
+    return tile;
+}
+
+static DataTile output_tile(const Fusion *fusion, const Product *product, const FusedOp *op)
+{
+    DataTile tile = tile_of(fusion, product, &op->store);
+    tile.output = true;
+    for (int g = 0; g < FLAT_GROUPS; g++)
+        tile.dims[g] = (Dim){affine_axis(g), product->group[g].extent};
+    return tile;
+}
+
+/* Of a bias one row serves all positions of m, of a gate[b, n] runs of them. */
+static DataTile beside_tile(const Fusion *fusion, const Product *product, const FusedAccess *found,
+                            const DeviceSpec *device)
+{
+    const AxisGroup *columns = &product->group[GROUP_N];
+    DataTile tile = tile_of(fusion, product, found->access);
+    Affine offset = fused_offset(fusion, found);
+    tile.beside = true;
+    tile.apart |= found->guarded;
+    if (columns->count)
+        tile.scatter = access_scatter(found->access, fusion, axis_group_innermost(columns), device);
+    for (int g = 0; g < FLAT_GROUPS; g++) {
+        Repeats repeats = axes_repeats(fusion, &offset, product->group[g].axes, product->group[g].count);
+        bool moves = repeats.cycle > 1;
+        tile.dims[g] = moves ? (Dim){affine_axis(g), product->group[g].extent} : (Dim){.size = 1};
+        if (moves && g < MAX_REPEATED && (repeats.run > 1 || repeats.again > 1))
+            tile.repeats[g] = repeats;
+    }
+    return tile;
+}
+
+static bool is_repeated(const FusedAccess *found, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (found[i].op > 0 && found[i].access->tensor == found[index].access->tensor &&
+            found[i].access->dims == found[index].access->dims)
+            return true;
+    return false;
+}
+
+void product_add_results(TileSpace *space, const Fusion *fusion, const Product *product,
+                         const DeviceSpec *device)
+{
+    for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
+        if (fusion->ops[i].stored)
+            space->tiles[space->tile_count++] = output_tile(fusion, product, &fusion->ops[i]);
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES);
+    for (int i = 0; i < count && space->tile_count < MAX_DATA_TILES; i++)
+        if (found[i].op > 0 && !is_repeated(found, i))
+            space->tiles[space->tile_count++] = beside_tile(fusion, product, &found[i], device);
+}
+
+uint32_t product_read_beside(const TileSpace *space)
+{
+    return space_inputs(space) & ~(uint32_t)FACTOR_TILES;
+}
