@@ -67,14 +67,17 @@ static void reuse_visit(Expr *expr, void *context)
         search->reused[expr->access.tensor->id] |= access_is_reused(&expr->access, search->reader);
 }
 
-/* By tensor id: a reduction reads its elements again and again. */
+/* By tensor id: a reduction reads its elements again and again, itself or where they have been moved to. */
 static bool *reused_by_reductions(Arena *arena, const Program *program)
 {
     bool *reused = NEW_ARRAY(arena, bool, program->tensor_count);
-    for (int i = 0; i < program->op_count; i++) {
+    for (int i = program->op_count - 1; i >= 0; i--) {   // readers stand behind what they read
         ReuseSearch search = {program->ops[i], reused};
+        const Expr *body = search.reader->body;
         if (!op_is_pointwise(search.reader))
             expr_visit(search.reader->body, reuse_visit, &search);
+        else if (body->kind == EXPR_ACCESS && reused[search.reader->out->id])
+            reused[body->access.tensor->id] = true;
     }
     return reused;
 }
