@@ -28,7 +28,11 @@ PRODUCTS = ("bulk", "wgmma", "gemm")   # families of tensor cores
 def launches(folder, model):
     """Families of the first candidate, in order; all kinds of products are one."""
     onnx.save(model, folder / "m.onnx")
-    command = [ROLLERC, "m.onnx", "--device", "h100", "--precision", "f16", "-o", "m.cu", "--json", "m.json"]
+    return launches_of(folder, "m.onnx", "--precision", "f16")
+
+
+def launches_of(folder, *program):
+    command = [ROLLERC, *program, "--device", "h100", "-o", "m.cu", "--json", "m.json"]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     ranking = json.loads((folder / "m.json").read_text())
@@ -73,6 +77,34 @@ def test_blocks_with_batch_norms(folder):
     """Convolutions with all that follows them, up to the residual and the ReLU: one launch each."""
     found = launches(folder, onnx_models.resnet50(8, 64, (64, 128), (1, 2), 100))
     assert found[0] == "permute" and counted(found[1:-2]) == {"window": 1, "product": 12}, found   # the image is rounded first
+
+
+TURNED_NORM = """
+input x[16, 196, 768] : f16   input token[16, 1, 768] : f16   input place[197, 768] : f16
+weight scale[768] : f32   weight w[768, 2304] : f16
+all[b, t:197, c] : f16 = select(t < 1, pad(token[b, t, c], 0), pad(x[b, t - 1, c], 0)) + place[t, c]
+mean[b, t] = sum[c](all[b, t, c]) / 768
+centred[b, t, c] = all[b, t, c] - mean[b, t]
+var[b, t] = sum[c](sq(centred[b, t, c])) / 768
+norm[b, t, c] : f16 = centred[b, t, c] * rsqrt(var[b, t] + 1e-6) * scale[c]
+turned[t, b, c] = norm[b, t, c]
+y[t, b, n] : f16 = sum[c](turned[t, b, c] * w[c, n])
+output y
+"""
+
+
+def test_a_norm_that_a_product_reads_in_another_order(folder):
+    """It is made once, and not for each column of the product."""
+    (folder / "m.te").write_text(TURNED_NORM)
+    assert launches_of(folder, "m.te") == ["rowwise", "product"]
+
+
+def test_queries_that_are_scaled_before_their_scores(folder):
+    """The scale waits for the sum; parts of one product are read where they lie, by bulk copies, too."""
+    program = os.path.join(common.TESTS, "regressions", "queries_that_are_scaled_before_their_scores.te")
+    assert launches_of(folder, program) == ["attention"]
+    families = {launch["family"] for candidate in json.loads((folder / "m.json").read_text())["candidates"] for launch in candidate["launches"]}
+    assert families == {"attention", "attention_bulk"}, families
 
 
 def main():

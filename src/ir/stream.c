@@ -194,6 +194,29 @@ static bool add_scale(Chain *chain, Op op, Expr *by)
     return true;
 }
 
+static bool find_sides(Chain *chain, Expr *term, int *count);
+
+/* An element, as it is moved. One that is another's multiple and may be rounded at any scale is not rounded at
+   all: the number waits for the sum (q / 8 of f16, which nothing else reads). */
+static bool find_side(Chain *chain, const Expr *element, int *count)
+{
+    const Expr *side = unmoved(chain, element);
+    const TensorOp *op = pointwise_at(chain, side);
+    if (op && chain->loose[op->out->id] && (is_apply(op->body, OP_MUL) || is_apply(op->body, OP_DIV))) {
+        int scales = chain->scale_count, sides = *count;
+        if (find_sides(chain, body_at(chain, op, &side->access, -1), count)) {
+            chain->used[op->out->id] = true;
+            return true;
+        }
+        chain->scale_count = scales;
+        *count = sides;
+    }
+    if (*count == 2)
+        return false;
+    chain->sides[(*count)++] = side;
+    return true;
+}
+
 /* Factors of the terms of s: two elements, and numbers. */
 static bool find_sides(Chain *chain, Expr *term, int *count)
 {
@@ -206,10 +229,7 @@ static bool find_sides(Chain *chain, Expr *term, int *count)
     if (is_apply(term, OP_MUL))
         return find_sides(chain, term->apply.operands[0], count) &&
                find_sides(chain, term->apply.operands[1], count);
-    if (*count == 2 || term->kind != EXPR_ACCESS)
-        return false;
-    chain->sides[(*count)++] = unmoved(chain, term);
-    return true;
+    return term->kind == EXPR_ACCESS && find_side(chain, term, count);
 }
 
 /* q's elements lie in rows and k's in columns, both in depths. */
@@ -342,7 +362,7 @@ static bool chain_find(Chain *chain)
 }
 
 static bool stream_of(Arena *arena, const Program *program, const TensorOp *const *definition,
-                      const TensorOp *sum, Stream *stream)
+                      const bool *loose, const TensorOp *sum, Stream *stream)
 {
     if (!is_candidate(sum))
         return false;
@@ -350,6 +370,7 @@ static bool stream_of(Arena *arena, const Program *program, const TensorOp *cons
         .arena = arena,
         .program = program,
         .definition = definition,
+        .loose = loose,
         .used = NEW_ARRAY(arena, bool, program->tensor_count),
         .sum = sum,
         .column = sum->spatial_count,
@@ -365,8 +386,10 @@ StreamList streams_find(Arena *arena, const Program *program)
     const TensorOp **definition = NEW_ARRAY(arena, const TensorOp *, program->tensor_count);
     for (int i = 0; i < program->op_count; i++)
         definition[program->ops[i]->out->id] = program->ops[i];
+    const bool *loose = streams_find_loose(arena, program);
     for (int i = 0; i < program->op_count; i++)
-        list.count += stream_of(arena, program, definition, program->ops[i], &list.streams[list.count]);
+        list.count +=
+            stream_of(arena, program, definition, loose, program->ops[i], &list.streams[list.count]);
     return list;
 }
 

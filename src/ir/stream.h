@@ -1,6 +1,6 @@
 // Chains that are streamed: a sum of products, a softmax along its columns, and a second sum of products with those shares.
 //
-//   s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])          a score of every row and column
+//   s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])          a score of every row and column, also of q / 4 and k / 4
 //   t[b, i, j] = …                                        made of it, point by point: scale, bias, mask
 //   m[b, i]    = max[j](t[b, i, j])
 //   e[b, i, j] = exp(t[b, i, j] - m[b, i])
@@ -56,6 +56,7 @@ typedef struct Chain {
     Arena *arena;
     const Program *program;
     const TensorOp *const *definition;   // by tensor id; NULL: an input
+    const bool *loose;                   // by tensor id: may be rounded at any scale (streams_find_loose)
     bool *used;                          // by tensor id: expanded, or one of the reductions
     const TensorOp *sum;                 // y
     int column, depth;                   // axes j and d

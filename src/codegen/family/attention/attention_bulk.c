@@ -57,7 +57,7 @@ static const Access *access_of(const Attention *attention, int factor)
 }
 
 /* Heads side by side in a line, [b, i, h, d], are whole lines of 128 bytes each: else a box would end in the
-   next head. */
+   next head. A factor may begin inside its lines, as k does where one product has made q, k and v. */
 static bool find_lines(const Fusion *fusion, const Attention *attention, int factor, BoxLines *lines)
 {
     const AxisGroup *batch = &attention->group[ATTENTION_BATCH], *group = line_group(attention, factor);
@@ -87,8 +87,11 @@ static bool find_lines(const Fusion *fusion, const Attention *attention, int fac
     }
     if (!lines->plane)
         lines->plane = lines->line * group->extent;
-    return offset.constant == 0 && is_legal(lines->line) && is_legal(lines->plane) &&
-           group->extent < MOST_LINES && lines->planes < MOST_LINES && lines->elements < MOST_LINES;
+    lines->begin.constant = offset.constant;
+    lines->elements += offset.constant;
+    bool begins = offset.constant == 0 || (offset.constant > 0 && lines->elements <= lines->line);
+    return begins && is_legal(lines->line) && is_legal(lines->plane) && group->extent < MOST_LINES &&
+           lines->planes < MOST_LINES && lines->elements < MOST_LINES;
 }
 
 static bool has_lines(const Fusion *fusion, const Attention *attention)
