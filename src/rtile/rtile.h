@@ -39,8 +39,8 @@ typedef struct Repeats {
     int64_t run, cycle, again;  // run 0: every position has its own element
 } Repeats;
 
-/* Of a factor of a convolution, dimension `k` goes tap by tap: of each the channels, then positions up to
-   `step` where there are none. */
+/* Of a factor of a convolution, dimension `k` goes tap by tap, and of a piece of a concatenation row by row:
+   of each the channels, then positions up to `step` where there are none. */
 typedef struct TapTile {
     int k;
     int64_t step, channels;     // step 0: the tile is none

@@ -252,7 +252,8 @@ static void emit_value(StrBuf *out, const Scope *scope, int op)
 
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
 {
-    bool reads = expr_tensor(expr) || expr->kind == EXPR_GUARD;
+    bool selects = expr->kind == EXPR_APPLY && expr->apply.op == OP_SELECT;
+    bool reads = expr_tensor(expr) || expr->kind == EXPR_GUARD || selects;
     const char *loaded = reads && scope->loaded ? scope->loaded(scope->context, expr) : NULL;
     if (loaded) {
         strbuf_puts(out, loaded);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codegen/cuda/pieces.h"
 #include "rtile/space.h"
 
 enum {
@@ -94,7 +95,8 @@ static int find_read(const Reads *reads, const Access *access, const Fetch *fetc
 {
     Affine offset = access_offset(access);
     for (int i = 0; i < reads->count; i++)
-        if (reads->reads[i].access->tensor == access->tensor && fetch_places_equal(reads->reads[i].fetch, fetch) &&
+        if (!reads->reads[i].pieces && reads->reads[i].access->tensor == access->tensor &&
+            fetch_places_equal(reads->reads[i].fetch, fetch) &&
             memcmp(&reads->reads[i].offset, &offset, sizeof offset) == 0)
             return i;
     return -1;
@@ -102,11 +104,20 @@ static int find_read(const Reads *reads, const Access *access, const Fetch *fetc
 
 int reads_index(const Reads *reads, const Access *access) { return find_read(reads, access, NULL); }
 
+static int find_pieces(const Reads *reads, const Expr *expr)
+{
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].pieces && expr_equal(reads->reads[i].pieces, expr))
+            return i;
+    return -1;
+}
+
 static int find_expr(const Reads *reads, const Expr *expr)
 {
     switch (expr->kind) {
     case EXPR_ACCESS: return find_read(reads, &expr->access, NULL);
     case EXPR_FETCH: return find_read(reads, &expr->fetch.access, &expr->fetch);
+    case EXPR_APPLY: return find_pieces(reads, expr);
     default: return -1;
     }
 }
@@ -131,16 +142,44 @@ static bool waits_for_a_value(const Fetch *fetch)
     return found;
 }
 
+/* A concatenation that is no part of one that was found. */
+static void pieces_visit(Expr *expr, void *context)
+{
+    Reads *reads = context;
+    const Walk *walk = &reads->walk;
+    Pieces pieces;
+    if (reads->count == MAX_LOADED || expr->kind != EXPR_APPLY ||
+        !pieces_find(walk->fusion, walk->axis, walk->vector, expr, &pieces))
+        return;
+    const Access *first = pieces.piece[0].access;
+    for (int i = 0; i < reads->count; i++)
+        if (pieces_hold(reads->reads[i].pieces, first))
+            return;
+    reads->reads[reads->count++] =
+        (Read){first, NULL, pieces.piece[0].offset, pieces.piece[0].offset, PATTERN_ROW, false, expr};
+}
+
+static bool is_a_piece(const Reads *reads, const Access *access)
+{
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].pieces && pieces_hold(reads->reads[i].pieces, access))
+            return true;
+    return false;
+}
+
 Reads reads_find(Walk walk)
 {
     Reads reads = {.walk = walk};
+    for (int i = 0; i < walk.ops && walk.padded; i++)
+        expr_visit(walk.fusion->ops[i].body, pieces_visit, &reads);
     FusedAccess found[4 * MAX_LOADED];
     int count = fusion_accesses(walk.fusion, found, 4 * MAX_LOADED);
     for (int i = 0; i < count && reads.count < MAX_LOADED; i++) {
         const Fetch *fetch = found[i].fetch;
         bool padded = !fetch && found[i].guarded && is_padded(&walk, found[i].access);
         if (found[i].in_place || waits_for_a_value(fetch) || found[i].op >= walk.ops ||
-            (found[i].guarded && !padded) || find_read(&reads, found[i].access, fetch) >= 0)
+            is_a_piece(&reads, found[i].access) || (found[i].guarded && !padded) ||
+            find_read(&reads, found[i].access, fetch) >= 0)
             continue;
         if (walk.along && !(access_axes(found[i].access) & walk.along))
             continue;
@@ -153,7 +192,8 @@ Reads reads_find(Walk walk)
                                             access_offset(found[i].access),
                                             seen,
                                             pattern,
-                                            is_reused(walk.fusion, &seen)};
+                                            is_reused(walk.fusion, &seen),
+                                            NULL};
     }
     return reads;
 }
@@ -188,7 +228,7 @@ const char *reads_loaded(void *context, const Expr *expr)
 
 static uint32_t read_axes(const Read *read)
 {
-    uint32_t axes = access_axes(read->access);
+    uint32_t axes = read->pieces ? expr_axes(read->pieces) : access_axes(read->access);
     for (int i = 0; read->fetch && i < read->fetch->count; i++)
         axes |= expr_axes(read->fetch->places[i].value);
     return axes;
@@ -265,6 +305,11 @@ void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const R
                     const char *element)
 {
     const Read *read = &reads->reads[index];
+    if (read->pieces) {
+        const char *call = arena_printf(out->arena, "in.x%d[%s] = load(from, at)", index, element);
+        pieces_emit(out, indent, scope, reads->walk.axis, reads->walk.vector, read->pieces, call);
+        return;
+    }
     const Tensor *tensor = read->access->tensor;
     int position = input_position(scope->fusion, tensor);
     bool held = is_held(read, &reads->walk);
@@ -285,6 +330,12 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
     bool overhanging = overhangs(read, &reads->walk), is_bits = tensor->dtype == DTYPE_B1;
     bool once = reads->walk.once && !is_bits;
     bool held = is_held_vector(read, &reads->walk);
+    if (read->pieces) {
+        const char *call =
+            arena_printf(out->arena, "%s_vector<VECTOR>(from, at, in.x%d)", once ? "read" : "load", index);
+        pieces_emit(out, indent, scope, reads->walk.axis, reads->walk.vector, read->pieces, call);
+        return;
+    }
     const char *function = is_bits                           ? "load_bits"
                            : read->pattern == PATTERN_LINE   ? "load_anywhere"
                            : read->pattern == PATTERN_PADDED ? "load_anywhere"

@@ -36,7 +36,7 @@ typedef struct Walk {
     uint32_t along;   // only reads that move along one of these axes; 0: all
     bool flat;    // vectors follow the flat spatial position, from row to row
     bool lines;   // PATTERN_LINE is told from PATTERN_GATHER
-    bool padded;  // PATTERN_PADDED is told from what guards keep for the place of use
+    bool padded;  // PATTERN_PADDED is told from what guards keep for the place of use, and concatenations are one read
     bool held;    // vectors of narrow elements are kept as they lie in memory: Packed and PackedBits
     bool once;    // the kernel writes about as much as it reads: by read_global, which tells L2
     bool unaligned;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows; lines are
@@ -50,6 +50,7 @@ typedef struct Read {
     Affine seen;          // fused_offset(): the same but for what places add
     Pattern pattern;
     bool reused;   // by many points: it comes from a cache
+    const Expr *pieces;   // a concatenation (pieces.h), of which `access` is the first piece; NULL: that alone
 } Read;
 
 /* Which of the reads a function below is about. */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/checked.h"
+#include "codegen/cuda/pieces.h"
 #include "codegen/cuda/reads.h"
 #include "codegen/family/family.h"
 #include "model/calibration.h"
@@ -131,6 +132,28 @@ static bool find_padded(TileSpace *space, const Fusion *fusion, const Reads *rea
     return reads_have(reads, PATTERN_PADDED);
 }
 
+/* Of each row of a concatenation a piece is a part. */
+static void find_pieces(TileSpace *space, const Fusion *fusion, const Reads *reads)
+{
+    for (int i = 0; i < reads->count; i++) {
+        Pieces pieces;
+        if (!reads->reads[i].pieces ||
+            !pieces_find(fusion, reads->walk.axis, reads->walk.vector, reads->reads[i].pieces, &pieces))
+            continue;
+        int64_t row = fusion->axes[pieces.axis].extent, begin = 0;
+        for (int a = pieces.axis + 1; a < fusion->spatial_count; a++)
+            row *= fusion->axes[a].extent;
+        for (int p = 0; p < pieces.count; begin = pieces.piece[p++].end) {
+            DataTile *tile =
+                space_flat_tile(space, fusion, pieces.piece[p].access->tensor, &pieces.piece[p].offset);
+            if (tile)
+                tile->taps = (TapTile){.step = row,
+                                       .channels = row / fusion->axes[pieces.axis].extent *
+                                                   (pieces.piece[p].end - begin)};
+        }
+    }
+}
+
 /* All of a thread's vectors are loaded before the first is needed, but what many points read. */
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int vector,
                   uint32_t reused)
@@ -164,6 +187,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         uint32_t reused = find_reused_rows(rules->space, fusion, reads);
         state(rules->schedule, fusion, rules->space, vector, reused);
         bool padded = find_padded(rules->space, fusion, reads);
+        find_pieces(rules->space, fusion, reads);
         int most = padded ? vector : calibration.elementwise.thread_points;
         most = vector * vectors < most ? vector * vectors : most;
         int64_t warp = (int64_t)vector * device->warp_size;
