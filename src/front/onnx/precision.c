@@ -82,7 +82,7 @@ static bool is_settled(const Statement *s)
 static bool is_fine(const PrecisionPass *p, const Statement *s)
 {
     FormulaKind kind = s->kind == STATEMENT_VIEW ? FORMULA_MOVE : kind_of(p, s);
-    bool fine = kind == FORMULA_FINE || (s->settled && is_vector(&s->shape));
+    bool fine = (kind == FORMULA_FINE && !s->slides) || (s->settled && is_vector(&s->shape));
     for (int r = 0; r < s->read_count && kind != FORMULA_PRODUCT; r++)
         fine |= (s->reads[r]->fine && !s->reads[r]->settled) || (kind == FORMULA_POINT && is_whole(s->reads[r]->type));
     return fine && !s->wanted;
