@@ -99,11 +99,13 @@ void keep_exact_types(Program *program)
     }
 }
 
-bool expr_divides_by_reciprocal(const Expr *expr)
+int expr_corrections(const Expr *expr)
 {
     const Expr *divisor = expr->apply.operands[1];
     if (expr->apply.op != OP_DIV || expr->type != DTYPE_F32 || divisor->kind != EXPR_CONST)
-        return false;
+        return 0;
     double by = (float)divisor->constant.real, off = (float)(1 / by) * by - 1;
-    return fabs(by) >= 1 && fabs(by) <= 0x1p60 && off != 0 && fabs(off) <= 0x1p-25;
+    if (!(fabs(by) >= 1 && fabs(by) <= 0x1p60) || off == 0)
+        return 0;
+    return fabs(off) <= 0x1p-25 ? 1 : 2;
 }

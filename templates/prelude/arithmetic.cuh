@@ -19,13 +19,20 @@ DEVICE float op_div(float a, float b) { return __fdividef(a, b); }
 DEVICE float op_div(float a, float b) { return a / b; }
 #endif
 
-// a / b for constants b whose reciprocal in float is off by at most 2^-25: exact then, but for the last place of subnormal
-// quotients (Markstein, "IA-64 and elementary functions", theorem 8.5).
+// a / b for constants b whose reciprocal in float is off by at most 2^-25: exact then, but for the last place of quotients below
+// 2^-100 (Markstein, "IA-64 and elementary functions", theorem 8.5). A division has branches, between which nothing else is done.
 DEVICE float divide_by(float a, float b)
 {
     const float reciprocal = 1 / b, quotient = a * reciprocal;
     const float rest = fmaf(-quotient, b, a);   // NaN where a is infinite
     return rest == rest ? fmaf(rest, reciprocal, quotient) : quotient;
+}
+// The same for others: the product with the reciprocal may be off by two units in the last place, and is corrected once more.
+DEVICE float divide_by_any(float a, float b)
+{
+    const float reciprocal = 1 / b, estimate = a * reciprocal;
+    const float quotient = fmaf(fmaf(-estimate, b, a), reciprocal, estimate), rest = fmaf(-quotient, b, a);
+    return rest == rest ? fmaf(rest, reciprocal, quotient) : estimate;
 }
 
 // All of N values become the first one.

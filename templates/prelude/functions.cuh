@@ -43,10 +43,17 @@ DEVICE float op_erf(float a) { return erff(a); }
 DEVICE double op_erf(double a) { return erf(a); }
 
 // Of exp(-|a|), which is at most 1: exp(89) would be infinite, and sigmoid(-89) is 2^-128.
-template <class T> DEVICE T op_sigmoid(T a)
+DEVICE double op_sigmoid(double a)
 {
-    const T e = op_exp(-op_abs(a));
-    return op_div(a < 0 ? e : T(1), T(1) + e);
+    const double e = op_exp(-op_abs(a));
+    return op_div(a < 0 ? e : 1.0, 1.0 + e);
+}
+// The divisor lies between 1 and 2, where a quotient of two units in the last place needs no case of its own; it is corrected once.
+DEVICE float op_sigmoid(float a)
+{
+    const float e = op_exp(-op_abs(a)), by = 1.0f + e, reciprocal = __fdividef(1.0f, by);
+    const float part = a < 0 ? e : 1.0f, quotient = part * reciprocal;
+    return fmaf(fmaf(-quotient, by, part), reciprocal, quotient);
 }
 
 DEVICE float op_sin(float a) { return sinf(a); }

@@ -207,8 +207,9 @@ static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
 /* Expands %0 %1 %2 of the op's device code. */
 static void emit_apply(StrBuf *out, const Scope *scope, const Expr *expr)
 {
-    if (expr_divides_by_reciprocal(expr)) {
-        strbuf_puts(out, "divide_by(");
+    int corrections = expr_corrections(expr);
+    if (corrections) {
+        strbuf_puts(out, corrections == 1 ? "divide_by(" : "divide_by_any(");
         emit_expr(out, scope, expr->apply.operands[0]);
         strbuf_puts(out, ", ");
         emit_constant(out, expr->apply.operands[1]);

@@ -2,13 +2,20 @@
 #include "ir/exact_type.h"
 #include "kernel/schedule/work.h"
 
-/* By a constant: the quotient of its reciprocal, how much is left, and the correction (divide_by of the prelude). */
+/* By a constant: the product with its reciprocal; how much is left, and a correction, once or twice (divide_by of the prelude). */
 static void add_quotient(ExprWork *work, const Expr *expr)
 {
-    bool by_reciprocal = expr_divides_by_reciprocal(expr);
-    work->multiplications += by_reciprocal ? 3 : 0;
-    work->additions += by_reciprocal ? 2 : 0;
-    work->divides |= !by_reciprocal && dtype_info[expr->type].is_real;
+    int corrections = expr_corrections(expr);
+    work->multiplications += corrections ? 1 + 2 * corrections : 0;
+    work->additions += 2 * corrections;
+    work->divides |= !corrections && dtype_info[expr->type].is_real;
+}
+
+/* e / (1 + e), e = exp(-|x|); of floats a product with the reciprocal, corrected once. */
+static void add_sigmoid(ExprWork *work, DType type)
+{
+    work->additions += type == DTYPE_F32 ? 3 : 1;
+    work->multiplications += type == DTYPE_F32 ? 3 : 0;
 }
 
 /* Of integers only sums and products count, and a choice makes one of its operands. */
@@ -25,7 +32,7 @@ static void add_apply(ExprWork *work, const Expr *expr)
     case OP_RELU: work->comparisons += real; return;
     case OP_SELECT: work->conditional = true; return;
     case OP_DIV: add_quotient(work, expr); return;
-    case OP_SIGMOID: work->additions++; break;   // e / (1 + e), e = exp(-|x|)
+    case OP_SIGMOID: add_sigmoid(work, expr->type); break;
     default: break;
     }
     work->functions += op_info[expr->apply.op].class == OP_CLASS_REAL;

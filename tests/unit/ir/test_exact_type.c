@@ -49,6 +49,25 @@ START_TEST(halves_are_halves_and_what_holds_them)
 }
 END_TEST
 
+/* The reciprocal of 3136 is 2^-25.5 off, that of 1.4142135 2^-24.8. */
+START_TEST(quotients_of_constants_are_corrected_once_or_twice)
+{
+    const struct {
+        double by;
+        DType type;
+        int corrections;
+    } rows[] = {{3136, DTYPE_F32, 1}, {(double)1.4142135f, DTYPE_F32, 2}, {2, DTYPE_F32, 0},
+                {0.3, DTYPE_F32, 0},  {0x1p61, DTYPE_F32, 0},            {3136, DTYPE_F64, 0}};
+    Build *build = build_new();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Expr *by = build_const(build, rows[i].type, rows[i].by);
+        Expr *quotient = build_op(build, OP_DIV, read(build, rows[i].type), by, NULL);
+        ck_assert_int_eq(expr_corrections(quotient), rows[i].corrections);
+    }
+    build_free(build);
+}
+END_TEST
+
 START_TEST(bytes_are_halves)
 {
     Build *build = build_new();
@@ -104,6 +123,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, temporaries_are_kept_in_the_type_of_their_values);
     tcase_add_test(tests, halves_are_halves_and_what_holds_them);
     tcase_add_test(tests, bytes_are_halves);
+    tcase_add_test(tests, quotients_of_constants_are_corrected_once_or_twice);
     tcase_add_test(tests, what_reals_are_cut_off_to_is_no_half);
 }
 
