@@ -4,6 +4,7 @@
 #include "base/diag.h"
 #include "base/output.h"
 #include "batch/batch.h"
+#include "calibrate.h"
 #include "driver.h"
 #include "import.h"
 #include "options.h"
@@ -15,6 +16,8 @@ int main(int argc, char **argv)
         return batch(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "import") == 0)
         return import_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "calibrate") == 0)
+        return calibrate_main(argc - 1, argv + 1);
     Arena *arena = arena_new();
     Options *options = options_parse(arena, argc, argv);
     diag_configure(

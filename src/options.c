@@ -412,7 +412,8 @@ static const char
         "EXPR.te may be - for stdin, or a model MODEL.onnx. @FILE stands for the arguments in FILE.\n\n"
         "Other commands: `rollerc explain --help' says why the first candidate of a ranking is first, "
         "`rollerc batch "
-        "--help' compiles many kernels at once, `rollerc import --help' prints an ONNX model as an expression.\n\n" EXIT_CODES;
+        "--help' compiles many kernels at once, `rollerc import --help' prints an ONNX model as an expression, "
+        "`rollerc calibrate --help' measures the GPU here and writes a device file.\n\n" EXIT_CODES;
 
 static const char explain_usage[] = "RANKING.json\nEXPR.te --device NAME|FILE",
                   explain_manual[] = "Say why the first candidate is first, of a ranking that --json wrote "

@@ -50,7 +50,8 @@ def test_each_command_says_how_it_is_called(folder):
     for words, usages in (([], ["rollerc [OPTION...] EXPR.te --device NAME|FILE"]),
                           (["explain"], ["rollerc explain [OPTION...] RANKING.json", "rollerc explain [OPTION...] EXPR.te --device NAME|FILE"]),
                           (["batch"], ["rollerc batch [OPTION...] MANIFEST.yaml", "rollerc batch [OPTION...] --merge RESULTS.jsonl..."]),
-                          (["import"], ["rollerc import [OPTION...] MODEL.onnx"])):
+                          (["import"], ["rollerc import [OPTION...] MODEL.onnx"]),
+                          (["calibrate"], ["rollerc calibrate [OPTION...]"])):
         lines = run(*words, "--help").stdout.decode().splitlines()
         assert [re.sub("^(Usage|  or): +", "", line) for line in lines[:len(usages)]] == usages, lines[:4]
         assert not lines[len(usages)].startswith(("Usage", "  or")), lines[:4]

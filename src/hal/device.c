@@ -203,7 +203,49 @@ static void complete_cache(DeviceSpec *device, const YamlNode *root)
 
 /* ---- files ---- */
 
-static DeviceSpec *parse_file(Arena *arena, const Source *source, const char *sha256)
+static const EmbeddedFile *built_in(const char *name);
+static _Noreturn void unknown_device(Arena *arena, const char *name);
+
+/* The nodes of the first mapping, then those that only the second one has. */
+static const YamlNode *joined(Arena *arena, const YamlNode *own, const YamlNode *base)
+{
+    YamlNode *all = arena_copy(arena, own, sizeof *own), **end = &all->children;
+    for (const YamlNode *node = own->children; node; node = node->next, end = &(*end)->next) {
+        const YamlNode *beside = yaml_child(base, node->key);
+        *end = arena_copy(arena, node, sizeof *node);
+        if (beside && node->children && beside->children)
+            (*end)->children = joined(arena, node, beside)->children;
+    }
+    for (const YamlNode *node = base->children; node; node = node->next)
+        if (!yaml_child(own, node->key)) {
+            *end = arena_copy(arena, node, sizeof *node);
+            end = &(*end)->next;
+        }
+    *end = NULL;
+    return all;
+}
+
+static const YamlNode *parse_nodes(Arena *arena, const Source *source, int depth);
+
+/* `like: NAME`: what the file does not say is as there. */
+static const YamlNode *with_base(Arena *arena, const YamlNode *root, const YamlNode *like, int depth)
+{
+    enum { DEEPEST = 4 };
+    if (!like->text)
+        diag_fatal(like->loc, EXIT_INPUT, "like wants the name of a built-in device, found a group of keys");
+    const EmbeddedFile *base = built_in(like->text);
+    if (!base)
+        unknown_device(arena, like->text);
+    const YamlNode *group = yaml_child(root, "device");
+    if (!group || !yaml_child(group, "name"))
+        diag_fatal(like->loc, EXIT_INPUT, "a file that is like another device needs a name of its own: missing key 'device.name'");
+    if (depth == DEEPEST)
+        diag_fatal(like->loc, EXIT_INPUT, "more than %d files that are like others", DEEPEST);
+    const Source *text = source_from_text(arena, base->path, base->text, base->length);
+    return joined(arena, root, parse_nodes(arena, text, depth + 1));
+}
+
+static const YamlNode *parse_nodes(Arena *arena, const Source *source, int depth)
 {
     static const YamlForm form = {
         .name = "a device file",
@@ -211,10 +253,17 @@ static DeviceSpec *parse_file(Arena *arena, const Source *source, const char *sh
         .max_bytes = 64 * 1024,   // the longest has 6 KB
         .max_events = 4096,       // one has some 120
     };
-    const YamlNode *root = yaml_parse(arena, source, &form);
+    const YamlNode *root = yaml_parse(arena, source, &form), *like = yaml_child(root, "like");
+    return like ? with_base(arena, root, like, depth) : root;
+}
+
+static DeviceSpec *parse_file(Arena *arena, const Source *source, const char *sha256)
+{
+    const YamlNode *root = parse_nodes(arena, source, 0);
     DeviceSpec *device = NEW(arena, DeviceSpec);
     for (const YamlNode *group = root->children; group; group = group->next)
-        bind_group(arena, device, group);
+        if (strcmp(group->key, "like") != 0)
+            bind_group(arena, device, group);
     complete(arena, device, root);
     complete_cache(device, root);
     device_check(arena, device, root);
