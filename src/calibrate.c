@@ -69,7 +69,7 @@ static void parse_line(CommandLine *line, int argc, char **argv)
 {
     diag_configure((DiagOptions){.colour = options_want_colour(NULL)});
     argv[0] = "rollerc calibrate";
-    const struct argp argp = {.options = table, .parser = read_option, .args_doc = "", .doc = manual};
+    const struct argp argp = {.options = table, .parser = read_option, .doc = manual};
     error_t error = argp_parse(&argp, argc, argv, ARGP_NO_HELP | ARGP_NO_ERRS, NULL, line);
     if (error)
         fatal(error == ENOMEM ? EXIT_MACHINE : EXIT_USAGE, "%s", strerror(error));
