@@ -327,7 +327,7 @@ int compile(const Options *opt, Outcome *outcome)
     Arena *arena = arena_new();
     Stopwatch watch = stopwatch_start();
     const DeviceSpec *device = device_read(arena, opt->device);
-    const Target target = {device, opt->math};
+    const Target target = {device, opt->math, opt->without};
     check_text(opt, device);
     warn_of_math(opt->math, device);
     stopwatch_lap(&watch, "device", "%s: %d SMs of %s", device->name, device->sm_count, device->arch);

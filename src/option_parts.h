@@ -14,6 +14,8 @@ typedef struct CommandLine {
     bool asked[ARTEFACT_KINDS];   // --emit KIND without a file
     bool depfile;           // -MD
     bool explain;           // `rollerc explain`
+    const char *effort;     // --effort
+    bool top_k;             // --top-k is given
     const char *colour;
 } CommandLine;
 

@@ -22,7 +22,7 @@
 enum { CACHE_MIB = 1024 };   // some ten thousand kernels
 
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_BIND, KEY_WEIGHTS, KEY_EMBED, KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_EFFORT, KEY_WITHOUT, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_BIND, KEY_WEIGHTS, KEY_EMBED, KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_ARCH, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -55,6 +55,9 @@ static const struct argp_option table[] = {
 
     {0, 0, 0, 0, "Compilation:", 2},
     {"top-k", KEY_TOP_K, "K", 0, "How many candidates are kept, 1 to 100 (default 10)", 2},
+    {"effort", KEY_EFFORT, "HOW", 0, "none: the model chooses (default); quick: the same as --profile; full: the same with --top-k 100, so that "
+                                     "the GPU chooses among a hundred", 2},
+    {"without", KEY_WITHOUT, "PART,...", OPTION_HIDDEN, 0, 2},   // of bench/ablation.py
     {"candidate", KEY_CANDIDATE, "RANK", 0, "Take this one of the kept candidates, counted in the model's order, "
                                       "instead of the best", 2},
     {"verify", KEY_VERIFY, 0, 0, "Prove the kernel on the CPU before it is written", 2},
@@ -182,6 +185,32 @@ static void add_dumps(CommandLine *line, const char *list)
     char *words = arena_strdup(line->arena, list), *rest = words;
     for (char *word; (word = strsep(&rest, ","));)
         line->options->dump[option_choose(line->arena, "-d", word, names, STAGE_COUNT)] = true;
+}
+
+static void add_parts(CommandLine *line, const char *list)
+{
+    static const char *const names[] = {"score", "beam", "shrink", "bank-padding", "tensor-padding", "model"};
+    char *words = arena_strdup(line->arena, list), *rest = words;
+    for (char *word; (word = strsep(&rest, ","));)
+        line->options->without |=
+            1u << option_choose(line->arena, "--without", word, names, (int)(sizeof names / sizeof *names));
+}
+
+/* How many candidates are tried on the GPU, in one word. */
+static void complete_effort(CommandLine *line)
+{
+    static const char *const names[] = {"none", "quick", "full"};
+    enum { NONE, QUICK, FULL };
+    Options *options = line->options;
+    if (!line->effort)
+        return;
+    int effort = option_choose(line->arena, "--effort", line->effort, names, FULL + 1);
+    if (options->profile || (line->top_k && effort != NONE))
+        usage_error("--effort=%s says what %s says: one of the two, please", line->effort,
+                    options->profile ? "--profile" : "--top-k");
+    options->profile = effort != NONE;
+    if (effort == FULL)
+        options->top_k = MAX_TOP_K;
 }
 
 /* An empty name is none: `--cache ""` waives $ROLLERC_CACHE. */
@@ -364,7 +393,12 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_NAME: line->name = value; break;
     case 'D': add_param(line, value); break;
     case 'M': read_dep_option(line, state, value); break;
-    case KEY_TOP_K: options->top_k = read_count("--top-k", value, MAX_TOP_K); break;
+    case KEY_WITHOUT: add_parts(line, value); break;
+    case KEY_EFFORT: line->effort = value; break;
+    case KEY_TOP_K:
+        options->top_k = read_count("--top-k", value, MAX_TOP_K);
+        line->top_k = true;
+        break;
     case KEY_CANDIDATE: options->candidate = read_count("--candidate", value, MAX_TOP_K); break;
     case KEY_VERIFY: options->verify = true; break;
     case KEY_PROFILE: options->profile = true; break;
@@ -444,6 +478,7 @@ Options *options_parse(Arena *arena, int argc, char **argv)
 
     if (!options->input)
         usage_error("no input file; `rollerc%s --help' shows the options", line.explain ? " explain" : "");
+    complete_effort(&line);
     if (line.explain)
         option_complete_explanation(&line);
     if (!options->device && !options->explains_file)
@@ -455,6 +490,8 @@ Options *options_parse(Arena *arena, int argc, char **argv)
     if (options->arranges_model && !options_input_is_model(options))
         usage_error("--precision, --io-precision and --layout are of models: '%s' is no .onnx", options->input);
     option_complete_artefacts(&line);
+    if (options->without && (options->artefact_count || options->verify || options->profile))
+        usage_error("--without leaves out parts of the construction for -d alone: nothing is made of it");
     option_check_explanation(options);
     option_complete_depfile(&line);
     complete_cache(options);

@@ -44,6 +44,7 @@ typedef struct Options {
     Artefact artefacts[MAX_ARTEFACTS];
     int artefact_count;       // 0 if only dumps are wanted
     int top_k;
+    unsigned without;         // parts of the construction (ConstructPart) that -d leaves out
     int candidate;            // place in the model's order of the one to take, from 1; 0: the best
     bool verify;
     bool profile;

@@ -39,7 +39,7 @@ def names(folder):
 
 def test_help_lists_every_option(folder):
     text = run("--help").stdout.decode()
-    for option in ("--device", "--output", "--emit", "--json", "--html", "--name", "--top-k", "--verify", "--profile", "--force-device", "--hang-after", "-D", "--math", "-d",
+    for option in ("--device", "--output", "--emit", "--json", "--html", "--name", "--top-k", "--effort", "--verify", "--profile", "--force-device", "--hang-after", "-D", "--math", "-d",
                    "-MD", "-MF", "--templates", "--line-directives", "--cache", "--list-devices", "--print-arch", "--print-device", "--print-schema", "--color"):
         assert option in text, option
     assert run("-h").stdout.decode() == text
@@ -69,6 +69,15 @@ def test_man_page_is_up_to_date(folder):
     text = re.sub(r"\\f[BIR]|\\[,/&]", "", text).replace("\\-", "-")
     said, start = run("--help").stdout.decode(), "Compile a tensor expression"
     assert text[text.index(start):].split() == said[said.index(start):].split(), "not what --help says: ninja -C build man"
+
+
+def test_effort_is_how_many_a_gpu_chooses_among(folder):
+    for effort, kept in (("quick", 10), ("full", 100)):        # there is no k80 here: the GPU is asked for when the plans are made
+        said = run(MATMUL, "--device", "k80", f"--effort={effort}", "-v", folder=folder, code=4).stderr.decode()
+        assert f" {kept} plans kept" in said and "GPU" in said, said
+    run(MATMUL, "--device", "k80", "--effort=none", "--top-k", "3", "--json", "k.json", folder=folder)
+    options = json.loads((folder / "k.json").read_text())["options"]
+    assert options["profile"] is False and options["top_k"] == 3
 
 
 def test_version_is_the_first_line(folder):

@@ -114,6 +114,7 @@ static const struct {
     {"math", OPTION_VALUE},       {"top-k", OPTION_VALUE},    {"candidate", OPTION_VALUE},
     {"verify", OPTION_FLAG},      {"profile", OPTION_FLAG},   {"force-device", OPTION_FLAG},
     {"hang-after", OPTION_VALUE}, {"templates", OPTION_PATH}, {"line-directives", OPTION_FLAG},
+    {"effort", OPTION_VALUE},
 };
 
 enum { KNOWN_OPTIONS = sizeof known_options / sizeof *known_options };

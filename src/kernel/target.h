@@ -6,6 +6,7 @@
 typedef struct Target {
     const DeviceSpec *device;
     EvalMath math;
+    unsigned without;   // ConstructParts that are left out, to see what they buy
 } Target;
 
 /* The instruction for elements of this type, which lie in that place; NULL: there is none, or it rounds more

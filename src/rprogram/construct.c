@@ -157,8 +157,16 @@ static bool grows(const Construction *c, Level level, int axis)
     return level == LEVEL_REGISTER || !c->rules->space->axes[axis].reduction;
 }
 
+static bool lacks(const Construction *c, ConstructPart part) { return c->rules->without & part; }
+
+/* S_i; where nobody asks for it all axes are alike. */
+static double reuse_score(const Construction *c, const TileCost *tile, const TileCost *grown)
+{
+    return lacks(c, PART_SCORE) ? 0 : rtile_reuse_score(tile, grown);
+}
+
 /* Inserts by falling score; of equal tiles and equal scores the first stays. */
-static void insert_growth(Growth *list, int *count, const Growth *growth)
+static void insert_growth(Growth *list, int *count, const Growth *growth, int beam)
 {
     for (int i = 0; i < *count; i++)
         if (memcmp(&list[i].tile, &growth->tile, sizeof(RTile)) == 0)
@@ -166,12 +174,12 @@ static void insert_growth(Growth *list, int *count, const Growth *growth)
     int at = *count;
     while (at > 0 && list[at - 1].score < growth->score)
         at--;
-    if (at == BEAM)
+    if (at == beam)
         return;
-    int moved = *count < BEAM ? *count - at : BEAM - 1 - at;
+    int moved = *count < beam ? *count - at : beam - 1 - at;
     memmove(&list[at + 1], &list[at], (size_t)moved * sizeof *list);
     list[at] = *growth;
-    *count += *count < BEAM;
+    *count += *count < beam;
 }
 
 /* T'_i: the tile grown along one axis to its next aligned size. */
@@ -187,7 +195,7 @@ static bool grow(const Construction *c, Level level, const RTile *inner, const G
     if (!weigh(c, level, inner, grown))
         return false;
     grown->beyond = saturated(c, level, &grown->cost) ? from->beyond + 1 : 0;
-    grown->score = rtile_reuse_score(&from->cost, &grown->cost);
+    grown->score = reuse_score(c, &from->cost, &grown->cost);
     return grown->beyond <= BEYOND_SATURATION;
 }
 
@@ -201,7 +209,7 @@ static int next_generation(const Construction *c, Level level, const RTile *inne
         for (int a = c->rules->space->axis_count - 1; a >= 0; a--) {
             Growth grown;
             if (grows(c, level, a) && grow(c, level, inner, &frontier[i], a, &grown))
-                insert_growth(next, &next_count, &grown);
+                insert_growth(next, &next_count, &grown, lacks(c, PART_BEAM) ? 1 : BEAM);
         }
     return next_count;
 }
@@ -254,7 +262,7 @@ static bool shrink_tile(const Construction *c, const RTile *inner, Growth *share
         if (!*size)
             continue;
         smaller.cost = shared_cost(c, inner, &smaller.tile);
-        smaller.score = rtile_reuse_score(&smaller.cost, &shared->cost);
+        smaller.score = reuse_score(c, &smaller.cost, &shared->cost);
         if (!found || smaller.score < least.score) {
             found = true;
             least = smaller;
@@ -269,6 +277,8 @@ static bool shrink_tile(const Construction *c, const RTile *inner, Growth *share
    over. */
 static void shrink(Construction *c, const Growth *inner, Growth shared, int64_t grid)
 {
+    if (lacks(c, PART_SHRINK))
+        return;
     if (grid < c->device->sm_count)   // grow_steps may have left its traffic as it was
         shared.cost = shared_cost(c, &inner->tile, &shared.tile);
     for (int i = 0; i < MAX_SHRINKS && grid < c->device->sm_count; i++) {
@@ -298,7 +308,7 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
             continue;
         if (c->steps > 1)
             grown.cost.traffic = rtile_traffic(c->rules, &grown.tile, c->device, LEVEL_SHARED);
-        double score = rtile_reuse_score(&shared->cost, &grown.cost);
+        double score = reuse_score(c, &shared->cost, &grown.cost);
         if (best_axis < 0 || score > best_score) {
             best_axis = a;
             best_score = score;
@@ -350,7 +360,7 @@ static void construct_rounds(Construction *c, int enough)
             *c->tolerance = (Tolerance){.allowed = allowed, .refused = INFINITY};
             construct_round(c);
         }
-        if (c->count >= enough && step > 0)
+        if ((c->count >= enough && step > 0) || lacks(c, PART_TENSOR_PADDING))
             break;
     }
 }
@@ -390,7 +400,8 @@ int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *d
     construct_rounds(&c, ENOUGH * keep);
     if (c.count == 0)
         return 0;
-    qsort(c.programs, (size_t)c.count, sizeof *c.programs, compare_programs);
+    if (!lacks(&c, PART_MODEL))
+        qsort(c.programs, (size_t)c.count, sizeof *c.programs, compare_programs);
     int count = rprogram_diverse(arena, rules, c.programs, c.count, keep, kept);
     for (int i = 0; i < count; i++)
         rprogram_pad(rules, device, &kept[i]);

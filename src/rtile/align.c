@@ -152,6 +152,8 @@ static int64_t padding_of(const TileRules *rules, const DataTile *tile, int64_t 
     int64_t vector = VECTOR_BYTES / element_bytes;
     if (tile->swizzled)
         return swizzled_padding(width, vector);
+    if (rules->without & PART_BANK_PADDING)
+        return 0;
     const Affine *contiguous = &tile->dims[tile->staged_inner].index;
     int64_t read = affine_extent(contiguous, inner->size, rules->space->axis_count);
     return bank_padding(width, read < vector ? read : vector, element_bytes, tile->staged_granule,

@@ -108,6 +108,16 @@ typedef struct FamilyChoice {
 
 typedef struct TileRules TileRules;
 
+/* Parts of the construction that can be left out, to see what each buys (bench/ablation.py). As bits. */
+typedef enum ConstructPart {
+    PART_SCORE = 1,             // axes grow in their order, not by reuse
+    PART_BEAM = 2,              // one path, as in the paper
+    PART_SHRINK = 4,
+    PART_BANK_PADDING = 8,
+    PART_TENSOR_PADDING = 16,   // tiles divide the tensors
+    PART_MODEL = 32             // the first programs found are kept, not the best
+} ConstructPart;
+
 /* A part of a block's shared memory. */
 typedef struct SharedRegion {
     const char *name;   // of the constant that a parameter block has for it: `constexpr Region MARKS = {3200, 32};`
@@ -165,6 +175,7 @@ struct TileRules {
     int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
                                      // 2: the next register step's are read while this one's are used
     int input_registers;             // that hold inputs at the same time, at most; 0: all of them
+    unsigned without;                // ConstructParts
     Schedule *schedule;              // what one block does. Variants may hold the same one,
     TileSpace *space;                // and the same space: who changes it takes a copy
 };

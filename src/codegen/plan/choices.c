@@ -75,6 +75,7 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
     int count = family_rules(planner->drafting, family, viewed, drafts);
     const void *view = family_view(family, viewed);
     for (int v = 0; v < count; v++) {
+        drafts[v].without = planner->target->without;
         const TileRules *rules = rules_copy(planner->choices, &drafts[v]);
         int made = construct(planner, rules);
         PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
