@@ -8,7 +8,10 @@ typedef unsigned long long u64;
 
 #define DEVICE static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
-#define MICRO(name) extern "C" __global__ void micro_##name(unsigned *data, const int *p, u64 *out)
+#define MICRO_OF(threads, name) \
+    extern "C" __global__ void __launch_bounds__(threads) micro_##name(unsigned *data, const int *p, u64 *out)
+#define MICRO(name) MICRO_OF(1024, name)
+#define TENSOR_MICRO(name) MICRO_OF(512, name)
 
 DEVICE u64 now_ns()
 {
@@ -299,26 +302,26 @@ DEVICE unsigned operand(const unsigned *data, int i, unsigned kept, unsigned set
     return (data[threadIdx.x * 16 + i] & kept) | set;
 }
 
-MICRO(mma_f16)
+TENSOR_MICRO(mma_f16)
 {
     MMA(float, KEPT_F16, SET_F16, "+f", "m16n8k16.row.col.f32.f16.f16.f32", A_4, B_2, "{%4, %5, %6, %7}", "{%8, %9}");
 }
-MICRO(mma_bf16)
+TENSOR_MICRO(mma_bf16)
 {
     MMA(float, KEPT_BF16, SET_BF16, "+f", "m16n8k16.row.col.f32.bf16.bf16.f32", A_4, B_2, "{%4, %5, %6, %7}", "{%8, %9}");
 }
-MICRO(mma_tf32)
+TENSOR_MICRO(mma_tf32)
 {
     MMA(float, KEPT_F32, SET_F32, "+f", "m16n8k8.row.col.f32.tf32.tf32.f32", A_4, B_2, "{%4, %5, %6, %7}", "{%8, %9}");
 }
-MICRO(mma_i8)
+TENSOR_MICRO(mma_i8)
 {
     MMA(int, KEPT_I8, SET_I8, "+r", "m16n8k32.row.col.s32.s8.s8.s32", A_4, B_2, "{%4, %5, %6, %7}", "{%8, %9}");
 }
 #endif
 
 #if __CUDA_ARCH__ >= 900
-MICRO(mma_f64)
+TENSOR_MICRO(mma_f64)
 {
     double a[4], b[2], c[4][4] = {};
     for (int i = 0; i < 4; i++)
@@ -376,8 +379,8 @@ DEVICE u64 descriptor(const unsigned *shared)
     UNROLL for (int i = 0; i < 64; i++) sum += c[i];                                                                          \
     keep(out, static_cast<unsigned>(sum))
 
-MICRO(wgmma_f16) { WGMMA(float, KEPT_F16, SET_F16, "+f", "m64n128k16.f32.f16.f16", ", 1, 1, 0, 0"); }
-MICRO(wgmma_bf16) { WGMMA(float, KEPT_BF16, SET_BF16, "+f", "m64n128k16.f32.bf16.bf16", ", 1, 1, 0, 0"); }
-MICRO(wgmma_tf32) { WGMMA(float, KEPT_F32, SET_F32, "+f", "m64n128k8.f32.tf32.tf32", ", 1, 1"); }
-MICRO(wgmma_i8) { WGMMA(int, KEPT_I8, SET_I8, "+r", "m64n128k32.s32.s8.s8", ""); }
+TENSOR_MICRO(wgmma_f16) { WGMMA(float, KEPT_F16, SET_F16, "+f", "m64n128k16.f32.f16.f16", ", 1, 1, 0, 0"); }
+TENSOR_MICRO(wgmma_bf16) { WGMMA(float, KEPT_BF16, SET_BF16, "+f", "m64n128k16.f32.bf16.bf16", ", 1, 1, 0, 0"); }
+TENSOR_MICRO(wgmma_tf32) { WGMMA(float, KEPT_F32, SET_F32, "+f", "m64n128k8.f32.tf32.tf32", ", 1, 1"); }
+TENSOR_MICRO(wgmma_i8) { WGMMA(int, KEPT_I8, SET_I8, "+r", "m64n128k32.s32.s8.s8", ""); }
 #endif
