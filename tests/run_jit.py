@@ -91,6 +91,18 @@ def test_machine_code_is_kept(folder):
     assert sum(path.stat().st_size for path in (folder / "cache/nvrtc").iterdir()) <= 1 << 20
 
 
+def test_occupancy_is_that_of_the_registers_the_compiler_took(folder):
+    """65,536 of an SM, handed out in eights to whole warps."""
+    example("softmax", "a100", "-o", "k.cubin", "--json", "k.json", folder=folder)
+    launches = [launch for candidate in check_schema(folder / "k.json")["candidates"] for launch in candidate["launches"]]
+    for launch in launches:
+        warps, registers = -(-launch["config"]["threads"] // 32), -(-launch["compiled"]["registers"] // 8) * 8
+        occupancy = launch["predicted"]["occupancy"]
+        assert occupancy["room_for"]["registers"] == 65536 // (32 * warps * registers), launch
+        assert occupancy["blocks_per_sm"] == min(occupancy["room_for"].values())
+    assert any(launch["compiled"]["registers"] != launch["estimated_registers"] for launch in launches)
+
+
 def test_only_machine_code_is_compiled(folder):
     # v100: an architecture that NVRTC 13 refuses.
     example("relu", "v100", "-o", "k.cu", "--json", "k.json", folder=folder)

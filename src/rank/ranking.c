@@ -49,26 +49,51 @@ static void add_config(Arena *arena, Json *launch, const PlannedLaunch *planned)
     }
 }
 
-static void add_occupancy(Json *predicted, const RProgram *program, const DeviceSpec *device)
+/* Blocks that share an SM, with so many registers a thread. */
+typedef struct Residency {
+    int registers;
+    int blocks_per_sm;
+    Limiter limiter;
+    double waves;
+} Residency;
+
+/* The model's, or what follows from the registers that the compiler took. */
+static Residency residency_of(const RProgram *program, const DeviceSpec *device, const JitKernel *compiled)
+{
+    const PerfEstimate *perf = &program->perf;
+    if (!compiled)
+        return (Residency){program->registers, perf->blocks_per_sm, perf->limiter, perf->waves};
+    Residency own = {.registers = compiled->registers};
+    own.blocks_per_sm =
+        perf_blocks_per_sm(device, program->threads, own.registers, program->shared_bytes, &own.limiter);
+    own.blocks_per_sm = own.blocks_per_sm > 0 ? own.blocks_per_sm : 1;
+    if (program->grid <= (int64_t)(own.blocks_per_sm - 1) * device->sm_count)
+        own.limiter = LIMIT_GRID;
+    own.waves = (double)program->dealt / (own.blocks_per_sm * (double)device->sm_count);
+    return own;
+}
+
+static void add_occupancy(Json *predicted, const RProgram *program, const Residency *residency, const DeviceSpec *device)
 {
     static const char *const resource[LIMIT_GRID] = {[LIMIT_THREADS] = "threads",
                                                      [LIMIT_BLOCKS] = "blocks",
                                                      [LIMIT_REGISTERS] = "registers",
                                                      [LIMIT_SHARED] = "shared_memory"};
     int64_t limits[LIMIT_GRID];
-    perf_block_limits(device, program->threads, program->registers, program->shared_bytes, limits);
+    perf_block_limits(device, program->threads, residency->registers, program->shared_bytes, limits);
     Json *occupancy = json_set_object(predicted, "occupancy");
-    json_set_int(occupancy, "blocks_per_sm", program->perf.blocks_per_sm);
-    json_set_string(occupancy, "limiter", limiter_name[program->perf.limiter]);
+    json_set_int(occupancy, "blocks_per_sm", residency->blocks_per_sm);
+    json_set_string(occupancy, "limiter", limiter_name[residency->limiter]);
     Json *room = json_set_object(occupancy, "room_for");
     for (int i = 0; i < LIMIT_GRID; i++)
         if (limits[i] < INT64_MAX)
             json_set_int(room, resource[i], limits[i]);
 }
 
-static void add_estimate(Json *launch, const PlannedLaunch *planned, const DeviceSpec *device)
+static void add_estimate(Json *launch, const PlannedLaunch *planned, const DeviceSpec *device, const JitKernel *compiled)
 {
     const PerfEstimate *perf = &planned->program.perf;
+    Residency residency = residency_of(&planned->program, device, compiled);
     Json *predicted = json_set_object(launch, "predicted");
     json_set_double(predicted, "time_us", perf->time_us);
     json_set_double(predicted, "compute_us", perf->compute_us);
@@ -85,9 +110,9 @@ static void add_estimate(Json *launch, const PlannedLaunch *planned, const Devic
     json_set_string(predicted, "bound_by", bound_name[perf->bound_by]);
     if (perf->supersteps > 0)
         json_set_double(predicted, "supersteps", perf->supersteps);
-    json_set_double(predicted, "waves", perf->waves);
+    json_set_double(predicted, "waves", residency.waves);
     json_set_double(predicted, "tail_efficiency", perf->tail_efficiency);
-    add_occupancy(predicted, &planned->program, device);
+    add_occupancy(predicted, &planned->program, &residency, device);
     Json *bytes = json_set_object(predicted, "bytes");
     json_set_double(bytes, "dram_load", perf->dram_load_bytes);
     json_set_double(bytes, "dram_store", perf->dram_store_bytes);
@@ -154,7 +179,7 @@ static void add_measured(Json *candidate, const CandidateList *list, const Measu
 }
 
 static Json *add_launch(Arena *arena, Json *launches, const PlannedLaunch *planned, const Launch *launch,
-                        const DeviceSpec *device)
+                        const DeviceSpec *device, const JitKernel *compiled)
 {
     Json *entry = json_push_object(launches);
     json_set_string(entry, "kernel", launch->entry);
@@ -171,7 +196,7 @@ static Json *add_launch(Arena *arena, Json *launches, const PlannedLaunch *plann
         json_set_bool(entry, "early", true);
     json_set_int(entry, "dynamic_smem_bytes", launch->shared_bytes);
     json_set_int(entry, "estimated_registers", planned->program.registers);
-    add_estimate(entry, planned, device);
+    add_estimate(entry, planned, device, compiled);
     return entry;
 }
 
@@ -248,7 +273,7 @@ static void add_launch_list(Arena *arena, Json *entry, const char *key, const Ra
         const JitResult *compiled = candidate->compiled;
         const JitKernel *facts = compiled ? jit_find_kernel(compiled, kernel->launches[k].entry) : NULL;
         Json *launch =
-            add_launch(arena, launches, &candidate->plan->launches[k], &kernel->launches[k], ranking->device);
+            add_launch(arena, launches, &candidate->plan->launches[k], &kernel->launches[k], ranking->device, facts);
         if (facts)
             add_compiled(arena, launch, compiled, facts, ranking->device->arch);
     }
