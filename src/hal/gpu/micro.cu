@@ -94,7 +94,7 @@ MICRO(shared_read)   // p[0] times 8 loads of 16 bytes of each thread
     for (int i = 0; i < p[0]; i++)
         UNROLL for (int k = 0; k < 8; k++) {
             unsigned x, y, z, w;
-            asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+            asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                          : "=r"(x), "=r"(y), "=r"(z), "=r"(w)
                          : "r"(base + (at + k * 4096) % (4 * SHARED_WORDS)));
             sum ^= x ^ y ^ z ^ w;
