@@ -140,7 +140,7 @@ JitRequest micro_kernels(void)
 
 enum { BUFFER_DATA, BUFFER_NUMBERS, BUFFER_OUT, BUFFERS };
 
-typedef struct Bench {
+typedef struct MicroBench {
     const DeviceSpec *device;
     const GpuInfo *info;
     const JitResult *kernels;
@@ -149,19 +149,19 @@ typedef struct Bench {
     Gpu gpu;
     GpuBuffer buffers[BUFFERS];
     LaunchArg args[BUFFERS];
-} Bench;
+} MicroBench;
 
-static bool runs_on(const Micro *micro, const Bench *bench)
+static bool runs_on(const Micro *micro, const MicroBench *bench)
 {
     return micro->since <= bench->info->capability && (bench->device->has.wgmma || !micro->wgmma);
 }
 
-static int64_t grid_of(const Bench *bench, const Micro *micro)
+static int64_t grid_of(const MicroBench *bench, const Micro *micro)
 {
     return micro->blocks ? (int64_t)micro->blocks * bench->info->sm_count : micro->grid;
 }
 
-static Launch launch_of(const Bench *bench, const Micro *micro)
+static Launch launch_of(const MicroBench *bench, const Micro *micro)
 {
     int cluster = micro->cluster ? micro->cluster : 1;
     return (Launch){.entry = micro->entry, .grid = {grid_of(bench, micro), 1, 1}, .block = {micro->threads, 1, 1},
@@ -170,7 +170,7 @@ static Launch launch_of(const Bench *bench, const Micro *micro)
 }
 
 /* KiB that are read each time: whole rounds of the grid's loads. */
-static int read_kib(const Bench *bench, const Micro *micro)
+static int read_kib(const MicroBench *bench, const Micro *micro)
 {
     int64_t round = grid_of(bench, micro) * micro->threads * micro->ways / 64, wanted = micro->p[0];
     if (micro->l2_share > 0)
@@ -184,7 +184,7 @@ typedef struct Ready {
     int p[NUMBERS];
 } Ready;
 
-static bool ready_of(Bench *bench, const Micro *micro, Ready *ready)
+static bool ready_of(MicroBench *bench, const Micro *micro, Ready *ready)
 {
     ready->launch = launch_of(bench, micro);
     memcpy(ready->p, micro->p, sizeof ready->p);
@@ -193,7 +193,7 @@ static bool ready_of(Bench *bench, const Micro *micro, Ready *ready)
     return gpu_load(&bench->gpu, bench->arena, bench->kernels->cubin, &ready->launch, 1, &ready->program);
 }
 
-static bool run(Bench *bench, Ready *ready, double *us)
+static bool run(MicroBench *bench, Ready *ready, double *us)
 {
     static const uint64_t none[2];
     worker_alive();
@@ -203,7 +203,7 @@ static bool run(Bench *bench, Ready *ready, double *us)
 }
 
 /* One that only prepares what others measure. */
-static bool prepare(Bench *bench, const char *entry, int number)
+static bool prepare(MicroBench *bench, const char *entry, int number)
 {
     Ready ready;
     double us;
@@ -213,7 +213,7 @@ static bool prepare(Bench *bench, const char *entry, int number)
     return done;
 }
 
-static bool time_series(Bench *bench, Ready *ready, double *us)
+static bool time_series(MicroBench *bench, Ready *ready, double *us)
 {
     enum { CALLS = 100 };
     GpuSeries series;
@@ -225,7 +225,7 @@ static bool time_series(Bench *bench, Ready *ready, double *us)
     return done;
 }
 
-static bool sample(Bench *bench, const Micro *micro, Ready *ready, double *value)
+static bool sample(MicroBench *bench, const Micro *micro, Ready *ready, double *value)
 {
     double us = 0, threads = (double)grid_of(bench, micro) * micro->threads;
     uint64_t own = 0;
@@ -267,7 +267,7 @@ static void note(MicroReport *report, const Micro *micro, double *samples)
     snprintf(value->what, sizeof value->what, "%s", micro->what ? micro->what : micro->path);
 }
 
-static bool measure(Bench *bench, const Micro *micro)
+static bool measure(MicroBench *bench, const Micro *micro)
 {
     Ready ready;
     double samples[SAMPLES], ignored;
@@ -284,7 +284,7 @@ static bool measure(Bench *bench, const Micro *micro)
     return done;
 }
 
-static bool begin(Bench *bench)
+static bool begin(MicroBench *bench)
 {
     static const int64_t bytes[BUFFERS] = {(int64_t)DATA_MIB << 20, 256, 256};
     if (!gpu_open(&bench->gpu, bench->info->ordinal, NULL, bench->report->reason, MICRO_REASON))
@@ -302,7 +302,7 @@ static bool begin(Bench *bench)
 
 static void work(void *context)
 {
-    Bench *bench = context;
+    MicroBench *bench = context;
     bench->arena = arena_new();
     bool done = begin(bench);
     for (int i = 0; i < MICRO_COUNT && done; i++)
@@ -334,7 +334,7 @@ bool micro_measure(const DeviceSpec *device, const GpuInfo *gpu, const JitResult
 {
     Worker worker;
     MicroReport *shared = worker_share(sizeof *shared);
-    Bench bench = {.device = device, .info = gpu, .kernels = kernels, .report = shared};
+    MicroBench bench = {.device = device, .info = gpu, .kernels = kernels, .report = shared};
     *report = (MicroReport){.reason = "no further process can be started"};
     if (!shared || !worker_start(&worker, &(WorkerLimits){.seconds = PATIENCE_SECONDS}, work, &bench))
         return false;
