@@ -58,7 +58,16 @@ def turned(x, layout):
     return x.permute(there).contiguous().permute([there.index(i) for i in range(4)])
 
 
+def reordered(x, order):
+    """The same tensor, its elements where those of its dimensions in that order would lie."""
+    return x.permute(order).contiguous().permute([order.index(i) for i in range(len(order))])
+
+
 def layout_calls(problem, sets):
+    if "turned" in problem.entry:
+        orders = problem.entry["turned"]
+        return torch_calls(problem, [{name: reordered(x, orders[name]) if name in orders else x for name, x in s.items()}
+                                     for s in sets])
     if "layout" not in problem.entry:
         return None
     layout = problem.entry["layout"]

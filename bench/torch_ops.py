@@ -197,6 +197,60 @@ def depthwise_filter_spectral(x, dy, k):
     return lags((spectrum(dy, size).conj() * spectrum(x, size)).sum(0), size, -(k // 2), k)
 
 
+# ---- convolutions in every direction: bench/convolutions.py
+
+def image_view(conv, x):
+    """(N, C, positions), as PyTorch has it, of an image in the case's layout."""
+    count = len(conv["size"])
+    if conv["layout"] == "NCHW":
+        return x.flatten(1, -1 - count)
+    return x.flatten(1 + count).movedim(-1, 1)
+
+
+def filter_view(conv, w):
+    """(filters of all groups, C of one, taps)."""
+    filters, channels, taps = conv["groups"] * conv["filters"], conv["channels"], conv["taps"]
+    if conv["layout"] == "NCHW":
+        return w.reshape(filters, channels, *taps)
+    return w.reshape(filters, *taps, channels).movedim(-1, 1)
+
+
+def without_benchmark(x):
+    """Of float64, where nobody waits for the fastest."""
+    torch.backends.cudnn.benchmark = x.dtype != torch.float64
+
+
+def shape_only(shape, like):
+    """Of what is not read, elements in the order of those of `like`."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    form = formats.get(len(shape), torch.contiguous_format) if not like.is_contiguous() else torch.contiguous_format
+    return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=form)
+
+
+def dims_of(conv):
+    count = len(conv["size"])
+    return ([conv["stride"]] * count, [conv["pad"]] * count, [conv["dilation"]] * count, False, [0] * count, conv["groups"])
+
+
+def back(conv, y):
+    return y if conv["layout"] == "NCHW" else y.movedim(1, -1)
+
+
+def convolution(conv, x=None, dy=None, w=None):
+    """What is not given is what is computed: the output, or the gradient of the image or of the filter."""
+    without_benchmark(w if x is None else x)
+    if dy is None:
+        return back(conv, torch.ops.aten.convolution(image_view(conv, x), filter_view(conv, w), None, *dims_of(conv)))
+    dy, mask = image_view(conv, dy), [x is None, w is None, False]
+    if x is None:
+        w = filter_view(conv, w)
+        x = shape_only((conv["images"], conv["groups"] * conv["channels"], *conv["size"]), dy)
+    else:
+        x = image_view(conv, x)
+        w = shape_only((conv["groups"] * conv["filters"], conv["channels"], *conv["taps"]), dy)
+    return back(conv, torch.ops.aten.convolution_backward(dy, x, w, None, *dims_of(conv), mask)[0 if mask[0] else 1])
+
+
 # ---- others
 
 def cross_entropy_eager(x, label):

@@ -49,9 +49,14 @@ constexpr int TURNS = 1;                                      // tiles that each
 constexpr Index CLUSTERS = 16;
 constexpr bool BACK_M = false, BACK_N = false;                // the last tile lies back, to end where C does
 // Of a convolution rows of A are pixels, one after the other from row to row and image to image, and k is tap by tap: a step has
-// channels of what one tap of the filter sees. B is the filter, whose taps are boxes of their own.
-constexpr bool IM2COL = false;
-constexpr Index TAP = K;                                      // of k: a tap's channels, in whole steps
+// channels of what one tap of the filter sees. B is the filter, whose taps are boxes of their own. Of the filter's gradient k is
+// the pixels instead, of which each batch may have a part, and rows of one factor are tap by tap the channels that it sees.
+constexpr bool IM2COL = false, TAPS_A = false, TAPS_B = false;
+constexpr Index PART = 0;                                     // of k, which each batch has
+constexpr Index TAP = K;                                      // a tap's channels, in whole lines
+// Columns of C may be several phases, whose taps are not the same. Those that a tile's columns do not have are left out.
+constexpr bool PHASES = false;
+constexpr Index PHASE = N, TAPS = 1;                          // columns of a phase, and taps of all
 constexpr bool BESIDE = false;                                // the epilogue reads vectors, which are asked for ahead
 
 struct OperandA {
@@ -63,11 +68,21 @@ struct OperandB {
     static constexpr bool BATCHED = false;
 };
 
-// A box of pixels from row m on, under the tap and from the channel on that k says.
-__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index m, Index k, Element *tile, unsigned long long *full)
+// A box of pixels from that one on, under the tap and from the channel on that `seen` says.
+__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index pixel, Index seen, Element *tile, unsigned long long *full)
 {
-    const int at[] = {static_cast<int>(k), static_cast<int>(m), 0}, offset[] = {0};
+    const int at[] = {static_cast<int>(seen), static_cast<int>(pixel), 0}, offset[] = {0};
     copy_pixels(tile, map, at, offset, full);
+}
+
+// Of all other taps the phase has zeros.
+__device__ __forceinline__ bool has_tap(Index phase, Index tap) { return phase == 0 && tap == 0; }
+
+// A box of the filter from column n and from the channel on that k says.
+__device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile, unsigned long long *full)
+{
+    const int at[] = {static_cast<int>(n), static_cast<int>(k)};
+    copy_box_at(tile, map, at, full);
 }
 
 // Elements of C that lie before this one in the same aligned access.
@@ -111,6 +126,7 @@ static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || SHIFTED || N % QN == 0, "rows of C hold whole vectors");
 static_assert((!BACK_M || (M > BM && !SHIFTED)) && (!BACK_N || (N > BN && N % QN == 0 && !SHIFTED)), "it has where to lie");
+static_assert(!(TAPS_A && OperandA::ALONG_K) && !(TAPS_B && (OperandB::ALONG_K || NEIGHBOURS > 1)), "boxes of channels, all by this block");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
 static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && STEPS > 1), "both have a step");
 
@@ -118,16 +134,16 @@ static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && 
 template <class Operand, int BR, int PARTS> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static_assert(ALONG_K || BYTES == 2, "others are not turned");
-    static constexpr int ELEMENTS = BR * BK, PART = BR / PARTS;
-    static constexpr int BOX = ALONG_K ? PART : 64;   // rows that one copy brings
-    static_assert(BR % PARTS == 0 && PART % BOX == 0 && BOX <= 256, "boxes cover the tile");
+    static constexpr int ELEMENTS = BR * BK, OWN = BR / PARTS;
+    static constexpr int BOX = ALONG_K ? OWN : 64;   // rows that one copy brings
+    static_assert(BR % PARTS == 0 && OWN % BOX == 0 && BOX <= 256, "boxes cover the tile");
 
     // By one thread: this block's part.
     static __device__ __forceinline__ void fetch(const TensorMap *map, Index batch, Index row0, Index k0, Element *tile,
                                                  unsigned long long *full)
     {
-        const int first = PARTS > 1 ? cluster_rank() * PART : 0, z = Operand::BATCHED ? static_cast<int>(batch) : 0;
-        UNROLL for (int row = first; row < first + PART; row += BOX) {
+        const int first = PARTS > 1 ? cluster_rank() * OWN : 0, z = Operand::BATCHED ? static_cast<int>(batch) : 0;
+        UNROLL for (int row = first; row < first + OWN; row += BOX) {
             const int x = static_cast<int>(ALONG_K ? k0 : row0 + row), y = static_cast<int>(ALONG_K ? row0 + row : k0);
             if (PARTS > 1)
                 copy_box_to((1u << PARTS) - 1, tile + row * BK, map, x, y, z, full);
@@ -222,6 +238,62 @@ struct Steps {
     __device__ __forceinline__ explicit Steps(int sharer) : first(sharer * SHARE), count(sharer == 0 ? SHARE : STEPS - SHARE) {}
 };
 
+// The taps that a tile's phases have, of which each is so many steps.
+struct TileTaps {
+    Index first, end;   // phases
+    Index tap = -1, channel = TAP;
+
+    __device__ __forceinline__ explicit TileTaps(const Corner &corner)
+        : first(corner.tile_n / PHASE), end((op_min<Index>(corner.tile_n + BN, N) + PHASE - 1) / PHASE)
+    {
+    }
+    __device__ __forceinline__ bool has(Index other) const
+    {
+        bool found = false;
+        for (Index phase = first; phase < end; ++phase)
+            found = found || has_tap(phase, other);
+        return found;
+    }
+    __device__ __forceinline__ Index steps() const
+    {
+        Index taps = 0;
+        for (Index other = 0; other < TAPS; ++other)
+            taps += has(other);
+        return taps * (TAP / BK);
+    }
+    // The next step's first k.
+    __device__ __forceinline__ Index next()
+    {
+        if (channel == TAP) {
+            channel = 0;
+            do
+                ++tap;
+            while (!has(tap));
+        }
+        const Index k = tap * TAP + channel;
+        channel += BK;
+        return k;
+    }
+};
+
+// The steps of a tile.
+__device__ __forceinline__ Steps steps_of(const Steps &steps, const Corner &corner)
+{
+    Steps own = steps;
+    if (PHASES)
+        own.count = TileTaps(corner).steps();
+    return own;
+}
+
+// By one thread: rows of a tile that are channels of one tap after the other, of which there are so many. Behind the last ones come
+// those again, which nobody asks for.
+template <class Tile> __device__ __forceinline__ void fetch_taps(const TensorMap *map, Index rows, Index row0, Index k0, Element *tile,
+                                                                 unsigned long long *full)
+{
+    UNROLL for (int row = 0; row < Tile::OWN; row += Tile::BOX)
+        fetch_pixels(map, k0, op_min<Index>(row0 + row, rows - Tile::BOX), tile + row * BK, full);
+}
+
 // By one thread.
 __device__ __forceinline__ void copy_operands(const TensorMap *map_a, const TensorMap *map_b, Stage *stages, Ring &ring,
                                               const Corner &corner, const Steps &steps, Place &place)
@@ -231,14 +303,38 @@ __device__ __forceinline__ void copy_operands(const TensorMap *map_a, const Tens
         mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);   // at first it is as if they had been used
         unsigned long long *full = &ring.full[place.stage];
         mbarrier_expect(full, (int)sizeof(Stage));
-        const Index k0 = (steps.first + step) * BK;
+        const Index k0 = corner.batch * PART + (steps.first + step) * BK;
         if (IM2COL) {
             fetch_pixels(map_a, corner.tile_m, k0, stages[place.stage].a, full);
             TileB::fetch(map_b, k0 / TAP, corner.tile_n, k0 % TAP, stages[place.stage].b, full);
+        } else if (TAPS_A) {
+            fetch_taps<TileA>(map_a, M, corner.tile_m, k0, stages[place.stage].a, full);
+            TileB::fetch(map_b, 0, corner.tile_n, k0, stages[place.stage].b, full);
+        } else if (TAPS_B) {
+            TileA::fetch(map_a, 0, corner.tile_m, k0, stages[place.stage].a, full);
+            fetch_taps<TileB>(map_b, N, corner.tile_n, k0, stages[place.stage].b, full);
         } else {
             TileA::fetch(map_a, corner.batch, corner.tile_m, k0, stages[place.stage].a, full);
             TileB::fetch(map_b, corner.batch, corner.tile_n, k0, stages[place.stage].b, full);
         }
+    }
+}
+
+// By one thread: of phases. A box of the filter has columns of one; behind the last ones come those again, which nobody asks for.
+__device__ __forceinline__ void copy_phases(const TensorMap *map_a, const TensorMap *map_b, Stage *stages, Ring &ring,
+                                            const Corner &corner, Place &place)
+{
+    TileTaps taps(corner);
+    const Index count = taps.steps();
+#pragma unroll 1
+    for (Index step = 0; step < count; ++step, place.step()) {
+        mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);
+        unsigned long long *full = &ring.full[place.stage];
+        mbarrier_expect(full, (int)sizeof(Stage));
+        const Index k0 = taps.next();
+        fetch_pixels(map_a, corner.tile_m, k0, stages[place.stage].a, full);
+        UNROLL for (int row = 0; row < BN; row += 64)
+            fetch_filter(map_b, op_min<Index>(corner.tile_n + row, N - 64), k0, stages[place.stage].b + row * BK, full);
     }
 }
 
@@ -256,6 +352,8 @@ __device__ __forceinline__ void release(Ring &ring, int stage)
 __device__ __forceinline__ void multiply(Value (&acc)[WN / 2], const Stage *stages, Ring &ring, const Steps &steps,
                                          Place &place, int group_m, int group_n)
 {
+    if (PHASES && steps.count == 0)
+        return;
     Chains<CHAINS, WN / 2> chain;
     int last = 0;   // the stage of the step before
 #pragma unroll 1
@@ -527,7 +625,11 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
 #pragma unroll 1
             for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
                 const Corner corner(turn);
-                if (corner.exists)
+                if (!corner.exists)
+                    continue;
+                if (PHASES)
+                    copy_phases(&map_a, &map_b, stages, ring, corner, place);
+                else
                     copy_operands(&map_a, &map_b, stages, ring, corner, steps, place);
             }
         warp_sync();
@@ -551,12 +653,12 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                 const Index m0 = corner.tile_m + group_m + warp % 4 * 16 + sharer * 8, n0 = corner.tile_n + group_n;
                 Ahead ahead;
                 ahead.begin(t, corner, m0, n0);
-                multiply(acc, stages, ring, steps, place, group_m, group_n);
+                multiply(acc, stages, ring, steps_of(steps, corner), place, group_m, group_n);
                 if (SHARERS > 1)
                     add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
                 store_tile_beside(t, acc, slab, corner, m0, n0, ahead);
             } else {
-                multiply(acc, stages, ring, steps, place, group_m, group_n);
+                multiply(acc, stages, ring, steps_of(steps, corner), place, group_m, group_n);
                 if (SHARERS > 1)
                     add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
                 store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16 + sharer * 8, corner.tile_n + group_n);

@@ -123,6 +123,20 @@ def conv2d_nhwc(x, w):
 
 
 @example
+def conv2d_filter(x, dy):
+    x, dy = x.permute(3, 0, 1, 2), dy.permute(3, 0, 1, 2)   # a convolution whose channels are images
+    dw = F.conv2d(x, dy, padding=1)
+    return Expected(dw.permute(1, 2, 3, 0), dy[0].numel())
+
+
+@example
+def conv2d_s2_data(dy, w):
+    n, h, v, _ = dy.shape
+    dx = F.conv_transpose2d(dy.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), stride=2, padding=1, output_padding=1)
+    return Expected(dx.permute(0, 2, 3, 1).reshape(n, h, 2, v, 2, -1), w[..., 0].numel())
+
+
+@example
 def depthwise_3x3(x, w):
     return conv(x, w[:, None], padding=1, groups=w.shape[0])
 

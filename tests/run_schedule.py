@@ -44,6 +44,11 @@ y[n, c, h, w] = relu((x[n, c, h, w] - mean[c]) * rsqrt(var[c] + 1e-5))
 output y : f32
 output mean : f32
 """
+PHASES = """input d[3, 99, 72] : f16
+input w[72, 5, 128] : f16
+y[n, h:99, a:3, c] = sum[p:2, f](pad(d[n, h + p, f], 0) * pad(w[f, a - 3*p + 2, c], 0))
+output y : f16
+"""
 MATMUL = ["matmul/tiled", "matmul/three stages"]
 GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages", "gemm/cluster"]
 BULK = ["bulk/four stages", "bulk/six stages", "bulk/eight stages", "bulk/cluster"]
@@ -146,6 +151,15 @@ def convolution(image, filters, outputs, index, taps=("q", "r", "s"), dtype="f16
         shape, order = shape[1:] + shape[:1], order[1:] + order[:1]
     return (f"input x[{image}] : {dtype}\ninput w[{', '.join(shape)}] : {dtype}\nC[{outputs}, f] = sum[{summed or tap + ', c'}]"
             f"(pad(x[{index}, c], 0) * w[{', '.join(order)}])\nD[{', '.join(axes)}, f] = max(C[{', '.join(axes)}, f], 0)\noutput D : {dtype}\n")
+
+
+def filter_gradient(image, gradient, filters, index, dtype="f16", last=False):
+    """Channels last. `last`: the filters are innermost."""
+    outputs, taps = "n, h, v" if gradient.count(",") == 3 else "n, v", filters.split(", ")
+    names = ["f", *"rs"[3 - len(taps):], "c"] if not last else [*"rs"[3 - len(taps):], "c", "f"]
+    shape = [f"{name}:{tap}" if name in "rs" else name for name, tap in zip(names, ["", *taps[1:], ""] if not last else taps[1:] + ["", ""])]
+    return (f"input x[{image}] : {dtype}\ninput d[{gradient}] : {dtype}\nC[{', '.join(shape)}] = sum[{outputs}]"
+            f"(d[{outputs}, f] * pad(x[{index}, c], 0))\nD[{', '.join(names)}] = max(C[{', '.join(names)}], 0)\noutput D : {dtype}\n")
 
 
 def products(batch, m, n, k, dtype="f32"):
@@ -284,6 +298,10 @@ PROGRAMS = [
     (convolution("3, 9, 13, 128", "200, 3, 3, 128", "n, h:9, v:13", "n, h + r - 1, v + s - 1"), BULK),
     (convolution("3, 19, 22, 72", "88, 3, 2, 72", "n, h:9, v:11", "n, 2*h - r + 2, 2*v + 3*s - 1", dtype="bf16", last=True), BULK),
     (convolution("2, 6, 7, 9, 64", "72, 3, 2, 3, 64", "n, d:6, h:6, v:5", "n, d + q - 1, h + r, 2*v + s - 1", summed="c, s, q, r"), BULK),
+    (filter_gradient("3, 9, 13, 128", "3, 9, 13, 72", "72, 3, 3", "n, h + r - 1, v + s - 1"), BULK[:3]),
+    (filter_gradient("5, 34, 64", "5, 17, 136", "136, 3", "n, 2*v + s - 1", "bf16", True), BULK),
+    (filter_gradient("2, 18, 23, 64", "2, 9, 12, 40", "40, 3, 2", "n, 2*h + r - 1, 2*v + 3*s - 2"), BULK),
+    (PHASES, BULK[:3]),
     (convolution("17, 34, 192", "520, 3, 192", "n, v:17", "n, 2*v + s - 1"), PERSISTENT[:3]),
     (convolution("5, 34, 34, 64", "136, 1, 1, 64", "n, h:17, v:17", "n, 2*h + r, 2*v + s"), PERSISTENT[:3]),
     # Of these all arithmetic is stated: no exchange, division or choice is in the way.

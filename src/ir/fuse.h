@@ -50,7 +50,10 @@ FusionPlans fuse(Arena *arena, const Program *program);
    the reduction axis with the largest extent (an uneven last share is guarded by the reduction's identity),
    the second reduces them and goes on with the epilogue. NULL if it has no single, leading reduction, parts >
    extent, or each part would be one term, which is no sum. */
-typedef struct FusionPair { Fusion *partial, *final; } FusionPair;
+typedef struct FusionPair {
+    Fusion *partial, *final;
+    const TensorOp *definition;   // of the partial results, for the reference evaluator
+} FusionPair;
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts);
 
 /* About so many parts: up to twice as many if those are of equal size, and of whole vectors if that can be.

@@ -1,5 +1,7 @@
 // Cutting a reduction over several blocks: the plan for small outputs with long sums (Roller leaves SMs idle
 // there).
+#include "ir/fuse_split.h"
+
 #include <string.h>
 
 #include "base/checked.h"
@@ -34,33 +36,26 @@ static Tensor *partial_tensor(Arena *arena, const Fusion *fusion, int64_t parts)
     return tensor;
 }
 
-/* partial[part, s…] = reduce over (r…, k < chunk) of body(s…, part * chunk + k). Where chunk is 1, there is
-   no k. */
-static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, int cut, int64_t parts, Tensor *tensor)
+static Expr *guarded_by(Arena *arena, const Fusion *fusion, Expr *body, Affine form, int64_t size)
+{
+    Dim *inside = NEW(arena, Dim);
+    *inside = (Dim){form, size};
+    Expr *guard = NEW(arena, Expr);
+    *guard = (Expr){.kind = EXPR_GUARD, .type = body->type};
+    guard->guard = (Guard){.count = 1, .bounds = inside, .body = body};
+    guard->guard.otherwise = reduce_identity(arena, fusion->ops[0].reduce, body->type);
+    return guard;
+}
+
+/* partial[part, s…] = reduce over r… of the body, which is over axes of its own: part, and all of the fusion's. */
+static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, Expr *body, Tensor *tensor)
 {
     int spatial = fusion->spatial_count;
-    int64_t extent = fusion->axes[cut].extent, chunk = ceil_div(extent, parts);
     Fusion *partial = NEW(arena, Fusion);
     partial->spatial_count = spatial + 1;
     partial->axis_count = fusion->axis_count + 1;
-    partial->axes[0] = (Axis){.name = "part", .extent = parts};
+    partial->axes[0] = (Axis){.name = "part", .extent = tensor->shape[0]};
     memcpy(partial->axes + 1, fusion->axes, sizeof(Axis) * (size_t)fusion->axis_count);
-    partial->axes[cut + 1].extent = chunk;
-
-    Affine forms[MAX_AXES];
-    for (int a = 0; a < fusion->axis_count; a++)
-        forms[a] = affine_axis(a + 1);
-    forms[cut].coef[0] = chunk;
-    Expr *body = expr_substitute(arena, fusion->ops[0].body, forms, fusion->axis_count);
-    if (chunk * parts != extent) {
-        Dim *inside = NEW(arena, Dim);
-        *inside = (Dim){forms[cut], extent};
-        Expr *guard = NEW(arena, Expr);
-        *guard = (Expr){.kind = EXPR_GUARD, .type = body->type};
-        guard->guard = (Guard){.count = 1, .bounds = inside, .body = body};
-        guard->guard.otherwise = reduce_identity(arena, fusion->ops[0].reduce, body->type);
-        body = guard;
-    }
     Affine dims[MAX_AXES];
     for (int d = 0; d <= spatial; d++)
         dims[d] = affine_axis(d);
@@ -75,8 +70,41 @@ static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, int cut, int64
         .body = body,
         .store = access_new(arena, tensor, dims),
     };
+    return partial;
+}
+
+/* k < chunk in place of the axis that is cut: body(s…, part * chunk + k). Where chunk is 1, there is no k. */
+static Fusion *partial_of_axis(Arena *arena, const Fusion *fusion, int cut, Tensor *tensor)
+{
+    int64_t extent = fusion->axes[cut].extent, parts = tensor->shape[0], chunk = ceil_div(extent, parts);
+    Affine forms[MAX_AXES];
+    for (int a = 0; a < fusion->axis_count; a++)
+        forms[a] = affine_axis(a + 1);
+    forms[cut].coef[0] = chunk;
+    Expr *body = expr_substitute(arena, fusion->ops[0].body, forms, fusion->axis_count);
+    if (chunk * parts != extent)
+        body = guarded_by(arena, fusion, body, forms[cut], extent);
+    Fusion *partial = partial_fusion(arena, fusion, body, tensor);
+    partial->axes[cut + 1].extent = chunk;
     fuse_drop_unit_axes(arena, partial);
     return partial;
+}
+
+/* Of all points those of the part: 0 <= point - part * chunk < chunk. */
+static Fusion *partial_of_points(Arena *arena, const Fusion *fusion, const AxisGroup *points, int64_t chunk,
+                                 Tensor *tensor)
+{
+    Affine forms[MAX_AXES], point = affine_constant(0);
+    for (int a = 0; a < fusion->axis_count; a++)
+        forms[a] = affine_axis(a + 1);
+    int64_t stride = 1;
+    for (int i = points->count - 1; i >= 0; i--) {
+        point.coef[points->axes[i] + 1] = stride;
+        stride *= fusion->axes[points->axes[i]].extent;
+    }
+    point.coef[0] = -chunk;
+    Expr *body = expr_substitute(arena, fusion->ops[0].body, forms, fusion->axis_count);
+    return partial_fusion(arena, fusion, guarded_by(arena, fusion, body, point, chunk), tensor);
 }
 
 /* The kernel's first op now reduces partial[part, s…] over `part`; its epilogue is unchanged. */
@@ -145,17 +173,23 @@ int64_t fusion_even_parts(const Fusion *fusion, int64_t parts)
     return parts;
 }
 
-FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
+static const TensorOp *definition_of(Arena *arena, const Fusion *partial)
 {
-    int cut = largest_reduction(fusion);
-    if (fusion->streams || cut < 0 || !is_splittable(fusion) || parts < 2 || parts > fusion->axes[cut].extent)
-        return NULL;
-    parts = ceil_div(fusion->axes[cut].extent, ceil_div(fusion->axes[cut].extent, parts));   // no empty parts
-    if (parts == fusion->axes[cut].extent && fusion->axis_count == fusion->spatial_count + 1)
-        return NULL;
-    Tensor *tensor = partial_tensor(arena, fusion, parts);
+    TensorOp *op = NEW(arena, TensorOp);
+    op->out = partial->ops[0].out;
+    op->spatial_count = partial->spatial_count;
+    op->axis_count = partial->axis_count;
+    memcpy(op->axes, partial->axes, sizeof op->axes);
+    op->reduce = partial->ops[0].reduce;
+    op->body = partial->ops[0].body;
+    return op;
+}
+
+static FusionPair *pair_of(Arena *arena, const Fusion *fusion, Fusion *partial, Tensor *tensor)
+{
     FusionPair *pair = NEW(arena, FusionPair);
-    pair->partial = partial_fusion(arena, fusion, cut, parts, tensor);
+    pair->partial = partial;
+    pair->definition = definition_of(arena, partial);
     pair->final = final_fusion(arena, fusion, tensor);
     Tensor **candidates = NEW_ARRAY(arena, Tensor *, fusion->input_count + 1);
     for (int i = 0; i < fusion->input_count; i++)
@@ -169,4 +203,56 @@ FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
     fusion_verify(pair->partial, "fusion_split (partial)");
     fusion_verify(pair->final, "fusion_split (final)");
     return pair;
+}
+
+FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
+{
+    int cut = largest_reduction(fusion);
+    if (fusion->streams || cut < 0 || !is_splittable(fusion) || parts < 2 || parts > fusion->axes[cut].extent)
+        return NULL;
+    parts = ceil_div(fusion->axes[cut].extent, ceil_div(fusion->axes[cut].extent, parts));   // no empty parts
+    if (parts == fusion->axes[cut].extent && fusion->axis_count == fusion->spatial_count + 1)
+        return NULL;
+    Tensor *tensor = partial_tensor(arena, fusion, parts);
+    return pair_of(arena, fusion, partial_of_axis(arena, fusion, cut, tensor), tensor);
+}
+
+FusionPair *fusion_split_points(Arena *arena, const Fusion *fusion, const AxisGroup *points, int64_t chunk)
+{
+    if (fusion->streams || !is_splittable(fusion) || chunk >= points->extent ||
+        points->count != fusion->axis_count - fusion->spatial_count)
+        return NULL;
+    Tensor *tensor = partial_tensor(arena, fusion, ceil_div(points->extent, chunk));
+    return pair_of(arena, fusion, partial_of_points(arena, fusion, points, chunk, tensor), tensor);
+}
+
+/* The axis whose coefficient is the largest below `below`; -1: there is none. */
+static int next_axis(const Affine *form, int64_t below)
+{
+    int next = -1;
+    for (int a = 0; a < MAX_AXES; a++)
+        if (form->coef[a] > 0 && form->coef[a] < below && (next < 0 || form->coef[a] > form->coef[next]))
+            next = a;
+    return next;
+}
+
+bool points_share_find(const Fusion *fusion, const Guard *guard, PointsShare *share)
+{
+    *share = (PointsShare){.part = -1, .points = {.extent = 1}};
+    if (guard->count != 1 || guard->bounds[0].index.constant)
+        return false;
+    const Affine *point = &guard->bounds[0].index;
+    int64_t chunk = guard->bounds[0].size, below = INT64_MAX;
+    for (int a = 0; a < fusion->spatial_count; a++)
+        if (point->coef[a] == -chunk && share->part < 0)
+            share->part = a;
+        else if (point->coef[a])
+            return false;
+    for (int axis; (axis = next_axis(point, below)) >= 0; below = point->coef[axis])
+        axis_group_add(&share->points, fusion, axis);
+    if (share->part < 0 || share->points.count != fusion->axis_count - fusion->spatial_count ||
+        !axis_group_has_stride(&share->points, fusion, point, 1))
+        return false;
+    share->chunk = chunk;
+    return true;
 }

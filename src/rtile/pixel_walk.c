@@ -44,3 +44,28 @@ double pixels_per_output(const PixelWalk *walk)
         pixels *= (double)inputs_seen(&walk->axis[i]) / (double)walk->axis[i].outputs;
     return pixels;
 }
+
+uint64_t phases_used(const TapPhases *phases, int64_t first, int64_t columns)
+{
+    uint64_t used = 0;
+    for (int64_t p = first / phases->columns; p < phases->count && p * phases->columns < first + columns; p++)
+        used |= phases->used[p];
+    return used;
+}
+
+int tap_count(uint64_t taps)
+{
+    int count = 0;
+    for (; taps; taps &= taps - 1)
+        count++;
+    return count;
+}
+
+int64_t phases_extent(const TapPhases *phases)
+{
+    int64_t taps = 0;
+    for (int p = 0; p < phases->count; p++)
+        taps += tap_count(phases->used[p]);
+    int64_t extent = taps * phases->step / phases->count;
+    return extent ? extent : 1;
+}

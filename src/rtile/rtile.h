@@ -81,6 +81,20 @@ typedef struct PixelWalk {
     int64_t tap_step[MAX_PIXEL_AXES];   // of all taps in turn every so many is the axis's next one
 } PixelWalk;
 
+/* Columns of a product that are several phases, each of which has some of the taps: those that none of a tile's columns
+   has are left out. */
+enum { MAX_PHASES = 64 };
+typedef struct TapPhases {
+    int columns_axis, k_axis;     // of the space
+    int count;                    // of phases; 0: there are none
+    int64_t columns, step;        // positions of a phase, and of k for each tap
+    uint64_t used[MAX_PHASES];    // bit t: tap t
+    /* Where the filter's elements lie: those of a phase and a tap from there on, of a phase's taps in turn. */
+    int taps;
+    const int64_t *offsets;
+    int64_t channels, column_stride, channel_stride;
+} TapPhases;
+
 typedef struct TileSpace {
     int axis_count;
     Axis axes[MAX_AXES];        // any order; `reduction` says which are summed over
@@ -89,6 +103,7 @@ typedef struct TileSpace {
     double instructions;        // of one point, where a family counts them itself; 0: the flops tell
     Unit unit;                  // what does the flops
     PixelWalk walk;             // of the rows of a product's first factor
+    const TapPhases *phases;    // of a product's columns; NULL: there are none. k is as long as it is on average
     int tile_count;
     DataTile tiles[MAX_DATA_TILES];
 } TileSpace;
@@ -237,6 +252,14 @@ int64_t pixels_of(const PixelWalk *walk, int64_t outputs);
 
 /* Position of the pixel among those of all images; -1: there is none. */
 int64_t pixel_at(const PixelWalk *walk, int64_t output, int64_t tap);
+
+/* Taps of so many columns from that one on, as bits. */
+uint64_t phases_used(const TapPhases *phases, int64_t first, int64_t columns);
+
+int tap_count(uint64_t taps);
+
+/* Positions along k of one phase, on average. */
+int64_t phases_extent(const TapPhases *phases);
 
 /* How many pixels are seen for each output, on average. */
 double pixels_per_output(const PixelWalk *walk);

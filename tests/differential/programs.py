@@ -345,6 +345,24 @@ PROGRAMS = [
         input x[2, N, 32] : {T}  input w[M, 5, 32] : {T}
         y[n, v:N, f] = sum[s, c](pad(x[n, v + s - 2, c], 0) * w[f, s, c])
         output y"""),
+    Program("bulk_filter", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
+        input x[3, 12, 2 * N, 64] : {T}  input d[3, 6, N, 8 * M] : {T}  input b[8 * M] : f32
+        t[f, r:3, s:2, c] = sum[v, h, n](d[n, h, v, f] * pad(x[n, 2 * h + r - 1, 2 * v + 3 * s - 2, c], 0))
+        y[f, r, s, c] = t[f, r, s, c] * b[f]
+        output y : {T}"""),
+    Program("bulk_filter_turned", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
+        input x[2, 3, 4, N, 128] : {T}  input d[2, 3, 4, N, 8 * M] : {T}
+        y[q:3, r:1, s:3, c, f] = sum[n, t, h, v](d[n, t, h, v, f] * pad(x[n, t + 1 - q, h + r, v + s - 1, c], 0))
+        output y : f32"""),
+    Program("bulk_phases", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
+        input d[3, 5, N, 8 * M] : {T}  input w[8 * M, 3, 5, 64] : {T}  input z[64] : f32
+        t[n, h:5, a:2, v:N, b:3, c] = sum[p:2, q:2, f](pad(d[n, h + p, v + q - 1, f], 0) * pad(w[f, a - 2*p + 1, b - 3*q + 3, c], 0))
+        y[n, h, a, v, b, c] = t[n, h, a, v, b, c] + z[c]
+        output y : {T}"""),
+    Program("bulk_phases_turned", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
+        input d[2, 4, N, 8 * M] : {T}  input w[128, 1, 3, 8 * M] : {T}
+        y[n, h:4, a:2, v:N, b:2, c] = sum[q:2, f](pad(d[n, h, v + q, f], 0) * pad(w[c, a, b - 2*q + 1, f], 0))
+        output y : f32"""),
     Program("wgmma_pixels", "wgmma", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
         input x[2, 5, N, 16] : {T}  input w[M, 3, 3, 8] : {T}
         y[n, h:5, v:N, f] = sum[r, s, c:8](pad(x[n, h + r - 1, v + s - 1, c + 8], 0) * w[f, r, s, c])

@@ -196,19 +196,12 @@ static Choice choice_extend(Planner *planner, Choice choice, const Choice *last)
 
 /* The partial sums as a definition behind those that there are, so that the reference evaluator knows
    them. */
-static const TensorOp **partial_definition(Arena *arena, const Choice *before, const Fusion *partial)
+static const TensorOp **with_definition(Arena *arena, const Choice *before, const TensorOp *definition)
 {
     const TensorOp **list = NEW_ARRAY(arena, const TensorOp *, before->partial_count + 1);
     for (int i = 0; i < before->partial_count; i++)
         list[i] = before->partial_ops[i];
-    TensorOp *op = NEW(arena, TensorOp);
-    op->out = partial->ops[0].out;
-    op->spatial_count = partial->spatial_count;
-    op->axis_count = partial->axis_count;
-    memcpy(op->axes, partial->axes, sizeof op->axes);
-    op->reduce = partial->ops[0].reduce;
-    op->body = partial->ops[0].body;
-    list[before->partial_count] = op;
+    list[before->partial_count] = definition;
     return list;
 }
 
@@ -224,7 +217,7 @@ static double add_split(Planner *planner, ChoiceList *list, const Choice *before
     ChoiceList first = best_of(planner, part_launches, pair->partial, PARTIAL_KEPT),
                second = best_of(planner, single_launches, pair->final, 1);
     Choice split = *before;
-    split.partial_ops = partial_definition(planner->arena, before, pair->partial);
+    split.partial_ops = with_definition(planner->arena, before, pair->definition);
     split.partial_count++;
     for (int i = 0; i < first.count && second.count; i++) {
         if (only && first.choices[i]->launches[0].family != only)

@@ -82,7 +82,8 @@ static void count_staging(CountWalk *walk, const Move *move, int index, int64_t 
     bool reads = move->from == PLACE_SHARED, writes = move->to == PLACE_SHARED;
     if (walk->rules->shared_moved)
         count_own(walk, move, index);
-    else if ((reads && (tile->plane || tile->windows)) || ((reads || writes) && !is_picture(walk, tile)))
+    else if ((reads && (tile->plane || tile->windows)) ||
+             ((reads || writes) && !walk->multiplies && !is_picture(walk, tile)))
         count_shared(walk, reads ? COUNT_UNKNOWN : 0, writes ? COUNT_UNKNOWN : 0);
     else if (reads)
         count_shared(walk, own_bytes(walk, tile, move, false, times), 0);
@@ -244,13 +245,13 @@ static int tile_loops(const Schedule *schedule, int item)
 static void count_in_turn(CountWalk *walk, Arena *arena, const TilePlace *places, int64_t count, int index)
 {
     int loops = tile_loops(walk->rules->schedule, index);
-    int64_t times = count_times(walk, index);
+    int64_t again = 1;
     for (int i = 1; i < loops; i++)
-        times *= count;
+        again *= count;
     memset(walk->seen, 0, sizeof walk->seen);
     for (int64_t i = 0; i < (loops ? count : 1); i++) {
         go_to(walk, arena, &places[i]);
-        count_item(walk, index, times);
+        count_item(walk, index, again * count_times(walk, index));
     }
 }
 

@@ -226,9 +226,31 @@ static void leave_out_rest(const TapTile *taps, Coordinates *found)
     found->size = channel_at(taps, found->size - taps->step) + taps->channels;
 }
 
+static uint64_t used_taps(const Region *region, const TapPhases *phases)
+{
+    int columns = phases->columns_axis;
+    return phases_used(phases, region->first[columns], region->block->shared->size[columns]);
+}
+
+/* Of the taps that the block's columns have all channels. */
+static Coordinates used_channels(const Region *region, const TapPhases *phases)
+{
+    uint64_t used = used_taps(region, phases);
+    Coordinates found = {.size = phases->taps * phases->channels};
+    found.at = NEW_ARRAY(region->arena, int64_t, found.size);
+    for (int64_t i = 0; i < found.size; i++)
+        if (used >> i / phases->channels & 1)
+            found.at[found.count++] = i;
+    found.positions = found.count;
+    return found;
+}
+
 static Coordinates coordinates_of(const Region *region, const DataTile *tile, int d)
 {
     const Dim *dim = &tile->dims[d];
+    const TapPhases *phases = region->rules->space->phases;
+    if (phases && tile->taps.step && d == tile->taps.k)
+        return used_channels(region, phases);
     const Repeats *repeats = d < MAX_REPEATED && tile->repeats[d].run ? &tile->repeats[d] : NULL;
     int64_t size = size_of(region, dim);
     Stretch stretch = stretch_of(region, dim), kept = stretch;
@@ -325,35 +347,28 @@ static void add_span(RunWalk *runs, const Region *region, const DataTile *tile)
     end_run(runs);
 }
 
-/* An axis of the space along which a dimension goes, and no other. */
-static int axis_of(const Region *region, const Dim *dim)
+/* What the block's outputs see: channels of all taps along one dimension, outputs along the one before. */
+static void walk_pixels(RunWalk *runs, const PixelWalk *walk, const TapTile *taps, const Coordinates *dims)
 {
-    int axis = 0;
-    while (axis < region->rules->space->axis_count - 1 && !dim->index.coef[axis])
-        axis++;
-    return axis;
-}
-
-/* The channels of one pixel that the block reads. */
-static void add_pixel(RunWalk *runs, const Region *region, const TapTile *taps, int k, int64_t pixel,
-                      int64_t tap)
-{
-    for (int64_t channel = 0; channel < taps->channels; channel++)
-        if (is_own(region, k, tap * taps->step + channel))
-            add_element(runs, pixel * taps->channels + channel);
-}
-
-/* Those under the taps of the block's outputs. */
-static void walk_pixels(RunWalk *runs, const Region *region, const DataTile *tile)
-{
-    const PixelWalk *walk = &region->rules->space->walk;
-    int k = axis_of(region, &tile->dims[tile->taps.k]), m = axis_of(region, &tile->dims[tile->taps.k - 1]);
-    int64_t taps = region->count[k] / tile->taps.step;
-    for (int64_t output = region->first[m]; output < region->first[m] + region->count[m]; output++)
-        for (int64_t tap = 0; tap < taps; tap++) {
-            int64_t pixel = pixel_at(walk, output, tap);
+    const Coordinates *outputs = &dims[taps->k - 1], *seen = &dims[taps->k];
+    for (int64_t i = 0; i < outputs->count; i++)
+        for (int64_t c = 0; c < seen->count; c++) {
+            int64_t pixel = pixel_at(walk, outputs->at[i], seen->at[c] / taps->channels);
             if (pixel >= 0)
-                add_pixel(runs, region, &tile->taps, k, pixel, tap);
+                add_element(runs, pixel * taps->channels + seen->at[c] % taps->channels);
+        }
+}
+
+/* A filter's columns: of each phase its own taps. */
+static void walk_phases(RunWalk *runs, const Region *region, const TapPhases *phases)
+{
+    int64_t first = region->first[phases->columns_axis];
+    for (int64_t n = first; n < first + region->count[phases->columns_axis]; n++)
+        for (int tap = 0; tap < phases->taps; tap++) {
+            int64_t phase = n / phases->columns;
+            int64_t at = phases->offsets[phase * phases->taps + tap] + n % phases->columns * phases->column_stride;
+            for (int64_t c = 0; c < phases->channels && phases->used[phase] >> tap & 1; c++)
+                add_element(runs, at + c * phases->channel_stride);
         }
 }
 
@@ -379,8 +394,10 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
         add_span(&runs, region, tile);
         return runs;
     }
-    if (tile->taps.pixels > 0)
-        walk_pixels(&runs, region, tile);
+    if (tile->taps.step && tile->taps.pixels <= 0 && region->rules->space->phases)
+        walk_phases(&runs, region, region->rules->space->phases);
+    else if (tile->taps.pixels > 0)
+        walk_pixels(&runs, &region->rules->space->walk, &tile->taps, dims);
     else
         walk_dims(&runs, dims, tile->rank, 0, !region->rules->schedule->kept);
     end_run(&runs);

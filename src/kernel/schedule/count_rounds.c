@@ -13,6 +13,11 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
                                : ceil_div(walk->region.count[loop->axis], shared->size[loop->axis]);
     if (loop->by_thread)
         return ceil_div(shared->size[loop->axis], inner->size[loop->axis]);
+    const TapPhases *phases = walk->rules->space->phases;
+    if (phases && phases->k_axis == loop->axis)
+        return tap_count(phases_used(phases, walk->region.first[phases->columns_axis],
+                                     shared->size[phases->columns_axis]))
+             * phases->step / shared->size[loop->axis];
     int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]);
     int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
     return axis->reduction ? ceil_div(steps - rank, cluster) : steps;   // in turn

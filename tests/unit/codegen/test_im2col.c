@@ -5,6 +5,8 @@
 
 #include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/im2col.h"
+#include "codegen/family/gemm/parts.h"
+#include "codegen/family/gemm/phases.h"
 #include "front/lower.h"
 #include "front/parse.h"
 
@@ -231,6 +233,91 @@ START_TEST(others_are_not_turned)
 }
 END_TEST
 
+#define GRADIENT "input x[3, 20, 30, 128] : f16  input d[3, 10, 15, 72] : f16  "
+#define GRADIENT_SUM "sum[v, n, h](d[n, h, v, f] * pad(x[n, 2*h + r - 1, 2*v + s, c], 0))  output w : f16"
+
+START_TEST(pixels_are_k_of_a_filters_gradient)
+{
+    Im2col of;
+    ck_assert(finds(GRADIENT "w[f, r:3, s:2, c] = " GRADIENT_SUM, &of));
+    ck_assert(of.factor == 1 && of.pixels == GROUP_K && of.seen == GROUP_N && of.outputs.extent == 450);
+    /* The corners of the convolution itself, whose taps these are: 15 outputs two apart end at 28 of 30. */
+    ck_assert(of.lower[0] == -1 && of.upper[0] == 18 - 20 && of.lower[1] == 0 && of.upper[1] == 29 - 30);
+    ck_assert(of.walk.axis[0].stride == 2 && of.walk.axis[0].dilation == 1 && of.walk.tap_step[0] == 2);
+    /* Where filters are innermost, rows are the first factor's. */
+    ck_assert(finds(GRADIENT "w[r:3, s:2, c, f] = " GRADIENT_SUM, &of));
+    ck_assert(of.factor == 0 && of.seen == GROUP_M);
+}
+END_TEST
+
+START_TEST(other_gradients_are_left_alone)
+{
+    Im2col of;
+    static const char *const others[] = {
+        /* Channels are not innermost; a box would hold those of two taps; elements are not turned. */
+        GRADIENT "w[f, c, r:3, s:2] = " GRADIENT_SUM,
+        "input x[3, 20, 30, 72] : f16  input d[3, 20, 30, 64] : f16  w[f, r:3, s:3, c] = "
+        "sum[n, h, v](d[n, h, v, f] * pad(x[n, h + r - 1, v + s - 1, c], 0))  output w : f16",
+        "input x[3, 20, 30, 128] : i8  input d[3, 20, 30, 128] : i8  w[f, r:3, s:3, c] = "
+        "sum[n, h, v](d[n, h, v, f] * pad(x[n, h + r - 1, v + s - 1, c], 0))  output w",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!finds(others[i], &of), "%s", others[i]);
+}
+END_TEST
+
+/* 450 pixels are eight steps of 64, so there are no more parts, though three tiles of 256 columns leave room for 44. */
+START_TEST(parts_begin_at_any_pixel)
+{
+    const Target target = {device_read(arena, "h200"), EVAL_EXACT};
+    const Fusion *fusion = fusion_of(GRADIENT "w[f, r:3, s:2, c] = " GRADIENT_SUM);
+    const Rewritten *parts = parts_of_square_tiles.make(arena, product_view(arena, fusion, &target), fusion, &target);
+    ck_assert(!parts);   // as many as of wider tiles
+    parts = parts_of_wide_tiles.make(arena, product_view(arena, fusion, &target), fusion, &target);
+    ck_assert(parts && parts->before_count == 0 && parts->behind_count == 1);
+    const Products *view = product_view(arena, parts->main, &target);
+    ck_assert(view && view->boxed && !view->tiled && !view->skinny);
+    ck_assert(view->boxed->share.chunk == 64 && view->boxed->group[GROUP_BATCH].extent == 8 &&
+              view->boxed->group[GROUP_K].extent == 64);
+    ck_assert(!parts_of_wide_tiles.make(arena, view, parts->main, &target));   // of parts there are none
+}
+END_TEST
+
+#define PHASED "input d[3, 20, 30, 64] : f16  input w[64, 3, 3, 128] : f16  "
+
+static const Product *boxed_of(const char *text)
+{
+    const Target target = {device_read(arena, "h200"), EVAL_EXACT};
+    const Products *view = product_view(arena, fusion_of(text), &target);
+    return view ? view->boxed : NULL;
+}
+
+START_TEST(each_phase_has_taps_of_its_own)
+{
+    const Product *product =
+        boxed_of(PHASED "x[n, h:20, a:2, v:30, b:2, c] = sum[p:2, q:2, f](pad(d[n, h + p, v + q, f], 0) * "
+                        "pad(w[f, a - 2*p + 1, b - 2*q + 1, c], 0))  output x : f16");
+    ck_assert(product && product->phased);
+    const TapPhases *phases = &product->phased->phases;
+    ck_assert(phases->count == 4 && phases->columns == 128 && phases->taps == 4 && phases->channels == 64);
+    int taps = 0;
+    for (int p = 0; p < 4; p++)
+        taps += tap_count(phases->used[p]);
+    ck_assert(taps == 9 && tap_count(phases->used[0]) == 1 && tap_count(phases->used[3]) == 4);
+    ck_assert(tap_count(phases_used(phases, 0, 128)) == 1 && tap_count(phases_used(phases, 64, 128)) == 2);
+    ck_assert_int_eq(phases_extent(phases), 9 * 64 / 4);
+    /* Phase (1, 1) under tap (0, 0) is row 2, column 2 of the filter. */
+    bool found = false;
+    for (int tap = 0; tap < 4; tap++)
+        found |= phases->offsets[3 * 4 + tap] == (2 * 3 + 2) * 128;
+    ck_assert(found);
+    /* Columns of a box would be of two phases. */
+    ck_assert(!boxed_of("input d[3, 20, 30, 64] : f16  input w[64, 3, 3, 72] : f16  x[n, h:20, a:2, v:30, b:2, c] = "
+                        "sum[p:2, q:2, f](pad(d[n, h + p, v + q, f], 0) * pad(w[f, a - 2*p + 1, b - 2*q + 1, c], 0))  "
+                        "output x : f16"));
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("im2col");
@@ -241,6 +328,10 @@ int main(void)
     tcase_add_test(tests, others_are_left_alone);
     tcase_add_test(tests, positions_of_pixels);
     tcase_add_test(tests, pixels_are_counted_once);
+    tcase_add_test(tests, pixels_are_k_of_a_filters_gradient);
+    tcase_add_test(tests, other_gradients_are_left_alone);
+    tcase_add_test(tests, parts_begin_at_any_pixel);
+    tcase_add_test(tests, each_phase_has_taps_of_its_own);
     tcase_add_test(tests, planes_are_turned_to_pixels);
     tcase_add_test(tests, others_are_not_turned);
     Suite *suite = suite_create("im2col");

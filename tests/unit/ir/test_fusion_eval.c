@@ -1,6 +1,7 @@
 // The evaluator of fused kernels: values worked by hand, and everything that it must find.
 #include "build.h"
 #include "differential/fusion_eval.h"
+#include "ir/fuse_split.h"
 
 typedef struct Case {
     Build *build;
@@ -157,6 +158,31 @@ START_TEST(an_uneven_split_gives_the_whole_sum)
 }
 END_TEST
 
+/* Six points in parts of four: the second has the last two. */
+START_TEST(parts_of_points_give_the_whole_sum)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 6);
+    Tensor *s = REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, AT(build, x, 0), 6);
+    FusionPlans plans = fuse(build->arena, &build->program);
+    const Fusion *fusion = plans.plans[0].fusions[0];
+    AxisGroup points = {.extent = 1};
+    axis_group_add(&points, fusion, 0);
+    ck_assert_ptr_null(fusion_split_points(build->arena, fusion, &points, 6));
+    FusionPair *pair = fusion_split_points(build->arena, fusion, &points, 4);
+    PointsShare share;
+    ck_assert(points_share_find(pair->partial, &pair->partial->ops[0].body->guard, &share));
+    ck_assert(share.part == 0 && share.chunk == 4 && share.points.count == 1 && share.points.axes[0] == 1);
+    Memory *memory = memory_new(build->arena, &build->program);
+    fill(memory, x);
+    ck_assert_ptr_null(fusion_evaluate(memory, pair->partial));
+    ck_assert_ptr_null(fusion_evaluate(memory, pair->final));
+    expect(memory, pair->partial->outputs[0], (const double[]){0 + 1 + 4 + 9, 16 + 25});
+    expect(memory, s, (const double[]){55});
+    build_free(build);
+}
+END_TEST
+
 /* 9 / 4096 + 1 in f16, whose steps are 2^-10 there, is 1 + 2 / 1024. */
 START_TEST(what_is_stored_is_rounded)
 {
@@ -204,6 +230,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_value_of_other_points_is_found);
     tcase_add_test(tests, a_tensor_that_is_not_listed_is_found);
     tcase_add_test(tests, an_uneven_split_gives_the_whole_sum);
+    tcase_add_test(tests, parts_of_points_give_the_whole_sum);
     tcase_add_test(tests, what_is_stored_is_rounded);
     tcase_add_test(tests, units_are_moved_as_their_elements);
 }

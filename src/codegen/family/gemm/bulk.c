@@ -8,6 +8,8 @@
 #include "codegen/family/gemm/im2col.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
+#include "codegen/family/gemm/parts.h"
+#include "codegen/family/gemm/phases.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
@@ -130,7 +132,7 @@ static bool may_share(const Product *product, const DeviceSpec *device)
     double columns = (double)ceil_div(product->group[GROUP_N].extent, SHARERS_TILE);
     double blocks = SHARERS * rows * columns * (double)product->group[GROUP_BATCH].extent;
     return device_most_cluster_blocks(device) >= SHARERS && blocks <= device->sm_count &&
-           steps_of(product) >= SHARERS &&
+           steps_of(product) >= SHARERS && !product->share.chunk && !product->phased &&
            (product->group[GROUP_M].extent >= SHARERS_TILE ||
             (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32));
 }
@@ -151,6 +153,33 @@ static void set_taps(const Product *product, TileSpace *space)
         tile->taps = (TapTile){.k = k_dim, .step = im2col->step, .channels = im2col->channels};
         if (!factor)
             tile->taps.pixels = pixels_per_output(&im2col->walk);
+    }
+    if (product->phased) {
+        space->phases = &product->phased->phases;
+        space->axes[GROUP_K].extent = phases_extent(space->phases);
+    }
+}
+
+/* The same where k is pixels, of which a part may have some: rows are taps and channels. */
+static void set_taps_along_k(const Product *product, TileSpace *space)
+{
+    const Im2col *im2col = product->pixels;
+    Affine pixel = affine_axis(GROUP_K);
+    pixel.coef[GROUP_BATCH] = product->share.chunk;
+    space->walk = im2col->walk;
+    for (int factor = 0; factor < 2; factor++) {
+        int rows = factor ? GROUP_N : GROUP_M;
+        DataTile *tile = &space->tiles[factor];
+        tile->scatter = 1;
+        tile->instructions = 0;
+        tile->dims[0] = (Dim){affine_constant(0), 1};
+        tile->dims[1] = (Dim){pixel, im2col->outputs.extent};
+        tile->dims[2] = (Dim){affine_axis(rows), product->group[rows].extent};
+        if (factor == im2col->factor)
+            tile->taps = (TapTile){.k = 2,
+                                   .step = im2col->step,
+                                   .channels = im2col->channels,
+                                   .pixels = pixels_per_output(&im2col->walk)};
     }
 }
 
@@ -200,7 +229,9 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     TileRules common;
     mma_group_rules(arena, &common, fusion, device, product, product->shared_atom);
     if (product->pixels)
-        set_taps(product, common.space);
+        (im2col_has_rows(product->pixels) ? set_taps : set_taps_along_k)(product, common.space);
+    if (product->phased && product->phased->phases.columns < MAX_GROUP_TILE)   // of two, taps of both would be made
+        common.rule[LEVEL_SHARED][GROUP_N].limit = product->phased->phases.columns;
     common.cost = &calibration.bulk.alone;
     common.neighbour_axis = GROUP_M;
     common.lay_out = lay_out;
@@ -223,14 +254,22 @@ static int box_rows(const RTile *block, int factor, int64_t rows)
     return (int)(factor || rows >= tile ? tile : round_up(rows, SLAB_ROWS));
 }
 
+/* Elements along k of what lies in lines: of a filter those of a tap, of its gradient those of all parts. */
+static int64_t line_elements_along_k(const Product *product)
+{
+    const Im2col *im2col = product->pixels;
+    if (!im2col)
+        return product->group[GROUP_K].extent;
+    return im2col_has_rows(im2col) ? im2col->channels : im2col->outputs.extent;
+}
+
 static TensorMap map_of_lines(const KernelPlan *plan, const Product *product, int factor)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED];
     int line_elements = (int)block->size[GROUP_K], element_bytes = LINE_BYTES / line_elements;
     const Im2col *im2col = product->pixels;
     Lines lines = product->lines[factor];
-    int64_t rows = product->group[factor ? GROUP_N : GROUP_M].extent;
-    int64_t k = im2col ? im2col->channels : product->group[GROUP_K].extent;
+    int64_t rows = product->group[factor ? GROUP_N : GROUP_M].extent, k = line_elements_along_k(product);
     int64_t batches = im2col ? im2col->taps.extent : product->group[GROUP_BATCH].extent;
     int64_t count = lines.along_k ? rows : k, batch = lines.batch ? lines.batch : lines.line * count;
     int boxes = factor ? plan->rules->neighbours : 1;   // of a tile
@@ -253,14 +292,16 @@ static TensorMap map_of_pixels(const KernelPlan *plan, const Product *product)
     int count = im2col->walk.count;
     int64_t stride = im2col->pixel * LINE_BYTES / block->size[GROUP_K];
     TensorMap map = {
-        .arg = input_position(plan->fusion, mma_access(product->factor[0])->tensor),
+        .arg = input_position(plan->fusion, mma_access(product->factor[im2col->factor])->tensor),
         .rank = count + 2,
         .element_bytes = LINE_BYTES / (int)block->size[GROUP_K],
         .pixel_axes = count,
         .tf32 = mma_element_type(product) == DTYPE_F32,
         .sizes = {im2col->channels},
-        .box = {(int)block->size[GROUP_K], box_rows(block, 0, product->group[GROUP_M].extent)},
+        .box = {(int)block->size[GROUP_K], (int)block->size[GROUP_K]},   // along k so many pixels, too
     };
+    if (im2col_has_rows(im2col))
+        map.box[1] = box_rows(block, 0, product->group[GROUP_M].extent);
     for (int i = 0; i < count; i++) {
         const WindowAxis *axis = &im2col->walk.axis[count - 1 - i];
         map.sizes[i + 1] = axis->inputs;
@@ -278,8 +319,10 @@ static TensorMap map_of_pixels(const KernelPlan *plan, const Product *product)
 static int maps(const KernelPlan *plan, TensorMap *maps)
 {
     const Product *product = ((const Products *)plan->view)->boxed;
-    maps[0] = product->pixels ? map_of_pixels(plan, product) : map_of_lines(plan, product, 0);
-    maps[1] = map_of_lines(plan, product, 1);
+    for (int factor = 0; factor < 2; factor++)
+        maps[factor] = product->pixels && product->pixels->factor == factor ? map_of_pixels(plan, product)
+                     : product->phased ? phases_map(plan, product, product->phased)
+                                       : map_of_lines(plan, product, factor);
     return 2;
 }
 
@@ -304,14 +347,17 @@ static bool lies_back(const KernelPlan *plan, const Product *product, int group)
 static void emit_taps(StrBuf *out, const KernelPlan *plan, const Product *product)
 {
     Scope scope = scope_of(plan);
-    strbuf_printf(out, "constexpr Index TAP = %" PRId64 ";   // of k: a tap's channels, in whole steps\n",
+    strbuf_printf(out, "constexpr Index TAP = %" PRId64 ";   // a tap's channels, in whole lines\n",
                   product->pixels->step);
     im2col_emit(out, &scope, product, product->pixels);
+    if (product->phased)
+        phases_emit(out, &scope, product, product->phased);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Product *product = ((const Products *)plan->view)->boxed;
+    bool rows_of_pixels = product->pixels && im2col_has_rows(product->pixels);
     mma_emit(out, plan, product,
              &(MmaBlock){.atom_shared = true,
                          .holders = "a group of four warps",
@@ -332,8 +378,15 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
         lies_back(plan, product, GROUP_M) ? "true" : "false",
         lies_back(plan, product, GROUP_N) ? "true" : "false");
-    strbuf_printf(out, "constexpr bool IM2COL = %s;   // rows of A are pixels under the taps of a filter\n",
-                  product->pixels ? "true" : "false");
+    for (int factor = 0; factor < 2; factor++)
+        strbuf_printf(out, "constexpr bool TAPS_%c = %s;   // its rows are channels under taps, and k is pixels\n",
+                      "AB"[factor],
+                      product->pixels && !rows_of_pixels && product->pixels->factor == factor ? "true" : "false");
+    strbuf_printf(out,
+                  "constexpr bool IM2COL = %s;   // rows of A are pixels under the taps of a filter\n"
+                  "constexpr Index PART = %" PRId64 ";   // of k, which each batch has\n"
+                  "constexpr bool PHASES = %s;   // columns of C are phases, each with taps of its own\n",
+                  rows_of_pixels ? "true" : "false", product->share.chunk, product->phased ? "true" : "false");
     if (product->pixels)
         emit_taps(out, plan, product);
 }
@@ -345,7 +398,8 @@ const Family bulk_family = {
         (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
     .copying_warps = GROUP_WARPS,
     .view = product_view,
-    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, NULL},
+    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, &parts_of_wide_tiles,
+                                              &parts_of_medium_tiles, &parts_of_square_tiles, NULL},
     .rules = rules,
     .emit = emit,
     .maps = maps,

@@ -20,50 +20,67 @@ static const int64_t MAX_SIZE = (int64_t)1 << 31;   // coordinates are signed
 
 static bool is_in_group(const AxisGroup *group, int axis) { return axis_group_mask(group) >> axis & 1; }
 
-/* Windows slide along rows of the product, and their taps are of its sum. */
-static bool find_window(const Fusion *fusion, const Product *product, const Dim *dim, WindowAxis *axis)
+/* Windows slide along what is the product's rows, and their taps are of its sum; or the other way round. */
+static bool find_window(const Fusion *fusion, const Product *product, const Dim *dim, const Im2col *im2col,
+                        WindowAxis *axis)
 {
-    return window_find_standing(fusion, dim, axis) && axis->stride >= 1 && axis->stride <= MAX_STRIDE &&
-           (axis->output < 0 || is_in_group(&product->group[GROUP_M], axis->output)) &&
-           (axis->tap < 0 || is_in_group(&product->group[GROUP_K], axis->tap));
+    if (!window_find_standing(fusion, dim, axis))
+        return false;
+    if (im2col->pixels == GROUP_K)
+        *axis = window_exchanged(axis);
+    return axis->stride >= 1 && axis->stride <= MAX_STRIDE &&
+           (axis->output < 0 || is_in_group(&product->group[im2col->pixels], axis->output)) &&
+           (axis->tap < 0 || is_in_group(&product->group[im2col->seen], axis->tap));
 }
 
 /* Images follow along the first dimension, if the filter does not slide along it. */
-static bool is_of_images(const Fusion *fusion, const Product *product, const Dim *dim)
+static bool is_of_images(const Fusion *fusion, const AxisGroup *pixels, const Dim *dim)
 {
     int axis = affine_single_axis(&dim->index);
-    return axis >= 0 && is_in_group(&product->group[GROUP_M], axis) && fusion->axes[axis].extent == dim->size;
+    return axis >= 0 && is_in_group(pixels, axis) && fusion->axes[axis].extent == dim->size;
 }
 
 static bool find_axes(const Fusion *fusion, const Product *product, const Access *access, Im2col *im2col)
 {
-    int first = is_of_images(fusion, product, &access->dims[0]);
+    int first = is_of_images(fusion, &product->group[im2col->pixels], &access->dims[0]);
     im2col->image = first ? affine_single_axis(&access->dims[0].index) : -1;
     im2col->images = first ? access->dims[0].size : 1;
     im2col->walk.count = access->rank - 1 - first;
     if (im2col->walk.count < 1 || im2col->walk.count > MAX_PIXEL_AXES)
         return false;
     for (int i = 0; i < im2col->walk.count; i++)
-        if (!find_window(fusion, product, &access->dims[first + i], &im2col->walk.axis[i]))
+        if (!find_window(fusion, product, &access->dims[first + i], im2col, &im2col->walk.axis[i]))
             return false;
     const Dim *channels = &access->dims[access->rank - 1];
     im2col->channel = affine_single_axis(&channels->index);
-    return im2col->channel >= 0 && is_in_group(&product->group[GROUP_K], im2col->channel);
+    return im2col->channel >= 0 && is_in_group(&product->group[im2col->seen], im2col->channel);
 }
 
-/* Rows of the product are images, and of each the outputs in the order of its axes. */
-static bool has_rows_in_order(const Product *product, const Im2col *im2col)
+/* Images, and of each the outputs in the order of its axes. */
+static void find_outputs(const Fusion *fusion, Im2col *im2col)
 {
-    const AxisGroup *rows = &product->group[GROUP_M];
-    int next = 0;
-    if (im2col->image >= 0 && rows->axes[next++] != im2col->image)
-        return false;
-    for (int i = 0; i < im2col->walk.count; i++) {
-        int output = im2col->walk.axis[i].output;
-        if (output >= 0 && (next == rows->count || rows->axes[next++] != output))
-            return false;
-    }
-    return next == rows->count;
+    im2col->outputs = (AxisGroup){.extent = 1};
+    if (im2col->image >= 0)
+        axis_group_add(&im2col->outputs, fusion, im2col->image);
+    for (int i = 0; i < im2col->walk.count; i++)
+        if (im2col->walk.axis[i].output >= 0)
+            axis_group_add(&im2col->outputs, fusion, im2col->walk.axis[i].output);
+}
+
+static bool same_axes(const AxisGroup *a, const AxisGroup *b)
+{
+    bool same = a->count == b->count;
+    for (int i = 0; i < a->count && same; i++)
+        same = a->axes[i] == b->axes[i];
+    return same;
+}
+
+/* Rows of the product are in that order, and of parts of k, too; all of k may be walked in any. */
+static bool has_pixels_in_order(const Product *product, const Im2col *im2col)
+{
+    const AxisGroup *pixels = product->share.chunk ? &product->share.points : &product->group[im2col->pixels];
+    return im2col->pixels == GROUP_K && !product->share.chunk ? pixels->count == im2col->outputs.count
+                                                              : same_axes(pixels, &im2col->outputs);
 }
 
 /* Of the axes with taps that are not used the one whose taps lie farthest apart in the filter; -1: there is none. */
@@ -77,22 +94,21 @@ static int next_taps(const PixelWalk *walk, const Affine *filter, const bool *us
     return next;
 }
 
-/* The taps as the filter has them, those that lie farthest apart outermost; false: k has other axes, too. */
-static bool order_taps(const Fusion *fusion, const Product *product, Im2col *im2col)
+/* Those that lie farthest apart outermost. False: there are other axes with channels, too. */
+static bool order_taps(const Fusion *fusion, const Affine *filter, const AxisGroup *seen, Im2col *im2col)
 {
     PixelWalk *walk = &im2col->walk;
-    Affine filter = access_offset(mma_access(product->factor[1]));
     bool used[MAX_PIXEL_AXES] = {false};
     im2col->taps = (AxisGroup){.extent = 1};
     for (int i = 0; i < walk->count; i++)
         walk->tap_step[i] = 1;
-    for (int next; (next = next_taps(walk, &filter, used)) >= 0;) {
+    for (int next; (next = next_taps(walk, filter, used)) >= 0;) {
         for (int i = 0; i < walk->count; i++)   // one of those before follows when all of these were
             walk->tap_step[i] *= used[i] ? walk->axis[next].taps : 1;
         used[next] = true;
         axis_group_add(&im2col->taps, fusion, walk->axis[next].tap);
     }
-    return im2col->taps.count + 1 == product->group[GROUP_K].count;
+    return im2col->taps.count + 1 == seen->count;
 }
 
 // ---- what the hardware can do ----
@@ -130,16 +146,54 @@ static bool has_whole_channels(const Fusion *fusion, const Product *product, con
            (im2col->channels == im2col->pixel || im2col->channels == im2col->step);
 }
 
-bool im2col_find(const Fusion *fusion, const Product *product, Im2col *im2col)
+/* `filter`: where taps lie in their order. */
+static bool find(const Fusion *fusion, const Product *product, const Affine *filter, Im2col *im2col)
 {
-    const Access *access = mma_access(product->factor[0]);
-    const Guard *guard = mma_guard(product, 0);
-    *im2col = (Im2col){.images = 1};
-    return access && mma_access(product->factor[1]) && !product->guard && access->rank >= 2 &&
-           !product->group[GROUP_BATCH].count && find_axes(fusion, product, access, im2col) &&
-           has_rows_in_order(product, im2col) && order_taps(fusion, product, im2col) &&
+    const Access *access = mma_access(product->factor[im2col->factor]);
+    const Guard *guard = mma_guard(product, im2col->factor);
+    if (access->rank < 2 || !find_axes(fusion, product, access, im2col))
+        return false;
+    find_outputs(fusion, im2col);
+    return has_pixels_in_order(product, im2col) &&
+           order_taps(fusion, filter, &product->group[im2col->seen], im2col) &&
            (!guard || window_guards(guard, access, 0)) && find_corners(im2col) &&
            has_whole_channels(fusion, product, access, im2col);
+}
+
+bool im2col_find(const Fusion *fusion, const Product *product, Im2col *im2col)
+{
+    *im2col = (Im2col){.pixels = GROUP_M, .seen = GROUP_K, .images = 1};
+    if (!mma_access(product->factor[0]) || !mma_access(product->factor[1]) || product->guard ||
+        product->group[GROUP_BATCH].count)
+        return false;
+    Affine filter = access_offset(mma_access(product->factor[1]));
+    return find(fusion, product, &filter, im2col);
+}
+
+/* Boxes hold whole lines of a tap's channels, so that rows of the product are those and no others. */
+static bool has_rows_of_lines(const Product *product, const Im2col *im2col)
+{
+    const AxisGroup *rows = &product->group[im2col->seen];
+    bool taps_outside = true;
+    for (int i = 0; i < im2col->taps.count; i++)
+        taps_outside &= rows->axes[i] == im2col->taps.axes[i];
+    return taps_outside && axis_group_innermost(rows) == im2col->channel && im2col->channels == im2col->step;
+}
+
+bool im2col_find_along_k(const Fusion *fusion, const Product *product, int factor, Im2col *im2col)
+{
+    *im2col = (Im2col){.factor = factor, .pixels = GROUP_K, .seen = factor ? GROUP_N : GROUP_M, .images = 1};
+    if (!mma_access(product->factor[0]) || !mma_access(product->factor[1]) || product->guard ||
+        (product->group[GROUP_BATCH].count && !product->share.chunk) || !product->group[im2col->seen].count)
+        return false;
+    Affine rows = affine_constant(0);   // in their order
+    int64_t stride = 1;
+    for (int i = product->group[im2col->seen].count - 1; i >= 0; i--) {
+        int axis = product->group[im2col->seen].axes[i];
+        rows.coef[axis] = stride;
+        stride *= fusion->axes[axis].extent;
+    }
+    return find(fusion, product, &rows, im2col) && has_rows_of_lines(product, im2col);
 }
 
 // ---- text ----
@@ -171,19 +225,30 @@ static void find_forms(const Im2col *im2col, Affine *origins, Affine *offsets)
     }
 }
 
+/* Behind the last pixel, where the last part of k may go on, there are no channels: what comes from there is zero. */
+static const char *end_of_pixels(Arena *arena, const Product *product, const Im2col *im2col)
+{
+    if (!product->share.chunk || im2col->outputs.extent % product->share.chunk == 0)
+        return "";
+    return arena_printf(arena,
+                        "    if (pixel >= %" PRId64 ")\n        pixel = 0, channel = %" PRId64 ";\n",
+                        im2col->outputs.extent, im2col->channels);
+}
+
 void im2col_emit(StrBuf *out, const Scope *scope, const Product *product, const Im2col *im2col)
 {
     Affine origins[MAX_PIXEL_AXES], offsets[MAX_PIXEL_AXES];
     int count = im2col->walk.count;
     find_forms(im2col, origins, offsets);
-    strbuf_printf(
-        out, "\n// A box of pixels from row m on, under the tap and from the channel on that k says.\n"
-             "__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index m, Index k, Element "
+    strbuf_puts(
+        out, "\n// A box of pixels from that one on, under the tap and from the channel on that `seen` says.\n"
+             "__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index pixel, Index seen, Element "
              "*tile, unsigned long long *full)\n{\n"
-             "    const int channel = static_cast<int>(k %% TAP);\n");
-    emit_group_positions(out, "    ", "m", scope, &product->group[GROUP_M], ~0u);
+             "    int channel = static_cast<int>(seen % TAP);\n");
     if (im2col->taps.count)
-        strbuf_puts(out, "    const Index tap = k / TAP;\n");
+        strbuf_puts(out, "    const Index tap = seen / TAP;\n");
+    strbuf_puts(out, end_of_pixels(out->arena, product, im2col));
+    emit_group_positions(out, "    ", "pixel", scope, &im2col->outputs, ~0u);
     emit_group_positions(out, "    ", "tap", scope, &im2col->taps, ~0u);
     StrBuf image = strbuf_new(out->arena);
     if (im2col->image >= 0)

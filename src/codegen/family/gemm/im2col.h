@@ -3,23 +3,36 @@
 //
 //     y[n, p, q, f] = sum[r, s, c](pad(x[n, 2*p + r - 1, 2*q + s - 1, c], 0) * w[f, r, s, c])
 //
+// The gradient of the filter reads the same boxes. There k is pixels, and rows of a factor are taps and channels:
+//
+//     dw[f, r, s, c] = sum[n, p, q](dy[n, p, q, f] * pad(x[n, 2*p + r - 1, 2*q + s - 1, c], 0))
+//
 // Images lie with their channels innermost, and have one to three axes along which the filter slides.
 #pragma once
 #include "codegen/family/gemm/mma.h"
 
 typedef struct Im2col {
+    int factor;            // whose rows, or of which k, are pixels
+    int pixels, seen;      // groups of the product: where outputs are, and where taps and channels
     PixelWalk walk;
     int image;                         // axis of the fusion along which images follow; -1: there is one
-    AxisGroup taps;                    // of k, all but the channels
-    int channel;                       // of k
+    AxisGroup outputs;                 // images, and of each its outputs, in the order in which a box goes through them
+    AxisGroup taps;                    // of what is seen, all but the channels
+    int channel;
     int64_t images, channels, pixel;   // elements from one pixel to the next
-    int64_t step;                      // of k for each tap: its channels in whole lines of 128 bytes
+    int64_t step;                      // of what is seen for each tap: its channels in whole lines of 128 bytes
     int64_t lower[MAX_PIXEL_AXES],
         upper[MAX_PIXEL_AXES];   // corners of what the first tap sees, beside the image's
 } Im2col;
 
 /* False: the first factor is none, or the hardware has no such copies. */
 bool im2col_find(const Fusion *fusion, const Product *product, Im2col *im2col);
+
+/* The same of the factor, where k is pixels. */
+bool im2col_find_along_k(const Fusion *fusion, const Product *product, int factor, Im2col *im2col);
+
+/* Rows of the product's first factor are the pixels. */
+static inline bool im2col_has_rows(const Im2col *im2col) { return im2col->pixels == GROUP_M; }
 
 /* `fetch_pixels`: a box of them on its way. */
 void im2col_emit(StrBuf *out, const Scope *scope, const Product *product, const Im2col *im2col);

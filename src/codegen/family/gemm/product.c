@@ -20,7 +20,8 @@ static bool group_axes(const Fusion *fusion, Product *product)
     for (int g = 0; g < GROUP_COUNT; g++)
         product->group[g] = (AxisGroup){.extent = 1};
     for (int a = 0; a < fusion->axis_count; a++) {
-        bool first = used[0] >> a & 1, second = used[1] >> a & 1, reduced = a >= fusion->spatial_count;
+        bool part = product->share.chunk && a == product->share.part, reduced = a >= fusion->spatial_count;
+        bool first = part || used[0] >> a & 1, second = part || used[1] >> a & 1;
         if (reduced ? !(first && second) : !(first || second))
             return false;
         int group = reduced ? GROUP_K : first && second ? GROUP_BATCH : first ? GROUP_M : GROUP_N;
@@ -46,7 +47,7 @@ static bool find_parts(const Fusion *fusion, Product *product)
     const Expr *body = fusion->ops[0].body;
     *product = (Product){.guard = NULL};
     if (body->kind == EXPR_GUARD && expr_is_zero(body->guard.otherwise)) {
-        product->guard = &body->guard;
+        product->guard = points_share_find(fusion, &body->guard, &product->share) ? NULL : &body->guard;
         body = body->guard.body;
     }
     if (body->kind != EXPR_APPLY || body->apply.op != OP_MUL)
@@ -81,7 +82,7 @@ static bool is_read_once(const Product *product, const Expr *large)
 
 bool product_find_skinny(const Fusion *fusion, Product *product)
 {
-    if (!find_parts(fusion, product))
+    if (!find_parts(fusion, product) || product->share.chunk)
         return false;
     if (product->group[GROUP_M].extent > product->group[GROUP_N].extent)
         exchange(product);

@@ -6,6 +6,7 @@
 // A convolution has this structure too: m are its pixels or filters, k its channels and taps.
 #pragma once
 #include "codegen/cuda/expr.h"
+#include "ir/fuse_split.h"
 #include "kernel/family.h"
 
 enum { GROUP_BATCH, GROUP_M, GROUP_N, GROUP_K, GROUP_COUNT };
@@ -28,20 +29,22 @@ typedef struct Lines {
 typedef struct Product {
     const Expr *factor[2];   // A, B
     const Guard *guard;      // above the product, NULL if none (a split reduction has one)
+    PointsShare share;       // the batch is parts of k, and the guard was that of theirs; chunk 0: it is not
     AxisGroup group[GROUP_COUNT];
     bool skinny;             // a thread takes all of A's rows, and no vector ends beside its axis
     Reading reading[2];      // of factors that are elements, or a zero in their place
     /* Of tensor cores, where both are, of one type; the second reads shared memory. NULL: there is none. */
     const Atom *atom, *shared_atom;
     Lines lines[2];          // where bulk copies bring boxes of them
-    /* Rows of A are no lines, but pixels under the taps of a filter: im2col.h; k is as long as its steps then, which
-       end with a tap's channels. NULL: there are none. */
+    /* Rows of a factor are no lines, but pixels under the taps of a filter: im2col.h; or they are taps and channels, and
+       k is pixels. What has taps is as long as its steps then, which end with a tap's channels. NULL: there are none. */
     const struct Im2col *pixels;
+    const struct PhasedFilter *phased;   // the second factor where the first one's rows are pixels: phases.h; NULL: lines
     const struct Beside *beside;   // of pixels, vectors that the epilogue reads: beside.h; NULL: none
 } Product;
 
 /* The view of products: what the fusion's first definition is to kernels that tile both factors, those of them that
-   are made of boxes, and those of few rows. NULL: no such product. */
+   are made of boxes (alone those of a batch that is parts of k), and those of few rows. NULL: no such product. */
 typedef struct Products {
     const Product *tiled, *boxed, *skinny;
 } Products;

@@ -1,6 +1,7 @@
 // What a fusion is to the families of products.
 #include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/im2col.h"
+#include "codegen/family/gemm/phases.h"
 
 // ---- how the factors lie in memory ----
 
@@ -132,12 +133,40 @@ static void find_beside(Arena *arena, const Fusion *fusion, Product *product)
 static bool find_pixels(Arena *arena, const Fusion *fusion, Product *product)
 {
     Im2col im2col;
-    if (!im2col_find(fusion, product, &im2col) || !find_filter(fusion, product, &im2col, &product->lines[1]))
+    PhasedFilter phased;
+    if (!im2col_find(fusion, product, &im2col))
         return false;
+    if (phases_find(arena, fusion, product, &im2col, &phased)) {
+        product->phased = arena_copy(arena, &phased, sizeof phased);
+        product->lines[1] = (Lines){.along_k = phased.along_k, .line = phased.along_k ? im2col.channels : phased.phases.columns};
+    } else if (!find_filter(fusion, product, &im2col, &product->lines[1])) {
+        return false;
+    }
     product->lines[0] = (Lines){.along_k = true, .line = im2col.pixel};
     product->group[GROUP_K].extent = size_product(im2col.taps.extent, im2col.step);
     product->pixels = arena_copy(arena, &im2col, sizeof im2col);
     return true;
+}
+
+/* k is pixels: of one factor as they lie, of the other one under taps. */
+static bool find_pixels_along_k(Arena *arena, const Fusion *fusion, Product *product)
+{
+    for (int factor = 0; factor < 2; factor++) {
+        Im2col im2col;
+        Product walked = *product;
+        if (!im2col_find_along_k(fusion, product, factor, &im2col))
+            continue;
+        walked.group[GROUP_K] = im2col.outputs;
+        if (!find_box(fusion, &walked, 1 - factor, &walked.lines[1 - factor]) || walked.lines[1 - factor].along_k)
+            continue;
+        walked.lines[factor] = (Lines){.line = im2col.pixel};
+        if (product->share.chunk)
+            walked.group[GROUP_K].extent = product->share.chunk;
+        walked.pixels = arena_copy(arena, &im2col, sizeof im2col);
+        *product = walked;
+        return true;
+    }
+    return false;
 }
 
 /* Of factors whose lines bulk copies bring as the instruction reads them. */
@@ -146,8 +175,9 @@ static bool find_boxed(Arena *arena, const Fusion *fusion, const Target *target,
     Lines *lines = product->lines;
     if (!target->device->has.bulk_tensor_copy || !product->shared_atom)
         return false;
-    if (find_box(fusion, product, 0, &lines[0]) ? !find_box(fusion, product, 1, &lines[1])
-                                                : !find_pixels(arena, fusion, product))
+    bool in_lines = !product->share.chunk && !mma_guard(product, 1) && find_box(fusion, product, 0, &lines[0]);
+    bool found = in_lines ? find_box(fusion, product, 1, &lines[1]) : find_pixels(arena, fusion, product);
+    if (!found && !find_pixels_along_k(arena, fusion, product))
         return false;
     find_beside(arena, fusion, product);
     return product->shared_atom->place == IN_SHARED || (lines[0].along_k && lines[1].along_k);
@@ -162,9 +192,10 @@ const void *product_view(Arena *arena, const Fusion *fusion, const Target *targe
     if (product_find_skinny(fusion, &product))
         found.skinny = arena_copy(arena, &product, sizeof product);
     if (find_tiled(fusion, target, &product)) {
-        found.tiled = arena_copy(arena, &product, sizeof product);
+        if (!product.share.chunk)
+            found.tiled = arena_copy(arena, &product, sizeof product);
         if (find_boxed(arena, fusion, target, &product))
             found.boxed = arena_copy(arena, &product, sizeof product);
     }
-    return found.tiled || found.skinny ? arena_copy(arena, &found, sizeof found) : NULL;
+    return found.tiled || found.boxed || found.skinny ? arena_copy(arena, &found, sizeof found) : NULL;
 }

@@ -1,0 +1,57 @@
+#include "codegen/family/gemm/parts.h"
+
+#include "codegen/family/gemm/im2col.h"
+#include "ir/fuse_split.h"
+
+enum { TILE_ROWS = 128, MOST_PARTS = 256 };
+
+/* Steps of a part, so that parts of all tiles are as many as SMs, or nearly; 0: one part has them all. */
+static int64_t steps_of_part(const Product *product, const Target *target, int64_t columns)
+{
+    int64_t line = LINE_PIECES * mma_piece(product), steps = ceil_div(product->pixels->outputs.extent, line);
+    int64_t tiles = ceil_div(product->group[GROUP_M].extent, TILE_ROWS)
+                  * ceil_div(product->group[GROUP_N].extent, columns);
+    int64_t parts = target->device->sm_count / tiles;
+    parts = parts < MOST_PARTS ? parts : MOST_PARTS;
+    return parts < 2 || steps < 2 ? 0 : ceil_div(steps, parts);
+}
+
+/* What parts of fewer columns would be, too, is made once. */
+static Rewritten *in_parts(Arena *arena, const void *view, const Fusion *fusion, const Target *target,
+                           int64_t columns, int64_t wider)
+{
+    const Product *product = ((const Products *)view)->boxed;
+    if (!product || product->share.chunk || !product->pixels || im2col_has_rows(product->pixels))
+        return NULL;
+    int64_t steps = steps_of_part(product, target, columns);
+    if (!steps || (wider && steps == steps_of_part(product, target, wider)))
+        return NULL;
+    FusionPair *pair =
+        fusion_split_points(arena, fusion, &product->pixels->outputs, steps * LINE_PIECES * mma_piece(product));
+    if (!pair)
+        return NULL;
+    Rewritten *parts = NEW(arena, Rewritten);
+    parts->main = pair->partial;
+    parts->behind[parts->behind_count++] = pair->final;
+    parts->definitions[parts->definition_count++] = pair->definition;
+    return parts;
+}
+
+static Rewritten *of_wide(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    return in_parts(arena, view, fusion, target, 256, 0);
+}
+
+static Rewritten *of_medium(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    return in_parts(arena, view, fusion, target, 192, 256);
+}
+
+static Rewritten *of_square(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    return in_parts(arena, view, fusion, target, 128, 192);
+}
+
+const Rewrite parts_of_wide_tiles = {.make = of_wide};
+const Rewrite parts_of_medium_tiles = {.make = of_medium};
+const Rewrite parts_of_square_tiles = {.make = of_square};

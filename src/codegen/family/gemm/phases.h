@@ -1,0 +1,26 @@
+// Phases: a convolution whose columns are filters of several positions, as the gradient of an image by a convolution of stride 2.
+//
+//     dx[n, h, a:2, v, b:2, c] = sum[t:2, u:2, f](pad(dy[n, h + t, v + u, f], 0) * pad(w[f, a - 2*t + 1, b - 2*u + 1, c], 0))
+//
+// Rows 2h + a of dx are read by other rows of the filter for a = 0 than for a = 1: of the four products that t and u stand for
+// phase (0, 0) has one, (1, 1) all four. Columns of the product are the phases, and of each the channels c. Boxes of the filter
+// lie within a phase and a tap, the instruction fills those beside the filter with zeros, and taps that are zero in all columns
+// of a tile are left out.
+#pragma once
+#include "codegen/family/gemm/im2col.h"
+
+typedef struct PhasedFilter {
+    TapPhases phases;
+    const Access *access;
+    int column;     // axis of the fusion along which columns of a phase lie, within a dimension of the tensor
+    bool along_k;   // channels that are summed lie side by side, not columns
+} PhasedFilter;
+
+/* The second factor is such a filter, of which bulk copies can bring boxes. `im2col`: the first one's pixels. */
+bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, const Im2col *im2col, PhasedFilter *filter);
+
+/* `fetch_filter`: a box on its way; `has_tap`: whether a phase has a tap. */
+void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const PhasedFilter *filter);
+
+/* From the dimension whose elements lie side by side outwards. */
+TensorMap phases_map(const KernelPlan *plan, const Product *product, const PhasedFilter *filter);
