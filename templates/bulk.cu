@@ -58,6 +58,7 @@ constexpr Index TAP = K;                                      // a tap's channel
 constexpr bool PHASES = false;
 constexpr Index PHASE = N, TAPS = 1;                          // columns of a phase, and taps of all
 constexpr bool BESIDE = false;                                // the epilogue reads vectors, which are asked for ahead
+constexpr bool REDUCES = false;                               // rows of C are reduced, and C is not stored
 
 struct OperandA {
     static constexpr bool ALONG_K = true;    // neighbours along k are neighbours in memory
@@ -108,6 +109,23 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 {
     finish_vector(t, batch, m, n, total);
 }
+
+// A row's results over the columns of a tile, and what they are made of.
+struct Row {
+    Value largest = Max::identity<Value>();
+    static constexpr int PASSES = 1;   // those of the second one are made of the first one's
+
+    static __device__ __forceinline__ Value point(const Tensors &, Index, Index, Index, Value total) { return total; }
+    __device__ __forceinline__ void add(Pass<0>, const Tensors &, Index, Index, Index, Value value)
+    {
+        largest = Max::combine(largest, value);
+    }
+    __device__ __forceinline__ void meet(Pass<0>) { largest = warp_reduce<Max>(largest, 4); }
+    __device__ __forceinline__ void leave(const Tensors &t, Index, Index m, Index tile) const
+    {
+        store(t.out0, tile * 1024 + m, largest);
+    }
+};
 // </rollerc>
 
 constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N;
@@ -642,14 +660,17 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
         if (MOVES_REGISTERS)
             take_registers<232>();
         const int group = warp / 4 - 1, group_m = group / GROUPS_N * WM, group_n = group % GROUPS_N * WN;
-        Slab &slab = reinterpret_cast<Slab *>(start + SLABS)[warp - 4];
+        [[maybe_unused]] Slab &slab = reinterpret_cast<Slab *>(start + SLABS)[warp - 4];
 #pragma unroll 1
         for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
             const Corner corner(turn);
             if (!corner.exists)
                 continue;
             Value acc[WN / 2] = {};   // (WM,WN) of four warps
-            if (BESIDE) {
+            if (REDUCES) {
+                multiply(acc, stages, ring, steps, place, group_m, group_n);
+                reduce_rows<Row, WN>(t, acc, corner.batch, corner.m + group_m + warp % 4 * 16, corner.n + group_n, M, N);
+            } else if (BESIDE) {
                 const Index m0 = corner.tile_m + group_m + warp % 4 * 16 + sharer * 8, n0 = corner.tile_n + group_n;
                 Ahead ahead;
                 ahead.begin(t, corner, m0, n0);

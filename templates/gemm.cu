@@ -42,6 +42,7 @@ constexpr int CLUSTER = 1;                                    // blocks that sha
 constexpr Index CHAIN = 128;                                  // steps whose products are added up in one go
 constexpr int QN = 8;                                         // columns of C that are one aligned access
 constexpr Index PANEL = 8;                                    // rows of blocks that run together
+constexpr bool REDUCES = false;                               // rows of C are reduced, and C is not stored
 
 struct OperandA {
     static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
@@ -64,6 +65,23 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 {
     store_vector<QN>(t.out0, m * 1024 + n, total);
 }
+
+// A row's results over the columns of a tile, and what they are made of.
+struct Row {
+    Value largest = Max::identity<Value>();
+    static constexpr int PASSES = 1;   // those of the second one are made of the first one's
+
+    static __device__ __forceinline__ Value point(const Tensors &, Index, Index, Index, Value total) { return total; }
+    __device__ __forceinline__ void add(Pass<0>, const Tensors &, Index, Index, Index, Value value)
+    {
+        largest = Max::combine(largest, value);
+    }
+    __device__ __forceinline__ void meet(Pass<0>) { largest = warp_reduce<Max>(largest, 4); }
+    __device__ __forceinline__ void leave(const Tensors &t, Index, Index m, Index tile) const
+    {
+        store(t.out0, tile * 1024 + m, largest);
+    }
+};
 // </rollerc>
 
 constexpr int WARPS_N = BN / WN, WARPS = BM / WM * WARPS_N;       // of a product
@@ -266,7 +284,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Tensors t = TENSORS;
     SHARED_AT(0, Element, As, [STAGES][TileA::ELEMENTS]);
     SHARED_AT(STAGES * TileA::ELEMENTS * (int)sizeof(Element), Element, Bs, [STAGES][TileB::ELEMENTS]);
-    SHARED(SLABS, Slab, slabs, [BB * WARPS]);             // when A and B are done with, but other blocks may be so before
     static_assert((int)(sizeof As + sizeof Bs) <= (CLUSTER > 1 ? SLABS.at : OPERANDS.bytes), "all stages fit");
     Value acc[WM / AM][WN / AN][4] = {};                  // (WM,WN)
     Chains<CHAINS, 4> chains[WM / AM][WN / AN];
@@ -354,34 +371,40 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         UNROLL for (int j = 0; j < WN / AN; ++j)
             chains[i][j].add_to(acc[i][j]);
 
-    // Store: eight rows of each warp at a time by way of shared memory, or all of them to where they are added up.
-    if (CLUSTER > 1)
-        cluster_wait();
-    else
-        block_sync();
-    Slab &slab = slabs[warp];
-    const int lane = (int)threadIdx.x % WARP;
-    UNROLL for (int part = 0; part < WM / 8; ++part) {
-        const int row = CLUSTER > 1 ? part / 2 * 16 + TileA::row_of(part % 2, lane / 4) : lane / 4;
-        Value *const line = slab.line_of(row, rank);
-        UNROLL for (int j = 0; j < WN / AN; ++j) {
-            const Value two[2] = {acc[part / 2][j][part % 2 * 2], acc[part / 2][j][part % 2 * 2 + 1]};
-            const int column = j / 2 * 16 + TileB::row_of(j % 2, lane % 4 * 2);
-            if constexpr (TileB::PAIRED)
-                UNROLL for (int e = 0; e < 2; ++e)
-                    line[column + e * 2] = two[e];
-            else
-                move_vector<2>(line + column, two);
+    if (REDUCES) {
+        UNROLL for (int i = 0; i < WM / AM; ++i)
+            reduce_rows<Row, WN>(t, acc[i][0], batch + own, m0 + warp_m + i * 16, n0 + warp_n, M, N);
+    } else {
+        // Store: eight rows of each warp at a time by way of shared memory, or all of them to where they are added up.
+        SHARED(SLABS, Slab, slabs, [BB * WARPS]);   // A and B are done with, but in other blocks
+        if (CLUSTER > 1)
+            cluster_wait();
+        else
+            block_sync();
+        Slab &slab = slabs[warp];
+        const int lane = (int)threadIdx.x % WARP;
+        UNROLL for (int part = 0; part < WM / 8; ++part) {
+            const int row = CLUSTER > 1 ? part / 2 * 16 + TileA::row_of(part % 2, lane / 4) : lane / 4;
+            Value *const line = slab.line_of(row, rank);
+            UNROLL for (int j = 0; j < WN / AN; ++j) {
+                const Value two[2] = {acc[part / 2][j][part % 2 * 2], acc[part / 2][j][part % 2 * 2 + 1]};
+                const int column = j / 2 * 16 + TileB::row_of(j % 2, lane % 4 * 2);
+                if constexpr (TileB::PAIRED)
+                    UNROLL for (int e = 0; e < 2; ++e)
+                        line[column + e * 2] = two[e];
+                else
+                    move_vector<2>(line + column, two);
+            }
+            if (CLUSTER == 1) {
+                warp_sync();
+                slab.store(t, batch + own, m0 + warp_m, n0 + warp_n, part, 0);
+                warp_sync();
+            }
         }
-        if (CLUSTER == 1) {
-            warp_sync();
-            slab.store(t, batch + own, m0 + warp_m, n0 + warp_n, part, 0);
-            warp_sync();
+        if (CLUSTER > 1) {
+            cluster_sync();
+            slab.store(t, batch + own, m0 + warp_m, n0 + warp_n, 0, rank);
         }
-    }
-    if (CLUSTER > 1) {
-        cluster_sync();
-        slab.store(t, batch + own, m0 + warp_m, n0 + warp_n, 0, rank);
     }
 }
 }   // namespace KERNEL

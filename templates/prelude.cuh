@@ -44,6 +44,7 @@ namespace rollerc {
 #include "prelude/mma.cuh"
 #include "prelude/wgmma.cuh"
 #include "prelude/reductions.cuh"
+#include "prelude/row_tiles.cuh"
 #include "prelude/planes.cuh"
 #include "prelude/strips.cuh"
 

@@ -16,8 +16,8 @@ import common
 PROCESS = 500    # programs of one process
 FEWEST = 5       # kernels of every form,
 ENOUGH = 2000    # in so many programs
-FORMS = ("inline", "materialize", "rows", "beside", "split", "partial", "combine", "elements", "chunks",
-         "columns", "candidate")
+FORMS = ("inline", "materialize", "rows", "beside", "tiles", "split", "partial", "combine", "elements", "chunks",
+         "columns", "tile_partial", "tile_combine", "candidate")
 
 
 def read_summary(text):

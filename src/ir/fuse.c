@@ -14,6 +14,7 @@
 #include "ir/fuse_units.h"
 #include "ir/prepared.h"
 #include "ir/product_sides.h"
+#include "ir/row_tiles.h"
 #include "ir/stream.h"
 
 typedef struct Fuser {
@@ -384,13 +385,14 @@ static void place(Fuser *fuser, const TensorOp *op)
 
 // ---- the stage ----
 
-typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS, PLAN_BESIDE, PLAN_STREAM, PLAN_KINDS } PlanKind;
+typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS, PLAN_BESIDE, PLAN_STREAM, PLAN_TILES, PLAN_KINDS } PlanKind;
 
 static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
 {
-    static const char *const names[] = {"inline", "materialize", "rows", "beside", "stream"};
+    static const char *const names[] = {"inline", "materialize", "rows", "beside", "stream", "tiles"};
     DimOrder *orders = NEW_ARRAY(arena, DimOrder, program->tensor_count);
-    if (kind == PLAN_ROWS || kind == PLAN_STREAM)
+    bool rows = kind == PLAN_ROWS || kind == PLAN_STREAM || kind == PLAN_TILES;
+    if (rows)
         program = fuse_order(arena, program, orders);
     int count = program->tensor_count;
     Fuser fuser = {
@@ -403,7 +405,7 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
         .prepared = NEW_ARRAY(arena, bool, program->op_count),
         .orders = orders,
         .ranges = ranges_new(arena, program),
-        .rows = kind == PLAN_ROWS || kind == PLAN_STREAM,
+        .rows = rows,
         .beside = kind == PLAN_BESIDE,
         .plan = {.name = names[kind], .fusions = NEW_ARRAY(arena, Fusion *, program->op_count)},
     };
@@ -476,6 +478,14 @@ static bool joins_rows(const FusionPlan *plan)
     return false;
 }
 
+/* False: there are none whose rows alone are wanted. */
+static bool join_products(Fuser *fuser)
+{
+    int count = fuser->plan.count;
+    fuser->plan.count = row_tiles_join(fuser->arena, fuser->plan.fusions, count);
+    return fuser->plan.count < count;
+}
+
 /* All kernels; false: none is another one than in the plain plan, which has `plain_count`. */
 static bool place_kernels(Fuser *fuser, const Program *program, PlanKind kind, int plain_count)
 {
@@ -495,6 +505,8 @@ static bool place_kernels(Fuser *fuser, const Program *program, PlanKind kind, i
     place_all(fuser, &streams, false);
     if (kind == PLAN_ROWS)
         return joins_rows(&fuser->plan);
+    if (kind == PLAN_TILES)
+        return join_products(fuser);
     return kind != PLAN_BESIDE || fuser->plan.count != plain_count;
 }
 

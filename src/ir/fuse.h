@@ -26,14 +26,15 @@ typedef struct Fusion {
     int op_count;
     Tensor **inputs;   int input_count;    // tensors it reads from memory, in order of their ids
     Tensor **outputs;  int output_count;   // tensors it writes, likewise
-    bool streams;          // two sums of products with a softmax between: ops are made at points of their own (stream.h)
+    bool streams;          // ops are made at points of their own: two sums of products with a softmax between (stream.h), or a
+                           // product and reductions of its rows (row_tiles.h)
 } Fusion;
 
 typedef struct FusionPlan {
     const char *name;   // "inline" folds producers in, "materialize" keeps in memory what a reduction would compute
                         // again and again, "rows" joins reductions over the same rows and what is made of
                         // them, "beside" reductions whose windows slide over one tensor side by side, "stream" two
-                        // sums of products and the softmax between
+                        // sums of products and the softmax between, "tiles" a product and its rows' reductions
     Fusion **fusions;                // in launch order
     int count;
 } FusionPlan;

@@ -58,7 +58,7 @@ typedef struct Family {
     bool whole_warps;    // blocks smaller than a warp are launched with a whole one
     int copying_warps;   // beside those that compute
     bool fetches;        // reads elements at computed places
-    bool streams;        // takes kernels of two sums of products with a softmax between, and no others
+    bool streams;        // takes kernels whose ops are made at points of their own: its view says which
     bool tiles_both;     // factors of products: fewer, larger tiles and parts of the sums may take less
     View *view;
     const Rewrite *const *rewrites;   // ended by NULL: what they make only those take that have them; NULL: none

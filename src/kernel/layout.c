@@ -28,6 +28,7 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
     switch ((Combine)exchange->combine) {
     case COMBINE_NOTHING:
     case COMBINE_LANES:
+    case COMBINE_QUADS:
     case COMBINE_ROWS:   // in the place of staged tiles
     case COMBINE_SHARES:
     case COMBINE_TURNS:

@@ -39,6 +39,7 @@ typedef enum ThreadScope { SCOPE_WARP, SCOPE_BLOCK, SCOPE_CLUSTER, SCOPE_GRID, S
 typedef enum Combine {
     COMBINE_NOTHING,      // nothing is passed on: a barrier
     COMBINE_LANES,  // no more than a warp takes part
+    COMBINE_QUADS,  // the four lanes that have a row of a register tile, of which tensor cores leave each lane one in eight
     COMBINE_ALL,       // every warp leaves its result, and all threads go through those of all warps
     COMBINE_COLUMNS,   // every group of lanes leaves a row of results; of each column one thread makes the total
     COMBINE_TREE,      // partial results in shared memory, half as many after each barrier

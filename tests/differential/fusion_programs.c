@@ -23,32 +23,37 @@
 #include "front/parse.h"
 #include "ir/compose.h"
 #include "ir/eval.h"
+#include "ir/row_tiles.h"
 
 typedef enum Form {
-    FORM_INLINE,   // this and the next four: the fusion plans' own kernels
+    FORM_INLINE,   // this and the next five: the fusion plans' own kernels
     FORM_MATERIALIZE,
     FORM_ROWS,
     FORM_BESIDE,
     FORM_STREAM,
+    FORM_TILES,
     FORM_SPLIT,
     FORM_PARTIAL,
     FORM_COMBINE,
     FORM_ELEMENTS,
     FORM_CHUNKS,
     FORM_COLUMNS,
+    FORM_TILE_PARTIAL,
+    FORM_TILE_COMBINE,
     FORM_CANDIDATE,   // any of these, as a device's candidates have them
     FORMS
 } Form;
 
-static const char *const form_name[FORMS] = {"inline",  "materialize", "rows",   "beside",  "stream", "split",    "partial",
-                                             "combine", "elements",    "chunks", "columns", "candidate"};
+static const char *const form_name[FORMS] = {"inline",  "materialize", "rows",         "beside",       "stream",   "tiles", "split",
+                                             "partial", "combine",     "elements", "chunks",     "columns",      "tile_partial", "tile_combine",
+                                             "candidate"};
 
 static const char *const devices[] = {"a100", "mi50", "v100", "h200"};
 
 enum {
     CUTS = 2,       // ways in which a kernel is split, and cut
     ROW_CUTS = 8,   // of one that makes elements of rows: they are rare
-    MOST_CUT = 7,   // kernels that each of them makes
+    MOST_CUT = 9,   // kernels that each of them makes
     KEEP = 30,      // candidates
     TRIES = 12,     // programs until one is small enough
     PLANNED = 8     // of so many programs one has its candidates evaluated: choosing them takes longest
@@ -139,6 +144,16 @@ static void add_cut(Case *one, Sequence *sequence, const Fusion *fusion, int64_t
     add_step(sequence, FORM_COLUMNS, phases->columns, most, false);
 }
 
+/* Of a product's rows, whose columns are the first of the axes that are reduced. */
+static void add_tiles(Case *one, Sequence *sequence, const Fusion *fusion, int64_t columns)
+{
+    const RowTiles *tiles = row_tiles_cut(one->arena, fusion, columns);
+    if (!tiles)
+        return;
+    add_step(sequence, FORM_TILE_PARTIAL, tiles->partial, columns, true);
+    add_step(sequence, FORM_TILE_COMBINE, tiles->combine, columns, false);
+}
+
 static void add_forms(Case *one, Sequence *sequence, const Fusion *fusion)
 {
     int64_t row = 1, largest = 1;
@@ -150,6 +165,7 @@ static void add_forms(Case *one, Sequence *sequence, const Fusion *fusion)
     for (int i = 0; i < cuts; i++) {
         add_split(one, sequence, fusion, choose_size(one, largest));
         add_cut(one, sequence, fusion, choose_size(one, row));
+        add_tiles(one, sequence, fusion, choose_size(one, fusion->axes[fusion->spatial_count].extent));
     }
 }
 

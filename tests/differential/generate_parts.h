@@ -56,6 +56,9 @@ char *generate_filter_gradient(Arena *arena, uint64_t state);
 /* Two sums of products with a softmax between them. */
 char *generate_attention(Arena *arena, uint64_t state);
 
+/* A sum of products, and reductions of its rows. */
+char *generate_product_rows(Arena *arena, uint64_t state);
+
 /* A sum of products over any axes, in any dimensions of the factors: what almost is of a kernel's structure. */
 char *generate_sum(Arena *arena, uint64_t state);
 

@@ -16,6 +16,7 @@
 
 #include "ir/compose.h"
 #include "codegen/codegen.h"
+#include "codegen/family/gemm/product.h"
 #include "front/lex.h"
 #include "front/lower.h"
 #include "front/parse.h"
@@ -36,11 +37,12 @@ typedef struct Subject {
     int failures, kinds, mutants, unseen;
 } Subject;
 
-/* "bulk/six stages", "bulk/six stages, persistent" */
+/* "bulk/six stages", "bulk/six stages, persistent"; "gemm/two stages, rows", if these are reduced. */
 static const char *kernel_kind(Arena *arena, const PlannedLaunch *launch)
 {
     bool persistent = schedule_is_persistent(launch->rules->schedule) && launch->program.turns > 1;
-    return arena_printf(arena, "%s/%s%s", launch->family->name, launch->rules->variant_name,
+    bool rows = launch->fusion->streams && launch->family->view == product_view;
+    return arena_printf(arena, "%s/%s%s%s", launch->family->name, launch->rules->variant_name, rows ? ", rows" : "",
                         persistent ? ", persistent" : "");
 }
 

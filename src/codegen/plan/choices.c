@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codegen/plan/diverse.h"
+#include "ir/row_tiles.h"
 #include "rtile/space.h"
 
 enum {
@@ -18,6 +19,8 @@ enum {
     SMALL_CHUNK = 64,   // points of a row that a block makes elements of, at least,
     MAX_SMALL_CHUNK = 512,
     SMALL_ELEMENTS = 16384,   // or so many that all rows side by side have these
+    MIN_TILE_COLUMNS = 64,    // of a product whose rows are reduced where they are made
+    MAX_TILE_COLUMNS = 256,
     PARTIAL_KEPT = 3          // kernels considered for the first half of each split
 };
 
@@ -445,6 +448,25 @@ static void add_all_phases(Planner *planner, ChoiceList *list, const Fusion *fus
     }
 }
 
+/* A product's rows: results of tiles as wide as a thread's sums allow, then the rows' own. */
+static void add_row_tiles(Planner *planner, ChoiceList *list, const Fusion *fusion)
+{
+    for (int64_t columns = MAX_TILE_COLUMNS; columns >= MIN_TILE_COLUMNS; columns /= 2) {
+        const RowTiles *tiles = row_tiles_cut(planner->arena, fusion, columns);
+        if (!tiles)
+            continue;
+        prepared_mark_parts(fusion, (Fusion *[]){tiles->partial, tiles->combine}, 2);
+        ChoiceList first = best_of(planner, single_launches, tiles->partial, PARTIAL_KEPT),
+                   second = first.count ? best_of(planner, single_launches, tiles->combine, 1) : (ChoiceList){0};
+        for (int i = 0; i < first.count && second.count; i++) {
+            Choice choice = choice_extend(planner, *first.choices[i], second.choices[0]);
+            choice.partial_ops = tiles->definitions;
+            choice.partial_count = tiles->definition_count;
+            add_choice(planner, list, choice);
+        }
+    }
+}
+
 /* The kernel takes hardly longer than to move every tensor once: launches that go through the elements twice
    cannot be faster. Many rows that one block each holds are made so; 256 channels of an NHWC tensor fill a
    device too, but each block reads its channel in pieces of a sector. */
@@ -470,6 +492,7 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
     ChoiceList list = {0};
     add_families(planner, &list, &viewed, 0);
     if (fusion->streams) {
+        add_row_tiles(planner, &list, fusion);
         keep_diverse(&list, planner->keep);
         return list;
     }

@@ -32,6 +32,25 @@ static void count_all(CountWalk *walk, const Exchange *exchange, int64_t times)
     walk->counts->barriers[exchange->scope] += times;
 }
 
+/* A tile's results lie side by side along its innermost axis. */
+static int columns_axis(const CountWalk *walk)
+{
+    int axis = walk->rules->space->axis_count - 1;
+    while (axis > 0 && walk->rules->space->axes[axis].reduction)
+        axis--;
+    return axis;
+}
+
+/* Of warps that compute from the first one on. */
+static void count_quads(CountWalk *walk, const Exchange *exchange, int64_t times)
+{
+    enum { ROWS_FOR_ONE = 8 };
+    int rows = space_last_spatial(walk->rules->space, columns_axis(walk)), warp = walk->device->warp_size;
+    int64_t each = walk->block->inner->size[rows] * warp / at_least_1(walk->rules->tile_threads) / ROWS_FOR_ONE;
+    if (walk->roles < 2)
+        walk->counts->shuffles += times * each * __builtin_popcountll(exchange->ops) * log2_of(exchange->width);
+}
+
 static void count_columns(CountWalk *walk, const Exchange *exchange, int64_t times)
 {
     int warp = walk->device->warp_size, lanes = exchange->width, values = exchange->values;
@@ -42,15 +61,6 @@ static void count_columns(CountWalk *walk, const Exchange *exchange, int64_t tim
         return;
     count_shared(walk, times * (parts * row + groups * row), times * (parts + 1) * row);
     walk->counts->barriers[SCOPE_BLOCK] += 2 * times;
-}
-
-/* A tile's results lie side by side along its innermost axis. */
-static int columns_axis(const CountWalk *walk)
-{
-    int axis = walk->rules->space->axis_count - 1;
-    while (axis > 0 && walk->rules->space->axes[axis].reduction)
-        axis--;
-    return axis;
 }
 
 /* Lanes of a warp that shuffles combine. */
@@ -306,6 +316,7 @@ void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t times)
     times *= at_least_1(exchange->times);
     switch ((Combine)exchange->combine) {
     case COMBINE_NOTHING: walk->counts->barriers[exchange->scope] += times; return;
+    case COMBINE_QUADS: count_quads(walk, exchange, times); return;
     case COMBINE_LANES:
     case COMBINE_ALL: count_all(walk, exchange, times); return;
     case COMBINE_COLUMNS: count_columns(walk, exchange, times); return;

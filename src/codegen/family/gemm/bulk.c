@@ -54,11 +54,12 @@ static void end_tiles(Schedule *schedule, int kind)
 
 /* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are
    there. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
                              const TileSpace *space, int stages, int kind)
 {
+    const Product *product = products->boxed;
     Schedule schedule = {.order = ORDER_PANELS};
-    if (stages == FEW_TILES_STAGES && kind >= ALONE_KINDS)
+    if (stages == FEW_TILES_STAGES && kind >= ALONE_KINDS && !products->rows)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
     uint32_t operands = FACTOR_TILES;
@@ -87,7 +88,10 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
                               .combine = COMBINE_SHARES,
                               .bytes = (uint8_t)mma_value_bytes(product),
                               .parts = SHARED_ROWS};
-    mma_schedule_store(&schedule, fusion, space, exchange, mma_kept_type(fusion, product), product->beside ? 1 : 0);
+    if (products->rows)
+        product_rows_schedule(&schedule, products->rows, space);
+    else
+        mma_schedule_store(&schedule, fusion, space, exchange, mma_kept_type(fusion, product), product->beside ? 1 : 0);
     end_tiles(&schedule, kind);
     if (kind == NEIGHBOURS_KIND)
         schedule_barrier(&schedule, SCOPE_CLUSTER);
@@ -197,18 +201,20 @@ static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *b
 }
 
 static TileRules rules_of_kind(Arena *arena, const TileRules *common, const Fusion *fusion,
-                               const Product *product, int kind, int stages)
+                               const Products *products, int kind, int stages)
 {
+    const Product *product = products->boxed;
     TileRules rules = *common;
     rules.variant_name = bulk_family.variants[kind];
     rules.stages = stages;
     rules.neighbours = kind == NEIGHBOURS_KIND ? 2 : 1;
     rules.rule[LEVEL_SHARED][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;   // whole boxes each
-    rules.schedule = schedule_of(arena, fusion, product, rules.space, stages, kind);
+    rules.schedule = schedule_of(arena, fusion, products, rules.space, stages, kind);
     /* One group of 64 x 128 is no later than two side by side of 64 x 64, who both read a and have half as
        many sums each; but rows that are shifted it stores more slowly (tuning-log 93). */
     if (kind == NEIGHBOURS_KIND && !mma_is_shifted(fusion, product)) {
-        rules.rule[LEVEL_REGISTER][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;
+        if (!products->rows)
+            rules.rule[LEVEL_REGISTER][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;
         rules.cost = &calibration.bulk.in_clusters;
     }
     if (kind == CLUSTER_KIND) {
@@ -223,9 +229,11 @@ static TileRules rules_of_kind(Arena *arena, const TileRules *common, const Fusi
 static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  TileRules *variants)
 {
-    const Product *product = ((const Products *)view)->boxed;
+    const Products *products = view;
+    const Product *product = products->boxed;
     if (!product)
         return 0;
+    fusion = products->rows ? &products->rows->product : fusion;
     TileRules common;
     mma_group_rules(arena, &common, fusion, device, product, product->shared_atom);
     if (product->pixels)
@@ -235,13 +243,15 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     common.cost = &calibration.bulk.alone;
     common.neighbour_axis = GROUP_M;
     common.lay_out = lay_out;
+    if (products->rows)
+        product_rows_add(&common, products->rows, product);
     int count = 0, together = stages_of_neighbours(product, device);
     for (; count < ALONE_KINDS; count++)
-        variants[count] = rules_of_kind(arena, &common, fusion, product, count, STAGES[count]);
+        variants[count] = rules_of_kind(arena, &common, fusion, products, count, STAGES[count]);
     if (together)
-        variants[count++] = rules_of_kind(arena, &common, fusion, product, NEIGHBOURS_KIND, together);
-    if (may_share(product, device))
-        variants[count++] = rules_of_kind(arena, &common, fusion, product, CLUSTER_KIND, FEW_TILES_STAGES);
+        variants[count++] = rules_of_kind(arena, &common, fusion, products, NEIGHBOURS_KIND, together);
+    if (may_share(product, device) && !products->rows)
+        variants[count++] = rules_of_kind(arena, &common, fusion, products, CLUSTER_KIND, FEW_TILES_STAGES);
     return count;
 }
 
@@ -356,13 +366,16 @@ static void emit_taps(StrBuf *out, const KernelPlan *plan, const Product *produc
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    const Product *product = ((const Products *)plan->view)->boxed;
+    const Products *products = plan->view;
+    const Product *product = products->boxed;
     bool rows_of_pixels = product->pixels && im2col_has_rows(product->pixels);
     mma_emit(out, plan, product,
              &(MmaBlock){.atom_shared = true,
                          .holders = "a group of four warps",
                          .keeps = true,
-                         .reads_ahead = true,
+                         .reads_ahead = !products->rows,
+                         .reduces = true,
+                         .rows = products->rows,
                          .emit_operand = emit_operand});
     int neighbours = plan->rules->neighbours, cluster = plan->program->cluster;
     strbuf_printf(
@@ -397,10 +410,12 @@ const Family bulk_family = {
     .variants =
         (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
     .copying_warps = GROUP_WARPS,
+    .streams = true,
     .view = product_view,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, &parts_of_wide_tiles,
                                               &parts_of_medium_tiles, &parts_of_square_tiles, NULL},
     .rules = rules,
     .emit = emit,
     .maps = maps,
+    .work = product_rows_work,
 };

@@ -42,9 +42,10 @@ static uint32_t tiles_read(const Product *product, bool by_pieces)
 
 /* While registers of one part of a step are multiplied those of the next part are loaded, behind the last
    step once more. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
                              const TileSpace *space, int stages, int cluster)
 {
+    const Product *product = products->tiled;
     Schedule schedule = {.order = ORDER_PANELS};
     uint32_t copied = tiles_read(product, true), held = tiles_read(product, false);
     uint8_t ahead = (uint8_t)(stages - 1);
@@ -59,6 +60,10 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
     schedule_wait(&schedule, stages - 2);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_end(&schedule);
+    if (products->rows) {
+        product_rows_schedule(&schedule, products->rows, space);
+        return schedule_copy(arena, &schedule);
+    }
     if (cluster == 1)
         schedule_barrier(&schedule, SCOPE_BLOCK);
     mma_schedule_end(&schedule, fusion, space, cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP,
@@ -96,8 +101,9 @@ static bool has_lines_across(const Product *product)
 
 /* Every block has a step. */
 static TileRules in_cluster(Arena *arena, const TileRules *alone, const Fusion *fusion,
-                            const Product *product, int cluster)
+                            const Products *products, int cluster)
 {
+    const Product *product = products->tiled;
     TileRules rules = *alone;
     AxisRule *k = &rules.rule[LEVEL_SHARED][GROUP_K];
     rules.variant_name = gemm_family.variants[CLUSTER_VARIANT];
@@ -106,7 +112,7 @@ static TileRules in_cluster(Arena *arena, const TileRules *alone, const Fusion *
         rules.stages = CLUSTER_STAGES;
         k->limit = k->limit * CLUSTER_K_PARTS / MAX_K_PARTS;
     }
-    rules.schedule = schedule_of(arena, fusion, product, rules.space, rules.stages, cluster);
+    rules.schedule = schedule_of(arena, fusion, products, rules.space, rules.stages, cluster);
     while (k->limit > k->granule && k->limit > product->group[GROUP_K].extent / cluster)
         k->limit /= 2;
     return rules;
@@ -146,15 +152,16 @@ static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *b
 
 /* A block makes several of a batch, each warp by warp; behind one step no other is on its way. */
 static TileRules of_several_products(Arena *arena, const TileRules *alone, const Fusion *fusion,
-                                     const DeviceSpec *device, const Product *product, const Atom *atom)
+                                     const DeviceSpec *device, const Products *products, const Atom *atom)
 {
+    const Product *product = products->tiled;
     TileRules rules = *alone;
     rules.variant_name = gemm_family.variants[SEVERAL_VARIANT];
     rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){2, MAX_PRODUCTS};
     if (product->group[GROUP_K].extent <= MIN_K_PARTS * atom->k)
         rules.stages = 2;
     rules.shared.beside = slabs_beyond(device, product, atom, rules.stages);
-    rules.schedule = schedule_of(arena, fusion, product, rules.space, rules.stages, 1);
+    rules.schedule = schedule_of(arena, fusion, products, rules.space, rules.stages, 1);
     return rules;
 }
 
@@ -173,9 +180,11 @@ static int register_overhead(const Product *product)
 static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  TileRules *variants)
 {
-    const Product *product = ((const Products *)view)->tiled;
+    const Products *products = view;
+    const Product *product = products->tiled;
     if (!product || !product->atom)
         return 0;
+    fusion = products->rows ? &products->rows->product : fusion;
     const Atom *atom = product->atom;
     TileRules rules = {.space = mma_space(arena, fusion, product, atom, device), .lay_out = lay_out};
     int value_bytes = mma_value_bytes(product);
@@ -187,6 +196,8 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         rules.rule[LEVEL_REGISTER][g] = (AxisRule){LOADED, MAX_WARP_TILE};
         rules.rule[LEVEL_SHARED][g] = (AxisRule){least_rows(product, g), MAX_TILE};
     }
+    if (products->rows)
+        product_rows_add(&rules, products->rows, product);
     rules.tile_threads = device->warp_size;
     rules.cost = atom->unit == UNIT_TENSOR_F64 ? &calibration.gemm.f64_cost : &calibration.gemm.cost;
     rules.most_threads = MAX_THREADS;
@@ -201,20 +212,24 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         rules.variant_name = gemm_family.variants[stages - 2];
         rules.stages = stages;
         rules.shared.beside = slabs_beyond(device, product, atom, stages);
-        rules.schedule = schedule_of(arena, fusion, product, rules.space, stages, 1);
+        rules.schedule = schedule_of(arena, fusion, products, rules.space, stages, 1);
         variants[count++] = rules;
     }
+    if (products->rows)   // reduced by warps that have all of the sum
+        return count;
     if (product_is_small(fusion, product, device))
-        variants[count++] = of_several_products(arena, &variants[0], fusion, device, product, atom);
+        variants[count++] = of_several_products(arena, &variants[0], fusion, device, products, atom);
     for (int cluster = 2; cluster <= largest_cluster(device, product); cluster *= 2)
         if (product->group[GROUP_K].extent > cluster * MIN_K_PARTS * atom->k)
-            variants[count++] = in_cluster(arena, &variants[copied], fusion, product, cluster);
+            variants[count++] = in_cluster(arena, &variants[copied], fusion, products, cluster);
     return count;
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    mma_emit(out, plan, ((const Products *)plan->view)->tiled, &(MmaBlock){.holders = "a warp"});
+    const Products *products = plan->view;
+    mma_emit(out, plan, products->tiled,
+             &(MmaBlock){.holders = "a warp", .reduces = true, .rows = products->rows});
 }
 
 const Family gemm_family = {
@@ -223,7 +238,9 @@ const Family gemm_family = {
     .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster",
                                       "several products", NULL},
     .view = product_view,
+    .streams = true,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
     .rules = rules,
     .emit = emit,
+    .work = product_rows_work,
 };

@@ -2,6 +2,7 @@
 #pragma once
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/product.h"
+#include "codegen/family/gemm/product_rows.h"
 #include "hal/atoms.h"
 #include "rprogram/rprogram.h"
 
@@ -66,6 +67,8 @@ typedef struct MmaBlock {
     const char *holders;   // of a register tile
     bool reads_ahead;      // what the epilogue reads of rows beside the sums: the template asks whether there is something
     bool keeps;            // sums are rounded before they pass shared memory: the template asks what to
+    bool reduces;              // the template asks whether rows are reduced:
+    const ProductRows *rows;   // those. NULL: C is stored
     /* What the template asks of an operand; NULL: where its elements are. */
     void (*emit_operand)(StrBuf *out, const Scope *scope, const Product *product, int factor);
 } MmaBlock;

@@ -150,13 +150,32 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     if (how->keeps)
         strbuf_printf(out, "constexpr bool SHIFTED = %s;   // rows of C begin within one\n",
                       mma_is_shifted(plan->fusion, product) ? "true" : "false");
+    if (how->reduces)
+        strbuf_printf(out, "constexpr bool REDUCES = %s;   // rows of C are reduced, and C is not stored\n",
+                      how->rows ? "true" : "false");
     strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
                   plan->program->panel);
+}
+
+/* C is not stored: no column of it is an access. */
+static void emit_of_rows(StrBuf *out, const KernelPlan *plan, const Product *product, const MmaBlock *how)
+{
+    KernelPlan own = *plan;
+    own.fusion = &how->rows->product;
+    Scope scope = scope_of(&own);
+    emit_constants(out, &own, product, 1, how);
+    for (int factor = 0; factor < 2; factor++)
+        (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, product, factor);
+    product_rows_emit(out, &own, how->rows, product);
 }
 
 void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const MmaBlock *how)
 {
     Scope scope = scope_of(plan);
+    if (how->rows) {
+        emit_of_rows(out, plan, product, how);
+        return;
+    }
     bool shifted = how->keeps && mma_is_shifted(plan->fusion, product);
     int columns = shifted ? MAX_VECTOR : mma_columns(plan->fusion, product);
     emit_constants(out, plan, product, columns, how);

@@ -383,6 +383,8 @@ const FusedOp *product_only_output(const Fusion *fusion, const Product *product)
             return NULL;
         only = &fusion->ops[i];
     }
+    if (!only)
+        return NULL;
     Affine offset = access_offset(&only->store);
     return axis_group_has_stride(&product->group[GROUP_N], fusion, &offset, 1) ? only : NULL;
 }

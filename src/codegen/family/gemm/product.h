@@ -47,6 +47,7 @@ typedef struct Product {
    are made of boxes (alone those of a batch that is parts of k), and those of few rows. NULL: no such product. */
 typedef struct Products {
     const Product *tiled, *boxed, *skinny;
+    const struct ProductRows *rows;   // the fusion stores reductions of the first definition's rows: product_rows.h; NULL: others
 } Products;
 View product_view;
 
@@ -83,7 +84,7 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
 bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns);
 
 /* The one output, if its elements lie side by side along n, wherever rows begin; NULL: they do not, or there
-   are several. */
+   are several, or none. */
 const FusedOp *product_only_output(const Fusion *fusion, const Product *product);
 
 /* Of a factor, neighbours of the walk may lie far apart, be shared, or be made of several elements or

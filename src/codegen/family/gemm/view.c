@@ -2,6 +2,7 @@
 #include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/im2col.h"
 #include "codegen/family/gemm/phases.h"
+#include "codegen/family/gemm/product_rows.h"
 
 // ---- how the factors lie in memory ----
 
@@ -183,10 +184,25 @@ static bool find_boxed(Arena *arena, const Fusion *fusion, const Target *target,
     return product->shared_atom->place == IN_SHARED || (lines[0].along_k && lines[1].along_k);
 }
 
+/* Of one whose rows are reduced: no family of few rows, nor pixels, does so. */
+static const Products *view_of_rows(Arena *arena, const Fusion *fusion, const Target *target)
+{
+    Product product;
+    Products found = {.rows = product_rows_find(arena, fusion)};
+    if (!found.rows || !find_tiled(&found.rows->product, target, &product) || !product_rows_fit(found.rows, &product))
+        return NULL;
+    found.tiled = arena_copy(arena, &product, sizeof product);
+    if (find_boxed(arena, &found.rows->product, target, &product) && !product.pixels)
+        found.boxed = arena_copy(arena, &product, sizeof product);
+    return arena_copy(arena, &found, sizeof found);
+}
+
 const void *product_view(Arena *arena, const Fusion *fusion, const Target *target)
 {
     Product product;
     Products found = {.tiled = NULL};
+    if (fusion->streams)
+        return view_of_rows(arena, fusion, target);
     if (count_bit_outputs(fusion))
         return NULL;
     if (product_find_skinny(fusion, &product))
