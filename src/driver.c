@@ -12,6 +12,7 @@
 #include "codegen/codegen.h"
 #include "codegen/cuda/trim.h"
 #include "codegen/plan/plan.h"
+#include "codegen/plan/type_advice.h"
 #include "explain/explain.h"
 #include "front/lex.h"
 #include "front/lower.h"
@@ -351,6 +352,7 @@ int compile(const Options *opt, Outcome *outcome)
     PlanList plans = plan_program(arena, &fusions, &target, opt->top_k);
     stopwatch_lap(&watch, "plan", "%" PRId64 " programs, %" PRId64 " legal, %d plans kept",
                   plans.stats.generated, plans.stats.feasible, plans.count);
+    types_advise(arena, program, &target, &plans);
     DUMP(fusion, (fusion_plans_print(out, &fusions), plan_families_print(out, &fusions, &target, &plans)));
     DUMP(analysis, plan_families_print(out, &fusions, &target, &plans));
     DUMP(device, device_print(out, device));

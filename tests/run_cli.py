@@ -159,6 +159,21 @@ def test_a_factor_that_stays_in_a_product_is_warned_of(folder):
         assert "stays in the sum" not in warnings(dtype, f"y[i, j] = {body}", *options), body
 
 
+def test_a_definition_that_keeps_a_product_off_tensor_cores_is_warned_of(folder):
+    def warnings(dtype, definition, factor="b[k, j]", *options):
+        text = (f"input a[1024, 512] : {dtype}  input b[512, 1024] : {dtype}  input c[512] : f32\n"
+                f"h{definition}\ny[i, j] = sum[k](h[i, k] * {factor})\noutput y : f32\n").encode()
+        return run("-", "--device", "h100", "-o", "k.cu", *options, folder=folder, stdin=text).stderr.decode()
+    for dtype in ("f16", "bf16"):
+        said = warnings(dtype, "[i, k] = exp(a[i, k])")
+        assert f"2:1: warning: a product takes longer for want of a type: write h[...] : {dtype} (" in said, said
+    assert "for want of a type: write h[...]" in warnings("f16", "[i, k] = exp(a[i, k]) * c[k]")
+    for dtype, definition, factor, *options in (("f16", "[i, k] : f16 = exp(a[i, k])", "b[k, j]"), ("f16", "[i, k] = cast(exp(a[i, k]), f16)", "b[k, j]"),
+                                                ("f16", "[i, k] = max(a[i, k], 0)", "b[k, j]"), ("f32", "[i, k] = exp(a[i, k])", "b[k, j]"),
+                                                ("f16", "[i, k] = exp(a[i, k])", "cast(b[k, j], f32) * c[k]"), ("f16", "[i, k] = exp(a[i, k])", "b[k, j]", "-q")):
+        assert "for want of a type" not in warnings(dtype, definition, factor, *options), definition
+
+
 def test_the_params_are_named_to_who_misses_one(folder):
     assert "no param of that name; it has M, N, K" in run(MATMUL, "--device", "a100", "-D", "Q=3", code=2).stderr.decode()
 
