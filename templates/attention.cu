@@ -86,6 +86,7 @@ constexpr int PIECE = 8;                                       // elements that 
 constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16;
 constexpr Index BLOCKS = (ROWS + BM - 1) / BM;                 // of a product
 constexpr bool KEEPS_Q = WM / 16 * DEPTHS <= 8;                // in registers
+constexpr int DEPTHS_AT_ONCE = KEEPS_Q ? DEPTHS : 4;           // more of them take registers that a warp of 32 rows does not have
 
 static_assert(BM % WM == 0 && WM % 16 == 0 && BN % 16 == 0, "tiles of 16 rows are multiplied");
 static_assert(DEPTH % PIECE == 0 && WIDTH % PIECE == 0 && STAGES >= 2, "rows are whole pieces");
@@ -197,8 +198,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Index clear_end = MASKS ? op_min(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
     const auto copy = [&](Index column, int stage) {
         if (column < end) {
-            TileK::begin(Ks[stage], column, COLUMNS, [&](Index line, int d) { return k_at(t, batch, line, d); });
-            TileV::begin(Vs[stage], column, COLUMNS, [&](Index line, int n) { return v_at(t, batch, line, n); });
+            TileK::begin(Ks[stage], column, end, [&](Index line, int d) { return k_at(t, batch, line, d); });
+            TileV::begin(Vs[stage], column, end, [&](Index line, int n) { return v_at(t, batch, line, n); });
         }
         async_commit();
     };
@@ -219,7 +220,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 
         // Scores.
         float s[WM / 16][BN / 8][4] = {};   // (WM,BN)
-        UNROLL for (int d = 0; d < DEPTHS; ++d) {
+#pragma unroll DEPTHS_AT_ONCE
+        for (int d = 0; d < DEPTHS; ++d) {
             unsigned rows[WM / 16][4];
             UNROLL for (int i = 0; i < WM / 16; ++i)
                 if (!KEEPS_Q)

@@ -263,6 +263,12 @@ def attention(q, k, v):
 
 
 @example
+def attention_decoding(q, k, v):
+    y, slack, _ = attend(v, q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5, torch.float16)
+    return Expected(y, k.shape[-2] + q.shape[-1], slack=slack)
+
+
+@example
 def attention_causal(q, k, v, slope):
     q, k, v = q.permute(0, 2, 3, 1, 4), k.permute(0, 2, 1, 3)[:, :, None], v.permute(0, 2, 1, 3)[:, :, None]
     at = torch.arange(q.shape[-2], device=q.device)

@@ -4,7 +4,8 @@
     python3 tests/run_spills.py --rollerc build/rollerc --all     # every case, some minutes
     python3 tests/run_spills.py --rollerc build/rollerc --kept --devices h200 a100    # all candidates of the examples: a table
 
-The cases are the products of bench/cases.json, for the devices that users compile for beside the one they are measured on.
+The cases are the products of bench/cases.json and the attention of examples/, for the devices that users compile for beside the one
+they are measured on.
 What is compiled is what `-o k.cubin` writes: PTX, and machine code by the options of rollerc's own.
 
 --kept compares what the rules of families expect of registers with what ptxas reports, for every kept candidate: on how many
@@ -26,9 +27,17 @@ import cases  # noqa: E402
 GROUPS = ("exact product", "small exact product", "product", "skinny")
 DEVICES = ("a100", "h100")
 A_FEW = 8
+ATTENTION = (("attention", "D=64"), ("attention", "D=128"), ("attention", "T=1000,D=128"), ("attention", "D=256"),
+             ("attention_causal", "D=64"), ("attention_causal", "D=128"), ("attention_decoding", "D=128"))
 SKIPPED = 77
 NO_NVRTC = 4   # rollerc's exit code
 MOST_SPILLING = 0.01   # of kept candidates: 25 of 2,546 on 2026-11-28 (tuning-log 121)
+
+
+def attention():
+    for example, sizes in ATTENTION:
+        with open(os.path.join(common.EXAMPLES, example + ".te")) as file:
+            yield cases.Case(f"{example} {sizes}", "attention", "f16", file.read(), sizes.split(","), [], {})
 
 
 def spilled(path):
@@ -110,6 +119,7 @@ def main():
     listed = [case for case in cases.load(args.only) if case.group in GROUPS]
     work = [(case.name, device, case) for case in listed for device in args.devices]
     work = work if args.all or args.only else work[::A_FEW + 1]   # an odd number: both devices
+    work += [(case.name, device, case) for case in attention() if re.search(args.only, case.name) for device in args.devices]
 
     with tempfile.TemporaryDirectory() as folder:
         def check(item):

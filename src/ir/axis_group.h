@@ -6,7 +6,7 @@
 #include "ir/fuse.h"
 
 typedef struct AxisGroup {
-    int axes[MAX_AXES];   // in the fusion's order
+    int axes[MAX_AXES];   // outermost first: in the fusion's order, unless whoever adds them has another
     int count;
     int64_t extent;   // of all together; 1: there are none
 } AxisGroup;

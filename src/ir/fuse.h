@@ -81,6 +81,9 @@ void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidate
 void fusion_choose_inputs_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead,
                                  int count);
 
+/* The op over its own axes, of the tensors that the kernel's other ops would store. */
+const TensorOp *fused_op_define(Arena *arena, const Fusion *fusion, const FusedOp *op);
+
 /* With axes and ops of its own, whose expressions are the same. */
 Fusion *fusion_copy(Arena *arena, const Fusion *fusion);
 

@@ -81,3 +81,16 @@ typedef struct Chain {
 
 /* The kernel of the chain and of what else is made of its rows. False: others read what it does not store. */
 bool chain_build(Chain *chain, Stream *stream);
+
+// ---- a kernel that is cut along its columns (stream_split.c) ----
+
+/* The first kernel keeps each part's maxima and sums, at the scale of these maxima; the others combine them. */
+typedef struct StreamParts {
+    Fusion *partial;
+    Fusion *results, *rows;         // rows: what is stored of rows alone; NULL: nothing is
+    const TensorOp **definitions;   // of the first one's ops
+    int definition_count;
+} StreamParts;
+
+/* About so many parts. NULL: they would have too few columns. */
+StreamParts *stream_split(Arena *arena, const Fusion *fusion, int64_t parts);

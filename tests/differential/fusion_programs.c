@@ -24,6 +24,7 @@
 #include "ir/compose.h"
 #include "ir/eval.h"
 #include "ir/row_tiles.h"
+#include "ir/stream.h"
 
 typedef enum Form {
     FORM_INLINE,   // this and the next five: the fusion plans' own kernels
@@ -132,6 +133,16 @@ static void add_split(Case *one, Sequence *sequence, const Fusion *fusion, int64
     add_step(sequence, FORM_SPLIT, pair->final, parts, false);
 }
 
+static void add_stream_split(Case *one, Sequence *sequence, const Fusion *fusion, int64_t parts)
+{
+    const StreamParts *split = fusion->streams ? stream_split(one->arena, fusion, parts) : NULL;
+    if (!split)
+        return;
+    add_step(sequence, FORM_SPLIT, split->partial, parts, true);
+    add_step(sequence, FORM_SPLIT, split->results, parts, false);
+    add_step(sequence, FORM_SPLIT, split->rows, parts, false);
+}
+
 static void add_cut(Case *one, Sequence *sequence, const Fusion *fusion, int64_t most)
 {
     const FusionPhases *phases = fusion_cut(one->arena, fusion, most);
@@ -167,6 +178,7 @@ static void add_forms(Case *one, Sequence *sequence, const Fusion *fusion)
         add_cut(one, sequence, fusion, choose_size(one, row));
         add_tiles(one, sequence, fusion, choose_size(one, fusion->axes[fusion->spatial_count].extent));
     }
+    add_stream_split(one, sequence, fusion, 2 + below(one, 5));
 }
 
 static Sequence *new_sequence(Case *one, const char *name, int most_steps)

@@ -104,3 +104,9 @@ char *generate_moves(Arena *arena, uint64_t seed, uint64_t number)
     uint64_t state = generate_hash(seed ^ generate_hash(number));
     return with_weights(arena, state, generate_places(arena, state));
 }
+
+char *generate_chains(Arena *arena, uint64_t seed, uint64_t number)
+{
+    uint64_t state = generate_hash(seed ^ generate_hash(number));
+    return with_weights(arena, state, generate_attention(arena, state));
+}

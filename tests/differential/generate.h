@@ -14,6 +14,9 @@ char *generate(Arena *arena, uint64_t seed, uint64_t number);
 /* Of moves alone: views, elements as indices, quotients and remainders. */
 char *generate_moves(Arena *arena, uint64_t seed, uint64_t number);
 
+/* Two products with a softmax between them, or almost. */
+char *generate_chains(Arena *arena, uint64_t seed, uint64_t number);
+
 /* A sum whose terms are multiplied and divided by what they share, and powers of such: for any values of its inputs.
    Tensors are named by what they hold: t moderate numbers, all others any. */
 char *generate_factors(Arena *arena, uint64_t seed, uint64_t number);

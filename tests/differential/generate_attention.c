@@ -23,6 +23,15 @@ static int64_t line(Chain *c)
     return chance(c, 92) ? PICK(&c->random, usual) : 1 + below(c, 40);
 }
 
+/* A few rows, all heads of a group together, and many columns, in whole parts or not. */
+static void choose_few_rows(Chain *c)
+{
+    static const int64_t rows[] = {1, 1, 1, 2, 3, 5}, columns[] = {128, 130, 192, 256, 257, 300, 512, 700};
+    c->rows = PICK(&c->random, rows);
+    c->columns = PICK(&c->random, columns);
+    c->heads = 1 + below(c, 6);
+}
+
 static void choose_sizes(Chain *c)
 {
     static const int64_t few[] = {1, 1, 2, 3}, many[] = {1, 5, 16, 17, 33, 64, 65, 100, 130};
@@ -36,6 +45,8 @@ static void choose_sizes(Chain *c)
     c->depth = line(c);
     c->width = chance(c, 60) ? c->depth : line(c);
     c->heads_inside = chance(c, 40);
+    if (chance(c, 30))
+        choose_few_rows(c);
     if (c->rows * c->columns > 8000)
         c->batch = c->groups = c->heads = 1;
 }
@@ -93,6 +104,8 @@ static const char *bias(Chain *c, const char *name, const char *type)
 static const char *condition(Chain *c)
 {
     int64_t kind = below(c, 6), shift = below(c, 9) - 2;
+    if (c->columns > 2 * c->rows && chance(c, 70))   // the last rows of many
+        shift += c->columns - c->rows;
     switch (kind) {
     case 0: return "j <= i";
     case 1: return arena_printf(c->arena, "j < i + %" PRId64, shift);

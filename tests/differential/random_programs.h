@@ -46,7 +46,8 @@ typedef struct Run {
     int candidate, structures;   // the only one, 0: any; how many of a program are proven,
     int compile, nvrtc;          // how many of its first are compiled; by NVRTC, too, those of every how manieth program
     bool print, print_device;
-    bool moves;         // programs of moves alone
+    const char *kind;   // programs of this one alone: " --moves", " --chains"; NULL: of all
+    char *(*generate)(Arena *arena, uint64_t seed, uint64_t number);
     EvalMath math;      // what the batch's kernels may do
     uint64_t current;   // number of the program that is compiled
     int64_t programs, kernels, elements, unjudged, failures, refused, replaced, compiled, compiled_by_nvrtc;
@@ -57,7 +58,7 @@ typedef struct Run {
 /* A program of the run. */
 static inline char *text_of(Arena *arena, const Run *run, uint64_t number)
 {
-    return (run->moves ? generate_moves : generate)(arena, run->seed, number);
+    return (run->kind ? run->generate : generate)(arena, run->seed, number);
 }
 
 // ---- random_choose.c ----

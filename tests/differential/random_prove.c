@@ -26,7 +26,7 @@ void report(Run *run, const Subject *subject, const char *which, const DeviceSpe
     printf("FAIL  program %" PRIu64 " of seed %" PRIu64 " on %s: %s: %s\n"
            "      again: random_programs --seed %" PRIu64 " --first %" PRIu64 "%s --device %s%s%s\n%s\n",
            subject->number, run->seed, device->name, what, why, run->seed, subject->number,
-           run->moves ? " --moves" : "", device->name, which, random ? "; --print-device prints the device" : "", subject->text);
+           run->kind ? run->kind : "", device->name, which, random ? "; --print-device prints the device" : "", subject->text);
     fflush(stdout);
 }
 

@@ -6,6 +6,7 @@
 
 #include "codegen/plan/diverse.h"
 #include "ir/row_tiles.h"
+#include "ir/stream.h"
 #include "rtile/space.h"
 
 enum {
@@ -484,6 +485,47 @@ static bool is_near_one_pass(const Planner *planner, const ChoiceList *list)
     return launch->program.perf.time_us <= MORE_THAN_ONCE * once_us + 2 * launch->program.perf.launch_us;
 }
 
+/* A chain's kernel for each part of its columns, and what combines them. */
+static double add_stream_parts(Planner *planner, ChoiceList *list, const Fusion *fusion, int64_t count)
+{
+    const StreamParts *parts = stream_split(planner->arena, fusion, count);
+    double best_us = INFINITY;
+    if (!parts)
+        return best_us;
+    Fusion *all[] = {parts->partial, parts->results, parts->rows};
+    int behind = parts->rows ? 2 : 1;
+    Choice *last[2];
+    prepared_mark_parts(fusion, all, 1 + behind);
+    if (!best_each(planner, all + 1, behind, last))
+        return best_us;
+    Choice split = {.partial_ops = parts->definitions, .partial_count = parts->definition_count};
+    ChoiceList first = best_of(planner, single_launches, parts->partial, PARTIAL_KEPT);
+    for (int i = 0; i < first.count; i++) {
+        Choice choice = choice_extend(planner, split, first.choices[i]);
+        choice = extend_by_all(planner, choice, last, behind);
+        best_us = fmin(best_us, choice.time_us);
+        add_choice(planner, list, choice);
+    }
+    return best_us;
+}
+
+/* Where a chain's rows leave SMs idle. */
+static void add_stream_splits(Planner *planner, ChoiceList *list, const Fusion *fusion)
+{
+    if (!list->count)
+        return;
+    double best_us = list->choices[0]->time_us;
+    int64_t idle = idle_sms(planner, &list->choices[0]->launches[0]);
+    for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
+        if (!employs(parts, idle))
+            continue;
+        double time_us = add_stream_parts(planner, list, fusion, parts);
+        if (isfinite(time_us) && time_us > PAST_THE_BEST * best_us)
+            break;
+        best_us = fmin(best_us, time_us);
+    }
+}
+
 ChoiceList choices_of(Planner *planner, const Fusion *fusion)
 {
     if (!planner->alone)
@@ -493,6 +535,7 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
     add_families(planner, &list, &viewed, 0);
     if (fusion->streams) {
         add_row_tiles(planner, &list, fusion);
+        add_stream_splits(planner, &list, fusion);
         keep_diverse(&list, planner->keep);
         return list;
     }

@@ -72,7 +72,7 @@ END_TEST
 /* The kernel of a chain, as its family sees it. */
 static Attention attention_of(const char *text)
 {
-    const Target target = {device_read(arena, "h200"), EVAL_EXACT};
+    const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
     FusionPlans plans = fuse(arena, program_of(text));
     const FusionPlan *last = &plans.plans[plans.count - 1];
     ck_assert_str_eq(last->name, "stream");
@@ -114,6 +114,61 @@ START_TEST(columns_that_are_left_out_are_seen_in_conditions)
     ck_assert(!none.masks);
     Attention added = attention_of(INPUTS SCORES "t[b, i, j] = s[b, i, j] + select(j <= i, 0, -inf)\n" ROWS("t[b, i, j]") SHARES RESULT);
     ck_assert(!added.masks);   // what is NaN there stays so
+}
+END_TEST
+
+// ---- parts of the columns ----
+
+/* A row, heads of groups, so many columns. */
+static Fusion *fusion_of_columns(const char *columns)
+{
+    const char *text = arena_printf(arena,
+                                    "input q[2, 3, 16] : f16  input k[2, %s, 16] : f16  input v[2, %s, 8] : f16\n" SCORES ROWS(
+                                        "s[b, i, j]") SHARES RESULT "l[b, i] = log(z[b, i]) + m[b, i]\noutput l : f32\n",
+                                    columns, columns);
+    FusionPlans plans = fuse(arena, program_of(text));
+    return plans.plans[plans.count - 1].fusions[0];
+}
+
+/* 512 columns are 4 parts of 128; 310 in 4 would be 78 each, and are 128, 128 and the 54 that are left. */
+START_TEST(a_chain_is_cut_along_its_columns)
+{
+    StreamParts *even = stream_split(arena, fusion_of_columns("512"), 4);
+    ck_assert(even->partial->streams && !even->results->streams && !even->rows->streams);
+    ck_assert_int_eq(even->partial->axes[0].extent, 4);
+    ck_assert_int_eq(even->partial->output_count, 3);   // m, z, y
+    ck_assert_int_eq(even->results->output_count, 1);
+    ck_assert_int_eq(even->rows->output_count, 1);
+    const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
+    const Attention *attention = attention_view(arena, even->partial, &target);
+    ck_assert(attention && !attention->bound && !attention->masks);
+    StreamParts *ragged = stream_split(arena, fusion_of_columns("310"), 4);
+    ck_assert_int_eq(ragged->partial->axes[0].extent, 3);
+    attention = attention_view(arena, ragged->partial, &target);
+    ck_assert(attention && attention->bound && attention->masks);
+    ck_assert_int_eq(attention->end[0].constant, 310);
+    ck_assert_int_eq(attention->end[0].coef[0], -128);
+    ck_assert_ptr_null(stream_split(arena, fusion_of_columns("100"), 4));
+}
+END_TEST
+
+/* Positions and heads of a group share k and v; where positions are limited they come first. */
+START_TEST(rows_are_packed_where_they_share_columns)
+{
+    const char *text = "input q[2, 3, 5, 16] : f16  input k[2, 7, 16] : f16  input v[2, 7, 8] : f16\n"
+                       "s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, j, d])\nt[b, h, i, j] = select(j <= i, s[b, h, i, j], -inf)\n"
+                       "m[b, h, i] = max[j](t[b, h, i, j])\ne[b, h, i, j] = exp(t[b, h, i, j] - m[b, h, i])\n"
+                       "z[b, h, i] = sum[j](e[b, h, i, j])\np[b, h, i, j] : f16 = e[b, h, i, j] / z[b, h, i]\n"
+                       "y[b, h, i, n] = sum[j](p[b, h, i, j] * v[b, j, n])\noutput y : f16\n";
+    const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
+    FusionPlans plans = fuse(arena, program_of(text));
+    const Fusion *fusion = plans.plans[plans.count - 1].fusions[0];
+    const Attention *packed = attention_packed_view(arena, fusion, &target), *apart = attention_view(arena, fusion, &target);
+    ck_assert_int_eq(packed->group[ATTENTION_ROW].extent, 15);
+    ck_assert_int_eq(fusion->axes[packed->group[ATTENTION_ROW].axes[0]].extent, 5);
+    ck_assert_int_eq(packed->group[ATTENTION_BATCH].extent, 2);
+    ck_assert_int_eq(apart->group[ATTENTION_ROW].extent, 5);
+    ck_assert_int_eq(apart->group[ATTENTION_BATCH].extent, 6);
 }
 END_TEST
 
@@ -178,6 +233,8 @@ int main(void)
     tcase_add_loop_test(tests, what_cannot_be_streamed_is_no_chain, 0, sizeof others / sizeof *others);
     tcase_add_test(tests, the_scale_of_all_scores_is_taken_out_of_them);
     tcase_add_test(tests, columns_that_are_left_out_are_seen_in_conditions);
+    tcase_add_test(tests, a_chain_is_cut_along_its_columns);
+    tcase_add_test(tests, rows_are_packed_where_they_share_columns);
     tcase_add_test(tests, shares_may_be_rounded_at_another_scale);
     tcase_add_test(tests, columns_that_are_masked_may_be_left_out);
     suite_add_tcase(suite, tests);

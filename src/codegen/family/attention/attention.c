@@ -165,7 +165,7 @@ const Family attention_family = {
     .variants = (const char *const[]){"16 rows, 32 columns", "16 rows, 64 columns", "16 rows, 128 columns",
                                       "32 rows, 32 columns", "32 rows, 64 columns", NULL},
     .streams = true,
-    .view = attention_view,
+    .view = attention_packed_view,
     .rules = rules,
     .emit = emit,
     .work = attention_work,

@@ -1,7 +1,7 @@
 // A softmax between two products, as a kernel sees it: ir/stream.h says what it computes.
 //
 // The axes of the fused expression fall into five groups, each walked as one flat axis:
-//   batch   in q and in k or v; or in q alone, but not the longest such axis      row     of q and of the result
+//   batch   in q and in k or v; or in q alone, but none of row's                  row     of q and of the result: one axis, or all
 //   column  of k, v and the scores                depth   of q and k              width   of v and the result
 #pragma once
 #include "codegen/cuda/expr.h"
@@ -19,7 +19,8 @@ typedef struct Attention {
     const Access *q, *k, *v;
     int score, maximum, exponential, share, sum;   // ops: t, m, e, p, y
     uint32_t rows, scores, results;                // axes of m, t, y
-    const Expr *shown;   // what `score` is without a number that it is multiplied by,
+    const Expr *bound;   // the guard of `score`, -inf where a part of the columns has no more; NULL: all are there
+    const Expr *shown;   // what `score` is inside of it without a number that it is multiplied by,
     double scale;        // … which is this
     /* Columns that are left out by where they are: those before any of `first` or from any of `end` on. */
     const Expr *condition;   // that says so; NULL: none does, or it says more
@@ -29,8 +30,11 @@ typedef struct Attention {
     const Atom *registers, *shared;                // what multiplies factors from there; NULL: nothing does
 } Attention;
 
-/* Its parts, an Attention; NULL: it is none that kernels of this room make. */
-View attention_view;
+/* Its parts, an Attention; NULL: it is none that kernels of this room make. Packed: rows may lie along several axes. */
+View attention_view, attention_packed_view;
+
+/* The score's expression inside of its bound. */
+const Expr *attention_score(const Fusion *fusion, const Attention *attention);
 
 /* More rows have more columns, and none leaves out the first ones. */
 bool attention_is_longest_last(const Attention *attention);

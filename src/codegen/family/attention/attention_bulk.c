@@ -97,6 +97,8 @@ static bool find_lines(const Fusion *fusion, const Attention *attention, int fac
 static bool has_lines(const Fusion *fusion, const Attention *attention)
 {
     BoxLines lines;
+    if (attention->bound)   // boxes would go on where the tensor ends
+        return false;
     for (int factor = 0; factor < 3; factor++)
         if (!find_lines(fusion, attention, factor, &lines))
             return false;

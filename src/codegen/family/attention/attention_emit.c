@@ -107,21 +107,25 @@ static uint32_t score_axes(const Fusion *fusion, const Attention *attention)
     return axes | (attention->shown ? expr_axes(fusion->ops[attention->score].body) : 0);
 }
 
-/* The score without its scale, which a select may hold. */
-static void emit_shown(StrBuf *out, const Scope *scope, const Attention *attention)
+/* The score without its scale, which a select may hold; `bound`: of a column that need not be there. */
+static void emit_shown(StrBuf *out, const Scope *scope, const Attention *attention, const Expr *bound)
 {
     const FusedOp *op = &scope->fusion->ops[attention->score];
+    const Expr *score = attention_score(scope->fusion, attention), *shown = attention->shown;
     StrBuf text = strbuf_new(out->arena);
-    if (!attention->shown) {
-        strbuf_printf(&text, "v%d", attention->score);
-    } else if (op->body->kind == EXPR_APPLY && op->body->apply.op == OP_SELECT &&
-               attention->shown != op->body) {
-        Expr select = *op->body;
-        select.apply.operands[1] = (Expr *)attention->shown;
-        emit_expr(&text, scope, &select);
-    } else {
-        emit_expr(&text, scope, attention->shown);
+    Expr select = *score, guard = bound ? *bound : *score;
+    if (shown && score->kind == EXPR_APPLY && score->apply.op == OP_SELECT && shown != score) {
+        select.apply.operands[1] = (Expr *)shown;
+        shown = &select;
     }
+    if (bound) {
+        guard.guard.body = (Expr *)shown;
+        shown = &guard;
+    }
+    if (shown)
+        emit_expr(&text, scope, shown);
+    else
+        strbuf_printf(&text, "v%d", attention->score);
     if (attention->shown && op->out->dtype != DTYPE_F32) {
         strbuf_puts(out, "convert<float>(");
         emit_rounded(out, scope->fusion, attention->score, text.text);
@@ -144,15 +148,15 @@ static void emit_score(StrBuf *out, const Scope *known, const Attention *attenti
     emit_reduced_op(out, "    ", &scope, 0, "total");
     for (int i = 1; i < attention->score; i++)
         emit_pointwise_op(out, "    ", &scope, i);
-    if (attention->condition) {
+    if (attention->condition || attention->bound) {
         scope.holds = attention->condition;
         strbuf_puts(out, "    if (INSIDE)\n        return ");
-        emit_shown(out, &scope, attention);
+        emit_shown(out, &scope, attention, NULL);
         strbuf_puts(out, ";\n");
         scope.holds = NULL;
     }
     strbuf_puts(out, "    return ");
-    emit_shown(out, &scope, attention);
+    emit_shown(out, &scope, attention, attention->bound);
     strbuf_puts(out, ";\n}\n");
 }
 

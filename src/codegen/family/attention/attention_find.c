@@ -11,9 +11,15 @@ enum { PIECE = 8, MAX_LINE = 256 };   // elements of a row that are copied toget
 
 static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
 
+/* An element of k or v, of a column that is there. */
+static const Expr *without_guard(const Expr *expr)
+{
+    return expr->kind == EXPR_GUARD ? expr->guard.body : expr;
+}
+
 static bool is_product(const Expr *expr)
 {
-    return is_apply(expr, OP_MUL) && expr->apply.operands[1]->kind == EXPR_ACCESS;
+    return is_apply(expr, OP_MUL) && without_guard(expr->apply.operands[1])->kind == EXPR_ACCESS;
 }
 
 /* Those that every chain has, in the order in which stream_build.c makes them. */
@@ -41,8 +47,8 @@ static bool find_ops(const Fusion *fusion, Attention *attention)
     attention->score = maximum->body->value;
     attention->share = sum->body->apply.operands[0]->value;
     attention->q = &first->body->apply.operands[0]->access;
-    attention->k = &first->body->apply.operands[1]->access;
-    attention->v = &sum->body->apply.operands[1]->access;
+    attention->k = &without_guard(first->body->apply.operands[1])->access;
+    attention->v = &without_guard(sum->body->apply.operands[1])->access;
     attention->rows = maximum->spatial;
     attention->scores = first->spatial;
     attention->results = sum->spatial;
@@ -51,10 +57,16 @@ static bool find_ops(const Fusion *fusion, Attention *attention)
 
 // ---- axes ----
 
-/* Rows of one q share k and v: the most of them lie along one axis. */
+/* Those along which k and v are the same. */
+static uint32_t shared_axes(const Attention *attention)
+{
+    return attention->rows & ~(access_axes(attention->k) | access_axes(attention->v));
+}
+
+/* Rows of one q: the most of them lie along one axis. */
 static int row_axis(const Fusion *fusion, const Attention *attention)
 {
-    uint32_t shared = attention->rows & ~(access_axes(attention->k) | access_axes(attention->v));
+    uint32_t shared = shared_axes(attention);
     int longest = -1;
     for (int a = 0; a < fusion->spatial_count; a++)
         if (shared >> a & 1 && (longest < 0 || fusion->axes[a].extent > fusion->axes[longest].extent))
@@ -62,20 +74,40 @@ static int row_axis(const Fusion *fusion, const Attention *attention)
     return longest;
 }
 
-static void find_groups(const Fusion *fusion, Attention *attention)
+/* `rows`: axes of rows; of these `outer` is the outermost, -1: it is the first of them. */
+static void find_groups(const Fusion *fusion, Attention *attention, uint32_t rows, int outer)
 {
-    int row = row_axis(fusion, attention);
     uint32_t column = fusion->ops[attention->maximum].reduced, depth = fusion->ops[0].reduced;
     for (int g = 0; g < ATTENTION_GROUPS; g++)
         attention->group[g] = (AxisGroup){.extent = 1};
+    if (outer >= 0)
+        axis_group_add(&attention->group[ATTENTION_ROW], fusion, outer);
     for (int a = 0; a < fusion->axis_count; a++) {
-        int group = a == row                   ? ATTENTION_ROW
+        int group = rows >> a & 1              ? ATTENTION_ROW
                     : attention->rows >> a & 1 ? ATTENTION_BATCH
                     : column >> a & 1          ? ATTENTION_COLUMN
                     : depth >> a & 1           ? ATTENTION_DEPTH
                                                : ATTENTION_WIDTH;
-        axis_group_add(&attention->group[group], fusion, a);
+        if (a != outer)
+            axis_group_add(&attention->group[group], fusion, a);
     }
+}
+
+/* All axes of rows together, heads of a group and their positions: k and v are then read once for all of them. The one that
+   says where columns begin and end comes first, so that among neighbours these only grow or only fall; of two
+   such axes rows stay those of the longest. */
+static void pack_rows(const Fusion *fusion, Attention *attention)
+{
+    uint32_t shared = shared_axes(attention), limiting = 0;
+    for (int i = 0; i < attention->first_count; i++)
+        limiting |= affine_axes(&attention->first[i]) & shared;
+    for (int i = 0; i < attention->end_count; i++)
+        limiting |= affine_axes(&attention->end[i]) & shared;
+    int outer = -1;
+    for (int a = 0; a < fusion->spatial_count; a++)
+        outer = limiting >> a & 1 ? a : outer;
+    if ((limiting & (limiting - 1)) == 0)
+        find_groups(fusion, attention, shared, outer);
 }
 
 /* Its elements lie in whole pieces along the axis, which is all of the group. */
@@ -206,11 +238,26 @@ static const Expr *masking_select(const Expr *expr)
 static void find_limits(const Fusion *fusion, Attention *attention, const Expr *score)
 {
     const Expr *select = masking_select(score);
-    if (!select)
-        return;
-    bool all = add_limits(fusion, attention, select->apply.operands[0]);
+    bool all = select && add_limits(fusion, attention, select->apply.operands[0]);
     attention->masks = attention->first_count + attention->end_count > 0;
     attention->condition = all && attention->masks ? select->apply.operands[0] : NULL;
+}
+
+/* The guard ends the columns of a part: 0 <= index, which always holds, and index < size. */
+static bool is_column_bound(const Fusion *fusion, Attention *attention, const Expr *expr)
+{
+    if (expr->kind != EXPR_GUARD || expr->guard.count != 1 || !is_minus_infinity(expr->guard.otherwise))
+        return false;
+    const Dim *bound = &expr->guard.bounds[0];
+    Affine left = affine_constant(bound->size - 1);
+    int64_t extents[MAX_AXES], low, high;
+    for (int a = 0; a < fusion->axis_count; a++) {
+        extents[a] = fusion->axes[a].extent;
+        left.coef[a] -= bound->index.coef[a];
+    }
+    left.constant -= bound->index.constant;
+    return affine_range(&bound->index, extents, fusion->axis_count, &low, &high) && low >= 0 &&
+           add_limit(fusion, attention, left);
 }
 
 bool attention_is_longest_last(const Attention *attention)
@@ -218,7 +265,7 @@ bool attention_is_longest_last(const Attention *attention)
     const AxisGroup *rows = &attention->group[ATTENTION_ROW];
     bool grows = rows->count && attention->end_count && !attention->first_count;
     for (int i = 0; i < attention->end_count && grows; i++)
-        grows = attention->end[i].coef[axis_group_innermost(rows)] > 0;
+        grows = attention->end[i].coef[rows->axes[0]] > 0;
     return grows;
 }
 
@@ -254,24 +301,60 @@ static void find_scale(const Fusion *fusion, Attention *attention)
     attention->shown = NULL;
     if (op->reduce != REDUCE_NONE)
         return;
-    attention->shown = op->body;
-    if (op->out->dtype == DTYPE_F32 && op->body->type == DTYPE_F32)
-        attention->shown = masking_select(op->body)
-                               ? without_scale(op->body->apply.operands[1], &attention->scale)
-                               : without_scale(op->body, &attention->scale);
-    find_limits(fusion, attention, op->body);
+    attention->bound = is_column_bound(fusion, attention, op->body) ? op->body : NULL;
+    const Expr *score = attention_score(fusion, attention);
+    attention->shown = score;
+    if (op->out->dtype == DTYPE_F32 && score->type == DTYPE_F32)
+        attention->shown = masking_select(score) ? without_scale(score->apply.operands[1], &attention->scale)
+                                                 : without_scale(score, &attention->scale);
+    find_limits(fusion, attention, score);
 }
 
-const void *attention_view(Arena *arena, const Fusion *fusion, const Target *target)
+const Expr *attention_score(const Fusion *fusion, const Attention *attention)
+{
+    return attention->bound ? attention->bound->guard.body : fusion->ops[attention->score].body;
+}
+
+/* What is read of k and v ends where the scores do. */
+static bool guards_fit(const Fusion *fusion, const Attention *attention)
+{
+    const Expr *factors[] = {fusion->ops[0].body->apply.operands[1],
+                             fusion->ops[attention->sum].body->apply.operands[1]};
+    for (int i = 0; i < 2; i++) {
+        const Guard *guard = &factors[i]->guard;
+        if (factors[i]->kind == EXPR_GUARD &&
+            (!attention->bound || guard->count != 1 ||
+             guard->bounds[0].size != attention->bound->guard.bounds[0].size ||
+             !affine_equal(&guard->bounds[0].index, &attention->bound->guard.bounds[0].index)))
+            return false;
+    }
+    return true;
+}
+
+static const Attention *view_of(Arena *arena, const Fusion *fusion, const Target *target, bool packs)
 {
     Attention *attention = NEW(arena, Attention);
     attention->scale = 1;
     if (!fusion->streams || !find_ops(fusion, attention))
         return NULL;
-    find_groups(fusion, attention);
+    int row = row_axis(fusion, attention);
+    find_groups(fusion, attention, row < 0 ? 0 : 1u << row, -1);
     find_scale(fusion, attention);
+    if (packs)
+        pack_rows(fusion, attention);
     DType element = attention->q->tensor->dtype;
     attention->registers = target_atom(target, element, IN_REGISTERS);
     attention->shared = target_atom(target, element, IN_SHARED);
-    return factors_fit(fusion, attention) && outputs_fit(fusion, attention) ? attention : NULL;
+    bool fits = guards_fit(fusion, attention) && factors_fit(fusion, attention) && outputs_fit(fusion, attention);
+    return fits ? attention : NULL;
+}
+
+const void *attention_view(Arena *arena, const Fusion *fusion, const Target *target)
+{
+    return view_of(arena, fusion, target, false);
+}
+
+const void *attention_packed_view(Arena *arena, const Fusion *fusion, const Target *target)
+{
+    return view_of(arena, fusion, target, true);
 }
