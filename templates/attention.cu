@@ -32,7 +32,7 @@ struct Tensors {
 constexpr Region TILES_Q = {0, 18432};   // of shared memory: where it begins, bytes
 constexpr Region TILES_K = {18432, 18432};
 constexpr Region TILES_V = {36864, 18432};
-constexpr Region SLABS = {0, 18944};
+constexpr Region SLABS = {0, 19200};
 constexpr int SHARED_BYTES = 55296;                            // of a block
 using Element = f16;                                           // of Q, K, V, and of p
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
@@ -69,14 +69,15 @@ template <bool INSIDE> __device__ __forceinline__ float score(const Tensors &t, 
 }
 
 struct Row {
-    float maximum, sum;   // of scores, and of p
+    float maximum, sum, inverse;   // of scores, of p, and of that sum
 };
 __device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of) {}
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], Row of)
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], const Row &of)
 {
+    const float inverse = of.inverse;
     float y0[QN];
     UNROLL for (int e = 0; e < QN; ++e)
-        y0[e] = totals[e] / of.sum;
+        y0[e] = totals[e] * inverse;
     store_vector<QN>(t.out0, batch * 65536 + row * 64 + n, y0);
 }
 // </rollerc>
@@ -172,7 +173,8 @@ struct Softmax {
     {
         const float largest = maximum[i][half];
         factor = power_of_two(-fmaf(largest, SCALE, -scaled_of(largest)));
-        return {largest, warp_reduce<Sum>(sum[i][half], 4) * factor};
+        const float total = warp_reduce<Sum>(sum[i][half], 4) * factor;
+        return {largest, total, 1.0f / total};
     }
 };
 

@@ -29,8 +29,8 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
-constexpr Region EVERYTHING = {0, 184000};   // of shared memory: where it begins, bytes
-constexpr int SHARED_BYTES = 184000;                           // of a block
+constexpr Region EVERYTHING = {0, 184192};   // of shared memory: where it begins, bytes
+constexpr int SHARED_BYTES = 184192;                           // of a block
 using Element = f16;                                           // of Q, K, V, and of p
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
 constexpr int DEPTH = 128, WIDTH = 128;
@@ -63,14 +63,15 @@ template <bool INSIDE> __device__ __forceinline__ float score(const Tensors &t, 
 }
 
 struct Row {
-    float maximum, sum;   // of scores, and of p
+    float maximum, sum, inverse;   // of scores, of p, and of that sum
 };
 __device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of) {}
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], Row of)
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], const Row &of)
 {
+    const float inverse = of.inverse;
     float y0[QN];
     UNROLL for (int e = 0; e < QN; ++e)
-        y0[e] = totals[e] / of.sum;
+        y0[e] = totals[e] * inverse;
     store_vector<QN>(t.out0, batch * 131072 + row * 128 + n, y0);
 }
 // </rollerc>
@@ -260,7 +261,8 @@ struct Softmax {
     {
         const float largest = maximum[half];
         factor = power_of_two(-fmaf(largest, SCALE, -scaled_of(largest)));
-        return {largest, warp_reduce<Sum>(sum[half], 4) * factor};
+        const float total = warp_reduce<Sum>(sum[half], 4) * factor;
+        return {largest, total, 1.0f / total};
     }
 };
 

@@ -175,7 +175,6 @@ static Expr *inside(const Splitter *splitter, Expr *body, double otherwise)
 static void add_scores(Splitter *splitter)
 {
     const Fusion *whole = splitter->whole;
-    bool ragged = splitter->chunk * splitter->count != whole->axes[splitter->column].extent;
     for (int i = 0; i <= splitter->score; i++) {
         const FusedOp *op = &whole->ops[i];
         Expr *body = rewrite(splitter, op->body);
@@ -190,6 +189,7 @@ static void add_scores(Splitter *splitter)
                                                  .reduce = op->reduce,
                                                  .body = body});
     }
+    bool ragged = splitter->chunk * splitter->count != whole->axes[splitter->column].extent;
     if (ragged && splitter->score == 0)
         splitter->position[0] =
             add_op(splitter, "score.parts", DTYPE_F32,
@@ -226,11 +226,11 @@ static Fusion *partial_fusion(Splitter *splitter)
     part_axes(splitter);
     add_scores(splitter);
     add_sums(splitter);
-    StreamParts *parts = splitter->parts;
-    parts->definitions = NEW_ARRAY(splitter->arena, const TensorOp *, partial->op_count);
+    const TensorOp **definitions = NEW_ARRAY(splitter->arena, const TensorOp *, partial->op_count);
     for (int i = 0; i < partial->op_count; i++)
-        parts->definitions[parts->definition_count++] =
-            fused_op_define(splitter->arena, partial, &partial->ops[i]);
+        definitions[i] = fused_op_define(splitter->arena, partial, &partial->ops[i]);
+    splitter->parts->definitions = definitions;
+    splitter->parts->definition_count = partial->op_count;
     return partial;
 }
 
@@ -372,21 +372,12 @@ static Fusion *results_fusion(Splitter *splitter)
     return results;
 }
 
-static bool stores_rows(const Splitter *splitter)
-{
-    const Fusion *whole = splitter->whole;
-    for (int i = 0; i < whole->op_count; i++)
-        if (whole->ops[i].stored && whole->ops[i].spatial == whole->ops[splitter->maximum].spatial)
-            return true;
-    return false;
-}
-
 static Fusion *rows_fusion(Splitter *splitter)
 {
-    if (!stores_rows(splitter))
-        return NULL;
     uint32_t points = splitter->whole->ops[splitter->maximum].spatial;
     uint64_t needed = needed_ops(splitter, points);
+    if (!needed)
+        return NULL;
     Fusion *rows = new_fusion(splitter);
     whole_axes(splitter, points);
     add_rows(splitter);

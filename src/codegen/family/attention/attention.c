@@ -27,7 +27,7 @@ static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
 static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    enum { ELEMENT = 2, SUM = 4, SLAB_ROWS = 8, ROW_VALUES = 2 };
+    enum { ELEMENT = 2, SUM = 4, SLAB_ROWS = 8, ROW_VALUES = 3 };
     AttentionTile tile;
     (void)inner, (void)device;
     rules_chosen(rules, &tile, sizeof tile);

@@ -36,6 +36,9 @@ View attention_view, attention_packed_view;
 /* The score's expression inside of its bound. */
 const Expr *attention_score(const Fusion *fusion, const Attention *attention);
 
+/* p is e / z. It is rounded to 16 bits, and z is at least about 1 where it is a number at all: one reciprocal serves a row. */
+bool attention_is_quotient(const Fusion *fusion, const Attention *attention);
+
 /* More rows have more columns, and none leaves out the first ones. */
 bool attention_is_longest_last(const Attention *attention);
 

@@ -14,7 +14,7 @@ enum {
     GROUP_ROWS = 64,
     LINE = 64,
     LINE_BYTES = 128,   // of 16-bit elements in shared memory
-    SLAB_BYTES = 8 * ((LINE + 8) * 4 + 8),
+    SLAB_BYTES = 8 * ((LINE + 8) * 4 + 12),
     BARRIER_BYTES = 8,
     ALIGNMENT = 1024,
     OTHER_REGISTERS = 32,

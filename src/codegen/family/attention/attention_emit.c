@@ -180,7 +180,7 @@ bool attention_needs(const Fusion *fusion, const Attention *attention, int op, u
     for (int i = attention->sum + 1; i < fusion->op_count; i++)
         if (fusion->ops[i].spatial == axes)
             expr_visit(fusion->ops[i].body, value_visit, &search);
-    if (axes == attention->results)
+    if (axes == attention->results && !attention_is_quotient(fusion, attention))
         expr_visit(fusion->ops[attention->share].body, value_visit, &search);
     return search.found;
 }
@@ -224,7 +224,7 @@ static void emit_finish_row(StrBuf *out, const Scope *scope, const Attention *at
     uint32_t rows = attention->rows, groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW;
     strbuf_puts(
         out,
-        "\nstruct Row {\n    float maximum, sum;   // of scores, and of p\n};\n"
+        "\nstruct Row {\n    float maximum, sum, inverse;   // of scores, of p, and of that sum\n};\n"
         "__device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of)\n{\n"
         "    (void)t;\n    (void)batch;\n    (void)row;\n    (void)of;\n");
     attention_emit_positions(out, "    ", scope, attention, groups,
@@ -251,7 +251,10 @@ static void emit_result(StrBuf *out, const Scope *scope, const Attention *attent
 {
     const Fusion *fusion = scope->fusion;
     StrBuf share = strbuf_new(out->arena);
-    emit_expr(&share, scope, fusion->ops[attention->share].body);
+    if (attention_is_quotient(fusion, attention))
+        strbuf_printf(&share, "v%d * inverse", attention->exponential);
+    else
+        emit_expr(&share, scope, fusion->ops[attention->share].body);
     strbuf_printf(out, "        const float v%d = totals[e];\n", attention->exponential);
     emit_reduced_op(out, "        ", scope, attention->sum, share.text);
     for (int i = attention->sum + 1; i < fusion->op_count; i++)
@@ -274,10 +277,12 @@ static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention 
     strbuf_puts(
         out,
         "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, "
-        "const float (&totals)[QN], Row of)\n{\n    (void)batch;\n    (void)of;\n");
+        "const float (&totals)[QN], const Row &of)\n{\n    (void)batch;\n    (void)of;\n");
     attention_emit_positions(out, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW,
                              inner | stores);
     emit_row_values(out, &scope, attention, attention->results);
+    if (attention_is_quotient(fusion, attention))
+        strbuf_puts(out, "    const float inverse = of.inverse;\n");
     for (int i = 0; i < fusion->op_count; i++)
         if (is_stored_result(&fusion->ops[i], attention))
             strbuf_printf(out, "    %s y%d[QN];\n", value_type(fusion->ops[i].out->dtype),

@@ -260,6 +260,16 @@ static bool is_column_bound(const Fusion *fusion, Attention *attention, const Ex
            add_limit(fusion, attention, left);
 }
 
+bool attention_is_quotient(const Fusion *fusion, const Attention *attention)
+{
+    const Expr *share = fusion->ops[attention->share].body;
+    if (!is_apply(share, OP_DIV))
+        return false;
+    const Expr *e = share->apply.operands[0], *z = share->apply.operands[1];
+    return e->kind == EXPR_VALUE && e->value == attention->exponential && z->kind == EXPR_VALUE &&
+           fusion->ops[z->value].reduce == REDUCE_SUM && fusion->ops[z->value].out->dtype == DTYPE_F32;
+}
+
 bool attention_is_longest_last(const Attention *attention)
 {
     const AxisGroup *rows = &attention->group[ATTENTION_ROW];

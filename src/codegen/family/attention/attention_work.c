@@ -102,12 +102,12 @@ static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
         work->additions = combined;
 }
 
-/* The maximum and the sum of p, as far as what has these axes needs them: how many, and products by a scale of
-   these. */
+/* The maximum, the sum of p and its inverse, as far as what has these axes needs them: how many, and products by a scale
+   of these. */
 static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
 {
     const Attention *attention = step->attention;
-    int count = 0;
+    int count = axes == attention->results && attention_is_quotient(step->at->fusion, attention);
     *scaled = 0;
     for (int i = 0; i < attention->sum; i++) {
         const FusedOp *op = &step->at->fusion->ops[i];
@@ -123,12 +123,14 @@ static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
    where vectors of those rows come back that exist; sums of p * V become those of shares. */
 static void turn(const AttentionStep *step, ItemWork *work)
 {
-    enum { ROW_VALUES = 2 * SUM };
+    enum { ROW_VALUES = 3 * SUM };
     const Attention *attention = step->attention;
     int64_t times = step->at->times, rows = times * step->at->count[ATTENTION_ROW];
     int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention);
     int scaled, values = row_values(step, attention->results, &scaled);
-    ExprWork share = expr_work(step->at->fusion->ops[attention->share].body);
+    ExprWork share = {.multiplications = 1};
+    if (!attention_is_quotient(step->at->fusion, attention))
+        share = expr_work(step->at->fusion->ops[attention->share].body);
     work_add_values(work, &(ExprWork){.additions = 2, .multiplications = 3, .functions = 1},
                     times * step->row_parts);
     work_add_values(work, &(ExprWork){.multiplications = 1}, times * step->rows * step->width);
