@@ -56,8 +56,6 @@ static OnnxProgram given_weights(const Options *options)
 void import_stage_weights(Arena *arena, OutputSet *outputs, const char *path, const OnnxProgram *program, const char *embeds)
 {
     const char *slash = strrchr(path, '/');
-    if (!program->weight_bytes)
-        return;
     output_stage(outputs, path, program->weights, program->weight_bytes);
     if (!embeds)
         return;
@@ -72,7 +70,7 @@ ModelInput import_input(Arena *arena, const Options *options)
         return (ModelInput){.source = source_read(arena, options->input), .program = given_weights(options)};
     ModelInput input = {.program = imported(arena, options), .embeds = options->embed};
     input.source = source_of(arena, options->input, &input.program);
-    if (input.program.weight_bytes && options->artefact_count)
+    if ((input.program.weight_bytes || options->weights) && options->artefact_count)
         input.weights_path = weights_path_of(arena, options);
     return input;
 }
@@ -191,7 +189,8 @@ int import_main(int argc, char **argv)
     output_stage(outputs, line.output, program.text, program.length);
     const char *name = kernel_name(arena, strcmp(line.output, "-") == 0 ? path_stem(arena, options->input)
                                                                        : path_stem(arena, line.output));
-    import_stage_weights(arena, outputs, options->weights, &program, options->embed ? name : NULL);
+    if (program.weight_bytes)
+        import_stage_weights(arena, outputs, options->weights, &program, options->embed ? name : NULL);
     output_commit(outputs);
     arena_free(arena);
     return EXIT_DONE;

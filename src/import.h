@@ -13,7 +13,7 @@ typedef struct ModelInput {
     bool embeds;                // with a source for the assembler beside them
 } ModelInput;
 
-/* The weights of a model go to `path`, if there are any, and beside them, under the kernel's name, what puts them into a
+/* The weights of a model go to `path`, and beside them, under the kernel's name, what puts them into a
    program; `embeds` NULL: nothing does. */
 void import_stage_weights(Arena *arena, OutputSet *outputs, const char *path, const OnnxProgram *program, const char *embeds);
 

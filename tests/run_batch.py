@@ -104,6 +104,28 @@ def test_a_hundred_and_fifty_kernels(folder):
         assert made < 2 * 1.5 and unchanged < 0.2, (made, unchanged)
 
 
+def test_models(folder):
+    """Sizes by `defines`, options that expressions do not have, and weights among the files."""
+    subprocess.run([sys.executable, os.path.join(common.TESTS, "onnx_examples.py"), "digits", folder / "digits.onnx"], check=True)
+    write(folder, f"""
+devices: h200
+options: {{precision: f16}}
+kernels:
+  - {{expr: digits.onnx, name: "digits_{{batch}}", defines: {{batch: [1, 64]}}, options: {{embed: true}}}}
+  - {{expr: {ROOT}/examples/relu.te}}
+""")
+    assert counts(batch("kernels.yaml", folder=folder)) == (3, 0, 0)
+    lines = {line["name"]: line for line in results(folder / "kernels.jsonl")}
+    assert [file["path"] for file in lines["digits_64"]["files"]] == [
+        "h200/digits_64.cu", "h200/digits_64.weights", "h200/digits_64.weights.S"]
+    assert "--bind=batch=64" in lines["digits_64"]["command"] and "--precision=f16" not in lines["relu"]["command"]
+    (folder / "h200/digits_1.weights").write_bytes(b"other")
+    assert counts(batch("kernels.yaml", folder=folder)) == (1, 2, 0)
+    write(folder, f"devices: h200\nkernels: [{{expr: {ROOT}/examples/relu.te, options: {{precision: f16}}}}]\n")
+    said = batch("kernels.yaml", code=1, folder=folder).stderr
+    assert "kernels.yaml:2:" in said and "model" in said, said
+
+
 def test_the_bytes_are_those_of_the_single_commands(folder):
     write(folder, TRIPLE)
     batch("kernels.yaml", folder=folder)

@@ -1,6 +1,5 @@
 #include "batch/manifest.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,28 +8,12 @@
 #include "base/diag.h"
 #include "base/path.h"
 #include "base/strbuf.h"
+#include "batch/manifest_parts.h"
 #include "batch/pattern.h"
 #include "batch/values.h"
 #include "hal/device.h"
 
-enum {
-    MAX_WORDS = MAX_PARAMS + 32,   // of one command line: the defines and a dozen others
-    MANIFEST_MAX_BYTES = 1 << 20
-};
-
-/* What is being read, down to the entry that comes next. */
-typedef struct ManifestReader {
-    Arena *arena;
-    Arena *scratch;   // for command lines that are only checked
-    Manifest *manifest;
-    int capacity;
-    int folder_length;   // of the manifest's path, before its name
-    const char *path;
-    const YamlNode *root, *kernel;
-    const char *expr;
-    ParamOverride defines[MAX_PARAMS];
-    int define_count;
-} ManifestReader;
+enum { MANIFEST_MAX_BYTES = 1 << 20 };
 
 // ---- keys ----
 
@@ -43,133 +26,6 @@ static const YamlNode *setting(const ManifestReader *reader, const char *key)
 {
     const YamlNode *own = yaml_child(reader->kernel, key);
     return own ? own : yaml_child(reader->root, key);
-}
-
-// ---- paths ----
-
-/* As it is from the current folder; no path looks like an option. */
-static const char *beside_manifest(const ManifestReader *reader, const char *path)
-{
-    if (*path != '/')
-        path = arena_printf(reader->arena, "%.*s%s", reader->folder_length, reader->path, path);
-    return *path == '-' || *path == '@' ? arena_printf(reader->arena, "./%s", path) : path;
-}
-
-/* As rollerc tells a file from the name of a built-in device. */
-static bool is_device_file(const char *device)
-{
-    return strchr(device, '/') || strcmp(path_suffix(device), ".yaml") == 0;
-}
-
-// ---- the command line ----
-
-typedef struct Words {
-    Arena *arena;
-    char *list[MAX_WORDS];
-    int count;
-} Words;
-
-static void add_word(Words *words, const char *word)
-{
-    assert(words->count < MAX_WORDS);
-    words->list[words->count++] = arena_strdup(words->arena, word);
-}
-
-static Words begin_words(Arena *arena, const char *expr, const char *device)
-{
-    Words words = {.arena = arena};
-    add_word(&words, "rollerc");
-    add_word(&words, expr);
-    add_word(&words, arena_printf(arena, "--device=%s", device));
-    return words;
-}
-
-/* Wrong words are an error at the place that they come from. */
-static const Options *check_words(Arena *arena, Words *words, Loc loc)
-{
-    diag_place(loc);
-    const Options *options = options_parse(arena, words->count, words->list);
-    diag_place((Loc){0});
-    return options;
-}
-
-/* One word alone, for an error that points at it. */
-static void check_word(ManifestReader *reader, const char *word, Loc loc)
-{
-    Words words = begin_words(reader->scratch, reader->expr, "a.yaml");
-    add_word(&words, word);
-    check_words(reader->scratch, &words, loc);
-    arena_reset(reader->scratch);
-}
-
-// ---- options ----
-
-typedef enum OptionKind { OPTION_VALUE, OPTION_FLAG, OPTION_PATH } OptionKind;
-
-/* Those of rollerc that change what is made, but not where. */
-static const struct {
-    const char *name;
-    OptionKind kind;
-} known_options[] = {
-    {"math", OPTION_VALUE},       {"top-k", OPTION_VALUE},    {"candidate", OPTION_VALUE},
-    {"verify", OPTION_FLAG},      {"profile", OPTION_FLAG},   {"force-device", OPTION_FLAG},
-    {"hang-after", OPTION_VALUE}, {"templates", OPTION_PATH}, {"line-directives", OPTION_FLAG},
-    {"effort", OPTION_VALUE},
-};
-
-enum { KNOWN_OPTIONS = sizeof known_options / sizeof *known_options };
-
-static bool read_flag(const YamlNode *node)
-{
-    const char *text = text_of(node, "true or false");
-    if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-        diag_fatal(node->loc, EXIT_INPUT, "wanted true or false, found '%s'", text);
-    return *text == 't';
-}
-
-/* The word that says it; NULL: a flag that is false. */
-static const char *option_word(const ManifestReader *reader, int which, const YamlNode *value)
-{
-    const char *name = known_options[which].name;
-    if (known_options[which].kind == OPTION_FLAG)
-        return read_flag(value) ? arena_printf(reader->arena, "--%s", name) : NULL;
-    const char *text = text_of(value, "a value");
-    if (known_options[which].kind == OPTION_PATH)
-        text = beside_manifest(reader, text);
-    return arena_printf(reader->arena, "--%s=%s", name, text);
-}
-
-static void check_options(ManifestReader *reader, const YamlNode *mapping)
-{
-    const char *names[KNOWN_OPTIONS + 1] = {NULL};
-    for (int i = 0; i < KNOWN_OPTIONS; i++)
-        names[i] = known_options[i].name;
-    if (mapping->text || mapping->list)
-        diag_fatal(mapping->loc, EXIT_INPUT, "wanted options such as {math: fast, verify: true}");
-    check_keys(reader->arena, mapping, names, "the options");
-    for (int i = 0; i < KNOWN_OPTIONS; i++) {
-        const YamlNode *value = yaml_child(mapping, names[i]);
-        const char *word = value ? option_word(reader, i, value) : NULL;
-        if (word)
-            check_word(reader, word, value->loc);
-    }
-}
-
-/* Each by itself: the kernel's, or else the manifest's. */
-static void add_options(ManifestReader *reader, Words *words, Entry *entry)
-{
-    const YamlNode *own = yaml_child(reader->kernel, "options"),
-                   *common = yaml_child(reader->root, "options");
-    for (int i = 0; i < KNOWN_OPTIONS; i++) {
-        const YamlNode *value = own ? yaml_child(own, known_options[i].name) : NULL;
-        if (!value && common)
-            value = yaml_child(common, known_options[i].name);
-        const char *word = value ? option_word(reader, i, value) : NULL;
-        if (word)
-            add_word(words, word);
-        if (word && known_options[i].kind == OPTION_PATH)
-            entry->templates = strchr(word, '=') + 1;
-    }
 }
 
 // ---- one entry ----
@@ -236,13 +92,24 @@ static void name_entry(ManifestReader *reader, Entry *entry)
 
 static void copy_files(Arena *arena, Entry *entry, const Options *options)
 {
-    entry->files = NEW_ARRAY(arena, const char *, options->artefact_count + 1);
-    entry->file_count = options->artefact_count;
+    enum { OF_WEIGHTS = 2 };   // the file itself, and the source that makes it a part of a program
+    entry->files = NEW_ARRAY(arena, const char *, options->artefact_count + OF_WEIGHTS + 1);
     int rest = 1;
     for (int i = 0; i < options->artefact_count; i++) {
         const char *path = options->artefacts[i].path;
         entry->files[strcmp(path, entry->output) == 0 ? 0 : rest++] = arena_strdup(arena, path);
     }
+    if (is_model(entry->expr))
+        entry->files[rest++] = arena_strdup(arena, options->weights);
+    if (is_model(entry->expr) && options->embed)
+        entry->files[rest++] = arena_printf(arena, "%s.S", options->weights);
+    entry->file_count = rest;
+}
+
+/* Beside the output. */
+static const char *weights_word(Arena *arena, const char *output)
+{
+    return arena_printf(arena, "--weights=%.*s.weights", (int)(path_suffix(output) - output), output);
 }
 
 static void complete_entry(ManifestReader *reader, Entry *entry)
@@ -251,10 +118,12 @@ static void complete_entry(ManifestReader *reader, Entry *entry)
     const YamlNode *emit = setting(reader, "emit"), *name = yaml_child(reader->kernel, "name");
     Words words = begin_words(arena, reader->expr, entry->device);
     for (int i = 0; i < entry->define_count; i++)
-        add_word(&words, arena_printf(arena, "-D%s=%s", entry->defines[i].name, entry->defines[i].text));
+        add_word(&words, define_word(arena, reader->expr, entry->defines[i].name, entry->defines[i].text));
     add_options(reader, &words, entry);
     add_word(&words, arena_printf(arena, "--name=%s", entry->name));
     add_word(&words, arena_printf(arena, "--output=%s", entry->output));
+    if (is_model(entry->expr))
+        add_word(&words, weights_word(arena, entry->output));
     if (emit)
         add_word(&words, emit_word(reader, emit));
     entry->words = NEW_ARRAY(arena, char *, words.count + 1);
@@ -343,7 +212,7 @@ static void check_defines(ManifestReader *reader, const YamlNode *mapping)
             diag_fatal(define->key_loc, EXIT_INPUT, "more than %d defines", MAX_PARAMS);
         for (const YamlNode *value = values_of(define, "a number"); value; value = next_value(define, value))
             check_word(reader,
-                       arena_printf(reader->scratch, "-D%s=%s", define->key, text_of(value, "a number")),
+                       define_word(reader->scratch, reader->expr, define->key, text_of(value, "a number")),
                        value->loc);
     }
 }
