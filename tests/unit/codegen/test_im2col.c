@@ -318,6 +318,25 @@ START_TEST(each_phase_has_taps_of_its_own)
 }
 END_TEST
 
+/* Both factors of a filter's gradient, and parts of its pixels. */
+START_TEST(gradients_of_planes_are_turned)
+{
+    const Rewritten *turned =
+        turned_on("input x[8, 64, 20, 30] : f16  input d[8, 72, 20, 30] : f16  w[f, c, r:3, s:3] = "
+                  "sum[n, h, v](d[n, f, h, v] * pad(x[n, c, h + r - 1, v + s - 1], 0))  output w : f16", "h200");
+    ck_assert(turned && turned->before_count == 2 && turned->behind_count == 2);
+    const Tensor *parts = turned->main->outputs[0], *w = turned->behind[0]->outputs[0];
+    ck_assert(parts->rank == 5 && parts->shape[1] == 72 && parts->shape[2] == 3 && parts->shape[4] == 64);
+    ck_assert(w->rank == 4 && w->shape[0] == 72 && w->shape[1] == 3 && w->shape[3] == 64);
+    turned = turned_on("input d[3, 64, 20, 30] : f16  input w[64, 128, 3, 3] : f16  "
+                       "x[n, c, h:20, a:2, v:30, b:2] = sum[p:2, q:2, f](pad(d[n, f, h + p, v + q], 0) * "
+                       "pad(w[f, c, a - 2*p + 1, b - 2*q + 1], 0))  output x : f16", "h200");
+    ck_assert(turned && turned->before_count == 2 && turned->behind_count == 1);
+    const Tensor *x = turned->main->outputs[0];
+    ck_assert(x->rank == 6 && x->shape[2] == 2 && x->shape[4] == 2 && x->shape[5] == 128);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("im2col");
@@ -332,6 +351,7 @@ int main(void)
     tcase_add_test(tests, other_gradients_are_left_alone);
     tcase_add_test(tests, parts_begin_at_any_pixel);
     tcase_add_test(tests, each_phase_has_taps_of_its_own);
+    tcase_add_test(tests, gradients_of_planes_are_turned);
     tcase_add_test(tests, planes_are_turned_to_pixels);
     tcase_add_test(tests, others_are_not_turned);
     Suite *suite = suite_create("im2col");

@@ -1,23 +1,22 @@
 #include "codegen/family/gemm/convolution_turn.h"
 
 #include "codegen/family/gemm/mma.h"
+#include "codegen/family/gemm/parts.h"
 #include "ir/fuse_turn.h"
 
-/* The axis of k along which one dimension goes alone; -1: there is none, or several. */
-static int channel_of(const Product *product, const Access *image)
+/* The axes of the group along which a dimension of the tensor goes alone. */
+static uint32_t lone_axes(const AxisGroup *group, const Access *access)
 {
-    uint32_t k = axis_group_mask(&product->group[GROUP_K]);
-    int channel = -1;
-    for (int d = 0; d < image->rank; d++) {
-        int axis = affine_single_axis(&image->dims[d].index);
-        if (axis < 0 || !(k >> axis & 1))
-            continue;
-        if (channel >= 0)
-            return -1;
-        channel = axis;
+    uint32_t axes = 0, all = axis_group_mask(group);
+    for (int d = 0; d < access->rank; d++) {
+        int axis = affine_single_axis(&access->dims[d].index);
+        if (axis >= 0)
+            axes |= all & 1u << axis;
     }
-    return channel;
+    return axes;
 }
+
+static bool is_one(uint32_t axes) { return axes && !(axes & (axes - 1)); }
 
 /* A window slides along a dimension, or steps through it. */
 static bool has_windows(const Access *image)
@@ -78,20 +77,38 @@ static Fusion *with_axes_last(Arena *arena, const Fusion *fusion, uint32_t last)
 static Rewritten *turn_factors(Arena *arena, const Fusion *fusion, const Product *product, int image)
 {
     const Access *x = mma_access(product->factor[image]), *w = mma_access(product->factor[1 - image]);
-    if (!x || !w || product->factor[1 - image]->kind != EXPR_ACCESS || !has_windows(x) || has_windows(w))
+    bool phased = mma_guard(product, 1 - image);   // taps of a filter beside it are zeros
+    if (!x || !w || !has_windows(x) || has_windows(w) != phased)
         return NULL;
-    int channel = channel_of(product, x);
-    if (channel < 0)
+    uint32_t channel = lone_axes(&product->group[GROUP_K], x);
+    uint32_t filters = lone_axes(&product->group[image ? GROUP_M : GROUP_N], w);
+    if (!is_one(channel) || !filters)
         return NULL;
-    uint32_t filters = axis_group_mask(&product->group[image ? GROUP_M : GROUP_N]);
     TurnWish wish = {.images = {x, w},
-                     .last = {1u << channel, 1u << channel},
+                     .last = {channel, channel},
                      .image_count = 2,
                      .results = filters,
                      .apart = axis_group_mask(&product->group[image ? GROUP_N : GROUP_M])};
     Rewritten *turned = fusion_turn(arena, fusion, &wish);
     if (turned)
         turned->main = with_axes_last(arena, turned->main, filters);
+    return turned;
+}
+
+/* The same of a filter's gradient: channels of both are of what it makes, and those of the image its last. */
+static Rewritten *turn_gradient(Arena *arena, const Fusion *fusion, const Product *product, int image)
+{
+    const Access *x = mma_access(product->factor[image]), *dy = mma_access(product->factor[1 - image]);
+    if (!x || !dy || product->factor[1 - image]->kind != EXPR_ACCESS || !has_windows(x) || has_windows(dy))
+        return NULL;
+    uint32_t channel = lone_axes(&product->group[image ? GROUP_N : GROUP_M], x);
+    uint32_t filters = lone_axes(&product->group[image ? GROUP_M : GROUP_N], dy);
+    if (!is_one(channel) || !is_one(filters))
+        return NULL;
+    TurnWish wish = {.images = {x, dy}, .last = {channel, filters}, .image_count = 2, .results = channel};
+    Rewritten *turned = fusion_turn(arena, fusion, &wish);
+    if (turned)
+        turned->main = with_axes_last(arena, turned->main, channel);
     return turned;
 }
 
@@ -109,7 +126,12 @@ static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, con
     if (!product || products->boxed || product->guard || product->group[GROUP_BATCH].count)
         return NULL;
     for (int image = 0; image < 2; image++) {
-        Rewritten *turned = turn_factors(arena, fusion, product, image);
+        Rewritten *turned = turn_gradient(arena, fusion, product, image);
+        if (turned && is_granted(arena, turned, target)) {
+            parts_within(arena, turned, target);
+            return turned;
+        }
+        turned = turn_factors(arena, fusion, product, image);
         if (turned && is_granted(arena, turned, target))
             return turned;
     }

@@ -52,6 +52,19 @@ static Rewritten *of_square(Arena *arena, const void *view, const Fusion *fusion
     return in_parts(arena, view, fusion, target, 128, 192);
 }
 
+void parts_within(Arena *arena, Rewritten *rewritten, const Target *target)
+{
+    const void *view = product_view(arena, rewritten->main, target);
+    Rewritten *parts = view ? in_parts(arena, view, rewritten->main, target, 128, 0) : NULL;
+    if (!parts || rewritten->behind_count == MAX_BEHIND)
+        return;
+    rewritten->main = parts->main;
+    for (int i = rewritten->behind_count++; i > 0; i--)
+        rewritten->behind[i] = rewritten->behind[i - 1];
+    rewritten->behind[0] = parts->behind[0];
+    rewritten->definitions[rewritten->definition_count++] = parts->definitions[0];
+}
+
 const Rewrite parts_of_wide_tiles = {.make = of_wide};
 const Rewrite parts_of_medium_tiles = {.make = of_medium};
 const Rewrite parts_of_square_tiles = {.make = of_square};
