@@ -177,6 +177,17 @@ static const JitResult *compile_candidates(Arena *arena, const Options *opt, con
 }
 
 /* Nothing is made that was not asked for: the text of one candidate; or of all, machine code, and times. */
+/* A proof is of the text, and a profile compares what the machine code made. */
+static void warn_of_compiler(Arena *arena, const DeviceSpec *device)
+{
+    const char *doubted = jit_doubt(arena, device->arch);
+    if (doubted)
+        diag_warning((Loc){0},
+                     "%s made this machine code: versions before 13.1 are reported to miscompile kernels for %s; --profile "
+                     "compares its results",
+                     doubted, device->arch);
+}
+
 static void try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, CandidateList *list,
                            Stopwatch *watch)
 {
@@ -194,6 +205,7 @@ static void try_candidates(Arena *arena, const Options *opt, const CodegenReques
     if (compiled) {
         helpers = compile_candidates(arena, opt, base, list, all);
         stopwatch_lap(watch, "compile", "%s", all ? "all candidates" : "the candidate that comes first");
+        warn_of_compiler(arena, base->device);
     }
     if (opt->profile) {
         profile(arena, base->program, base->device, helpers, &(ProfileOptions){opt->math, opt->hang_after},

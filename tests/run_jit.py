@@ -120,6 +120,16 @@ def test_old_devices_say_which_toolkit_they_need(folder):
     assert not [path for path in folder.iterdir() if path.suffix == ".cubin"]
 
 
+def test_old_compilers_of_one_architecture_are_warned_of(folder):
+    """Whichever NVRTC is here: the ranking has its version."""
+    for device, own in (("a100", False), ("h200", True)):
+        said = example("relu", device, "-o", "k.cubin", "--json", "k.json", folder=folder).stderr
+        name = check_schema(folder / "k.json")["candidates"][0]["launches"][0]["compiled"]["compiler"]
+        old = tuple(map(int, name.removeprefix("NVRTC ").split("."))) < (13, 1)
+        assert (f"warning: {name} made this machine code" in said) == (own and old), (name, said)
+    assert "warning" not in example("relu", "h200", "-o", "k.cu", folder=folder).stderr   # nothing was compiled
+
+
 # ---- the ranking ----
 
 def test_the_ranking_says_what_was_compiled(folder):

@@ -203,6 +203,19 @@ const char *jit_compiler(void)
     return compiler->build[0] ? compiler->name : NULL;
 }
 
+bool jit_is_doubted(const char *arch, int major, int minor)
+{
+    size_t length = strlen(arch);
+    return length > 0 && arch[length - 1] == 'a' && (major < 13 || (major == 13 && minor < 1));
+}
+
+const char *jit_doubt(Arena *arena, const char *arch)
+{
+    const Compiler *compiler = find_compiler();
+    return compiler->major && jit_is_doubted(arch, compiler->major, compiler->minor)
+             ? arena_printf(arena, "NVRTC %d.%d", compiler->major, compiler->minor) : NULL;
+}
+
 // ---- what was compiled before ----
 
 /* All that machine code is made from. */

@@ -67,6 +67,13 @@ void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitO
    there is no NVRTC, or it has no mark. */
 const char *jit_compiler(void);
 
+/* Versions before 13.1, 12.8 and 13.0 among them, are reported to miscompile kernels for one architecture alone, as
+   `sm_90a`. */
+bool jit_is_doubted(const char *arch, int major, int minor);
+
+/* The compiler that would be used, if it is one of those: "NVRTC 13.0"; else NULL. */
+const char *jit_doubt(Arena *arena, const char *arch);
+
 /* The command line of a compilation, ended by NULL; returns its length. `all_registers`: of a text that would
    spill without, since the compiler keeps registers for more blocks: 8 bytes beside 80 registers of 64
    threads, none with 72. */

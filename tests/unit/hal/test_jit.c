@@ -27,6 +27,14 @@ static const char copy_text[] =
     "{ __shared__ float s[64]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads();\n"
     "  y[threadIdx.x] = s[63 - threadIdx.x]; }\n";
 
+START_TEST(old_compilers_of_one_architecture_are_doubted)
+{
+    ck_assert(jit_is_doubted("sm_90a", 12, 8) && jit_is_doubted("sm_90a", 13, 0));
+    ck_assert(!jit_is_doubted("sm_90a", 13, 1) && !jit_is_doubted("sm_90a", 14, 0));
+    ck_assert(!jit_is_doubted("sm_90", 13, 0) && !jit_is_doubted("sm_80", 12, 8));
+}
+END_TEST
+
 START_TEST(a_kernel_becomes_ptx_and_cubin)
 {
     JitResult result = compile(copy_text, "sm_80", 0);
@@ -228,6 +236,7 @@ int main(void)
     } else {
         puts("jit: no NVRTC here: compilation is NOT tested");
     }
+    tcase_add_test(tests, old_compilers_of_one_architecture_are_doubted);
     tcase_add_test(tests, the_log_is_read);
     tcase_add_test(tests, a_crash_is_a_state);
     tcase_add_test(tests, a_hang_is_ended);
