@@ -3,6 +3,7 @@
     python3 bench/convolutions.py layers build/rollerc convolutions --device h100 --only 'filter .* f16'
     python3 bench/convolutions.py draw build/rollerc convolutions --device h100 --seed 1
     python3 bench/run.py convolutions convolutions.jsonl --peers torch,layout        # on a GPU machine
+    python3 bench/convolutions.py collect convolutions.jsonl … bench/results/h100-convolutions.json
 
 `forward`, `data` and `filter`: the convolution and its gradients for the image and for the filter; a transposed convolution is
 the gradient for the image. The peer `layout` has the same elements in the other layout, NCHW beside NHWC. The same seed draws
@@ -10,9 +11,11 @@ the same convolutions.
 """
 import argparse
 import dataclasses
+import json
 import math
 import random
 import re
+import statistics
 import sys
 
 import cases
@@ -286,16 +289,53 @@ def draw(seed, count):
     return drawn
 
 
+# ---- what was measured
+
+def result(row):
+    """Of a line of bench/run.py: `ahead` is how many times as fast as the faster peer."""
+    if "failed" in row:
+        return {"case": row["case"], "failed": row["failed"]}
+    peers = {name: us for name, us in row["peers"].items() if isinstance(us, float)}
+    return {"case": row["case"], "us": round(row["us"], 1), "predicted_us": round(row["predicted_us"], 1),
+            "cudnn_us": {name: round(us, 1) for name, us in peers.items()}, "ahead": round(min(peers.values()) / row["us"], 2),
+            "kernels": [" ".join(tile.split()[:2]) for tile in row["tiles"]]}
+
+
+def collect(paths, target):
+    """Of first choices: each group's geometric mean and least."""
+    rows = []
+    for path in paths:
+        with open(path) as file:
+            rows += [json.loads(line) for line in file]
+    about = [row["about"] for row in rows if "about" in row][-1]
+    groups = {}
+    for row in rows:
+        if row.get("rank") == 1:
+            groups.setdefault(row["group"], []).append(result(row))
+    summary = {name: {"cases": len(found), "geomean": round(statistics.geometric_mean(row["ahead"] for row in found if "ahead" in row), 2),
+                      "least": min(row["ahead"] for row in found if "ahead" in row)} for name, found in groups.items()}
+    with open(target, "w") as file:
+        json.dump({"about": about, "method": "CUDA graph, cold L2, interleaved, medians, us; outputs checked against float64; cuDNN in "
+                   "benchmark mode: torch the case's layout, layout the other one", "groups": summary,
+                   "cases": [row for found in groups.values() for row in found]}, file, indent=1)
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     for command in ("layers", "draw"):
         generate.add_arguments(commands.add_parser(command))
-    for command in commands.choices.values():
+    for command in list(commands.choices.values()):
         command.add_argument("--only", default="", help="a regular expression that a case's name holds")
     commands.choices["draw"].add_argument("--seed", type=int, default=1)
     commands.choices["draw"].add_argument("--count", type=int, default=60)
+    collecting = commands.add_parser("collect")
+    collecting.add_argument("results", nargs="+", help="what bench/run.py appended to")
+    collecting.add_argument("target")
     args = parser.parse_args()
+    if args.command == "collect":
+        return collect(args.results, args.target)
     listed = layers() if args.command == "layers" else draw(args.seed, args.count)
     return generate.write_kernels(args, [case for case in listed if re.search(args.only, case.name)])
 

@@ -144,7 +144,7 @@ static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || SHIFTED || N % QN == 0, "rows of C hold whole vectors");
 static_assert((!BACK_M || (M > BM && !SHIFTED)) && (!BACK_N || (N > BN && N % QN == 0 && !SHIFTED)), "it has where to lie");
-static_assert(!(TAPS_A && OperandA::ALONG_K) && !(TAPS_B && (OperandB::ALONG_K || NEIGHBOURS > 1)), "boxes of channels, all by this block");
+static_assert(!(TAPS_A && OperandA::ALONG_K) && !(TAPS_B && (OperandB::ALONG_K || NEIGHBOURS > 1)), "this block's boxes of channels");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
 static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && STEPS > 1), "both have a step");
 
@@ -668,7 +668,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                 continue;
             Value acc[WN / 2] = {};   // (WM,WN) of four warps
             if (REDUCES) {
-                multiply(acc, stages, ring, steps, place, group_m, group_n);
+                multiply(acc, stages, ring, steps_of(steps, corner), place, group_m, group_n);
                 reduce_rows<Row, WN>(t, acc, corner.batch, corner.m + group_m + warp % 4 * 16, corner.n + group_n, M, N);
             } else if (BESIDE) {
                 const Index m0 = corner.tile_m + group_m + warp % 4 * 16 + sharer * 8, n0 = corner.tile_n + group_n;
