@@ -39,6 +39,7 @@ constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
 constexpr int DEPTH = 64, WIDTH = 64;
 constexpr int BM = 128, BN = 64;                               // rTile, shared memory
 constexpr int WM = 16;                                         // rTile, registers of a warp
+constexpr int PARTS = 1;                                       // elements whose sum a share is
 constexpr int STAGES = 2;                                      // steps of tiles in shared memory
 constexpr bool BACKWARDS = false;                              // the last rows come first: they have most columns
 constexpr bool MASKS = false;                                  // some columns are left out, by where they are
@@ -86,6 +87,7 @@ constexpr int WARPS = BM / WM, THREADS = WARPS * WARP;
 constexpr int PIECE = 8;                                       // elements that move together
 constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16;
 constexpr Index BLOCKS = (ROWS + BM - 1) / BM;                 // of a product
+constexpr bool LIFTED = PairParts<Element, PARTS>::LIFTED;     // sums of p * V are
 constexpr bool KEEPS_Q = WM / 16 * DEPTHS <= 8;                // in registers
 constexpr int DEPTHS_AT_ONCE = KEEPS_Q ? DEPTHS : 4;           // more of them take registers that a warp of 32 rows does not have
 
@@ -259,16 +261,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                     acc[i][n][e] *= factor[e / 2];
         }
         UNROLL for (int j = 0; j < BN / 16; ++j) {
-            unsigned p[WM / 16][4];
+            unsigned p[PARTS][WM / 16][4];
             UNROLL for (int i = 0; i < WM / 16; ++i)
-                UNROLL for (int e = 0; e < 4; ++e)
-                    p[i][e] = pair_of(Element(), s[i][j * 2 + e / 2][e % 2 * 2], s[i][j * 2 + e / 2][e % 2 * 2 + 1]);
+                UNROLL for (int e = 0; e < 4; ++e) {
+                    const PairParts<Element, PARTS> pair(s[i][j * 2 + e / 2][e % 2 * 2], s[i][j * 2 + e / 2][e % 2 * 2 + 1]);
+                    UNROLL for (int part = 0; part < PARTS; ++part)
+                        p[part][i][e] = pair.at[part];
+                }
             UNROLL for (int n = 0; n < WIDTHS; ++n) {
                 unsigned values[4];
                 TileV::load_turned(values, Vs[now], j * 16, n * 16);
                 UNROLL for (int i = 0; i < WM / 16; ++i)
                     UNROLL for (int half = 0; half < 2; ++half)
-                        multiply_tiles(Element(), p[i], values[half], values[2 + half], acc[i][n * 2 + half]);
+                        UNROLL for (int part = PARTS - 1; part >= 0; --part)   // small ones first
+                            multiply_tiles(Element(), p[part][i], values[half], values[2 + half], acc[i][n * 2 + half]);
             }
         }
         now = now + 1 == STAGES ? 0 : now + 1;
@@ -282,10 +288,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         const Index first = row0 + warp_row + part * 8;
         float factor;
         const Row own = softmax.row(part / 2, part % 2, factor);
+        const float lowered = LIFTED ? factor * 0x1p-15f : factor;
         if (lane % 4 == 0)
             slab.rows[lane / 4] = own;
         UNROLL for (int n = 0; n < WIDTHS * 2; ++n) {
-            const float two[2] = {acc[part / 2][n][part % 2 * 2] * factor, acc[part / 2][n][part % 2 * 2 + 1] * factor};
+            const float two[2] = {acc[part / 2][n][part % 2 * 2] * lowered, acc[part / 2][n][part % 2 * 2 + 1] * lowered};
             move_vector<2>(slab.at[lane / 4] + n * 8 + lane % 4 * 2, two);
         }
         warp_sync();

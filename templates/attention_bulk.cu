@@ -36,6 +36,7 @@ constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
 constexpr int DEPTH = 128, WIDTH = 128;
 constexpr int BM = 128, BN = 128;                              // rTile, shared memory
 constexpr int WM = 64;                                         // rTile, registers of a group of four warps
+constexpr int PARTS = 1;                                       // elements whose sum a share is
 constexpr int STAGES = 2;                                      // steps of tiles in shared memory
 constexpr bool BACKWARDS = false;                              // the last rows come first: they have most columns
 constexpr bool MASKS = false;                                  // some columns are left out, by where they are
@@ -82,6 +83,7 @@ constexpr int DEPTHS = (DEPTH + 15) / 16, DEPTH_LINES = (DEPTH + LINE - 1) / LIN
 constexpr int WIDE = WIDTH_LINES * LINE;
 constexpr Index TILES_M = (ROWS + BM - 1) / BM, TILES = BATCH * TILES_M;
 constexpr int SLAB_COLUMNS = 64;
+constexpr bool LIFTED = PairParts<Element, PARTS>::LIFTED;     // sums of p * V are
 
 static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <= 256, "groups of warps multiply whole lines");
 static_assert(sizeof(Element) == 2 && (GROUPS == 2 || GROUPS == 3) && BLOCKS * TURNS >= TILES, "all tiles are made");
@@ -276,10 +278,11 @@ __device__ __forceinline__ void begin_scores(float (&s)[BN / 2], const TileQ &q,
 }
 
 // The same of the second product.
-__device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigned (&p)[BN / 16][4], const TileV &v)
+__device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigned (&p)[PARTS][BN / 16][4], const TileV &v)
 {
     UNROLL for (int j = 0; j < BN / 16; ++j)
-        multiply_held<true>(Element(), acc, p[j], v.across(j * 16));
+        UNROLL for (int part = PARTS - 1; part >= 0; --part)   // small ones first
+            multiply_held<true>(Element(), acc, p[part][j], v.across(j * 16));
     close_products();
 }
 
@@ -298,12 +301,15 @@ __device__ __forceinline__ void finish_scores(const Tensors &t, const Work &work
     }
 }
 
-__device__ __forceinline__ void take_shares(const float (&s)[BN / 2], unsigned (&p)[BN / 16][4])
+__device__ __forceinline__ void take_shares(const float (&s)[BN / 2], unsigned (&p)[PARTS][BN / 16][4])
 {
     UNROLL for (int j = 0; j < BN / 16; ++j)
         UNROLL for (int i = 0; i < 4; ++i) {
-            p[j][i] = pair_of(Element(), s[j * 8 + i * 2], s[j * 8 + i * 2 + 1]);
-            hold_word(p[j][i]);
+            const PairParts<Element, PARTS> pair(s[j * 8 + i * 2], s[j * 8 + i * 2 + 1]);
+            UNROLL for (int part = 0; part < PARTS; ++part) {
+                p[part][j][i] = pair.at[part];
+                hold_word(p[part][j][i]);
+            }
         }
 }
 
@@ -313,7 +319,7 @@ __device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const W
                                        unsigned made, float (&acc)[WIDE / 2], Softmax &softmax)
 {
     float s[BN / 2], factor[2];
-    unsigned p[BN / 16][4];
+    unsigned p[PARTS][BN / 16][4];
     mbarrier_wait(&shared.q_full, made & 1);
     mbarrier_wait(&shared.k_ring.full[place.stage], place.round & 1);
     turns.await(shared, group);
@@ -364,6 +370,7 @@ __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const W
         const Index first = row0 + half * 8;
         float factor;
         const Row own = softmax.row(half, factor);
+        const float lowered = LIFTED ? factor * 0x1p-15f : factor;
         if (lane % 4 == 0)
             slab.rows[lane / 4] = own;
         if (lane % 4 == 0 && first + lane / 4 < ROWS)
@@ -371,7 +378,7 @@ __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const W
         UNROLL for (int part = 0; part < WIDTH_LINES; ++part) {
             UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j) {
                 const int at = (part * (SLAB_COLUMNS / 8) + j) * 4 + half * 2;
-                const float two[2] = {acc[at] * factor, acc[at + 1] * factor};
+                const float two[2] = {acc[at] * lowered, acc[at + 1] * lowered};
                 move_vector<2>(slab.at[lane / 4] + j * 8 + lane % 4 * 2, two);
             }
             warp_sync();

@@ -167,11 +167,11 @@ def products(batch, m, n, k, dtype="f32"):
             f"C[b, m, n] = sum[k](A[b, m, k] * B[b, k, n])\noutput C : {dtype}\n")
 
 
-def attention(batch, rows, columns, depth, width, dtype="f16", more=""):
+def attention(batch, rows, columns, depth, width, dtype="f16", more="", typed=True):
     return (f"input q[{batch}, {rows}, {depth}] : {dtype}\ninput k[{batch}, {columns}, {depth}] : {dtype}\n"
             f"input v[{batch}, {columns}, {width}] : {dtype}\ns[b, i, j] = sum[d](q[b, i, d] * k[b, j, d]) * 0.125\n"
             f"m[b, i] = max[j](s[b, i, j])\ne[b, i, j] = exp(s[b, i, j] - m[b, i])\nz[b, i] = sum[j](e[b, i, j])\n"
-            f"p[b, i, j] : {dtype} = e[b, i, j] / z[b, i]\ny[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])\noutput y : {dtype}\n" + more)
+            f"p[b, i, j]{f' : {dtype}' if typed else ''} = e[b, i, j] / z[b, i]\ny[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])\noutput y : {dtype}\n" + more)
 
 
 def product_rows(rows, columns, depth, dtype="f16", batch="", norms=False):
@@ -287,6 +287,8 @@ PROGRAMS = [
     (total(1000, 200, "i", "f32"), []), (total(1000, 202, "i", "f32"), []), (total(999, 201, "i", "f32"), []),
     (attention(3, 256, 256, 64, 64), [*ATTENTION, *ATTENTION_BULK]), (attention(2, 197, 131, 72, 40, "bf16"), [*ATTENTION, *ATTENTION_BULK]),
     (attention(2, 130, 260, 128, 128, more="output m : f32\n"), [*ATTENTION, *ATTENTION_BULK]),
+    (attention(2, 197, 131, 72, 40, typed=False), [*ATTENTION, *ATTENTION_BULK]),
+    (attention(3, 256, 256, 64, 64, "bf16", typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (filter_gradients((8, 3, 32, 32), 5, 2), ["filter_direct/taps", "filter_gemm/diagonals"]),
     (filter_gradients((5, 2, 20, 21), 9, 4), ["filter_direct/taps", "filter_gemm/diagonals"]),
     (filter_gradients((8, 3, 32, 32), 5, 2, "f16"), ["filter_direct/taps", "filter_gemm/diagonals"]),

@@ -26,6 +26,7 @@ typedef struct TapeStep {
     Affine offset;                // read, fetch: flat, in elements
     int *places;                  // fetch: the step of each place
     int share;                    // of a product: the operand that is a share, with which 0 it may be left out; else -1
+    bool in_parts;                // the share is f32 and may be multiplied in parts
     Cell *lanes;
 } TapeStep;
 
@@ -90,6 +91,12 @@ static int compile_fetch(Arena *arena, Tape *tape, const Expr *expr, int inside)
     return step;
 }
 
+static void set_share(TapeStep *step, const Expr *product, int share)
+{
+    step->share = share;
+    step->in_parts = expr_tensor(product->apply.operands[share])->dtype == DTYPE_F32;
+}
+
 static int compile_apply(Arena *arena, Tape *tape, const Expr *expr, int inside)
 {
     int operands[MAX_OPERANDS] = {0};
@@ -99,7 +106,7 @@ static int compile_apply(Arena *arena, Tape *tape, const Expr *expr, int inside)
     memcpy(tape->steps[step].operands, operands, sizeof operands);
     for (int i = 0; tape->summed && expr->apply.op == OP_MUL && i < 2; i++)
         if (expr->apply.operands[i]->kind == EXPR_ACCESS && tape->shares[expr->apply.operands[i]->access.tensor->id])
-            tape->steps[step].share = i;
+            set_share(&tape->steps[step], expr, i);
     return step;
 }
 
@@ -302,6 +309,17 @@ static void allow_left_out(const TapeStep *step, const Cell *share, const Cell *
             step->lanes[lane].real = (Real){0, INFINITY};
 }
 
+/* Shares of f32 are at most 1, and parts of f16 err by 2^-40 of that. Of an infinite factor one part may be infinite where the other
+   is 0. */
+static void allow_parts(const TapeStep *step, const Cell *other, int lanes)
+{
+    for (int lane = 0; lane < lanes; lane++)
+        if (!isfinite(other[lane].real.value))
+            step->lanes[lane].real = (Real){0, INFINITY};
+        else
+            step->lanes[lane].real.bound += 0x1p-39 * fabs(other[lane].real.value);
+}
+
 static void run_arith(const Tape *tape, const TapeStep *step, const Cell *a, const Cell *b, int lanes)
 {
     Op op = step->expr->apply.op;
@@ -318,6 +336,8 @@ static void run_arith(const Tape *tape, const TapeStep *step, const Cell *a, con
     real_apply(op, type, a, b, lanes, step->lanes);
     if (step->share >= 0)
         allow_left_out(step, step->share ? b : a, step->share ? a : b, lanes);
+    if (step->in_parts)
+        allow_parts(step, step->share ? a : b, lanes);
     for (int lane = 0; lane < lanes && !exact; lane++)
         step->lanes[lane].real = math_allow(tape->math, tape->summed, op, a[lane].real,
                                             unary ? none.real : b[lane].real, step->lanes[lane].real);

@@ -127,12 +127,15 @@ static bool find_maximum(Chain *chain, Expr *exponential)
     return exact && chain->score->type == DTYPE_F32 && expr_equal(largest, chain->score);
 }
 
+/* Shares of f32 are multiplied in parts. */
+static bool may_be_weighed(DType share, DType value) { return share == value || share == DTYPE_F32; }
+
 static bool find_weight(Chain *chain, Expr *weight, const Expr *value)
 {
     const TensorOp *op = pointwise_at(chain, weight);
     const Tensor *tensor = value->kind == EXPR_ACCESS ? value->access.tensor : NULL;
     uint32_t axes = axes_of_point(chain, weight), column = 1u << chain->column;
-    if (!op || !tensor || !is_half(tensor->dtype) || op->out->dtype != tensor->dtype || !(axes & column) ||
+    if (!op || !tensor || !is_half(tensor->dtype) || !may_be_weighed(op->out->dtype, tensor->dtype) || !(axes & column) ||
         !has_axis(value, chain->column) || !(((1u << chain->column) - 1) & ~axes))
         return false;
     chain->weight = op;
@@ -346,6 +349,19 @@ static bool is_candidate(const TensorOp *op)
            op->axis_count + 1 <= MAX_AXES;
 }
 
+/* Parts of f32 shares are of at most 1: e, or e / z. */
+static bool has_parts(const Chain *chain)
+{
+    const Expr *share = chain->share;
+    if (chain->weight->out->dtype != DTYPE_F32 || expr_equal(share, chain->exponential))
+        return true;
+    bool found = false;
+    for (int i = 0; i < chain->sum_count && is_apply(share, OP_DIV); i++)
+        found |= expr_equal(share->apply.operands[0], chain->exponential) &&
+                 expr_equal(share->apply.operands[1], chain->sums_access[i]);
+    return found;
+}
+
 static bool chain_find(Chain *chain)
 {
     Expr *const *factors = chain->sum->body->apply.operands;
@@ -358,7 +374,7 @@ static bool chain_find(Chain *chain)
     if (!found || !find_product(chain))
         return false;
     find_sums(chain);
-    return true;
+    return has_parts(chain);
 }
 
 static bool stream_of(Arena *arena, const Program *program, const TensorOp *const *definition,

@@ -9,8 +9,9 @@
 //   y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])
 //
 // One kernel walks along j and keeps a row's maximum so far, and its sums for that maximum: they are scaled when it grows
-// (doc/language.md, "Streaming"). Nothing of the size of s is in memory. It is found by structure; p must have the type of v,
-// since it is rounded at the scale of the maximum so far ("Rounding of intermediates").
+// (doc/language.md, "Streaming"). Nothing of the size of s is in memory. It is found by structure; p has the type of v,
+// and is rounded at the scale of the maximum so far ("Rounding of intermediates"), or f32, of which several elements of v's type
+// are the sum.
 #pragma once
 #include "ir/fuse.h"
 

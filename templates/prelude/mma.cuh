@@ -131,3 +131,23 @@ template <class T> struct PieceAnywhere {
         return piece;
     }
 };
+
+// ---- floats as sums of narrower elements ----
+
+// Two floats as PARTS pairs of elements, each of which has what those before it lack. Of f16 they are lifted by 2^15 first: elements
+// of at most 1 then lie where f16 is densest, and two of them err by 2^-40 at most.
+template <class Element, int PARTS> struct PairParts {
+    static constexpr bool LIFTED = PARTS == 2;
+    unsigned at[PARTS];
+
+    __device__ __forceinline__ PairParts(float low, float high)
+    {
+        float left[2] = {LIFTED ? low * 32768.0f : low, LIFTED ? high * 32768.0f : high};
+        UNROLL for (int part = 0; part < PARTS; ++part) {
+            at[part] = pair_of(Element(), left[0], left[1]);
+            if (part + 1 < PARTS)
+                UNROLL for (int e = 0; e < 2; ++e)
+                    left[e] = op_sub(left[e], widen(Element{static_cast<unsigned short>(at[part] >> (16 * e))}));
+        }
+    }
+};

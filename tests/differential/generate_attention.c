@@ -150,7 +150,10 @@ static void shares(Chain *c)
     } else if (kind == 2) {
         strbuf_printf(out, "%s = sum[j](e%s / z[b, g, h, i] * %s)\n", y, at, v);
     } else {
-        strbuf_printf(out, "p%s : %s = e%s / z[b, g, h, i]\n", at, type, at);
+        if (chance(c, 25))   // of f32
+            strbuf_printf(out, "p%s = e%s / z[b, g, h, i]\n", at, at);
+        else
+            strbuf_printf(out, "p%s : %s = e%s / z[b, g, h, i]\n", at, type, at);
         if (kind < 8)
             strbuf_printf(out, "%s = sum[j](p%s * %s)\n", y, at, v);
         else

@@ -36,15 +36,16 @@ static const char *const chains[] = {
     INPUTS SCORES ROWS("s[b, i, j]") "r[b, i] = 1 / z[b, i]\np[b, i, j] : f16 = r[b, i] * e[b, i, j]\n" RESULT,
     INPUTS SCORES ROWS("s[b, i, j]") SHARES "y[i, b, n] = sum[j](v[b, j, n] * p[b, i, j])\noutput y : f32\n",
     INPUTS SCORES ROWS("s[b, i, j]") SHARES RESULT "l[b, i] = log(z[b, i]) + m[b, i]\noutput l : f32\noutput m : f32\n",
+    // of f32: p in parts
+    INPUTS SCORES ROWS("s[b, i, j]") "p[b, i, j] = e[b, i, j] / z[b, i]\n" RESULT,
     // e is rounded, and the quotient comes behind the sum
     INPUTS SCORES "m[b, i] = max[j](s[b, i, j])\ne[b, i, j] : f16 = exp(s[b, i, j] - m[b, i])\nz[b, i] = sum[j](e[b, i, j])\n"
     "a[b, i, n] = sum[j](e[b, i, j] * v[b, j, n])\ny[b, i, n] = a[b, i, n] / z[b, i]\noutput y : f16\n",
 };
 
-/* Why: p has no type; it is rounded at its own scale; it is an output; e is read elsewhere; e is rounded twice; the maximum is of
+/* Why: it is rounded at its own scale; it is an output; e is read elsewhere; e is rounded twice; the maximum is of
    other scores, of another axis; p has another type than v; a row of scores has several products. */
 static const char *const others[] = {
-    INPUTS SCORES ROWS("s[b, i, j]") "p[b, i, j] = e[b, i, j] / z[b, i]\n" RESULT,
     INPUTS SCORES ROWS("s[b, i, j]") "p[b, i, j] = cast(e[b, i, j] / z[b, i], f16)\n" RESULT,
     INPUTS SCORES ROWS("s[b, i, j]") SHARES RESULT "output p\n",
     INPUTS SCORES ROWS("s[b, i, j]") SHARES RESULT "x[b, j] = max[i](e[b, i, j])\noutput x : f32\n",

@@ -76,7 +76,8 @@ static int register_overhead(const AttentionTile *tile, int warp)
 {
     return (int)(tile->rows * tile->columns / warp +
                  4 * (keeps_q(tile) ? kept_tiles(tile) : tile->rows / ATOM_ROWS) +
-                 8 * (tile->rows / ATOM_ROWS) + OTHER_REGISTERS);
+                 8 * (tile->rows / ATOM_ROWS) + 4 * (tile->parts - 1) * (tile->rows / ATOM_ROWS) +
+                 OTHER_REGISTERS);
 }
 
 static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
@@ -89,6 +90,7 @@ static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion
         .depth = (int16_t)group[ATTENTION_DEPTH].extent,
         .width = (int16_t)group[ATTENTION_WIDTH].extent,
         .stages = 2,
+        .parts = (int16_t)attention->parts,
     };
     TileRules rules = {
         .space = space,

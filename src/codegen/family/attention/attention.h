@@ -27,6 +27,7 @@ typedef struct Attention {
     bool masks;              // any are
     Affine first[MAX_LIMITS], end[MAX_LIMITS];
     int first_count, end_count;
+    int parts;                                     // elements of q's type whose sum a share is: 1, of f32 2 of f16 or 3 of bf16
     const Atom *registers, *shared;                // what multiplies factors from there; NULL: nothing does
 } Attention;
 
@@ -47,6 +48,7 @@ typedef struct AttentionTile {
     int16_t rows, columns;   // in a step, of a warp or of a group of four
     int16_t depth, width;
     int16_t stages, groups;   // of warps; 0: each for itself
+    int16_t parts;            // of a share
 } AttentionTile;
 
 // ---- what both families say of their kernels (attention_rules.c) ----

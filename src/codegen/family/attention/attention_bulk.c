@@ -156,7 +156,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
 /* Scores and the shares that wait to be multiplied. */
 static int step_registers(const AttentionTile *tile)
 {
-    return tile->columns / 2 + tile->columns / 4 + OTHER_REGISTERS;
+    return tile->columns / 2 + tile->parts * tile->columns / 4 + OTHER_REGISTERS;
 }
 
 static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
@@ -206,6 +206,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .width = (int16_t)attention->group[ATTENTION_WIDTH].extent,
             .stages = 2,
             .groups = tiles[kind].groups,
+            .parts = (int16_t)attention->parts,
         };
         if (!fits(&tile, device))
             continue;

@@ -353,6 +353,7 @@ static const Attention *view_of(Arena *arena, const Fusion *fusion, const Target
     if (packs)
         pack_rows(fusion, attention);
     DType element = attention->q->tensor->dtype;
+    attention->parts = fusion->ops[attention->share].out->dtype == element ? 1 : element == DTYPE_F16 ? 2 : 3;
     attention->registers = target_atom(target, element, IN_REGISTERS);
     attention->shared = target_atom(target, element, IN_SHARED);
     bool fits = guards_fit(fusion, attention) && factors_fit(fusion, attention) && outputs_fit(fusion, attention);

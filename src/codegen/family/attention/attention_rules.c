@@ -91,7 +91,7 @@ TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *
     double depth = (double)attention->group[ATTENTION_DEPTH].extent,
            width = (double)attention->group[ATTENTION_WIDTH].extent;
     space->unit = atom->unit;
-    space->flops = 2 * (double)(wide((int64_t)depth) + wide((int64_t)width)) / (depth * width);
+    space->flops = 2 * (double)(wide((int64_t)depth) + attention->parts * wide((int64_t)width)) / (depth * width);
     space->special = 1 / (depth * width);
     add_factor(space, fusion, attention, attention->q, ATTENTION_ROW, ATTENTION_DEPTH);
     add_factor(space, fusion, attention, attention->k, ATTENTION_COLUMN, ATTENTION_DEPTH);

@@ -42,13 +42,13 @@ static void copy(const AttentionStep *step, uint32_t tiles, ItemWork *work)
     work->shared_written = step->at->times * elements * ELEMENT;
 }
 
-/* What multiplies: a warp loads matrices of all columns; of a group's four these are read once. */
+/* What multiplies: a warp loads matrices of all columns; of a group's four these are read once, for each part of a share. */
 static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
 {
     int64_t readers = step->rows / step->tile.rows, elements = 0;
     elements += tiles & ATTENTION_Q ? step->rows * step->depth : 0;
     elements += tiles & ATTENTION_K ? readers * step->columns * step->depth : 0;
-    elements += tiles & ATTENTION_V ? readers * step->columns * step->width : 0;
+    elements += tiles & ATTENTION_V ? readers * step->columns * step->width * (step->tile.groups ? step->tile.parts : 1) : 0;
     work->shared_read = step->at->times * elements * ELEMENT;
 }
 
@@ -57,8 +57,11 @@ static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
 static void multiply(const AttentionStep *step, bool scores, ItemWork *work)
 {
     work->tensor_products =
-        step->at->times * step->rows * step->columns * (scores ? step->depth : step->width);
+        step->at->times * step->rows * step->columns * (scores ? step->depth : step->tile.parts * step->width);
 }
+
+/* Shares of f32 lie in the upper half of f16's range before they are parted, and their sums in the end where they did. */
+static int is_lifted(const AttentionStep *step) { return step->tile.parts == 2; }
 
 /* Scores of columns that exist, and of each one p = 2^(s * SCALE - M), beside the tensor, too. */
 static void make_shares(const AttentionStep *step, ItemWork *work)
@@ -73,6 +76,7 @@ static void make_shares(const AttentionStep *step, ItemWork *work)
         work_add_values(work, &of, inside);
     }
     work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1, .functions = 1}, all);
+    work_add_values(work, &(ExprWork){.additions = step->tile.parts - 1, .multiplications = is_lifted(step)}, all);
 }
 
 /* The largest score of the lane's columns and the sum of their p, for which the sums so far are scaled; and those of p * V,
@@ -131,7 +135,7 @@ static void turn(const AttentionStep *step, ItemWork *work)
     ExprWork share = {.multiplications = 1};
     if (!attention_is_quotient(step->at->fusion, attention))
         share = expr_work(step->at->fusion->ops[attention->share].body);
-    work_add_values(work, &(ExprWork){.additions = 2, .multiplications = 3, .functions = 1},
+    work_add_values(work, &(ExprWork){.additions = 2, .multiplications = 3 + is_lifted(step), .functions = 1},
                     times * step->row_parts);
     work_add_values(work, &(ExprWork){.multiplications = 1}, times * step->rows * step->width);
     work_add_values(work, &(ExprWork){.multiplications = scaled}, vectors);
