@@ -15,6 +15,9 @@
 // other along the second one. In the end each leaves half of its sums in the other's shared memory, adds up the other half, and
 // stores that.
 //
+// Several sums of the same points, of one A and a B each, are made together: a stage has all their B's, a group multiplies A with all of
+// them at once, and a lane has the sums of a point side by side.
+//
 // A and B of 16-bit elements may lie in memory either way round, others lie along k; in shared memory they lie as they do there.
 #include "prelude.cuh"
 
@@ -30,6 +33,8 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+#define MAPS const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b
+#define MAP_LIST {&map_a, &map_b}
 constexpr Region EVERYTHING = {0, 216128};   // of shared memory: where it begins, bytes
 constexpr int SHARED_BYTES = 216128;   // of a block
 using Element = f16;                                          // of A and B
@@ -43,6 +48,7 @@ constexpr Index CHAIN = 128;                                  // steps whose pro
 constexpr int QN = 8;                                         // columns of C that are one aligned access
 constexpr bool SHIFTED = false;                               // rows of C begin within one
 constexpr Index PANEL = 8;                                    // rows of blocks that run together
+constexpr int JOINED = 1;                                       // of each point, whose B's lie side by side in a stage
 constexpr Index BATCHES = 1;
 constexpr int NEIGHBOURS = 2, SHARERS = 1;                    // blocks of a cluster: side by side, and of the same tile
 constexpr int TURNS = 1;                                      // tiles that each makes
@@ -128,6 +134,7 @@ struct Row {
 };
 // </rollerc>
 
+constexpr int WIDE = JOINED * WN;   // columns of an instruction's B, of all sums
 constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N;
 constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // what one instruction multiplies, of WM rows and WN columns
 constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + NEIGHBOURS - 1) / NEIGHBOURS, BLOCKS_N = (N + BN - 1) / BN;
@@ -138,9 +145,10 @@ constexpr bool CHAINS = SHARE > CHAIN;   // more than one
 constexpr int PARTS = 2 / SHARERS;       // of eight rows, which each warp stores of its sixteen,
 constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   // and of which so many leave together
 // Of 65536 registers three groups of warps have 168 a thread: too few for sums of 64 x 256, and too many for those who copy.
-constexpr bool MOVES_REGISTERS = GROUPS == 2 && WN / 2 * (CHAINS ? 2 : 1) > 96;
+constexpr bool MOVES_REGISTERS = GROUPS == 2 && WIDE / 2 * (CHAINS ? 2 : 1) > (JOINED > 1 ? 64 : 96);
 
 static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0, "groups of warps cover the block's tile");
+static_assert(JOINED == 1 || (BESIDE && !SHIFTED && !IM2COL), "only those have sums side by side");
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || SHIFTED || N % QN == 0, "rows of C hold whole vectors");
 static_assert((!BACK_M || (M > BM && !SHIFTED)) && (!BACK_N || (N > BN && N % QN == 0 && !SHIFTED)), "it has where to lie");
@@ -148,21 +156,24 @@ static_assert(!(TAPS_A && OperandA::ALONG_K) && !(TAPS_B && (OperandB::ALONG_K |
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
 static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && STEPS > 1), "both have a step");
 
-// A tile of an operand in shared memory, as describe_operand() has it, which PARTS blocks bring together.
-template <class Operand, int BR, int PARTS> struct Tile {
+// A tile of an operand in shared memory, as describe_operand() has it, which PARTS blocks bring together. Of several
+// sums it has BR rows for each: side by side what a group multiplies at once, EACH rows for one sum after the other.
+template <class Operand, int BR, int PARTS, int COUNT, int EACH> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static_assert(ALONG_K || BYTES == 2, "others are not turned");
-    static constexpr int ELEMENTS = BR * BK, OWN = BR / PARTS;
-    static constexpr int BOX = ALONG_K ? OWN : 64;   // rows that one copy brings
-    static_assert(BR % PARTS == 0 && OWN % BOX == 0 && BOX <= 256, "boxes cover the tile");
+    static constexpr int ALL = COUNT * BR, ELEMENTS = ALL * BK, OWN = ALL / PARTS;
+    static constexpr int BOX = !ALONG_K ? 64 : COUNT > 1 ? EACH : OWN;   // rows that one copy brings
+    static_assert(ALL % PARTS == 0 && OWN % BOX == 0 && BOX <= 256, "boxes cover the tile");
 
     // By one thread: this block's part.
-    static __device__ __forceinline__ void fetch(const TensorMap *map, Index batch, Index row0, Index k0, Element *tile,
+    static __device__ __forceinline__ void fetch(const TensorMap *const *maps, Index batch, Index row0, Index k0, Element *tile,
                                                  unsigned long long *full)
     {
         const int first = PARTS > 1 ? cluster_rank() * OWN : 0, z = Operand::BATCHED ? static_cast<int>(batch) : 0;
         UNROLL for (int row = first; row < first + OWN; row += BOX) {
-            const int x = static_cast<int>(ALONG_K ? k0 : row0 + row), y = static_cast<int>(ALONG_K ? row0 + row : k0);
+            const TensorMap *const map = maps[COUNT > 1 ? row / EACH % COUNT : 0];
+            const Index at = row0 + (COUNT > 1 ? row / (COUNT * EACH) * EACH + row % EACH : row);
+            const int x = static_cast<int>(ALONG_K ? k0 : at), y = static_cast<int>(ALONG_K ? at : k0);
             if (PARTS > 1)
                 copy_box_to((1u << PARTS) - 1, tile + row * BK, map, x, y, z, full);
             else
@@ -179,10 +190,10 @@ template <class Operand, int BR, int PARTS> struct Tile {
 // Of a tile of A that is the only one, no more rows are copied than there are: of 64 that an instruction multiplies, those behind
 // them are B's, and nobody asks for their products.
 constexpr int ROWS_A = OperandA::ALONG_K && M < BM ? ((int)M + 7) / 8 * 8 : BM;
-static_assert(BM - ROWS_A <= BN, "they lie in the same stage");
+static_assert(BM - ROWS_A <= JOINED * BN, "they lie in the same stage");
 
-using TileA = Tile<OperandA, ROWS_A, 1>;
-using TileB = Tile<OperandB, BN, NEIGHBOURS>;
+using TileA = Tile<OperandA, ROWS_A, 1, 1, ROWS_A>;
+using TileB = Tile<OperandB, BN, NEIGHBOURS, JOINED, WN>;
 
 struct Stage {
     Element a[TileA::ELEMENTS], b[TileB::ELEMENTS];
@@ -195,7 +206,7 @@ struct Slab {
 
 // What the block that shares this one's tile leaves in its shared memory: half of each thread's sums, lane beside lane.
 struct Shared {
-    Value at[WN / 16][4 * WARP][4];
+    Value at[WIDE / 16][4 * WARP][4];
 };
 
 struct Ring {
@@ -313,8 +324,8 @@ template <class Tile> __device__ __forceinline__ void fetch_taps(const TensorMap
 }
 
 // By one thread.
-__device__ __forceinline__ void copy_operands(const TensorMap *map_a, const TensorMap *map_b, Stage *stages, Ring &ring,
-                                              const Corner &corner, const Steps &steps, Place &place)
+__device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stage *stages, Ring &ring, const Corner &corner,
+                                              const Steps &steps, Place &place)
 {
 #pragma unroll 1
     for (Index step = 0; step < steps.count; ++step, place.step()) {
@@ -323,24 +334,23 @@ __device__ __forceinline__ void copy_operands(const TensorMap *map_a, const Tens
         mbarrier_expect(full, (int)sizeof(Stage));
         const Index k0 = corner.batch * PART + (steps.first + step) * BK;
         if (IM2COL) {
-            fetch_pixels(map_a, corner.tile_m, k0, stages[place.stage].a, full);
-            TileB::fetch(map_b, k0 / TAP, corner.tile_n, k0 % TAP, stages[place.stage].b, full);
+            fetch_pixels(maps[0], corner.tile_m, k0, stages[place.stage].a, full);
+            TileB::fetch(maps + 1, k0 / TAP, corner.tile_n, k0 % TAP, stages[place.stage].b, full);
         } else if (TAPS_A) {
-            fetch_taps<TileA>(map_a, M, corner.tile_m, k0, stages[place.stage].a, full);
-            TileB::fetch(map_b, 0, corner.tile_n, k0, stages[place.stage].b, full);
+            fetch_taps<TileA>(maps[0], M, corner.tile_m, k0, stages[place.stage].a, full);
+            TileB::fetch(maps + 1, 0, corner.tile_n, k0, stages[place.stage].b, full);
         } else if (TAPS_B) {
-            TileA::fetch(map_a, 0, corner.tile_m, k0, stages[place.stage].a, full);
-            fetch_taps<TileB>(map_b, N, corner.tile_n, k0, stages[place.stage].b, full);
+            TileA::fetch(maps, 0, corner.tile_m, k0, stages[place.stage].a, full);
+            fetch_taps<TileB>(maps[1], N, corner.tile_n, k0, stages[place.stage].b, full);
         } else {
-            TileA::fetch(map_a, corner.batch, corner.tile_m, k0, stages[place.stage].a, full);
-            TileB::fetch(map_b, corner.batch, corner.tile_n, k0, stages[place.stage].b, full);
+            TileA::fetch(maps, corner.batch, corner.tile_m, k0, stages[place.stage].a, full);
+            TileB::fetch(maps + 1, corner.batch, corner.tile_n, k0, stages[place.stage].b, full);
         }
     }
 }
 
 // By one thread: of phases. A box of the filter has columns of one; behind the last ones come those again, which nobody asks for.
-__device__ __forceinline__ void copy_phases(const TensorMap *map_a, const TensorMap *map_b, Stage *stages, Ring &ring,
-                                            const Corner &corner, Place &place)
+__device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage *stages, Ring &ring, const Corner &corner, Place &place)
 {
     TileTaps taps(corner);
     const Index count = taps.steps();
@@ -350,9 +360,9 @@ __device__ __forceinline__ void copy_phases(const TensorMap *map_a, const Tensor
         unsigned long long *full = &ring.full[place.stage];
         mbarrier_expect(full, (int)sizeof(Stage));
         const Index k0 = taps.next();
-        fetch_pixels(map_a, corner.tile_m, k0, stages[place.stage].a, full);
+        fetch_pixels(maps[0], corner.tile_m, k0, stages[place.stage].a, full);
         UNROLL for (int row = 0; row < BN; row += 64)
-            fetch_filter(map_b, op_min<Index>(corner.tile_n + row, N - 64), k0, stages[place.stage].b + row * BK, full);
+            fetch_filter(maps[1], op_min<Index>(corner.tile_n + row, N - 64), k0, stages[place.stage].b + row * BK, full);
     }
 }
 
@@ -367,12 +377,12 @@ __device__ __forceinline__ void release(Ring &ring, int stage)
 }
 
 // By each warp of a group: its part of the tile. The products of one step go on while the next one's begin.
-__device__ __forceinline__ void multiply(Value (&acc)[WN / 2], const Stage *stages, Ring &ring, const Steps &steps,
+__device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *stages, Ring &ring, const Steps &steps,
                                          Place &place, int group_m, int group_n)
 {
     if (PHASES && steps.count == 0)
         return;
-    Chains<CHAINS, WN / 2> chain;
+    Chains<CHAINS, WIDE / 2> chain;
     int last = 0;   // the stage of the step before
 #pragma unroll 1
     for (Index step = 0; step < steps.count; ++step, place.step()) {
@@ -381,7 +391,7 @@ __device__ __forceinline__ void multiply(Value (&acc)[WN / 2], const Stage *stag
         UNROLL for (int k = 0; k < BK; k += AK)
             multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Element(), acc,
                                                               TileA::part(stages[place.stage].a, group_m, k),
-                                                              TileB::part(stages[place.stage].b, group_n, k));
+                                                              TileB::part(stages[place.stage].b, group_n * JOINED, k));
         close_products();
         wait_products<1>(acc);
         if (step > 0)
@@ -405,12 +415,12 @@ __device__ __forceinline__ void meet_sharers() { cluster_sync(); }
 
 // By each warp of a group. Of its sixteen rows a lane has sums of two, eight apart: this block keeps the first one of each or the
 // second one, in place of the first.
-__device__ __forceinline__ void add_shared(Value (&acc)[WN / 2], Shared &sums, int sharer)
+__device__ __forceinline__ void add_shared(Value (&acc)[WIDE / 2], Shared &sums, int sharer)
 {
     const int thread = (int)threadIdx.x % (4 * WARP);
     Shared &there = *cluster_map(&sums, 1 - sharer);
     await_sharer();
-    UNROLL for (int v = 0; v < WN / 16; ++v) {
+    UNROLL for (int v = 0; v < WIDE / 16; ++v) {
         Value left[4];
         UNROLL for (int e = 0; e < 4; ++e) {
             const int at = v * 8 + e / 2 * 4 + e % 2;
@@ -421,7 +431,7 @@ __device__ __forceinline__ void add_shared(Value (&acc)[WN / 2], Shared &sums, i
         move_vector<4>(there.at[v][thread], left);
     }
     meet_sharers();
-    UNROLL for (int v = 0; v < WN / 16; ++v) {
+    UNROLL for (int v = 0; v < WIDE / 16; ++v) {
         Value more[4];
         move_vector<4>(more, sums.at[v][thread]);
         UNROLL for (int e = 0; e < 4; ++e)
@@ -511,7 +521,7 @@ __device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value
     warp_sync();
 }
 
-__device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WN / 2], Slab &slab, const Corner &corner,
+__device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WIDE / 2], Slab &slab, const Corner &corner,
                                            Index m0, Index n0)
 {
     UNROLL for (int part = 0; part < PARTS; part += SLAB_PARTS)
@@ -579,28 +589,62 @@ struct Ahead {
     }
 };
 
-// As store_tile(), with what was asked for.
-__device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value (&acc)[WN / 2], Slab &slab, const Corner &corner,
-                                                  Index m0, Index n0, Ahead &ahead)
+// Some columns of a warp's sums on their way from registers to rows.
+__device__ __forceinline__ void fill_slab(Slab &slab, const Value *own)
 {
     const int lane = (int)threadIdx.x % WARP;
+    UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
+        UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
+            const Value two[2] = {own[j * 4 + i * 2], own[j * 4 + i * 2 + 1]};
+            store_vector<2>(slab.at[i * 8 + lane / 4], j * 8 + lane % 4 * 2, two);
+        }
+}
+
+__device__ __forceinline__ void read_lane_vector(const Slab &slab, const LaneVector &vector, Kept (&totals)[JOINED * QN], int sum)
+{
+    Kept total[QN];
+    read_totals(slab.at[vector.row], vector.column, (int)threadIdx.x % WARP / 4 % 2, total);
+    UNROLL for (int e = 0; e < QN; ++e)
+        totals[sum * QN + e] = total[e];
+}
+
+// Those of a lane's vectors that exist, of all sums, which go through the slab one after the other.
+__device__ __forceinline__ void turn_sums(Kept (&totals)[EACH][JOINED * QN], const Value *own, Slab &slab, const Corner &corner,
+                                          Index m0, Index n0)
+{
+    UNROLL for (int sum = 0; sum < JOINED; ++sum) {
+        fill_slab(slab, own + sum * (WN / 2));
+        warp_sync();
+        UNROLL for (int i = 0; i < EACH; ++i) {
+            const LaneVector vector(i);
+            if (corner.stores(m0 + vector.row, n0 + vector.column))
+                read_lane_vector(slab, vector, totals[i], sum);
+        }
+        warp_sync();
+    }
+}
+
+// As store_tile(), with what was asked for.
+__device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value (&acc)[WIDE / 2], Slab &slab, const Corner &corner,
+                                                  Index m0, Index n0, Ahead &ahead)
+{
     UNROLL for (int step = 0; step < Ahead::ALL; ++step) {
         const int part = step / Ahead::ACROSS * SLAB_PARTS, first = step % Ahead::ACROSS * SLAB_COLUMNS;
         const Value *const own = acc + first / 2 + part * 2;
-        UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
-            UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
-                const Value two[2] = {own[j * 4 + i * 2], own[j * 4 + i * 2 + 1]};
-                store_vector<2>(slab.at[i * 8 + lane / 4], j * 8 + lane % 4 * 2, two);
-            }
+        Kept totals[EACH][JOINED * QN];
+        if (JOINED > 1)
+            turn_sums(totals, own, slab, corner, m0 + part * 8, n0 + first);
+        else
+            fill_slab(slab, own);
         warp_sync();
         UNROLL for (int i = 0; i < EACH; ++i) {
             const LaneVector vector(i);
             const Index m = m0 + part * 8 + vector.row, n = n0 + first + vector.column;
             if (!corner.stores(m, n))
                 continue;
-            Kept total[QN];
-            read_totals(slab.at[vector.row], vector.column, lane / 4 % 2, total);
-            finish_vector(t, corner.batch, m, n, total, ahead.rows[step % Ahead::OF_ROWS][i],
+            if (JOINED == 1)
+                read_lane_vector(slab, vector, totals[i], 0);
+            finish_vector(t, corner.batch, m, n, totals[i], ahead.rows[step % Ahead::OF_ROWS][i],
                           ahead.columns[step % Ahead::OF_COLUMNS]);
         }
         warp_sync();
@@ -609,7 +653,7 @@ __device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value 
 }
 
 extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
-    ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b)
+    ENTRY(PARAMETERS, MAPS)
 {
     unsigned char *const start = rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT;
     static_assert(RING + (int)sizeof(Ring) + ALIGNMENT <= EVERYTHING.bytes, "all stages fit, wherever they begin");
@@ -617,10 +661,11 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     Ring &ring = *reinterpret_cast<Ring *>(start + RING);
     const int warp = same_in_warp((int)threadIdx.x / WARP), sharer = (int)((Index)blockIdx.x % SHARERS);
     const Steps steps(sharer);
+    const TensorMap *const maps[] = MAP_LIST;   // of A, and of each B
 
     if (threadIdx.x == 0) {
-        prefetch_map(&map_a);
-        prefetch_map(&map_b);
+        UNROLL for (int i = 0; i < 1 + JOINED; ++i)
+            prefetch_map(maps[i]);
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(&ring.full[stage], 1);
             mbarrier_init(&ring.free[stage], NEIGHBOURS * GROUPS * 4);
@@ -646,9 +691,9 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                 if (!corner.exists)
                     continue;
                 if (PHASES)
-                    copy_phases(&map_a, &map_b, stages, ring, corner, place);
+                    copy_phases(maps, stages, ring, corner, place);
                 else
-                    copy_operands(&map_a, &map_b, stages, ring, corner, steps, place);
+                    copy_operands(maps, stages, ring, corner, steps, place);
             }
         warp_sync();
         if (SHARERS > 1) {
@@ -666,7 +711,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             const Corner corner(turn);
             if (!corner.exists)
                 continue;
-            Value acc[WN / 2] = {};   // (WM,WN) of four warps
+            Value acc[WIDE / 2] = {};   // (WM,WIDE) of four warps
             if (REDUCES) {
                 multiply(acc, stages, ring, steps_of(steps, corner), place, group_m, group_n);
                 reduce_rows<Row, WN>(t, acc, corner.batch, corner.m + group_m + warp % 4 * 16, corner.n + group_n, M, N);

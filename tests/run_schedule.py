@@ -143,6 +143,21 @@ def with_residual(text, index="m, n", shape=None):
     return more + text.replace(f"max(C[{index}], 0)", f"max(C[{index}] * g[n] + r[{index}], 0) + s[m]")
 
 
+def gated(m, n, k, dtype):
+    """Two products of one factor, of which an element each makes a result."""
+    return (f"input A[{m}, {k}] : {dtype}\ninput B[{n}, {k}] : {dtype}\ninput V[{n}, {k}] : {dtype}\ninput r[{m}, {n}] : {dtype}\n"
+            "C[m, n] = sum[k](A[m, k] * B[n, k])\nD[m, n] = sum[k](A[m, k] * V[n, k])\n"
+            f"E[m, n] = max(C[m, n], 0) * D[m, n] + r[m, n]\noutput E : {dtype}\n")
+
+
+def three_products(m, n, k, dtype):
+    """Of one factor, each with an output of its own."""
+    text = f"input A[{m}, {k}] : {dtype}\ninput b[{n}] : {dtype}\n"
+    for name in "CDE":
+        text += f"input w{name}[{k}, {n}] : {dtype}\n{name}[m, n] : {dtype} = sum[k](A[m, k] * w{name}[k, n])\n"
+    return text + f"F[m, n] = max(D[m, n], b[n])\noutput C : {dtype}\noutput F : {dtype}\noutput E : {dtype}\n"
+
+
 def convolution(image, filters, outputs, index, taps=("q", "r", "s"), dtype="f16", summed="", last=False):
     """Channels last: the shape of the image, how many filters of what shape, the outputs, which element. `last`: filters are."""
     axes, tap = [output.split(":")[0] for output in outputs.split(", ")], ", ".join(taps[1 - filters.count(","):])
@@ -307,6 +322,8 @@ PROGRAMS = [
     (with_residual(product(200, 328, 264, "bf16"), shape=(200, 328)), NEIGHBOURS),
     (with_residual(product(700, 968, 264, "bf16"), shape=(700, 968)), PERSISTENT),
     (with_residual(product(5, 333, 1001), shape=(5, 333)), ["skinny/column", "skinny/column-cluster"]),
+    (gated(256, 512, 512, "f16"), BULK), (gated(200, 328, 264, "bf16"), [*BULK, *NEIGHBOURS]), (three_products(200, 328, 264, "f16"), BULK),
+    (gated(700, 968, 264, "f16"), PERSISTENT), (three_products(700, 968, 264, "bf16"), PERSISTENT[:3]),
     (product(700, 968, 264, "bf16"), PERSISTENT), (products(3, 130, 264, 72, "f16"), PERSISTENT),
     (convolution("3, 9, 13, 128", "200, 3, 3, 128", "n, h:9, v:13", "n, h + r - 1, v + s - 1"), BULK),
     (convolution("3, 19, 22, 72", "88, 3, 2, 72", "n, h:9, v:11", "n, 2*h - r + 2, 2*v + 3*s - 1", dtype="bf16", last=True), BULK),

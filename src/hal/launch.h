@@ -28,7 +28,7 @@ typedef struct LaunchArg {
 
 enum {
     MAX_LAUNCH_ARGS = 512,   // 4096 bytes of pointers; fuse() stays below
-    MAX_TENSOR_MAPS = 3,     // of a launch
+    MAX_TENSOR_MAPS = 4,     // of a launch
     MAX_MAP_RANK = 5,        // dimensions of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)
     MAX_PIXEL_AXES = MAX_MAP_RANK - 2   // of images, in im2col mode: the others are channels and image
 };

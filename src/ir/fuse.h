@@ -26,6 +26,7 @@ typedef struct Fusion {
     int op_count;
     Tensor **inputs;   int input_count;    // tensors it reads from memory, in order of their ids
     Tensor **outputs;  int output_count;   // tensors it writes, likewise
+    int joined;            // so many of the first ops are sums of products that share a factor (fuse_join.h); 0: it is no such kernel
     bool streams;          // ops are made at points of their own: two sums of products with a softmax between (stream.h), or a
                            // product and reductions of its rows (row_tiles.h)
 } Fusion;

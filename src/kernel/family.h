@@ -59,6 +59,7 @@ typedef struct Family {
     int copying_warps;   // beside those that compute
     bool fetches;        // reads elements at computed places
     bool streams;        // takes kernels whose ops are made at points of their own: its view says which
+    bool joins;          // takes sums of products that share a factor, too: fuse_join.h
     bool tiles_both;     // factors of products: fewer, larger tiles and parts of the sums may take less
     View *view;
     const Rewrite *const *rewrites;   // ended by NULL: what they make only those take that have them; NULL: none

@@ -14,13 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/compose.h"
 #include "codegen/codegen.h"
 #include "codegen/family/gemm/product.h"
 #include "front/lex.h"
 #include "front/lower.h"
 #include "front/parse.h"
 #include "hal/runtime.h"
+#include "ir/compose.h"
+#include "ir/fuse_join.h"
 
 enum { KEEP = 100, MAX_KINDS = 64, BLOCKS = 2 };
 
@@ -391,6 +392,19 @@ static void visit_single(Subject *subject, const FusionPlan *fusions)
     }
 }
 
+/* All of a plan's kernels as one. */
+static void visit_joint(Subject *subject, const FusionPlan *fusions)
+{
+    bool *needed = NEW_ARRAY(subject->arena, bool, subject->program->tensor_count);
+    for (int i = 0; i < subject->program->output_count; i++)
+        needed[subject->program->outputs[i]->id] = true;
+    Fusion *joint = fusions->count > 1 && fusions->count <= MAX_JOINED
+                        ? fusion_join(subject->arena, fusions->fusions, fusions->count, needed)
+                        : NULL;
+    if (joint)
+        visit_single(subject, &(FusionPlan){.name = fusions->name, .fusions = &joint, .count = 1});
+}
+
 static void print_kinds(void)
 {
     for (int f = 0; families[f]; f++)
@@ -421,6 +435,7 @@ int main(int argc, char **argv)
     FusionPlans fusions = fuse(arena, compose(arena, program));
     for (int p = 0; p < fusions.count; p++)
         visit_single(&subject, &fusions.plans[p]);
+    visit_joint(&subject, &fusions.plans[0]);
     PlanList plans = plan_program(arena, &fusions, &subject.target, KEEP);
     for (int p = 0; p < plans.count; p++)
         for (int k = 0; k < plans.plans[p].count; k++)

@@ -463,6 +463,23 @@ void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, boo
     strbuf_puts(out, "};\n");
 }
 
+const char *emit_maps(Arena *arena, int count)
+{
+    StrBuf out = strbuf_new(arena);
+    for (int i = 0; i < count; i++)
+        strbuf_printf(&out, "%sconst __grid_constant__ TensorMap map_%c", i ? ", " : "", 'a' + i);
+    return out.text;
+}
+
+const char *emit_map_list(Arena *arena, int count)
+{
+    StrBuf out = strbuf_new(arena);
+    for (int i = 0; i < count; i++)
+        strbuf_printf(&out, "%s&map_%c", i ? ", " : "{", 'a' + i);
+    strbuf_puts(&out, "}");
+    return out.text;
+}
+
 const char *emit_signature(Arena *arena, const Fusion *fusion, bool scratch)
 {
     StrBuf out = strbuf_new(arena);

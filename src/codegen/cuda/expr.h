@@ -104,6 +104,10 @@ void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, boo
 const char *emit_signature(Arena *arena, const Fusion *fusion, bool scratch);
 const char *emit_arguments(Arena *arena, const Fusion *fusion, bool scratch);
 
+/* What it calls MAPS and MAP_LIST: `const __grid_constant__ TensorMap map_a, …`, `{&map_a, …}`. */
+const char *emit_maps(Arena *arena, int count);
+const char *emit_map_list(Arena *arena, int count);
+
 /* Position of the tensor among the fusion's inputs or outputs; -1: it is not there. */
 int input_position(const Fusion *fusion, const Tensor *tensor);
 int output_position(const Fusion *fusion, const Tensor *tensor);

@@ -119,6 +119,8 @@ static const char *named_body(const Trim *trim, const KernelText *kernel)
         const char *name = slice_equals(token, "ENTRY")        ? kernel->entry
                            : slice_equals(token, "PARAMETERS") ? kernel->signature
                            : slice_equals(token, "TENSORS")    ? kernel->tensors
+                           : slice_equals(token, "MAPS")       ? kernel->maps
+                           : slice_equals(token, "MAP_LIST")   ? kernel->map_list
                                                                : NULL;
         if (!name)
             continue;

@@ -18,6 +18,7 @@ typedef struct KernelText {
     const char *parameters;            // what replaces the template's block
     const char *provenance;            // the comment above them
     const char *signature, *tensors;   // `const f16 *__restrict__ x`, `{x}`
+    const char *maps, *map_list;       // `const __grid_constant__ TensorMap map_a`, `{&map_a}`
     const char *opening;               // of the kernel, behind the statement that ends in TENSORS
     Template template;
 } KernelText;

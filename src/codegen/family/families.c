@@ -16,7 +16,8 @@ static bool has_variant(const Family *family, const char *name)
 const void *family_view(const Family *family, Viewed *viewed)
 {
     int at = 0;
-    if ((!family->fetches && fusion_fetches(viewed->fusion)) || (viewed->fusion->streams && !family->streams))
+    if ((!family->fetches && fusion_fetches(viewed->fusion)) || (viewed->fusion->streams && !family->streams) ||
+        (viewed->fusion->joined && !family->joins))
         return NULL;
     while (at < viewed->count && viewed->view[at] != family->view)
         at++;

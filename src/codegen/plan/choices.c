@@ -536,6 +536,8 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
     if (fusion->streams) {
         add_row_tiles(planner, &list, fusion);
         add_stream_splits(planner, &list, fusion);
+    }
+    if (fusion->streams || fusion->joined) {
         keep_diverse(&list, planner->keep);
         return list;
     }

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "codegen/plan/choices.h"
 #include "codegen/plan/diverse.h"
+#include "ir/fuse_join.h"
 
 enum { WIDE = 4 };                        // times as many routes are followed as plans are kept
 static const double LIGHT = 0.2;          // share of a plan's time: other tiles for such a launch make no other plan
@@ -110,20 +111,59 @@ static int combine(Planner *planner, const Route *routes, int count, const Choic
     return kept;
 }
 
-static int routes_of(Planner *planner, const FusionPlan *fusions, const Program *program, const Route **routes)
+/* Fusions [first, end) of a plan as one kernel; NULL: they are none. */
+static Fusion *joint_of(Arena *arena, const FusionPlan *plan, const Program *program, int first, int end)
+{
+    if (first < 0 || !fusions_may_join(plan->fusions[first], plan->fusions[end - 1]))
+        return NULL;
+    bool *needed = NEW_ARRAY(arena, bool, program->tensor_count);
+    for (int t = 0; t < program->output_count; t++)
+        needed[program->outputs[t]->id] = true;
+    for (int f = 0; f < plan->count; f++)
+        for (int i = 0; i < plan->fusions[f]->input_count && (f < first || f >= end); i++)
+            needed[plan->fusions[f]->inputs[i]->id] = true;
+    return fusion_join(arena, plan->fusions + first, end - first, needed);
+}
+
+/* Routes so far: the best through the first fusions of a plan. */
+typedef struct Routes {
+    Route *routes;
+    int count;
+} Routes;
+
+/* Beside those that make the last fusion by itself others that make it together with those before it. */
+static void add_joints(Planner *planner, const FusionPlan *fusions, const Program *program, const int64_t *kept,
+                       Routes *routes, int end)
+{
+    for (int count = 2; count <= MAX_JOINED; count++) {
+        const Fusion *joint = joint_of(planner->arena, fusions, program, end - count, end);
+        if (!joint)
+            continue;
+        const Routes *before = &routes[end - count];
+        Route *others = NEW_ARRAY(planner->arena, Route, WIDE * planner->keep);
+        ChoiceList choices = choices_of(planner, joint);
+        int made = combine(planner, before->routes, before->count, &choices, kept[end - count], others);
+        for (int i = 0; i < made; i++)
+            routes[end].count =
+                insert_route(routes[end].routes, routes[end].count, WIDE * planner->keep, others[i], planner->room);
+    }
+}
+
+static int routes_of(Planner *planner, const FusionPlan *fusions, const Program *program, const Route **found)
 {
     const int64_t *kept = kept_bytes(planner->arena, fusions, program);
-    Route *start = NEW(planner->arena, Route);
-    start->fusion_plan = fusions->name;
-    *routes = start;
-    int count = 1;
+    Routes *routes = NEW_ARRAY(planner->arena, Routes, fusions->count + 1);
+    routes[0] = (Routes){NEW(planner->arena, Route), 1};
+    routes[0].routes->fusion_plan = fusions->name;
     for (int f = 0; f < fusions->count; f++) {
         ChoiceList choices = choices_of(planner, fusions->fusions[f]);
-        Route *longer = NEW_ARRAY(planner->arena, Route, WIDE * planner->keep);
-        count = combine(planner, *routes, count, &choices, kept[f], longer);
-        *routes = longer;
+        Routes *longer = &routes[f + 1];
+        longer->routes = NEW_ARRAY(planner->arena, Route, WIDE * planner->keep);
+        longer->count = combine(planner, routes[f].routes, routes[f].count, &choices, kept[f], longer->routes);
+        add_joints(planner, fusions, program, kept, routes, f + 1);
     }
-    return count;
+    *found = routes[fusions->count].routes;
+    return routes[fusions->count].count;
 }
 
 /* NAME_prepare's launches come first, in their order: they read nothing of a call's. */

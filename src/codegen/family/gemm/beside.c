@@ -52,9 +52,9 @@ static void visit_unguarded(Expr *expr, VectorSearch *search)
 
 Beside beside_find(const Fusion *fusion, const Product *product, int columns)
 {
-    Beside beside = {.fusion = fusion};
+    Beside beside = {.fusion = fusion, .sums = product->sums};
     VectorSearch search = {&beside, product, columns};
-    for (int i = 1; i < fusion->op_count; i++)
+    for (int i = product->sums; i < fusion->op_count; i++)
         visit_unguarded(fusion->ops[i].body, &search);
     return beside;
 }
@@ -117,7 +117,7 @@ static bool is_read(const void *beside, const Expr *expr) { return index_of(besi
 static uint32_t axes_left(const Beside *beside)
 {
     uint32_t axes = 0;
-    for (int i = 1; i < beside->fusion->op_count; i++)
+    for (int i = beside->sums; i < beside->fusion->op_count; i++)
         axes |= expr_axes_left(beside->fusion->ops[i].body, is_read, beside);
     return axes;
 }

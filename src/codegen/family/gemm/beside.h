@@ -7,6 +7,7 @@ enum { MAX_BESIDE = 8 };   // more are read where they are used
 
 typedef struct Beside {
     const Fusion *fusion;
+    int sums;   // of its ops, which read factors
     const Access *access[MAX_BESIDE];
     bool of_rows[MAX_BESIDE];   // it moves along m or from product to product
     int count;

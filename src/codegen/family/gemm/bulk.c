@@ -62,7 +62,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     if (stages == FEW_TILES_STAGES && kind >= ALONE_KINDS && !products->rows)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
-    uint32_t operands = FACTOR_TILES;
+    uint32_t operands = product_factor_tiles(product);
     schedule_barrier(&schedule, kind == NEIGHBOURS_KIND ? SCOPE_CLUSTER : SCOPE_BLOCK);
     if (kind == CLUSTER_KIND)   // it waits there only before it leaves sums
         schedule_barrier(&schedule, SCOPE_CLUSTER);
@@ -80,7 +80,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED});
-    schedule_product(&schedule, schedule_ops(fusion, true));
+    for (int s = 0; s < product->sums; s++)
+        schedule_product(&schedule, UINT64_C(1) << s);
     schedule_end(&schedule);
     Exchange exchange = {.scope = SCOPE_WARP, .combine = COMBINE_ROWS};
     if (kind == CLUSTER_KIND)
@@ -98,11 +99,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     return schedule_copy(arena, &schedule);
 }
 
-/* Tiles of 128 x 256 of which every SM has one. */
+/* Tiles of 128 x 256 sums of which every SM has one. */
 static bool fills_device(const Product *product, const DeviceSpec *device)
 {
     double rows = (double)product->group[GROUP_M].extent / (MAX_GROUP_TILE / 2);
-    double columns = (double)product->group[GROUP_N].extent / MAX_GROUP_TILE;
+    double columns = (double)product->group[GROUP_N].extent * product->sums / MAX_GROUP_TILE;
     return rows * columns * (double)product->group[GROUP_BATCH].extent >= device->sm_count;
 }
 
@@ -116,7 +117,7 @@ static bool is_askew(const Product *product)
    b take long (tuning-log 63), and of pixels they gain nowhere (tuning-log 117). Returns their stages, 0: none. */
 static int stages_of_neighbours(const Product *product, const DeviceSpec *device)
 {
-    if (product->pixels)
+    if (product->pixels || product->sums == MAX_JOINED)   // whose tiles are no two boxes
         return 0;
     return fills_device(product, device) ? 4 : is_askew(product) ? FEW_TILES_STAGES : 0;
 }
@@ -193,7 +194,9 @@ static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *b
                     const DeviceSpec *device)
 {
     (void)inner, (void)device;
-    int64_t rows = block->size[GROUP_M], columns = block->size[GROUP_N];
+    int sums_each;   // the family's choice
+    rules_chosen(rules, &sums_each, sizeof sums_each);
+    int64_t rows = block->size[GROUP_M], columns = block->size[GROUP_N] * sums_each;
     int64_t slabs = MAX_GROUPS * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
     int64_t sums = rules->cluster_blocks > 1 ? rows * columns / SHARERS * SUM_BYTES : 0;
     int64_t stage = (rows + columns) * LINE_BYTES + 2 * BARRIER_BYTES;
@@ -240,6 +243,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         (im2col_has_rows(product->pixels) ? set_taps : set_taps_along_k)(product, common.space);
     if (product->phased && product->phased->phases.columns < MAX_GROUP_TILE)   // of two, taps of both would be made
         common.rule[LEVEL_SHARED][GROUP_N].limit = product->phased->phases.columns;
+    rules_choose(&common, &product->sums, sizeof product->sums);
     common.cost = &calibration.bulk.alone;
     common.neighbour_axis = GROUP_M;
     common.lay_out = lay_out;
@@ -273,24 +277,27 @@ static int64_t line_elements_along_k(const Product *product)
     return im2col_has_rows(im2col) ? im2col->channels : im2col->outputs.extent;
 }
 
-static TensorMap map_of_lines(const KernelPlan *plan, const Product *product, int factor)
+/* Of the factor, or of another sum's in its place. */
+static TensorMap map_of_lines(const KernelPlan *plan, const Product *product, int factor, const Expr *expr,
+                              Lines lines)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED];
     int line_elements = (int)block->size[GROUP_K], element_bytes = LINE_BYTES / line_elements;
     const Im2col *im2col = product->pixels;
-    Lines lines = product->lines[factor];
     int64_t rows = product->group[factor ? GROUP_N : GROUP_M].extent, k = line_elements_along_k(product);
     int64_t batches = im2col ? im2col->taps.extent : product->group[GROUP_BATCH].extent;
     int64_t count = lines.along_k ? rows : k, batch = lines.batch ? lines.batch : lines.line * count;
     int boxes = factor ? plan->rules->neighbours : 1;   // of a tile
+    int of_tile = factor && product->sums > 1 ? (int)plan->program->tile[LEVEL_REGISTER].size[GROUP_N]
+                                              : box_rows(block, factor, rows) / boxes;
     return (TensorMap){
-        .arg = input_position(plan->fusion, product->factor[factor]->access.tensor),
+        .arg = input_position(plan->fusion, expr->access.tensor),
         .rank = 3,
         .element_bytes = element_bytes,
         .tf32 = mma_element_type(product) == DTYPE_F32,
         .sizes = {lines.along_k ? k : rows, count, lines.batch ? batches : 1},
         .strides = {lines.line * element_bytes, batch * element_bytes},
-        .box = {line_elements, lines.along_k ? box_rows(block, factor, rows) / boxes : line_elements, 1},
+        .box = {line_elements, lines.along_k ? of_tile : line_elements, 1},
     };
 }
 
@@ -332,8 +339,10 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
     for (int factor = 0; factor < 2; factor++)
         maps[factor] = product->pixels && product->pixels->factor == factor ? map_of_pixels(plan, product)
                      : product->phased ? phases_map(plan, product, product->phased)
-                                       : map_of_lines(plan, product, factor);
-    return 2;
+                                       : map_of_lines(plan, product, factor, product->factor[factor], product->lines[factor]);
+    for (int s = 1; s < product->sums; s++)
+        maps[1 + s] = map_of_lines(plan, product, 1, product->more[s - 1], product->more_lines[s - 1]);
+    return 1 + product->sums;
 }
 
 static void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)
@@ -380,12 +389,13 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     int neighbours = plan->rules->neighbours, cluster = plan->program->cluster;
     strbuf_printf(
         out,
+        "constexpr int JOINED = %d;   // of each point, whose B's lie side by side in a stage\n"
         "constexpr Index BATCHES = %" PRId64 ";\n"
         "constexpr int NEIGHBOURS = %d, SHARERS = %d;   // blocks of a cluster: side by side, and of the "
         "same tile\n"
         "constexpr int TURNS = %d;   // tiles that each makes\n"
         "constexpr Index CLUSTERS = %" PRId64 ";\n",
-        product->group[GROUP_BATCH].extent, neighbours, cluster / neighbours, plan->program->turns,
+        product->sums, product->group[GROUP_BATCH].extent, neighbours, cluster / neighbours, plan->program->turns,
         plan->program->grid / cluster);
     strbuf_printf(
         out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
@@ -411,6 +421,7 @@ const Family bulk_family = {
         (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
     .copying_warps = GROUP_WARPS,
     .streams = true,
+    .joins = true,
     .view = product_view,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, &parts_of_wide_tiles,
                                               &parts_of_medium_tiles, &parts_of_square_tiles, NULL},

@@ -63,6 +63,11 @@ TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product,
         space_add_axis(space, group_variable(g), product->group[g].extent, g == GROUP_K);
     for (int factor = 0; factor < 2; factor++)
         space->tiles[space->tile_count++] = operand_tile(fusion, product, factor);
+    for (int s = 1; s < product->sums; s++) {   // they lie as the first one's
+        DataTile *tile = &space->tiles[space->tile_count++];
+        *tile = space->tiles[1];
+        tile->name = mma_access(product->more[s - 1])->tensor->name;
+    }
     product_add_results(space, fusion, product, device);
     return space;
 }
@@ -97,10 +102,16 @@ void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace 
 void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Exchange exchange,
                         DType passed, int ahead)
 {
-    exchange.ops = schedule_ops(fusion, true);
     exchange.value_bytes = (uint8_t)(dtype_info[passed].bits / 8);
     exchange.width = 2;
-    schedule_exchange(schedule, exchange);
+    int in_turn = exchange.scope == SCOPE_WARP ? fusion->joined : 0;   // of several products sums go through the same rows
+    for (int op = 0; op < in_turn; op++) {
+        exchange.ops = UINT64_C(1) << op;
+        schedule_exchange(schedule, exchange);
+    }
+    exchange.ops = schedule_ops(fusion, true);
+    if (!in_turn)
+        schedule_exchange(schedule, exchange);
     schedule_load(schedule, (Move){.tiles = product_read_beside(space), .ahead = (uint8_t)ahead});
     schedule_map(schedule, schedule_ops(fusion, false));
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
@@ -120,11 +131,14 @@ void mma_group_rules(Arena *arena, TileRules *rules, const Fusion *fusion, const
     rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
     rules->rule[LEVEL_REGISTER][GROUP_K] = rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){k_step, k_step};
     rules->rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){atom->m, atom->m};   // more would read b more often
-    rules->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){atom->n / 4, atom->n};
+    int64_t granule = atom->n / 4, columns = atom->n / product->sums / granule * granule;   // of each sum
+    rules->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){granule, columns};
     rules->rule[LEVEL_SHARED][GROUP_M] = rules->rule[LEVEL_SHARED][GROUP_N] = (AxisRule){1, MAX_GROUP_TILE};
     rules->tile_threads = GROUP_WARPS * device->warp_size;
     rules->most_threads = MAX_GROUPS * rules->tile_threads;
     rules->accumulator_bits = mma_sum_bits(product);
+    if (product->sums > 1)   // they are counted by outputs
+        rules->accumulator_bits = (int)ceil_div(rules->accumulator_bits * product->sums, fusion->output_count);
     rules->register_overhead = 72;
     rules->input_buffers = rules->input_registers = 1;   // read by tiles, and never held
 }

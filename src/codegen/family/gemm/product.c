@@ -45,7 +45,7 @@ static bool find_parts(const Fusion *fusion, Product *product)
     if (!fusion_is_reduction(fusion) || fusion->ops[0].reduce != REDUCE_SUM)
         return false;
     const Expr *body = fusion->ops[0].body;
-    *product = (Product){.guard = NULL};
+    *product = (Product){.sums = 1};
     if (body->kind == EXPR_GUARD && expr_is_zero(body->guard.otherwise)) {
         product->guard = points_share_find(fusion, &body->guard, &product->share) ? NULL : &body->guard;
         body = body->guard.body;
@@ -423,16 +423,38 @@ static void emit_kept_store(StrBuf *out, const Scope *scope)
     strbuf_puts(out, "), totals);\n");
 }
 
-static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *product, const char *total,
+/* `total`, or of several sums `total1`. */
+static const char *total_name(Arena *arena, const Product *product, int sum)
+{
+    return product->sums > 1 ? arena_printf(arena, "total%d", sum) : "total";
+}
+
+/* Those of an element: of each sum QN lie together. */
+static void emit_totals(StrBuf *out, const Product *product, bool kept)
+{
+    for (int s = 0; s < product->sums; s++) {
+        strbuf_printf(out, "        const Value %s = %stotals[", total_name(out->arena, product, s), kept ? "widen(" : "");
+        if (s > 1)
+            strbuf_printf(out, "%d * ", s);
+        if (s)
+            strbuf_puts(out, "QN + ");
+        strbuf_puts(out, kept ? "e]);\n" : "e];\n");
+    }
+}
+
+static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *product, bool kept,
                                 uint32_t axes)
 {
     const Fusion *fusion = scope->fusion;
     emit_output_vectors(out, "    ", fusion, "QN");
-    strbuf_printf(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = %s;\n", total);
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n");
+    emit_totals(out, product, kept);
     if (axes & axis_group_mask(&product->group[GROUP_N]))
         strbuf_puts(out, "        const Index column = n + e;\n");
     emit_positions_of_c(out, scope, product, "column", axes);
-    emit_epilogue(out, "        ", scope, "total");
+    for (int s = 0; s < product->sums; s++)
+        emit_reduced_op(out, "        ", scope, s, total_name(out->arena, product, s));
+    emit_pointwise_ops(out, "        ", scope, product->sums);
     emit_vector_elements(out, "        ", fusion);
     strbuf_puts(out, "    }\n");
 }
@@ -444,11 +466,12 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
     const Fusion *fusion = scope->fusion;
     const char *total = kept ? "widen(totals[e])" : "totals[e]";
     bool moved = kept && fusion->op_count == 1;
+    const char *more = product->sums > 1 ? "JOINED * " : "";
     strbuf_printf(
         out,
         "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, "
-        "const %s (&totals)[QN]%s)\n{\n    (void)batch;\n",
-        kept ? "Kept" : "Value", reads ? reads->parameters : "");
+        "const %s (&totals)[%sQN]%s)\n{\n    (void)batch;\n",
+        kept ? "Kept" : "Value", more, reads ? reads->parameters : "");
     if (!vector_stores) {
         strbuf_printf(out,
                       "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, %s);\n}\n",
@@ -456,7 +479,7 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
         return;
     }
     if (!moved)
-        emit_vector_results(out, scope, product, total, reads ? reads->axes : epilogue_axes(fusion));
+        emit_vector_results(out, scope, product, kept, reads ? reads->axes : epilogue_axes(fusion));
     if (reads && product_emit_flat_stores(out, scope, product, moved)) {
         strbuf_puts(out, "}\n");
         return;

@@ -6,6 +6,7 @@
 // A convolution has this structure too: m are its pixels or filters, k its channels and taps.
 #pragma once
 #include "codegen/cuda/expr.h"
+#include "ir/fuse_join.h"
 #include "ir/fuse_split.h"
 #include "kernel/family.h"
 
@@ -28,6 +29,9 @@ typedef struct Lines {
 
 typedef struct Product {
     const Expr *factor[2];   // A, B
+    /* Of several that share A (fuse_join.h) as many sums, and the B's of those behind the first one. */
+    int sums;
+    const Expr *more[MAX_JOINED - 1];
     const Guard *guard;      // above the product, NULL if none (a split reduction has one)
     PointsShare share;       // the batch is parts of k, and the guard was that of theirs; chunk 0: it is not
     AxisGroup group[GROUP_COUNT];
@@ -36,6 +40,7 @@ typedef struct Product {
     /* Of tensor cores, where both are, of one type; the second reads shared memory. NULL: there is none. */
     const Atom *atom, *shared_atom;
     Lines lines[2];          // where bulk copies bring boxes of them
+    Lines more_lines[MAX_JOINED - 1];
     /* Rows of a factor are no lines, but pixels under the taps of a filter: im2col.h; or they are taps and channels, and
        k is pixels. What has taps is as long as its steps then, which end with a tap's channels. NULL: there are none. */
     const struct Im2col *pixels;
@@ -102,8 +107,9 @@ const char *product_factor_name(const Product *product, int factor);
 /* Of a thread to find one element that is loaded alone. */
 double product_search_instructions(const Fusion *fusion, const Product *product, int factor);
 
-/* The first two tiles of a product's space, as bits. */
+/* The first two tiles of a product's space, as bits; those of all factors. */
 enum { FACTOR_TILES = 3 };
+static inline uint32_t product_factor_tiles(const Product *product) { return (1u << (1 + product->sums)) - 1; }
 
 /* Tiles behind those: each stored op's, and each tensor's that the epilogue reads, over the axes batch, m, n. */
 void product_add_results(TileSpace *space, const Fusion *fusion, const Product *product, const DeviceSpec *device);

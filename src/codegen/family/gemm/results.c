@@ -62,10 +62,10 @@ static DataTile beside_tile(const Fusion *fusion, const Product *product, const 
     return tile;
 }
 
-static bool is_repeated(const FusedAccess *found, int index)
+static bool is_repeated(const FusedAccess *found, int sums, int index)
 {
     for (int i = 0; i < index; i++)
-        if (found[i].op > 0 && found[i].access->tensor == found[index].access->tensor &&
+        if (found[i].op >= sums && found[i].access->tensor == found[index].access->tensor &&
             found[i].access->dims == found[index].access->dims)
             return true;
     return false;
@@ -80,11 +80,14 @@ void product_add_results(TileSpace *space, const Fusion *fusion, const Product *
     FusedAccess found[MAX_DATA_TILES];
     int count = fusion_accesses(fusion, found, MAX_DATA_TILES);
     for (int i = 0; i < count && space->tile_count < MAX_DATA_TILES; i++)
-        if (found[i].op > 0 && !is_repeated(found, i))
+        if (found[i].op >= product->sums && !is_repeated(found, product->sums, i))
             space->tiles[space->tile_count++] = beside_tile(fusion, product, &found[i], device);
 }
 
 uint32_t product_read_beside(const TileSpace *space)
 {
-    return space_inputs(space) & ~(uint32_t)FACTOR_TILES;
+    uint32_t tiles = 0;
+    for (int i = 0; i < space->tile_count; i++)
+        tiles |= (uint32_t)space->tiles[i].beside << i;
+    return tiles;
 }

@@ -1,4 +1,6 @@
 // What a fusion is to the families of products.
+#include <string.h>
+
 #include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/im2col.h"
 #include "codegen/family/gemm/phases.h"
@@ -119,14 +121,14 @@ static bool find_tiled(const Fusion *fusion, const Target *target, Product *prod
     return true;
 }
 
-/* Of pixels, where lanes have vectors of rows that begin with aligned accesses. */
+/* Where lanes have vectors of rows that begin with aligned accesses; of several sums it may be empty. */
 static void find_beside(Arena *arena, const Fusion *fusion, Product *product)
 {
     int columns = mma_columns(fusion, product);
     if (columns == 1)
         return;
     Beside beside = beside_find(fusion, product, columns);
-    if (beside.count)
+    if (beside.count || product->sums > 1)
         product->beside = arena_copy(arena, &beside, sizeof beside);
 }
 
@@ -197,6 +199,44 @@ static const Products *view_of_rows(Arena *arena, const Fusion *fusion, const Ta
     return arena_copy(arena, &found, sizeof found);
 }
 
+/* One of several sums, by itself. */
+static bool find_one(const Fusion *fusion, const Target *target, int sum, Product *product)
+{
+    Fusion one = *fusion;
+    one.ops = fusion->ops + sum;
+    one.op_count = 1;
+    return find_tiled(&one, target, product) && product->shared_atom && find_box(&one, product, 0, &product->lines[0]) &&
+           find_box(&one, product, 1, &product->lines[1]);
+}
+
+/* Both have the same rows, and B's that lie alike. */
+static bool goes_with(const Fusion *fusion, const Product *first, const Product *other, int sum)
+{
+    return expr_equal(first->factor[0], other->factor[0]) &&
+           memcmp(&first->group, &other->group, sizeof first->group) == 0 &&
+           mma_element_type(first) == mma_element_type(other) &&
+           first->lines[1].along_k == other->lines[1].along_k && !first->lines[1].batch == !other->lines[1].batch &&
+           fusion->ops[0].out->dtype == fusion->ops[sum].out->dtype;
+}
+
+/* Several sums of which a thread has those of the same points, in vectors. */
+static bool find_joined(Arena *arena, const Fusion *fusion, const Target *target, Product *product)
+{
+    if (!target->device->has.bulk_tensor_copy || !find_one(fusion, target, 0, product))
+        return false;
+    for (int s = 1; s < fusion->joined; s++) {
+        Product other;
+        if (!find_one(fusion, target, s, &other) || !goes_with(fusion, product, &other, s))
+            return false;
+        product->more[s - 1] = other.factor[1];
+        product->more_lines[s - 1] = other.lines[1];
+    }
+    product->sums = fusion->joined;
+    find_beside(arena, fusion, product);
+    return product->beside &&
+           (product->shared_atom->place == IN_SHARED || (product->lines[0].along_k && product->lines[1].along_k));
+}
+
 const void *product_view(Arena *arena, const Fusion *fusion, const Target *target)
 {
     Product product;
@@ -205,6 +245,11 @@ const void *product_view(Arena *arena, const Fusion *fusion, const Target *targe
         return view_of_rows(arena, fusion, target);
     if (count_bit_outputs(fusion))
         return NULL;
+    if (fusion->joined) {
+        if (find_joined(arena, fusion, target, &product))
+            found.boxed = arena_copy(arena, &product, sizeof product);
+        return found.boxed ? arena_copy(arena, &found, sizeof found) : NULL;
+    }
     if (product_find_skinny(fusion, &product))
         found.skinny = arena_copy(arena, &product, sizeof product);
     if (find_tiled(fusion, target, &product)) {
