@@ -32,7 +32,7 @@ def of_devices():
         for line in path.read_text().splitlines():
             found = re.match(r"\s+(\w+): ([\d.]+)\s+# (.*)", line)
             if found and (found[3].startswith(("estimate", "fitted")) or
-                          (found[3].startswith("measured") and not re.search("micro-kernel|kernels of a graph|[+]-", found[3]))):
+                          (found[3].startswith("measured") and not re.search("micro-kernel|kernels of a graph|rollerc calibrate|[+]-", found[3]))):
                 yield path, f"{found[1]}: {found[2]}", found[3]
 
 

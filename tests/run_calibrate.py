@@ -92,7 +92,9 @@ def test_what_is_written_loads_and_ranks(folder):
     assert f"Measured {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d} on one Stand-in H100, CUDA 13.0" in text
     assert written["compute"] == {"launch_us": 70}             # 7 ms are a hundred launches
     assert written["timing"]["grid_barrier_us"] == 2           # 1 ms are 500
-    assert written["dram"]["latency_ns"] == 244                # 1 ms are 4096 steps
+    assert written["l2"]["latency_ns"] == 61                   # 1 ms are 16384 steps
+    few = float(re.search(r"4 KiB an SM under way +([\d.]+)", text)[1])
+    assert abs(written["dram"]["latency_ns"] * few / (4096 * 132) - 1) < 0.01      # what is under way over what arrives
     assert written["timing"]["block_start_cycles"] == 13.9     # 7 ms x 1980 MHz / 1,000,000 blocks
     assert abs(written["dram"]["bandwidth_gb_s"] / (2**29 / 7e6) - 1) < 0.04    # whole rounds of 512 MiB in 7 ms
     assert "# measured" in text and "+- 0.0 %; 3.25 before" in text

@@ -70,6 +70,10 @@ typedef struct Micro {
 /* A line of 128 bytes each: 2^22 are ten times L2, 2^14 always in it. */
 enum { FAR_LINES = 22, NEAR_LINES = 14, NEAR = 1 << NEAR_LINES };
 
+/* So few that they wait for memory and not for each other. */
+#define FEW_UNDER_WAY "read, 4 KiB an SM under way"
+enum { FEW_BYTES = 4096 };
+
 static const Micro micros[] = {
     {.what = "fp32", .entry = "micro_fma_8", .yields = YIELDS_RATE, .blocks = 2, .threads = 1024, .work = 256, .p = {5000}},
     RATE("peak_gflop_s.fp64", "micro_fp64", 1024, 2, 0, 128, 5000, 0),
@@ -94,10 +98,10 @@ static const Micro micros[] = {
      .ways = 4, .p = {DATA_MIB << 10, 1}},
     {.path = "compute.launch_us", .entry = "micro_nothing", .yields = YIELDS_LAUNCH, .grid = 1, .threads = 32},
     {.path = "timing.block_start_cycles", .entry = "micro_nothing", .yields = YIELDS_BLOCK, .grid = 1000000, .threads = 64},
-    {.path = "timing.barrier_cycles", .entry = "micro_barrier", .yields = YIELDS_CYCLES, .blocks = 1, .threads = 256, .p = {2000}},
+    {.what = "barrier of eight warps", .entry = "micro_barrier", .yields = YIELDS_CYCLES, .blocks = 1, .threads = 256, .p = {2000}},
     {.path = "timing.grid_barrier_us", .entry = "micro_grid_barrier", .yields = YIELDS_US, .blocks = 1, .threads = 256,
      .cooperative = true, .p = {500}, .since = 60},
-    CHASE("dram.latency_ns", NULL, "micro_chase_loads", FAR_LINES, 4096, 0, 0),
+    CHASE(NULL, "load from memory, alone", "micro_chase_loads", FAR_LINES, 4096, 0, 0),
     CHASE("l2.latency_ns", NULL, "micro_chase_loads", NEAR_LINES, NEAR, NEAR, 0),
     CHASE(NULL, "asynchronous copy, from memory", "micro_chase_copies", FAR_LINES, 4096, 0, 80),
     CHASE(NULL, "asynchronous copy, from L2", "micro_chase_copies", NEAR_LINES, NEAR, NEAR, 80),
@@ -111,7 +115,7 @@ static const Micro micros[] = {
     {.what = "clusters of 8 meet", .entry = "micro_cluster_barrier", .yields = YIELDS_US, .grid = 32, .threads = 256, .cluster = 8,
      .p = {2000}, .since = 90},
     {.what = "one SM from L2", .entry = "micro_read_4", .yields = YIELDS_BANDWIDTH, .grid = 1, .threads = 1024, .ways = 4, .p = {2048, 10}},
-    FLOWING(1, 1, "read, 4 KiB an SM under way"),
+    FLOWING(1, 1, FEW_UNDER_WAY),
     FLOWING(1, 2, "read, 8 KiB an SM under way"),
     FLOWING(1, 4, "read, 16 KiB an SM under way"),
     FLOWING(2, 4, "read, 32 KiB an SM under way"),
@@ -129,7 +133,7 @@ static const Micro micros[] = {
     DEPENDENT(4, 4),
 };
 enum { MICRO_COUNT = sizeof micros / sizeof *micros };
-static_assert(MICRO_COUNT + 1 <= MAX_MICRO, "and the share of L2's port");
+static_assert(MICRO_COUNT + 2 <= MAX_MICRO, "and two that follow from others");
 
 JitRequest micro_kernels(void)
 {
@@ -149,6 +153,7 @@ typedef struct MicroBench {
     Gpu gpu;
     GpuBuffer buffers[BUFFERS];
     LaunchArg args[BUFFERS];
+    unsigned runs;
 } MicroBench;
 
 static bool runs_on(const Micro *micro, const MicroBench *bench)
@@ -231,6 +236,7 @@ static bool sample(MicroBench *bench, const Micro *micro, Ready *ready, double *
     uint64_t own = 0;
     if (micro->yields == YIELDS_LAUNCH)
         return time_series(bench, ready, value);
+    ready->p[2] = (int)(bench->runs++ * 2654435761u >> 1);   // where a chase begins
     if (!run(bench, ready, &us) || !gpu_download(&bench->gpu, &bench->buffers[BUFFER_OUT], &own, sizeof own))
         return false;
     switch (micro->yields) {
@@ -330,6 +336,15 @@ static void add_port_share(MicroReport *report, const GpuInfo *gpu)
     share->spread = alone->spread + all->spread;
 }
 
+/* Little's law: what is under way over what arrives. */
+static void add_latency(MicroReport *report, const GpuInfo *gpu)
+{
+    const MicroValue *few = value_named(report, FEW_UNDER_WAY);
+    MicroValue *latency = &report->values[report->count++];
+    *latency = (MicroValue){.path = "dram.latency_ns", .what = "dram.latency_ns", .unit = "ns", .spread = few->spread};
+    latency->median = (double)FEW_BYTES * gpu->sm_count / few->median;   // bytes / (GB/s) = ns
+}
+
 bool micro_measure(const DeviceSpec *device, const GpuInfo *gpu, const JitResult *kernels, MicroReport *report)
 {
     Worker worker;
@@ -345,7 +360,9 @@ bool micro_measure(const DeviceSpec *device, const GpuInfo *gpu, const JitResult
     if (!report->done && !report->reason[0])
         snprintf(report->reason, MICRO_REASON, "the GPU's driver %s",
                  worker.state == WORKER_TIMEOUT ? "does not answer" : "ends the process");
-    if (report->done)
+    if (report->done) {
         add_port_share(report, gpu);
+        add_latency(report, gpu);
+    }
     return report->done;
 }

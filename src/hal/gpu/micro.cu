@@ -111,9 +111,10 @@ MICRO(link)   // 2^p[0] lines of 128 bytes, each with the number of the next: al
         data[32ull * i] = (i * 1664525u + 1013904223u) & (count - 1);
 }
 
-template <class Next> DEVICE void chase(const int *p, u64 *out, Next next)   // p[0] steps after p[1] that are not timed
+// p[0] steps after p[1] that are not timed; from another line each time, p[2] of 2^p[3], since those of the last time are in L2.
+template <class Next> DEVICE void chase(const int *p, u64 *out, Next next)
 {
-    unsigned at = 0;
+    unsigned at = static_cast<unsigned>(p[2]) & ((1u << p[3]) - 1);
     for (int i = 0; i < p[1]; i++)
         at = next(at);
     const u64 begin = now_ns();
