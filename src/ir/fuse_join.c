@@ -25,8 +25,8 @@ static bool share_factor(const Fusion *one, const Fusion *other)
 
 static bool is_sum(const Fusion *fusion)
 {
-    return !fusion->streams && fusion_is_reduction(fusion) && fusion->ops[0].reduce == REDUCE_SUM && factor_of(fusion, 0) &&
-           factor_of(fusion, 1);
+    return !fusion->streams && fusion_is_reduction(fusion) && fusion->ops[0].reduce == REDUCE_SUM &&
+           factor_of(fusion, 0) && factor_of(fusion, 1);
 }
 
 /* The sum is of what the other kernel makes. */

@@ -132,20 +132,21 @@ typedef struct Routes {
 } Routes;
 
 /* Beside those that make the last fusion by itself others that make it together with those before it. */
-static void add_joints(Planner *planner, const FusionPlan *fusions, const Program *program, const int64_t *kept,
-                       Routes *routes, int end)
+static void add_joints(Planner *planner, const FusionPlan *fusions, const Program *program,
+                       const int64_t *kept, Routes *routes, int end)
 {
+    int keep = WIDE * planner->keep;
+    Routes *longer = &routes[end];
     for (int count = 2; count <= MAX_JOINED; count++) {
         const Fusion *joint = joint_of(planner->arena, fusions, program, end - count, end);
         if (!joint)
             continue;
         const Routes *before = &routes[end - count];
-        Route *others = NEW_ARRAY(planner->arena, Route, WIDE * planner->keep);
+        Route *others = NEW_ARRAY(planner->arena, Route, keep);
         ChoiceList choices = choices_of(planner, joint);
         int made = combine(planner, before->routes, before->count, &choices, kept[end - count], others);
         for (int i = 0; i < made; i++)
-            routes[end].count =
-                insert_route(routes[end].routes, routes[end].count, WIDE * planner->keep, others[i], planner->room);
+            longer->count = insert_route(longer->routes, longer->count, keep, others[i], planner->room);
     }
 }
 

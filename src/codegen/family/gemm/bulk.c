@@ -92,7 +92,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     if (products->rows)
         product_rows_schedule(&schedule, products->rows, space);
     else
-        mma_schedule_store(&schedule, fusion, space, exchange, mma_kept_type(fusion, product), product->beside ? 1 : 0);
+        mma_schedule_store(&schedule, fusion, space, exchange, mma_kept_type(fusion, product),
+                           product->beside ? 1 : 0);
     end_tiles(&schedule, kind);
     if (kind == NEIGHBOURS_KIND)
         schedule_barrier(&schedule, SCOPE_CLUSTER);
@@ -278,7 +279,7 @@ static int64_t line_elements_along_k(const Product *product)
 }
 
 /* Of the factor, or of another sum's in its place. */
-static TensorMap map_of_lines(const KernelPlan *plan, const Product *product, int factor, const Expr *expr,
+static TensorMap map_of_other(const KernelPlan *plan, const Product *product, int factor, const Expr *expr,
                               Lines lines)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED];
@@ -333,15 +334,20 @@ static TensorMap map_of_pixels(const KernelPlan *plan, const Product *product)
     return map;
 }
 
+static TensorMap map_of_lines(const KernelPlan *plan, const Product *product, int factor)
+{
+    return map_of_other(plan, product, factor, product->factor[factor], product->lines[factor]);
+}
+
 static int maps(const KernelPlan *plan, TensorMap *maps)
 {
     const Product *product = ((const Products *)plan->view)->boxed;
     for (int factor = 0; factor < 2; factor++)
         maps[factor] = product->pixels && product->pixels->factor == factor ? map_of_pixels(plan, product)
                      : product->phased ? phases_map(plan, product, product->phased)
-                                       : map_of_lines(plan, product, factor, product->factor[factor], product->lines[factor]);
+                                       : map_of_lines(plan, product, factor);
     for (int s = 1; s < product->sums; s++)
-        maps[1 + s] = map_of_lines(plan, product, 1, product->more[s - 1], product->more_lines[s - 1]);
+        maps[1 + s] = map_of_other(plan, product, 1, product->more[s - 1], product->more_lines[s - 1]);
     return 1 + product->sums;
 }
 
@@ -395,8 +401,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         "same tile\n"
         "constexpr int TURNS = %d;   // tiles that each makes\n"
         "constexpr Index CLUSTERS = %" PRId64 ";\n",
-        product->sums, product->group[GROUP_BATCH].extent, neighbours, cluster / neighbours, plan->program->turns,
-        plan->program->grid / cluster);
+        product->sums, product->group[GROUP_BATCH].extent, neighbours, cluster / neighbours,
+        plan->program->turns, plan->program->grid / cluster);
     strbuf_printf(
         out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
         lies_back(plan, product, GROUP_M) ? "true" : "false",

@@ -104,7 +104,7 @@ void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpac
 {
     exchange.value_bytes = (uint8_t)(dtype_info[passed].bits / 8);
     exchange.width = 2;
-    int in_turn = exchange.scope == SCOPE_WARP ? fusion->joined : 0;   // of several products sums go through the same rows
+    int in_turn = exchange.scope == SCOPE_WARP ? fusion->joined : 0;   // whose sums go through the same rows
     for (int op = 0; op < in_turn; op++) {
         exchange.ops = UINT64_C(1) << op;
         schedule_exchange(schedule, exchange);
@@ -138,7 +138,8 @@ void mma_group_rules(Arena *arena, TileRules *rules, const Fusion *fusion, const
     rules->most_threads = MAX_GROUPS * rules->tile_threads;
     rules->accumulator_bits = mma_sum_bits(product);
     if (product->sums > 1)   // they are counted by outputs
-        rules->accumulator_bits = (int)ceil_div(rules->accumulator_bits * product->sums, fusion->output_count);
+        rules->accumulator_bits =
+            (int)ceil_div(rules->accumulator_bits * product->sums, fusion->output_count);
     rules->register_overhead = 72;
     rules->input_buffers = rules->input_registers = 1;   // read by tiles, and never held
 }

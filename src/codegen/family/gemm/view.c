@@ -205,8 +205,8 @@ static bool find_one(const Fusion *fusion, const Target *target, int sum, Produc
     Fusion one = *fusion;
     one.ops = fusion->ops + sum;
     one.op_count = 1;
-    return find_tiled(&one, target, product) && product->shared_atom && find_box(&one, product, 0, &product->lines[0]) &&
-           find_box(&one, product, 1, &product->lines[1]);
+    return find_tiled(&one, target, product) && product->shared_atom &&
+           find_box(&one, product, 0, &product->lines[0]) && find_box(&one, product, 1, &product->lines[1]);
 }
 
 /* Both have the same rows, and B's that lie alike. */
@@ -215,7 +215,8 @@ static bool goes_with(const Fusion *fusion, const Product *first, const Product 
     return expr_equal(first->factor[0], other->factor[0]) &&
            memcmp(&first->group, &other->group, sizeof first->group) == 0 &&
            mma_element_type(first) == mma_element_type(other) &&
-           first->lines[1].along_k == other->lines[1].along_k && !first->lines[1].batch == !other->lines[1].batch &&
+           first->lines[1].along_k == other->lines[1].along_k &&
+           !first->lines[1].batch == !other->lines[1].batch &&
            fusion->ops[0].out->dtype == fusion->ops[sum].out->dtype;
 }
 
@@ -233,8 +234,8 @@ static bool find_joined(Arena *arena, const Fusion *fusion, const Target *target
     }
     product->sums = fusion->joined;
     find_beside(arena, fusion, product);
-    return product->beside &&
-           (product->shared_atom->place == IN_SHARED || (product->lines[0].along_k && product->lines[1].along_k));
+    bool along_k = product->lines[0].along_k && product->lines[1].along_k;
+    return product->beside && (along_k || product->shared_atom->place == IN_SHARED);
 }
 
 const void *product_view(Arena *arena, const Fusion *fusion, const Target *target)

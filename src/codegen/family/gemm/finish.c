@@ -1,0 +1,115 @@
+// The epilogue of products as text: of one element of C, and of vectors of a row.
+#include "codegen/family/gemm/product.h"
+
+/* Positions of C's element (batch, m, `column`). */
+static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *product, const char *column,
+                                uint32_t used)
+{
+    for (int g = GROUP_BATCH; g <= GROUP_N; g++)
+        product_emit_positions(out, scope, product, g, g == GROUP_N ? column : group_variable(g), used);
+}
+
+void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product)
+{
+    Affine offset = access_offset(&product_only_output(scope->fusion, product)->store);
+    strbuf_puts(out, "\n// Elements of C that lie before this one in the same aligned access.\n"
+                     "__device__ __forceinline__ int shift_of(Index batch, Index m, Index n)\n"
+                     "{\n    (void)batch;\n    {\n");
+    emit_positions_of_c(out, scope, product, "n", store_axes(scope->fusion));
+    strbuf_puts(out, "        return static_cast<int>(static_cast<unsigned>(");
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, ") % QN);\n    }\n}\n");
+}
+
+void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
+{
+    strbuf_puts(out, "\n// The epilogue of one element of C.\n"
+                     "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index "
+                     "n, Value total)\n"
+                     "{\n    (void)batch;\n    {\n");
+    emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion) | store_axes(scope->fusion));
+    emit_epilogue(out, "        ", scope, "total");
+    emit_stores(out, "        ", scope);
+    strbuf_puts(out, "    }\n}\n");
+}
+
+/* As they are: nothing else is made of them. */
+static void emit_kept_store(StrBuf *out, const Scope *scope)
+{
+    const FusedOp *op = &scope->fusion->ops[0];
+    Affine offset = access_offset(&op->store);
+    strbuf_printf(out, "        move_vector<QN>(t.out%d + (", output_position(scope->fusion, op->out));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, "), totals);\n");
+}
+
+/* `total`, or of several sums `total1`. */
+static const char *total_name(Arena *arena, const Product *product, int sum)
+{
+    return product->sums > 1 ? arena_printf(arena, "total%d", sum) : "total";
+}
+
+/* Those of an element: of each sum QN lie together. */
+static void emit_totals(StrBuf *out, const Product *product, bool kept)
+{
+    for (int s = 0; s < product->sums; s++) {
+        const char *name = total_name(out->arena, product, s);
+        strbuf_printf(out, "        const Value %s = %stotals[", name, kept ? "widen(" : "");
+        if (s > 1)
+            strbuf_printf(out, "%d * ", s);
+        if (s)
+            strbuf_puts(out, "QN + ");
+        strbuf_puts(out, kept ? "e]);\n" : "e];\n");
+    }
+}
+
+static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *product, bool kept,
+                                uint32_t axes)
+{
+    const Fusion *fusion = scope->fusion;
+    emit_output_vectors(out, "    ", fusion, "QN");
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n");
+    emit_totals(out, product, kept);
+    if (axes & axis_group_mask(&product->group[GROUP_N]))
+        strbuf_puts(out, "        const Index column = n + e;\n");
+    emit_positions_of_c(out, scope, product, "column", axes);
+    for (int s = 0; s < product->sums; s++)
+        emit_reduced_op(out, "        ", scope, s, total_name(out->arena, product, s));
+    emit_pointwise_ops(out, "        ", scope, product->sums);
+    emit_vector_elements(out, "        ", fusion);
+    strbuf_puts(out, "    }\n");
+}
+
+/* The same for QN neighbours along n, stored as vectors. */
+void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores,
+                        bool kept, const FinishReads *reads)
+{
+    const Fusion *fusion = scope->fusion;
+    const char *total = kept ? "widen(totals[e])" : "totals[e]";
+    bool moved = kept && fusion->op_count == 1;
+    const char *more = product->sums > 1 ? "JOINED * " : "";
+    strbuf_printf(
+        out,
+        "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, "
+        "const %s (&totals)[%sQN]%s)\n{\n    (void)batch;\n",
+        kept ? "Kept" : "Value", more, reads ? reads->parameters : "");
+    if (!vector_stores) {
+        strbuf_printf(out,
+                      "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, %s);\n}\n",
+                      total);
+        return;
+    }
+    if (!moved)
+        emit_vector_results(out, scope, product, kept, reads ? reads->axes : epilogue_axes(fusion));
+    if (reads && product_emit_flat_stores(out, scope, product, moved)) {
+        strbuf_puts(out, "}\n");
+        return;
+    }
+    strbuf_puts(out, "    {\n");
+    emit_positions_of_c(out, scope, product, "n", store_axes(fusion));
+    if (moved)
+        emit_kept_store(out, scope);
+    else
+        emit_vector_stores(out, "        ", scope, "QN");
+    strbuf_puts(out, "    }\n}\n");
+}
