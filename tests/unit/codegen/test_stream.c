@@ -173,6 +173,34 @@ START_TEST(rows_are_packed_where_they_share_columns)
 }
 END_TEST
 
+/* Of two samples a, which share biases, and three heads b samples come last: blocks side by side read one bias. Heads that share k and v
+   come last, too. */
+START_TEST(blocks_side_by_side_read_the_same_bias)
+{
+    static const char *const texts[] = {
+        "input q[2, 3, 6, 16] : f16  input k[2, 3, 5, 16] : f16  input v[2, 3, 5, 8] : f16  input bias[3, 6, 5] : f32\n"
+        "s[a, b, i, j] = sum[d](q[a, b, i, d] * k[a, b, j, d])\nt[a, b, i, j] = s[a, b, i, j] + bias[b, i, j]\n",
+        "input q[3, 2, 6, 16] : f16  input k[2, 5, 16] : f16  input v[2, 5, 8] : f16\n"
+        "s[b, a, i, j] = sum[d](q[b, a, i, d] * k[a, j, d])\nt[a, b, i, j] = s[b, a, i, j] * 0.5\n",
+    };
+    static const char *const shares[] = {"v[a, b, j, n]", "v[a, j, n]"};
+    static const int64_t last[] = {2, 3};
+    const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
+    for (int i = 0; i < 2; i++) {
+        const char *text = arena_printf(arena,
+                                        "%sm[a, b, i] = max[j](t[a, b, i, j])\ne[a, b, i, j] = exp(t[a, b, i, j] - m[a, b, i])\n"
+                                        "z[a, b, i] = sum[j](e[a, b, i, j])\np[a, b, i, j] : f16 = e[a, b, i, j] / z[a, b, i]\n"
+                                        "y[a, b, i, n] = sum[j](p[a, b, i, j] * %s)\noutput y : f16\n",
+                                        texts[i], shares[i]);
+        FusionPlans plans = fuse(arena, program_of(text));
+        const Fusion *fusion = plans.plans[plans.count - 1].fusions[0];
+        const Attention *attention = attention_view(arena, fusion, &target);
+        ck_assert_int_eq(attention->group[ATTENTION_BATCH].count, 2);
+        ck_assert_int_eq(fusion->axes[axis_group_innermost(&attention->group[ATTENTION_BATCH])].extent, last[i]);
+    }
+}
+END_TEST
+
 // ---- the reference ----
 
 /* Scores of three columns that are all 0; of v one element has a value of its own. */
@@ -236,6 +264,7 @@ int main(void)
     tcase_add_test(tests, columns_that_are_left_out_are_seen_in_conditions);
     tcase_add_test(tests, a_chain_is_cut_along_its_columns);
     tcase_add_test(tests, rows_are_packed_where_they_share_columns);
+    tcase_add_test(tests, blocks_side_by_side_read_the_same_bias);
     tcase_add_test(tests, shares_may_be_rounded_at_another_scale);
     tcase_add_test(tests, columns_that_are_masked_may_be_left_out);
     suite_add_tcase(suite, tests);

@@ -37,6 +37,9 @@ View attention_view, attention_packed_view;
 /* The score's expression inside of its bound. */
 const Expr *attention_score(const Fusion *fusion, const Attention *attention);
 
+/* Something is read for each score, a bias or a mask of rows and columns. */
+bool attention_reads_beside(const Fusion *fusion, const Attention *attention);
+
 /* p is e / z. It is rounded to 16 bits, and z is at least about 1 where it is a number at all: one reciprocal serves a row. */
 bool attention_is_quotient(const Fusion *fusion, const Attention *attention);
 
@@ -49,6 +52,7 @@ typedef struct AttentionTile {
     int16_t depth, width;
     int16_t stages, groups;   // of warps; 0: each for itself
     int16_t parts;            // of a share
+    int16_t beside;           // something is read for each score
 } AttentionTile;
 
 // ---- what both families say of their kernels (attention_rules.c) ----

@@ -74,6 +74,32 @@ static int row_axis(const Fusion *fusion, const Attention *attention)
     return longest;
 }
 
+/* Bytes of what is read along the columns and is the same along the axis. */
+static double shared_bytes(const Fusion *fusion, uint32_t column, int axis)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    double bytes = 0;
+    for (int i = 0; i < count; i++) {
+        uint32_t axes = access_axes(found[i].access);
+        if (axes & column && !(axes >> axis & 1))
+            bytes += (double)tensor_bytes(found[i].access->tensor);
+    }
+    return bytes;
+}
+
+/* What blocks side by side read of k, v and biases is the same, where it can be: those axes come last along which most of it is. */
+static void order_batch(const Fusion *fusion, uint32_t column, AxisGroup *batch)
+{
+    for (int i = 1; i < batch->count; i++) {
+        int axis = batch->axes[i], at = i;
+        double bytes = shared_bytes(fusion, column, axis);
+        for (; at > 0 && shared_bytes(fusion, column, batch->axes[at - 1]) > bytes; at--)
+            batch->axes[at] = batch->axes[at - 1];
+        batch->axes[at] = axis;
+    }
+}
+
 /* `rows`: axes of rows; of these `outer` is the outermost, -1: it is the first of them. */
 static void find_groups(const Fusion *fusion, Attention *attention, uint32_t rows, int outer)
 {
@@ -91,6 +117,7 @@ static void find_groups(const Fusion *fusion, Attention *attention, uint32_t row
         if (a != outer)
             axis_group_add(&attention->group[group], fusion, a);
     }
+    order_batch(fusion, column, &attention->group[ATTENTION_BATCH]);
 }
 
 /* All axes of rows together, heads of a group and their positions: k and v are then read once for all of them. The one that
@@ -258,6 +285,17 @@ static bool is_column_bound(const Fusion *fusion, Attention *attention, const Ex
     left.constant -= bound->index.constant;
     return affine_range(&bound->index, extents, fusion->axis_count, &low, &high) && low >= 0 &&
            add_limit(fusion, attention, left);
+}
+
+bool attention_reads_beside(const Fusion *fusion, const Attention *attention)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    uint32_t rows = axis_group_mask(&attention->group[ATTENTION_ROW]), column = axis_group_mask(&attention->group[ATTENTION_COLUMN]);
+    for (int i = 0; i < count; i++)
+        if (access_axes(found[i].access) & rows && access_axes(found[i].access) & column)
+            return true;
+    return false;
 }
 
 bool attention_is_quotient(const Fusion *fusion, const Attention *attention)

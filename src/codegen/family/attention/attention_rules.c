@@ -49,6 +49,19 @@ static void add_factor(TileSpace *space, const Fusion *fusion, const Attention *
     space->tiles[space->tile_count++] = tile;
 }
 
+/* Heads, or samples, that have the same bias. */
+static void add_repeats(DataTile *tile, const Fusion *fusion, const Attention *attention, const Access *access,
+                        const int *groups, int count)
+{
+    Affine offset = access_offset(access);
+    for (int i = 0; i < count && i < MAX_REPEATED; i++) {
+        const AxisGroup *group = &attention->group[groups[i]];
+        Repeats repeats = axes_repeats(fusion, &offset, group->axes, group->count);
+        if (repeats.run > 1 || repeats.again > 1)
+            tile->repeats[i] = repeats;
+    }
+}
+
 /* Biases and masks, and what else is read beside the factors: each with the groups that move it. */
 static void add_others(TileSpace *space, const Fusion *fusion, const Attention *attention)
 {
@@ -62,7 +75,9 @@ static void add_others(TileSpace *space, const Fusion *fusion, const Attention *
         for (int g = 0; g < ATTENTION_GROUPS; g++)
             if (access_axes(access) & axis_group_mask(&attention->group[g]))
                 groups[used++] = g;
-        space->tiles[space->tile_count++] = tile_of(fusion, access, groups, used, attention);
+        DataTile *tile = &space->tiles[space->tile_count++];
+        *tile = tile_of(fusion, access, groups, used, attention);
+        add_repeats(tile, fusion, attention, access, groups, used);
     }
 }
 

@@ -11,20 +11,24 @@ ChannelWalk channelwise_walks(const TileRules *rules)
     return walk;
 }
 
-/* The spatial axis along which what is read at every element lies side by side; -1: there is none. */
+/* The spatial axis along which what is read at every element lies side by side, of several tensors the largest; -1: there is none. */
 int channelwise_axis(const Fusion *fusion)
 {
     FusedAccess found[MAX_ACCESSES];
-    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES), axis = -1;
+    int64_t most = 0;
     for (int i = 0; i < count; i++) {
-        if (!(access_axes(found[i].access) & fusion_columns(fusion)))
+        int64_t bytes = tensor_bytes(found[i].access->tensor);
+        if (!(access_axes(found[i].access) & fusion_columns(fusion)) || bytes <= most)
             continue;
         Affine offset = access_offset(found[i].access);
         for (int a = 0; a < fusion->spatial_count; a++)
-            if (offset.coef[a] == 1)
-                return a;
+            if (offset.coef[a] == 1) {
+                axis = a;
+                most = bytes;
+            }
     }
-    return -1;
+    return axis;
 }
 
 bool channelwise_packs_bits(const Fusion *fusion)
