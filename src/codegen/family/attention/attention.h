@@ -1,7 +1,7 @@
 // A softmax between two products, as a kernel sees it: ir/stream.h says what it computes.
 //
 // The axes of the fused expression fall into five groups, each walked as one flat axis:
-//   batch   in q and in k or v; or in q alone, but none of row's                  row     of q and of the result: one axis, or all
+//   batch   in q and in k or v; or in q alone, but none of row's                  row     of q and of the result
 //   column  of k, v and the scores                depth   of q and k              width   of v and the result
 #pragma once
 #include "codegen/cuda/expr.h"
@@ -31,7 +31,8 @@ typedef struct Attention {
     const Atom *registers, *shared;                // what multiplies factors from there; NULL: nothing does
 } Attention;
 
-/* Its parts, an Attention; NULL: it is none that kernels of this room make. Packed: rows may lie along several axes. */
+/* Its parts, an Attention; NULL: it is none that kernels of this room make. Packed: rows may lie along
+   several axes. */
 View attention_view, attention_packed_view;
 
 /* The score's expression inside of its bound. */
@@ -40,7 +41,8 @@ const Expr *attention_score(const Fusion *fusion, const Attention *attention);
 /* Something is read for each score, a bias or a mask of rows and columns. */
 bool attention_reads_beside(const Fusion *fusion, const Attention *attention);
 
-/* p is e / z. It is rounded to 16 bits, and z is at least about 1 where it is a number at all: one reciprocal serves a row. */
+/* p is e / z. It is rounded to 16 bits, and z is at least about 1 where it is a number at all: one reciprocal
+   serves a row. */
 bool attention_is_quotient(const Fusion *fusion, const Attention *attention);
 
 /* More rows have more columns, and none leaves out the first ones. */

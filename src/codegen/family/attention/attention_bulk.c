@@ -154,7 +154,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     return schedule_copy(arena, &schedule);
 }
 
-/* Scores and the shares that wait to be multiplied; of a bias what is on its way, 64 x 1024 x 64 with three groups 134 us and with two 110. */
+/* Scores and the shares that wait to be multiplied; of a bias what is on its way. 64 x 1024 x 64 took 134 us with
+   three groups and 110 with two. */
 static int step_registers(const AttentionTile *tile)
 {
     return tile->columns / 2 + tile->parts * tile->columns / 4 + OTHER_REGISTERS +

@@ -88,7 +88,8 @@ static double shared_bytes(const Fusion *fusion, uint32_t column, int axis)
     return bytes;
 }
 
-/* What blocks side by side read of k, v and biases is the same, where it can be: those axes come last along which most of it is. */
+/* What blocks side by side read of k, v and biases is the same, where it can be: those axes come last along which
+   most of it is. */
 static void order_batch(const Fusion *fusion, uint32_t column, AxisGroup *batch)
 {
     for (int i = 1; i < batch->count; i++) {
@@ -120,9 +121,9 @@ static void find_groups(const Fusion *fusion, Attention *attention, uint32_t row
     order_batch(fusion, column, &attention->group[ATTENTION_BATCH]);
 }
 
-/* All axes of rows together, heads of a group and their positions: k and v are then read once for all of them. The one that
-   says where columns begin and end comes first, so that among neighbours these only grow or only fall; of two
-   such axes rows stay those of the longest. */
+/* All axes of rows together, heads of a group and their positions: k and v are then read once for all of them.
+   The one that says where columns begin and end comes first, so that among neighbours these only grow or only
+   fall; of two such axes rows stay those of the longest. */
 static void pack_rows(const Fusion *fusion, Attention *attention)
 {
     uint32_t shared = shared_axes(attention), limiting = 0;
@@ -291,10 +292,11 @@ bool attention_reads_beside(const Fusion *fusion, const Attention *attention)
 {
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
-    uint32_t rows = axis_group_mask(&attention->group[ATTENTION_ROW]), column = axis_group_mask(&attention->group[ATTENTION_COLUMN]);
-    for (int i = 0; i < count; i++)
-        if (access_axes(found[i].access) & rows && access_axes(found[i].access) & column)
+    for (int i = 0; i < count; i++) {
+        uint32_t axes = access_axes(found[i].access);
+        if (axes & group_mask(attention, ATTENTION_ROW) && axes & group_mask(attention, ATTENTION_COLUMN))
             return true;
+    }
     return false;
 }
 
