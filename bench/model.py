@@ -6,19 +6,24 @@
     python3 bench/model.py write                           # h200-model.md from that file
     python3 bench/model.py check                           # exit code 1 if it is not what `write` would write
 
-`collect` keeps what was measured of cases that the new lines do not hold.
+`collect` keeps what was measured of cases that the new lines do not hold. And of programs that nobody tuned for, beside those:
+
+    python3 bench/candidates.py drawn.jsonl times.jsonl --rollerc old=… new=… --device h100    # on a GPU machine
+    python3 bench/model.py gather times.jsonl              # into bench/results/h100-candidates.json; `write` makes unseen.md
 """
 import fileinput
 import json
 import os
+import statistics
 import sys
 
 import cases
 
 RESULTS = os.path.join(cases.BENCH, "results")
 JSON, TABLE = os.path.join(RESULTS, "h200-model.json"), os.path.join(RESULTS, "h200-model.md")
+UNSEEN_JSON, UNSEEN_TABLE = os.path.join(RESULTS, "h100-candidates.json"), os.path.join(RESULTS, "unseen.md")
 KEPT = ["case", "group", "rank", "predicted_us", "tiles", "us", "failed"]     # of a result line
-AS_FAST = 1.05                               # a choice as good as the best
+AS_FAST, AS_FAST_US = 1.05, 0.3              # a choice as good as the best
 LEVELS = (0.15, 0.2, 0.25)                   # of predicted times' errors
 
 
@@ -109,22 +114,125 @@ Times in us; *lost* is how many times the fastest candidate's time the first cho
                [case_row(case, rows) for case, rows in measured.items()])
 
 
+# ---- programs that nobody tuned for: those of bench/draw.py and bench/operators.py
+
+KIND_GROUPS = {"convolution": "convolutions", "depthwise": "convolutions", "product": "products"}   # else bound by memory
+
+
+def gather(lines):
+    """A program's candidates in the order of the last rollerc that was timed; `before`: the first choice of the one before."""
+    rows = [json.loads(line) for line in lines]
+    about = [row["about"] for row in rows if "about" in row][-1]
+    names = about["rollerc"]
+    programs = {}
+    for row in rows:
+        if "us" in row:
+            programs.setdefault((row["set"], row["name"]), []).append(row)
+    gathered = []
+    for (kept, name), candidates in programs.items():
+        ranked = sorted((row["predicted"][names[-1]] + [row["us"], row["tiles"][-1]] for row in candidates if names[-1] in row["predicted"]))
+        entry = {"set": kept, "name": name, "kind": candidates[0]["kind"], "candidates": ranked, "best": min(row["us"] for row in candidates)}
+        first = [row["us"] for row in candidates if row["predicted"].get(names[0], [0])[0] == 1]
+        gathered.append({**entry, "before": first[0]} if len(names) > 1 and first else entry)
+    return {"about": about, "programs": [entry for entry in gathered if entry["candidates"]]}
+
+
+def write_unseen_json(results):
+    lines = ",\n".join("  " + json.dumps(entry) for entry in results["programs"])
+    with open(UNSEEN_JSON, "w") as file:
+        file.write(f'{{\n "about": {json.dumps(results["about"])},\n "programs": [\n{lines}\n ]\n}}\n')
+
+
+def group_of(entry):
+    if entry["set"] == "roller":
+        return f"Roller's operators: {entry['kind']}"
+    held = "held out" if int(entry["set"].split()[1]) % 2 else "drawn"
+    return f"{held}: {KIND_GROUPS.get(entry['kind'], 'bound by memory')}"
+
+
+def order(candidates):
+    """Kendall's tau of predicted and measured times."""
+    agree = differ = 0
+    for i, a in enumerate(candidates):
+        for b in candidates[i + 1:]:
+            sign = (a[1] - b[1]) * (a[2] - b[2])
+            agree, differ = agree + (sign > 0), differ + (sign < 0)
+    return (agree - differ) / max(agree + differ, 1)
+
+
+def is_as_fast(us, best):
+    return us <= AS_FAST * best or us <= best + AS_FAST_US
+
+
+def unseen_row(group, entries):
+    firsts = [entry["candidates"][0] for entry in entries]
+    before = [entry for entry in entries if "before" in entry]
+    lost = statistics.geometric_mean(first[2] / entry["best"] for first, entry in zip(firsts, entries))
+    return [group, len(entries), share(is_as_fast(first[2], entry["best"]) for first, entry in zip(firsts, entries)), f"{lost:.3f}",
+            share(abs(first[1] / first[2] - 1) <= LEVELS[0] for first in firsts),
+            f"{statistics.mean(order(entry['candidates']) for entry in entries):.2f}",
+            f"{statistics.geometric_mean(entry['before'] / entry['candidates'][0][2] for entry in before):.3f}" if before else ""]
+
+
+def tuned():
+    """The bench's own cases, in the same form."""
+    for case, rows in by_case(read_json()["candidates"]).items():
+        yield {"set": "tuned", "name": case, "kind": rows[0]["group"], "best": min(row["us"] for row in rows),
+               "candidates": [[row["rank"], row["predicted_us"], row["us"], row["tiles"][-1]] for row in rows]}
+
+
+def unseen_table(results):
+    groups, about = {"tuned: the bench's own, on an H200": list(tuned())}, results["about"]
+    for entry in results["programs"]:
+        groups.setdefault(group_of(entry), []).append(entry)
+        groups.setdefault(group_of(entry).split(":")[0] + ": all", []).append(entry)
+    worst = sorted(results["programs"], key=lambda entry: entry["best"] / entry["candidates"][0][2])[:24]
+    return f"""\
+# The model where nobody tuned it
+
+Written by `bench/model.py`. {about["device"]}, driver {about["driver"]}, {about["date"][:10]}. Programs of `bench/draw.py` (even seeds
+may be looked at, odd ones are held out) and Roller's 119 operators (`bench/operators.py`). *Best* is the fastest of all candidates of a program
+that were timed; a first choice within {100 * (AS_FAST - 1):.0f} % or {AS_FAST_US} us of it counts. *Lost* is how many times the best one's time the first choices take
+(geometric mean), *order* Kendall's tau of a program's candidates, *gained* how many times as long the first choice of the rollerc before took.
+
+""" + markdown(["programs", "", "first choice is the best", "lost", f"predicted within {100 * LEVELS[0]:.0f} %", "order", "gained"],
+               [unseen_row(group, groups[group]) for group in sorted(groups)]) + """
+Where most is lost (us):
+
+""" + markdown(["program", "first choice", "predicted", "best", "the first's last launch"],
+               [[f"{entry['set']} {entry['name']}", f"{first[2]:.1f}", f"{first[1]:.1f}", f"{entry['best']:.1f}", first[3]]
+                for entry in worst for first in entry["candidates"][:1]])
+
+
+# ---- what is written
+
+def pages():
+    """{path: what `write` writes there}."""
+    made = {TABLE: table(read_json())}
+    if os.path.exists(UNSEEN_JSON):
+        with open(UNSEEN_JSON) as file:
+            made[UNSEEN_TABLE] = unseen_table(json.load(file))
+    return made
+
+
 def stale():
-    """The table, if it is not what `write` would write."""
-    with open(TABLE) as file:
-        return [] if file.read() == table(read_json()) else [os.path.relpath(TABLE, cases.ROOT)]
+    """The tables that are not what `write` would write."""
+    return [os.path.relpath(path, cases.ROOT) for path, text in pages().items() if not os.path.exists(path) or open(path).read() != text]
 
 
 def main():
     command, *paths = sys.argv[1:] or [""]
+    if command not in ("collect", "gather", "write", "check"):
+        return __doc__
     if command == "collect":
         write_json(collect(fileinput.input(paths)))
-    if command not in ("collect", "write", "check"):
-        return __doc__
+    if command == "gather":
+        write_unseen_json(gather(fileinput.input(paths)))
     if command == "check":
-        return f"not what `bench/model.py write` writes: {TABLE}" if stale() else 0
-    with open(TABLE, "w") as file:
-        file.write(table(read_json()))
+        return f"not what `bench/model.py write` writes: {' '.join(stale())}" if stale() else 0
+    for path, text in pages().items():
+        with open(path, "w") as file:
+            file.write(text)
     return 0
 
 

@@ -3,7 +3,7 @@
 
 Every case of bench/cases.json compiles for the H200 at its own size; one program of each entry, of those at its
 small sizes and types, is proven on the CPU (--all: all of them); README's table, the full table and the plots are
-what bench/report.py makes of the committed results.
+what bench/report.py makes of the committed results. Programs of bench/draw.py and bench/operators.py compile for the H100.
 """
 import argparse
 import os
@@ -18,8 +18,10 @@ import common
 BENCH = os.path.join(os.path.dirname(common.TESTS), "bench")
 sys.path.insert(0, BENCH)
 import cases                                 # noqa: E402
+import draw                                  # noqa: E402
 import model                                 # noqa: E402
 import model_layers                          # noqa: E402
+import operators                             # noqa: E402
 import report                                # noqa: E402
 
 
@@ -50,6 +52,24 @@ def check_names():
 def check_report():
     stale = report.stale() + model.stale()
     return f"not what `bench/report.py write` and `bench/model.py write` make: {' '.join(stale)}" if stale else None
+
+
+def compile_text(rollerc, row):
+    done = subprocess.run([rollerc, "-", "--device", "h100", "--name", "k", "-q", "-o", "-"], input=row["text"], capture_output=True, text=True)
+    return None if done.returncode == 0 else f"{row['set']} {row['name']}: exit {done.returncode}: {done.stderr.strip()[:200]}"
+
+
+def check_drawn(rollerc):
+    """Programs of every kind are drawn, the same ones again, and rollerc takes them; so it does Roller's operators."""
+    drawn = draw.draw(seed=2, count=2 * sum(draw.KINDS.values()))
+    if drawn != draw.draw(seed=2, count=len(drawn)) or drawn == draw.draw(seed=4, count=len(drawn)):
+        return "a seed does not draw programs of its own"
+    if {row["kind"] for row in drawn} != {kind.__name__ for kind in draw.KINDS}:
+        return "not every kind is drawn"
+    listed = operators.load()
+    if len(listed) != 119:
+        return f"{len(listed)} operators"
+    return next(filter(None, (compile_text(rollerc, row) for row in drawn + listed)), None)
 
 
 THREE_LAYERS = """input x[512, 512] : f16  input w[512, 512] : f16
@@ -97,6 +117,7 @@ def main():
     tally.add("names of results", check_names())
     tally.add("README's table and the plots", check_report())
     tally.add("launches of a model", check_layers(args.rollerc))
+    tally.add("programs that are drawn", check_drawn(args.rollerc))
     return tally.exit_code()
 
 
