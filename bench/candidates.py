@@ -28,11 +28,14 @@ REGISTERS, LOCAL_BYTES = 4, 3                # CUfunction_attribute
 
 # ---- compiling
 
-def rank(rollerc, row, args):
-    """The candidates, in the order of the model."""
-    done = subprocess.run([rollerc, "-", "--name", "k", "--device", args.device, "-q", "--top-k", str(args.candidates), "--emit", "json=/dev/stdout"],
-                          input=row["text"], capture_output=True, text=True)
-    return json.loads(done.stdout)["candidates"] if done.returncode == 0 else []
+def command(rollerc, row, args, *more):
+    return [rollerc, "-", "--name", "k", "--device", args.device, "-q", "--top-k", str(args.candidates), *row.get("options", []), *more]
+
+
+def rank(rollerc, row, args, count):
+    """So many candidates, in the order of the model."""
+    done = subprocess.run(command(rollerc, row, args, "--emit", "json=/dev/stdout"), input=row["text"], capture_output=True, text=True)
+    return json.loads(done.stdout)["candidates"][:count] if done.returncode == 0 else []
 
 
 def tiles(candidate):
@@ -43,8 +46,8 @@ def tiles(candidate):
 def listed(number, row, args):
     """Rows of the program's candidates, each once."""
     found = {}
-    for name, rollerc in args.binaries.items():
-        for candidate in rank(rollerc, row, args):
+    for name, (rollerc, count) in args.binaries.items():
+        for candidate in rank(rollerc, row, args, count):
             at = found.setdefault(candidate["id"], {
                 "set": row["set"], "name": row["name"], "kind": row["kind"], "id": candidate["id"], "predicted": {},
                 "tiles": tiles(candidate), "file": f"{number:03}_{candidate['id']}", "made": (rollerc, candidate["model_rank"])})
@@ -52,13 +55,13 @@ def listed(number, row, args):
     return list(found.values())
 
 
-def build(text, row, args):
+def build(program, row, args):
     stem = os.path.join(args.folder, row["file"])
     if os.path.exists(stem + ".cubin"):
         return ""
     rollerc, at = row["made"]
-    done = subprocess.run([rollerc, "-", "--name", "k", "--device", args.device, "-q", "--top-k", str(args.candidates), "--candidate", str(at),
-                           "--emit", f"cu={stem}.cu,cubin={stem}.cubin"], input=text, capture_output=True, text=True)
+    done = subprocess.run(command(rollerc, program, args, "--candidate", str(at), "--emit", f"cu={stem}.cu,cubin={stem}.cubin"),
+                          input=program["text"], capture_output=True, text=True)
     return done.stderr.strip()[:200] or "no kernel" if done.returncode else ""
 
 
@@ -84,7 +87,7 @@ class Buffers:
         dtype, count = timing.DTYPES[entry["dtype"]], timing.count_of(entry)
         if dtype.is_floating_point:
             return torch.randn(count, device="cuda", dtype=dtype)
-        return torch.randint(0, 8, (count,), device="cuda", dtype=dtype)
+        return torch.randint(0, 8, (count,), device="cuda", dtype=torch.int8).to(dtype)
 
     def results(self):
         return [self.sets[0][i] for i in self.outputs]
@@ -188,7 +191,7 @@ def measure_all(programs, args):
     left = [(number, row) for number, row in enumerate(programs) if (row["set"], row["name"]) not in known]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         ranked = list(pool.map(lambda item: listed(*item, args), left))
-        built = [[pool.submit(build, program["text"], row, args) for row in rows] for (_, program), rows in zip(left, ranked)]
+        built = [[pool.submit(build, program, row, args) for row in rows] for (_, program), rows in zip(left, ranked)]
         for (number, program), rows, ready in zip(left, ranked, built):
             if time.time() > args.stop:
                 break
@@ -216,7 +219,7 @@ def measure_all(programs, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="+", help="what bench/draw.py or bench/operators.py printed; the last one: results, appended to")
-    parser.add_argument("--rollerc", nargs="+", required=True, help="NAME=BINARY")
+    parser.add_argument("--rollerc", nargs="+", required=True, help="NAME=BINARY, or NAME=BINARY@K for its first K candidates alone")
     parser.add_argument("--device", required=True)
     parser.add_argument("--candidates", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=600, help="no program is begun after that many")
@@ -225,7 +228,8 @@ def main():
     parser.add_argument("--begun", type=float, default=None, help=argparse.SUPPRESS)
     args = parser.parse_args()
     *paths, args.times = args.programs
-    args.binaries = dict(entry.split("=", 1) for entry in args.rollerc)
+    args.binaries = {name: (path.split("@")[0], int((path.split("@")[1:] or [args.candidates])[0]))
+                     for name, path in (entry.split("=", 1) for entry in args.rollerc)}
     args.begun = args.begun or time.time()
     args.stop = args.begun + args.seconds
     os.makedirs(args.folder, exist_ok=True)
