@@ -549,7 +549,7 @@ struct LaneVector {
 
 // What the epilogue reads for a warp's part of a tile, so many slabs ahead: while the last products are on their way, or the slab
 // before is stored. Of 64 x 128 sums and a residual of 16 bits 32 registers are the whole tile's.
-constexpr int slabs_ahead(int bytes, int all) { return bytes > 128 ? 1 : 128 / bytes < all ? 128 / bytes : all; }
+constexpr __device__ int slabs_ahead(int bytes, int all) { return bytes > 128 ? 1 : 128 / bytes < all ? 128 / bytes : all; }
 struct Ahead {
     static constexpr int ACROSS = WN / SLAB_COLUMNS, ALL = PARTS / SLAB_PARTS * ACROSS;
     static constexpr int OF_ROWS = slabs_ahead(EACH * (int)sizeof(Beside), ALL), OF_COLUMNS = slabs_ahead((int)sizeof(Columns), ALL);
