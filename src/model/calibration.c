@@ -58,7 +58,8 @@ const Calibration calibration = {
                                  .step_knee = 3,
                                  .tail_share = 0.3}},   // tuning-log 74
     .depthwise_copy_instructions = 24,
-    .matmul = {.streamed_elements = 1 << 20},               // tuning-log 38
+    // tuning-log 38 and 127
+    .matmul = {.streamed_elements = 1 << 20, .cost = {.ready_share = 0.46}},
     .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = 200},   // tuning-log 58
     // tuning-log 59, 56 and 45
     .gemm = {.cost = {.peak_share = 0.72, .sum_cycles = 40},

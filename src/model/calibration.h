@@ -16,6 +16,8 @@ extern const char *const pace_name[];
 typedef struct KindCost {
     Pace pace;
     double peak_share;          // of its unit that the kernel's instructions reach beside others; 0: all
+    double ready_share;         // of the time a warp has its operands: a scheduler waits while none of its warps has
+                                // them; 0: always
     double special_share;       // of the special functions' rate that the threads of a register tile reach alone, between
                                 // their products, while other tiles' threads multiply; 0: they make both at once
     double busy_warps;          // of a scheduler, of which some multiply while others load; 0: any number does
@@ -74,6 +76,7 @@ typedef struct Calibration {
     } strip;
     struct {
         int streamed_elements;       // of the large factor of a product of few rows: no tiles from there on
+        KindCost cost;               // of tiles in two stages
     } matmul;
     KindCost skinny;
     struct {

@@ -8,8 +8,6 @@
 /* Instructions of one thread in each shared step that are no loads: pointers, counters, branch,
    barrier. */
 static const double STEP_INSTRUCTIONS = 12;
-/* Bytes that one thread moves with one instruction. */
-static const double VECTOR_BYTES = 16;
 
 /* Flop (or results) of one lane of one instruction: a fused multiply-add, or a lane's share of the
    smallest mma that feeds the unit: m16n8k16 is 4096 flop for 32 lanes. */
@@ -45,7 +43,7 @@ static double staging_instructions(const KernelCounts *kernel)
     if (!kernel->staged)
         return 0;
     double threads = kernel->register_tiles * at_least(kernel->rules->tile_threads, 1);
-    double copies = kernel->staged_bytes / VECTOR_BYTES / threads;
+    double copies = kernel->staged_vectors / threads;
     bool direct = !goes_through_registers(kernel->rules, kernel->device) && kernel->stages > 1;
     double per_copy = direct ? 1 : 2;   // a load into a register and a store
     double finding = kernel->staging_instructions / threads;
@@ -122,14 +120,37 @@ static double busy_cycles(const KernelCounts *kernel)
     return at_least(math_cycles, (instructions + staging) * issue_cycles);
 }
 
-/* Share of the time for which a scheduler has a warp that is ready: with w warps and u = w * busy cycles /
-   those that a warp waits for its operands, u / (1 + u^knee)^(1/knee). */
-static double latency_hiding(const KernelCounts *kernel, double cycles)
+/* Warps of the busiest scheduler, where so many blocks share an SM: of six on four schedulers two have two. A
+   warp stays with its scheduler. */
+static double busiest_warps(const KernelCounts *kernel, double blocks)
 {
-    double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
-    double u = at_least(warps, 1) * cycles / kernel->device->timing.operand_cycles;
+    return ceil(blocks * kernel->warps / kernel->device->schedulers_per_sm);
+}
+
+/* Share of the time for which the scheduler of so many warps has one that is ready: u = w * busy cycles / those
+   that a warp waits for its operands, u / (1 + u^knee)^(1/knee). */
+static double latency_hiding(const KernelCounts *kernel, double warps, double cycles)
+{
+    double u = warps * cycles / kernel->device->timing.operand_cycles;
     double knee = calibration.operand_knee;
-    return at_most(warps, 1) * u / pow(1 + pow(u, knee), 1 / knee);
+    double ready = kernel->cost->ready_share > 0 ? 1 - pow(1 - kernel->cost->ready_share, warps) : 1;
+    return u / pow(1 + pow(u, knee), 1 / knee) * ready;
+}
+
+/* Cycles of a register step of so many blocks, each of all its warps, that share an SM. */
+static double shared_cycles(const KernelCounts *kernel, double blocks, double cycles)
+{
+    double warps = busiest_warps(kernel, blocks);
+    return warps * cycles / latency_hiding(kernel, warps, cycles);
+}
+
+/* The same for all blocks of the busiest SM: as many at a time as are resident, and behind them those that are
+   left. */
+static double sm_cycles(const KernelCounts *kernel, double cycles)
+{
+    double blocks = kernel->sm_tiles, left = fmod(blocks, kernel->resident);
+    double full = (blocks - left) / kernel->resident * shared_cycles(kernel, kernel->resident, cycles);
+    return left > 0 ? full + shared_cycles(kernel, left, cycles) : full;
 }
 
 /* The same of kernels whose warps seldom wait in their steps: u is how many a scheduler has of those that keep
@@ -148,10 +169,8 @@ double compute_time_us(const KernelCounts *kernel)
     double cycles = busy_cycles(kernel);
     if (cycles <= 0)
         return 0;
-    double warp_steps = kernel->block_tiles * kernel->warps * kernel->steps * kernel->inner_steps;
-    double schedulers = (double)kernel->device->sm_count * kernel->device->schedulers_per_sm;
-    double busy_us = warp_steps * cycles / schedulers / kernel->device->clock_mhz;
-    return busy_us / kernel->balance / latency_hiding(kernel, cycles) / beside_share(kernel);
+    double busy = kernel->steps * kernel->inner_steps * sm_cycles(kernel, cycles);
+    return busy / kernel->device->clock_mhz / beside_share(kernel);
 }
 
 double special_time_us(const KernelCounts *kernel)

@@ -4,6 +4,14 @@
 
 #include "base/checked.h"
 
+/* Warps that find registers. Each scheduler has its own: of 65536 in four parts 200 a thread are 10 warps, but
+   two in each part. */
+static int64_t register_warps(const DeviceSpec *device, int64_t thread_registers)
+{
+    int64_t part = device->registers_per_sm / device->schedulers_per_sm;
+    return part / (thread_registers * device->warp_size) * device->schedulers_per_sm;
+}
+
 void perf_block_limits(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
                        int64_t limits[LIMIT_GRID])
 {
@@ -12,7 +20,7 @@ void perf_block_limits(const DeviceSpec *device, int threads, int registers, int
     int64_t block_shared = shared_bytes + device->shared_reserved_per_block;
     limits[LIMIT_BLOCKS] = device->max_blocks_per_sm;
     limits[LIMIT_THREADS] = device->max_threads_per_sm / lanes;
-    limits[LIMIT_REGISTERS] = device->registers_per_sm / (lanes * thread_registers);
+    limits[LIMIT_REGISTERS] = register_warps(device, thread_registers) / (lanes / device->warp_size);
     limits[LIMIT_SHARED] = block_shared > 0 ? device->shared_per_sm / block_shared : INT64_MAX;
 }
 
@@ -97,6 +105,14 @@ static void count_bytes(KernelCounts *kernel)
     }
 }
 
+/* Of a thread to find one element of the staged tile. */
+static double finding_instructions(const KernelCounts *kernel, const DataTile *data)
+{
+    double threads = kernel->register_tiles * at_least(kernel->rules->tile_threads, 1);
+    bool even = data_tile_lines_even(data, kernel->shared, kernel->space->axis_count, (int64_t)threads);
+    return data->line_instructions > 0 && even ? data->line_instructions : data->instructions;
+}
+
 static void count_staged(KernelCounts *kernel)
 {
     for (int i = 0; i < kernel->space->tile_count; i++) {
@@ -104,9 +120,12 @@ static void count_staged(KernelCounts *kernel)
         if (!data->staged || data->output)
             continue;
         kernel->staged = true;
+        int vector = data->staged_vector;
+        double vector_bytes = vector ? vector * data->element_bits / 8.0 : VECTOR_BYTES;
         kernel->staged_bytes += kernel->bytes[i].block;
+        kernel->staged_vectors += kernel->bytes[i].block / vector_bytes;
         kernel->staging_instructions +=
-            data->instructions * (double)data_tile_elements(data, kernel->shared, kernel->space->axis_count);
+            finding_instructions(kernel, data) * (double)data_tile_elements(data, kernel->shared, kernel->space->axis_count);
     }
 }
 
@@ -206,7 +225,9 @@ KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, c
     kernel.panel = (double)program->panel;
     kernel.turns = (double)program->turns;
     kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * sms)) * program->turns;
-    kernel.balance = sm_balance((double)program->dealt, device->sm_count, sms);
+    double dealt = (double)program->dealt;
+    kernel.sm_tiles = kernel.block_tiles / dealt * ceil(dealt / sms);
+    kernel.balance = sm_balance(dealt, device->sm_count, sms);
     kernel.stages = at_least(tile_buffers(rules), 1);
     int ahead = schedule_rounds_ahead(rules->schedule);
     kernel.ahead = ahead ? ahead : kernel.stages - 1;

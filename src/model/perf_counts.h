@@ -2,6 +2,9 @@
 #pragma once
 #include "model/perf.h"
 
+/* Bytes that one thread moves with one instruction. */
+static const double VECTOR_BYTES = 16;
+
 /* Different bytes of a data tile, and what a block moves for its own in whole transactions. */
 typedef struct TileBytes {
     double thread, block;   // inside the register tile, the shared tile
@@ -30,11 +33,13 @@ typedef struct KernelCounts {
     double panel;                  // rows of shared tiles that blocks make side by side; 0: along one row
     double turns;                  // tiles that a block makes, one after the other
     double rounds;                 // ceil(waves), times the turns of a block
+    double sm_tiles;               // shared tiles of the busiest SM
     double balance;                // tail efficiency
     double stages;
     double ahead;                  // steps for which a load may be under way
     bool staged;                   // anything in shared memory
-    double staged_bytes;           // of one step
+    double staged_bytes;           // of one step,
+    double staged_vectors;         // and accesses that bring them
     double staging_instructions;   // of one step, to find what is staged
     double in_flight_bytes;        // asked for and not yet there, over the whole device
     TileBytes bytes[MAX_DATA_TILES];

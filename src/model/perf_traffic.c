@@ -174,6 +174,8 @@ static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, co
 {
     double once = problem_bytes_of(kernel, data);
     double wave_bytes = data_tile_bytes(data, &wave->tile, kernel->space->axis_count);
+    if (!data->staged)   // of each sector a wave may use a part
+        wave_bytes = at_most(wave_bytes * at_least(data->scatter, 1), once);
     double streamed = at_most(wave->count * wave_bytes, l2_bytes);
     return once + at_least(streamed - once, 0) * (1 - hit);
 }

@@ -92,6 +92,28 @@ static bool sharers_legal(const TileRules *rules, const RTile *shared, const RTi
     return sharers >= rules->least_sharers || sharers >= useful;
 }
 
+/* Vectors of lines that the threads neither take together nor make up whole have an address each; else those
+   of a thread lie evenly apart (tuning-log 127). */
+static int64_t address_registers(const TileRules *rules, const RProgram *program)
+{
+    int64_t registers = 0;
+    for (int i = 0; i < rules->space->tile_count; i++) {
+        const DataTile *data = &rules->space->tiles[i];
+        if (!data->staged || data->output || !data->staged_vector)
+            continue;
+        const RTile *shared = &program->tile[LEVEL_SHARED];
+        int axis_count = rules->space->axis_count;
+        if (!data_tile_lines_even(data, shared, axis_count, program->threads))
+            registers += 2 * ceil_div(data_tile_elements(data, shared, axis_count),
+                                      (int64_t)program->threads * data->staged_vector);
+    }
+    return registers;
+}
+
+/* Where tiles pass through registers, compilers keep addresses in what is left; with less they spill
+   (tuning-log 127). */
+enum { SPARE_REGISTERS = 16 };
+
 /* Unless they are copied directly, the next tiles pass through registers on their way into the other
    buffer. */
 static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *device,
@@ -101,7 +123,7 @@ static int64_t prefetch_registers(const TileRules *rules, const DeviceSpec *devi
         return 0;
     int64_t buffer_bytes = (program->shared_bytes - rules->shared.beside) / tile_buffers(rules);
     double words = (double)ceil_div(buffer_bytes, 4 * (int64_t)program->threads);
-    return (int64_t)ceil(words * (rules->held_words > 0 ? rules->held_words : 1));
+    return (int64_t)ceil(words * (rules->held_words > 0 ? rules->held_words : 1)) + address_registers(rules, program);
 }
 
 /* As many blocks as a launch may have; and kernels whose blocks make tiles in turns count these in 32 bits. */
@@ -132,9 +154,10 @@ static bool fill_shape(const TileRules *rules, const DeviceSpec *device, const i
     if (program->shared_bytes > device->shared_per_block_optin)
         return false;
 
-    int64_t registers = footprint[LEVEL_REGISTER] / 4 + prefetch_registers(rules, device, program);
+    int64_t passing = prefetch_registers(rules, device, program);
+    int64_t registers = footprint[LEVEL_REGISTER] / 4 + passing;
     *reason = PRUNE_REGISTERS;
-    if (registers > device->registers_per_thread)
+    if (registers > device->registers_per_thread - (passing ? SPARE_REGISTERS : 0))
         return false;
     program->registers = (int)registers;
     return true;

@@ -68,7 +68,10 @@ typedef struct DataTile {
                                 // out of planes of so many elements; 0: staged line by line
     TapTile taps;
     bool windows;               // staged, and read from there as often as windows meet it
+    int staged_vector;          // elements that a thread brings there at once; 0: 16 bytes
     double instructions;        // of a thread to find one element that is staged; 0: whole vectors lie side by side
+    double line_instructions;   // the same where threads share lines evenly, so that what a thread's elements have
+                                // in common is found once; 0: no difference
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes; 0: 1
 } DataTile;
@@ -216,6 +219,10 @@ static inline bool data_tile_depends(const DataTile *tile, int axis)
 
 /* All axes along which it does, as bits. */
 uint32_t data_tile_axes(const DataTile *tile, int axis_count);
+
+/* The threads take whole lines of the tile together, or each line makes up so many of them: the elements of each
+   lie evenly apart. */
+bool data_tile_lines_even(const DataTile *tile, const RTile *of, int axis_count, int64_t threads);
 
 /* Elements of a data tile inside a tile of the axes, one for every position; INT64_MAX if there are more. */
 int64_t data_tile_elements(const DataTile *tile, const RTile *of, int axis_count);

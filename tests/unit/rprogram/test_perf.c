@@ -119,6 +119,16 @@ START_TEST(each_limit_of_residency_can_bind)
 }
 END_TEST
 
+/* A scheduler has 65536 / 4 = 16384 registers: two warps of 200 a thread, not the half of a third one. */
+START_TEST(each_scheduler_has_its_own_registers)
+{
+    DeviceSpec device = a100();
+    Limiter limiter;
+    ck_assert_int_eq(perf_blocks_per_sm(&device, 32, 200, 0, &limiter), 8);   // 65536 / (32 * 200) = 10
+    ck_assert_int_eq(limiter, LIMIT_REGISTERS);
+}
+END_TEST
+
 /* 96 threads occupy two warps of 64: 2048 / 128 = 16 blocks, where warps of 32 leave room for 2048
    / 96 = 21. */
 START_TEST(a_partial_warp_occupies_a_whole_one)
@@ -358,6 +368,7 @@ int main(void)
 {
     TCase *cases = tcase_create("perf");
     tcase_add_test(cases, registers_limit_the_resident_blocks);
+    tcase_add_test(cases, each_scheduler_has_its_own_registers);
     tcase_add_test(cases, waves_and_tail);
     tcase_add_test(cases, matmul_traffic_by_hand);
     tcase_add_test(cases, what_misses_l2_is_read_again);

@@ -92,7 +92,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     if (products->rows)
         product_rows_schedule(&schedule, products->rows, space);
     else
-        mma_schedule_store(&schedule, fusion, space, exchange, mma_kept_type(fusion, product),
+        mma_schedule_store(&schedule, fusion, product, space, exchange, mma_kept_type(fusion, product),
                            product->beside ? 1 : 0);
     end_tiles(&schedule, kind);
     if (kind == NEIGHBOURS_KIND)

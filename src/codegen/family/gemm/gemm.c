@@ -66,16 +66,17 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     }
     if (cluster == 1)
         schedule_barrier(&schedule, SCOPE_BLOCK);
-    mma_schedule_end(&schedule, fusion, space, cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP,
+    mma_schedule_end(&schedule, fusion, product, space, cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP,
                      mma_sum_type(product));
     return schedule_copy(arena, &schedule);
 }
 
 /* Registers for each word of both factors' tiles, which are about as large: those of PieceAnywhere are nine
-   for four. */
+   for four, and elements that are loaded alone have one each until all are there. */
 static double held_words(const Product *product)
 {
-    static const double words[] = {[BY_PIECES] = 0, [FROM_ANYWHERE] = 9.0 / 4, [BY_ELEMENTS] = 1};
+    double elements = 32.0 / product_element_bits(product->factor[0]);
+    const double words[] = {[BY_PIECES] = 0, [FROM_ANYWHERE] = 9.0 / 4, [BY_ELEMENTS] = elements};
     return (words[product->reading[0].way] + words[product->reading[1].way]) / 2;
 }
 

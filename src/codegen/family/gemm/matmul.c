@@ -41,8 +41,11 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.element_bits = product_element_bits(product->factor[factor]);
     tile.staged_bits = value_bits;
     tile.apart = product_lies_apart(fusion, product, factor);
-    if (product_vector(fusion, product, factor, MAX_TILE) == 1)
+    tile.staged_vector = product_vector(fusion, product, factor, MAX_TILE);
+    if (tile.staged_vector == 1) {
         tile.instructions = product_search_instructions(fusion, product, factor);
+        tile.line_instructions = product_line_instructions(fusion, product, factor);
+    }
     bool along_k = product_along_k(fusion, product, factor);
     int row_dim = along_k ? 1 : 2, k_dim = along_k ? 2 : 1;
     tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
@@ -50,6 +53,18 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.dims[k_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
     tile.staged_inner = row_dim;
     return tile;
+}
+
+/* Lanes have vectors of columns side by side: stored one by one, each access touches all sectors of the
+   vectors. */
+static void spread_stores(TileSpace *space, const Fusion *fusion, const Product *product)
+{
+    int64_t vector = shared_vector(fusion), columns = product->group[GROUP_N].extent;
+    if (product_stores_vectors(fusion, product, (int)vector))
+        return;
+    for (int i = 0; i < space->tile_count; i++)
+        if (space->tiles[i].output)
+            space->tiles[i].scatter = (double)(columns < vector ? columns : vector);
 }
 
 /* A factor that has its place in shared memory as it lies: 16 bytes of it are neighbours along its rows. */
@@ -118,7 +133,10 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
         schedule_steps(&schedule, fusion, operands);
     schedule_load(&schedule, (Move){.tiles = product_read_beside(space)});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
+    int columns = (int)shared_vector(fusion);
+    bool vectors = product_stores_vectors(fusion, product, columns);
+    double each = product_end_instructions(fusion, product, vectors ? columns : 1);
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .instructions = each});
     return schedule_copy(arena, &schedule);
 }
 
@@ -151,6 +169,7 @@ static TileRules in_three_stages(Arena *arena, const TileRules *tiled, const Fus
     uint32_t copied = tiles_copied(fusion, product, 3);
     int wide = copied & 2 ? GROUP_N : GROUP_M, narrow = copied & 2 ? GROUP_M : GROUP_N;
     rules.variant_name = matmul_family.variants[1];
+    rules.cost = NULL;
     rules.stages = 3;
     rules.schedule = schedule_of(arena, fusion, product, rules.space, rules.stages);
     rules.rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;
@@ -159,6 +178,8 @@ static TileRules in_three_stages(Arena *arena, const TileRules *tiled, const Fus
     rules.rule[LEVEL_REGISTER][wide] = (AxisRule){AHEAD_REGISTERS, 2 * AHEAD_REGISTERS};
     rules.rule[LEVEL_REGISTER][narrow] = (AxisRule){AHEAD_REGISTERS, AHEAD_REGISTERS};
     rules.least_threads = rules.most_threads = AHEAD_THREADS;
+    rules.register_overhead = 32;
+    rules.input_buffers = 2;
     rules.copies_through_registers = copied != 3;
     rules.held_words = 1.0 / 3;   // of a narrow tile
     return rules;
@@ -191,6 +212,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     for (int factor = 0; factor < 2; factor++)
         rules->space->tiles[rules->space->tile_count++] = operand_tile(fusion, product, factor, value_bits);
     product_add_results(rules->space, fusion, product, device);
+    spread_stores(rules->space, fusion, product);
     rules->schedule = schedule_of(arena, fusion, product, rules->space, rules->stages);
 
     AxisRule none = {1, 1};
@@ -205,11 +227,10 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         rules->rule[LEVEL_SHARED][g] = (AxisRule){1, MAX_TILE};
     }
     rules->accumulator_bits = value_bits;
-    rules->register_overhead = 32;
-    for (int factor = 0; factor < 2; factor++)   // where each element lies that is loaded alone
-        rules->register_overhead += product_vector(fusion, product, factor, MAX_TILE) > 1 ? 0 : 16;
-    rules->input_buffers = 2;
+    rules->register_overhead = 28;   // tuning-log 127
+    rules->input_buffers = 1;
     rules->copies_through_registers = true;
+    rules->cost = &calibration.matmul.cost;
     if (several) {
         *rules = of_several_products(rules, product, vector);
         return 1;

@@ -92,15 +92,30 @@ bool mma_is_kept(const Fusion *fusion, const Product *product)
     return mma_kept_type(fusion, product) != mma_sum_type(product);
 }
 
-void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace *space, ThreadScope scope,
-                      DType passed)
+int mma_columns(const Fusion *fusion, const Product *product)
 {
-    Exchange exchange = {.scope = (uint8_t)scope, .combine = COMBINE_ROWS};
-    mma_schedule_store(schedule, fusion, space, exchange, passed, 0);
+    int columns = MAX_VECTOR;
+    while (columns > 1 && !product_stores_vectors(fusion, product, columns))
+        columns /= 2;
+    return columns;
 }
 
-void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Exchange exchange,
-                        DType passed, int ahead)
+bool mma_is_shifted(const Fusion *fusion, const Product *product)
+{
+    const FusedOp *only = product_only_output(fusion, product);
+    return mma_columns(fusion, product) == 1 && only && dtype_info[only->out->dtype].bits == 16 &&
+           mma_is_kept(fusion, product);
+}
+
+void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
+                      ThreadScope scope, DType passed)
+{
+    Exchange exchange = {.scope = (uint8_t)scope, .combine = COMBINE_ROWS};
+    mma_schedule_store(schedule, fusion, product, space, exchange, passed, 0);
+}
+
+void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
+                        Exchange exchange, DType passed, int ahead)
 {
     exchange.value_bytes = (uint8_t)(dtype_info[passed].bits / 8);
     exchange.width = 2;
@@ -114,7 +129,10 @@ void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpac
         schedule_exchange(schedule, exchange);
     schedule_load(schedule, (Move){.tiles = product_read_beside(space), .ahead = (uint8_t)ahead});
     schedule_map(schedule, schedule_ops(fusion, false));
-    schedule_store(schedule, (Move){.tiles = space_outputs(space)});
+    int columns = mma_is_shifted(fusion, product) ? MAX_VECTOR : mma_columns(fusion, product);
+    int threads = space->unit >= UNIT_WGMMA_F16 ? GROUP_LANES : LANES;   // that hold a tile
+    double each = product_end_instructions(fusion, product, columns) / threads;
+    schedule_store(schedule, (Move){.tiles = space_outputs(space), .instructions = each});
 }
 
 int mma_sum_bits(const Product *product)

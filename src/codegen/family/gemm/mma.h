@@ -41,23 +41,25 @@ TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product,
 /* What comes behind the loop along k: warps turn their sums in shared memory, so that lanes have rows, and
    store them; or the blocks of a cluster leave theirs for each other, and each stores rows of the totals.
    They pass shared memory in that type. */
-void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const TileSpace *space, ThreadScope scope,
-                      DType passed);
+void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
+                      ThreadScope scope, DType passed);
 
 /* Of sums that come together in another way; what the epilogue reads is asked for so many tiles ahead. */
-void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Exchange exchange,
-                        DType passed, int ahead);
+void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
+                        Exchange exchange, DType passed, int ahead);
 
 /* Rows of C begin within aligned accesses, of elements of 16 bits to which the sum was rounded (kept): they
    are shifted in shared memory to lie as they do there. */
 bool mma_is_shifted(const Fusion *fusion, const Product *product);
 
-/* Columns of C that are one aligned access, at most 8. */
+/* Columns of C that are one aligned access, at most so many. */
+enum { MAX_VECTOR = 8 };
 int mma_columns(const Fusion *fusion, const Product *product);
 
 /* What kernels have in common where groups of GROUP_WARPS warps multiply what lies in shared memory, in lines
    of 128 bytes along k; their tiles begin at multiples of SHARED_ALIGNMENT bytes there. */
-enum { GROUP_WARPS = 4, MAX_GROUPS = 2, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
+enum { LANES = 32, GROUP_WARPS = 4, GROUP_LANES = GROUP_WARPS * LANES };
+enum { MAX_GROUPS = 2, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
 void mma_group_rules(Arena *arena, TileRules *rules, const Fusion *fusion, const DeviceSpec *device,
                      const Product *product, const Atom *atom);
 

@@ -4,7 +4,6 @@
 #include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/mma.h"
 
-enum { MAX_VECTOR = 8 };
 
 // ---- operands ----
 
@@ -102,21 +101,6 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
 }
 
 // ---- the block ----
-
-int mma_columns(const Fusion *fusion, const Product *product)
-{
-    int columns = MAX_VECTOR;
-    while (columns > 1 && !product_stores_vectors(fusion, product, columns))
-        columns /= 2;
-    return columns;
-}
-
-bool mma_is_shifted(const Fusion *fusion, const Product *product)
-{
-    const FusedOp *only = product_only_output(fusion, product);
-    return mma_columns(fusion, product) == 1 && only && dtype_info[only->out->dtype].bits == 16 &&
-           mma_is_kept(fusion, product);
-}
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns,
                            const MmaBlock *how)

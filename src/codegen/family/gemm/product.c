@@ -244,21 +244,6 @@ const char *product_factor_name(const Product *product, int factor)
     return access ? access->tensor->name : NULL;
 }
 
-/* One by one: an address, a test and a load; a division and a remainder for each position that a group
-   holds. */
-enum { ELEMENT_INSTRUCTIONS = 6, POSITION_INSTRUCTIONS = 8 };
-
-double product_search_instructions(const Fusion *fusion, const Product *product, int factor)
-{
-    uint32_t used = product_factor_axes(product, factor);
-    double positions = 0;
-    for (int a = 0; a < fusion->axis_count; a++)
-        positions += used >> a & 1;
-    for (int g = 0; g < GROUP_COUNT; g++)
-        positions -= (used & axis_group_mask(&product->group[g])) != 0;   // a group's outermost costs nothing
-    return ELEMENT_INSTRUCTIONS + POSITION_INSTRUCTIONS * positions;
-}
-
 // ---- text ----
 
 void product_emit_sizes(StrBuf *out, const Product *product, const int64_t *block)

@@ -117,6 +117,13 @@ void product_add_results(TileSpace *space, const Fusion *fusion, const Product *
 /* Those that the epilogue reads, as bits. */
 uint32_t product_read_beside(const TileSpace *space);
 
+/* The same where its threads share lines of the tile evenly. */
+double product_line_instructions(const Fusion *fusion, const Product *product, int factor);
+
+/* Of a thread for each element of an output, to make it of a sum, find where it lies and store it, so many
+   neighbours at once. */
+double product_end_instructions(const Fusion *fusion, const Product *product, int columns);
+
 // ---- text ----
 
 /* "batch", "m", "n", "k": the flat position along a group. */

@@ -35,7 +35,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
         (Move){.tiles = operands, .to = PLACE_SHARED, .async = true, .ahead = (uint8_t)(stages - 2)});
     schedule_end(&schedule);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    mma_schedule_end(&schedule, fusion, space, SCOPE_WARP, mma_sum_type(product));
+    mma_schedule_end(&schedule, fusion, product, space, SCOPE_WARP, mma_sum_type(product));
     return schedule_copy(arena, &schedule);
 }
 

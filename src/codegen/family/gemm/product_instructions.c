@@ -1,0 +1,55 @@
+// Instructions of products beside their multiply-adds: elements that are found one by one, and the ends.
+#include "codegen/family/gemm/product.h"
+
+/* One by one: an address, a test and a load; a division and a remainder for each position that a group
+   holds. */
+enum { ELEMENT_INSTRUCTIONS = 6, POSITION_INSTRUCTIONS = 8 };
+
+/* Of those axes, positions along groups beside their outermost ones, which cost nothing. */
+static double search_instructions(const Fusion *fusion, const Product *product, uint32_t used)
+{
+    double positions = 0;
+    for (int a = 0; a < fusion->axis_count; a++)
+        positions += used >> a & 1;
+    for (int g = 0; g < GROUP_COUNT; g++)
+        positions -= (used & axis_group_mask(&product->group[g])) != 0;
+    return ELEMENT_INSTRUCTIONS + POSITION_INSTRUCTIONS * positions;
+}
+
+double product_search_instructions(const Fusion *fusion, const Product *product, int factor)
+{
+    return search_instructions(fusion, product, product_factor_axes(product, factor));
+}
+
+/* Positions along rows are found before the first step. Along k, where neighbouring threads walk it, all
+   elements of a thread have the same ones. */
+double product_line_instructions(const Fusion *fusion, const Product *product, int factor)
+{
+    uint32_t along = product_along_k(fusion, product, factor) ? 0 : axis_group_mask(&product->group[GROUP_K]);
+    return search_instructions(fusion, product, product_factor_axes(product, factor) & along);
+}
+
+/* What a function or a quotient of exact arithmetic is made of. */
+enum { FUNCTION_INSTRUCTIONS = 20, QUOTIENT_INSTRUCTIONS = 10 };
+
+static void count_instructions(Expr *expr, void *context)
+{
+    double *instructions = context;
+    if (expr->kind != EXPR_APPLY)
+        return;
+    bool divides = expr->apply.op == OP_DIV && expr->apply.operands[1]->kind != EXPR_CONST;
+    bool function = op_info[expr->apply.op].class == OP_CLASS_REAL;
+    *instructions += function ? FUNCTION_INSTRUCTIONS : divides ? QUOTIENT_INSTRUCTIONS : 1;
+}
+
+double product_end_instructions(const Fusion *fusion, const Product *product, int columns)
+{
+    double made = 0, stored = 0;
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (i > 0)
+            expr_visit(fusion->ops[i].body, count_instructions, &made);
+        if (fusion->ops[i].stored)
+            stored += search_instructions(fusion, product, access_axes(&fusion->ops[i].store));
+    }
+    return (made + stored / columns) / fusion->output_count;
+}
