@@ -47,7 +47,7 @@ def counted(found):
 def test_layers_of_an_encoder(folder):
     """Norms in parts whose statistics keep a dimension, a mask, heads put side by side, several layers alike."""
     found = launches(folder, onnx_models.bert(1, 128, 256, 4, 3, 1000))
-    layer = ["product"] * 3 + ["attention", "product", "rowwise", "product", "product", "rowwise"]
+    layer = ["product", "attention", "product", "rowwise", "product", "product", "rowwise"]   # q, k and v are one kernel
     assert found[:2] == ["elementwise", "rowwise"], found   # rows of the table, the first norm
     assert found[2:-1] == 3 * layer, found
 
@@ -61,7 +61,7 @@ def test_layers_of_a_decoder(folder):
 
 def test_layers_of_a_vision_transformer(folder):
     found = launches(folder, onnx_models.vit(1, 224, 16, 256, 4, 2, 100))
-    layer = ["rowwise"] + ["product"] * 3 + ["attention"] + ["product", "rowwise"] + ["product"] * 2
+    layer = ["rowwise", "product", "attention", "product", "rowwise", "product", "product"]   # q, k and v are one kernel
     assert found[:2] == ["permute", "product"], found   # the image is rounded before tensor cores read it
     assert found[2:-2] == 2 * layer, found
 
@@ -100,11 +100,12 @@ def test_a_norm_that_a_product_reads_in_another_order(folder):
 
 
 def test_queries_that_are_scaled_before_their_scores(folder):
-    """The scale waits for the sum; parts of one product are read where they lie, by bulk copies, too."""
+    """The scale waits for the sum; parts of one product are read where they lie, by bulk copies, too. Where blocks share rows a
+    second launch combines what they have."""
     program = os.path.join(common.TESTS, "regressions", "queries_that_are_scaled_before_their_scores.te")
     assert launches_of(folder, program) == ["attention"]
     families = {launch["family"] for candidate in json.loads((folder / "m.json").read_text())["candidates"] for launch in candidate["launches"]}
-    assert families == {"attention", "attention_bulk"}, families
+    assert families - {"channelwise"} == {"attention", "attention_bulk"}, families
 
 
 def main():

@@ -228,7 +228,7 @@ static void list_sequences(Run *run, Case *one, const FusionPlans *plans)
     one->sequences = NEW_ARRAY(one->arena, Sequence, plans->count + KEEP);
     if (run->file || run->number % PLANNED == 0) {
         const char *name = devices[run->number / PLANNED % (sizeof devices / sizeof *devices)];
-        const Target target = {device_read(one->arena, name), EVAL_EXACT};
+        const Target target = {.device = device_read(one->arena, name), .math = EVAL_EXACT};
         PlanList list = plan_program(one->arena, plans, &target, KEEP);
         for (int i = 0; i < list.count; i++)
             add_candidate(one, &list.plans[i], name);

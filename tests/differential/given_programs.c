@@ -125,7 +125,7 @@ static void compile_first(Arena *arena, Given *given, int number, const DeviceSp
     set_expected(arena, given);
     Program *composed = compose(arena, given->program);
     FusionPlans fusions = fuse(arena, composed);
-    const Target target = {device, EVAL_EXACT};
+    const Target target = {.device = device, .math = EVAL_EXACT};
     PlanList plans = plan_program(arena, &fusions, &target, CANDIDATES);
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");

@@ -20,7 +20,7 @@ static bool prove_program(Arena *arena, DeviceSpec *device, const char *path)
     Program *program = lower(arena, parse(arena, lex(arena, source_read(arena, path))), NULL, 0);
     Program *composed = compose(arena, program);
     FusionPlans fusions = fuse(arena, composed);
-    const Target target = {device, EVAL_EXACT};
+    const Target target = {.device = device, .math = EVAL_EXACT};
     PlanList plans = plan_program(arena, &fusions, &target, 1);
     CandidateList list = candidates_of_plans(arena, &plans);
     CodegenRequest base = {.name = "k", .program = composed, .device = device, .templates = &templates, .kept = plans.count};

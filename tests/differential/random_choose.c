@@ -350,7 +350,7 @@ bool choose_candidates(Run *run, Arena *arena, Subject *subject, const DeviceSpe
         fatal(EXIT_BUG, "it proves little, and so do those that could stand in for it");
     subject->composed = compose(arena, subject->program);
     FusionPlans fusions = fuse(arena, subject->composed);
-    const Target target = {device, run->math};
+    const Target target = {.device = device, .math = run->math};
     PlanList plans = plan_program(arena, &fusions, &target, KEEP);
     if (!plans.count && is_random_device(device)) {   // of 78 registers a thread, say, 32 points of a one-bit output are too many
         run->replaced++;

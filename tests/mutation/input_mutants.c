@@ -161,7 +161,7 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
     FusionPlans fusions = fuse(arena, composed);
     RankingOptions options = {.name = "m"};
     options.top_k = mutant->number % 4 ? 10 : 1;
-    const Target target = {device, EVAL_EXACT};
+    const Target target = {.device = device, .math = EVAL_EXACT};
     PlanList plans = plan_program(arena, &fusions, &target, options.top_k);
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");

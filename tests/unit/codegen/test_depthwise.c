@@ -29,7 +29,7 @@ static const Rewritten *turn(const char *text)
     const Source *source = source_from_text(arena, "case.te", text, strlen(text));
     FusionPlans plans = fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0));
     const Fusion *fusion = plans.plans[0].fusions[0];
-    const Target target = {device_read(arena, "h200"), EVAL_EXACT};
+    const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
     const void *view = depthwise_view(arena, fusion, &target);
     return view ? turn_images.make(arena, view, fusion, &target) : NULL;
 }

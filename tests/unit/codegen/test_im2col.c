@@ -25,7 +25,7 @@ static const Fusion *fusion_of(const char *text)
 /* By the view, which asks more of the filter. */
 static bool finds(const char *text, Im2col *im2col)
 {
-    const Target target = {device_read(arena, "h200"), EVAL_EXACT};
+    const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
     const Products *view = product_view(arena, fusion_of(text), &target);
     if (!view || !view->boxed)
         return false;
@@ -185,7 +185,7 @@ END_TEST
 
 static const Rewritten *turned_on(const char *text, const char *device)
 {
-    const Target target = {device_read(arena, device), EVAL_EXACT};
+    const Target target = {.device = device_read(arena, device), .math = EVAL_EXACT};
     const Fusion *fusion = fusion_of(text);
     const void *view = product_view(arena, fusion, &target);
     return view ? turn_planes.make(arena, view, fusion, &target) : NULL;
@@ -269,7 +269,7 @@ END_TEST
 /* 450 pixels are eight steps of 64, so there are no more parts, though three tiles of 256 columns leave room for 44. */
 START_TEST(parts_begin_at_any_pixel)
 {
-    const Target target = {device_read(arena, "h200"), EVAL_EXACT};
+    const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
     const Fusion *fusion = fusion_of(GRADIENT "w[f, r:3, s:2, c] = " GRADIENT_SUM);
     const Rewritten *parts = parts_of_square_tiles.make(arena, product_view(arena, fusion, &target), fusion, &target);
     ck_assert(!parts);   // as many as of wider tiles
@@ -287,7 +287,7 @@ END_TEST
 
 static const Product *boxed_of(const char *text)
 {
-    const Target target = {device_read(arena, "h200"), EVAL_EXACT};
+    const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
     const Products *view = product_view(arena, fusion_of(text), &target);
     return view ? view->boxed : NULL;
 }

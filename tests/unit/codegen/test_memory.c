@@ -106,7 +106,7 @@ static void visit_kinds(const Family *family, const Fusion *fusion, const Progra
                         const DeviceSpec *device, Visit *visit, void *context)
 {
     TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
-    const Target target = {device, EVAL_TF32};
+    const Target target = {.device = device, .math = EVAL_TF32};
     Viewed viewed = {.arena = arena, .fusion = fusion, .target = &target};
     int count = family_rules(arena, family, &viewed, variants);
     for (int v = 0; v < count; v++) {

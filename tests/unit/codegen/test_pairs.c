@@ -22,7 +22,7 @@ static const Fusion *fusion_of(const char *text)
 
 static int rules_of(const char *text, const char *device, TileRules *variants)
 {
-    const Target target = {device_read(arena, device), EVAL_EXACT};
+    const Target target = {.device = device_read(arena, device), .math = EVAL_EXACT};
     Viewed viewed = {.arena = arena, .fusion = fusion_of(text), .target = &target};
     return family_rules(arena, &pairs_family, &viewed, variants);
 }

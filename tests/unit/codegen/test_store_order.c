@@ -56,7 +56,7 @@ static void break_stores(Arena *arena, Fusion *fusion)
 static int emit(Arena *arena, const Family *family, Fusion *fusion, bool broken)
 {
     const DeviceSpec *device = device_read(arena, "h200");
-    const Target target = {device, EVAL_EXACT};
+    const Target target = {.device = device, .math = EVAL_EXACT};
     Viewed viewed = {.arena = arena, .fusion = fusion, .target = &target};
     TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
     int variant_count = family_rules(arena, family, &viewed, variants), count = 0;
@@ -121,7 +121,7 @@ START_TEST(bits_of_another_order_match_no_family_of_points)
 {
     Build *build = build_new();
     bits(build);
-    const Target target = {device_read(build->arena, "h200"), EVAL_EXACT};
+    const Target target = {.device = device_read(build->arena, "h200"), .math = EVAL_EXACT};
     Fusion *fusion = fuse(build->arena, &build->program).plans[0].fusions[0];
     ck_assert(access_is_flat(&fusion->ops[0].store, fusion) && bits_are_flat(fusion));
     break_stores(build->arena, fusion);
