@@ -10,6 +10,7 @@ prepare side by side; then one after the other has the GPU for itself. A call is
 channels-last. Rivals take turns; a time is the median over replays, the GPU warm, everything where the last call left it.
 """
 import argparse
+import concurrent.futures
 import ctypes
 import json
 import multiprocessing
@@ -187,23 +188,29 @@ class Network:
         generator = numpy.random.default_rng(zlib.crc32(told["name"].encode()))
         self.given = (generator.standard_normal(told["shape"], "f4") if told["dtype"] == "f32"
                       else generator.integers(0, told["values"], told["shape"], "i8"))
-        self.wanted = Theirs(folder, self.weights, self.given, torch.float64)()
-        torch.cuda.empty_cache()
-        self.rivals = {precision: self.rivals_of(options, precision) for precision in options.precisions}
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:   # nvcc works while PyTorch does
+            built = {precision: pool.submit(build, options, folder, precision) for precision in options.precisions}
+            self.prepare(options, built)
 
-    def rivals_of(self, options, precision):
+    def prepare(self, options, built):
+        import torch
+        self.wanted = Theirs(self.folder, self.weights, self.given, torch.float64)()
+        torch.cuda.empty_cache()
+        self.rivals = {precision: self.rivals_of(options, precision, built[precision]) for precision in options.precisions}
+
+    def rivals_of(self, options, precision, built):
         import torch
         dtype = getattr(torch, TYPES[precision])
-        library, weights = build(options, self.folder, precision)
-        given = torch.from_numpy(self.given).cuda()
-        given = given.to(dtype) if given.is_floating_point() else given
-        rivals = {"ours": Ours(library, weights, given, self.wanted.shape, dtype)}
+        rivals = {"ours": None}
         if "eager" in options.peers:
             rivals["eager"] = Theirs(self.folder, self.weights, self.given, dtype)
         if "compile" in options.peers:
             rivals["compile"] = Theirs(self.folder, self.weights, self.given, dtype)
             rivals["compile"].compile(options.mode)
             rivals["compile"]()
+        given = torch.from_numpy(self.given).cuda()
+        given = given.to(dtype) if given.is_floating_point() else given
+        rivals["ours"] = Ours(*built.result(), given, self.wanted.shape, dtype)
         return rivals
 
     def prove(self, precision):
