@@ -64,8 +64,10 @@ CASES = {
              ("gemm_transposed", "f64", dict(M=128, N=33, K=50)), ("gemm_transposed", "f32", dict(M=64, N=18, K=140)),
              ("gemm_small", "f16", dict(M=10, N=16, K=40)), ("gemm_small", "i8", dict(M=16, N=9, K=70)),
              ("gemm_batched", "u8", dict(M=20, N=33, K=67)), ("gemm_pixels", "f16", dict(M=18, N=9)), ("gemm_conv", "bf16", dict(M=18)),
-             ("gemm", "f16", dict(M=65, N=8, K=8400), "a100"), ("gemm", "bf16", dict(M=300, N=40, K=32)), ("gemm", "f64", dict(M=129, N=80, K=65))],
-    "bulk": [("bulk", "f16", dict(M=129, K=72)), ("bulk", "f16", dict(M=49, K=136)), ("bulk_turned", "bf16", dict(M=49, N=129, K=9)), ("bulk", "bf16", dict(M=3, K=1040)),
+             ("gemm", "f16", dict(M=65, N=8, K=8400), "a100"), ("gemm", "bf16", dict(M=300, N=40, K=32)), ("gemm", "f64", dict(M=129, N=80, K=65)),
+             ("gemm_rows", "f16", dict(M=5, N=17, K=40)), ("gemm_rows", "bf16", dict(M=9, N=40, K=33))],
+    "bulk": [("bulk_rows", "f16", dict(M=70, N=130, K=5)), ("bulk_rows", "bf16", dict(M=130, N=333, K=9)),
+             ("bulk", "f16", dict(M=129, K=72)), ("bulk", "f16", dict(M=49, K=136)), ("bulk_turned", "bf16", dict(M=49, N=129, K=9)), ("bulk", "bf16", dict(M=3, K=1040)),
              ("bulk_turns", "f16", dict(M=320, N=64)), ("bulk_along_k", "i8", dict(M=129, N=44, K=9)),
              ("bulk_along_k", "f32", dict(M=40, N=128, K=5)), ("bulk_pixels_apart", "bf16", dict(M=17, N=7, K=9)),
              ("bulk_boxes_of_pixels", "f16", dict(M=136, N=9)),
@@ -74,7 +76,8 @@ CASES = {
     "attention": [("attention", "f16", dict(M=37, N=70)), ("attention", "bf16", dict(M=16, N=133)), ("attention_masked", "f16", dict(M=67, N=67)),
                   ("attention_masked", "bf16", dict(M=20, N=41))],
     "attention_bulk": [("attention_bulk", "f16", dict(M=70, N=133)), ("attention_bulk", "bf16", dict(M=70, N=300)),
-                       ("attention_bulk_heads", "f16", dict(M=131, N=131)), ("attention_bulk_heads", "f16", dict(M=300, N=200))],
+                       ("attention_bulk_heads", "f16", dict(M=131, N=131)), ("attention_bulk_heads", "f16", dict(M=300, N=200)),
+                       ("attention_bulk_parts", "f16", dict(M=66, N=130)), ("attention_bulk_parts", "bf16", dict(M=70, N=65))],
     "wgmma": [("wgmma_along_k", "i8", dict(M=330, N=100, K=20)), ("wgmma_along_k", "f32", dict(M=128, N=128, K=9)),
               ("wgmma_along_k", "u8", dict(M=129, N=43, K=9)), ("wgmma_pixels", "bf16", dict(M=36, N=24))],
     "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
@@ -298,7 +301,8 @@ TEXTS = {
 HUGE = "input x[2147488777] : i8  y[i] = x[i] + 1  output y : i8"
 # The prelude serves all families: each of its parts is exercised by a few small programs. These reach parts that need a certain
 # kernel, with several candidates of each,
-PRELUDE_PROGRAMS = [
+PRELUDE_PROGRAMS = [("gemm_rows", "f16", dict(M=5, N=17, K=40), "a100"), ("gemm_rows", "f16", dict(M=5, N=24, K=40), "a100"), ("gemm_rows", "bf16", dict(M=9, N=40, K=33), "a100"),
+                    
     ("row_softmax", "f32", dict(M=3, N=67), "a100"), ("row_weights", "f16", dict(M=3, N=77), "a100"),
     ("row_mask", "f32", dict(M=3, N=40), "a100"),
     ("turned", "i8", dict(M=20, N=28), "a100"), ("turned", "i8", dict(M=128, N=128), "a100"), ("turned_inside", "f16", dict(P=3, M=21, N=25), "a100"),

@@ -299,10 +299,26 @@ PROGRAMS = [
         input x[2, 5, 7, 9] : {T}  input w[M, 5, 3, 3] : {T}
         y[n, f, h:7, v:9] = sum[c, r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[f, c, r, s])
         output y : {T}"""),
+    Program("gemm_rows", "gemm", HALVES, {"M": ("m", 33), "N": ("n", 160), "K": ("k", 37)}, """
+        input x[K, 8 * M] : {T}  input w[K, 8 * N] : {T}  input n[8 * N] : f32  input r[8 * M] : f32
+        l[i, j] = sum[k](x[k, i] * w[k, j])
+        t[i, j] = n[j] + r[i] - 2 * l[i, j]
+        m[i] = min[j](t[i, j])
+        a[i] = max[j](select(t[i, j] == m[i], j, -1))
+        s[i] = sum[j](t[i, j])
+        output a  output s"""),
     Program("bulk", "bulk", HALVES, {"M": ("m", 64), "K": ("k", 24)}, """
         input A[M, 8 * K] : {T}  input B[8 * K, 72] : {T}
         C[i, j] = sum[k](A[i, k] * B[k, j])
         output C : {T}"""),
+    Program("bulk_rows", "bulk", HALVES, {"M": ("m", 64), "N": ("n", 160), "K": ("k", 9)}, """
+        input x[2, M, 8 * K] : {T}  input w[2, N, 8 * K] : {T}  input n[N] : f32
+        l[b, i, j] = sum[k](x[b, i, k] * w[b, j, k])
+        t[b, i, j] = l[b, i, j] * 0.25 - n[j]
+        m[b, i] = max[j](t[b, i, j])
+        z[b, i] = sum[j](exp(t[b, i, j] - m[b, i]))
+        a[b, i] = min[j](select(t[b, i, j] == m[b, i], j, N))
+        output z  output m  output a"""),
     Program("bulk_turned", "bulk", HALVES, {"M": ("m", 9), "N": ("n", 64), "K": ("k", 13)}, """
         input A[3, 8 * K, 8 * M] : {T}  input B[N, 3, 8 * K] : {T}  input bias[N] : {T}
         c[b, i, j] = sum[k](A[b, k, i] * B[j, b, k])
@@ -568,6 +584,15 @@ PROGRAMS = [
         p[b, i, j] : {T} = e[b, i, j] / z[b, i]
         y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])
         output y : {T}  output m : f32"""),
+    Program("attention_bulk_parts", "attention_bulk", HALVES, {"M": ("row", 66), "N": ("column", 70)}, """
+        input q[2, M, 24] : {T}  input k[2, N, 24] : {T}  input v[2, N, 40] : {T}
+        s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])
+        m[b, i] = max[j](s[b, i, j])
+        e[b, i, j] = exp(s[b, i, j] - m[b, i])
+        z[b, i] = sum[j](e[b, i, j])
+        p[b, i, j] = e[b, i, j] / z[b, i]
+        y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])
+        output y : {T}"""),
     Program("attention_bulk_heads", "attention_bulk", HALVES, {"M": ("row", 131), "N": ("column", 150)}, """
         input q[M, 4, 64] : {T}  input k[N, 2, 64] : {T}  input v[2, N, 40] : {T}
         s[g, h:2, i, j] = sum[d](q[i, 2*g + h, d] * k[j, g, d])

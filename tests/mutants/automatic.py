@@ -45,7 +45,7 @@ TRIAGED = ("bulk.cu", "channelwise.cu", "elementwise.cu", "filter_strip.cu", "ge
            "skinny.cu", "toeplitz.cu", "pairs.cu", "wgmma.cu",
            "prelude/arithmetic.cuh", "prelude/async.cuh", "prelude/bits.cuh", "prelude/functions.cuh",
            "prelude/half.cuh", "prelude/language.cuh", "prelude/memory.cuh", "prelude/mma.cuh", "prelude/planes.cuh",
-           "prelude/reductions.cuh", "prelude/types.cuh", "prelude/wgmma.cuh", "prelude/words.cuh")
+           "prelude/reductions.cuh", "prelude/row_tiles.cuh", "prelude/types.cuh", "prelude/wgmma.cuh", "prelude/words.cuh")
 TRUE_IN_INTERPRETER = {"ROLLERC_INTERP"}
 
 
