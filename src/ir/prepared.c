@@ -51,7 +51,7 @@ void prepared_mark_parts(const Fusion *whole, Fusion *const *parts, int count)
     bool all = fusion_is_prepared(whole);
     for (int p = 0; p < count; p++)
         for (int i = 0; i < parts[p]->output_count; i++)
-            if ((all || reads_fixed(parts[p])) && parts[p]->outputs[i]->role == ROLE_TEMPORARY)
+            if (parts[p]->outputs[i]->id < 0 && (all || reads_fixed(parts[p])))
                 parts[p]->outputs[i]->is_prepared = true;
 }
 
