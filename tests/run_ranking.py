@@ -190,6 +190,17 @@ def test_a_device_that_is_ranked_only(binary):
             assert launch["dynamic_smem_bytes"] <= ranking["device"]["shared_bytes_per_block"]
 
 
+def test_results_that_accumulators_do_not_hold_together(binary):
+    """Lines of four floats of eight results are 32 numbers; a worker has 16 accumulators, and stores one result after another."""
+    results = "".join(f"y{i}[i] = x[i] * {i}.5  output y{i}\n" for i in range(1, 9))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "results.te")
+        with open(path, "w") as file:
+            file.write("input x[5000] : f32\n" + results)
+        ranking = json.loads(rollerc(binary, path, "--device", "ipu_mk1", "-o", os.path.join(folder, "r.json"), "--json", "-"))
+    assert len(ranking["candidates"][0]["launches"]) == 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollerc", required=True)

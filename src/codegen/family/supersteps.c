@@ -54,6 +54,16 @@ static void align(TileRules *rules, const DeviceSpec *device)
     }
 }
 
+/* A worker stores one result of a point after another: accumulators hold those of the first one alone. */
+static void store_in_turn(TileSpace *space)
+{
+    bool held = false;
+    for (int i = 0; i < space->tile_count; i++) {
+        space->tiles[i].beside = space->tiles[i].output && held;
+        held |= space->tiles[i].output;
+    }
+}
+
 /* Products of 16 bits an element have a unit of their own where the device does. */
 static Unit unit_of(const Fusion *fusion, const TileSpace *space, const DeviceSpec *device)
 {
@@ -90,6 +100,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     for (int a = 0; a < fusion->axis_count; a++)
         space_add_axis(rules->space, fusion->axes[a].name, fusion->axes[a].extent, a >= fusion->spatial_count);
     space_add_staged_tiles(rules->space, fusion);
+    store_in_turn(rules->space);
     rules->space->unit = unit_of(fusion, rules->space, device);
     align(rules, device);
     state(rules->schedule, fusion, rules->space);
