@@ -21,18 +21,19 @@ DEVICE float op_div(float a, float b) { return a / b; }
 
 // a / b for constants b whose reciprocal in float is off by at most 2^-25: exact then, but for the last place of quotients below
 // 2^-100 (Markstein, "IA-64 and elementary functions", theorem 8.5). A division has branches, between which nothing else is done.
+// By a divisor above zero, what the quotient is too large by is +0 where it is exact: so a quotient of -0 stays -0.
 DEVICE float divide_by(float a, float b)
 {
-    const float reciprocal = 1 / b, quotient = a * reciprocal;
-    const float rest = fmaf(-quotient, b, a);   // NaN where a is infinite
-    return rest == rest ? fmaf(rest, reciprocal, quotient) : quotient;
+    const float part = b < 0 ? -a : a, by = b < 0 ? -b : b, reciprocal = 1 / by, quotient = part * reciprocal;
+    const float excess = fmaf(quotient, by, -part);   // NaN where a is infinite
+    return excess == excess ? fmaf(-excess, reciprocal, quotient) : quotient;
 }
 // The same for others: the product with the reciprocal may be off by two units in the last place, and is corrected once more.
 DEVICE float divide_by_any(float a, float b)
 {
-    const float reciprocal = 1 / b, estimate = a * reciprocal;
-    const float quotient = fmaf(fmaf(-estimate, b, a), reciprocal, estimate), rest = fmaf(-quotient, b, a);
-    return rest == rest ? fmaf(rest, reciprocal, quotient) : estimate;
+    const float part = b < 0 ? -a : a, by = b < 0 ? -b : b, reciprocal = 1 / by, estimate = part * reciprocal;
+    const float quotient = fmaf(-fmaf(estimate, by, -part), reciprocal, estimate), excess = fmaf(quotient, by, -part);
+    return excess == excess ? fmaf(-excess, reciprocal, quotient) : estimate;
 }
 
 // All of N values become the first one.
