@@ -10,6 +10,8 @@ import common
 CASES = [
     ("softmax", "R=1048576 N=1048576"),
     ("matmul", "M=1048576 N=1048576 K=512"),
+    ("matmul_bias_gelu", "M=3000000000 N=128 K=128"),    # coordinates of boxes are signed
+    ("matmul_bias_gelu", "M=2100000000 N=64 K=512"),     # more bytes than a stride of boxes may have
     ("group_norm", "N=8192 G=1024 C=32 H=64 W=64"),
     ("relu", "N=2147500001"),
     ("elementwise_chain", "R=70001 N=40000"),

@@ -1,10 +1,13 @@
 // What a fusion is to the families of products.
 #include <string.h>
 
+#include "base/checked.h"
 #include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/im2col.h"
 #include "codegen/family/gemm/phases.h"
 #include "codegen/family/gemm/product_rows.h"
+
+enum { MAX_BOX = 256 };   // lines of a box, at most
 
 // ---- how the factors lie in memory ----
 
@@ -63,6 +66,16 @@ static bool is_legal(int64_t stride, int64_t piece)
     return stride >= 0 && stride < ((int64_t)1 << 40) / PIECE_BYTES * piece && stride % piece == 0;
 }
 
+/* Coordinates of boxes are signed numbers of 32 bits, of boxes behind the last row, too; all lines are a stride, that of
+   batches if there are none. */
+static bool has_coordinates(const Product *product, int factor, const Lines *lines)
+{
+    int64_t most = INT32_MAX - MAX_BOX, batches = lines->batch ? product->group[GROUP_BATCH].extent : 1;
+    int64_t rows = product->group[factor ? GROUP_N : GROUP_M].extent, k = product->group[GROUP_K].extent;
+    return rows <= most && k <= most && batches <= most &&
+           is_legal(size_product(lines->line, lines->along_k ? rows : k), mma_piece(product));
+}
+
 static bool find_box(const Fusion *fusion, const Product *product, int factor, Lines *lines)
 {
     const Expr *expr = product->factor[factor];
@@ -76,7 +89,7 @@ static bool find_box(const Fusion *fusion, const Product *product, int factor, L
     lines->line = k == 1 ? rows : k;
     int64_t piece = mma_piece(product);
     return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line, piece) &&
-           is_legal(lines->batch, piece);
+           is_legal(lines->batch, piece) && has_coordinates(product, factor, lines);
 }
 
 /* Of a convolution's filter: channels or rows lie side by side, and taps are its batches. */
@@ -92,7 +105,7 @@ static bool find_filter(const Fusion *fusion, const Product *product, const Im2c
     lines->line = lines->along_k ? rows : channels;
     lines->batch = im2col->taps.count ? group_stride(fusion, &offset, &im2col->taps) : 0;
     return offset.constant == 0 && (lines->along_k || rows == 1) && lines->line > 0 &&
-           is_legal(lines->line, piece) && is_legal(lines->batch, piece);
+           is_legal(lines->line, piece) && is_legal(lines->batch, piece) && has_coordinates(product, 1, lines);
 }
 
 // ---- the view ----
