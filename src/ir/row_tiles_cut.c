@@ -285,14 +285,17 @@ static void list_tensors(const TileCutter *cutter, Fusion *fusion)
     fuse_axes(cutter->arena, fusion);
 }
 
-/* Attention's kernels end with a second product. */
+/* Elements have all rows and the column as axes, reductions all rows. Attention's kernels are none: their second product has
+   an axis that its rows' maxima and sums lack. */
 static bool is_of_rows(const Fusion *whole, int product_ops)
 {
+    uint32_t points = (1u << whole->spatial_count) - 1, column = points + 1;
     bool rows = whole->streams && product_ops > 0 && product_ops < whole->op_count;
-    for (int i = product_ops; i < whole->op_count && rows; i++)
-        rows = whole->ops[i].reduce == REDUCE_NONE || whole->ops[i].reduced == 1u << whole->spatial_count;
-    for (int i = 0; i < whole->op_count && rows; i++)
-        rows = !(whole->ops[i].spatial >> (whole->spatial_count + 1));
+    for (int i = 0; i < whole->op_count && rows; i++) {
+        const FusedOp *op = &whole->ops[i];
+        bool reduces = i >= product_ops && op->reduce != REDUCE_NONE;
+        rows = reduces ? op->reduced == column && op->spatial == points : !(op->spatial >> (whole->spatial_count + 1));
+    }
     return rows && whole->ops[0].reduce == REDUCE_SUM && whole->axis_count < MAX_AXES;
 }
 
