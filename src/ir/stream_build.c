@@ -307,6 +307,16 @@ static bool add_reader(Builder *builder, const TensorOp *op)
     return true;
 }
 
+/* An output between the chain's ops is made behind them, where none of them can read it: a row's reciprocal, beside others. */
+static bool reads_ahead(const Builder *builder)
+{
+    const Fusion *fusion = builder->fusion;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (reads_any(builder, fusion->ops[i].body, builder->depends))
+            return true;
+    return false;
+}
+
 /* Those that read no more than the result may join the kernel later, or be another one. */
 static bool add_readers(Builder *builder)
 {
@@ -386,7 +396,7 @@ bool chain_build(Chain *chain, Stream *stream)
     add_score(&builder);
     add_shares(&builder);
     add_sum(&builder);
-    if (!add_readers(&builder) || !keeps_inside(&builder))
+    if (reads_ahead(&builder) || !add_readers(&builder) || !keeps_inside(&builder))
         return false;
     *stream = (Stream){.fusion = builder.fusion, .sum = chain->sum, .share = chain->weight->out};
     list_members(&builder, stream);

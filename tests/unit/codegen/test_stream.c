@@ -44,7 +44,8 @@ static const char *const chains[] = {
 };
 
 /* Why: it is rounded at its own scale; it is an output; e is read elsewhere; e is rounded twice; the maximum is of
-   other scores, of another axis; p has another type than v; a row of scores has several products. */
+   other scores, of another axis; p has another type than v; a row of scores has several products; p is made of an output that
+   the rows have. */
 static const char *const others[] = {
     INPUTS SCORES ROWS("s[b, i, j]") "p[b, i, j] = cast(e[b, i, j] / z[b, i], f16)\n" RESULT,
     INPUTS SCORES ROWS("s[b, i, j]") SHARES RESULT "output p\n",
@@ -54,6 +55,7 @@ static const char *const others[] = {
     INPUTS SCORES "m[b, j] = max[i](s[b, i, j])\ne[b, i, j] = exp(s[b, i, j] - m[b, j])\nz[b, i] = sum[j](e[b, i, j])\n" SHARES RESULT,
     INPUTS SCORES ROWS("s[b, i, j]") "p[b, i, j] : bf16 = e[b, i, j] / z[b, i]\n" RESULT,
     INPUTS BIAS SCORES ROWS("s[b, i, j]") SHARES "y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n] * bias[i, j])\noutput y : f16\n",
+    INPUTS SCORES ROWS("s[b, i, j]") "r[b, i] = 1 / z[b, i]\np[b, i, j] : f16 = r[b, i] * e[b, i, j]\n" RESULT "output r : f32\n",
 };
 
 START_TEST(chains_are_found_by_their_structure)
