@@ -34,12 +34,14 @@ static void add_inlined(Expr *expr, void *context)
         inlining->size += inlining->origins[expr->access.tensor->id].inlined_size;
 }
 
-/* Nodes of the definition with those of all that is inlined in it. A sum of one term has other forms, too. */
+/* Nodes of the definition with those of all that is inlined in it. A sum of one term has other forms, too; and what products
+   allow of shares, and of what is rounded at any scale, they allow of elements. */
 static void find_inlined(Evaluator *evaluator, Origin *origin)
 {
+    bool allowed = origin->loose || evaluator->shares[origin->tensor->id];
     Inlining inlining = {evaluator->origins, expr_size(origin->op->body) + 1};
     expr_visit(origin->op->body, add_inlined, &inlining);
-    if (origin->points == 1 && origin->op->reduce != REDUCE_SUM && inlining.size <= INLINED_SIZE && !origin->loose)
+    if (origin->points == 1 && origin->op->reduce != REDUCE_SUM && inlining.size <= INLINED_SIZE && !allowed)
         origin->inlined_size = inlining.size;
 }
 

@@ -82,6 +82,11 @@ static uint32_t axes_of_point(const Chain *chain, const Expr *expr)
     return axes;
 }
 
+static const Expr *unguarded(const Chain *chain, const Expr *expr)
+{
+    return chain->guarded && expr->kind == EXPR_GUARD ? expr->guard.body : expr;
+}
+
 // ---- the second product: shares and what they weigh ----
 
 /* p = e / z, e * r, …: down to the exponential. What is rounded on the way is so at its own scale. */
@@ -224,6 +229,8 @@ static bool find_side(Chain *chain, const Expr *element, int *count)
 static bool find_sides(Chain *chain, Expr *term, int *count)
 {
     double value;
+    if (chain->guarded && term->kind == EXPR_GUARD)
+        term = term->guard.body;
     if (stream_number(term, &value))
         return add_scale(chain, OP_MUL, term);
     if (is_apply(term, OP_DIV))
@@ -364,12 +371,14 @@ static bool has_parts(const Chain *chain)
 
 static bool chain_find(Chain *chain)
 {
+    if (!is_candidate(chain->sum))
+        return false;
     Expr *const *factors = chain->sum->body->apply.operands;
     bool found = false;
     for (int i = 0; i < 2 && !found; i++) {
-        const Expr *value =
-            factors[1 - i]->kind == EXPR_ACCESS ? unmoved(chain, factors[1 - i]) : factors[1 - i];
-        found = find_weight(chain, factors[i], value);
+        const Expr *value = unguarded(chain, factors[1 - i]);
+        chain->value_guarded = value != factors[1 - i];
+        found = find_weight(chain, factors[i], value->kind == EXPR_ACCESS ? unmoved(chain, value) : value);
     }
     if (!found || !find_product(chain))
         return false;
@@ -377,12 +386,10 @@ static bool chain_find(Chain *chain)
     return has_parts(chain);
 }
 
-static bool stream_of(Arena *arena, const Program *program, const TensorOp *const *definition,
-                      const bool *loose, const TensorOp *sum, Stream *stream)
+static Chain chain_new(Arena *arena, const Program *program, const TensorOp *const *definition, const bool *loose,
+                       const TensorOp *sum)
 {
-    if (!is_candidate(sum))
-        return false;
-    Chain chain = {
+    return (Chain){
         .arena = arena,
         .program = program,
         .definition = definition,
@@ -392,20 +399,26 @@ static bool stream_of(Arena *arena, const Program *program, const TensorOp *cons
         .column = sum->spatial_count,
         .depth = sum->axis_count,
     };
-    chain.used[sum->out->id] = true;
-    return chain_find(&chain) && chain_build(&chain, stream);
+}
+
+static const TensorOp *const *definitions_of(Arena *arena, const Program *program)
+{
+    const TensorOp **definition = NEW_ARRAY(arena, const TensorOp *, program->tensor_count);
+    for (int i = 0; i < program->op_count; i++)
+        definition[program->ops[i]->out->id] = program->ops[i];
+    return definition;
 }
 
 StreamList streams_find(Arena *arena, const Program *program)
 {
     StreamList list = {.streams = NEW_ARRAY(arena, Stream, program->op_count)};
-    const TensorOp **definition = NEW_ARRAY(arena, const TensorOp *, program->tensor_count);
-    for (int i = 0; i < program->op_count; i++)
-        definition[program->ops[i]->out->id] = program->ops[i];
+    const TensorOp *const *definition = definitions_of(arena, program);
     const bool *loose = streams_find_loose(arena, program);
-    for (int i = 0; i < program->op_count; i++)
-        list.count +=
-            stream_of(arena, program, definition, loose, program->ops[i], &list.streams[list.count]);
+    for (int i = 0; i < program->op_count; i++) {
+        Chain chain = chain_new(arena, program, definition, loose, program->ops[i]);
+        chain.used[chain.sum->out->id] = true;
+        list.count += chain_find(&chain) && chain_build(&chain, &list.streams[list.count]);
+    }
     return list;
 }
 
@@ -418,7 +431,20 @@ const Stream *streams_member(const StreamList *list, const Tensor *tensor)
     return NULL;
 }
 
-// ---- what may be left out, or rounded at another scale ----
+// ---- what may be left out ----
+
+/* The last part of a chain's columns has fewer: its factors are guarded. */
+static void add_guarded_shares(Arena *arena, const Program *program, bool *shares)
+{
+    const TensorOp *const *definition = definitions_of(arena, program);
+    const bool *loose = streams_find_loose(arena, program);
+    for (int i = 0; i < program->op_count; i++) {
+        Chain chain = chain_new(arena, program, definition, loose, program->ops[i]);
+        chain.guarded = true;
+        if (chain_find(&chain))
+            shares[chain.weight->out->id] |= chain.value_guarded;
+    }
+}
 
 bool *streams_find_shares(Arena *arena, const Program *program)
 {
@@ -426,41 +452,6 @@ bool *streams_find_shares(Arena *arena, const Program *program)
     StreamList list = streams_find(arena, program);
     for (int s = 0; s < list.count; s++)
         shares[list.streams[s].share->id] = true;
+    add_guarded_shares(arena, program, shares);
     return shares;
-}
-
-typedef struct LooseSearch {
-    bool *loose, *factor;       // by tensor id: so far; is one of a product
-    const Expr *left, *right;   // where it may stand: what a sum adds up, or both factors of that
-} LooseSearch;
-
-static void loose_visit(Expr *expr, void *context)
-{
-    LooseSearch *search = context;
-    const Tensor *tensor = expr_tensor(expr);
-    if (!tensor)
-        return;
-    bool in_place = expr->kind == EXPR_ACCESS && (expr == search->left || expr == search->right);
-    search->loose[tensor->id] &= in_place;
-    search->factor[tensor->id] |= in_place && search->left != search->right;
-}
-
-bool *streams_find_loose(Arena *arena, const Program *program)
-{
-    LooseSearch search = {NEW_ARRAY(arena, bool, program->tensor_count),
-                          NEW_ARRAY(arena, bool, program->tensor_count), NULL, NULL};
-    for (int i = 0; i < program->op_count; i++) {
-        const Tensor *out = program->ops[i]->out;
-        search.loose[out->id] = is_half(out->dtype) && out->role == ROLE_TEMPORARY && !out->exact;
-    }
-    for (int i = 0; i < program->op_count; i++) {
-        const TensorOp *op = program->ops[i];
-        bool sums = op->reduce == REDUCE_SUM, multiplies = sums && is_apply(op->body, OP_MUL);
-        search.left = multiplies ? op->body->apply.operands[0] : sums ? op->body : NULL;
-        search.right = multiplies ? op->body->apply.operands[1] : search.left;
-        expr_visit(op->body, loose_visit, &search);
-    }
-    for (int i = 0; i < program->tensor_count; i++)
-        search.loose[i] &= search.factor[i];
-    return search.loose;
 }

@@ -44,7 +44,7 @@ const Stream *streams_member(const StreamList *list, const Tensor *tensor);
    beside those. They may be rounded at another scale, or not at all (doc/language.md, "Rounding of intermediates"). */
 bool *streams_find_loose(Arena *arena, const Program *program);
 
-/* By tensor id: those that are p of a chain. Where they are 0, a term of the sum that they are a factor of may be left out
+/* By tensor id: those that are p of a chain, or of its parts. Where they are 0, a term of the sum that they are a factor of may be left out
    (doc/language.md, "Streaming"). */
 bool *streams_find_shares(Arena *arena, const Program *program);
 
@@ -58,11 +58,13 @@ typedef struct Chain {
     const Program *program;
     const TensorOp *const *definition;   // by tensor id; NULL: an input
     const bool *loose;                   // by tensor id: may be rounded at any scale (streams_find_loose)
+    bool guarded;                        // factors may stand below guards, as parts of a chain read them
     bool *used;                          // by tensor id: expanded, or one of the reductions
     const TensorOp *sum;                 // y
     int column, depth;                   // axes j and d
     uint32_t rows;                       // axes of m
     const Expr *value;                   // v's element
+    bool value_guarded;                  // it stands below a guard
     const TensorOp *weight;              // p: what y's other factor reads
     Expr *weight_access, *share;         // p[…], and its body with all definitions in it
     Expr *exponential, *score;           // exp(t - m), t: likewise
