@@ -20,7 +20,7 @@ enum { KEY_DEVICE = 256, KEY_FORCE, KEY_COLOUR, KEY_USAGE };
 // clang-format off
 static const struct argp_option table[] = {
     {0, 0, 0, 0, "Input and output:", 1},
-    {"device", KEY_DEVICE, "NAME|FILE", 0, "The device that the GPU here is: its limits, and all that is not measured, are taken from there", 1},
+    {"device", KEY_DEVICE, "NAME", 0, "The built-in device that the GPU here is: its limits, and all that is not measured, are taken from there", 1},
     {"output", 'o', "FILE", 0, "The device file; - is stdout. Default: NAME.yaml in the current folder", 1},
     {"force-device", KEY_FORCE, 0, 0, "Measure a GPU that does not match the device file", 1},
 
@@ -56,7 +56,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case 'o': line->output = value; break;
     case KEY_FORCE: line->options->force_device = true; break;
     case 'q': line->options->quiet = true; break;
-    case KEY_COLOUR: line->colour = value; break;
+    case KEY_COLOUR: line->colour = option_colour(line->arena, value); break;
     case 'h': print_help(state, ARGP_HELP_STD_HELP);
     case KEY_USAGE: print_help(state, ARGP_HELP_USAGE);
     case ARGP_KEY_ERROR: option_error(line->arena, table, state);
@@ -165,6 +165,9 @@ int calibrate_main(int argc, char **argv)
     CommandLine line = {.arena = arena, .options = NEW(arena, Options)};
     parse_line(&line, argc, argv);
     const DeviceSpec *device = device_read(arena, line.options->device);
+    if (!device_text(line.options->device))
+        usage_error("--device wants the name of a built-in device, which the new file is like: '%s' is a file; --force-device measures "
+                    "a GPU that is none of them", line.options->device);
     if (device->dialect != DIALECT_CUDA)
         fatal(EXIT_MACHINE, "'%s' is no CUDA device: the micro-kernels are CUDA", device->name);
     GpuInfo gpu = find_gpu("calibrate", device, line.options->force_device);

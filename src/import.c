@@ -131,7 +131,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_IO_PRECISION: line->options->model.io_precision = option_precision(line, "--io-precision", value); break;
     case KEY_LAYOUT: line->options->model.layout = option_layout(line, value); break;
     case 'q': line->options->quiet = true; break;
-    case KEY_COLOUR: line->colour = value; break;
+    case KEY_COLOUR: line->colour = option_colour(line->arena, value); break;
     case 'h': print_help(state, ARGP_HELP_STD_HELP);
     case KEY_USAGE: print_help(state, ARGP_HELP_USAGE);
     case ARGP_KEY_ERROR: option_error(line->arena, table, state);

@@ -23,6 +23,8 @@ typedef struct CommandLine {
 
 /* The word's place among the choices. */
 int option_choose(Arena *arena, const char *option, const char *word, const char *const *choices, int count);
+/* --color auto, always or never */
+const char *option_colour(Arena *arena, const char *word);
 /* Of the kernel and of the outputs, where nothing else is said. */
 char *option_stem(Arena *arena, const char *path);
 

@@ -15,6 +15,12 @@ int option_choose(Arena *arena, const char *option, const char *word, const char
     usage_error("unknown word '%s' for %s; it is one of %s", word, option, list.text);
 }
 
+const char *option_colour(Arena *arena, const char *word)
+{
+    static const char *const colours[] = {"auto", "always", "never"};
+    return colours[option_choose(arena, "--color", word, colours, 3)];
+}
+
 void option_add_binding(CommandLine *line, const char *text)
 {
     Options *options = line->options;

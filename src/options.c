@@ -378,7 +378,6 @@ static error_t read_option(int key, char *value, struct argp_state *state)
 {
     CommandLine *line = state->input;
     Options *options = line->options;
-    static const char *const colours[] = {"auto", "always", "never"};
     switch (key) {
     case ARGP_KEY_ARG: set_input(options, value); break;
     case KEY_DEVICE: set_device(options, value); break;
@@ -419,7 +418,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case 'd': add_dumps(line, value); break;
     case 'v': options->verbose = true, options->quiet = false; break;
     case 'q': options->quiet = true, options->verbose = false; break;
-    case KEY_COLOUR: line->colour = colours[option_choose(line->arena, "--color", value, colours, 3)]; break;
+    case KEY_COLOUR: line->colour = option_colour(line->arena, value); break;
     case KEY_LIST_DEVICES: list_devices(line->arena);
     case KEY_PRINT_ARCH: print_arch(line->arena, value);
     case KEY_PRINT_DEVICE: print_device(value);

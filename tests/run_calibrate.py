@@ -97,7 +97,9 @@ def test_what_is_written_loads_and_ranks(folder):
     assert abs(written["dram"]["latency_ns"] * few / (4096 * 132) - 1) < 0.01      # what is under way over what arrives
     assert written["timing"]["block_start_cycles"] == 13.9     # 7 ms x 1980 MHz / 1,000,000 blocks
     assert abs(written["dram"]["bandwidth_gb_s"] / (2**29 / 7e6) - 1) < 0.04    # whole rounds of 512 MiB in 7 ms
-    assert "# measured" in text and "+- 0.0 %; 3.25 before" in text
+    with open(os.path.join(ROOT, "devices/h100.yaml")) as file:
+        before = yaml.safe_load(file)["compute"]["launch_us"]
+    assert "# measured" in text and f"+- 0.0 %; {before:.3g} before" in text
     for line in ("read, 4 KiB an SM under way", "bulk copy, from L2", "clusters of 8 meet", "fma, 2 chain(s), 4 warp(s) a scheduler"):
         assert f"#   {line}" in text, line
     ranked = subprocess.run([ROLLERC, os.path.join(common.EXAMPLES, "softmax.te"), "--device", "./mine.yaml", "-d", "device,rprogram"], cwd=folder,
@@ -124,6 +126,9 @@ def test_without_a_gpu_it_says_so(folder):
         assert "no CUDA device" in calibrate("--device", device, folder=folder, code=4).stderr
     assert "--help' shows" in calibrate(folder=folder, code=2).stderr
     assert "takes no file" in calibrate("h100", folder=folder, code=2).stderr
+    assert "unknown word 'sometimes' for --color" in calibrate("--device", "h100", "--color", "sometimes", folder=folder, code=2).stderr
+    (folder / "mine.yaml").write_text("like: h100\ndevice: {name: mine}\n")
+    assert "the name of a built-in device" in calibrate("--device", "./mine.yaml", folder=folder, code=2).stderr
 
 
 def test_the_kernels_compile(folder):
@@ -153,7 +158,8 @@ def test_a_file_may_be_like_another(folder):
     assert re.search(r"block_wait_us +2.26\n", said)           # what is absent follows from the base's clock,
     faster = device("like: k80\ndevice: {name: mine}\ncompute: {clock_mhz: 900}\npeak_gflop_s: {fp32: 4493}\nshared: {bandwidth_gb_s: 2995}\n")
     assert re.search(r"block_wait_us +2.2\n", faster)          # or from the file's own: 1980 / 900
-    assert "did you mean 'k80'" in device("like: k8O\ndevice: {name: mine}\n", 1)
+    assert "d.yaml:1:7: error: like wants the name of a built-in device, found 'k8O'; did you mean 'k80'?" in device(
+        "like: k8O\ndevice: {name: mine}\n", 1)
     assert "missing key 'device.name'" in device("like: k80\n", 1)
     assert "like wants the name of a built-in device" in device("like: {a: b}\ndevice: {name: mine}\n", 1)
     assert "unknown key 'compute.launch'" in device("like: k80\ndevice: {name: mine}\ncompute: {launch: 7}\n", 1)

@@ -204,7 +204,7 @@ static void complete_cache(DeviceSpec *device, const YamlNode *root)
 /* ---- files ---- */
 
 static const EmbeddedFile *built_in(const char *name);
-static _Noreturn void unknown_device(Arena *arena, const char *name);
+static const char *built_in_names(Arena *arena, Nearest *nearest);
 
 /* The nodes of the first mapping, then those that only the second one has. */
 static const YamlNode *joined(Arena *arena, const YamlNode *own, const YamlNode *base)
@@ -234,8 +234,11 @@ static const YamlNode *with_base(Arena *arena, const YamlNode *root, const YamlN
     if (!like->text)
         diag_fatal(like->loc, EXIT_INPUT, "like wants the name of a built-in device, found a group of keys");
     const EmbeddedFile *base = built_in(like->text);
+    Nearest nearest = nearest_to(like->text);
+    const char *names = built_in_names(arena, &nearest);
     if (!base)
-        unknown_device(arena, like->text);
+        diag_fatal(like->loc, EXIT_INPUT, "like wants the name of a built-in device, found '%s'%s (built in are %s)", like->text,
+                   nearest_suggestion(arena, &nearest), names);
     const YamlNode *group = yaml_child(root, "device");
     if (!group || !yaml_child(group, "name"))
         diag_fatal(like->loc, EXIT_INPUT, "a file that is like another device needs a name of its own: missing key 'device.name'");
@@ -305,19 +308,25 @@ static const EmbeddedFile *built_in(const char *name)
     return NULL;
 }
 
-static _Noreturn void unknown_device(Arena *arena, const char *name)
+static const char *built_in_names(Arena *arena, Nearest *nearest)
 {
-    StrBuf known = strbuf_new(arena);
-    Nearest nearest = nearest_to(name);
+    StrBuf names = strbuf_new(arena);
     for (const EmbeddedFile *file = embedded_files; file->path; file++)
         if (is_device_file(file)) {
             const char *stem = file->path + strlen("devices/");
-            const char *built_in_name = arena_strndup(arena, stem, strcspn(stem, "."));
-            strbuf_printf(&known, "%s%s", known.length ? ", " : "", built_in_name);
-            nearest_try(&nearest, built_in_name);
+            const char *name = arena_strndup(arena, stem, strcspn(stem, "."));
+            strbuf_printf(&names, "%s%s", names.length ? ", " : "", name);
+            nearest_try(nearest, name);
         }
+    return names.text;
+}
+
+static _Noreturn void unknown_device(Arena *arena, const char *name)
+{
+    Nearest nearest = nearest_to(name);
+    const char *names = built_in_names(arena, &nearest);
     fatal(EXIT_INPUT, "unknown device '%s'%s (built in are %s; a file needs a '/' or .yaml)", name,
-          nearest_suggestion(arena, &nearest), known.text);
+          nearest_suggestion(arena, &nearest), names);
 }
 
 DeviceSpec *device_read(Arena *arena, const char *device)
