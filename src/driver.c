@@ -176,7 +176,6 @@ static const JitResult *compile_candidates(Arena *arena, const Options *opt, con
     return helpers;
 }
 
-/* Nothing is made that was not asked for: the text of one candidate; or of all, machine code, and times. */
 /* A proof is of the text, and a profile compares what the machine code made. */
 static void warn_of_compiler(Arena *arena, const DeviceSpec *device)
 {
@@ -188,6 +187,7 @@ static void warn_of_compiler(Arena *arena, const DeviceSpec *device)
                      doubted, device->arch);
 }
 
+/* Nothing is made that was not asked for: the text of one candidate; or of all, machine code, and times. */
 static void try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, CandidateList *list,
                            Stopwatch *watch)
 {

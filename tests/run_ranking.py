@@ -178,6 +178,7 @@ def test_a_device_that_is_ranked_only(binary):
             assert os.listdir(folder) == ["r.json"]
             with open(written) as file:
                 ranking = json.load(file)
+            assert "\n  ranked only, first: candidate 1\n" in rollerc(binary, "explain", written)
         jsonschema.validate(ranking, schema)
         assert ranking["emitted"]["source_sha256"] is None and ranking["candidates"][0]["model_rank"] == 1
         times = [candidate["predicted"]["time_us"] for candidate in ranking["candidates"]]

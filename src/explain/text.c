@@ -38,8 +38,7 @@ static void print_head(StrBuf *out, const Report *report)
     quantity(out, report->min_bytes, "B");
     strbuf_puts(out, ", does ");
     quantity(out, report->flops, "flop");
-    strbuf_puts(out, "\n  written: candidate ");
-    strbuf_printf(out, "%d", report->emitted + 1);
+    strbuf_printf(out, "\n  %s: candidate %d", report->source_sha256 ? "written" : "ranked only, first", report->emitted + 1);
     if (report->verified)
         strbuf_printf(out, "; proven in %.3g s on %.0f element%s%s", report->verified_seconds,
                       report->verified_elements, plural(report->verified_elements),

@@ -241,7 +241,8 @@ static const YamlNode *with_base(Arena *arena, const YamlNode *root, const YamlN
                    nearest_suggestion(arena, &nearest), names);
     const YamlNode *group = yaml_child(root, "device");
     if (!group || !yaml_child(group, "name"))
-        diag_fatal(like->loc, EXIT_INPUT, "a file that is like another device needs a name of its own: missing key 'device.name'");
+        diag_fatal(like->loc, EXIT_INPUT, "a file that is like another device needs a name of its own: "
+                                          "missing key 'device.name'");
     if (depth == DEEPEST)
         diag_fatal(like->loc, EXIT_INPUT, "more than %d files that are like others", DEEPEST);
     const Source *text = source_from_text(arena, base->path, base->text, base->length);
