@@ -10,7 +10,7 @@ typedef struct Known {
     int op;
 } Known;
 
-enum { MAX_KNOWN = 8 };
+enum { MAX_KNOWN = MAX_ROW_SUMS + 5 };   // and s, t, m, e, y
 
 typedef struct Builder {
     Chain *chain;

@@ -36,6 +36,10 @@ static const char *const chains[] = {
     INPUTS SCORES ROWS("s[b, i, j]") "r[b, i] = 1 / z[b, i]\np[b, i, j] : f16 = r[b, i] * e[b, i, j]\n" RESULT,
     INPUTS SCORES ROWS("s[b, i, j]") SHARES "y[i, b, n] = sum[j](v[b, j, n] * p[b, i, j])\noutput y : f32\n",
     INPUTS SCORES ROWS("s[b, i, j]") SHARES RESULT "l[b, i] = log(z[b, i]) + m[b, i]\noutput l : f32\noutput m : f32\n",
+    // as many sums of a row as may be, each of another type, beside scores and rows of their own
+    INPUTS SCORES ROWS("s[b, i, j] + j") "z2[b, i] : f16 = sum[j](e[b, i, j])\nz3[b, i] : bf16 = sum[j](e[b, i, j])\n"
+    "z4[b, i] : f64 = sum[j](e[b, i, j])\np[b, i, j] : f16 = e[b, i, j] / (z[b, i] + z2[b, i] + z3[b, i] + cast(z4[b, i], f32))\n" RESULT
+    "l[b, i] = log(z[b, i]) + m[b, i]\noutput l : f32\n",
     // of f32: p in parts
     INPUTS SCORES ROWS("s[b, i, j]") "p[b, i, j] = e[b, i, j] / z[b, i]\n" RESULT,
     // e is rounded, and the quotient comes behind the sum
