@@ -135,6 +135,12 @@ struct Slab {
 
 // M, rounded wherever it is used: a product that the compiler would draw into the sum behind it is not.
 __device__ __forceinline__ float scaled_of(float maximum) { return fmaf(maximum, SCALE, 0.0f); }
+// What is taken from all scores before they are scaled: 0, but for a maximum whose M is off by more than an eighth or infinite, such
+// as that of columns masked by -1e9.
+__device__ __forceinline__ float origin_of(float maximum)
+{
+    return fabsf(maximum) < infinity<float>() && !(fabsf(scaled_of(maximum)) < 0x1p21f) ? maximum : 0.0f;
+}
 
 // The scores of a warp's rows of a step become shares of what the largest so far would have, which may grow.
 struct Softmax {
@@ -157,8 +163,13 @@ struct Softmax {
             UNROLL for (int e = 0; e < 2; ++e)
                 largest = op_max(largest, s[j][half * 2 + e]);
         largest = op_max(maximum[i][half], warp_reduce<Max>(largest, 4));
-        const float grown = scaled_of(largest), base = largest == -infinity<float>() ? 0.0f : grown;
-        factor = power_of_two(scaled[i][half] - base);
+        const float origin = origin_of(largest), grown = origin != 0.0f ? 0.0f : scaled_of(largest);
+        const float base = largest == -infinity<float>() ? 0.0f : grown;
+        factor = power_of_two(fmaf(origin_of(maximum[i][half]) - origin, SCALE, scaled[i][half] - base));
+        if (origin != 0.0f)
+            UNROLL for (int j = 0; j < BN / 8; ++j)
+                UNROLL for (int e = 0; e < 2; ++e)
+                    s[j][half * 2 + e] -= origin;
         maximum[i][half] = largest;
         scaled[i][half] = grown;
         float shares = 0.0f;
@@ -174,7 +185,7 @@ struct Softmax {
     __device__ __forceinline__ Row row(int i, int half, float &factor) const
     {
         const float largest = maximum[i][half];
-        factor = power_of_two(-fmaf(largest, SCALE, -scaled_of(largest)));
+        factor = origin_of(largest) != 0.0f ? 1.0f : power_of_two(-fmaf(largest, SCALE, -scaled_of(largest)));
         const float total = warp_reduce<Sum>(sum[i][half], 4) * factor;
         return {largest, total, 1.0f / total};
     }

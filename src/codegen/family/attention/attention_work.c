@@ -86,8 +86,8 @@ static void correct(const AttentionStep *step, ItemWork *work)
     int64_t columns = step->columns / LANES_OF_A_ROW, times = step->at->times;
     const ExprWork of = {
         .comparisons = (int)columns + 1,
-        .additions = (int)columns + 3,   // M, how far it has grown, the sum
-        .multiplications = 2,
+        .additions = (int)columns + 7,   // M, where it is taken from, now and before; how far it has grown, the sum
+        .multiplications = 5,
         .functions = 1,
     };
     work_add_values(work, &of, times * step->row_parts);
