@@ -301,8 +301,10 @@ TEXTS = {
 HUGE = "input x[2147488777] : i8  y[i] = x[i] + 1  output y : i8"
 # The prelude serves all families: each of its parts is exercised by a few small programs. These reach parts that need a certain
 # kernel, with several candidates of each,
-PRELUDE_PROGRAMS = [("gemm_rows", "f16", dict(M=5, N=17, K=40), "a100"), ("gemm_rows", "f16", dict(M=5, N=24, K=40), "a100"), ("gemm_rows", "bf16", dict(M=9, N=40, K=33), "a100"),
-                    
+PRELUDE_PROGRAMS = [
+    ("gemm_rows", "f16", dict(M=5, N=17, K=40), "a100"), ("gemm_rows", "f16", dict(M=5, N=24, K=40), "a100"),
+    ("gemm_rows", "bf16", dict(M=9, N=40, K=33), "a100"), ("attention_bulk_parts", "f16", dict(M=66, N=70), "h200"),
+    ("attention_bulk_parts", "bf16", dict(M=66, N=70), "h200"),
     ("row_softmax", "f32", dict(M=3, N=67), "a100"), ("row_weights", "f16", dict(M=3, N=77), "a100"),
     ("row_mask", "f32", dict(M=3, N=40), "a100"),
     ("turned", "i8", dict(M=20, N=28), "a100"), ("turned", "i8", dict(M=128, N=128), "a100"), ("turned_inside", "f16", dict(P=3, M=21, N=25), "a100"),

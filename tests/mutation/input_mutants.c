@@ -163,6 +163,8 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
     options.top_k = mutant->number % 4 ? 10 : 1;
     const Target target = {.device = device, .math = EVAL_EXACT};
     PlanList plans = plan_program(arena, &fusions, &target, options.top_k);
+    if (!plans.count && device_is_ranked_only(device))
+        fatal(EXIT_INPUT, "an IPU has no memory but that of its tiles, and they are full");
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");
     if (mutant->number % 8 == 0) {
@@ -176,10 +178,12 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
                            .device = device,
                            .templates = &templates,
                            .fast_math = mutant->number % 16 == 1};
-    candidates_write(arena, &candidates, 0, 1, &base);
-    candidates_write(arena, &candidates, (int)(mutant->number % (uint64_t)candidates.count), 1, &base);
-    codegen_header(arena, candidates.items->kernel);
-    candidates_sort(&candidates);
+    if (!device_is_ranked_only(device)) {
+        candidates_write(arena, &candidates, 0, 1, &base);
+        candidates_write(arena, &candidates, (int)(mutant->number % (uint64_t)candidates.count), 1, &base);
+        codegen_header(arena, candidates.items->kernel);
+        candidates_sort(&candidates);
+    }
     StrBuf expr = strbuf_new(arena);
     ast_print_source(&expr, ast, NULL, 0);
     ranking_json(arena, &(Ranking){.options = &options, .expr = expr.text, .program = composed, .device = device, .stats = &plans.stats,
@@ -209,7 +213,7 @@ static void on_tick(int signal)
     _exit(EXIT_LIMIT);
 }
 
-/* False: not the user's fault. Every legal program has a kernel on every legal device. */
+/* False: not the user's fault. Every legal program has a kernel on every legal device that has one at all. */
 static bool count_exit(int code)
 {
     shared->compiled += code == EXIT_DONE;
