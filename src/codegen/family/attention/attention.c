@@ -12,7 +12,8 @@ enum {
     MAX_ROWS = 256,
     MAX_THREADS = 256,
     KEPT_TILES = 8,   // of q, in registers
-    OTHER_REGISTERS = 40
+    OTHER_REGISTERS = 40,
+    MASK_REGISTERS = 16   // places of rows and columns that a condition asks for
 };
 
 static const struct {
@@ -71,10 +72,12 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     return schedule_copy(arena, &schedule);
 }
 
-/* Scores, fragments of q that stay and of p, the largest scores and sums of rows, addresses. */
-static int register_overhead(const AttentionTile *tile, int warp)
+/* Scores, and shares that replace them, two in a register; fragments of q that stay and of p, the largest scores and sums of rows,
+   addresses. */
+static int register_overhead(const AttentionTile *tile, int warp, bool masks)
 {
-    return (int)(tile->rows * tile->columns / warp +
+    const int scores = tile->rows * tile->columns / warp;
+    return (int)(scores + scores / 2 + (masks ? MASK_REGISTERS : 0) +
                  4 * (keeps_q(tile) ? kept_tiles(tile) : tile->rows / ATOM_ROWS) +
                  8 * (tile->rows / ATOM_ROWS) + 4 * (tile->parts - 1) * (tile->rows / ATOM_ROWS) +
                  OTHER_REGISTERS);
@@ -101,7 +104,7 @@ static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion
         .accumulator_bits = 32,
         .input_buffers = 1,
         .input_registers = 1,
-        .register_overhead = register_overhead(&tile, device->warp_size),
+        .register_overhead = register_overhead(&tile, device->warp_size, attention->masks),
         .cost = &calibration.attention,
         .lay_out = lay_out,
         .shared_moved = attention_shared_moved,
