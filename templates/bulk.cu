@@ -535,8 +535,8 @@ __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[
 }
 
 // Where a lane's vectors of a slab lie, which holds rows of a warp: its columns are the same in all of them.
-constexpr int EACH = SLAB_PARTS * 8 * SLAB_COLUMNS / QN / WARP;
 struct LaneVector {
+    static constexpr int COUNT = SLAB_PARTS * 8 * SLAB_COLUMNS / QN / WARP;
     int row, column;
 
     __device__ __forceinline__ explicit LaneVector(int i)
@@ -552,14 +552,14 @@ struct LaneVector {
 constexpr __device__ int slabs_ahead(int bytes, int all) { return bytes > 128 ? 1 : 128 / bytes < all ? 128 / bytes : all; }
 struct Ahead {
     static constexpr int ACROSS = WN / SLAB_COLUMNS, ALL = PARTS / SLAB_PARTS * ACROSS;
-    static constexpr int OF_ROWS = slabs_ahead(EACH * (int)sizeof(Beside), ALL), OF_COLUMNS = slabs_ahead((int)sizeof(Columns), ALL);
+    static constexpr int OF_ROWS = slabs_ahead(LaneVector::COUNT * (int)sizeof(Beside), ALL), OF_COLUMNS = slabs_ahead((int)sizeof(Columns), ALL);
     static_assert(WARP % (SLAB_COLUMNS / QN) == 0, "each lane has as many, and the same columns of all rows");
-    Beside rows[OF_ROWS][EACH];
+    Beside rows[OF_ROWS][LaneVector::COUNT];
     Columns columns[OF_COLUMNS];
 
     __device__ __forceinline__ void ask_rows(const Tensors &t, const Corner &corner, Index m0, Index n0, int slab)
     {
-        UNROLL for (int i = 0; i < EACH; ++i) {
+        UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
             const LaneVector own(i);
             const Index m = m0 + slab / ACROSS * SLAB_PARTS * 8 + own.row, n = n0 + slab % ACROSS * SLAB_COLUMNS + own.column;
             if (corner.stores(m, n))
@@ -609,13 +609,13 @@ __device__ __forceinline__ void read_lane_vector(const Slab &slab, const LaneVec
 }
 
 // Those of a lane's vectors that exist, of all sums, which go through the slab one after the other.
-__device__ __forceinline__ void turn_sums(Kept (&totals)[EACH][JOINED * QN], const Value *own, Slab &slab, const Corner &corner,
+__device__ __forceinline__ void turn_sums(Kept (&totals)[LaneVector::COUNT][JOINED * QN], const Value *own, Slab &slab, const Corner &corner,
                                           Index m0, Index n0)
 {
     UNROLL for (int sum = 0; sum < JOINED; ++sum) {
         fill_slab(slab, own + sum * (WN / 2));
         warp_sync();
-        UNROLL for (int i = 0; i < EACH; ++i) {
+        UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
             const LaneVector vector(i);
             if (corner.stores(m0 + vector.row, n0 + vector.column))
                 read_lane_vector(slab, vector, totals[i], sum);
@@ -631,13 +631,13 @@ __device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value 
     UNROLL for (int step = 0; step < Ahead::ALL; ++step) {
         const int part = step / Ahead::ACROSS * SLAB_PARTS, first = step % Ahead::ACROSS * SLAB_COLUMNS;
         const Value *const own = acc + first / 2 + part * 2;
-        Kept totals[EACH][JOINED * QN];
+        Kept totals[LaneVector::COUNT][JOINED * QN];
         if (JOINED > 1)
             turn_sums(totals, own, slab, corner, m0 + part * 8, n0 + first);
         else
             fill_slab(slab, own);
         warp_sync();
-        UNROLL for (int i = 0; i < EACH; ++i) {
+        UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
             const LaneVector vector(i);
             const Index m = m0 + part * 8 + vector.row, n = n0 + first + vector.column;
             if (!corner.stores(m, n))

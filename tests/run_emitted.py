@@ -302,9 +302,11 @@ def test_files_can_be_included_together(rollerc, folder):
         print("SKIPPED: there is no C++ compiler here, no files were compiled together")
         return
     program, macros = [f'#include "{INTERP}/twin.h"'], set()
+    offered = macros_of((pathlib.Path(INTERP) / "intrinsics.h").read_text())
     for source, text in together(rollerc, folder, TOGETHER):
         source.write_text("".join("" if own else line for line, own in blocks(text)))
         program += [f"#define rollerc {source.stem}_prelude", f'#include "{INTERP}/intrinsics.h"', "#undef rollerc", f'#include "{source}"']
+        program += [f"#undef {macro}" for macro in sorted(offered - macros_of(text))]   # which a file does not define it does not end
         macros |= macros_of(text)
     assert {"DEVICE", "UNROLL", "SUMS_8", "MULTIPLY_TILES", "SHARED"} <= macros
     program += [f"#ifdef {macro}\n#error {macro} stays defined\n#endif" for macro in sorted(macros)]

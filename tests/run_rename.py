@@ -44,7 +44,7 @@ def renamed(binary, path, device):
 
 def what_is_made(binary, path, device, folder, names):
     """The candidates as the ranking has them, and the parameter blocks of each without comments. `names` replace those of tensors; a
-    "chunk mean" is rollerc's own."""
+    "chunk mean" and the axis of a loop are rollerc's own."""
     ranking = os.path.join(folder, "ranking.json")
     call(binary, path, device, "-o", os.path.join(folder, "kernel.cu"), "--json", ranking)
     with open(ranking) as file:
@@ -54,7 +54,7 @@ def what_is_made(binary, path, device, folder, names):
             launch.pop("kernel", None)   # named after the file
             launch.pop("makes", None)    # a tensor's name
             schedule = launch["config"]["schedule"]
-            launch["config"]["schedule"] = re.sub(r"(?<!chunk )\b\w+", lambda word: names.get(word[0], word[0]), json.dumps(schedule))
+            launch["config"]["schedule"] = re.sub(r"(?<!chunk )(?<!loop )\b\w+", lambda word: names.get(word[0], word[0]), json.dumps(schedule))
     blocks = [COMMENT.sub("", block) for candidate in candidates
               for block in BLOCK.findall(call(binary, path, device, "-o", "-", "--candidate", str(candidate["rank"])))]
     return candidates, blocks
