@@ -77,7 +77,7 @@ def measure(options, folder):
     path.write_text(source(options.every, options.host))
     includes = [f"-I{ROOT / 'tests/conformance'}", f"-I{ROOT / 'templates'}"]
     if options.host:
-        compiler = ["g++", "-x", "c++", "-O1", "-ffp-contract=off", "-DMEASURE_HOST", "-std=c++17", *includes, str(path), "-o", str(binary)]
+        compiler = ["g++", "-x", "c++", "-O1", "-ffp-contract=off", "-DMEASURE_HOST", "-D__fdividef(a, b)=((a) / (b))", "-std=c++17", *includes, str(path), "-o", str(binary)]
     else:
         compiler = ["nvcc", f"-arch={options.arch}", "-std=c++17", "--expt-relaxed-constexpr", "-diag-suppress=20208", *includes, str(path), "-o", str(binary)]
     subprocess.run(compiler, check=True, stdout=sys.stderr)

@@ -17,7 +17,7 @@ import common
 from run_planted_faults import plant
 
 SOURCE = "src/codegen/equal.c"
-N, LARGE = 64, 512   # of the larger products only some blocks are run
+N, LARGE = 64, 1024   # of the larger products only some blocks are run
 
 
 PLAIN = "relu(sum[k]({x}[i, k] * {w}[k, j]) + {r}[i, j])"

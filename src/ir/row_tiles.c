@@ -198,9 +198,8 @@ static Fusion *joined(const Joiner *joiner)
     const Fusion *product = joiner->kernels[joiner->product], *rows = joiner->kernels[joiner->rows];
     RowPlacing placing;
     if (!is_of_rows(rows) || rows->axis_count + product->axis_count - product->spatial_count >= MAX_AXES ||
-        is_read_beside(joiner, product, 0, rows) ||
-        is_read_beside(joiner, rows, (1u << rows->spatial_count) - 1, product) || !same_time(product, rows) ||
-        !place_product(joiner, &placing))
+        !same_time(product, rows) || !place_product(joiner, &placing) ||   // these look at two kernels, the next ones at all
+        is_read_beside(joiner, product, 0, rows) || is_read_beside(joiner, rows, (1u << rows->spatial_count) - 1, product))
         return NULL;
     Fusion *both = join(joiner, &placing);
     return row_sums_find(joiner->arena, both, row_tiles_product_ops(both)) ? both : NULL;
