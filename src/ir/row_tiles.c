@@ -6,10 +6,17 @@
 #include "ir/exact_type.h"
 #include "ir/fuse_inline.h"
 
+typedef struct KernelReaders {
+    const Fusion *one;   // the kernel that reads a tensor; NULL: none
+    bool several;
+} KernelReaders;
+
 typedef struct Joiner {
     Arena *arena;
     Fusion **kernels;
     int count, product, rows;   // of the kernels: those two
+    KernelReaders *readers;           // by tensor id
+    int tensor_count;
 } Joiner;
 
 static int op_of(const Fusion *fusion, const Tensor *tensor)
@@ -58,28 +65,73 @@ static bool is_of_rows(const Fusion *fusion)
     return reduces;
 }
 
-typedef struct ReadSearch {
-    const Fusion *made;
-    uint32_t spatial;   // only what is made at more than these axes; 0: anything
-    bool found;
-} ReadSearch;
+typedef struct ReadVisit {
+    Joiner *joiner;
+    const Fusion *by;
+} ReadVisit;
 
 static void read_visit(Expr *expr, void *context)
 {
-    ReadSearch *search = context;
-    int op = op_of(search->made, expr_tensor(expr));
-    search->found |= op >= 0 && (search->made->ops[op].spatial & ~search->spatial);
+    const ReadVisit *visit = context;
+    const Tensor *tensor = expr_tensor(expr);
+    if (!tensor || tensor->id < 0 || tensor->id >= visit->joiner->tensor_count)
+        return;
+    KernelReaders *readers = &visit->joiner->readers[tensor->id];
+    readers->several |= readers->one && readers->one != visit->by;
+    readers->one = visit->by;
 }
 
-/* Another kernel than those of `but` reads what this one makes. */
-static bool is_read_beside(const Joiner *joiner, const Fusion *made, uint32_t spatial, const Fusion *but)
+/* Once for all kernels: looking for the readers of each would take the square of their number. */
+static void find_readers(Joiner *joiner)
 {
-    ReadSearch search = {made, spatial, false};
     for (int k = 0; k < joiner->count; k++)
-        for (int i = 0;
-             joiner->kernels[k] != but && joiner->kernels[k] != made && i < joiner->kernels[k]->op_count; i++)
-            expr_visit(joiner->kernels[k]->ops[i].body, read_visit, &search);
-    return search.found;
+        for (int i = 0; i < joiner->kernels[k]->op_count; i++)
+            if (joiner->kernels[k]->ops[i].out->id >= joiner->tensor_count)
+                joiner->tensor_count = joiner->kernels[k]->ops[i].out->id + 1;
+    joiner->readers = NEW_ARRAY(joiner->arena, KernelReaders, joiner->tensor_count);
+    for (int k = 0; k < joiner->count; k++) {
+        ReadVisit visit = {joiner, joiner->kernels[k]};
+        for (int i = 0; i < joiner->kernels[k]->op_count; i++)
+            expr_visit(joiner->kernels[k]->ops[i].body, read_visit, &visit);
+    }
+}
+
+/* The kernel that is made of `from` reads what that one did. */
+static void move_readers(Joiner *joiner, const Fusion *from, const Fusion *to)
+{
+    for (int id = 0; id < joiner->tensor_count; id++)
+        if (joiner->readers[id].one == from)
+            joiner->readers[id].one = to;
+}
+
+static KernelReaders readers_of(const Joiner *joiner, const FusedOp *op)
+{
+    return op->out->id < 0 ? (KernelReaders){0} : joiner->readers[op->out->id];
+}
+
+/* The only other kernel that reads what this one makes; NULL: there is none, or there are several. */
+static const Fusion *only_reader(const Joiner *joiner, const Fusion *made)
+{
+    const Fusion *only = NULL;
+    for (int i = 0; i < made->op_count; i++) {
+        KernelReaders readers = readers_of(joiner, &made->ops[i]);
+        if (readers.several || (only && readers.one && readers.one != only))
+            return NULL;
+        if (readers.one && readers.one != made)
+            only = readers.one;
+    }
+    return only;
+}
+
+/* Another kernel reads what this one makes at more axes than its rows'. */
+static bool is_read_beside(const Joiner *joiner, const Fusion *made, uint32_t rows)
+{
+    bool found = false;
+    for (int i = 0; i < made->op_count; i++) {
+        KernelReaders readers = readers_of(joiner, &made->ops[i]);
+        found |= (made->ops[i].spatial & ~rows) && (readers.several || (readers.one && readers.one != made));
+    }
+    return found;
 }
 
 // ---- where an element of the product stands in the rows ----
@@ -198,25 +250,35 @@ static Fusion *joined(const Joiner *joiner)
     const Fusion *product = joiner->kernels[joiner->product], *rows = joiner->kernels[joiner->rows];
     RowPlacing placing;
     if (!is_of_rows(rows) || rows->axis_count + product->axis_count - product->spatial_count >= MAX_AXES ||
-        !same_time(product, rows) || !place_product(joiner, &placing) ||   // these look at two kernels, the next ones at all
-        is_read_beside(joiner, product, 0, rows) || is_read_beside(joiner, rows, (1u << rows->spatial_count) - 1, product))
+        is_read_beside(joiner, rows, (1u << rows->spatial_count) - 1) || !same_time(product, rows) ||
+        !place_product(joiner, &placing))
         return NULL;
     Fusion *both = join(joiner, &placing);
     return row_sums_find(joiner->arena, both, row_tiles_product_ops(both)) ? both : NULL;
 }
 
+/* Behind the product; 0: it is read by none, by several, or before. */
+static int rows_behind(const Joiner *joiner)
+{
+    const Fusion *only = only_reader(joiner, joiner->kernels[joiner->product]);
+    for (int k = joiner->product + 1; only && k < joiner->count; k++)
+        if (joiner->kernels[k] == only)
+            return k;
+    return 0;
+}
+
 int row_tiles_join(Arena *arena, Fusion **kernels, int count)
 {
-    Joiner joiner = {arena, kernels, count, 0, 0};
+    Joiner joiner = {.arena = arena, .kernels = kernels, .count = count};
+    find_readers(&joiner);
     for (joiner.product = 0; joiner.product < joiner.count; joiner.product++) {
-        Fusion *both = NULL;
-        if (!is_product(kernels[joiner.product]))
-            continue;
-        for (joiner.rows = joiner.product + 1; joiner.rows < joiner.count && !both; joiner.rows++)
-            both = joined(&joiner);
+        joiner.rows = is_product(kernels[joiner.product]) ? rows_behind(&joiner) : 0;
+        Fusion *both = joiner.rows ? joined(&joiner) : NULL;
         if (!both)
             continue;
-        kernels[joiner.rows - 1] = both;
+        move_readers(&joiner, kernels[joiner.product], both);
+        move_readers(&joiner, kernels[joiner.rows], both);
+        kernels[joiner.rows] = both;
         joiner.count--;
         memmove(kernels + joiner.product, kernels + joiner.product + 1,
                 sizeof *kernels * (size_t)(joiner.count - joiner.product));
