@@ -18,7 +18,7 @@ import common
 
 SHORT, LONG = 1500, 16384
 SECONDS = {SHORT: 8, LONG: 60}       # of processor time, on a slow machine: 0.3 and 3 ms a statement are usual
-GIGABYTES = {SHORT: 1, LONG: 6}
+GIGABYTES = {SHORT: 1, LONG: 7}
 GROWTH = 2                           # a statement of the long one may take so many times as long: the square would be eleven
 LEAST = 0.25                         # seconds: what is faster says nothing of growth
 ARGUMENTS = 1400
