@@ -9,7 +9,6 @@ product in four is batched. The same seed draws the same products, so that what 
 """
 import argparse
 import json
-import math
 import os
 import random
 import statistics
@@ -17,6 +16,7 @@ import sys
 
 import cases
 import generate
+from draw import draw_size
 
 GROUP = "random product"
 MOST = 8192                                  # of a size
@@ -28,25 +28,11 @@ RESULTS = os.path.join(cases.BENCH, "results", "random-products.md")
 
 # ---- drawing
 
-def is_prime(n):
-    return n > 1 and all(n % d for d in range(2, math.isqrt(n) + 1))
-
-
-def draw_size(rng, most=MOST):
-    size = round(math.exp(rng.uniform(0, math.log(most))))
-    kind = rng.choice(("eights", "prime", "any"))
-    if kind == "eights":
-        return max(8, round(size / 8) * 8)
-    while kind == "prime" and not is_prime(size):
-        size -= 1 if size > 2 else -1
-    return size
-
-
 def draw_sizes(rng):
     """(batch, m, n, k) that memory holds; batch 0: there is none."""
     while True:
         batch = draw_size(rng, MOST_BATCH) if rng.random() < 1 / 4 else 0
-        m, n, k = (draw_size(rng) for _ in range(3))
+        m, n, k = (draw_size(rng, MOST) for _ in range(3))
         if max(batch, 1) * max(m * k, k * n, m * n) <= MOST_ELEMENTS:
             return batch, m, n, k
 

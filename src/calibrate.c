@@ -35,17 +35,13 @@ static const struct argp_option table[] = {
 };
 // clang-format on
 
-static const char manual[] =
-    "Measure the GPU of this machine with kernels that each do one thing, and write what they show as a device file.\v"
-    "It takes less than a minute; nothing else should run on the GPU. The file says `like: NAME' and what was measured, each number "
-    "with its spread; `rollerc EXPR.te --device ./FILE.yaml' takes it.\n\n"
-    "Exit codes: 0 done, 1 the device file is wrong, 2 wrong usage, 4 the machine lacks something: a GPU, NVRTC.";
-
-static _Noreturn void print_help(const struct argp_state *state, unsigned what)
-{
-    argp_help(state->root_argp, stdout, what, state->name);
-    exit(EXIT_DONE);
-}
+static const char manual[] = "Measure the GPU of this machine with kernels that each do one thing, and write "
+                             "what they show as a device file.\v"
+                             "It takes less than a minute; nothing else should run on the GPU. The file says "
+                             "`like: NAME' and what was measured, each number "
+                             "with its spread; `rollerc EXPR.te --device ./FILE.yaml' takes it.\n\n"
+                             "Exit codes: 0 done, 1 the device file is wrong, 2 wrong usage, 4 the machine "
+                             "lacks something: a GPU, NVRTC.";
 
 static error_t read_option(int key, char *value, struct argp_state *state)
 {
@@ -57,8 +53,8 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_FORCE: line->options->force_device = true; break;
     case 'q': line->options->quiet = true; break;
     case KEY_COLOUR: line->colour = option_colour(line->arena, value); break;
-    case 'h': print_help(state, ARGP_HELP_STD_HELP);
-    case KEY_USAGE: print_help(state, ARGP_HELP_USAGE);
+    case 'h': option_print_help(state, ARGP_HELP_STD_HELP);
+    case KEY_USAGE: option_print_help(state, ARGP_HELP_USAGE);
     case ARGP_KEY_ERROR: option_error(line->arena, table, state);
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -74,7 +70,8 @@ static void parse_line(CommandLine *line, int argc, char **argv)
     if (error)
         fatal(error == ENOMEM ? EXIT_MACHINE : EXIT_USAGE, "%s", strerror(error));
     if (!line->options->device)
-        usage_error("no --device; `rollerc calibrate --help' shows the options, `rollerc --list-devices' the built-in devices");
+        usage_error("no --device; `rollerc calibrate --help' shows the options, `rollerc --list-devices' the "
+                    "built-in devices");
     diag_configure((DiagOptions){.quiet = line->options->quiet, .colour = options_want_colour(line->colour)});
 }
 
@@ -96,11 +93,14 @@ static const char *number_text(Arena *arena, double value)
 
 static void write_head(StrBuf *out, const Calibrated *of)
 {
-    strbuf_printf(out, "# yaml-language-server: $schema=../schema/device.schema.json\n#\n"
-                       "# Measured %s on one %s, %s, with micro-kernels: `rollerc calibrate' of rollerc %s.\n"
-                       "# Each number is a median; behind it half of the range of the middle half of its samples.\n\n"
-                       "like: %s\n\ndevice:\n  name: %s\n",
-                  of->date, of->gpu->name, gpu_driver_text(out->arena, of->gpu), ROLLERC_VERSION, of->base, of->device->name);
+    strbuf_printf(
+        out,
+        "# yaml-language-server: $schema=../schema/device.schema.json\n#\n"
+        "# Measured %s on one %s, %s, with micro-kernels: `rollerc calibrate' of rollerc %s.\n"
+        "# Each number is a median; behind it half of the range of the middle half of its samples.\n\n"
+        "like: %s\n\ndevice:\n  name: %s\n",
+        of->date, of->gpu->name, gpu_driver_text(out->arena, of->gpu), ROLLERC_VERSION, of->base,
+        of->device->name);
 }
 
 /* The key's line, and that of its group where it is another one than the last. */
@@ -110,7 +110,8 @@ static void write_key(StrBuf *out, const Calibrated *of, const MicroValue *value
     if (!*group || strncmp(*group, value->path, length + 1) != 0)
         strbuf_printf(out, "\n%.*s:\n", (int)length, value->path);
     *group = value->path;
-    const char *line = arena_printf(out->arena, "  %s: %s", value->path + length + 1, number_text(out->arena, value->median));
+    const char *line = arena_printf(out->arena, "  %s: %s", value->path + length + 1,
+                                    number_text(out->arena, value->median));
     strbuf_printf(out, "%-40s # measured %s: +- %.1f %%; %s before\n", line, of->date, 100 * value->spread,
                   number_text(out->arena, device_number(of->device, value->path)));
 }
@@ -131,8 +132,8 @@ static void write_table(StrBuf *out, const Calibrated *of)
     for (int i = 0; i < of->report->count; i++) {
         const MicroValue *value = &of->report->values[i];
         if (!value->path)
-            strbuf_printf(out, "#   %-36s %10s %-7s +- %.1f %%\n", value->what, number_text(out->arena, value->median),
-                          value->unit, 100 * value->spread);
+            strbuf_printf(out, "#   %-36s %10s %-7s +- %.1f %%\n", value->what,
+                          number_text(out->arena, value->median), value->unit, 100 * value->spread);
     }
 }
 
@@ -166,21 +167,25 @@ int calibrate_main(int argc, char **argv)
     parse_line(&line, argc, argv);
     const DeviceSpec *device = device_read(arena, line.options->device);
     if (!device_text(line.options->device))
-        usage_error("--device wants the name of a built-in device, which the new file is like: '%s' is a file; --force-device measures "
-                    "a GPU that is none of them", line.options->device);
+        usage_error("--device wants the name of a built-in device, which the new file is like: '%s' is a "
+                    "file; --force-device measures "
+                    "a GPU that is none of them",
+                    line.options->device);
     if (device->dialect != DIALECT_CUDA)
         fatal(EXIT_MACHINE, "'%s' is no CUDA device: the micro-kernels are CUDA", device->name);
     GpuInfo gpu = find_gpu("calibrate", device, line.options->force_device);
     MicroReport *report = NEW(arena, MicroReport);
     if (!micro_measure(device, &gpu, compile(arena, device), report))
         fatal(EXIT_MACHINE, "cannot measure: %s", report->reason);
-    Calibrated of = {.device = device, .base = line.options->device, .gpu = &gpu, .report = report, .date = today(arena)};
+    Calibrated of = {
+        .device = device, .base = line.options->device, .gpu = &gpu, .report = report, .date = today(arena)};
     StrBuf text = strbuf_new(arena);
     write_head(&text, &of);
     write_keys(&text, &of);
     write_table(&text, &of);
     const char *path = line.output ? line.output : arena_printf(arena, "%s.yaml", device->name);
-    device_parse(arena, source_from_text(arena, path, text.text, text.length));   // what contradicts itself is not written
+    device_parse(arena, source_from_text(arena, path, text.text,
+                                         text.length));   // what contradicts itself is not written
     output_write(path, text.text, text.length);
     talk("measured %d numbers of a %s", report->count, gpu.name);
     arena_free(arena);

@@ -273,7 +273,7 @@ static const char *text_wanted_by(const Options *opt)
         if (kind != ARTEFACT_JSON && kind != ARTEFACT_TEXT && kind != ARTEFACT_PAGE)
             return opt->artefacts[i].option;
     }
-    return opt->verify ? "--verify" : opt->profile ? "--profile" : opt->dump[STAGE_kernel] ? "-d kernel" : NULL;
+    return opt->verify ? "--verify" : opt->profile ? opt->profile : opt->dump[STAGE_kernel] ? "-d kernel" : NULL;
 }
 
 static void check_text(const Options *opt, const DeviceSpec *device)
@@ -391,7 +391,7 @@ int compile(const Options *opt, Outcome *outcome)
         .fast_math = opt->math == EVAL_FAST,
     };
     if (opt->profile)
-        profile_find_gpu(arena, device, opt->force_device, &candidates);
+        profile_find_gpu(arena, opt->profile, device, opt->force_device, &candidates);
     try_candidates(arena, opt, &base, &candidates, &watch);
     Written product = {.best = choose(opt, &candidates), .input = &input};
     warn_of_memory(program, product.best->plan, device);

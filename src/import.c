@@ -108,12 +108,6 @@ static const char manual[] =
     "Exit codes: 0 done, 1 the model cannot be taken (every node is named with what it lacks, and nothing is "
     "written), 2 wrong usage, 4 the machine lacks something.";
 
-static _Noreturn void print_help(const struct argp_state *state, unsigned what)
-{
-    argp_help(state->root_argp, stdout, what, state->name);
-    exit(EXIT_DONE);
-}
-
 static error_t read_option(int key, char *value, struct argp_state *state)
 {
     CommandLine *line = state->input;
@@ -132,8 +126,8 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_LAYOUT: line->options->model.layout = option_layout(line, value); break;
     case 'q': line->options->quiet = true; break;
     case KEY_COLOUR: line->colour = option_colour(line->arena, value); break;
-    case 'h': print_help(state, ARGP_HELP_STD_HELP);
-    case KEY_USAGE: print_help(state, ARGP_HELP_USAGE);
+    case 'h': option_print_help(state, ARGP_HELP_STD_HELP);
+    case KEY_USAGE: option_print_help(state, ARGP_HELP_USAGE);
     case ARGP_KEY_ERROR: option_error(line->arena, table, state);
     default: return ARGP_ERR_UNKNOWN;
     }

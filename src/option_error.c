@@ -1,6 +1,8 @@
 #include "option_error.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/diag.h"
@@ -88,4 +90,10 @@ void option_error(Arena *arena, const struct argp_option *table, const struct ar
             refuse_letters(table, state->name, word);
     }
     usage_error("the command line is wrong; `%s --help' shows the options", state->name);
+}
+
+_Noreturn void option_print_help(const struct argp_state *state, unsigned what)
+{
+    argp_help(state->root_argp, stdout, what, state->name);
+    exit(EXIT_DONE);
 }

@@ -208,7 +208,7 @@ static void complete_effort(CommandLine *line)
     if (options->profile || (line->top_k && effort != NONE))
         usage_error("--effort=%s says what %s says: one of the two, please", line->effort,
                     options->profile ? "--profile" : "--top-k");
-    options->profile = effort != NONE;
+    options->profile = effort == NONE ? NULL : arena_printf(line->arena, "--effort=%s", line->effort);
     if (effort == FULL)
         options->top_k = MAX_TOP_K;
 }
@@ -332,12 +332,6 @@ static _Noreturn void print_device(const char *name)
 }
 
 /* argp_state_help() is silent where the parser's own errors are. */
-static _Noreturn void print_help(const struct argp_state *state, unsigned what)
-{
-    argp_help(state->root_argp, stdout, what, state->name);
-    exit(EXIT_DONE);
-}
-
 // ---- argp ----
 
 /* -MD, -MF FILE, -MT TARGET: one letter with a letter behind it, as compilers spell it. */
@@ -400,7 +394,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
         break;
     case KEY_CANDIDATE: options->candidate = read_count("--candidate", value, MAX_TOP_K); break;
     case KEY_VERIFY: options->verify = true; break;
-    case KEY_PROFILE: options->profile = true; break;
+    case KEY_PROFILE: options->profile = "--profile"; break;
     case KEY_FORCE: options->force_device = true; break;
     case KEY_HANG_AFTER: options->hang_after = read_count("--hang-after", value, MAX_HANG_AFTER); break;
     case KEY_MATH:
@@ -423,8 +417,8 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_PRINT_ARCH: print_arch(line->arena, value);
     case KEY_PRINT_DEVICE: print_device(value);
     case KEY_PRINT_SCHEMA: print_and_exit(embedded_find("schema/ranking.schema.json")->text);
-    case 'h': print_help(state, ARGP_HELP_STD_HELP);
-    case KEY_USAGE: print_help(state, ARGP_HELP_USAGE);
+    case 'h': option_print_help(state, ARGP_HELP_STD_HELP);
+    case KEY_USAGE: option_print_help(state, ARGP_HELP_USAGE);
     case 'V': print_and_exit("rollerc " ROLLERC_VERSION "\n");
     case ARGP_KEY_ERROR: option_error(line->arena, table, state);
     default: return ARGP_ERR_UNKNOWN;

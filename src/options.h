@@ -47,7 +47,7 @@ typedef struct Options {
     unsigned without;         // parts of the construction (ConstructPart) that -d leaves out
     int candidate;            // place in the model's order of the one to take, from 1; 0: the best
     bool verify;
-    bool profile;
+    const char *profile;     // the option that asks for it, as written; NULL: none
     int hang_after;           // seconds that a kernel may run in --verify or --profile; 0: their own limits
     bool force_device;        // profile on a GPU that is not the device
     EvalMath math;

@@ -90,12 +90,6 @@ static const char *read_colour(const char *when)
     return when;
 }
 
-static _Noreturn void print_help(const struct argp_state *state, unsigned what)
-{
-    argp_help(state->root_argp, stdout, what, state->name);
-    exit(EXIT_DONE);
-}
-
 static error_t read_option(int key, char *value, struct argp_state *state)
 {
     BatchLine *line = state->input;
@@ -114,8 +108,8 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case 'v': options->verbose = true, options->quiet = false; break;
     case 'q': options->quiet = true, options->verbose = false; break;
     case KEY_COLOUR: line->colour = read_colour(value); break;
-    case 'h': print_help(state, ARGP_HELP_STD_HELP);
-    case KEY_USAGE: print_help(state, ARGP_HELP_USAGE);
+    case 'h': option_print_help(state, ARGP_HELP_STD_HELP);
+    case KEY_USAGE: option_print_help(state, ARGP_HELP_USAGE);
     case ARGP_KEY_ERROR: option_error(line->arena, table, state);
     default: return ARGP_ERR_UNKNOWN;
     }

@@ -58,10 +58,12 @@ GpuInfo find_gpu(const char *option, const DeviceSpec *device, bool force)
     worker_unshare(probe, sizeof *probe);
     if (!matches(&gpu, device) && !force)
         fatal(EXIT_MACHINE,
-              "the GPU here, %s (%d SMs, compute capability %d.%d, %.0f GiB), is not the device '%s' (%d SMs, %s, "
+              "the GPU here, %s (%d SMs, compute capability %d.%d, %.0f GiB), is not the device '%s' (%d "
+              "SMs, %s, "
               "%.0f GiB); --force-device takes it all the same",
-              gpu.name, gpu.sm_count, gpu.capability / 10, gpu.capability % 10, (double)gpu.memory_bytes / (1 << 30),
-              device->name, device->sm_count, device->arch, (double)device->dram_bytes / (1 << 30));
+              gpu.name, gpu.sm_count, gpu.capability / 10, gpu.capability % 10,
+              (double)gpu.memory_bytes / (1 << 30), device->name, device->sm_count, device->arch,
+              (double)device->dram_bytes / (1 << 30));
     return gpu;
 }
 

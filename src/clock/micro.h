@@ -13,7 +13,7 @@ typedef struct MicroValue {
     char what[60];      // "read, 16 KiB an SM under way"
     const char *unit;
     double median;
-    double spread;      // half of the range of the middle half of the samples, as a share of the median
+    double spread;   // half of the range of the middle half of the samples, as a share of the median
 } MicroValue;
 
 typedef struct MicroReport {
@@ -27,4 +27,5 @@ typedef struct MicroReport {
 JitRequest micro_kernels(void);
 
 /* Runs them on the GPU, in a process of its own. False: the report says why not. `device`: what is known of it already. */
-bool micro_measure(const DeviceSpec *device, const GpuInfo *gpu, const JitResult *kernels, MicroReport *report);
+bool micro_measure(const DeviceSpec *device, const GpuInfo *gpu, const JitResult *kernels,
+                   MicroReport *report);

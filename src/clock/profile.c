@@ -18,9 +18,9 @@ enum {
 
 // ---- the GPU ----
 
-void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, CandidateList *list)
+void profile_find_gpu(Arena *arena, const char *option, const DeviceSpec *device, bool force, CandidateList *list)
 {
-    GpuInfo gpu = find_gpu("--profile", device, force);
+    GpuInfo gpu = find_gpu(option, device, force);
     list->gpu_ordinal = gpu.ordinal;
     list->gpu = arena_strdup(arena, gpu.name);
     list->driver = gpu_driver_text(arena, &gpu);

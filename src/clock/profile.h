@@ -10,8 +10,8 @@ typedef struct ProfileOptions {
 } ProfileOptions;
 
 /* Finds the GPU that the device file describes and notes its name in `list`. None: EXIT_MACHINE. One of
-   another kind will do if `force`. */
-void profile_find_gpu(Arena *arena, const DeviceSpec *device, bool force, CandidateList *list);
+   another kind will do if `force`. `option`: what asks for it, as written. */
+void profile_find_gpu(Arena *arena, const char *option, const DeviceSpec *device, bool force, CandidateList *list);
 
 /* The text of its own kernels, to be compiled with those of the candidates. */
 JitRequest profile_helpers(void);

@@ -81,6 +81,8 @@ void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidate
 /* The same of the whole's inputs and of tensors that are made ahead. */
 void fusion_choose_inputs_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead,
                                  int count);
+/* And as outputs what it stores. */
+void fusion_choose_tensors_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead, int count);
 
 /* The op over its own axes, of the tensors that the kernel's other ops would store. */
 const TensorOp *fused_op_define(Arena *arena, const Fusion *fusion, const FusedOp *op);

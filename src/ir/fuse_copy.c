@@ -37,3 +37,12 @@ void fusion_choose_inputs_beside(Arena *arena, Fusion *part, const Fusion *whole
         candidates[whole->input_count + i] = ahead[i];
     fusion_choose_inputs(arena, part, candidates, whole->input_count + count);
 }
+
+void fusion_choose_tensors_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead, int count)
+{
+    fusion_choose_inputs_beside(arena, part, whole, ahead, count);
+    part->outputs = NEW_ARRAY(arena, Tensor *, part->op_count);
+    for (int i = 0; i < part->op_count; i++)
+        if (part->ops[i].stored)
+            part->outputs[part->output_count++] = part->ops[i].out;
+}

@@ -357,18 +357,12 @@ static void list_tensors(Cutter *cutter, Fusion *fusion)
 {
     const Fusion *whole = cutter->whole;
     int sums = cutter->phases->definition_count, count = 0;
-    Tensor **candidates = NEW_ARRAY(cutter->arena, Tensor *, whole->input_count + whole->op_count + sums);
-    for (int i = 0; i < whole->input_count; i++)
-        candidates[count++] = whole->inputs[i];
+    Tensor **made = NEW_ARRAY(cutter->arena, Tensor *, whole->op_count + sums);
     for (int i = 0; i < whole->op_count; i++)
-        candidates[count++] = whole->ops[i].out;
+        made[count++] = whole->ops[i].out;
     for (int i = 0; i < sums; i++)
-        candidates[count++] = cutter->phases->definitions[i]->out;
-    fusion_choose_inputs(cutter->arena, fusion, candidates, count);
-    fusion->outputs = NEW_ARRAY(cutter->arena, Tensor *, fusion->op_count);
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored)
-            fusion->outputs[fusion->output_count++] = fusion->ops[i].out;
+        made[count++] = cutter->phases->definitions[i]->out;
+    fusion_choose_tensors_beside(cutter->arena, fusion, whole, made, count);
     fuse_axes(cutter->arena, fusion);
 }
 

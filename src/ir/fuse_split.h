@@ -11,8 +11,8 @@ FusionPair *fusion_split_points(Arena *arena, const Fusion *fusion, const AxisGr
 
 /* The points of one part. */
 typedef struct PointsShare {
-    int part;         // the spatial axis
-    int64_t chunk;    // points of a part; 0: the fusion has no such parts
+    int part;        // the spatial axis
+    int64_t chunk;   // points of a part; 0: the fusion has no such parts
     AxisGroup points;
 } PointsShare;
 

@@ -15,7 +15,7 @@ typedef struct Joiner {
     Arena *arena;
     Fusion **kernels;
     int count, product, rows;   // of the kernels: those two
-    KernelReaders *readers;           // by tensor id
+    KernelReaders *readers;     // by tensor id
     int tensor_count;
 } Joiner;
 

@@ -269,19 +269,12 @@ static void define(TileCutter *cutter, int op)
 
 static void list_tensors(const TileCutter *cutter, Fusion *fusion)
 {
-    const Fusion *whole = cutter->whole;
-    Tensor **candidates = NEW_ARRAY(cutter->arena, Tensor *, whole->input_count + whole->op_count);
+    Tensor **made = NEW_ARRAY(cutter->arena, Tensor *, cutter->whole->op_count);
     int count = 0;
-    for (int i = 0; i < whole->input_count; i++)
-        candidates[count++] = whole->inputs[i];
-    for (int i = 0; i < whole->op_count; i++)
+    for (int i = 0; i < cutter->whole->op_count; i++)
         if (cutter->tensors[i])
-            candidates[count++] = cutter->tensors[i];
-    fusion_choose_inputs(cutter->arena, fusion, candidates, count);
-    fusion->outputs = NEW_ARRAY(cutter->arena, Tensor *, fusion->op_count);
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored)
-            fusion->outputs[fusion->output_count++] = fusion->ops[i].out;
+            made[count++] = cutter->tensors[i];
+    fusion_choose_tensors_beside(cutter->arena, fusion, cutter->whole, made, count);
     fuse_axes(cutter->arena, fusion);
 }
 
@@ -294,7 +287,8 @@ static bool is_of_rows(const Fusion *whole, int product_ops)
     for (int i = 0; i < whole->op_count && rows; i++) {
         const FusedOp *op = &whole->ops[i];
         bool reduces = i >= product_ops && op->reduce != REDUCE_NONE;
-        rows = reduces ? op->reduced == column && op->spatial == points : !(op->spatial >> (whole->spatial_count + 1));
+        rows = reduces ? op->reduced == column && op->spatial == points
+                       : !(op->spatial >> (whole->spatial_count + 1));
     }
     return rows && whole->ops[0].reduce == REDUCE_SUM && whole->axis_count < MAX_AXES;
 }

@@ -29,7 +29,8 @@ bool *streams_find_loose(Arena *arena, const Program *program)
     }
     for (int i = 0; i < program->op_count; i++) {
         const TensorOp *op = program->ops[i];
-        bool sums = op->reduce == REDUCE_SUM, multiplies = sums && op->body->kind == EXPR_APPLY && op->body->apply.op == OP_MUL;
+        bool sums = op->reduce == REDUCE_SUM,
+             multiplies = sums && op->body->kind == EXPR_APPLY && op->body->apply.op == OP_MUL;
         search.left = multiplies ? op->body->apply.operands[0] : sums ? op->body : NULL;
         search.right = multiplies ? op->body->apply.operands[1] : search.left;
         expr_visit(op->body, loose_visit, &search);

@@ -15,7 +15,9 @@
 #include "ir/fuse_axes.h"
 #include "ir/stream.h"
 
-enum { CHUNK_COLUMNS = 64 };   // of which the columns of a part are whole ones, where parts are not of one size
+enum {
+    CHUNK_COLUMNS = 64
+};   // of which the columns of a part are whole ones, where parts are not of one size
 
 /* Positions of the whole kernel's ops, as stream_build.c makes them. */
 typedef struct Splitter {
@@ -37,8 +39,9 @@ typedef struct Splitter {
 static bool is_sum_of_shares(const Fusion *whole, int op)
 {
     const Expr *body = whole->ops[op].body;
-    return body->kind == EXPR_APPLY && body->apply.op == OP_MUL && body->apply.operands[0]->kind == EXPR_VALUE &&
-           body->apply.operands[0]->value == op - 1 && whole->ops[op].spatial & ~whole->ops[op - 1].spatial;
+    return body->kind == EXPR_APPLY && body->apply.op == OP_MUL &&
+           body->apply.operands[0]->kind == EXPR_VALUE && body->apply.operands[0]->value == op - 1 &&
+           whole->ops[op].spatial & ~whole->ops[op - 1].spatial;
 }
 
 /* False: it is another kernel that streams, or there is one column, and nothing is reduced. */
@@ -182,19 +185,18 @@ static void add_scores(Splitter *splitter)
             body->apply.operands[1] = inside(splitter, body->apply.operands[1], 0);
         else if (i == splitter->score)
             body = inside(splitter, body, -INFINITY);
-        splitter->position[i] = add_op(splitter, arena_printf(splitter->arena, "%s.parts", op->out->name),
-                                       op->out->dtype,
-                                       (FusedOp){.spatial = mask_of(splitter, op->spatial) | 1,
-                                                 .reduced = op->reduced << 1,
-                                                 .reduce = op->reduce,
-                                                 .body = body});
+        splitter->position[i] =
+            add_op(splitter, arena_printf(splitter->arena, "%s.parts", op->out->name), op->out->dtype,
+                   (FusedOp){.spatial = mask_of(splitter, op->spatial) | 1,
+                             .reduced = op->reduced << 1,
+                             .reduce = op->reduce,
+                             .body = body});
     }
     bool ragged = splitter->chunk * splitter->count != whole->axes[splitter->column].extent;
     if (ragged && splitter->score == 0)
-        splitter->position[0] =
-            add_op(splitter, "score.parts", DTYPE_F32,
-                   (FusedOp){.spatial = mask_of(splitter, whole->ops[0].spatial) | 1,
-                             .body = inside(splitter, value_of(splitter, 0), -INFINITY)});
+        splitter->position[0] = add_op(splitter, "score.parts", DTYPE_F32,
+                                       (FusedOp){.spatial = mask_of(splitter, whole->ops[0].spatial) | 1,
+                                                 .body = inside(splitter, value_of(splitter, 0), -INFINITY)});
 }
 
 /* m, e, the sums of e, p = e, and the sum of p * v. */
@@ -249,8 +251,7 @@ static void whole_axes(Splitter *splitter, uint32_t axes)
         }
     }
     fusion->spatial_count = fusion->axis_count;
-    fusion->axes[fusion->axis_count++] =
-        (Axis){.name = "part", .extent = splitter->count, .reduction = true};
+    fusion->axes[fusion->axis_count++] = (Axis){.name = "part", .extent = splitter->count, .reduction = true};
 }
 
 /* What the parts have stored of the op. */
@@ -340,7 +341,8 @@ static void add_own(Splitter *splitter, int op, uint32_t points, Expr *body)
         Expr store = {.kind = EXPR_ACCESS, .access = own->store};
         made.stored = true;
         made.out = own->out;
-        made.store = expr_substitute(splitter->arena, &store, splitter->forms, splitter->whole->axis_count)->access;
+        made.store =
+            expr_substitute(splitter->arena, &store, splitter->forms, splitter->whole->axis_count)->access;
     }
     splitter->position[op] = add_op(splitter, own->out->name, own->out->dtype, made);
 }
@@ -389,19 +391,12 @@ static Fusion *rows_fusion(Splitter *splitter)
 
 static void list_tensors(const Splitter *splitter, Fusion *fusion)
 {
-    const Fusion *whole = splitter->whole;
+    Tensor **made = NEW_ARRAY(splitter->arena, Tensor *, splitter->whole->op_count);
     int count = 0;
-    Tensor **candidates = NEW_ARRAY(splitter->arena, Tensor *, whole->input_count + whole->op_count);
-    for (int i = 0; i < whole->input_count; i++)
-        candidates[count++] = whole->inputs[i];
-    for (int i = 0; i < whole->op_count; i++)
+    for (int i = 0; i < splitter->whole->op_count; i++)
         if (splitter->stored[i])
-            candidates[count++] = splitter->stored[i];
-    fusion_choose_inputs(splitter->arena, fusion, candidates, count);
-    fusion->outputs = NEW_ARRAY(splitter->arena, Tensor *, fusion->op_count);
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored)
-            fusion->outputs[fusion->output_count++] = fusion->ops[i].out;
+            made[count++] = splitter->stored[i];
+    fusion_choose_tensors_beside(splitter->arena, fusion, splitter->whole, made, count);
 }
 
 static bool has_room(const Fusion *whole)

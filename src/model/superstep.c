@@ -45,8 +45,9 @@ static BlockWork block_work(const TileSpace *space, const RProgram *program, con
         double register_bytes = data_tile_bytes(data, inner, space->axis_count);
         work.local_bytes += (data->output ? work.register_tiles : walks) * register_bytes;
         if (!data->output)
-            work.exchanged_bytes += data_tile_visits(space, data, shared) *
-                                    data_tile_traffic(data, shared, space->axis_count, device->dram.transaction_bytes);
+            work.exchanged_bytes +=
+                data_tile_visits(space, data, shared) *
+                data_tile_traffic(data, shared, space->axis_count, device->dram.transaction_bytes);
     }
     return work;
 }
@@ -62,8 +63,9 @@ static BoundBy longest_phase(const PerfEstimate *perf)
     const struct {
         BoundBy bound;
         double us;
-    } phases[] = {{BOUND_COMPUTE, perf->compute_us}, {BOUND_SPECIAL, perf->special_us}, {BOUND_SHARED, perf->shared_us},
-                  {BOUND_DRAM, perf->dram_us},       {BOUND_LATENCY, perf->latency_us}, {BOUND_LAUNCH, perf->launch_us}};
+    } phases[] = {{BOUND_COMPUTE, perf->compute_us}, {BOUND_SPECIAL, perf->special_us},
+                  {BOUND_SHARED, perf->shared_us},   {BOUND_DRAM, perf->dram_us},
+                  {BOUND_LATENCY, perf->latency_us}, {BOUND_LAUNCH, perf->launch_us}};
     size_t longest = 0;
     for (size_t i = 1; i < sizeof phases / sizeof *phases; i++)
         if (phases[i].us > phases[longest].us)
@@ -92,7 +94,8 @@ PerfEstimate superstep_estimate(const TileRules *rules, const RProgram *program,
     double wanted = rtile_points(space, &program->tile[LEVEL_GLOBAL], false) *
                     rtile_points(space, &program->tile[LEVEL_GLOBAL], true);
     PerfEstimate perf = {
-        .compute_us = turns * work.points * point_flops(space) / (perf_unit_peak(device, space->unit) / units) / 1e3,
+        .compute_us =
+            turns * work.points * point_flops(space) / (perf_unit_peak(device, space->unit) / units) / 1e3,
         .special_us = turns * work.points * space->special / (device->peak[UNIT_SFU] / units) / 1e3,
         .shared_us = rounds * work.local_bytes / (device->shared.bandwidth_gb_s / units) / 1e3,
         .dram_us = rounds * work.exchanged_bytes / (device->dram.bandwidth_gb_s / units) / 1e3,
@@ -109,7 +112,8 @@ PerfEstimate superstep_estimate(const TileRules *rules, const RProgram *program,
     };
     perf.latency_us = perf.supersteps * (device->superstep_us + device->dram_latency_ns / 1e3);
     if (rounds > 1)
-        perf_blocks_per_sm(device, program->threads, program->registers, program->shared_bytes, &perf.limiter);
+        perf_blocks_per_sm(device, program->threads, program->registers, program->shared_bytes,
+                           &perf.limiter);
     add_up(&perf);
     return perf;
 }

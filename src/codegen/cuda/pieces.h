@@ -28,5 +28,5 @@ bool pieces_find(const Fusion *fusion, int along, int64_t vector, const Expr *ex
 bool pieces_hold(const Expr *tree, const Access *access);
 
 /* A call with `from` and `at`, the tensor and the place of the scope's point. */
-void pieces_emit(StrBuf *out, const char *indent, const Scope *scope, int along, int64_t vector, const Expr *tree,
-                 const char *call);
+void pieces_emit(StrBuf *out, const char *indent, const Scope *scope, int along, int64_t vector,
+                 const Expr *tree, const char *call);

@@ -8,7 +8,7 @@
 #include "rtile/space.h"
 
 enum {
-    ACCUMULATORS = 16,   // of a worker beside its other registers (Tile Vertex ISA, AACC)
+    ACCUMULATORS = 16,      // of a worker beside its other registers (Tile Vertex ISA, AACC)
     WORKER_REGISTERS = 32   // of each, all its own: 16 for addresses, 16 for numbers
 };
 
@@ -49,7 +49,8 @@ static void align(TileRules *rules, const DeviceSpec *device)
             int64_t line = along ? line_elements(tile, device) : 1;
             granule = line > granule && line <= space->axes[a].extent ? line : granule;
         }
-        rules->rule[LEVEL_REGISTER][a] = (AxisRule){granule, space->axes[a].reduction ? granule : ACCUMULATORS};
+        rules->rule[LEVEL_REGISTER][a] =
+            (AxisRule){granule, space->axes[a].reduction ? granule : ACCUMULATORS};
         rules->rule[LEVEL_SHARED][a] = (AxisRule){granule, round_up(space->axes[a].extent, granule)};
     }
 }
@@ -89,7 +90,8 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device, TileRules *variants)
+static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 TileRules *variants)
 {
     (void)view;
     TileRules *rules = &variants[0];
@@ -98,7 +100,8 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     rules_begin(arena, rules, fusion);
     rules->variant_name = "tiles";
     for (int a = 0; a < fusion->axis_count; a++)
-        space_add_axis(rules->space, fusion->axes[a].name, fusion->axes[a].extent, a >= fusion->spatial_count);
+        space_add_axis(rules->space, fusion->axes[a].name, fusion->axes[a].extent,
+                       a >= fusion->spatial_count);
     space_add_staged_tiles(rules->space, fusion);
     store_in_turn(rules->space);
     rules->space->unit = unit_of(fusion, rules->space, device);

@@ -1,10 +1,10 @@
 #include "codegen/plan/type_advice.h"
 
+#include <math.h>
+
 #include "base/diag.h"
 #include "ir/compose.h"
 #include "ir/exact_type.h"
-
-static const double WORTH_A_WORD = 0.9;   // of the time: by less the model may err
 
 /* A definition that the user left in f32, and which only readers see. */
 static Tensor *untyped(const Program *program, const Expr *factor)
@@ -79,7 +79,7 @@ void types_advise(Arena *arena, const Program *program, const Target *target, co
     if (!count)
         return;
     double before_us = plans->plans[0].time_us, after_us = planned(program, target);
-    if (after_us > 0 && after_us < WORTH_A_WORD * before_us)
+    if (after_us > 0 && llround(after_us) < llround(before_us))
         tell(typed[0], count - 1, before_us, after_us);
     for (int i = 0; i < count; i++)
         typed[i]->dtype = DTYPE_F32;

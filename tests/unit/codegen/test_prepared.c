@@ -49,8 +49,8 @@ START_TEST(launches_read_what_is_made_before_them)
             for (int i = 0; i < plan->launches[k].fusion->input_count; i++) {
                 const Tensor *read = plan->launches[k].fusion->inputs[i];
                 alone += read->role == ROLE_OUTPUT;
-                ck_assert_msg(read->role == ROLE_INPUT || is_made(plan, k, read), "plan %d (%s), launch %d reads '%s'", p, plan->fusion_plan, k,
-                              read->name);
+                ck_assert_msg(read->role == ROLE_INPUT || is_made(plan, k, read),
+                              "plan %d (%s), launch %d reads '%s'", p, plan->fusion_plan, k, read->name);
             }
     }
     ck_assert_int_gt(prepared, 0);

@@ -38,10 +38,11 @@ static const Fusion *whole_of(const char *text)
 static const char *const chains[] = {
     INPUTS PRODUCT MAXIMUM SUM "y[i] = m[i] + log(z[i])\noutput y",
     INPUTS PRODUCT MAXIMUM SUM "output m  output z",
-    INPUTS PRODUCT "t[i, j] = n[j] - 2 * l[i, j]\nm[i] = min[j](t[i, j])\na[i] = min[j](select(t[i, j] == m[i], j, 300))\noutput a",
+    INPUTS PRODUCT "t[i, j] = n[j] - 2 * l[i, j]\nm[i] = min[j](t[i, j])\na[i] = min[j](select(t[i, j] == "
+                   "m[i], j, 300))\noutput a",
     INPUTS PRODUCT "y[i] = sum[j](sq(l[i, j]))\noutput y",
     INPUTS "l[i, j] : f16 = sum[d](x[i, d] * w[j, d])\n" MAXIMUM "e[i, j] = exp(l[i, j] - m[i])\n"
-    "y[i] = sum[j](e[i, j] * l[i, j])\noutput y",
+           "y[i] = sum[j](e[i, j] * l[i, j])\noutput y",
     INPUTS "l[i, j] = sum[d](x[i, d] * w[j, d]) / 8\n" MAXIMUM SUM "output z",
 };
 
@@ -96,10 +97,11 @@ static const char *const shares_of[] = {
 
 START_TEST(other_kernels_are_not_cut)
 {
-    FusionPlans plans = plans_of(arena_printf(arena,
-                                              "input q[40, 32] : f16  input k[300, 32] : f16  input v[300, 16] : f16\n"
-                                              "l[i, j] = sum[d](q[i, d] * k[j, d])\n" MAXIMUM SUM "%s",
-                                              shares_of[_i]));
+    FusionPlans plans =
+        plans_of(arena_printf(arena,
+                              "input q[40, 32] : f16  input k[300, 32] : f16  input v[300, 16] : f16\n"
+                              "l[i, j] = sum[d](q[i, d] * k[j, d])\n" MAXIMUM SUM "%s",
+                              shares_of[_i]));
     int streams = 0;
     for (int p = 0; p < plans.count; p++)
         for (int f = 0; f < plans.plans[p].count; f++) {
@@ -115,7 +117,8 @@ int main(void)
     Suite *suite = suite_create("row_tiles");
     TCase *tests = tcase_create("row_tiles");
     tcase_add_checked_fixture(tests, begin, end);
-    tcase_add_loop_test(tests, rows_of_products_are_found_by_their_structure, 0, sizeof chains / sizeof *chains);
+    tcase_add_loop_test(tests, rows_of_products_are_found_by_their_structure, 0,
+                        sizeof chains / sizeof *chains);
     tcase_add_loop_test(tests, elements_that_are_wanted_stay_in_memory, 0, sizeof others / sizeof *others);
     tcase_add_test(tests, families_of_products_take_the_tiles);
     tcase_add_loop_test(tests, other_kernels_are_not_cut, 0, sizeof shares_of / sizeof *shares_of);

@@ -31,12 +31,15 @@ START_TEST(sums_come_first_and_keep_their_outputs)
     Build *build = build_new();
     Tensor *x = INPUT(build, DTYPE_F16, ROWS, TERMS), *b = INPUT(build, DTYPE_F16, COLUMNS);
     Tensor *q = product(build, ROLE_TEMPORARY, x);
-    POINTWISE(build, ROLE_OUTPUT, DTYPE_F16, build_op(build, OP_ADD, AT(build, q, I, J), AT(build, b, J), NULL), ROWS, COLUMNS);
+    POINTWISE(build, ROLE_OUTPUT, DTYPE_F16,
+              build_op(build, OP_ADD, AT(build, q, I, J), AT(build, b, J), NULL), ROWS, COLUMNS);
     product(build, ROLE_OUTPUT, x);
     Fusion *joint = join(build);
     ck_assert(joint && joint->joined == 2 && joint->op_count == 3);
-    ck_assert(joint->ops[0].reduce == REDUCE_SUM && joint->ops[1].reduce == REDUCE_SUM && joint->ops[2].reduce == REDUCE_NONE);
-    ck_assert(joint->input_count == 4 && joint->output_count == 2 && !joint->ops[0].stored && joint->ops[1].stored);
+    ck_assert(joint->ops[0].reduce == REDUCE_SUM && joint->ops[1].reduce == REDUCE_SUM &&
+              joint->ops[2].reduce == REDUCE_NONE);
+    ck_assert(joint->input_count == 4 && joint->output_count == 2 && !joint->ops[0].stored &&
+              joint->ops[1].stored);
     build_free(build);
 }
 END_TEST
@@ -47,7 +50,8 @@ START_TEST(what_one_reads_of_another_is_a_value)
     Build *build = build_new();
     Tensor *x = INPUT(build, DTYPE_F16, ROWS, TERMS);
     Tensor *gate = product(build, ROLE_TEMPORARY, x), *up = product(build, ROLE_TEMPORARY, x);
-    POINTWISE(build, ROLE_OUTPUT, DTYPE_F16, times(build, AT(build, gate, I, J), AT(build, up, I, J)), ROWS, COLUMNS);
+    POINTWISE(build, ROLE_OUTPUT, DTYPE_F16, times(build, AT(build, gate, I, J), AT(build, up, I, J)), ROWS,
+              COLUMNS);
     Fusion *joint = join(build);
     ck_assert(joint && joint->op_count == 3 && joint->input_count == 3 && joint->output_count == 1);
     const Expr *body = joint->ops[2].body;
@@ -73,7 +77,8 @@ START_TEST(others_stay_apart)
     Expr *turned = times(build, AT(build, x, I, K), AT(build, v, K, J));
     Tensor *read = REDUCTION(build, ROLE_TEMPORARY, DTYPE_F16, REDUCE_SUM, 1, turned, ROWS, COLUMNS, TERMS);
     Affine next[2] = {{.coef = {1}}, {.coef = {0, -1}, .constant = COLUMNS - 1}};   // another point's
-    POINTWISE(build, ROLE_OUTPUT, DTYPE_F16, times(build, AT(build, read, I, J), build_access(build, w, next)), ROWS, COLUMNS);
+    POINTWISE(build, ROLE_OUTPUT, DTYPE_F16,
+              times(build, AT(build, read, I, J), build_access(build, w, next)), ROWS, COLUMNS);
     ck_assert(!join(build));
     build_free(build);
 }

@@ -11,12 +11,32 @@
 static DeviceSpec units(void)
 {
     return (DeviceSpec){
-        .name = "units", .dialect = DIALECT_NONE, .clock_mhz = 1000, .sm_count = 1000, .lanes_per_sm = 5, .warp_size = 1,
-        .schedulers_per_sm = 1, .max_threads_per_block = 6, .max_threads_per_sm = 6, .max_blocks_per_sm = 1,
-        .registers_per_sm = 288, .registers_per_thread = 48, .register_granule = 1, .shared_per_block = 240 << 10,
-        .shared_per_block_optin = 240 << 10, .shared_per_sm = 256 << 10, .shared_reserved_per_block = 16 << 10,
-        .shared_banks = 1, .shared_bank_bytes = 16, .dram = {8000, 4}, .l2 = {8000, 4}, .shared = {16000, 16},
-        .dram_bytes = 256 << 20, .dram_latency_ns = 150, .launch_us = 0.2, .superstep_us = 0.1,
+        .name = "units",
+        .dialect = DIALECT_NONE,
+        .clock_mhz = 1000,
+        .sm_count = 1000,
+        .lanes_per_sm = 5,
+        .warp_size = 1,
+        .schedulers_per_sm = 1,
+        .max_threads_per_block = 6,
+        .max_threads_per_sm = 6,
+        .max_blocks_per_sm = 1,
+        .registers_per_sm = 288,
+        .registers_per_thread = 48,
+        .register_granule = 1,
+        .shared_per_block = 240 << 10,
+        .shared_per_block_optin = 240 << 10,
+        .shared_per_sm = 256 << 10,
+        .shared_reserved_per_block = 16 << 10,
+        .shared_banks = 1,
+        .shared_bank_bytes = 16,
+        .dram = {8000, 4},
+        .l2 = {8000, 4},
+        .shared = {16000, 16},
+        .dram_bytes = 256 << 20,
+        .dram_latency_ns = 150,
+        .launch_us = 0.2,
+        .superstep_us = 0.1,
         .peak = {[UNIT_FP32] = 10000, [UNIT_SFU] = 1000},
     };
 }
@@ -59,7 +79,8 @@ START_TEST(parts_add_up)
     DeviceSpec device = units();
     PerfEstimate perf = complete((RTile){{8, 16, 8}}, (RTile){{4, 4, 4}}, &device).perf;
     double longest = fmax(fmax(perf.compute_us, perf.dram_us), perf.shared_us);
-    ck_assert_double_eq_tol(longest + perf.unhidden_us + perf.tail_us + perf.wait_us + perf.launch_us, perf.time_us, 1e-9);
+    ck_assert_double_eq_tol(longest + perf.unhidden_us + perf.tail_us + perf.wait_us + perf.launch_us,
+                            perf.time_us, 1e-9);
 }
 END_TEST
 
@@ -69,7 +90,8 @@ START_TEST(small_tiles_pay_for_their_meetings)
     DeviceSpec device = units();
     PerfEstimate small = complete((RTile){{8, 16, 8}}, (RTile){{4, 4, 4}}, &device).perf;
     ck_assert_double_eq(small.supersteps, 6 * 64);
-    ck_assert_double_gt(small.dram_us, complete((RTile){{24, 32, 64}}, (RTile){{4, 4, 4}}, &device).perf.dram_us);
+    ck_assert_double_gt(small.dram_us,
+                        complete((RTile){{24, 32, 64}}, (RTile){{4, 4, 4}}, &device).perf.dram_us);
 }
 END_TEST
 

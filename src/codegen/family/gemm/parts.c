@@ -9,8 +9,8 @@ enum { TILE_ROWS = 128, MOST_PARTS = 256 };
 static int64_t steps_of_part(const Product *product, const Target *target, int64_t columns)
 {
     int64_t line = LINE_PIECES * mma_piece(product), steps = ceil_div(product->pixels->outputs.extent, line);
-    int64_t tiles = ceil_div(product->group[GROUP_M].extent, TILE_ROWS)
-                  * ceil_div(product->group[GROUP_N].extent, columns);
+    int64_t tiles = ceil_div(product->group[GROUP_M].extent, TILE_ROWS) *
+                    ceil_div(product->group[GROUP_N].extent, columns);
     int64_t parts = target->device->sm_count / tiles;
     parts = parts < MOST_PARTS ? parts : MOST_PARTS;
     return parts < 2 || steps < 2 ? 0 : ceil_div(steps, parts);
@@ -26,8 +26,8 @@ static Rewritten *in_parts(Arena *arena, const void *view, const Fusion *fusion,
     int64_t steps = steps_of_part(product, target, columns);
     if (!steps || (wider && steps == steps_of_part(product, target, wider)))
         return NULL;
-    FusionPair *pair =
-        fusion_split_points(arena, fusion, &product->pixels->outputs, steps * LINE_PIECES * mma_piece(product));
+    FusionPair *pair = fusion_split_points(arena, fusion, &product->pixels->outputs,
+                                           steps * LINE_PIECES * mma_piece(product));
     if (!pair)
         return NULL;
     Rewritten *parts = NEW(arena, Rewritten);

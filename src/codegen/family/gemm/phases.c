@@ -21,7 +21,8 @@ static bool is_of_taps(const Im2col *im2col, const Product *product, const Dim *
 }
 
 /* One dimension has the columns of a phase, one the channels that are summed, the others are taps. */
-static bool find_dims(const Fusion *fusion, const Product *product, const Im2col *im2col, PhasedFilter *filter)
+static bool find_dims(const Fusion *fusion, const Product *product, const Im2col *im2col,
+                      PhasedFilter *filter)
 {
     const Access *access = filter->access;
     int columns = 0, channels = 0;
@@ -84,14 +85,18 @@ static void find_used(Arena *arena, const Fusion *fusion, const Product *product
     phases->offsets = offsets;
 }
 
-bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, const Im2col *im2col, PhasedFilter *filter)
+bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, const Im2col *im2col,
+                 PhasedFilter *filter)
 {
     const Guard *guard = mma_guard(product, 1);
     int column = axis_group_innermost(&product->group[GROUP_N]);
     int64_t columns = fusion->axes[column].extent, phases = product->group[GROUP_N].extent / columns;
     *filter = (PhasedFilter){.access = mma_access(product->factor[1]), .column = column};
-    filter->phases = (TapPhases){
-        .columns_axis = GROUP_N, .k_axis = GROUP_K, .count = (int)phases, .columns = columns, .step = im2col->step};
+    filter->phases = (TapPhases){.columns_axis = GROUP_N,
+                                 .k_axis = GROUP_K,
+                                 .count = (int)phases,
+                                 .columns = columns,
+                                 .step = im2col->step};
     if (!guard || !window_guards(guard, filter->access, 0) || filter->access->rank > MAX_MAP_RANK ||
         columns % BOX_LINES != 0 || phases > MAX_PHASES || im2col->taps.extent > MAX_TAPS ||
         !find_dims(fusion, product, im2col, filter))
@@ -114,8 +119,9 @@ TensorMap phases_map(const KernelPlan *plan, const Product *product, const Phase
         const Dim *dim = &access->dims[access->rank - 1 - i];
         int axis = whole_axis(plan->fusion, dim);
         map.sizes[i] = dim->size;
-        map.box[i] = axis == filter->column ? BOX_LINES
-                   : axis == product->pixels->channel ? (int)plan->program->tile[LEVEL_SHARED].size[GROUP_K] : 1;
+        map.box[i] = axis == filter->column             ? BOX_LINES
+                     : axis == product->pixels->channel ? (int)plan->program->tile[LEVEL_SHARED].size[GROUP_K]
+                                                        : 1;
         if (i > 0)
             map.strides[i - 1] = stride;
         stride *= dim->size;
@@ -130,19 +136,24 @@ static void emit_used(StrBuf *out, const TapPhases *phases)
                      "    const unsigned long long taps = ");
     for (int p = 0; p + 1 < phases->count; p++)
         strbuf_printf(out, "phase == %d ? 0x%" PRIx64 "ull : ", p, phases->used[p]);
-    strbuf_printf(out, "0x%" PRIx64 "ull;\n    return taps >> tap & 1;\n}\n", phases->used[phases->count - 1]);
+    strbuf_printf(out, "0x%" PRIx64 "ull;\n    return taps >> tap & 1;\n}\n",
+                  phases->used[phases->count - 1]);
 }
 
 void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const PhasedFilter *filter)
 {
     const Im2col *im2col = product->pixels;
     const Access *access = filter->access;
-    strbuf_printf(out, "constexpr Index PHASE = %" PRId64 ", TAPS = %" PRId64 ";   // columns of a phase, and taps of all\n",
+    strbuf_printf(out,
+                  "constexpr Index PHASE = %" PRId64 ", TAPS = %" PRId64
+                  ";   // columns of a phase, and taps of all\n",
                   filter->phases.columns, im2col->taps.extent);
     emit_used(out, &filter->phases);
-    strbuf_puts(out, "\n// A box of the filter from column n and from the channel on that k says.\n"
-                     "__device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile, "
-                     "unsigned long long *full)\n{\n");
+    strbuf_puts(
+        out,
+        "\n// A box of the filter from column n and from the channel on that k says.\n"
+        "__device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile, "
+        "unsigned long long *full)\n{\n");
     strbuf_printf(out, "    const Index %s = k %% TAP;\n", scope->axis[im2col->channel]);
     if (im2col->taps.count)
         strbuf_puts(out, "    const Index tap = k / TAP;\n");

@@ -17,7 +17,8 @@ typedef struct PhasedFilter {
 } PhasedFilter;
 
 /* The second factor is such a filter, of which bulk copies can bring boxes. `im2col`: the first one's pixels. */
-bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, const Im2col *im2col, PhasedFilter *filter);
+bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, const Im2col *im2col,
+                 PhasedFilter *filter);
 
 /* `fetch_filter`: a box on its way; `has_tap`: whether a phase has a tap. */
 void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const PhasedFilter *filter);

@@ -6,12 +6,14 @@
 
 typedef struct ProductRows {
     Fusion product;   // axes rows, column | terms: the sum and what is made of it, none of it stored
-    Fusion all;       // and behind these ops the reductions: those of a tile's columns, without the condition of that
-    int tile;         // of `all`: the axis that stands for tiles, behind all others
+    Fusion
+        all;   // and behind these ops the reductions: those of a tile's columns, without the condition of that
+    int tile;   // of `all`: the axis that stands for tiles, behind all others
     int column;
-    int value;        // the op that is reduced
-    int64_t columns;  // of a tile: those of a thread's group
-    uint64_t extremes, others;   // bit i: op i of `all` is a reduction of elements alone; of these and such a one
+    int value;         // the op that is reduced
+    int64_t columns;   // of a tile: those of a thread's group
+    uint64_t extremes,
+        others;   // bit i: op i of `all` is a reduction of elements alone; of these and such a one
 } ProductRows;
 
 /* By the structure of a kernel that row_tiles_cut() made; NULL: it is another one. */

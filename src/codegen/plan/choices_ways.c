@@ -1,0 +1,164 @@
+// Ways of computing a fusion in one launch, lists of ways, and ways in several launches made of them.
+#include "codegen/plan/choices_parts.h"
+
+#include <string.h>
+
+static bool comes_before(const Choice *left, const Choice *right)
+{
+    return left->time_us != right->time_us ? left->time_us < right->time_us : left->count < right->count;
+}
+
+void choices_add(Planner *planner, ChoiceList *list, Choice choice)
+{
+    Arena *arena = planner->choices;
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 16;
+        Choice **grown = NEW_ARRAY(arena, Choice *, list->capacity);
+        if (list->count)
+            memcpy(grown, list->choices, sizeof(Choice *) * (size_t)list->count);
+        list->choices = grown;
+    }
+    Choice *added = NEW(arena, Choice);
+    *added = choice;
+    int at = list->count++;
+    for (; at > 0 && comes_before(added, list->choices[at - 1]); at--)
+        list->choices[at] = list->choices[at - 1];
+    list->choices[at] = added;
+}
+
+static int construct(Planner *planner, const TileRules *rules)
+{
+    Arena *scratch = planner->scratch;
+    arena_reset(scratch);
+    if (planner->alone)
+        return rprogram_construct(scratch, rules, planner->device, planner->most, planner->programs,
+                                  &planner->stats);
+    return construct_memo_ask(planner->memo, scratch, rules, planner->programs, &planner->stats);
+}
+
+/* With the threads that a family adds to those that compute, a launch may have too many. */
+static bool fits_a_launch(Planner *planner, const Family *family, const RProgram *program)
+{
+    int threads = launch_threads(family, program, planner->device);
+    bool fits = program->grid <= device_most_blocks(planner->device, threads);
+    planner->stats.feasible -= !fits;
+    planner->stats.pruned[PRUNE_GRID] += !fits;
+    return fits;
+}
+
+static void add_family(Planner *planner, ChoiceList *list, const Family *family, Viewed *viewed)
+{
+    arena_reset(planner->drafting);
+    TileRules *drafts = arena_room(planner->drafting, MAX_VARIANTS * sizeof *drafts);
+    int count = family_rules(planner->drafting, family, viewed, drafts);
+    const void *view = family_view(family, viewed);
+    for (int v = 0; v < count; v++) {
+        drafts[v].without = planner->target->without;
+        const TileRules *rules = rules_copy(planner->choices, &drafts[v]);
+        int made = construct(planner, rules);
+        PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
+        for (int i = 0; i < made; i++) {
+            if (!fits_a_launch(planner, family, &planner->programs[i]))
+                continue;
+            launches[i] = (PlannedLaunch){family, viewed->fusion, view, rules, planner->programs[i]};
+            choices_add(planner, list,
+                       (Choice){.launches = &launches[i], .count = 1, .time_us = planned_us(&launches[i])});
+        }
+    }
+}
+
+void choices_add_families(Planner *planner, ChoiceList *list, Viewed *viewed, uint64_t others)
+{
+    for (int f = 0; planner->families[f]; f++)
+        if (!(others >> f & 1))
+            add_family(planner, list, planner->families[f], viewed);
+}
+
+void choices_add_launches(Planner *planner, ChoiceList *list, const Fusion *fusion, uint64_t others)
+{
+    Viewed viewed = {.arena = planner->arena, .fusion = fusion, .target = planner->target};
+    choices_add_families(planner, list, &viewed, others);
+}
+
+ChoiceList choices_single(Planner *planner, const Fusion *fusion)
+{
+    ChoiceList list = {0};
+    choices_add_launches(planner, &list, fusion, 0);
+    return list;
+}
+
+/* The rules as they outlive others: one copy for all choices that hold them. */
+static const TileRules *retain_rules(Arena *arena, const ChoiceList *choices, const TileRules *rules)
+{
+    for (int c = 0; c < choices->count; c++) {
+        const Choice *choice = choices->choices[c];
+        for (int i = 0; i < choice->count && choice->retained; i++)
+            if (choice->launches[i].rules == rules)
+                return choice->retained->launches[i].rules;
+    }
+    return rules_copy(arena, rules);
+}
+
+Choice *choice_retain(Arena *arena, const ChoiceList *choices, Choice *choice)
+{
+    if (choice->retained)
+        return choice->retained;
+    Choice *copy = arena_room(arena, sizeof *copy);
+    *copy = *choice;
+    size_t bytes = (size_t)choice->count * sizeof *choice->launches;
+    PlannedLaunch *launches = memcpy(arena_room(arena, bytes), choice->launches, bytes);
+    for (int i = 0; i < copy->count; i++)
+        launches[i].rules = retain_rules(arena, choices, choice->launches[i].rules);
+    copy->launches = launches;
+    choice->retained = copy;
+    return copy;
+}
+
+ChoiceList choices_best_of(Planner *planner, ChoiceList (*ways)(Planner *, const Fusion *), const Fusion *part,
+                          int keep)
+{
+    Arena *lasting = planner->choices;
+    planner->choices = planner->passing;
+    ChoiceList all = ways(planner, part), best = {0};
+    planner->choices = lasting;
+    for (int i = 0; i < all.count && i < keep; i++)
+        choices_add(planner, &best, *choice_retain(lasting, &all, all.choices[i]));
+    arena_reset(planner->passing);
+    return best;
+}
+
+Choice choice_extend(Planner *planner, Choice choice, const Choice *last)
+{
+    size_t bytes = (size_t)choice.count * sizeof *choice.launches;
+    PlannedLaunch *launches = arena_room(planner->choices, bytes + sizeof *launches);
+    if (bytes)
+        memcpy(launches, choice.launches, bytes);
+    launches[choice.count++] = last->launches[0];
+    choice.launches = launches;
+    choice.time_us += last->time_us;
+    return choice;
+}
+
+int64_t choices_idle_sms(const Planner *planner, const PlannedLaunch *launch)
+{
+    int64_t dealt = launch->program.dealt;
+    return 2 * (int64_t)planner->device->sm_count / (dealt ? dealt : 1);
+}
+
+bool choices_best_each(Planner *planner, Fusion *const *fusions, int count, Choice **best)
+{
+    for (int i = 0; i < count; i++) {
+        ChoiceList ways = choices_best_of(planner, choices_single, fusions[i], 1);
+        if (!ways.count)
+            return false;
+        best[i] = ways.choices[0];
+    }
+    return true;
+}
+
+Choice choice_extend_by_all(Planner *planner, Choice choice, Choice *const *more, int count)
+{
+    for (int i = 0; i < count; i++)
+        choice = choice_extend(planner, choice, more[i]);
+    return choice;
+}
