@@ -221,6 +221,7 @@ static void check_launch(const Subject *s)
                    fact(s, "threads.max_per_launch"), resident);
 }
 
+/* A warp's registers lie in its scheduler's part of the SM's: 65536 in four parts hold 255 a thread twice. */
 static void check_registers(const Subject *s)
 {
     const DeviceSpec *d = s->device;
@@ -230,9 +231,13 @@ static void check_registers(const Subject *s)
         diag_fatal(loc, EXIT_INPUT, "%s is more than the %d that an instruction of '%s' can name",
                    fact(s, "registers.per_thread"), dialect->registers_per_thread, dialect->name);
     int64_t most = round_up(d->registers_per_thread, d->register_granule) * d->warp_size;
-    if (most > d->registers_per_sm)
-        diag_fatal(loc, EXIT_INPUT, "%s: a warp of %d threads would need %" PRId64 ", more than %s",
-                   fact(s, "registers.per_thread"), d->warp_size, most, fact(s, "registers.per_sm"));
+    int64_t part = d->registers_per_sm / d->schedulers_per_sm;
+    if (most > part)
+        diag_fatal(loc, EXIT_INPUT,
+                   "%s: a warp of %d threads would need %" PRId64 ", more than each scheduler's %" PRId64
+                   " (%s over %s)",
+                   fact(s, "registers.per_thread"), d->warp_size, most, part, fact(s, "registers.per_sm"),
+                   fact(s, "compute.schedulers_per_sm"));
 }
 
 /* The largest block must fit together with what the driver takes: 163 + 1 of 164 KiB. */
