@@ -123,7 +123,7 @@ static const char *text_of(Arena *arena, ArtefactKind kind, const Written *produ
 static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *artefact,
                            const Written *product)
 {
-    const JitResult *compiled = product->best->compiled;
+    const JitResult *compiled = product->best->compiled ? product->best->compiled[0] : NULL;
     if (artefact->kind == ARTEFACT_PTX) {
         output_stage(outputs, artefact->path, compiled->ptx, compiled->ptx_length);
     } else if (artefact->kind == ARTEFACT_CUBIN) {
@@ -145,6 +145,15 @@ static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *de
     if (opt->depfile)
         write_depfile(arena, opt, device, product->best->plan, outputs);
     output_commit(outputs);
+}
+
+/* Machine code is to be written, of all kernels in one file. */
+static bool wants_one_code(const Options *opt)
+{
+    bool found = false;
+    for (int i = 0; i < opt->artefact_count; i++)
+        found |= opt->artefacts[i].kind == ARTEFACT_PTX || opt->artefacts[i].kind == ARTEFACT_CUBIN;
+    return found;
 }
 
 /* A ranking, or a page that is made of one, is among what is to be written. */
@@ -389,6 +398,7 @@ int compile(const Options *opt, Outcome *outcome)
         .device = device,
         .templates = &templates,
         .fast_math = opt->math == EVAL_FAST,
+        .form = opt->profile && !wants_one_code(opt) ? CODEGEN_BOTH : CODEGEN_WHOLE,
     };
     if (opt->profile)
         profile_find_gpu(arena, opt->profile, device, opt->force_device, &candidates);

@@ -195,7 +195,8 @@ static bool ready_of(MicroBench *bench, const Micro *micro, Ready *ready)
     memcpy(ready->p, micro->p, sizeof ready->p);
     if (micro->yields == YIELDS_BANDWIDTH)
         ready->p[0] = read_kib(bench, micro);
-    return gpu_load(&bench->gpu, bench->arena, bench->kernels->cubin, &ready->launch, 1, &ready->program);
+    const GpuCode code = {bench->kernels->cubin, ready->launch.entry};
+    return gpu_load(&bench->gpu, bench->arena, &code, &ready->launch, 1, &ready->program);
 }
 
 static bool run(MicroBench *bench, Ready *ready, double *us)

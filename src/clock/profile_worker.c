@@ -133,17 +133,26 @@ static bool make_buffers(Bench *bench)
 
 // ---- one candidate on the GPU ----
 
+static const GpuCode *codes_of(Arena *arena, const Candidate *candidate)
+{
+    GpuCode *codes = NEW_ARRAY(arena, GpuCode, candidate->kernel->launch_count);
+    for (int k = 0; k < candidate->kernel->launch_count; k++) {
+        CandidateCode code = candidate_code(arena, candidate, k);
+        codes[k] = (GpuCode){code.compiled->cubin, code.entry};
+    }
+    return codes;
+}
+
 /* What lies beside the arguments belongs to a candidate: it differs in size. */
 static bool load(Bench *bench, int position, Loaded *loaded)
 {
     const Candidate *candidate = &bench->task->list->items[position];
     const Kernel *kernel = candidate->kernel;
+    int prepared = kernel->prepare_count, called = kernel->launch_count - prepared;
+    const GpuCode *codes = codes_of(bench->arena, candidate);
     *loaded = (Loaded){.candidate = candidate, .slot = &bench->task->board->slots[position]};
-    return (!kernel->prepare_count ||
-            gpu_load(&bench->gpu, bench->arena, candidate->compiled->cubin, kernel->launches, kernel->prepare_count,
-                     &loaded->prepare)) &&
-           gpu_load(&bench->gpu, bench->arena, candidate->compiled->cubin, kernel->launches + kernel->prepare_count,
-                    kernel->launch_count - kernel->prepare_count, &loaded->program);
+    return (!prepared || gpu_load(&bench->gpu, bench->arena, codes, kernel->launches, prepared, &loaded->prepare)) &&
+           gpu_load(&bench->gpu, bench->arena, codes + prepared, kernel->launches + prepared, called, &loaded->program);
 }
 
 static bool make_beside(Bench *bench, BufferBeside which, int64_t bytes)

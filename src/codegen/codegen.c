@@ -422,6 +422,36 @@ static void write_kernels(Generator *generator)
     kernel->without_prelude = constants.text;
 }
 
+/* The kernel by itself, under the name of a first one. */
+static const char *piece_of(const Generator *whole, int k)
+{
+    const Kernel *kernel = whole->kernel;
+    const CodegenRequest *request = whole->request;
+    Generator generator = *whole;
+    StrBuf out = strbuf_new(whole->arena);
+    generator.out = &out;
+    generator.trim = trim_new(request->templates, target_of(request->device, request->fast_math), kernel->name, 1);
+    KernelText text = kernel_text(&generator, kernel->leaders[k]);
+    text.entry = arena_printf(whole->arena, "%s_k0", kernel->name);
+    text.provenance = "";
+    trim_add_kernel(generator.trim, &text);
+    trim_take(generator.trim);
+    trim_write_constants(&out, generator.trim, 0);
+    trim_write_prelude(&out, generator.trim);
+    trim_write_kernel(&out, generator.trim, 0);
+    trim_write_ends(&out, generator.trim);
+    return out.text;
+}
+
+static const char *const *pieces_of(const Generator *whole)
+{
+    const Kernel *kernel = whole->kernel;
+    const char **pieces = NEW_ARRAY(whole->arena, const char *, kernel->kernel_count);
+    for (int k = 0; k < kernel->kernel_count; k++)
+        pieces[k] = piece_of(whole, k);
+    return pieces;
+}
+
 /* Last, the file as a program of its own: what nobody reads who only wants the kernel. */
 static void write_main(Generator *generator, TextTarget target)
 {
@@ -476,6 +506,18 @@ int64_t *kernel_buffers(Arena *arena, const Kernel *kernel)
     return bytes;
 }
 
+/* Everything: what is emitted. */
+static void write_file(Generator *generator, TextTarget target)
+{
+    Kernel *kernel = generator->kernel;
+    write_json_line(generator);
+    write_opening(generator->out, generator->request);
+    write_kernels(generator);
+    write_main(generator, target);
+    kernel->source = with_own_lines(generator);
+    kernel->source_length = strlen(kernel->source);
+}
+
 Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
 {
     LaunchDraft *drafts = NEW_ARRAY(arena, LaunchDraft, request->plan->count);
@@ -492,11 +534,9 @@ Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
     Names *taken = names_new(arena);
     trim_avoid(generator.trim, taken);
     generator.taken = taken;
-    write_json_line(&generator);
-    write_opening(&out, request);
-    write_kernels(&generator);
-    write_main(&generator, target);
-    kernel->source = with_own_lines(&generator);
-    kernel->source_length = strlen(kernel->source);
+    if (request->form != CODEGEN_PIECES)
+        write_file(&generator, target);
+    if (request->form == CODEGEN_PIECES || (request->form == CODEGEN_BOTH && kernel->kernel_count > 1))
+        kernel->pieces = pieces_of(&generator);
     return kernel;
 }

@@ -6,6 +6,9 @@
 #include "codegen/plan/plan.h"
 #include "hal/runtime.h"
 
+/* The file that is emitted, each kernel by itself (kernel.h, `pieces`), or both where there are several kernels. */
+typedef enum CodegenForm { CODEGEN_WHOLE, CODEGEN_BOTH, CODEGEN_PIECES } CodegenForm;
+
 typedef struct CodegenRequest {
     const char *name;   // C identifier: kernels are NAME_k0, NAME_k1, …
     const Program *program;
@@ -14,6 +17,7 @@ typedef struct CodegenRequest {
     const DeviceSpec *device;
     const TemplateStore *templates;
     bool fast_math;
+    CodegenForm form;
     int rank, kept;   // the plan's place among the kept candidates, for the comment
 } CodegenRequest;
 

@@ -210,11 +210,24 @@ bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_
 
 // ---- programs ----
 
-static bool load_function(Gpu *gpu, GpuProgram *program, int k)
+const GpuCode *gpu_code_of(Arena *arena, const unsigned char *cubin, const Launch *launches, int launch_count)
+{
+    GpuCode *codes = NEW_ARRAY(arena, GpuCode, launch_count);
+    for (int k = 0; k < launch_count; k++)
+        codes[k] = (GpuCode){cubin, launches[k].entry};
+    return codes;
+}
+
+static bool load_function(Gpu *gpu, GpuProgram *program, const GpuCode *codes, int k)
 {
     const Launch *launch = &program->launches[k];
     CudaFunction *function = &program->functions[k];
-    TRY(gpu->cuda.module_function(function, program->module, launch->entry), launch->entry);
+    int first = 0;
+    while (codes[first].cubin != codes[k].cubin)
+        first++;
+    if (first == k)
+        TRY(gpu->cuda.module_load(&program->modules[k], codes[k].cubin), "loading it fails");
+    TRY(gpu->cuda.module_function(function, program->modules[first], codes[k].entry), launch->entry);
     if (launch->asks_shared)
         TRY(gpu->cuda.function_set(*function, CUDA_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
             launch->entry);
@@ -223,22 +236,22 @@ static bool load_function(Gpu *gpu, GpuProgram *program, int k)
     return true;
 }
 
-bool gpu_load(Gpu *gpu, Arena *arena, const unsigned char *cubin, const Launch *launches, int launch_count,
-              GpuProgram *program)
+bool gpu_load(Gpu *gpu, Arena *arena, const GpuCode *codes, const Launch *launches, int launch_count, GpuProgram *program)
 {
     *program = (GpuProgram){.launches = launches, .launch_count = launch_count};
+    program->modules = NEW_ARRAY(arena, CudaModule, launch_count);
     program->functions = NEW_ARRAY(arena, CudaFunction, launch_count);
-    TRY(gpu->cuda.module_load(&program->module, cubin), "loading it fails");
     for (int k = 0; k < launch_count; k++)
-        if (!load_function(gpu, program, k))
+        if (!load_function(gpu, program, codes, k))
             return false;
     return true;
 }
 
 void gpu_unload(Gpu *gpu, GpuProgram *program)
 {
-    if (program->module)
-        gpu->cuda.module_unload(program->module);
+    for (int k = 0; k < program->launch_count; k++)
+        if (program->modules[k])
+            gpu->cuda.module_unload(program->modules[k]);
     *program = (GpuProgram){0};
 }
 

@@ -33,8 +33,14 @@ typedef struct GpuBuffer {
     int64_t bytes;
 } GpuBuffer;
 
+/* Where a launch's kernel is. */
+typedef struct GpuCode {
+    const unsigned char *cubin;
+    const char *entry;
+} GpuCode;
+
 typedef struct GpuProgram {
-    CudaModule module;
+    CudaModule *modules;       // of each launch; that of a cubin stands where it is first named, else NULL
     CudaFunction *functions;   // one for each launch
     const Launch *launches;
     int launch_count;
@@ -71,8 +77,10 @@ bool gpu_fill(Gpu *gpu, const GpuBuffer *buffer, int64_t elements, int element_b
 bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_t *elements, int64_t count,
                 void *out);
 
-bool gpu_load(Gpu *gpu, Arena *arena, const unsigned char *cubin, const Launch *launches, int launch_count,
-              GpuProgram *program);
+/* One code for each launch; several may be of one cubin. */
+bool gpu_load(Gpu *gpu, Arena *arena, const GpuCode *codes, const Launch *launches, int launch_count, GpuProgram *program);
+/* All launches' kernels are in one cubin, under their own names. */
+const GpuCode *gpu_code_of(Arena *arena, const unsigned char *cubin, const Launch *launches, int launch_count);
 void gpu_unload(Gpu *gpu, GpuProgram *program);
 
 /* One call of the whole program, timed and waited for. */

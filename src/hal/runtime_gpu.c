@@ -63,8 +63,9 @@ static bool call(GpuTask *task)
     double us;
     if (all && !gpu_copy(&task->gpu, &beside[BUFFER_PREPARED], &beside[BUFFER_WEIGHTS], source->copies, source->copy_count))
         return false;
-    return gpu_load(&task->gpu, task->arena, source->cubin, source->launches + (all ? 0 : task->job->only_launch),
-                    all ? source->launch_count : 1, &program) &&
+    const Launch *launches = source->launches + (all ? 0 : task->job->only_launch);
+    int count = all ? source->launch_count : 1;
+    return gpu_load(&task->gpu, task->arena, gpu_code_of(task->arena, source->cubin, launches, count), launches, count, &program) &&
            gpu_call_timed(&task->gpu, &program, task->buffers, &us);
 }
 

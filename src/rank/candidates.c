@@ -1,6 +1,7 @@
 #include "rank/candidates.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/diag.h"
 #include "base/progress.h"
@@ -33,9 +34,13 @@ void candidates_write(Arena *arena, CandidateList *list, int first, int count, c
 
 // ---- compilation ----
 
+/* Texts that are compiled, each once. */
 typedef struct Compilation {
-    Candidate **candidates;   // by the position of their request
-    int done, count;
+    Arena *arena;
+    JitRequest *requests;
+    JitResult *results;
+    const Candidate **askers;   // of each text the candidate whose whole it is; NULL: a kernel of some
+    int count, capacity, done;
     bool progress;
 } Compilation;
 
@@ -47,50 +52,111 @@ static void report_compiled(void *context, int index, const JitResult *result)
     compilation->done++;
     if (!compilation->progress || result->status == JIT_MACHINE)
         return;
-    progress("compiled %d of %d (candidate %d%s%s)", compilation->done, compilation->count,
-             compilation->candidates[index]->model_rank, result->reason ? ": " : "",
-             result->reason ? result->reason : "");
+    const Candidate *asker = compilation->askers[index];
+    const char *whose = asker ? arena_printf(compilation->arena, "(candidate %d", asker->model_rank) : "kernels";
+    progress("compiled %d of %d %s%s%s%s", compilation->done, compilation->count, whose, result->reason ? ": " : "",
+             result->reason ? result->reason : "", asker ? ")" : "");
 }
 
-static void take_result(Candidate *candidate, JitResult *result)
+/* Position of the text among those that are compiled; room for one more is left. */
+static int take_text(Compilation *compilation, const Kernel *kernel, int piece, const Candidate *asker)
 {
-    if (result->status == JIT_DONE) {
-        candidate->compiled = result;
+    const char *text = kernel->pieces ? kernel->pieces[piece] : kernel->source;
+    int i = 0;
+    while (i < compilation->count && strcmp(compilation->requests[i].text, text) != 0)
+        i++;
+    if (i == compilation->count) {
+        compilation->requests[i] = (JitRequest){text, arena_printf(compilation->arena, "%s.cu", kernel->name),
+                                                kernel->pieces ? 1 : kernel->kernel_count};
+        compilation->askers[i] = kernel->pieces ? NULL : asker;
+        compilation->count++;
+    }
+    return i;
+}
+
+static bool is_compiled_now(const Candidate *candidate)
+{
+    return candidate->kernel && !candidate->compiled && !candidate_failed(candidate);
+}
+
+/* All must do: the first that fails says why. */
+static void take_results(Compilation *compilation, Candidate *candidate, const int *texts)
+{
+    const JitResult **compiled = NEW_ARRAY(compilation->arena, const JitResult *, candidate->kernel->kernel_count);
+    for (int k = 0; k < candidate->kernel->kernel_count; k++) {
+        const JitResult *result = compiled[k] = &compilation->results[texts[k]];
+        if (result->status == JIT_DONE)
+            continue;
+        candidate->status = result->status == JIT_TIMEOUT ? CANDIDATE_TIMEOUT : CANDIDATE_COMPILE_ERROR;
+        candidate->reason = result->reason;
         return;
     }
-    candidate->status = result->status == JIT_TIMEOUT ? CANDIDATE_TIMEOUT : CANDIDATE_COMPILE_ERROR;
-    candidate->reason = result->reason;
+    candidate->compiled = compiled;
+}
+
+static Compilation compilation_new(Arena *arena, const CandidateList *list, bool progress)
+{
+    Compilation compilation = {.arena = arena, .capacity = 1, .progress = progress};
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].kernel)
+            compilation.capacity += list->items[i].kernel->kernel_count;
+    compilation.requests = NEW_ARRAY(arena, JitRequest, compilation.capacity);
+    compilation.results = NEW_ARRAY(arena, JitResult, compilation.capacity);
+    compilation.askers = NEW_ARRAY(arena, const Candidate *, compilation.capacity);
+    return compilation;
+}
+
+/* The texts of each candidate's kernels. */
+static int **take_texts(Compilation *compilation, const CandidateList *list)
+{
+    int **texts = NEW_ARRAY(compilation->arena, int *, list->count);
+    for (int i = 0; i < list->count; i++) {
+        const Kernel *kernel = list->items[i].kernel;
+        if (!is_compiled_now(&list->items[i]))
+            continue;
+        texts[i] = NEW_ARRAY(compilation->arena, int, kernel->kernel_count);
+        for (int k = 0; k < kernel->kernel_count; k++)
+            texts[i][k] = take_text(compilation, kernel, k, &list->items[i]);
+    }
+    return texts;
 }
 
 const JitResult *candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how, bool progress,
                                     const JitRequest *beside)
 {
-    Compilation compilation = {.candidates = NEW_ARRAY(arena, Candidate *, list->count),
-                               .progress = progress};
-    JitRequest *requests = NEW_ARRAY(arena, JitRequest, list->count + 1);
-    JitResult *results = NEW_ARRAY(arena, JitResult, list->count + 1);
-    for (int i = 0; i < list->count; i++) {
-        const Kernel *kernel = list->items[i].kernel;
-        if (!kernel || list->items[i].compiled || candidate_failed(&list->items[i]))
-            continue;
-        requests[compilation.count] =
-            (JitRequest){kernel->source, arena_printf(arena, "%s.cu", kernel->name), kernel->kernel_count};
-        compilation.candidates[compilation.count++] = &list->items[i];
-    }
+    Compilation compilation = compilation_new(arena, list, progress);
+    int **texts = take_texts(&compilation, list);
     if (beside)
-        requests[compilation.count] = *beside;
+        compilation.requests[compilation.count] = *beside;
     JitOptions options = *how;
     options.done = report_compiled;
     options.context = &compilation;
-    jit_compile(arena, requests, compilation.count + (beside != NULL), &options, results);
+    jit_compile(arena, compilation.requests, compilation.count + (beside != NULL), &options, compilation.results);
     if (progress)
         progress_end();
-    for (int i = 0; i < compilation.count; i++) {
-        if (results[i].status == JIT_MACHINE)
-            fatal(EXIT_MACHINE, "%s", results[i].reason);
-        take_result(compilation.candidates[i], &results[i]);
-    }
-    return beside ? &results[compilation.count] : NULL;
+    for (int i = 0; i < compilation.count; i++)
+        if (compilation.results[i].status == JIT_MACHINE)
+            fatal(EXIT_MACHINE, "%s", compilation.results[i].reason);
+    for (int i = 0; i < list->count; i++)
+        if (texts[i])
+            take_results(&compilation, &list->items[i], texts[i]);
+    return beside ? &compilation.results[compilation.count] : NULL;
+}
+
+CandidateCode candidate_code(Arena *arena, const Candidate *candidate, int launch)
+{
+    const Kernel *kernel = candidate->kernel;
+    const Launch *of = &kernel->launches[launch];
+    const char *first = arena_printf(arena, "%s_k0", kernel->name);
+    return (CandidateCode){candidate->compiled[of->kernel], kernel->pieces ? first : of->entry};
+}
+
+bool candidate_spills(const Candidate *candidate)
+{
+    bool spills = false;
+    for (int k = 0; candidate->compiled && k < candidate->kernel->kernel_count; k++)
+        spills |= jit_spills(candidate->compiled[k]);
+    return spills;
 }
 
 // ---- order ----
@@ -109,8 +175,7 @@ static int group_of(const Candidate *candidate)
 /* The model knows nothing of spills. */
 static double expected_us(const Candidate *candidate)
 {
-    bool spills = candidate->compiled && jit_spills(candidate->compiled);
-    return candidate->plan->time_us * (spills ? SPILL_FACTOR : 1);
+    return candidate->plan->time_us * (candidate_spills(candidate) ? SPILL_FACTOR : 1);
 }
 
 static int compare(const void *left, const void *right)

@@ -30,7 +30,7 @@ typedef struct Candidate {
     CandidateStatus status;
     const char *reason;      // NULL: nothing is wrong
     Kernel *kernel;          // NULL: no text was needed
-    JitResult *compiled;     // NULL: not compiled, or in vain
+    const JitResult **compiled;   // of each kernel the text that holds it: its piece, or the whole; NULL: not compiled, or in vain
     Measurement *measured;   // NULL: not timed
 } Candidate;
 
@@ -48,8 +48,17 @@ CandidateList candidates_of_plans(Arena *arena, const PlanList *plans);
 /* The texts of candidates [first, first + count); `base` says all but the plan. */
 void candidates_write(Arena *arena, CandidateList *list, int first, int count, const CodegenRequest *base);
 
+/* What of a machine is made for a launch of a candidate that is compiled: the code, and the kernel's name in it. */
+typedef struct CandidateCode {
+    const JitResult *compiled;
+    const char *entry;
+} CandidateCode;
+CandidateCode candidate_code(Arena *arena, const Candidate *candidate, int launch);
+bool candidate_spills(const Candidate *candidate);
+
 /* Compiles the candidates that have a text and are not compiled yet, and at the same time a text `beside` them,
-   unless that is NULL; returns what became of it. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
+   unless that is NULL; returns what became of it. Texts that are equal are compiled once. Without an NVRTC for the architecture
+   the program ends with EXIT_MACHINE. */
 const JitResult *candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how, bool progress,
                                     const JitRequest *beside);
 

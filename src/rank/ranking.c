@@ -270,12 +270,12 @@ static void add_launch_list(Arena *arena, Json *entry, const char *key, const Ra
 {
     Json *launches = json_set_array(entry, key);
     for (int k = first; k < end; k++) {
-        const JitResult *compiled = candidate->compiled;
-        const JitKernel *facts = compiled ? jit_find_kernel(compiled, kernel->launches[k].entry) : NULL;
+        CandidateCode code = candidate->compiled ? candidate_code(arena, candidate, k) : (CandidateCode){0};
+        const JitKernel *facts = code.compiled ? jit_find_kernel(code.compiled, code.entry) : NULL;
         Json *launch =
             add_launch(arena, launches, &candidate->plan->launches[k], &kernel->launches[k], ranking->device, facts);
         if (facts)
-            add_compiled(arena, launch, compiled, facts, ranking->device->arch);
+            add_compiled(arena, launch, code.compiled, facts, ranking->device->arch);
     }
 }
 

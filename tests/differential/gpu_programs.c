@@ -35,7 +35,7 @@ static bool prove_program(Arena *arena, DeviceSpec *device, const char *path)
     }
     VerifyReport report =
         verify(arena, program, first->kernel, device,
-               &(VerifyOptions){.runtime = &runtime_gpu, .cubin = first->compiled->cubin, .seconds = SECONDS});
+               &(VerifyOptions){.runtime = &runtime_gpu, .cubin = first->compiled[0]->cubin, .seconds = SECONDS});
     printf("%s: %" PRId64 " elements, %" PRId64 " unjudged%s%s\n", path, report.elements, report.unjudged,
            report.message ? ": " : "", report.message ? report.message : "");
     return report.status == VERIFY_RIGHT || report.sampled;

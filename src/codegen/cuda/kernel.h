@@ -13,6 +13,8 @@ typedef struct Kernel {
     const char *name;     // of the launcher: NAME_launch, NAME_workspace
     const char *source;   // the whole emitted .cu; ends in '\0' after `source_length` bytes
     size_t source_length;
+    const char *const *pieces;   // of each kernel a text of it alone, called NAME_k0, which says nothing of the plan: compilers take
+                                 // them side by side, and equal kernels of several plans once; NULL: nobody asked for them
     const char *without_prelude;   // of `source`: with one prelude for all, several kernels can stand in one file
     Launch *launches;   // in the order in which NAME_prepare, and then NAME_launch, makes them
     int launch_count;
