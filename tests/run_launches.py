@@ -79,6 +79,30 @@ def test_blocks_with_batch_norms(folder):
     assert found[0] == "permute" and counted(found[1:-2]) == {"window": 1, "product": 12}, found   # the image is rounded first
 
 
+FLATTENED_HEADS = """
+input q[64, 512, 64] : f16   input k[64, 512, 64] : f16   input v[64, 512, 64] : f16   input mask[2, 512] : f32
+s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])
+t[b, i, j] = s[b, i, j] / 8 + mask[b/32, j]
+m[b, i] = max[j](t[b, i, j])
+e[b, i, j] = exp(t[b, i, j] - m[b, i])
+z[b, i] = sum[j](e[b, i, j])
+p[b, i, j] : f16 = e[b, i, j] / z[b, i]
+y[b, i, d] : f16 = sum[j](p[b, i, j] * v[b, j, d])
+output y
+"""
+
+
+def test_heads_that_an_index_divides(folder):
+    """Of k and v as `k[b, h/4, j, d]`, of a mask as `mask[b/32, j]`: one kernel, as with an axis for the groups. Of few rows heads of
+    a group are rows of one product, and a second launch combines what blocks have."""
+    regressions = os.path.join(common.TESTS, "regressions")
+    (folder / "m.te").write_text(FLATTENED_HEADS)
+    assert launches_of(folder, "m.te") == ["attention"]
+    assert launches_of(folder, os.path.join(regressions, "heads_that_share_k_and_v_by_a_quotient.te")) == ["attention"]
+    found = launches_of(folder, os.path.join(regressions, "few_rows_of_heads_by_a_quotient.te"))
+    assert found == ["attention", "channelwise"], found
+
+
 TURNED_NORM = """
 input x[16, 196, 768] : f16   input token[16, 1, 768] : f16   input place[197, 768] : f16
 weight scale[768] : f32   weight w[768, 2304] : f16

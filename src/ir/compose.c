@@ -197,13 +197,12 @@ static void settle(const ComposedReads *reading, Expr *expr, bool guarded)
 typedef struct Cuts {
     const TensorOp *op;
     int64_t inner[MAX_AXES];
-    bool pointwise;
 } Cuts;
 
-/* `form` is divided by `by`: of 2*i and 8 four i's lie in one quotient. */
-static void cut_at(Cuts *cuts, const Affine *form, int64_t by)
+/* `form` is divided by `by`, along one of the first axes: of 2*i and 8 four i's lie in one quotient. */
+static void cut_at(Cuts *cuts, const Affine *form, int64_t by, int axes)
 {
-    for (int a = 0; a < cuts->op->axis_count; a++) {
+    for (int a = 0; a < axes; a++) {
         int64_t coef = form->coef[a], extent = cuts->op->axes[a].extent;
         if (coef <= 0 || by % coef)
             continue;
@@ -220,7 +219,7 @@ static void cut_visit(Expr *expr, void *context)
     Affine form;
     if (divides && expr->apply.operands[1]->kind == EXPR_CONST &&
         affine_of(cuts->op, expr->apply.operands[0], &form))
-        cut_at(cuts, &form, expr->apply.operands[1]->constant.integer);
+        cut_at(cuts, &form, expr->apply.operands[1]->constant.integer, cuts->op->axis_count);
 }
 
 /* Reads what a definition makes in other dimensions than it is made in. */
@@ -234,12 +233,12 @@ static void find_cuts(Cuts *cuts, Expr *expr, bool guarded)
 {
     switch (expr->kind) {
     case EXPR_ACCESS:
-        if (cuts->pointwise && !guarded && is_view_of_made(expr)) {
+        if (!guarded && is_view_of_made(expr)) {
             const Tensor *tensor = expr->access.tensor;
             Affine offset = access_offset(&expr->access);
             int64_t stride = tensor_elements(tensor);
             for (int d = 0; d < tensor->rank; d++)
-                cut_at(cuts, &offset, stride /= tensor->shape[d]);
+                cut_at(cuts, &offset, stride /= tensor->shape[d], cuts->op->spatial_count);
         }
         break;
     case EXPR_FETCH:
@@ -299,7 +298,7 @@ static void settle_op(Composer *composer, TensorOp *op)
 /* Each axis that something is divided along, once; false: there is none. */
 static bool cut_all(Composer *composer, TensorOp *op)
 {
-    Cuts cuts = {.op = op, .pointwise = op->reduce == REDUCE_NONE};
+    Cuts cuts = {.op = op};
     find_cuts(&cuts, op->body, false);
     bool any = false;
     for (int a = op->axis_count - 1; a >= 0; a--)

@@ -1,6 +1,7 @@
 // Two sums of products with a softmax between them, as people write them: heads in groups, masks, biases, in any layout, and what
 // almost is such a chain.
 #include <inttypes.h>
+#include <string.h>
 
 #include "differential/generate_parts.h"
 
@@ -11,6 +12,7 @@ typedef struct Chain {
     const char *type;      // of q, k, v and shares
     int64_t batch, groups, heads, rows, columns, depth, width;
     bool heads_inside;     // [b, i, g, h, d] in place of [b, g, h, i, d]
+    bool quotients;        // q[b, h, i, d] and k[b, h/4, j, d] in place of q[b, g, h, i, d] and k[b, g, j, d]
 } Chain;
 
 static bool chance(Chain *c, int percent) { return random_chance(&c->random, percent); }
@@ -45,6 +47,7 @@ static void choose_sizes(Chain *c)
     c->depth = line(c);
     c->width = chance(c, 60) ? c->depth : line(c);
     c->heads_inside = chance(c, 40);
+    c->quotients = chance(c, 35);
     if (chance(c, 30))
         choose_few_rows(c);
     if (c->rows * c->columns > 8000)
@@ -57,8 +60,8 @@ static void input(Chain *c, char name, int64_t positions, int64_t groups, int64_
     strbuf_printf(&c->text, "input %c[%" PRId64, name, c->batch);
     if (c->heads_inside)
         strbuf_printf(&c->text, ", %" PRId64, positions);
-    strbuf_printf(&c->text, ", %" PRId64, groups);
-    if (heads)
+    strbuf_printf(&c->text, ", %" PRId64, heads && c->quotients ? groups * heads : groups);
+    if (heads && !c->quotients)
         strbuf_printf(&c->text, ", %" PRId64, heads);
     if (!c->heads_inside)
         strbuf_printf(&c->text, ", %" PRId64, positions);
@@ -90,8 +93,9 @@ static const char *bias(Chain *c, const char *name, const char *type)
     const char *chosen = PICK(&c->random, dims), *comma = "";
     strbuf_printf(&c->text, "input %s[", name);
     for (const char *at = chosen; *at; at++) {
-        int64_t size = *at == 'b' ? c->batch : *at == 'g' ? c->groups : *at == 'h' ? c->heads : *at == 'i' ? c->rows : c->columns;
-        if (*at < 'a')
+        int64_t heads = c->quotients ? c->groups * c->heads : c->heads;
+        int64_t size = *at == 'b' ? c->batch : *at == 'g' ? c->groups : *at == 'h' ? heads : *at == 'i' ? c->rows : c->columns;
+        if (*at < 'a' || (*at == 'g' && c->quotients))
             continue;
         strbuf_printf(&c->text, "%s%" PRId64, comma, size);
         comma = ", ";
@@ -170,6 +174,22 @@ static void outputs(Chain *c)
     strbuf_printf(&c->text, "output y : %s\n", chance(c, 80) ? c->type : "f32");
 }
 
+/* g, h is one h then; what a group shares is read at h/4. */
+static char *with_quotients(const Chain *c)
+{
+    StrBuf out = strbuf_new(c->arena);
+    for (const char *at = c->text.text; *at; at++) {
+        bool alone = strncmp(at, "g, ", 3) == 0 && at[-1] == ' ';
+        if (alone && at[3] == 'h')
+            at += 2;
+        else if (alone)
+            strbuf_printf(&out, "h/%" PRId64, c->heads);
+        else
+            strbuf_printf(&out, "%c", *at);
+    }
+    return out.text;
+}
+
 char *generate_attention(Arena *arena, uint64_t state)
 {
     Chain c = {.arena = arena, .random = {state}, .text = strbuf_new(arena)};
@@ -180,5 +200,5 @@ char *generate_attention(Arena *arena, uint64_t state)
     strbuf_printf(&c.text, "t[b, g, h, i, j] = %s\nm[b, g, h, i] = max[j](t[b, g, h, i, j])\n", t);
     shares(&c);
     outputs(&c);
-    return c.text.text;
+    return c.quotients ? with_quotients(&c) : c.text.text;
 }

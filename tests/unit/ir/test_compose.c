@@ -88,7 +88,7 @@ START_TEST(a_view_of_what_is_made_names_its_dimensions)
 }
 END_TEST
 
-/* A sum keeps its axes, for its families' sake: it reads the view from memory. */
+/* A sum keeps the axis along which it adds, for its families' sake: it reads the view from memory. */
 START_TEST(a_sum_reads_a_view_as_it_is)
 {
     Build *build = build_new();
@@ -98,6 +98,23 @@ START_TEST(a_sum_reads_a_view_as_it_is)
     const TensorOp *op = compose(build->arena, &build->program)->ops[1];
     ck_assert_int_eq(op->axis_count, 2);
     ck_assert(!access_is_own(&op->body->access));
+    build_free(build);
+}
+END_TEST
+
+/* Where its results lie it is cut: y[2, 3, 5] seen as [6, 5] at (i, j), i = 3*a + b, and the element is y[a, b, j]. */
+START_TEST(a_sum_has_the_shape_of_what_it_reads)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 2, 3, 5);
+    Tensor *y = POINTWISE(build, ROLE_TEMPORARY, DTYPE_F32, AT(build, x, 0, 1, 2), 2, 3, 5);
+    REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, seen(build, y, 6, 5), 6, 5);
+    const TensorOp *op = compose(build->arena, &build->program)->ops[1];
+    ck_assert_int_eq(op->spatial_count, 2);
+    ck_assert_int_eq(op->axis_count, 3);
+    ck_assert(access_is_own(&op->body->access));
+    ck_assert_int_eq(op->out->rank, 2);
+    ck_assert_int_eq(tensor_shown(op->out)->shape[0], 6);
     build_free(build);
 }
 END_TEST
@@ -143,6 +160,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_does_not_divide_is_computed);
     tcase_add_test(tests, a_view_of_what_is_made_names_its_dimensions);
     tcase_add_test(tests, a_sum_reads_a_view_as_it_is);
+    tcase_add_test(tests, a_sum_has_the_shape_of_what_it_reads);
     tcase_add_test(tests, a_product_fetches_once);
     tcase_add_test(tests, a_plain_program_is_itself);
 }
