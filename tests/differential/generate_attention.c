@@ -179,7 +179,7 @@ static char *with_quotients(const Chain *c)
 {
     StrBuf out = strbuf_new(c->arena);
     for (const char *at = c->text.text; *at; at++) {
-        bool alone = strncmp(at, "g, ", 3) == 0 && at[-1] == ' ';
+        bool alone = strncmp(at, "g, ", 3) == 0 && strchr(" [", at[-1]);
         if (alone && at[3] == 'h')
             at += 2;
         else if (alone)
