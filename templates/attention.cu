@@ -1,19 +1,22 @@
 // A softmax between two products, in one pass:
 //
-//   s[i,j] = sum over d of Q[i,d] * K[j,d],  p[i,j] = exp(s[i,j] - maximum of row i),  Y[i,n] = sum over j of p[i,j] * V[j,n]
+//   s[i,j] = sum over d of Q[i,d] * K[j,d]
+//   p[i,j] = exp(s[i,j] - maximum of row i)
+//   Y[i,n] = sum over j of p[i,j] * V[j,n]
 //
-// One thread block makes BM rows of Y, each of its warps WM of them; it walks along j in steps of BN. A warp keeps of its rows
-// the largest score so far and the sums of p and of p * V for that one: both are scaled when a larger score comes (Milakov and
-// Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022). Scores never leave the
-// registers: those of a step are the left operand of the second product, where the tensor cores have put them.
+// One thread block makes BM rows of Y, each of its warps WM of them; it walks along j in steps of BN. A warp
+// keeps of its rows the largest score so far and the sums of p and of p * V for that one: both are scaled
+// when a larger score comes (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao
+// et al., "FlashAttention", 2022). Scores never leave the registers: those of a step are the left operand of
+// the second product, where the tensor cores have put them.
 //
-//                    DEPTH                            Q stays; STAGES tiles of K and V lie in shared memory: while one
-//                  +--------+                         is used, the others are on their way.
-//                  | K  BN  |  j
-//        DEPTH     +--------+         WIDTH
-//      +-------+   +--------+      +--------+         Powers are of two: p = 2^(s * SCALE - M), M = SCALE * maximum, rounded
-//      | Q  BM |   | s -> p |  ->  | Y   BM |         once and the same wherever it is used, so that its error cancels.
-//      +-------+   +--------+      +--------+
+//                DEPTH                      Q stays; STAGES tiles of K and V lie in shared memory: while
+//              +--------+                   one is used, the others are on their way.
+//              | K  BN  |  j
+//    DEPTH     +--------+       WIDTH       Powers are of two: p = 2^(s * SCALE - M), M = SCALE * maximum,
+//   +------+   +--------+      +------+     rounded once and the same wherever it is used, so that its
+//   | Q BM |   | s -> p |  ->  | Y BM |     error cancels.
+//   +------+   +--------+      +------+
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -27,7 +30,9 @@ struct Tensors {
     const f16 *in2;   // v[16, 1024, 64]
     f16 *out0;        // y[16, 1024, 64]
 };
-#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, f16 *__restrict__ out0
+#define PARAMETERS \
+    const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, \
+        f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
 constexpr Region TILES_Q = {0, 18432};   // of shared memory: where it begins, bytes
 constexpr Region TILES_K = {18432, 18432};
@@ -41,7 +46,7 @@ constexpr int BM = 128, BN = 64;                               // rTile, shared 
 constexpr int WM = 16;                                         // rTile, registers of a warp
 constexpr int PARTS = 1;                                       // elements whose sum a share is
 constexpr int STAGES = 2;                                      // steps of tiles in shared memory
-constexpr bool BACKWARDS = false;                              // the last rows come first: they have most columns
+constexpr bool BACKWARDS = false;                              // the last rows, of most columns, come first
 constexpr bool MASKS = false;                                  // some columns are left out, by where they are
 constexpr float SCALE = 0.18033688f;                           // of scores, and log2(e)
 constexpr int QN = 8;                                          // columns of Y that are one aligned access
@@ -64,7 +69,8 @@ __device__ __forceinline__ Index first_column(Index batch, Index row) { return 0
 __device__ __forceinline__ Index end_column(Index batch, Index row) { return COLUMNS; }
 
 // What is made of s; INSIDE: its column is one of those.
-template <bool INSIDE> __device__ __forceinline__ float score(const Tensors &t, Index batch, Index row, Index column, float total)
+template <bool INSIDE>
+__device__ __forceinline__ float score(const Tensors &t, Index batch, Index row, Index column, float total)
 {
     return total;
 }
@@ -73,7 +79,8 @@ struct Row {
     float maximum, sum, inverse;   // of scores, of p, and of that sum
 };
 __device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of) {}
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], const Row &of)
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n,
+                                              const float (&totals)[QN], const Row &of)
 {
     const float inverse = of.inverse;
     float y0[QN];
@@ -87,40 +94,46 @@ constexpr int WARPS = BM / WM, THREADS = WARPS * WARP;
 constexpr int PIECE = 8;                                       // elements that move together
 constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16;
 constexpr Index BLOCKS = (ROWS + BM - 1) / BM;                 // of a product
-constexpr bool LIFTED = PairParts<Element, PARTS>::LIFTED;     // sums of p * V are
+constexpr bool LIFTED = LIFTS_PARTS<PARTS>;                    // sums of p * V are
 constexpr bool KEEPS_Q = WM / 16 * DEPTHS <= 8;                // in registers
-constexpr int DEPTHS_AT_ONCE = KEEPS_Q ? DEPTHS : 4;           // more of them take registers that a warp of 32 rows does not have
+constexpr int DEPTHS_AT_ONCE = KEEPS_Q ? DEPTHS : 4;           // a warp of 32 rows lacks registers for more
 
 static_assert(BM % WM == 0 && WM % 16 == 0 && BN % 16 == 0, "tiles of 16 rows are multiplied");
 static_assert(DEPTH % PIECE == 0 && WIDTH % PIECE == 0 && STAGES >= 2, "rows are whole pieces");
 
-// Lines of a factor in shared memory, in whole tiles of 16. One piece more, so that the same piece of eight neighbouring lines
-// lies in eight different groups of banks.
+// Lines of a factor in shared memory, in whole tiles of 16. One piece more, so that the same piece of eight
+// neighbouring lines lies in eight different groups of banks.
 template <int LINES, int LINE> struct Tile {
     static constexpr int WIDE = (LINE + 15) / 16 * 16, PITCH = WIDE + PIECE, ELEMENTS = LINES * PITCH;
 
     // Brings lines from `first` on, `end` of which exist; zeros in place of the others.
-    template <class At> static __device__ __forceinline__ void begin(Element *tile, Index first, Index end, At at)
+    template <class At>
+    static __device__ __forceinline__ void begin(Element *tile, Index first, Index end, At at)
     {
         constexpr int PIECES = WIDE / PIECE;
         UNROLL for (int i = 0; i < (LINES * PIECES + THREADS - 1) / THREADS; ++i) {
-            const int number = i * THREADS + (int)threadIdx.x, line = number / PIECES, piece = number % PIECES;
+            const int number = i * THREADS + (int)threadIdx.x;
+            const int line = number / PIECES, piece = number % PIECES;
             const bool exists = first + line < end && (LINE % 16 == 0 || piece * PIECE < LINE);
+            Element *place = tile + line * PITCH + piece * PIECE;
             if (LINES * PIECES % THREADS == 0 || line < LINES)
-                async_copy16_or_zero(exists, tile + line * PITCH + piece * PIECE, at(first + line, piece * PIECE));
+                async_copy16_or_zero(exists, place, at(first + line, piece * PIECE));
         }
     }
-    // Of 16 lines and 16 elements of each: matrix i has the lines of half i % 2 and the elements of half i / 2.
-    static __device__ __forceinline__ void load(unsigned (&matrices)[4], const Element *tile, int line, int element)
+    // Of 16 lines and 16 elements of each: matrix i has the lines of half i % 2 and the elements of half i /
+    // 2.
+    static __device__ __forceinline__ void load(unsigned (&matrices)[4], const Element *tile, int line,
+                                                int element)
     {
         const int lane = (int)threadIdx.x % WARP;
         load_matrices(matrices, tile + (line + lane % 16) * PITCH + element + lane / 16 * 8);
     }
     // The same turned, where lines follow each other along the sum: matrix i has the elements of half i % 2.
-    static __device__ __forceinline__ void load_turned(unsigned (&matrices)[4], const Element *tile, int line, int element)
+    static __device__ __forceinline__ void load_turned(unsigned (&matrices)[4], const Element *tile, int line,
+                                                       int element)
     {
-        const int lane = (int)threadIdx.x % WARP;
-        load_matrices_turned(matrices, tile + (line + lane / 16 * 8 + lane % 8) * PITCH + element + lane / 8 % 2 * 8);
+        const int lane = (int)threadIdx.x % WARP, own = line + lane / 16 * 8 + lane % 8;
+        load_matrices_turned(matrices, tile + own * PITCH + element + lane / 8 % 2 * 8);
     }
 };
 using TileQ = Tile<BM, DEPTH>;
@@ -135,11 +148,23 @@ struct Slab {
 
 // M, rounded wherever it is used: a product that the compiler would draw into the sum behind it is not.
 __device__ __forceinline__ float scaled_of(float maximum) { return fmaf(maximum, SCALE, 0.0f); }
-// What is taken from all scores before they are scaled: 0, but for a maximum whose M is off by more than an eighth or infinite, such
-// as that of columns masked by -1e9.
+// What is taken from all scores before they are scaled: 0, but for a maximum whose M is off by more than an
+// eighth or infinite, such as that of columns masked by -1e9.
 __device__ __forceinline__ float origin_of(float maximum)
 {
     return fabsf(maximum) < infinity<float>() && !(fabsf(scaled_of(maximum)) < 0x1p21f) ? maximum : 0.0f;
+}
+
+// Of the four lanes that share a row.
+__device__ __forceinline__ float largest_of_row(float own)
+{
+    const float two = op_max(own, warp_shuffle_xor(own, 2, 4));
+    return op_max(two, warp_shuffle_xor(two, 1, 4));
+}
+__device__ __forceinline__ float sum_of_row(float own)
+{
+    const float two = own + warp_shuffle_xor(own, 2, 4);
+    return two + warp_shuffle_xor(two, 1, 4);
 }
 
 // The scores of a warp's rows of a step become shares of what the largest so far would have, which may grow.
@@ -162,7 +187,7 @@ struct Softmax {
         UNROLL for (int j = 0; j < BN / 8; ++j)
             UNROLL for (int e = 0; e < 2; ++e)
                 largest = op_max(largest, s[j][half * 2 + e]);
-        largest = op_max(maximum[i][half], warp_reduce<Max>(largest, 4));
+        largest = op_max(maximum[i][half], largest_of_row(largest));
         const float origin = origin_of(largest), grown = origin != 0.0f ? 0.0f : scaled_of(largest);
         const float base = largest == -infinity<float>() ? 0.0f : grown;
         factor = power_of_two(fmaf(origin_of(maximum[i][half]) - origin, SCALE, scaled[i][half] - base));
@@ -181,12 +206,13 @@ struct Softmax {
             }
         sum[i][half] = fmaf(sum[i][half], factor, shares);
     }
-    // Of a whole row. M was rounded, and all sums are off by the same factor, which is NaN where no column counts.
+    // Of a whole row. M was rounded, and all sums are off by the same factor, which is NaN where no column
+    // counts.
     __device__ __forceinline__ Row row(int i, int half, float &factor) const
     {
         const float largest = maximum[i][half];
         factor = origin_of(largest) != 0.0f ? 1.0f : power_of_two(-fmaf(largest, SCALE, -scaled_of(largest)));
-        const float total = warp_reduce<Sum>(sum[i][half], 4) * factor;
+        const float total = sum_of_row(sum[i][half]) * factor;
         return {largest, total, 1.0f / total};
     }
 };
@@ -202,15 +228,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     unsigned q[KEEPS_Q ? WM / 16 : 1][KEEPS_Q ? DEPTHS : 1][4];
     Softmax softmax;
 
-    const Index block = BACKWARDS ? BATCH * BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x, batch = block / BLOCKS;
-    const Index row0 = block % BLOCKS * BM, last = op_min<Index>(row0 + BM, ROWS) - 1;
+    const Index block = BACKWARDS ? BATCH * BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
+    const Index batch = block / BLOCKS, row0 = block % BLOCKS * BM, last = op_min<Index>(row0 + BM, ROWS) - 1;
     const int warp_row = (int)threadIdx.x / WARP * WM, lane = (int)threadIdx.x % WARP;
 
-    // Steps from the first column that counts for any of the rows to the last one; where all count for all, none is asked.
-    const Index begin = MASKS ? op_min(first_column(batch, row0), first_column(batch, last)) / BN * BN : 0;
-    const Index end = MASKS ? op_max(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
-    const Index clear_begin = MASKS ? op_max(first_column(batch, row0), first_column(batch, last)) : 0;
-    const Index clear_end = MASKS ? op_min(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
+    // Steps from the first column that counts for any of the rows to the last one; where all count for all,
+    // none is asked.
+    const Index begin =
+        MASKS ? op_min<Index>(first_column(batch, row0), first_column(batch, last)) / BN * BN : 0;
+    const Index end = MASKS ? op_max<Index>(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
+    const Index clear_begin = MASKS ? op_max<Index>(first_column(batch, row0), first_column(batch, last)) : 0;
+    const Index clear_end = MASKS ? op_min<Index>(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
     const auto copy = [&](Index column, int stage) {
         if (column < end) {
             TileK::begin(Ks[stage], column, end, [&](Index line, int d) { return k_at(t, batch, line, d); });
@@ -246,20 +274,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                 TileK::load(columns, Ks[now], j * 16, d * 16);
                 UNROLL for (int i = 0; i < WM / 16; ++i)
                     UNROLL for (int half = 0; half < 2; ++half)
-                        multiply_tiles(Element(), KEEPS_Q ? q[KEEPS_Q ? i : 0][KEEPS_Q ? d : 0] : rows[i], columns[half],
-                                       columns[2 + half], s[i][j * 2 + half]);
+                        multiply_tiles(Element(), KEEPS_Q ? q[KEEPS_Q ? i : 0][KEEPS_Q ? d : 0] : rows[i],
+                                       columns[half], columns[2 + half], s[i][j * 2 + half]);
             }
         }
         const bool clear = column >= clear_begin && column + BN <= clear_end;
         UNROLL for (int i = 0; i < WM / 16; ++i)
             UNROLL for (int j = 0; j < BN / 8; ++j)
                 UNROLL for (int e = 0; e < 4; ++e) {
-                    const Index row = row0 + warp_row + i * 16 + lane / 4 + e / 2 * 8, own = column + j * 8 + lane % 4 * 2 + e % 2;
+                    const Index row = row0 + warp_row + i * 16 + lane / 4 + e / 2 * 8;
+                    const Index line = op_min<Index>(row, ROWS - 1);
+                    const Index own = column + j * 8 + lane % 4 * 2 + e % 2;
                     float &total = s[i][j][e];
                     if (clear)
-                        total = score<true>(t, batch, op_min<Index>(row, ROWS - 1), own, total);
+                        total = score<true>(t, batch, line, own, total);
                     else
-                        total = own < COLUMNS ? score<false>(t, batch, op_min<Index>(row, ROWS - 1), own, total) : -infinity<float>();
+                        total = own < COLUMNS ? score<false>(t, batch, line, own, total) : -infinity<float>();
                 }
 
         // Shares, for which all sums are scaled if the largest score has grown.
@@ -275,9 +305,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             unsigned p[PARTS][WM / 16][4];
             UNROLL for (int i = 0; i < WM / 16; ++i)
                 UNROLL for (int e = 0; e < 4; ++e) {
-                    const PairParts<Element, PARTS> pair(s[i][j * 2 + e / 2][e % 2 * 2], s[i][j * 2 + e / 2][e % 2 * 2 + 1]);
-                    UNROLL for (int part = 0; part < PARTS; ++part)
-                        p[part][i][e] = pair.at[part];
+                    const float (&two)[4] = s[i][j * 2 + e / 2];
+                    const float low = two[e % 2 * 2], high = two[e % 2 * 2 + 1];
+                    if (PARTS == 1) {
+                        p[0][i][e] = pair_of(Element(), low, high);
+                    } else {
+                        const PairParts<Element, PARTS> pair(low, high);
+                        UNROLL for (int part = 0; part < PARTS; ++part)
+                            p[part][i][e] = pair.at[part];
+                    }
                 }
             UNROLL for (int n = 0; n < WIDTHS; ++n) {
                 unsigned values[4];
@@ -285,7 +321,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                 UNROLL for (int i = 0; i < WM / 16; ++i)
                     UNROLL for (int half = 0; half < 2; ++half)
                         UNROLL for (int part = PARTS - 1; part >= 0; --part)   // small ones first
-                            multiply_tiles(Element(), p[part][i], values[half], values[2 + half], acc[i][n * 2 + half]);
+                            multiply_tiles(Element(), p[part][i], values[half], values[2 + half],
+                                           acc[i][n * 2 + half]);
             }
         }
         now = now + 1 == STAGES ? 0 : now + 1;
@@ -303,7 +340,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         if (lane % 4 == 0)
             slab.rows[lane / 4] = own;
         UNROLL for (int n = 0; n < WIDTHS * 2; ++n) {
-            const float two[2] = {acc[part / 2][n][part % 2 * 2] * lowered, acc[part / 2][n][part % 2 * 2 + 1] * lowered};
+            const float *sums = acc[part / 2][n] + part % 2 * 2;
+            const float two[2] = {sums[0] * lowered, sums[1] * lowered};
             move_vector<2>(slab.at[lane / 4] + n * 8 + lane % 4 * 2, two);
         }
         warp_sync();

@@ -1,19 +1,24 @@
 // A softmax between two products, in one pass, on the tensor cores of sm_90a:
 //
-//   s[i,j] = sum over d of Q[i,d] * K[j,d],  p[i,j] = exp(s[i,j] - maximum of row i),  Y[i,n] = sum over j of p[i,j] * V[j,n]
+//   s[i,j] = sum over d of Q[i,d] * K[j,d]
+//   p[i,j] = exp(s[i,j] - maximum of row i)
+//   Y[i,n] = sum over j of p[i,j] * V[j,n]
 //
-// templates/attention.cu says how rows are kept while columns go by: of its rows a group of four warps has the largest score so far
-// and the sums of p and of p * V for that one. Here warps have roles: one thread copies boxes of Q, K and V to shared memory, while
-// GROUPS groups of four warps each have WM = 64 of the block's BM rows (Shah et al., "FlashAttention-3", 2024).
+// templates/attention.cu says how rows are kept while columns go by: of its rows a group of four warps has
+// the largest score so far and the sums of p and of p * V for that one. Here warps have roles: one thread
+// copies boxes of Q, K and V to shared memory, while GROUPS groups of four warps each have WM = 64 of the
+// block's BM rows (Shah et al., "FlashAttention-3", 2024).
 //
-// Scores of a step begin before the last step's p is multiplied by V, and while that product goes on they become the next p:
+// Scores of a step begin before the last step's p is multiplied by V, and while that product goes on they
+// become the next p:
 //
-//   tensor cores    s0 = Q K0 |               s1 = Q K1 | Y += p0 V0 |               s2 = Q K2 | Y += p1 V1 | …
-//   four warps                | p0 = softmax            |            p1 = softmax              |            …
+//   tensor cores    s0 = Q K0 |              s1 = Q K1 | Y += p0 V0 |              s2 = Q K2 | Y += p1 V1 | …
+//   four warps                | p0 = softmax           |            p1 = softmax             |            …
 //
-// Groups take turns at the tensor cores, so that one makes its softmax while another's products go on. A ring of STAGES tiles of K and
-// one of V have two barriers a stage, `full` and `free`, as those of templates/bulk.cu; Q has one of each. Blocks make several tiles of Y,
-// one after the other: what the next one needs is copied while this one ends.
+// Groups take turns at the tensor cores, so that one makes its softmax while another's products go on. A ring
+// of STAGES tiles of K and one of V have two barriers a stage, `full` and `free`, as those of
+// templates/bulk.cu; Q has one of each. Blocks make several tiles of Y, one after the other: what the next
+// one needs is copied while this one ends.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -27,7 +32,9 @@ struct Tensors {
     const f16 *in2;   // v[16, 1024, 128]
     f16 *out0;        // y[16, 1024, 128]
 };
-#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, f16 *__restrict__ out0
+#define PARAMETERS \
+    const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, \
+        f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
 constexpr Region EVERYTHING = {0, 184192};   // of shared memory: where it begins, bytes
 constexpr int SHARED_BYTES = 184192;                           // of a block
@@ -38,7 +45,7 @@ constexpr int BM = 128, BN = 128;                              // rTile, shared 
 constexpr int WM = 64;                                         // rTile, registers of a group of four warps
 constexpr int PARTS = 1;                                       // elements whose sum a share is
 constexpr int STAGES = 2;                                      // steps of tiles in shared memory
-constexpr bool BACKWARDS = false;                              // the last rows come first: they have most columns
+constexpr bool BACKWARDS = false;                              // the last rows, of most columns, come first
 constexpr bool MASKS = false;                                  // some columns are left out, by where they are
 constexpr float SCALE = 0.12751743f;                           // of scores, and log2(e)
 constexpr int QN = 8;                                          // columns of Y that are one aligned access
@@ -58,7 +65,8 @@ __device__ __forceinline__ Index first_column(Index batch, Index row) { return 0
 __device__ __forceinline__ Index end_column(Index batch, Index row) { return COLUMNS; }
 
 // What is made of s; INSIDE: its column is one of those.
-template <bool INSIDE> __device__ __forceinline__ float score(const Tensors &t, Index batch, Index row, Index column, float total)
+template <bool INSIDE>
+__device__ __forceinline__ float score(const Tensors &t, Index batch, Index row, Index column, float total)
 {
     return total;
 }
@@ -67,7 +75,8 @@ struct Row {
     float maximum, sum, inverse;   // of scores, of p, and of that sum
 };
 __device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of) {}
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], const Row &of)
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n,
+                                              const float (&totals)[QN], const Row &of)
 {
     const float inverse = of.inverse;
     float y0[QN];
@@ -78,32 +87,38 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 // </rollerc>
 
 constexpr int GROUPS = BM / WM;
-constexpr int LINE = 64;                                       // elements of 128 bytes: of a line in shared memory
-constexpr int DEPTHS = (DEPTH + 15) / 16, DEPTH_LINES = (DEPTH + LINE - 1) / LINE, WIDTH_LINES = (WIDTH + LINE - 1) / LINE;
+constexpr int LINE = 64;                                       // elements of a line of shared memory
+constexpr int DEPTHS = (DEPTH + 15) / 16, DEPTH_LINES = (DEPTH + LINE - 1) / LINE;
+constexpr int WIDTH_LINES = (WIDTH + LINE - 1) / LINE;
 constexpr int WIDE = WIDTH_LINES * LINE;
 constexpr Index TILES_M = (ROWS + BM - 1) / BM, TILES = BATCH * TILES_M;
 constexpr int SLAB_COLUMNS = 64;
-constexpr bool LIFTED = PairParts<Element, PARTS>::LIFTED;     // sums of p * V are
+constexpr bool LIFTED = LIFTS_PARTS<PARTS>;                    // sums of p * V are
 
-static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <= 256, "groups of warps multiply whole lines");
-static_assert(sizeof(Element) == 2 && (GROUPS == 2 || GROUPS == 3) && BLOCKS * TURNS >= TILES, "all tiles are made");
+static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <= 256,
+              "groups of warps multiply whole lines");
+static_assert(sizeof(Element) == 2 && (GROUPS == 2 || GROUPS == 3), "as registers are dealt");
+static_assert(BLOCKS * TURNS >= TILES, "all tiles are made");
 
-// A factor's tile in shared memory, as describe_operand() has it: of so many lines, parts of 64 elements behind each other.
+// A factor's tile in shared memory, as describe_operand() has it: of so many lines, parts of 64 elements
+// behind each other.
 template <int LINES, int PARTS> struct Tile {
     static constexpr int ELEMENTS = LINES * PARTS * LINE, BYTES = ELEMENTS * (int)sizeof(Element);
     Element at[ELEMENTS];
 
     // By one thread.
-    __device__ __forceinline__ void fetch(const TensorMap *map, Corner corner, Index line, unsigned long long *full)
+    __device__ __forceinline__ void fetch(const TensorMap *map, Corner corner, Index line,
+                                          unsigned long long *full)
     {
         mbarrier_expect(full, BYTES);
         UNROLL for (int part = 0; part < PARTS; ++part)
-            copy_box(at + part * LINES * LINE, map, corner.x + part * LINE, static_cast<int>(line), corner.z, full);
+            copy_box(at + part * LINES * LINE, map, corner.x + part * LINE, (int)line, corner.z, full);
     }
     // From this line and element on; the sum goes along the lines, or from one to the next.
     __device__ __forceinline__ unsigned long long along(int line, int element) const
     {
-        return describe_operand(at + element / LINE * LINES * LINE + line * LINE + element % LINE, 1024, 1024);
+        const int part = element / LINE;
+        return describe_operand(at + part * LINES * LINE + line * LINE + element % LINE, 1024, 1024);
     }
     __device__ __forceinline__ unsigned long long across(int line) const
     {
@@ -147,9 +162,10 @@ struct Place {
     }
 };
 
-// The tile of Y that this block makes in a turn, and the columns that count for any of its rows, from a multiple of BN on; those from
-// `clear_begin` to `clear_end` count for all. Of the last turn, which may have fewer, the last blocks make them. Where some rows have
-// fewer columns blocks are dealt tiles from the first to the last and back again, so that all have about as many in the end.
+// The tile of Y that this block makes in a turn, and the columns that count for any of its rows, from a
+// multiple of BN on; those from `clear_begin` to `clear_end` count for all. Of the last turn, which may have
+// fewer, the last blocks make them. Where some rows have fewer columns blocks are dealt tiles from the first
+// to the last and back again, so that all have about as many in the end.
 struct Work {
     Index batch, row0, begin, end, clear_begin, clear_end;
     bool exists;
@@ -168,16 +184,17 @@ struct Work {
         if (MASKS) {
             const Index first_of[2] = {first_column(batch, row0), first_column(batch, last)};
             const Index end_of[2] = {end_column(batch, row0), end_column(batch, last)};
-            begin = op_min<Index>(op_min(first_of[0], first_of[1]), COLUMNS - 1) / BN * BN;
-            clear_begin = op_max(first_of[0], first_of[1]);
-            end = op_max<Index>(op_max(end_of[0], end_of[1]), begin + 1);
-            clear_end = op_min(end_of[0], end_of[1]);
+            begin = op_min<Index>(op_min<Index>(first_of[0], first_of[1]), COLUMNS - 1) / BN * BN;
+            clear_begin = op_max<Index>(first_of[0], first_of[1]);
+            end = op_max<Index>(op_max<Index>(end_of[0], end_of[1]), begin + 1);
+            clear_end = op_min<Index>(end_of[0], end_of[1]);
         }
     }
 };
 
 // By one thread. At first it is as if all had been used.
-__device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorMap *map_k, const TensorMap *map_v, Shared &shared)
+__device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorMap *map_k,
+                                           const TensorMap *map_v, Shared &shared)
 {
     Place place;
     unsigned made = 0;
@@ -190,10 +207,11 @@ __device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorM
         shared.q.fetch(map_q, q_corner(work.batch), work.row0, &shared.q_full);
 #pragma unroll 1
         for (Index column = work.begin; column < work.end; column += BN, place.step()) {
-            mbarrier_wait(&shared.k_ring.free[place.stage], (place.round & 1) ^ 1);
-            shared.k[place.stage].fetch(map_k, k_corner(work.batch), column, &shared.k_ring.full[place.stage]);
-            mbarrier_wait(&shared.v_ring.free[place.stage], (place.round & 1) ^ 1);
-            shared.v[place.stage].fetch(map_v, v_corner(work.batch), column, &shared.v_ring.full[place.stage]);
+            const int stage = place.stage;
+            mbarrier_wait(&shared.k_ring.free[stage], (place.round & 1) ^ 1);
+            shared.k[stage].fetch(map_k, k_corner(work.batch), column, &shared.k_ring.full[stage]);
+            mbarrier_wait(&shared.v_ring.free[stage], (place.round & 1) ^ 1);
+            shared.v[stage].fetch(map_v, v_corner(work.batch), column, &shared.v_ring.full[stage]);
         }
     }
 }
@@ -222,11 +240,23 @@ struct Turns {
 
 // M, rounded wherever it is used: a product that the compiler would draw into the sum behind it is not.
 __device__ __forceinline__ float scaled_of(float maximum) { return fmaf(maximum, SCALE, 0.0f); }
-// What is taken from all scores before they are scaled: 0, but for a maximum whose M is off by more than an eighth or infinite, such
-// as that of columns masked by -1e9.
+// What is taken from all scores before they are scaled: 0, but for a maximum whose M is off by more than an
+// eighth or infinite, such as that of columns masked by -1e9.
 __device__ __forceinline__ float origin_of(float maximum)
 {
     return fabsf(maximum) < infinity<float>() && !(fabsf(scaled_of(maximum)) < 0x1p21f) ? maximum : 0.0f;
+}
+
+// Of the four lanes that share a row.
+__device__ __forceinline__ float largest_of_row(float own)
+{
+    const float two = op_max(own, warp_shuffle_xor(own, 2, 4));
+    return op_max(two, warp_shuffle_xor(two, 1, 4));
+}
+__device__ __forceinline__ float sum_of_row(float own)
+{
+    const float two = own + warp_shuffle_xor(own, 2, 4);
+    return two + warp_shuffle_xor(two, 1, 4);
 }
 
 // The rows of a lane, l / 4 and 8 further down.
@@ -240,8 +270,8 @@ struct Softmax {
             sum[half] = 0.0f;
         }
     }
-    // Scores become shares of what the largest so far would have, which may grow. `factor`: what all sums so far are multiplied by.
-    // As long as all scores are -inf nothing is added up.
+    // Scores become shares of what the largest so far would have, which may grow. `factor`: what all sums so
+    // far are multiplied by. As long as all scores are -inf nothing is added up.
     __device__ __forceinline__ void add(float (&s)[BN / 2], float (&factor)[2])
     {
         UNROLL for (int half = 0; half < 2; ++half) {
@@ -249,7 +279,7 @@ struct Softmax {
             UNROLL for (int j = 0; j < BN / 8; ++j)
                 UNROLL for (int e = 0; e < 2; ++e)
                     largest = op_max(largest, s[j * 4 + half * 2 + e]);
-            largest = op_max(maximum[half], warp_reduce<Max>(largest, 4));
+            largest = op_max(maximum[half], largest_of_row(largest));
             const float origin = origin_of(largest), grown = origin != 0.0f ? 0.0f : scaled_of(largest);
             const float base = largest == -infinity<float>() ? 0.0f : grown;
             factor[half] = power_of_two(fmaf(origin_of(maximum[half]) - origin, SCALE, scaled[half] - base));
@@ -269,17 +299,19 @@ struct Softmax {
             sum[half] = fmaf(sum[half], factor[half], shares);
         }
     }
-    // Of a whole row. M was rounded, and all sums are off by the same factor, which is NaN where no column counts.
+    // Of a whole row. M was rounded, and all sums are off by the same factor, which is NaN where no column
+    // counts.
     __device__ __forceinline__ Row row(int half, float &factor) const
     {
         const float largest = maximum[half];
         factor = origin_of(largest) != 0.0f ? 1.0f : power_of_two(-fmaf(largest, SCALE, -scaled_of(largest)));
-        const float total = warp_reduce<Sum>(sum[half], 4) * factor;
+        const float total = sum_of_row(sum[half]) * factor;
         return {largest, total, 1.0f / total};
     }
 };
 
-// By a group of warps: its rows' scores of a step, when open_products() has been called. They are there once one has waited.
+// By a group of warps: its rows' scores of a step, when open_products() has been called. They are there once
+// one has waited.
 __device__ __forceinline__ void begin_scores(float (&s)[BN / 2], const TileQ &q, const TileK &k, int group)
 {
     begin_product<false, false>(Element(), s, q.along(group * WM, 0), k.along(0, 0));
@@ -289,7 +321,8 @@ __device__ __forceinline__ void begin_scores(float (&s)[BN / 2], const TileQ &q,
 }
 
 // The same of the second product.
-__device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigned (&p)[PARTS][BN / 16][4], const TileV &v)
+__device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigned (&p)[PARTS][BN / 16][4],
+                                           const TileV &v)
 {
     UNROLL for (int j = 0; j < BN / 16; ++j)
         UNROLL for (int part = PARTS - 1; part >= 0; --part)   // small ones first
@@ -298,17 +331,19 @@ __device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigne
 }
 
 // What the expression makes of them.
-__device__ __forceinline__ void finish_scores(const Tensors &t, const Work &work, Index row, Index column, float (&s)[BN / 2])
+__device__ __forceinline__ void finish_scores(const Tensors &t, const Work &work, Index row, Index column,
+                                              float (&s)[BN / 2])
 {
     const int lane = (int)threadIdx.x % WARP;
+    const auto line = [&](int i) { return op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1); };
+    const auto place = [&](int i) { return column + i / 4 * 8 + lane % 4 * 2 + i % 2; };
     if (column >= work.clear_begin && column + BN <= work.clear_end) {
         UNROLL for (int i = 0; i < BN / 2; ++i)
-            s[i] = score<true>(t, work.batch, op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1), column + i / 4 * 8 + lane % 4 * 2 + i % 2, s[i]);
+            s[i] = score<true>(t, work.batch, line(i), place(i), s[i]);
     } else {
-        UNROLL for (int i = 0; i < BN / 2; ++i) {
-            const Index own = column + i / 4 * 8 + lane % 4 * 2 + i % 2;
-            s[i] = own < COLUMNS ? score<false>(t, work.batch, op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1), own, s[i]) : -infinity<float>();
-        }
+        UNROLL for (int i = 0; i < BN / 2; ++i)
+            s[i] = place(i) < COLUMNS ? score<false>(t, work.batch, line(i), place(i), s[i])
+                                      : -infinity<float>();
     }
 }
 
@@ -316,18 +351,24 @@ __device__ __forceinline__ void take_shares(const float (&s)[BN / 2], unsigned (
 {
     UNROLL for (int j = 0; j < BN / 16; ++j)
         UNROLL for (int i = 0; i < 4; ++i) {
-            const PairParts<Element, PARTS> pair(s[j * 8 + i * 2], s[j * 8 + i * 2 + 1]);
-            UNROLL for (int part = 0; part < PARTS; ++part) {
-                p[part][j][i] = pair.at[part];
-                hold_word(p[part][j][i]);
+            const float low = s[j * 8 + i * 2], high = s[j * 8 + i * 2 + 1];
+            if (PARTS == 1) {
+                p[0][j][i] = pair_of(Element(), low, high);
+            } else {
+                const PairParts<Element, PARTS> pair(low, high);
+                UNROLL for (int part = 0; part < PARTS; ++part)
+                    p[part][j][i] = pair.at[part];
             }
+            UNROLL for (int part = 0; part < PARTS; ++part)
+                hold_word(p[part][j][i]);
         }
 }
 
-// By a group of warps: its rows of a tile. Its first step stands before the loop, and there always is one: else the compiler moves
-// sums between registers, and products wait for that.
-__device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const Work &work, Place &place, Turns &turns, int group, Index row,
-                                       unsigned made, float (&acc)[WIDE / 2], Softmax &softmax)
+// By a group of warps: its rows of a tile. Its first step stands before the loop, and there always is one:
+// else the compiler moves sums between registers, and products wait for that.
+__device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const Work &work, Place &place,
+                                       Turns &turns, int group, Index row, unsigned made,
+                                       float (&acc)[WIDE / 2], Softmax &softmax)
 {
     float s[BN / 2], factor[2];
     unsigned p[PARTS][BN / 16][4];
@@ -372,9 +413,10 @@ __device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const W
     arrive(&shared.v_ring.free[last.stage]);
 }
 
-// By each warp: eight of its rows at a time by way of shared memory, so that lanes side by side have columns side by side.
-__device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const Work &work, Index row0, const float (&acc)[WIDE / 2],
-                                           const Softmax &softmax)
+// By each warp: eight of its rows at a time by way of shared memory, so that lanes side by side have columns
+// side by side.
+__device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const Work &work, Index row0,
+                                           const float (&acc)[WIDE / 2], const Softmax &softmax)
 {
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int half = 0; half < 2; ++half) {
@@ -394,7 +436,8 @@ __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const W
             }
             warp_sync();
             UNROLL_4 for (int number = lane; number < 8 * SLAB_COLUMNS / QN; number += WARP) {
-                const int line = number / (SLAB_COLUMNS / QN), column = number % (SLAB_COLUMNS / QN) * QN, n = part * SLAB_COLUMNS + column;
+                const int line = number / (SLAB_COLUMNS / QN), column = number % (SLAB_COLUMNS / QN) * QN;
+                const int n = part * SLAB_COLUMNS + column;
                 if (first + line < ROWS && n < WIDTH) {
                     float totals[QN];
                     load_vector<QN>(slab.at[line], column, totals);
@@ -407,9 +450,11 @@ __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const W
 }
 
 extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
-    ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, const __grid_constant__ TensorMap map_c)
+    ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+          const __grid_constant__ TensorMap map_c)
 {
-    Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT);
+    const unsigned skipped = (0u - shared_address(rollerc_shared)) % ALIGNMENT;
+    Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared + skipped);
     static_assert((int)sizeof(Shared) + ALIGNMENT <= EVERYTHING.bytes, "it fits, wherever it begins");
     const int warp = same_in_warp((int)threadIdx.x / WARP);
 
@@ -449,9 +494,10 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             if (!work.exists)
                 continue;
             const Index row0 = work.row0 + group * WM + warp % 4 * 16;
+            const Index row = row0 + (int)threadIdx.x % WARP / 4;
             float acc[WIDE / 2] = {};   // (WM,WIDTH) of four warps
             Softmax softmax;
-            stream(t, shared, work, place, turns, group, row0 + (int)threadIdx.x % WARP / 4, made++, acc, softmax);
+            stream(t, shared, work, place, turns, group, row, made++, acc, softmax);
             store_rows(t, shared.slabs[warp - 4], work, row0, acc, softmax);
         }
     }

@@ -1,7 +1,7 @@
 // ---- tiles of tensor cores, and pieces of 16 bytes on their way to them ----
 
-// Of bytes, pairs of rows are turned together: what a lane has of two lines that follow each other becomes four neighbours
-// along k of the first of both rows, and of the second.
+// Of bytes, pairs of rows are turned together: what a lane has of two lines that follow each other becomes
+// four neighbours along k of the first of both rows, and of the second.
 DEVICE void part_bytes(unsigned (&tile)[4])
 {
     UNROLL for (int i = 0; i < 4; i += 2) {
@@ -20,8 +20,9 @@ template <class T> using TileWord = typename TileWordOf<T>::type;
 template <class T> DEVICE unsigned bits_of(T x) { return x.bits; }
 DEVICE unsigned bits_of(f32 x) { return __float_as_uint(x); }
 
-// Tensor cores cut a float off behind ten bits of its fraction. What is half of the last one's weight at most is added before:
-// it lies no farther from the float than the nearest such number may, and is the float where that is one.
+// Tensor cores cut a float off behind ten bits of its fraction. What is half of the last one's weight at most
+// is added before: it lies no farther from the float than the nearest such number may, and is the float where
+// that is one.
 template <int COUNT> DEVICE void round_tile(f32, unsigned (&tile)[COUNT])
 {
     UNROLL for (int i = 0; i < COUNT; i++)
@@ -29,9 +30,9 @@ template <int COUNT> DEVICE void round_tile(f32, unsigned (&tile)[COUNT])
 }
 template <class T, class V, int COUNT> DEVICE void round_tile(T, V (&)[COUNT]) {}
 
-// Tensor cores cut off what they add, always towards zero: so many products one after the other lose too much that are all
-// positive, 200000 of them more than the last 10 bits of a float. So c passes on what it has, several times.
-// MORE: there are several chains.
+// Tensor cores cut off what they add, always towards zero: so many products one after the other lose too much
+// that are all positive, 200000 of them more than the last 10 bits of a float. So c passes on what it has,
+// several times. MORE: there are several chains.
 template <bool MORE, int COUNT> struct Chains {
     float ended[COUNT] = {};
 
@@ -76,15 +77,16 @@ template <class T> struct PieceOfElements {
     }
 };
 
-// The elements of 16 bytes side by side that begin anywhere in a tensor of `size` elements: the two aligned pieces that hold
-// them, on their way in registers until value() is asked for. Beyond the tensor nothing is read.
+// The elements of 16 bytes side by side that begin anywhere in a tensor of `size` elements: the two aligned
+// pieces that hold them, on their way in registers until value() is asked for. Beyond the tensor nothing is
+// read.
 template <class T> struct PieceAnywhere {
     static constexpr int BYTES = static_cast<int>(sizeof(T)), COUNT = 16 / BYTES;
     unsigned words[8];
     unsigned first;   // where they begin among the elements of both
 
-    // Of a tensor that ends within a piece: what lies in that one. It is loaded once, so that no other load takes a branch:
-    // behind one, each would be waited for before the next begins.
+    // Of a tensor that ends within a piece: what lies in that one. It is loaded once, so that no other load
+    // takes a branch: behind one, each would be waited for before the next begins.
     struct Last {
         Vector<unsigned, 4> piece;
 
@@ -134,10 +136,13 @@ template <class T> struct PieceAnywhere {
 
 // ---- floats as sums of narrower elements ----
 
-// Two floats as PARTS pairs of elements, each of which has what those before it lack. Of f16 they are lifted by 2^15 first: elements
-// of at most 1 then lie where f16 is densest, and two of them err by 2^-40 at most.
+// Two parts are of f16, lifted by 2^15 first: elements of at most 1 then lie where f16 is densest, and two of
+// them err by 2^-40 at most. Three are of bf16.
+template <int PARTS> constexpr bool LIFTS_PARTS = PARTS == 2;
+
+// Two floats as PARTS pairs of elements, each of which has what those before it lack.
 template <class Element, int PARTS> struct PairParts {
-    static constexpr bool LIFTED = PARTS == 2;
+    static constexpr bool LIFTED = LIFTS_PARTS<PARTS>;
     unsigned at[PARTS];
 
     __device__ __forceinline__ PairParts(float low, float high)

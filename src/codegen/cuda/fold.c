@@ -186,6 +186,60 @@ static Slice read_statement(Slice *rest)
     return statement;
 }
 
+static bool is_among(const Slice *names, Slice name)
+{
+    while (names->start && !slice_same(*names, name))
+        names++;
+    return names->start != NULL;
+}
+
+static bool has_any(Slice text, const Slice *names)
+{
+    Slice token;
+    while (names->start && token_read(&text, &token))
+        if (is_name(token) && is_among(names, token))
+            return true;
+    return false;
+}
+
+/* `name(arguments);` that changes nothing, neither there nor by its arguments. */
+static bool is_idle_call(const ConditionFold *fold, Slice name, Slice rest)
+{
+    Slice token, last = {0};
+    if (!is_among(fold->idle, name) || !token_read(&rest, &token) || *token.start != '(')
+        return false;
+    Slice arguments = token_read_group(&rest, '(');
+    while (token_read(&arguments, &token)) {
+        if (*token.start == '=' || (last.start && strchr("+-", *token.start) && *last.start == *token.start))
+            return false;
+        last = token;
+    }
+    return *peek(&rest).start == ';';
+}
+
+/* Asks, and changes nothing: no call, no assignment. */
+static bool only_asks(Slice condition)
+{
+    Slice token, last = {0};
+    while (token_read(&condition, &token)) {
+        bool calls = *token.start == '(' && is_name(last);
+        bool assigns = *token.start == '=' && (!last.start || !strchr("=!<>", *last.start)) &&
+                       !slice_starts(condition, "=");
+        bool steps = last.start && strchr("+-", *token.start) && *last.start == *token.start;
+        if (calls || assigns || steps)
+            return false;
+        last = token;
+    }
+    return true;
+}
+
+/* `if (…) name(arguments);` */
+static bool is_idle_if(const ConditionFold *fold, Slice condition, Slice statement)
+{
+    Slice name;
+    return token_read(&statement, &name) && is_idle_call(fold, name, statement) && only_asks(condition);
+}
+
 /* `if` has been read. */
 static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in_block)
 {
@@ -196,6 +250,11 @@ static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in
         other = read_statement(&after);
     }
     int64_t value;
+    if (in_block && !other.start && is_idle_if(fold, condition, one)) {
+        *rest = after;
+        take_none(fold, start, after.start, in_block);
+        return false;
+    }
     if (!constants_evaluate(fold->constants, condition, &value)) {
         bool ends = fold_statement(fold, &one, false);
         ends &= other.start && fold_statement(fold, &other, false);
@@ -227,37 +286,6 @@ static bool fold_block(ConditionFold *fold, Slice *rest)
         }
     }
     return ended;
-}
-
-static bool is_among(const Slice *names, Slice name)
-{
-    while (names->start && !slice_same(*names, name))
-        names++;
-    return names->start != NULL;
-}
-
-static bool has_any(Slice text, const Slice *names)
-{
-    Slice token;
-    while (names->start && token_read(&text, &token))
-        if (is_name(token) && is_among(names, token))
-            return true;
-    return false;
-}
-
-/* `name(arguments);` that changes nothing, neither there nor by its arguments. */
-static bool is_idle_call(const ConditionFold *fold, Slice name, Slice rest)
-{
-    Slice token, last = {0};
-    if (!is_among(fold->idle, name) || !token_read(&rest, &token) || *token.start != '(')
-        return false;
-    Slice arguments = token_read_group(&rest, '(');
-    while (token_read(&arguments, &token)) {
-        if (*token.start == '=' || (last.start && strchr("+-", *token.start) && *last.start == *token.start))
-            return false;
-        last = token;
-    }
-    return *peek(&rest).start == ';';
 }
 
 static int count_word(const ConditionFold *fold, Slice word)
