@@ -44,7 +44,7 @@ HAND = [
     ("A4 the last step is left out", "attention.cu", "column < end; column += BN)", "column + BN < end; column += BN)", 1),
     ("A5 border steps take every column", "attention.cu", "column + BN <= clear_end;", "column < clear_end;", 1),
     ("A6 steps of which no column counts", "attention.cu", "base = largest == -infinity<float>() ? 0.0f : grown;", "base = grown;", 1),
-    ("A7 the maximum of one lane's columns", "attention.cu", "op_max(maximum[i][half], warp_reduce<Max>(largest, 4))", "op_max(maximum[i][half], largest)", 1),
+    ("A7 the maximum of one lane's columns", "attention.cu", "op_max(maximum[i][half], largest_of_row(largest))", "op_max(maximum[i][half], largest)", 1),
     ("A8 rows past the end are stored", "attention.cu", "            if (first + line < ROWS) {", "            {", 1),
     ("AB1 the last shares are not multiplied", "attention_bulk.cu", "    begin_sums(acc, p, shared.v[last.stage]);\n    wait_products<0>(acc);", "    wait_products<0>(acc);", 1),
     ("AB2 shares change while they are multiplied", "attention_bulk.cu", "        wait_products<0>(acc);\n        arrive(&shared.v_ring.free[last.stage]);\n        UNROLL",

@@ -7,7 +7,8 @@
 //   …
 //
 // Only what the compiler would leave out as well goes; a condition that is not plain arithmetic of constants
-// stays. Calls of functions that do nothing go, and `(void)x` of what is used.
+// stays. Calls of functions that do nothing go, with an `if` that is there for such a call alone, and `(void)x` of
+// what is used.
 #pragma once
 #include "codegen/cuda/constant.h"
 

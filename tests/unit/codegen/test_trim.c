@@ -227,6 +227,14 @@ START_TEST(calls_of_what_does_nothing_go)
     ck_assert(!fold_is_idle("DEVICE int rest(int x) { (void)x; }\n"));
     ck_assert_str_eq(fold_branches(arena, &constants, idle, "void f(int x)\n{\n    (void)x;\n    rest(x, y + 1);\n    rest(x++);\n}\n"),
                      "void f(int x)\n{\n    rest(x++);\n}\n");
+    ck_assert_str_eq(fold_branches(arena, &constants, idle,
+                                   "void f(int x)\n{\n    if (x % 4 == 0 && y <= x)\n        rest(x);\n    g(x);\n}\n"),
+                     "void f(int x)\n{\n    g(x);\n}\n");
+    static const char *const asks[] = {"g(x)", "x = y", "x++"};
+    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
+        const char *text = arena_printf(arena, "void f(int x)\n{\n    if (%s)\n        rest(x);\n}\n", asks[i]);
+        ck_assert_str_eq(fold_branches(arena, &constants, idle, text), text);
+    }
 }
 END_TEST
 
