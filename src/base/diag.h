@@ -28,11 +28,11 @@ _Noreturn void fatal(int exit_code, const char *format, ...) __attribute__((form
    which said it in other words; a place without a source, or the end of an attempt, ends that. */
 void diag_place(Loc place);
 
-/* Runs attempt(context), a piece of the input that can be wrong by itself, like a statement. An error in it
+/* Runs attempt(context), for a part of the input that can be wrong by itself, like a statement. An error in it
    (diag_fatal with EXIT_INPUT) is printed and ends this attempt only: false. So one run finds the errors of
-   many pieces; the twentieth ends it. */
+   many parts; the twentieth ends it. */
 bool diag_attempt(void (*attempt)(void *context), void *context);
-/* Ends an attempt in silence: what is wrong was said of another piece. */
+/* Ends an attempt in silence: the error was reported for another part. */
 _Noreturn void diag_abandon(void);
 /* Ends the program if an attempt has failed. */
 void diag_finish(void);

@@ -8,7 +8,7 @@ enum { MAX_WORD = 63, FAR = MAX_WORD + 1 };   // characters: names have at most 
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* Letters to insert, drop or change to turn `a` into `b` (Levenshtein, row by row). */
+/* Letters to insert, drop or change to get `b` from `a` (Levenshtein, row by row). */
 static int distance(const char *a, const char *b)
 {
     int row[MAX_WORD + 1], length = (int)strlen(b);

@@ -12,7 +12,7 @@ typedef struct Nearest {
    everything. */
 Nearest nearest_to(const char *word);
 /* Of equally near ones the longest counts, since letters are left out more often than added; then the first.
-   Upper and lower case are one slip together, however many letters differ so. */
+   Letters that differ only in case are one mistake, however many they are. */
 void nearest_try(Nearest *nearest, const char *candidate);
 /* `; did you mean 'softmax'?`, or "". */
 const char *nearest_suggestion(Arena *arena, const Nearest *nearest);

@@ -4,7 +4,7 @@
 // During a run lines are added at the end as kernels are made, and a later line of the same output counts; so
 // a run that was killed has lost nothing but what was being made. In the end the file is written anew, whole
 // and in order. The same kernels give the same lines, whatever the order they were made in, and the lines of
-// all shards together are those of the whole.
+// all shards are those of the whole.
 #pragma once
 #include "batch/manifest.h"
 #include "batch/shards.h"

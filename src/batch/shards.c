@@ -86,7 +86,7 @@ static int by_place(const void *left, const void *right)
     return a->index != b->index ? a->index - b->index : a->kernels - b->kernels;
 }
 
-/* Of the shards that go together, which are sorted. Returns how many there are. */
+/* Shards of one division, which are sorted. Returns how many there are. */
 static int compare_group(Arena *arena, const Shard *shards, int shard_count, const char *const *outputs,
                          int output_count, Missing *missing)
 {

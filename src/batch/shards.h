@@ -2,7 +2,7 @@
 // is added to a manifest moves nothing from one part to another.
 //
 // The results of a part begin with a line that says which part it is and how many kernels it has
-// (schema/batch.schema.json), so that whoever puts parts together sees what is missing.
+// (schema/batch.schema.json), so that a merge sees what is missing.
 #pragma once
 #include <stdbool.h>
 

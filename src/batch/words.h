@@ -2,5 +2,5 @@
 #pragma once
 #include "base/arena.h"
 
-/* As it is, or in single quotes if a shell would take it apart. */
+/* As it is, or in single quotes if a shell would split it. */
 const char *words_quote(Arena *arena, const char *word);

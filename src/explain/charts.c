@@ -106,7 +106,7 @@ static double y_of(const Roofline *roof, double gflop_s)
     return ROOF_BOTTOM - share * (ROOF_BOTTOM - ROOF_TOP);
 }
 
-/* From a tenth of where the roofs meet to ten times it, and every point inside. */
+/* From a tenth of the ridge point to ten times it, and every point inside. */
 static Roofline roofline_of(const Report *report, const ReportCandidate *candidate)
 {
     Roofline roof = {.dram_gb_s = report->device.dram_gb_s, .l2_gb_s = report->device.l2_gb_s};

@@ -60,7 +60,7 @@ typedef struct ReportLaunch {
     int axis_count;
     double blocks, threads, cluster;   // threads of a block, blocks of a cluster
     double stages, vectors;            // 0: it has none
-    double tile_threads;               // that hold the tile of TILE_THREAD together
+    double tile_threads;               // that share the tile of TILE_THREAD
     double peak_gflop_s;               // of the unit
     double flops, dram_bytes, l2_bytes, shared_bytes;   // moved
     double block_shared_bytes;         // of shared memory

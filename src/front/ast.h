@@ -73,7 +73,7 @@ typedef struct Ast {
     AstStatement *statements;
     int statement_count;
     const AstGap *gaps;     // none in a program that is right
-    int reduction_count;    // in all expressions together
+    int reduction_count;    // in all expressions
     Loc end;                // of the file
 } Ast;
 

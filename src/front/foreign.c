@@ -83,7 +83,7 @@ static const char *operands_word(const Foreign *row)
     return *row->operands == 'b' ? "bits" : *row->operands == 'i' ? "integers" : "real numbers";
 }
 
-/* Rows of one name, which stand together, are told apart by their operands. */
+/* Adjacent rows of one name differ in their operands. */
 static const char *say(Arena *arena, const Foreign *row, const char *word)
 {
     StrBuf out = strbuf_new(arena);

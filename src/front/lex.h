@@ -9,7 +9,7 @@
 #include "base/strbuf.h"
 #include "ir/tensor_op.h"
 
-enum { MAX_NAME = 63 };   // as many characters as C promises to tell identifiers apart by
+enum { MAX_NAME = 63 };   // as many characters of an identifier as C promises to compare
 
 /* Every error of this floor is one of the user's text. */
 #define reject(loc, ...) diag_fatal(loc, EXIT_INPUT, __VA_ARGS__)

@@ -42,13 +42,13 @@ typedef struct Capabilities {
     bool wgmma;
     bool clusters;          // blocks that reach each other's shared memory
     bool cooperative;       // launches whose blocks may all wait for each other
-    bool early_launches;    // that begin while the one before them ends
+    bool early_launches;    // programmatic dependent launch: a launch begins while the one before it ends
 } Capabilities;
 
 /* One level of the memory hierarchy as the model sees it. */
 typedef struct MemoryLevel {
     double bandwidth_gb_s;      // of the whole device
-    int transaction_bytes;      // smallest piece that moves
+    int transaction_bytes;      // smallest unit that moves
 } MemoryLevel;
 
 /* What takes time beside arithmetic and bytes. Cycles are those of `clock_mhz`. */
@@ -56,11 +56,11 @@ typedef struct Timing {
     double block_start_cycles;  // of the whole device, from one block's start to the next one's
     double operand_cycles;      // that a warp waits for the operands of its next arithmetic
     double barrier_cycles;      // of a block: from the first warp's arrival to the last one's release
-    double block_wait_us;       // of a block that loads, computes and stores once: to begin, to meet, to end
+    double block_wait_us;       // of a block that loads, computes and stores once: to begin, to synchronise, to end
     double copy_wait_us;        // more, where it waits for asynchronous copies
     double cluster_barrier_us;  // of two blocks; of four, eight, … twice, three times as long
     double cluster_wait_us;     // more than block_wait_us in clusters of two; of four, eight, … likewise
-    double grid_barrier_us;     // all blocks meet, and read what the others have left
+    double grid_barrier_us;     // a barrier of all blocks, which then read the others' results
 } Timing;
 
 typedef struct DeviceSpec {
@@ -91,8 +91,8 @@ typedef struct DeviceSpec {
     double dram_latency_ns, l2_latency_ns;
     double l2_port_share;       // of L2's bandwidth one unit can draw so many times its even share
     Timing timing;
-    double launch_us;           // one kernel of a chain, back to back
-    double superstep_us;        // all units meet, before they compute on what they exchanged; 0: it is not bulk-synchronous
+    double launch_us;           // one kernel of a sequence, back to back
+    double superstep_us;        // all units synchronise before they compute on what they exchanged; 0: it is not bulk-synchronous
     double peak[UNIT_COUNT];    // Gflop/s (SFU: G results/s); 0 = the device has no such unit
     Capabilities has;
     const char *sha256;         // of the file's bytes, 64 hexadecimal digits
@@ -112,7 +112,7 @@ DeviceSpec *device_parse(Arena *arena, const Source *source);
 /* Are programs for it ranked, but not written? */
 static inline bool device_is_ranked_only(const DeviceSpec *device) { return device->dialect == DIALECT_NONE; }
 
-/* Its units have no memory in common: they exchange what they need, meet, and compute, one after the other. */
+/* Its units share no memory: in supersteps they exchange what they need, synchronise, and compute. */
 static inline bool device_is_bulk_synchronous(const DeviceSpec *device) { return device->superstep_us > 0; }
 
 /* Blocks of so many threads that one launch may have. */

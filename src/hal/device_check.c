@@ -240,7 +240,7 @@ static void check_registers(const Subject *s)
                    fact(s, "compute.schedulers_per_sm"));
 }
 
-/* The largest block must fit together with what the driver takes: 163 + 1 of 164 KiB. */
+/* The largest block must fit beside what the driver takes: 163 + 1 of 164 KiB. */
 static void check_reserved(const Subject *s)
 {
     const DeviceSpec *d = s->device;

@@ -4,6 +4,6 @@
 #include "hal/device.h"
 #include "hal/yaml.h"
 
-/* Returns if `device`, read from the file `root`, holds together; else an error with EXIT_INPUT
+/* Returns if `device`, read from the file `root`, is consistent; else an error with EXIT_INPUT
    that points at the number. */
 void device_check(Arena *arena, const DeviceSpec *device, const YamlNode *root);

@@ -70,7 +70,7 @@ bool gpu_open(Gpu *gpu, int ordinal, const void *helpers, char *reason, size_t r
     TRY(gpu->cuda.device_get(&device, ordinal), "cannot find the GPU again");
     TRY(gpu->cuda.context_retain(&context, device), "cannot use the GPU");
     TRY(gpu->cuda.context_use(context), "cannot use the GPU");
-    TRY(gpu->cuda.stream_new(&gpu->stream, 1), "cannot use the GPU");   // 1: apart from the default stream
+    TRY(gpu->cuda.stream_new(&gpu->stream, 1), "cannot use the GPU");   // 1: not ordered with the default stream
     TRY(gpu->cuda.event_new(&gpu->start, 0), "cannot use the GPU");
     TRY(gpu->cuda.event_new(&gpu->stop, 0), "cannot use the GPU");
     if (helpers)

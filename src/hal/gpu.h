@@ -86,7 +86,7 @@ void gpu_unload(Gpu *gpu, GpuProgram *program);
 /* One call of the whole program, timed and waited for. */
 bool gpu_call_timed(Gpu *gpu, const GpuProgram *program, const GpuBuffer *buffers, double *us);
 
-/* `calls` calls that go through the sets of buffers in turn. */
+/* `calls` calls that use one set of buffers after the other. */
 bool gpu_series_new(Gpu *gpu, GpuSeries *series, const GpuProgram *program, const GpuBuffer *const *sets,
                     int set_count, int calls);
 void gpu_series_free(Gpu *gpu, GpuSeries *series);

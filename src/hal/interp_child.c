@@ -27,7 +27,7 @@ static struct {
     InterpHost host;
     int seconds;
     struct itimerval left;   // of its time, while it waits to be filled
-    int64_t shared_bytes;    // dynamic, of each of the blocks that run together
+    int64_t shared_bytes;    // dynamic, of each block of a team
     int shared_blocks;
     int stacks;              // so far
 } child;

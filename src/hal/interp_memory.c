@@ -21,7 +21,7 @@ typedef struct Buffer {
     unsigned char *mapping, *first_page, *start;
     int64_t mapping_bytes;
     int64_t bytes, padded_bytes;   // the latter ends at the upper guard
-    unsigned char *opened;         // one byte a piece
+    unsigned char *opened;         // one byte a chunk
 } Buffer;
 
 struct InterpMemory {
@@ -150,7 +150,7 @@ static bool fill_tensors(InterpMemory *memory, int index, int64_t offset, int64_
     return writable;
 }
 
-/* Opens pieces [piece, piece + count) of a buffer; whether any of them may be written. Bytes between tensors hold
+/* Opens chunks [piece, piece + count) of a buffer; whether any of them may be written. Bytes between tensors hold
  * canaries. */
 static bool open_pieces(InterpMemory *memory, int index, int64_t piece, int64_t count)
 {
@@ -287,7 +287,7 @@ void interp_memory_open(InterpMemory *memory, const void *address)
                 1);
 }
 
-/* The first byte of [first, last) that is no canary; NULL if there is none, or its piece was never
+/* The first byte of [first, last) that is no canary; NULL if there is none, or its chunk was never
  * opened. */
 static const unsigned char *broken_canary(const Buffer *buffer, const unsigned char *first,
                                           const unsigned char *last)

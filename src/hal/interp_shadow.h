@@ -6,7 +6,7 @@
 /* Adds it to `host`; false: there is not enough memory. The memory goes with the process. */
 bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const RuntimeJob *job);
 
-/* The same for the dynamic shared memory of blocks that run together, in place of those of the call
+/* The same for the dynamic shared memory of a team of blocks, in place of those of the call
    before. */
 bool interp_shadow_make_shared(InterpHost *host, int64_t bytes, int blocks);
 

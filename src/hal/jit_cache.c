@@ -66,7 +66,7 @@ static const char mark[] = "rollerc machine code 2\n";
 
 enum {
     HEAD_BYTES = sizeof mark - 1 + HASH_DIGITS + 1,
-    MAX_ENTRY_BYTES = 64 << 20,   // more than the parts of one may have together
+    MAX_ENTRY_BYTES = 64 << 20,   // more than the parts of one may have in sum
 };
 
 static char *head_of(Arena *arena, const char *body, size_t length)

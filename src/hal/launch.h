@@ -43,7 +43,7 @@ typedef struct TensorMap {
     int64_t sizes[MAX_MAP_RANK];         // elements
     int64_t strides[MAX_MAP_RANK - 1];   // bytes from one to the next along the second dimension and those behind it
     int box[MAX_MAP_RANK];               // elements that a copy brings, 128 bytes along the first; or channels, pixels
-    bool tf32;                           // floats, which are rounded to tf32 on their way
+    bool tf32;                           // floats, which the copy rounds to tf32
     /* Of im2col mode, the innermost axis first: pixels go from the lower corner on in steps to the upper one,
        which is said from the image's end. */
     int lower[MAX_PIXEL_AXES], upper[MAX_PIXEL_AXES], steps[MAX_PIXEL_AXES];
@@ -64,16 +64,16 @@ typedef struct Launch {
     int64_t shared_bytes;   // dynamic
     bool asks_shared;       // for more of it than a block has without asking
     bool cooperative;
-    bool early;         // begins while the one before it ends: codegen/chain.h
+    bool early;         // programmatic dependent launch: begins while the one before it ends (codegen/chain.h)
     bool waits_last;    // an early one, for those before it
     bool lets_begin;    // the one behind it is early
-    const int *after;   // launches that have ended when it touches memory; of those, not who ended before another: hal/launch_order.h
+    const int *after;   // launches that it waits for, without those that another of them comes after: hal/launch_order.h
     int after_count;
     LaunchArg *args;
     int arg_count;
     TensorMap maps[MAX_TENSOR_MAPS];   // parameters behind those of `args`
     int map_count;
-    int turns;     // tiles that a block makes in turn; the interpreter may pass over those in between
+    int turns;     // tiles that a persistent block makes, one after the other; the interpreter may skip those in between
     double work;   // scalar operations of the whole launch
 } Launch;
 

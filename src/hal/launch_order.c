@@ -7,7 +7,7 @@ typedef struct Reader {
     struct Reader *before;
 } Reader;
 
-/* Bytes of a buffer that are always touched together, up to where the next section begins. */
+/* Bytes of a buffer that the same launches touch, up to where the next section begins. */
 typedef struct Section {
     int buffer;
     int64_t offset;

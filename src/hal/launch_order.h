@@ -18,6 +18,6 @@ void launches_order(Arena *arena, Launch *launches, int count);
 /* What follows from what launches say that they come after. */
 LaunchOrder launches_stated_order(Arena *arena, const Launch *launches, int count);
 
-/* Two launches that no path orders although bytes of theirs meet, and one writes them: the second one in `later`; -1: there are
+/* Two launches that no path orders although they share bytes, which one writes: the second one in `later`; -1: there are
    none. Compares each with each. */
 int launches_unordered(const Launch *launches, int count, const LaunchOrder *order, int *later);

@@ -88,7 +88,7 @@ typedef void RuntimeFill(void *context, int tensor, int64_t offset, int64_t coun
 typedef enum RuntimeSchedule {
     RUNTIME_LOWEST_FIRST,
     RUNTIME_HIGHEST_FIRST,          // blocks too are run in descending order
-    RUNTIME_PRIORITY                // by priorities of warps, drawn from the seed; others may go on at every meeting
+    RUNTIME_PRIORITY                // by priorities of blocks and warps, drawn from the seed, at every synchronisation
 } RuntimeSchedule;
 
 typedef struct RuntimeJob {
@@ -134,7 +134,7 @@ typedef struct RuntimeCounts {
     int64_t shared_read, shared_written;    // bytes
     int64_t warp_meetings;                  // shuffles and ballots of its first warp
     int64_t block_barriers, cluster_barriers, grid_barriers;
-    int64_t waits, pending;                 // of its first thread for asynchronous copies; groups under way after them, in sum
+    int64_t waits, pending;                 // of its first thread for asynchronous copies; groups in flight after them, in sum
     int64_t *read_sectors, *written_sectors;   // by RuntimeJob.tensors: each counted once
 } RuntimeCounts;
 

@@ -17,7 +17,7 @@ struct RuntimeModule {
     RuntimeSource source;
 };
 
-/* Two launches that may run side by side and meet in memory; NULL: there are none. Whatever order launches are run in, it is one of
+/* Two launches that may run concurrently and share bytes; NULL: there are none. The order in which launches are run is one of
    many. */
 static const char *unordered(Arena *arena, const RuntimeSource *source)
 {

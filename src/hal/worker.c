@@ -37,7 +37,7 @@ static void set_limits(const WorkerLimits *limits)
 #endif
 }
 
-/* What a compiler or a driver says on its way down is not for the user. */
+/* What a compiler or a driver prints when it crashes is not for the user. */
 static void silence(void)
 {
     int null = open("/dev/null", O_RDWR);

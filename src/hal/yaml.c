@@ -35,7 +35,7 @@ static _Noreturn void reject(YamlReader *reader, Loc loc, const char *format, ..
 
 /* ---- places ---- */
 
-/* Marks never go back from one event to the next, so all calls together walk the text once. */
+/* Marks never go back from one event to the next, so all calls walk the text once. */
 static uint32_t offset_of(YamlReader *reader, yaml_mark_t mark)
 {
     const char *text = reader->source->text;

@@ -8,12 +8,12 @@
 typedef struct AxisGroup {
     int axes[MAX_AXES];   // outermost first: in the fusion's order, unless whoever adds them has another
     int count;
-    int64_t extent;   // of all together; 1: there are none
+    int64_t extent;   // product of all extents; 1: there are none
 } AxisGroup;
 
 void axis_group_add(AxisGroup *group, const Fusion *fusion, int axis);
 
-/* The axis of an element's neighbours; there must be one. */
+/* The innermost axis; there must be one. */
 int axis_group_innermost(const AxisGroup *group);
 
 /* A bit for each axis. */
@@ -22,7 +22,7 @@ uint32_t axis_group_mask(const AxisGroup *group);
 /* Elements from one point to the next along the innermost axis; 0: it does not move, or there is none. */
 int64_t axis_group_stride(const AxisGroup *group, const Affine *offset);
 
-/* Are neighbours among its flat positions all `stride` elements apart? Of x[a:2, b:3, c:4] those of a and b
-   are, 4 of them; those of a and c are not at one distance. */
+/* Are adjacent flat positions all `stride` elements apart? Of x[a:2, b:3, c:4] those of a and b are, at stride 4;
+   those of a and c have no one stride. */
 bool axis_group_has_stride(const AxisGroup *group, const Fusion *fusion, const Affine *offset,
                            int64_t stride);

@@ -1,12 +1,12 @@
-// What all terms of a sum are multiplied by, or divided by, can wait until they are added up.
+// A factor or divisor of all terms of a sum can be applied once, behind the sum.
 //
 //   sum[k](q[i, k] * w[j, k] * scale[j] / 8)   =   sum[k](q[i, k] * w[j, k]) * scale[j] / 8
 //
-// A factor is shared if no axis that is summed over stands in it. It is then used once an output, and what is
-// left may be a product of two elements, for which there are faster kernels. Integers wrap, so that factors
-// and signs of theirs may wait, too, but no divisor: quotients are cut off term by term.
+// A factor is shared if it depends on no axis that is summed over. It is then applied once an output, and what is
+// left may be a product of two elements, for which there are faster kernels. Integers wrap, so that their factors
+// and signs may follow the sum, too, but no divisor: quotients are truncated term by term.
 //
-// Of reals a factor waits only where nothing can leave the range of its type without it: x / 1000 of f32 may
+// Of reals a factor follows the sum only where nothing can leave the range of its type without it: x / 1000 of f32 may
 // be there to keep the sum finite.
 #pragma once
 #include "ir/range.h"
@@ -18,12 +18,12 @@ typedef struct CommonFactor {
 
 typedef struct CommonFactors {
     Expr *term;              // what is left of the body
-    bool negated;            // the sum's sign is turned
+    bool negated;            // the sum changes its sign
     CommonFactor *factors;   // as they are used: in the order of the text, or numbers first if they must be
     int count;
 } CommonFactors;
 
-/* So far from 1 a number may be, even where ranges don't count: farther it is there to move the terms. */
+/* How far from 1 a number may be, even where ranges don't count: one farther away is there to scale the terms. */
 #define FARTHEST_FACTOR 0x1p64
 
 typedef enum FactorKind {

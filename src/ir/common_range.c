@@ -103,7 +103,7 @@ static bool is_product_of_halves(const SumScope *sum, Expr *term)
            is_half(sum, term->apply.operands[0]) && is_half(sum, term->apply.operands[1]);
 }
 
-/* All factors are numbers, and all together near 1 enough. */
+/* All factors are numbers, and their product is near enough to 1. */
 static bool are_near_numbers(const SumScope *sum, const CommonFactors *common)
 {
     double together = 1;

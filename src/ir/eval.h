@@ -1,7 +1,7 @@
 // The reference evaluator: the value of any element of a program, and how far a legal kernel may be from it.
 //
-// Values accumulate in double (integers in int64, wrapped to 32 bits where the language wraps). Beside each
-// value runs a bound on the error that a legal order of evaluation in the operands' precision may make: a
+// Values accumulate in double (integers in int64, wrapped to 32 bits where the language wraps). With each
+// value goes a bound on the error that a legal order of evaluation in the operands' precision may make: a
 // forward error analysis with unit round-off u of each compute type (2^-24 for f32, 2^-53 for f64) plus the
 // rounding of every stored element type.
 #pragma once
@@ -42,7 +42,7 @@ void evaluator_estimate(Evaluator *evaluator);
 void evaluator_give(Evaluator *evaluator, const Tensor *tensor, Evaluator *other);
 /* … are those that `source` has of its input `input`, as if the tensor were an input of the program. */
 void evaluator_replace(Evaluator *evaluator, const Tensor *tensor, InputSource source, int input);
-/* Scalar operations that an element takes, or all of them together, with everything that they are made of. */
+/* Scalar operations that an element takes, or all elements do, with everything that they are made of. */
 double evaluator_work(Evaluator *evaluator, const Tensor *tensor, bool whole);
 
 /* Values of `count` elements of `tensor` at flat offsets. Intermediates that are needed are computed once and

@@ -157,7 +157,7 @@ static inline double bound_sigmoid(Real a, double value)
     return fmin(a.bound / 4, value * grown(a.bound));
 }
 
-/* The slope is at most 1 and no two values are farther apart than 2; of the unknown the result may
+/* The slope is at most 1 and no two values differ by more than 2; of the unknown the result may
    be NaN. */
 static inline double bound_wave(Real a)
 {

@@ -1,6 +1,6 @@
-// Definitions that are as cheap to compute as to look up stand where they are read.
+// Definitions that are as cheap to compute as to look up are inlined where they are read.
 //
-// A page of the memo holds neighbours in a row; of a column each is on a page of its own, and a sum over
+// A page of the memo holds adjacent elements of a row. Each element of a column is on a page of its own, and a sum over
 // 200,000 rows of `dy[n, c] * mask[n, c]` would make 200,000 pages.
 #include "base/checked.h"
 #include "ir/eval_parts.h"

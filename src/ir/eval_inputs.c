@@ -40,7 +40,7 @@ static double random_number(DType type, uint64_t hash, bool whole)
     return value < 1 ? value : -1;   // 0.9999 is 1 in bf16
 }
 
-/* Three of four lie in the dimension; the others are its ends, its neighbours, and as far as the type goes. */
+/* Three of four lie in the dimension; the others are its ends, just outside, and as far as the type goes. */
 static double random_index(DType type, int64_t size, uint64_t hash)
 {
     double least = type == DTYPE_U8 ? 0 : -ldexp(1, dtype_info[type].bits - 1), most = -least - 1;

@@ -2,7 +2,7 @@
 #pragma once
 #include "ir/eval_parts.h"
 
-enum { WINDOW = 64 };   // neighbours that an estimate looks at together
+enum { WINDOW = 64 };   // adjacent points that an estimate takes at a time
 
 /* Where the elements of one tensor come from. */
 typedef struct Origin {

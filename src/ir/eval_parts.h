@@ -61,7 +61,7 @@ Cell cell_convert(DType to, DType from, Cell cell);
 /* A real that may also stay as it was, or be rounded at another scale: off by one unit in the last place of the type. */
 Cell cell_loosen(DType to, Cell cell, Cell rounded);
 
-/* A reduction under way, in a free order (eval_fold.c). */
+/* A reduction in progress, in a free order (eval_fold.c). */
 typedef struct Fold {
     Reduce reduce;
     DType type;

@@ -7,7 +7,7 @@
 #include "base/diag.h"
 #include "ir/eval_origin.h"
 
-enum { MAX_DEPTH = 2000 };   // definitions in a chain; the evaluation is recursive
+enum { MAX_DEPTH = 2000 };   // definitions that read each other; the evaluation is recursive
 
 static ReadElements read_elements;
 
@@ -102,7 +102,7 @@ static Cell stored(const Origin *origin, Cell cell)
     return origin->loose && op->body->type == DTYPE_F32 ? cell_loosen(op->out->dtype, cell, rounded) : rounded;
 }
 
-/* The axis along which elements at that distance lie: neighbours in a row, in a column; -1: none. */
+/* The axis along which elements at that distance are adjacent, a row's or a column's; -1: none. */
 static int axis_of_step(const TensorOp *op, int64_t step)
 {
     int64_t stride = 1;
@@ -250,7 +250,7 @@ static void compute(Evaluator *evaluator, Origin *origin, const int64_t *offsets
     evaluator->depth--;
 }
 
-/* Of equal neighbours one is computed. A negative offset asks for nothing. */
+/* Equal offsets in a row are computed once. A negative offset asks for nothing. */
 static void read_anew(Evaluator *evaluator, Origin *origin, const int64_t *offsets, int count, Cell *cells)
 {
     int wanted = 0;

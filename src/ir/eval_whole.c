@@ -79,7 +79,7 @@ static Whole larger(Whole a, Whole b)
     return (Whole){value, exact ? 0 : real_between((double)value, low, high).bound};
 }
 
-/* ~ turns the order round, even that of the smallest integer. */
+/* ~ reverses the order, even that of the smallest integer. */
 static Whole smaller(Whole a, Whole b)
 {
     Whole result = larger((Whole){~a.value, a.bound}, (Whole){~b.value, b.bound});

@@ -10,7 +10,7 @@ typedef struct Demand {
     int64_t (*boxes)[MAX_AXES];     // by tensor id
 } Demand;
 
-/* As many elements of a tensor that is seen in other dimensions than its own: neighbours. */
+/* As many adjacent elements of a tensor that is seen in other dimensions than its own. */
 static void box_of_view(const Access *access, const int64_t *tile, int axis_count, int64_t *box)
 {
     const Tensor *tensor = access->tensor;

@@ -30,7 +30,7 @@ typedef struct Fuser {
     KernelTensors tensors;         // that each kernel touches
     const Ranges *ranges;          // of the program's tensors
     bool rows;     // a kernel may hold several reductions over the same rows, and what is made of them,
-    bool beside;   // or several whose windows slide over one tensor side by side
+    bool beside;   // or several whose windows slide over one tensor
     FusionPlan plan;
 } Fuser;
 
@@ -150,7 +150,7 @@ static bool mixes_fetches(const Fuser *fuser, const Fusion *fusion, const Tensor
 
 /* A pointwise definition may join a kernel over the same points if all it reads is there by then. A
    reduction's kernel takes only its own epilogue; one of rows also takes other reductions of the elements it
-   reads, one of windows those that slide beside its own. */
+   reads, one of windows those that slide over the same tensor. */
 static bool may_join(Fuser *fuser, int kernel, const TensorOp *op)
 {
     const Fusion *fusion = fuser->plan.fusions[kernel];
@@ -190,8 +190,8 @@ static Expr *value_of(Arena *arena, const Fusion *fusion, int index)
     return value;
 }
 
-/* The definition's body over the kernel's axes, and which of them it is reduced over: axes of its own, if it
-   slides beside others. */
+/* The definition's body over the kernel's axes, and which of them it is reduced over: axes of its own, if its
+   window is one of several. */
 static Expr *body_of(Fuser *fuser, Fusion *fusion, const TensorOp *op, uint32_t *reduced)
 {
     *reduced = ((1u << op->axis_count) - 1) & ~((1u << op->spatial_count) - 1);
@@ -541,7 +541,7 @@ static void finish(Fuser *fuser)
 /* Returns false if the plan would be no other than the plain one, or one that cannot be made. */
 static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
 {
-    enum { MOST_ROUNDS = 4 };   // each takes apart what could not be settled in those before
+    enum { MOST_ROUNDS = 4 };   // each separates what could not be settled in those before
     bool *apart = NEW_ARRAY(arena, bool, program->tensor_count), settled = false;
     for (int round = 0; round < MOST_ROUNDS && !settled; round++) {
         Fuser fuser = fuser_new(arena, program, kind);

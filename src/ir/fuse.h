@@ -1,7 +1,7 @@
 // Fusion: which definitions become one kernel, and over which axes that kernel runs.
 //
 // A pointwise definition that only others read is folded into its readers; one that reads a reduction's
-// result at the same point becomes its epilogue; what is left is split into kernels that talk through a
+// result at the same point becomes its epilogue; what is left is split into kernels that pass values through a
 // workspace. Then Roller's axis fusion (OSDI'22, 3.4): axes that lie next to each other in every tensor that
 // has them become one, axes of size one go. All of it is decided by the structure of the expressions.
 #pragma once
@@ -34,7 +34,7 @@ typedef struct Fusion {
 typedef struct FusionPlan {
     const char *name;   // "inline" folds producers in, "materialize" keeps in memory what a reduction would compute
                         // again and again, "rows" joins reductions over the same rows and what is made of
-                        // them, "beside" reductions whose windows slide over one tensor side by side, "stream" two
+                        // them, "beside" reductions whose windows slide over one tensor, "stream" two
                         // sums of products and the softmax between, "tiles" a product and its rows' reductions
     Fusion **fusions;                // in launch order
     int count;

@@ -24,7 +24,7 @@ static bool has_window(const Access *access, int spatial_count)
     return found;
 }
 
-/* Outputs move both alike, and in some dimension taps stand beside them. */
+/* Outputs move both alike, and in some dimension taps are added to them. */
 static bool slide_alike(const Access *one, const Access *other, int spatial_count)
 {
     bool windows = false;

@@ -1,8 +1,8 @@
-// Reductions whose windows slide over one tensor side by side: one of 31 x 31 and one of 5 x 5 beside it.
+// Several reductions whose windows slide over one tensor, in one kernel: one of 31 x 31 taps and one of 5 x 5.
 #pragma once
 #include "ir/fuse.h"
 
-/* Has the reduction the kernel's points, and do windows of it and of one of the kernel's move alike over a
+/* Is the reduction made at the kernel's points, and does its window move as one of the kernel's does, over a
    tensor that both read, as x[n, c, h + r - 15] and x[n, c, h + k - 2]? The kernel has room for its axes. */
 bool fusion_slides_beside(const Fusion *fusion, const TensorOp *op);
 

@@ -1,6 +1,6 @@
 #include "ir/fuse_turn.h"
 
-/* Dimension `from[d]` of a tensor is dimension d of its turned copy: those along some axes come last. */
+/* Dimension `from[d]` of a tensor is dimension d of its transposed copy: those along some axes come last. */
 typedef struct Turning {
     int from[MAX_AXES];
     int count;
@@ -73,7 +73,7 @@ static Fusion *copy_kernel(Arena *arena, const TensorOp *op, const Access *to, T
     return fusion_of_copy(arena, op, point_of(arena, to, own), candidates, count);
 }
 
-/* Dimension `from[d]` goes along dimension d of the turned tensor, and the other way round. */
+/* Dimension `from[d]` goes along dimension d of the transposed tensor, and the other way round. */
 static void invert(const Turning *turning, int *place)
 {
     for (int d = 0; d < turning->count; d++)
@@ -95,7 +95,7 @@ static void replace_visit(Expr *expr, void *context)
         expr->access = replacement->new;
 }
 
-/* The kernel reads the turned image, unless it lies so. */
+/* The kernel reads the transposed image, unless it has that order already. */
 static void turn_image(Arena *arena, Rewritten *turned, const Fusion *fusion, const Access *x, uint32_t last)
 {
     Turning turning = turning_of(x, last);
@@ -111,7 +111,7 @@ static void turn_image(Arena *arena, Rewritten *turned, const Fusion *fusion, co
         copy_kernel(arena, op, &replacement.new, fusion->inputs, fusion->input_count);
 }
 
-/* The kernel writes the turned result. */
+/* The kernel writes the transposed result. */
 static void turn_result(Arena *arena, Rewritten *turned, FusedOp *op, const Turning *turning)
 {
     int place[MAX_AXES];
@@ -125,7 +125,7 @@ static void turn_result(Arena *arena, Rewritten *turned, FusedOp *op, const Turn
     op->out = tensor;
 }
 
-/* How many are: all, or none; -1: only some, or more than can be turned back. */
+/* How many are: all, or none; -1: only some, or more than can be transposed back. */
 static int turned_results(const Fusion *fusion, uint32_t last)
 {
     int moving = 0, stored = 0;
@@ -137,7 +137,7 @@ static int turned_results(const Fusion *fusion, uint32_t last)
     return stored > MAX_BEHIND || (moving && moving < stored) ? -1 : moving;
 }
 
-/* Its epilogue reads an element for each output, which would be read far apart. */
+/* Its epilogue reads an element for each output, which would be read at a large stride. */
 static bool reads_outputs_behind(const Fusion *fusion, uint32_t apart)
 {
     FusedAccess found[MAX_ACCESSES];
@@ -148,7 +148,7 @@ static bool reads_outputs_behind(const Fusion *fusion, uint32_t apart)
     return count == MAX_ACCESSES;
 }
 
-/* The sums' definition, by the axes that their turned tensor has. NULL: a dimension is made of several. */
+/* The sums' definition, by the axes that their transposed tensor has. NULL: a dimension is made of several. */
 static TensorOp *turned_sum(Arena *arena, const Fusion *fusion, Tensor *tensor, const Access *store)
 {
     const FusedOp *sum = &fusion->ops[0];
@@ -170,7 +170,7 @@ static TensorOp *turned_sum(Arena *arena, const Fusion *fusion, Tensor *tensor, 
     return op;
 }
 
-/* The sums alone are turned back, by a kernel that makes the rest of them. */
+/* Only the sums are transposed back, by a kernel that makes the rest of them. */
 static bool leave_epilogue(Arena *arena, Rewritten *turned, const Fusion *fusion, uint32_t last)
 {
     FusedOp *sum = &turned->main->ops[0];
@@ -212,7 +212,7 @@ static void choose_tensors(Arena *arena, Rewritten *turned, const Fusion *fusion
     fusion_verify(sums, "fusion_turn");
 }
 
-/* The kernel writes all results turned; copies bring them back. */
+/* The kernel writes all results transposed; copies bring them back. */
 static void turn_results(Arena *arena, Rewritten *turned, const Fusion *fusion, uint32_t last)
 {
     for (int i = 0; i < fusion->op_count; i++)

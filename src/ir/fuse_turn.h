@@ -1,11 +1,11 @@
-// Turn: tensors whose elements lie in another order than a kernel wants them are copied to where they do, and what is made of
-// them back.
+// Turn: where a kernel wants its tensors' dimensions in another order, copies transpose its inputs before it, and its results back
+// behind it.
 //
 //     x[n, h, w, c]         ->  x.turned[n, c, h, w]     one launch each, at a copy's speed
 //     y.turned[n, c, h, w]  ->  y[n, h, w, c]
 //
-// Where the epilogue reads an element for each output, as of a residual, the sums alone are turned, and the kernel that turns
-// them back goes on with it.
+// If the epilogue reads an element for each output, as of a residual, the kernel stores only its sums in the other order, and the
+// kernel that transposes them back makes the epilogue.
 #pragma once
 #include "ir/fuse.h"
 
@@ -15,8 +15,8 @@ typedef struct TurnWish {
     uint32_t last[MAX_BEFORE];
     int image_count;
     uint32_t results;   // the same of all that it stores; 0: that stays as it is
-    uint32_t apart;     // an epilogue that reads along these would read far apart
+    uint32_t apart;     // an epilogue that reads along these would read at a large stride
 } TurnWish;
 
-/* NULL: all lies so, or it cannot be. */
+/* NULL: everything has that order already, or cannot have it. */
 Rewritten *fusion_turn(Arena *arena, const Fusion *fusion, const TurnWish *wish);

@@ -40,7 +40,7 @@ static Access *access_of(Expr *body)
     return body->kind == EXPR_FETCH ? &body->fetch.access : &body->access;
 }
 
-/* Do groups of `count` neighbours along the axis lie together in the tensor? Then its last dimension consists
+/* Are groups of `count` adjacent elements along the axis contiguous in the tensor? Then its last dimension consists
    of them. */
 static bool keeps_groups(const Access *access, int axis, int64_t count)
 {
@@ -56,8 +56,8 @@ static bool keeps_groups(const Access *access, int axis, int64_t count)
     return last->index.coef[axis] == 1 && last->index.constant % count == 0 && last->size % count == 0;
 }
 
-/* Inner dimensions that hold no whole groups alone are merged until they do: together they are the access's
-   last one. */
+/* Inner dimensions that hold no whole groups alone are merged until they do, and become the access's last
+   one. */
 static void shape_in_units(int64_t *shape, int *rank, int64_t count)
 {
     for (; shape[*rank - 1] % count; --*rank)

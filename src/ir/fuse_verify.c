@@ -137,7 +137,7 @@ static bool narrow(Box *box, const Guard *guard)
     return true;
 }
 
-/* 0 <= 2*p + k - 1 < 4 and 0 <= 2*p + k + 1 < 2 never hold together, though p and k may have any value in
+/* 0 <= 2*p + k - 1 < 4 and 0 <= 2*p + k + 1 < 2 never hold both, though p and k may have any value in
    each. */
 static bool exclude_each_other(const Dim *one, const Dim *other)
 {
@@ -148,7 +148,7 @@ static bool exclude_each_other(const Dim *one, const Dim *other)
     return apart >= other->size || -apart >= one->size;
 }
 
-/* The innermost guard never holds together with one of those around it. */
+/* The innermost guard excludes one of those around it. */
 static bool is_excluded(const Enclosing *inner)
 {
     for (const Enclosing *around = inner; around; around = around->outer)
@@ -159,8 +159,8 @@ static bool is_excluded(const Enclosing *inner)
     return false;
 }
 
-/* What an index is made of: `rest` over all points, and multiples of guarded forms that lie in [low, high]
-   together. */
+/* What an index is made of: `rest` over all points, and multiples of guarded forms whose sum lies in
+   [low, high]. */
 typedef struct ReadReach {
     Affine rest;
     int64_t low, high;

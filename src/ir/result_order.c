@@ -53,7 +53,7 @@ static ReadOrder *find_orders(Arena *arena, const Program *program)
     return search.orders;
 }
 
-/* A sum of products that is read in another order than it has, its lines apart. */
+/* A sum of products that is read in another order than it has, its lines at a stride. */
 static bool is_moved(const TensorOp *op, const ReadOrder *order)
 {
     bool products = op->spatial_count > 0 && op->reduce == REDUCE_SUM && op->body->kind == EXPR_APPLY && op->body->apply.op == OP_MUL;

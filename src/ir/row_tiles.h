@@ -4,9 +4,9 @@
 //   m[i]    = max[v](l[i, v])                    q[c, i] = sum[v in tile c](exp(l[i, v] - p[c, i]))
 //   z[i]    = sum[v](exp(l[i, v] - m[i]))        m[i] = max[c](p[c, i])    z[i] = sum[c](q[c, i] * exp(p[c, i] - m[i]))
 //
-// One kernel makes p and q while l's tile is in registers, a small second one the rows' values from those, in fixed order. l
-// is in no memory. A reduction may read no other one of its row (sum, max, min, prod), or in one of two ways the extreme of
-// its row: as above (doc/language.md, "Streaming"), or as where it lies, min[v](select(l[i, v] == m[i], v, N)), which is exact.
+// One kernel makes p and q while l's tile is in registers, a small second one makes the rows' values of them, in fixed order. l
+// never reaches memory. A reduction may read no other one of its row (sum, max, min, prod), or in one of two ways the extreme of
+// its row: as above (doc/language.md, "Arithmetic"), or as where it lies, min[v](select(l[i, v] == m[i], v, N)), which is exact.
 #pragma once
 #include "ir/fuse.h"
 

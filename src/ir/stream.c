@@ -1,4 +1,4 @@
-// Finds chains that are streamed: see stream.h.
+// Finds streamed chains: see stream.h.
 #include "ir/stream.h"
 
 #include <math.h>
@@ -186,7 +186,7 @@ bool stream_number(const Expr *expr, double *value)
     return takes;
 }
 
-/* So far from 1 a number may wait until the sum is there: doc/language.md, "Factors of sums". */
+/* So far from 1 a number may wait until the sum is there: doc/language.md, "Arithmetic". */
 static bool may_wait(const Expr *expr)
 {
     double value;

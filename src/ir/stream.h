@@ -1,4 +1,4 @@
-// Chains that are streamed: a sum of products, a softmax along its columns, and a second sum of products with those shares.
+// Streamed chains (attention): a sum of products, a softmax along its columns, and a second sum of products with those shares.
 //
 //   s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])          a score of every row and column, also of q / 4 and k / 4
 //   t[b, i, j] = …                                        made of it, point by point: scale, bias, mask
@@ -8,16 +8,16 @@
 //   p[b, i, j] = e[b, i, j] / z[b, i]  : f16              any quotient or product with what a row has
 //   y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])
 //
-// One kernel walks along j and keeps a row's maximum so far, and its sums for that maximum: they are scaled when it grows
-// (doc/language.md, "Streaming"). Nothing of the size of s is in memory. It is found by structure; p has the type of v,
-// and is rounded at the scale of the maximum so far ("Rounding of intermediates"), or f32, of which several elements of v's type
-// are the sum.
+// One kernel walks along j and keeps a row's maximum so far, and its sums for that maximum, which are rescaled when it grows
+// (doc/language.md, "Arithmetic"). Nothing of the size of s is in memory. It is found by structure. p has the type of v,
+// and is rounded at the scale of the maximum so far (there, too). Or p is f32, and is multiplied as a sum of
+// several elements of v's type.
 #pragma once
 #include "ir/fuse.h"
 
 typedef struct Stream {
     Fusion *fusion;             // axes: those of y, then j, then d
-    const TensorOp *sum;        // y: the kernel stands in its place
+    const TensorOp *sum;        // y: the kernel replaces it
     const Tensor *share;        // p
     const TensorOp **members;   // all definitions that the kernel makes, y among them
     int member_count;
@@ -41,11 +41,11 @@ const Stream *streams_member(const StreamList *list, const Tensor *tensor);
 // ---- questions of the evaluator ----
 
 /* By tensor id: definitions of f16 or bf16 that are no outputs and are read only as a factor of sums of products, or by sums
-   beside those. They may be rounded at another scale, or not at all (doc/language.md, "Rounding of intermediates"). */
+   beside those. They may be rounded at another scale, or not at all (doc/language.md, "Arithmetic"). */
 bool *streams_find_loose(Arena *arena, const Program *program);
 
 /* By tensor id: those that are p of a chain, or of its parts. Where they are 0, a term of the sum that they are a factor of may be left out
-   (doc/language.md, "Streaming"). */
+   (doc/language.md, "Arithmetic"). */
 bool *streams_find_shares(Arena *arena, const Program *program);
 
 // ---- the chain that is built (stream_build.c) ----
@@ -82,7 +82,7 @@ typedef struct Chain {
     int sum_count;
 } Chain;
 
-/* The kernel of the chain and of what else is made of its rows. False: others read what it does not store. */
+/* The kernel of the chain and of what else is made of its rows. False: other kernels read what it does not store. */
 bool chain_build(Chain *chain, Stream *stream);
 
 // ---- a kernel that is cut along its columns (stream_split.c) ----

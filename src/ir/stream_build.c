@@ -1,4 +1,4 @@
-// Makes one kernel of a chain that is streamed: see stream.h.
+// Makes one kernel of a streamed chain: see stream.h.
 #include <string.h>
 
 #include "ir/fuse_inline.h"
@@ -307,7 +307,7 @@ static bool add_reader(Builder *builder, const TensorOp *op)
     return true;
 }
 
-/* An output between the chain's ops is made behind them, where none of them can read it: a row's reciprocal, beside others. */
+/* An output between the chain's ops, as a row's reciprocal, is made behind them, where none of them can read it. */
 static bool reads_ahead(const Builder *builder)
 {
     const Fusion *fusion = builder->fusion;

@@ -1,4 +1,4 @@
-// Cutting a kernel that streams over several blocks along its columns, where its rows are few.
+// Split of a streamed kernel along its columns, over several blocks, where its rows are few.
 //
 //   m[c, i]    = max[j in c](t[i, j])                             of each part c of the columns
 //   z[c, i]    = sum[j in c](exp(t[i, j] - m[c, i]))
@@ -7,7 +7,7 @@
 //   m[i] = max[c](m[c, i]),  w[c, i] = exp(m[c, i] - m[i])
 //   z[i] = sum[c](z[c, i] * w[c, i]),  y[i, n] = p(sum[c](y[c, i, n] * w[c, i]), z[i])      p as the chain has it
 //
-// A part without a column that counts has m = -inf, and NaN for sums: where w is 0 they are left out.
+// A part whose columns are all masked has m = -inf, and NaN for sums: where w is 0 they are left out.
 #include <math.h>
 #include <string.h>
 

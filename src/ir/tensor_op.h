@@ -87,7 +87,7 @@ typedef struct Axis {
     bool reduction;
 } Axis;
 
-/* A shape in which the program sees a tensor beside its own: as many elements, row-major. */
+/* Another shape in which the program sees a tensor: as many elements, row-major. */
 typedef struct TensorView TensorView;
 struct TensorView {
     int rank;
@@ -140,14 +140,14 @@ typedef struct Access {
     const Dim *dims;   // row-major: the last one is contiguous. Others may share the list: who rewrites it makes a new one
 } Access;
 
-/* An integer that is added to the index of one dimension, `stride` elements apart. It is bounded whatever tensors it
-   reads: together with the dimension's index it stays inside the dimension. */
+/* An integer that is added to the index of one dimension of that stride. It is bounded whatever tensors it
+   reads: the sum with the dimension's index stays inside the dimension. */
 typedef struct FetchPlace {
     Expr *value;      // of type i32 or i64
     int64_t stride;
 } FetchPlace;
 
-/* table[idx[t], d] of table[V, D]: access table[0, d] and one place, idx[t] clamped to 0 … V-1, D elements apart.
+/* table[idx[t], d] of table[V, D]: access table[0, d] and one place, idx[t] clamped to 0 … V-1, of stride D.
    Recognisers of accesses do not see it: whoever takes one asks for it by its kind. */
 typedef struct Fetch {
     Access access;
@@ -216,7 +216,7 @@ bool affine_is_constant(const Affine *form);
 bool affine_equal(const Affine *left, const Affine *right);
 /* The axis if the form is exactly that axis (coefficient 1, no constant), else -1. */
 int affine_single_axis(const Affine *form);
-/* Whether neighbours along the axis from a multiple of `vector` on are one aligned access of the offset. */
+/* Whether `vector` elements along the axis, from a multiple of it on, are one aligned access of the offset. */
 bool affine_allows_vector(const Affine *form, int axis, int64_t vector);
 /* Smallest and largest value over the box 0 <= axis < extent. Returns false on overflow. */
 bool affine_range(const Affine *form, const int64_t *extents, int axis_count, int64_t *low, int64_t *high);

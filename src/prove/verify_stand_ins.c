@@ -15,7 +15,7 @@
 
 #include "prove/verify_parts.h"
 
-enum { RUN = 64 };   // neighbours that are worked out together
+enum { RUN = 64 };   // adjacent elements that are computed at a time
 
 static const double DRAW_WORK = 1e7;   // for the stand-ins of a tensor: a tenth of a second,
 enum { FEWEST = 16 };                  // … or for that many of them
@@ -28,7 +28,7 @@ typedef struct Cone {
     const Program *program;
     const StandIns *stand_ins;
     int launch;
-    bool *inside;   // the launch makes it on its way to the tensor,
+    bool *inside;   // the launch makes it to make the tensor,
     bool *mixed;    // … from a sum of products, or as one
 } Cone;
 

@@ -65,7 +65,7 @@ bool verify_is_costly(const Proof *proof, const Tensor *tensor)
 
 static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
 
-/* Of blocks of many turns only the first and the last are run: so much less is a block's share. */
+/* Of a persistent block of many tiles only the first and the last tile are run: its share is that much smaller. */
 static double shares_of(const Launch *launch)
 {
     double turns = launch->turns > 2 ? launch->turns / 2.0 : 1;

@@ -1,4 +1,4 @@
-// The kept plans on their way to a ranking: what is known of each grows from the model's estimate to what
+// The kept plans before they are a ranking: what is known of each grows from the model's estimate to what
 // the compiler made of it and what a GPU measured.
 #pragma once
 #include "codegen/codegen.h"
@@ -16,7 +16,7 @@ typedef enum CandidateStatus {
 /* Times of one call on a GPU. */
 typedef struct Measurement {
     int warmup, reps;   // calls
-    int buffer_sets;    // that the calls went through in turn, so that L2 is cold
+    int buffer_sets;    // that the calls used one after the other, so that L2 is cold
     double min_us, median_us, mean_us, p95_us, stdev_us;
     int64_t elements;      // compared with the reference before
     int64_t unjudged;      // of these: too close to a decision

@@ -4,7 +4,7 @@
 
 enum { MAX_GROUPS = 2 * MAX_RANK };
 
-/* Neighbouring dimensions [from, from_end) of a shape that are [to, to_end) of another one. */
+/* Dimensions [from, from_end) of a shape that are [to, to_end) of another one. */
 typedef struct ViewGroup {
     int from, from_end, to, to_end;
 } ViewGroup;

@@ -379,7 +379,7 @@ static NameTable read_otherwise(const LayoutPass *l)
     return found;
 }
 
-/* A filter of each channel alone has the channels last: neighbours read neighbours. */
+/* A filter of each channel alone has the channels last: adjacent threads read adjacent elements. */
 static StorageOrder filter_order(const Dims *shape)
 {
     StorageOrder order = order_channels_last(shape->rank);

@@ -3,7 +3,7 @@
 #include "front/onnx/draft.h"
 #include "front/onnx/onnx.h"
 
-/* Feature maps channels-last, permuted at the model's borders, and the filters that they meet turned. A feature map is
-   what a window slides over or makes, and what is made of one with the same dimensions. `narrowed`: f32 will be of 16
-   bits. Works on the text of the draft, so that it holds for every operator. */
+/* Feature maps channels-last, permuted at the model's borders, and their filters transposed. A feature map is
+   what a window slides over or makes, and what is made of one with the same dimensions. `narrowed`: f32 will have 16
+   bits. It works on the text of the draft, and so for every operator. */
 void layout_arrange(Draft *draft, OnnxLayout layout, bool narrowed);

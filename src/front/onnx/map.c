@@ -64,7 +64,7 @@ void comment(Map *m, const char *format, ...)
 
 enum {
     LARGEST_BOUND = 1024,    // elements of an input that one may be asked to bind
-    LARGEST_SEARCH = 1000,   // steps: for a message, in a graph where paths meet again
+    LARGEST_SEARCH = 1000,   // steps: for a message, in a graph whose paths join again
 };
 
 /* An input of the graph, a scalar or a few integers, that the value is made of: the likely cause. NULL: none is near. */

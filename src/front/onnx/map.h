@@ -157,7 +157,7 @@ void give_ints(Map *m, GraphValue *value, int count, const int64_t *items);   //
 
 /* helpers.c: what two shapes are stretched to. */
 Dims broadcast_shapes(const Map *m, const Dims *shape, const Dims *other);
-/* The shape that inputs [first, end) have together. */
+/* The shape to which inputs [first, end) broadcast. */
 Dims broadcast_shape(const Map *m, int first, int end);
 /* Has the value, stretched, this shape? */
 bool broadcasts_to(const Map *m, const GraphValue *value, const Dims *shape);

@@ -266,7 +266,7 @@ void map_attention(Map *m)
 
 typedef struct Rotary {
     const GraphValue *positions;
-    int64_t size, turned;   // units of a head, and how many of them are turned
+    int64_t size, turned;   // units of a head, and how many of them are rotated
     bool interleaved;
 } Rotary;
 

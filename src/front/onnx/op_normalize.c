@@ -75,7 +75,7 @@ void map_softmax(Map *m)
     define(m, out(m, 0), x->type, shape, letters, expand(m, m->row->text, &filling));
 }
 
-/* Sums of squares of neighbouring channels. */
+/* Sums of squares of adjacent channels. */
 void map_lrn(Map *m)
 {
     const GraphValue *x = need(m, 0);

@@ -67,7 +67,7 @@ static const Activation *activation_named(const Map *m, const char *name, size_t
     refuse(m, "activation '%.*s'", (int)length, name);
 }
 
-/* Those of all directions in turn; alpha and beta are those of the functions that take one, in their order. */
+/* Those of one direction after the other; alpha and beta are those of the functions that take one, in their order. */
 static void read_activations(const Map *m, int directions, int each, const char *const *usual, Layer *layers)
 {
     const Onnx__AttributeProto *given = find_texts(m);

@@ -63,7 +63,7 @@ typedef struct Sampled {
     const char *places, *weights;   // elements [n, bin, sample, neighbour]
 } Sampled;
 
-/* The two neighbours of each sample, and how much of each is taken; nothing a pixel or more beside the map. */
+/* The two pixels around each sample, and their weights; 0 a pixel or more outside the map. */
 static Sampled define_neighbours(Map *m, const Regions *r, int d, char bin, char sample, char neighbour)
 {
     const GraphValue *places = define_places(m, r, d);

@@ -10,7 +10,7 @@
 #include "front/onnx/map.h"
 #include "front/onnx/operators.h"
 
-enum { MOST_PHASES = 64 };   // each is an argument of the kernel that puts them together
+enum { MOST_PHASES = 64 };   // each is an argument of the kernel that interleaves them
 
 /* What one phase, or all of them, is made of. */
 typedef struct Phase {
@@ -109,7 +109,7 @@ static Phase all_phases(const Map *m, const Window *w)
     return (Phase){axes.text, taps.text, places.text, condition.text, false};
 }
 
-/* Element of the result, of phases in turn of dimension `d` on. */
+/* Element of the result, whose phases alternate from dimension `d` on. */
 static const char *interleaved(Map *m, const Window *w, const Dims *shape, const char *axes, PhaseTerm *term,
                                const void *context, int64_t phases[3], int d, DType type)
 {

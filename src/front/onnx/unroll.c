@@ -21,7 +21,7 @@ typedef struct Unrolled {
     const Onnx__GraphProto *graph;   // of one step
     int states;                      // values that go from step to step
     GraphValue **state;
-    int kept;              // outputs of each step that are put together
+    int kept;              // outputs of each step that are concatenated
     GraphValue ***steps;   // of each of those: the values of all steps
     int count;             // steps that were made
 } Unrolled;
@@ -178,7 +178,7 @@ static bool has_body(const Unrolled *u, int64_t inputs, int64_t outputs)
     return fits;
 }
 
-/* What the loop makes, under its own names. `axes`: the attribute that says where steps are put together. */
+/* What the loop makes, under its own names. `axes`: the attribute that says along which axis steps are concatenated. */
 static void end(const Unrolled *u, const char *axes, const char *directions)
 {
     for (int i = 0; i < u->states && i < u->node->output_count; i++)

@@ -68,8 +68,8 @@ const unsigned char *line_start(const TensorBox &map, const BoxPlace &line)
     return outside ? nullptr : start;
 }
 
-// Calls visit(piece of the target, source), the latter null where the box leaves the tensor. Pieces change places within
-// a line as tensor cores expect them.
+// Calls visit(16-byte vector of the target, source), the latter null where the box leaves the tensor. Vectors are swizzled
+// within a line as tensor cores expect them.
 template <class Visit> void visit_box(const BulkCopy &copy, const unsigned char *shared, Visit visit)
 {
     const TensorBox &map = copy.map;

@@ -50,7 +50,7 @@ ROLLERC_EXPORT void count_arithmetic(Arithmetic kind);
 ROLLERC_EXPORT void trap(Place place, const char *what);   // what the kernel does is wrong
 ROLLERC_EXPORT void barrier(Place place);
 
-// What a block does in its next turn; of some blocks of a large launch only the first turn and the last are
+// The next tile of a persistent block ("turn"); of some blocks of a large launch only the first and the last tile are
 // run.
 ROLLERC_EXPORT int next_turn(int turn, int turns);
 ROLLERC_EXPORT int cluster_rank();
@@ -61,12 +61,12 @@ ROLLERC_EXPORT void *cluster_map(void *shared, int rank, Place place);
 ROLLERC_EXPORT void grid_barrier(Place place);
 ROLLERC_EXPORT void wait_for_earlier();   // launches
 
-// All lanes of the warp meet; each gets the bits that lane `source` brought. Ballot: bit i is lane i's.
+// All lanes of the warp synchronise; each gets the bits that lane `source` brought. Ballot: bit i is lane i's.
 ROLLERC_EXPORT unsigned long long exchange(unsigned long long bits, int source, Place place);
 ROLLERC_EXPORT unsigned long long ballot(bool vote, Place place);
 ROLLERC_EXPORT void warp_barrier(Place place);
 
-// Tensor cores: all 32 lanes meet. Each brings a line of 16 bytes and gets what of four 8 x 8 matrices is
+// Tensor cores: all 32 lanes synchronise. Each brings a line of 16 bytes and gets what of four 8 x 8 matrices is
 // its; or its parts of three tiles. Which registers hold what: templates/prelude/intrinsics/mma.cuh.
 struct alignas(16) MatrixLine {
     unsigned words[4];
@@ -101,13 +101,13 @@ ROLLERC_EXPORT void close_products(Place place);
 ROLLERC_EXPORT void wait_products(unsigned groups, Place place);   // all but the last `groups` are done
 
 // A box of a tensor that bulk copies bring: the twin of a tensor map, in place of its 128 bytes. Lines of 128
-// bytes along the first dimension, whose neighbours are neighbours in memory. In im2col mode a line is a pixel of an
+// bytes along the first dimension, which is contiguous in memory. In im2col mode a line is a pixel of an
 // image (channels, axes from the innermost one on, image), and pixels follow each other between two corners.
 enum { TENSOR_BOX_RANK = 5, TENSOR_BOX_AXES = 3, TENSOR_BOX_MAGIC = 0x7e4507 };
 struct TensorBox {
     unsigned magic;
     signed char rank, element_bytes, pixel_axes;   // what lies behind the rank is 1, of strides 0; 0 axes: boxes
-    bool tf32;                                     // floats, rounded so on their way
+    bool tf32;                                     // floats, which the copy rounds to tf32
     const unsigned char *start;
     long long sizes[TENSOR_BOX_RANK], strides[TENSOR_BOX_RANK - 1];   // elements; bytes from one to the next, of all but the first
     int lower[TENSOR_BOX_AXES], upper[TENSOR_BOX_AXES];

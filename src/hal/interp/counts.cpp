@@ -1,5 +1,5 @@
-// What the first and the last block of a launch do: memory that they touch, meetings, waits. Whoever states beforehand what a
-// block does is compared with it.
+// What the first and the last block of a launch do: memory that they touch, synchronisation, waits. What a schedule states of a
+// block is compared with it.
 namespace rollerc_interp {
 
 namespace {

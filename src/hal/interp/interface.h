@@ -11,7 +11,7 @@ enum {
     INTERP_MAX_LAUNCHES = 64,           // of which traffic is counted
     INTERP_CELL_BYTES = 44,             // of an InterpCell
     INTERP_PIECE_BYTES = 256,           // of memory that is made when it is first accessed
-    INTERP_STRETCH_BYTES = 64 << 10,    // of a tensor that get their shadow together
+    INTERP_STRETCH_BYTES = 64 << 10,    // of a tensor that get their shadow at a time
     INTERP_COUNTED_BLOCKS = 2,          // of a launch, whose doings are counted: the first and the last
     INTERP_ARITHMETIC = 5,              // kinds of operations that are counted: Arithmetic in calls.h
     INTERP_OWN_SPANS = 3                // the program, what the thread sees (Here), the launcher's stack
@@ -22,7 +22,7 @@ typedef struct InterpCounts {
     long long shared_read, shared_written;      // bytes, of its own shared memory and of others' in its cluster
     long long warp_meetings;                    // shuffles and ballots of its first warp
     long long block_barriers, cluster_barriers, grid_barriers;
-    long long waits, pending;                   // of its first thread for asynchronous copies; groups under way after them, in sum
+    long long waits, pending;                   // of its first thread for asynchronous copies; groups in flight after them, in sum
     long long *read_sectors, *written_sectors;  // by region: each counted once
     long long arithmetic[INTERP_ARITHMETIC];    // operations on numbers that are no indices
     long long tensor_products;                  // multiply-adds of tensor cores
@@ -32,7 +32,7 @@ typedef struct InterpCounts {
 struct InterpCell;                      // what is known of a stretch of memory (shadow.cpp)
 
 // What is known of a stretch of memory: a cell for every 4 bytes, and one for each byte, for where parts of
-// the 4 were accessed apart.
+// the 4 were accessed separately.
 typedef struct InterpShadow {
     struct InterpCell *words, *bytes;
 } InterpShadow;
@@ -44,7 +44,7 @@ typedef struct InterpRegion {
     int written;                        // else only read, and initialised
     int sealed;                         // was written by NAME_prepare, and is only read from then on
     int costly;                         // a cell is filled when it is read
-    const unsigned char *opened;        // of pieces from `first_page` on: those that hold anything yet; null: all do
+    const unsigned char *opened;        // of chunks from `first_page` on: those that hold anything yet; null: all do
     unsigned char *first_page;
     InterpShadow *shadows;              // of a written or costly region: of each stretch; null: never accessed
     unsigned char *read_sectors, *written_sectors;
@@ -74,14 +74,14 @@ typedef struct InterpHost {
     void *(*map_stack)(unsigned long bytes);                  // its upper end; a guard page below
     void (*map_shared)(long long bytes, int blocks);          // sets what follows
     void (*check_shared)(void);                               // nothing was written beside it
-    void (*open)(void *address);                              // the piece there, which is about to be accessed
+    void (*open)(void *address);                              // the chunk there, which is about to be accessed
     void (*fill)(int region, long long offset, int bytes);    // costly: what the program is about to read
     void (*cast_shadow)(InterpShadow *shadow);                // of a stretch that is about to be accessed
     void (*outside)(void *address, int write);                // fails: the address belongs to no tensor
     void (*seal)(void);                                       // NAME_prepare has ended
     void (*refill)(int before);                               // a call begins: the one before the last, or that
 
-    // Dynamic shared memory of the blocks that run together: guard pages on both sides of each.
+    // Dynamic shared memory of the team's blocks: guard pages on both sides of each.
     unsigned char *shared;              // of the first block
     long long shared_stride;            // bytes from one block's to the next one's
     InterpShadow shared_shadow;         // checked: of the first block

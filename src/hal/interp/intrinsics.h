@@ -23,7 +23,7 @@ static inline LaneMask warp_ballot(bool vote, ROLLERC_PLACE)
     return static_cast<LaneMask>(rollerc_interp::ballot(vote, place));
 }
 
-// Groups of `width` neighbours; a lane whose partner lies outside its group keeps its own value.
+// Groups of `width` adjacent lanes; a lane whose partner lies outside its group keeps its own value.
 template <class T> static inline T warp_shuffle(T value, int lane, int width = WARP, ROLLERC_PLACE)
 {
     const int group = lane_id() & ~(width - 1);

@@ -90,7 +90,7 @@ void start_block(Block *block)
         make_ready(block, w, block->warps[w].lanes);
 }
 
-// Blocks that run together: a cluster, or the whole grid of a cooperative launch.
+// A team of blocks that run concurrently: a cluster, or the whole grid of a cooperative launch.
 void run_team(unsigned long long team)
 {
     team_epoch = grid_epoch = ++epoch;
@@ -110,7 +110,7 @@ void run_team(unsigned long long team)
     host->blocks_run += team_blocks;
 }
 
-// The choice of clusters: corners, their neighbours along x, then random ones.
+// The choice of clusters: corners, those next to them along x, then random ones.
 unsigned long long chosen_cluster(long long i, unsigned long long count)
 {
     const unsigned wide = grid_size.x / cluster_shape.x, high = grid_size.y / cluster_shape.y;

@@ -1,4 +1,5 @@
-// What the parts of the machine share: the blocks that run together, their warps and threads.
+// What the parts of the machine share: a team of blocks that run concurrently (a cluster, or a cooperative grid), their warps and
+// threads.
 //
 //   schedule.cpp   fibers, and which thread runs next
 //   meet.cpp       barriers, shuffles and ballots
@@ -7,7 +8,7 @@
 //   products.cpp   those that read shared memory
 //   bulk.cpp       copies of boxes, and the barriers that count their bytes
 //   shadow.cpp     what is known of memory: races, uninitialised reads, traffic
-//   counts.cpp     what single blocks do, for those who said it before
+//   counts.cpp     what single blocks do, to be compared with schedules
 //   launch.cpp     grids, teams of blocks and the way in
 //   graph.cpp      launches in another order than the stream's
 //
@@ -50,7 +51,7 @@ struct Thread {
     Fiber *fiber;                 // its stack; none before it starts
     Place place;                  // where it waits
     unsigned long long result;    // of the last exchange
-    Copy *first_copy, *last_copy; // asynchronous, under way
+    Copy *first_copy, *last_copy; // asynchronous, in flight
     unsigned copy_groups;         // that were committed
     unsigned shown;               // how often it has called show_operands()
     BulkBarrier *waits_for;       // null: for none
@@ -68,7 +69,7 @@ struct Warp {
     unsigned epoch;                 // counts its warp_sync()s
     unsigned char priority;
     Meeting meeting;
-    Product *first_product, *last_product;   // under way
+    Product *first_product, *last_product;   // in flight
     Sums *sums;                     // to which they are added
     unsigned product_groups;        // that were closed
     bool products_open;             // sums were handed over since the last wait
@@ -93,7 +94,7 @@ struct BulkBarrier {              // of 8 bytes of shared memory
     long long bytes;              // that it lacks; below 0: they were sent before they were expected
     unsigned phases;              // that are over
     int waiting;                  // threads
-    BulkCopy *first, *last;       // under way
+    BulkCopy *first, *last;       // in flight
 };
 
 struct Block {
@@ -126,7 +127,7 @@ Block blocks[MAX_TEAM_BLOCKS];      // cluster by cluster
 Cluster clusters[MAX_TEAM_BLOCKS];
 int thread_count, warp_count;       // of a block
 int warp_size;
-int team_blocks, cluster_blocks;    // that run together; of a cluster
+int team_blocks, cluster_blocks;    // of the team; of a cluster
 dim3 cluster_shape;
 bool cooperative;
 bool early;                   // the launch may begin before those in front of it have ended

@@ -1,9 +1,9 @@
-// Where threads meet: barriers of a block, a cluster and a grid, shuffles and ballots of a warp.
+// Synchronisation: barriers of a block, a cluster and a grid, shuffles and ballots of a warp.
 namespace rollerc_interp {
 
 namespace {
 
-// One more thread is there; true: all are.
+// One more thread has arrived; true: all have.
 bool gather(Gathering *gathering, int expected, Place place, const char *what)
 {
     const Place &first = gathering->place;

@@ -10,7 +10,7 @@ enum { GROUP_WARPS = 4, PRODUCT_ROWS = 16, PRODUCT_BYTES = 32, PIECE_BYTES = 16,
 struct Sums {
     unsigned *registers[32];
     unsigned values[32][MAX_COLUMNS / 2];
-    int pending;                // products that are under way
+    int pending;                // products in flight
     Sums *next;                 // of the same warp, or of the free ones
 };
 
@@ -82,7 +82,7 @@ Operand read_operand(TileElement element, unsigned long long word, bool turned)
     return operand;
 }
 
-// The 16 bytes that hold (row, k), where a piece begins.
+// The 16-byte vector that begins with (row, k).
 unsigned char *find_piece(const Operand &operand, int row, int k)
 {
     const int line = operand.turned ? k : row, along = operand.turned ? row % 64 : k;
@@ -94,7 +94,7 @@ unsigned char *find_piece(const Operand &operand, int row, int k)
     return current->block->shared + at;
 }
 
-// Calls visit(piece, row, k) for every piece of rows [first, first + rows).
+// Calls visit(vector, row, k) for every 16-byte vector of rows [first, first + rows).
 template <class Visit> void visit_pieces(const Operand &operand, int first, int rows, Visit visit)
 {
     const int piece = PIECE_BYTES / operand.bytes;
@@ -197,7 +197,7 @@ void begin_product(void *const *lanes)
     count_shared(-((product->held ? 0 : PRODUCT_ROWS) + what.columns * (current->warp % GROUP_WARPS ? 2 : 1)) * PRODUCT_BYTES, false);
 }
 
-// A lane has two neighbours along k in each of four matrices: rows l / 4 and eight further down, of each half of k.
+// A lane has two adjacent elements along k in each of four matrices: rows l / 4 and eight further down, of each half of k.
 void read_held(const Product &product, double (*values)[MOST_K])
 {
     for (int lane = 0; lane < 32; lane++)

@@ -10,8 +10,8 @@
 //   by block_sync(), within a block          epochs below the block's
 //   by warp_sync(), within a warp            another epoch of the warp
 //
-// This holds whatever the order in which threads happened to run. One cell stands for 4 bytes as long as they are
-// accessed together, then there is one for each half, or each byte, until the 4 are written together again.
+// This holds whatever the order in which threads happened to run. One cell stands for 4 bytes as long as every
+// access takes all of them. Then there is one for each half, or each byte, until one access writes all 4 again.
 struct InterpAccess {                     // the last one of a kind
     unsigned epoch;                       // of its block; 0: there was none
     unsigned warp_epoch;
@@ -203,7 +203,7 @@ void visit_cell(const Access &access, Cell *cell)
     }
 }
 
-// Bytes [first, last) of a word whose halves were not always accessed together.
+// Bytes [first, last) of a word whose halves were accessed separately.
 void visit_parts(const Access &access, Cell *word, Cell *bytes, int first, int last)
 {
     if (!word->is_split)
@@ -302,8 +302,8 @@ bool is_own(const Access &access)
     return false;
 }
 
-// Threads go from tensor to tensor, and there may be hundreds: where they found one they find it again. The program's own
-// memory is asked for as often, and has but a few pieces.
+// Threads go from tensor to tensor, and there may be hundreds: the last one found at a place is tried first. The program's own
+// memory is asked for as often, and has only a few regions.
 InterpRegion *find_region(const Access &access)
 {
     enum { PLACES = 64, PLACE_BYTES = 1 << 14 };
