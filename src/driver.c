@@ -377,7 +377,7 @@ int compile(const Options *opt, Outcome *outcome)
     DUMP(fusion, (fusion_plans_print(out, &fusions), plan_families_print(out, &fusions, &target, &plans)));
     DUMP(analysis, plan_families_print(out, &fusions, &target, &plans));
     DUMP(device, device_print(out, device));
-    DUMP(rtile, plan_rules_print(out, &fusions, &target));
+    DUMP(rtile, plan_kinds_print(out, &fusions, &target));
     DUMP(rprogram, plan_list_print(out, &plans));
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device '%s' can hold no program for this expression", device->name);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The floors and rooms hold: by the symbols of its objects no file calls one of a floor or room above it, and none includes
 one; no files lean on each other in circles, no function is public for nobody, what a fusion is only views ask; no family is named
-but in their list; and no two types have one name."""
+but in their list; no two types have one name; and a kind of kernel has few members, each of which several families set."""
 import argparse
 import os
 import pathlib
@@ -12,7 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # From the ground up, as the table of doc/architecture.md has them; a room uses what stands before it. The linker checks floors, too; this test sees rooms and circles.
-ROOMS = ["base", "explain", "ir", "front", "front/onnx", "hal", "schedule", "rtile", "kernel/schedule", "kernel", "model", "rprogram", "codegen/cuda", "codegen/family/attention", "codegen/family/depthwise", "codegen/family/gemm",
+ROOMS = ["base", "explain", "ir", "front", "front/onnx", "hal", "schedule", "rtile", "kernel", "kernel/schedule", "model", "rprogram", "codegen/cuda", "codegen/family/attention", "codegen/family/depthwise", "codegen/family/gemm",
          "codegen/family/permute", "codegen/family/rows", "codegen/family/window", "codegen/family", "codegen/plan", "codegen",
          "prove", "rank", "clock", "", "batch", "main"]
 STRANGERS = [("front", "hal"), ("front/onnx", "hal"), ("prove", "clock")] + [
@@ -158,6 +158,38 @@ def families_named(defined, taken, texts):
                     yield f"{source} includes {name}"
 
 
+def members(text, name):
+    """Of the struct, those of structs that the text defines, too, by their path: threads.most."""
+    body = re.search(rf"^(?:typedef )?struct {name} {{\n(.*?)^}}", text, re.MULTILINE | re.DOTALL).group(1)
+    body = re.sub(r"/\*.*?\*/|//[^\n]*", "", body, flags=re.DOTALL)
+    for statement in body.split(";"):
+        statement = statement.strip()
+        function = re.search(r"\(\*(\w+)\)\(", statement)
+        if function:
+            yield function.group(1)
+        elif statement:
+            type_name, *names = re.findall(r"\w+(?:\[.*?\])?", re.sub(r"^(const|struct) ", "", re.sub(r"^const ", "", statement)))
+            inside = re.search(rf"^typedef struct {type_name} {{", text, re.MULTILINE) and "*" not in statement
+            for member in names:
+                yield from ([f"{member}.{part}" for part in members(text, type_name)] if inside and type_name != CHOICE else [member])
+
+
+CHOICE = "FamilyChoice"   # which is the family's own
+MOST_MEMBERS = 18
+
+
+def kinds_grown(texts):
+    """Members of a kernel's kind beyond the number that there may be, and those that one family alone sets."""
+    names = list(members(texts["kernel/kind.h"], "KernelKind"))
+    if len(names) > MOST_MEMBERS:
+        yield f"a KernelKind has {len(names)} members, of which there may be {MOST_MEMBERS}: {' '.join(names)}"
+    for name in names:
+        setting = re.compile(rf"[\s.>]{re.escape(name)}(\.\w+)? (= )+|\bkind_{'choose' if name == 'choice' else 'begin' if name in ('space', 'schedule') else name}\(")
+        by = sorted(source for source, text in texts.items() if source.startswith("codegen/family/") and setting.search(text))
+        if len(by) < 2:
+            yield f"KernelKind.{name} is set by {' '.join(by) or 'no family'} alone"
+
+
 def folders_of_table():
     """The table's folders of src/ in order, which are rooms or hold some."""
     table = (ROOT / "doc" / "architecture.md").read_text().split("## The floors")[1].split("\n\n")[2]
@@ -177,7 +209,7 @@ def main():
              if path.suffix in (".c", ".h", ".cpp", ".def")}
     faults = [*calls_upwards(graph), *includes_upwards(texts), *circles(graph), *shared_names(texts),
               *uncalled(defined, taken, called_by_tests(build)), *recognised_again(defined, taken, views),
-              *families_named(defined, taken, texts)]
+              *families_named(defined, taken, texts), *kinds_grown(texts)]
     assert len(views) > 10, f"only {len(views)} files define a view"
     assert [name for name in ROOMS if name in folders_of_table()] == folders_of_table(), "the table of doc/architecture.md has another order"
     assert len(graph) > 100, f"only {len(graph)} objects below {build}"
@@ -195,6 +227,10 @@ def main():
     names = {"codegen/family/families.c": {"gemm_family"}, "codegen/family/gemm/wgmma.c": {"gemm_family"}, "codegen/plan/choices.c": {"families"}}
     assert len(list(families_named(records, names, {"codegen/plan/choices.c": '#include "codegen/family/gemm/pack.h"\n'}))) == 2
     assert len(list(recognised_again(known, asks, {"codegen/family/gemm/mma.c"}))) == 2
+    kind = {"kernel/kind.h": "typedef struct Two {\n    int a, b;   // c\n} Two;\nstruct KernelKind {\n    Two two;\n    bool *x;\n};\n",
+            "codegen/family/a.c": " two.a = 1;", "codegen/family/b.c": "k->two.a = 1, .two.b = 2"}
+    assert list(members(kind["kernel/kind.h"], "KernelKind")) == ["two.a", "two.b", "x"]
+    assert len(list(kinds_grown(kind))) == 2   # b, and x
     assert uncalled({"alone": "a.c"}, {"b.c": {"other"}})
     print(f"symbols: {len(graph)} files, {sum(map(len, graph.values()))} uses, {len(faults)} faults", *faults, sep="\n")
     sys.exit(bool(faults))

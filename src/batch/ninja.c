@@ -48,7 +48,7 @@ static void write_option(StrBuf *out, const char *option, const char *value)
 }
 
 /* Files that keep their bytes are not touched (restat), so nothing that is made from them is made again. */
-static void write_rules(StrBuf *out, const char *program)
+static void write_kinds(StrBuf *out, const char *program)
 {
     strbuf_puts(out, "# Written by rollerc batch; run ninja in the folder from which it was written.\n"
                      "ninja_required_version = 1.8\n\n"
@@ -113,7 +113,7 @@ char *ninja_text(Arena *arena, const Manifest *manifest, const BatchOptions *opt
 {
     StrBuf out = strbuf_new(arena);
     const char *program = path_of_program(arena);
-    write_rules(&out, program);
+    write_kinds(&out, program);
     write_itself(&out, options);
     for (int i = 0; i < manifest->count; i++)
         write_entry(arena, &out, &manifest->entries[i], program, options->cache);

@@ -126,13 +126,13 @@ static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch
     return (KernelPlan){
         .fusion = planned->fusion,
         .view = planned->view,
-        .rules = planned->rules,
+        .kind = planned->kind,
         .program = &planned->program,
         .device = request->device,
-        .shared = rules_layout(planned->rules, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER], request->device),
+        .shared = kind_layout(planned->kind, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER], request->device),
         .threads = launch_threads(planned->family, &planned->program, request->device),
         .wide = fusion_is_wide(planned->fusion) ||
-                reaches_far(planned->fusion, planned->rules->space, &planned->program.tile[LEVEL_SHARED]),
+                reaches_far(planned->fusion, planned->kind->space, &planned->program.tile[LEVEL_SHARED]),
     };
 }
 
@@ -151,19 +151,18 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
         .cooperative = program->cooperative,
         .shared_bytes = program->shared_bytes,
         .asks_shared = program->shared_bytes > request->device->shared_per_block,
-        .turns = planned->rules->counts_turns || schedule_is_persistent(planned->rules->schedule)
-                     ? program->turns
-                     : 1,
+        .turns = schedule_counts_turns(planned->kind->schedule) ? program->turns : 1,
         .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count + 1),
     };
     for (int i = 0; i < fusion->input_count; i++)
         launch.args[launch.arg_count++] = launch_arg(kernel, fusion->inputs[i], false, in_call, places);
     for (int i = 0; i < fusion->output_count; i++)
         launch.args[launch.arg_count++] = launch_arg(kernel, fusion->outputs[i], true, in_call, places);
-    if (planned->rules->scratch_bytes)
+    int64_t scratch = rprogram_scratch_bytes(planned->kind, program);
+    if (scratch)
         launch.args[launch.arg_count++] = (LaunchArg){.buffer = buffer_beside(kernel->program, BUFFER_WORKSPACE),
                                                       .offset = places->workspace->of_launch[index],
-                                                      .bytes = planned->rules->scratch_bytes,
+                                                      .bytes = scratch,
                                                       .written = true};
     assert(launch.arg_count <= MAX_LAUNCH_ARGS);
     assert(program->grid <= device_most_blocks(request->device, plan.threads));
@@ -207,7 +206,7 @@ static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const K
     const Launch *launch = &kernel->launches[index];
     LaunchDraft draft = {.plan = kernel_plan(request, planned),
                          .template_path = planned->family->template_path,
-                         .scratch = planned->rules->scratch_bytes > 0};
+                         .scratch = schedule_scratch_writes(planned->kind->schedule) > 0};
     StrBuf tensors = strbuf_new(arena), block = strbuf_new(arena);
     emit_tensors(&tensors, kernel->program, planned->fusion, draft.plan.wide, draft.scratch);
     emit_shared(&block, &draft.plan.shared);

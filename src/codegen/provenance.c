@@ -50,11 +50,11 @@ const char *provenance(Arena *arena, const CodegenRequest *request, const Kernel
     const PlannedLaunch *planned = &request->plan->launches[index];
     StrBuf text = strbuf_new(arena), *out = &text;
     const RProgram *program = &planned->program;
-    const TileSpace *space = planned->rules->space;
+    const TileSpace *space = planned->kind->space;
     const PerfEstimate *perf = &program->perf;
     strbuf_printf(out,
                   "// <rollerc: parameters>   %s (%s) for %s on %s, candidate %d of %d\n//\n//   level     ",
-                  planned->family->template_path, planned->rules->variant_name, request->name,
+                  planned->family->template_path, planned->kind->name, request->name,
                   request->device->name, request->rank + 1, request->kept);
     for (int a = 0; a < space->axis_count; a++)
         strbuf_printf(out, "%12s", space->axes[a].name);

@@ -29,7 +29,7 @@ static void add_launch(Tenants *tenants, int launch)
         if (tensor->role == ROLE_TEMPORARY && tenants->prepared[tensor->id] < 0)
             tenants->life_of[tensor->id] = add_life(tenants, tensor_bytes(tensor), launch);
     }
-    int64_t scratch = planned->rules->scratch_bytes;
+    int64_t scratch = rprogram_scratch_bytes(planned->kind, &planned->program);
     tenants->scratch_of[launch] = scratch ? add_life(tenants, scratch, launch) : -1;
 }
 

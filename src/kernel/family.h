@@ -6,9 +6,9 @@
 #pragma once
 #include "base/strbuf.h"
 #include "ir/fuse.h"
-#include "kernel/schedule/work.h"
+#include "kernel/work.h"
 #include "kernel/target.h"
-#include "rtile/rtile.h"
+#include "kernel/kind.h"
 
 struct RProgram;    // model/perf.h
 struct TensorMap;   // codegen/cuda/kernel.h
@@ -34,7 +34,7 @@ typedef struct Viewed {
 typedef struct KernelPlan {
     const Fusion *fusion;
     const void *view;         // the family's
-    const TileRules *rules;   // the variant the program was made from
+    const KernelKind *kind;   // the variant the program was made from
     const struct RProgram *program;
     const DeviceSpec *device;
     SharedLayout shared;      // of a block
@@ -53,7 +53,7 @@ typedef struct Rewrite {
 typedef struct Family {
     const char *name;            // also tests/golden/kernel/<name>/
     const char *template_path;   // "templates/matmul.cu"; NULL: it is ranked and never written, and has neither emit nor maps
-    /* Every TileRules.variant_name there is, ended by NULL: random programs must reach them all. */
+    /* Every KernelKind.name there is, ended by NULL: random programs must reach them all. */
     const char *const *variants;
     bool whole_warps;    // blocks smaller than a warp are launched with a whole one
     int copying_warps;   // beside those that compute
@@ -63,10 +63,10 @@ typedef struct Family {
     bool tiles_both;     // factors of products: fewer, larger tiles and parts of the sums may take less
     View *view;
     const Rewrite *const *rewrites;   // ended by NULL: what they make only those take that have them; NULL: none
-    /* Fills at most MAX_VARIANTS rules, each another kind of kernel; returns their number. 0: of the fusions that
+    /* Fills at most MAX_VARIANTS kinds of kernels; returns their number. 0: of the fusions that
        have its view it takes others. Spaces and schedules lie in the arena. */
-    int (*rules)(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants);
+    int (*kinds)(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants);
     /* Writes the constants, types and device functions of the parameter block (tensors are there already). */
     void (*emit)(StrBuf *out, const KernelPlan *plan);
     /* Fills in how bulk copies see what it reads; their number. NULL: it makes none. */

@@ -1,11 +1,81 @@
 #include "kernel/layout.h"
 
+#include <assert.h>
+#include <string.h>
+
 #include "base/checked.h"
+#include "kernel/kind.h"
 
 enum {
     ALIGNMENT = 16,   // of what is copied
     PLACES = 2        // that exchanges take turns at: one is written again when all have read it
 };
+
+void layout_put(SharedLayout *layout, const char *name, int64_t at, int64_t bytes)
+{
+    int64_t end;
+    assert(layout->count < MAX_REGIONS);
+    layout->regions[layout->count++] = (SharedRegion){name, at, bytes};
+    if (!checked_add(at, bytes, &end))
+        end = INT64_MAX;
+    if (end > layout->bytes)
+        layout->bytes = end;
+}
+
+void layout_add(SharedLayout *layout, const char *name, int64_t bytes)
+{
+    layout_put(layout, name, layout->bytes, bytes);
+}
+
+const SharedRegion *layout_region(const SharedLayout *layout, const char *name)
+{
+    int i = 0;
+    while (i < layout->count && strcmp(layout->regions[i].name, name) != 0)
+        i++;
+    assert(i < layout->count);
+    return &layout->regions[i];
+}
+
+int64_t kind_staged_bytes(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device)
+{
+    const TileSpace *space = kind->space;
+    int64_t bytes = 0;
+    for (int i = 0; i < space->tile_count; i++) {
+        const DataTile *data = &space->tiles[i];
+        if (!data->staged)
+            continue;
+        if (data->plane) {
+            int64_t span = data_tile_span_bytes(data, block, space->axis_count);
+            if (span > TOO_MANY_BITS)
+                return INT64_MAX;
+            bytes += span * schedule_buffers(kind->schedule);
+            continue;
+        }
+        StagedLines lines = staged_lines(space, data, block, inner, device);
+        int64_t bits = size_product(size_product(lines.count, lines.width + lines.padding), staged_bits(data));
+        if (bits > TOO_MANY_BITS)
+            return INT64_MAX;
+        bytes += round_up(ceil_div(bits, 8), 16) * schedule_buffers(kind->schedule);
+    }
+    return bytes;
+}
+
+void lay_out_staged(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device)
+{
+    layout_add(layout, "STAGED", kind_staged_bytes(kind, block, inner, device));
+}
+
+SharedLayout kind_layout(const KernelKind *kind, const RTile *block, const RTile *inner,
+                          const DeviceSpec *device)
+{
+    SharedLayout layout = kind->shared;
+    if (kind->lay_out)
+        kind->lay_out(&layout, kind, block, inner, device);
+    return layout;
+}
+
+// ---- what follows from a schedule ----
 
 static int at_least_1(int times) { return times > 0 ? times : 1; }
 
@@ -75,26 +145,26 @@ static bool is_staged(const Schedule *schedule, int tile)
     return false;
 }
 
-ScheduleLayout schedule_layout(const TileRules *rules)
+ScheduleLayout schedule_layout(const KernelKind *kind)
 {
-    const Schedule *schedule = rules->schedule;
+    const Schedule *schedule = kind->schedule;
     ScheduleLayout layout = {.partial_bytes = partial_bytes(schedule)};
     layout.bytes = layout.partial_bytes;
-    for (int i = 0; i < rules->space->tile_count && schedule->kept; i++) {
+    for (int i = 0; i < kind->space->tile_count && schedule->kept; i++) {
         if (!is_staged(schedule, i))
             continue;
         layout.at[i] = layout.bytes;
-        int64_t bytes = schedule->kept * rules->space->tiles[i].element_bits / 8;
+        int64_t bytes = schedule->kept * kind->space->tiles[i].element_bits / 8;
         layout.bytes += at_least_1(schedule->rows) * round_up(bytes, ALIGNMENT);
     }
     return layout;
 }
 
-void schedule_set_shared(TileRules *rules)
+void schedule_set_shared(KernelKind *kind)
 {
-    ScheduleLayout layout = schedule_layout(rules);
-    layout_add(&rules->shared, "PARTIAL", layout.partial_bytes);
+    ScheduleLayout layout = schedule_layout(kind);
+    layout_add(&kind->shared, "PARTIAL", layout.partial_bytes);
     if (layout.bytes > layout.partial_bytes)
-        layout_add(&rules->shared, "COPIES", layout.bytes - layout.partial_bytes);
-    rules->shared.beside = layout.partial_bytes;
+        layout_add(&kind->shared, "COPIES", layout.bytes - layout.partial_bytes);
+    kind->shared.beside = layout.partial_bytes;
 }

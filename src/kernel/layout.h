@@ -1,7 +1,45 @@
-// The shared memory of a block, as its schedule has it: one place for the rules, which count it, and for the
-// emitters.
+// The shared memory of a block: named regions, made once. Their sum is the budget of construction and what a launch asks
+// for, they are the constants that are emitted, and what follows from a schedule is laid out here.
 #pragma once
 #include "rtile/rtile.h"
+
+typedef struct KernelKind KernelKind;   // kernel/kind.h
+
+/* A part of a block's shared memory. */
+typedef struct SharedRegion {
+    const char *name;   // of the constant that a parameter block has for it: `constexpr Region MARKS = {3200, 32};`
+    int64_t at, bytes;
+} SharedRegion;
+
+/* Regions may lie in the place of those that are done with. */
+enum { MAX_REGIONS = 6 };   // of filter_gemm: two pictures, zeros, slabs, sums, marks
+typedef struct SharedLayout {
+    int count;
+    SharedRegion regions[MAX_REGIONS];
+    int64_t bytes;    // of all
+    int64_t beside;   // of these, what holds no staged tiles
+} SharedLayout;
+
+/* Adds the regions that depend on the tiles of a block. */
+typedef void LayOut(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device);
+
+/* A region behind all others; or there. */
+void layout_add(SharedLayout *layout, const char *name, int64_t bytes);
+void layout_put(SharedLayout *layout, const char *name, int64_t at, int64_t bytes);
+
+/* The one of that name. */
+const SharedRegion *layout_region(const SharedLayout *layout, const char *name);
+
+/* All regions of a block with these tiles. */
+SharedLayout kind_layout(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device);
+
+/* Every staged tile, its contiguous extent padded against bank conflicts, in all its buffers; a LayOut that adds
+   them as STAGED. */
+int64_t kind_staged_bytes(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device);
+LayOut lay_out_staged;
+
+// ---- what follows from a schedule ----
 
 /*     | partial: what threads leave for each other | staged tiles, each with all that is made together … |
  *
@@ -13,7 +51,7 @@ typedef struct ScheduleLayout {
     int64_t bytes;                // of these and of partial
 } ScheduleLayout;
 
-ScheduleLayout schedule_layout(const TileRules *rules);
+ScheduleLayout schedule_layout(const KernelKind *kind);
 
-/* The rules' shared memory follows from their schedule: PARTIAL, and behind it COPIES of rows. */
-void schedule_set_shared(TileRules *rules);
+/* The kind's shared memory follows from its schedule: PARTIAL, and behind it COPIES of rows. */
+void schedule_set_shared(KernelKind *kind);

@@ -3,10 +3,20 @@
 #include "hal/atoms.h"
 #include "ir/eval.h"
 
+/* Parts of the construction that can be left out, to see what each buys (bench/ablation.py). As bits. */
+typedef enum ConstructPart {
+    PART_SCORE = 1,             // axes grow in their order, not by reuse
+    PART_BEAM = 2,              // one path, as in the paper
+    PART_SHRINK = 4,
+    PART_BANK_PADDING = 8,
+    PART_TENSOR_PADDING = 16,   // tiles divide the tensors
+    PART_MODEL = 32             // the first programs found are kept, not the best
+} ConstructPart;
+
 typedef struct Target {
     const DeviceSpec *device;
     EvalMath math;
-    unsigned without;   // ConstructParts that are left out, to see what they buy
+    unsigned without;   // ConstructParts
 } Target;
 
 /* The instruction for elements of this type, which lie in that place; NULL: there is none, or it rounds more

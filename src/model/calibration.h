@@ -12,7 +12,7 @@ typedef enum Pace {
 } Pace;
 extern const char *const pace_name[];
 
-/* What the model knows of a kind of kernel beside its schedule and its tiles: TileRules.cost points to it. */
+/* What the model knows of a kind of kernel beside its schedule and its tiles: KernelKind.cost points to it. */
 typedef struct KindCost {
     Pace pace;
     double peak_share;          // of its unit that the kernel's instructions reach beside others; 0: all

@@ -84,7 +84,7 @@ static double shared_time_us(const KernelCounts *kernel, double bytes)
    they collide in one of c * c cases. */
 static double exposed_share(const KernelCounts *kernel)
 {
-    if (schedule_grid_barriers(kernel->rules->schedule) > 0)
+    if (schedule_grid_barriers(kernel->kind->schedule) > 0)
         return 1;
     double in_block = kernel->staged ? kernel->stages : kernel->warps;
     double concurrent = kernel->resident * in_block;
@@ -94,7 +94,7 @@ static double exposed_share(const KernelCounts *kernel)
 /* Where what a sum costs in the end is known, that is all. */
 static double threads_along_reduction(const KernelCounts *kernel)
 {
-    if (!kernel->rules->threads_reduce || kernel->cost->sum_cycles > 0)
+    if (!kernel->space->least_sharers || kernel->cost->sum_cycles > 0)
         return 1;
     return tiles_in(kernel->space, kernel->shared, kernel->inner, true);
 }
@@ -104,7 +104,7 @@ static double step_load_us(const KernelCounts *kernel)
 {
     const DeviceSpec *device = kernel->device;
     double port_gb_s = device->l2_port_share * device->l2.bandwidth_gb_s / device->sm_count;
-    if (schedule_rounds_ahead(kernel->rules->schedule) == 0)
+    if (schedule_rounds_ahead(kernel->kind->schedule) == 0)
         return device->dram_latency_ns / 1e3;
     return device->dram_latency_ns / 1e3 + device->timing.copy_wait_us +
            kernel->staged_bytes / port_gb_s / 1e3;
@@ -123,7 +123,7 @@ static double uncovered_time_us(const KernelCounts *kernel, double step_us)
 static double end_time_us(const KernelCounts *kernel)
 {
     double sums =
-        rtile_points(kernel->space, kernel->inner, false) / at_least(kernel->rules->tile_threads, 1);
+        rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
     return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz;
 }
 
@@ -140,7 +140,7 @@ static bool is_read_once(const KernelCounts *kernel, int index)
 /* Sums are complete, and what is made of them beside others has not been asked for. */
 static bool waits_beside(const KernelCounts *kernel)
 {
-    const Schedule *schedule = kernel->rules->schedule;
+    const Schedule *schedule = kernel->kind->schedule;
     for (int i = 0; i < schedule->count; i++) {
         const Item *item = &schedule->items[i];
         for (int t = 0; item->kind == ITEM_LOAD && !item->move.ahead && t < kernel->space->tile_count; t++)
@@ -160,8 +160,8 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     double barrier_us = timing->barrier_cycles / kernel->device->clock_mhz / kernel->resident;
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us
                       + log2(at_least(kernel->cluster, 1)) * timing->cluster_barrier_us;
-    combine_us += schedule_grid_barriers(kernel->rules->schedule) * timing->grid_barrier_us;
-    if (kernel->cluster > 1 && schedule_passes_rows(kernel->rules->schedule))
+    combine_us += schedule_grid_barriers(kernel->kind->schedule) * timing->grid_barrier_us;
+    if (kernel->cluster > 1 && schedule_passes_rows(kernel->kind->schedule))
         combine_us +=
             rtile_points(kernel->space, kernel->shared, false) * 4 / calibration.exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)
@@ -185,9 +185,9 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     const DeviceSpec *device = kernel->device;
     double load_us = device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
     double wait_us = device->timing.block_wait_us + load_us + meetings * device->timing.cluster_wait_us;
-    if (schedule_reads_late(kernel->rules->schedule))
+    if (schedule_reads_late(kernel->kind->schedule))
         wait_us += device->l2_latency_ns / 1e3;
-    if (schedule_loads_ahead(kernel->rules->schedule))
+    if (schedule_loads_ahead(kernel->kind->schedule))
         return kernel->rounds * wait_us;
     if (kernel->staged)
         wait_us += (1 + 2 * meetings) * device->timing.copy_wait_us;
@@ -287,14 +287,14 @@ static void estimate_work(const KernelCounts *kernel, PerfEstimate *perf)
     perf->padding_waste = 1 - wanted / done;
 }
 
-PerfEstimate perf_estimate(const TileRules *rules, const PerfProblem *problem, const RProgram *program,
+PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
                            const DeviceSpec *device)
 {
     PerfEstimate perf = {0};
-    bool in_turn = perf_cost(rules)->pace == PACE_IN_TURN;
+    bool in_turn = perf_cost(kind)->pace == PACE_IN_TURN;
     perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
                                             program->shared_bytes, &perf.limiter);
-    KernelCounts kernel = kernel_counts(rules, problem, program, device, perf.blocks_per_sm);
+    KernelCounts kernel = kernel_counts(kind, problem, program, device, perf.blocks_per_sm);
     if (kernel.resident < perf.blocks_per_sm)
         perf.limiter = LIMIT_GRID;
     perf.waves = (double)program->dealt / (perf.blocks_per_sm * (double)device->sm_count);

@@ -4,7 +4,7 @@
 // Every term stays in the estimate, so that a ranking can be explained.
 #pragma once
 #include "model/calibration.h"
-#include "rtile/rtile.h"
+#include "kernel/kind.h"
 
 /* What limits the number of resident blocks, or the kernel as a whole. */
 typedef enum Limiter {
@@ -49,7 +49,7 @@ typedef struct PerfProblem {
     WindowAxis skipped;                    // and the window that goes along there
 } PerfProblem;
 
-PerfProblem perf_problem(const TileRules *rules);
+PerfProblem perf_problem(const KernelKind *kind);
 
 /* An rProgram is a constructed kernel shape: one rTile per memory level and what follows from them. A value: copied
    with =, no pointers inside. */
@@ -83,9 +83,9 @@ void perf_block_limits(const DeviceSpec *device, int threads, int registers, int
 int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int64_t shared_bytes,
                        Limiter *limiter);
 
-/* The row of these rules, or that of kinds to which nothing was fitted. */
-const KindCost *perf_cost(const TileRules *rules);
+/* The row of this kind, or that of kinds to which nothing was fitted. */
+const KindCost *perf_cost(const KernelKind *kind);
 
 /* Needs a completed program: all but `perf` filled in. */
-PerfEstimate perf_estimate(const TileRules *rules, const PerfProblem *problem, const RProgram *program,
+PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
                            const DeviceSpec *device);

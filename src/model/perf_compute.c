@@ -42,9 +42,9 @@ static double staging_instructions(const KernelCounts *kernel)
 {
     if (!kernel->staged)
         return 0;
-    double threads = kernel->register_tiles * at_least(kernel->rules->tile_threads, 1);
+    double threads = kernel->register_tiles * kind_tile_threads(kernel->kind);
     double copies = kernel->staged_vectors / threads;
-    bool direct = !goes_through_registers(kernel->rules, kernel->device) && kernel->stages > 1;
+    bool direct = !kind_passes_registers(kernel->kind, kernel->device) && kernel->stages > 1;
     double per_copy = direct ? 1 : 2;   // a load into a register and a store
     double finding = kernel->staging_instructions / threads;
     return (copies * per_copy + finding + STEP_INSTRUCTIONS) / kernel->inner_steps;
@@ -98,7 +98,7 @@ static double peak_share(const KernelCounts *kernel)
 static double busy_cycles(const KernelCounts *kernel)
 {
     const DeviceSpec *device = kernel->device;
-    double tile_threads = at_least(kernel->rules->tile_threads, 1);
+    double tile_threads = kind_tile_threads(kernel->kind);
     double points = all_points(kernel->space, kernel->inner);
     double lane_flop = points * point_flops(kernel->space) / tile_threads * warp_share(kernel);
 
@@ -110,7 +110,7 @@ static double busy_cycles(const KernelCounts *kernel)
     double instructions = lane_flop / flop_per_lane[kernel->space->unit] +
                           load_instructions(kernel) / tile_threads + own_instructions(kernel);
     /* All warps store what they hold between the same barriers. */
-    bool in_turn = kernel->rules->copies_through_registers;
+    bool in_turn = kernel->kind->registers.held_words > 0;
     double staging = staging_instructions(kernel);
     double scheduler_lanes = (double)device->lanes_per_sm / device->schedulers_per_sm;
     double issue_lanes = at_least(scheduler_lanes, device->warp_size);   // more: dual issue

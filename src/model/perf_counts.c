@@ -37,17 +37,17 @@ int perf_blocks_per_sm(const DeviceSpec *device, int threads, int registers, int
     return (int)limits[*limiter];
 }
 
-const KindCost *perf_cost(const TileRules *rules)
+const KindCost *perf_cost(const KernelKind *kind)
 {
     static const KindCost usual = {.pace = PACE_FREE};
-    return rules->cost ? rules->cost : &usual;
+    return kind->cost ? kind->cost : &usual;
 }
 
 /* SMs that a launch's blocks find room on. Those of a large cluster lie in one part of the device, which is
    no multiple of them; what is known of rows in turn holds as they are. */
-static double usable_sms(const TileRules *rules, int cluster, const DeviceSpec *device)
+static double usable_sms(const KernelKind *kind, int cluster, const DeviceSpec *device)
 {
-    bool large = cluster > 2 && perf_cost(rules)->pace == PACE_FREE;
+    bool large = cluster > 2 && perf_cost(kind)->pace == PACE_FREE;
     return device->sm_count * (large ? calibration.large_cluster_sms : 1);
 }
 
@@ -74,11 +74,11 @@ static RTile padded_problem(const TileSpace *space, const RTile *shared)
     return padded;
 }
 
-static RTile thread_walk(const TileRules *rules, const RTile *shared, const RTile *inner)
+static RTile thread_walk(const KernelKind *kind, const RTile *shared, const RTile *inner)
 {
     RTile walk = {0};
-    for (int a = 0; a < rules->space->axis_count; a++)
-        walk.size[a] = axis_shared_by_threads(rules, a) ? shared->size[a] : inner->size[a];
+    for (int a = 0; a < kind->space->axis_count; a++)
+        walk.size[a] = axis_shared_by_threads(kind->space, a) ? shared->size[a] : inner->size[a];
     return walk;
 }
 
@@ -108,7 +108,7 @@ static void count_bytes(KernelCounts *kernel)
 /* Of a thread to find one element of the staged tile. */
 static double finding_instructions(const KernelCounts *kernel, const DataTile *data)
 {
-    double threads = kernel->register_tiles * at_least(kernel->rules->tile_threads, 1);
+    double threads = kernel->register_tiles * kind_tile_threads(kernel->kind);
     bool even = data_tile_lines_even(data, kernel->shared, kernel->space->axis_count, (int64_t)threads);
     return data->line_instructions > 0 && even ? data->line_instructions : data->instructions;
 }
@@ -137,7 +137,7 @@ static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *
     const TileBytes *bytes = bytes_of(kernel, data);
     if (data->staged)
         return bytes->moved * at_least(at_most(kernel->ahead, kernel->steps * kernel->turns), 1);
-    double thread_bytes = kernel->rules->input_buffers ? bytes->thread : data->element_bits / 8.0;
+    double thread_bytes = kernel->kind->registers.input_buffers ? bytes->thread : data->element_bits / 8.0;
     double asked = at_least(kernel->register_tiles * thread_bytes, kernel->device->dram.transaction_bytes);
     return at_most(asked, bytes->moved);
 }
@@ -185,13 +185,13 @@ static void add_item(PerfProblem *problem, const TileSpace *space, const Item *i
             problem->instructions[i] += item->move.instructions;
 }
 
-PerfProblem perf_problem(const TileRules *rules)
+PerfProblem perf_problem(const KernelKind *kind)
 {
-    const TileSpace *space = rules->space;
+    const TileSpace *space = kind->space;
     PerfProblem problem = {.whole = rtile_problem(space)};
-    problem.thread_instructions = perf_cost(rules)->thread_instructions;
-    for (int i = 0; i < rules->schedule->count; i++)
-        add_item(&problem, space, &rules->schedule->items[i]);
+    problem.thread_instructions = perf_cost(kind)->thread_instructions;
+    for (int i = 0; i < kind->schedule->count; i++)
+        add_item(&problem, space, &kind->schedule->items[i]);
     for (int i = 0; i < space->tile_count; i++) {
         problem.bytes[i] = data_tile_bytes(&space->tiles[i], &problem.whole, space->axis_count);
         problem.axes[i] = data_tile_axes(&space->tiles[i], space->axis_count);
@@ -199,26 +199,26 @@ PerfProblem perf_problem(const TileRules *rules)
     return problem;
 }
 
-KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, const RProgram *program,
+KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
                            const DeviceSpec *device, int blocks_per_sm)
 {
-    const TileSpace *space = rules->space;
-    KernelCounts kernel = {.rules = rules, .space = space, .device = device};
-    kernel.cost = perf_cost(rules);
+    const TileSpace *space = kind->space;
+    KernelCounts kernel = {.kind = kind, .space = space, .device = device};
+    kernel.cost = perf_cost(kind);
     kernel.blocks = (double)program->grid;
     kernel.block_tiles =
-        schedule_is_persistent(rules->schedule) ? (double)program->dealt : kernel.blocks * program->turns;
+        schedule_is_persistent(kind->schedule) ? (double)program->dealt : kernel.blocks * program->turns;
     kernel.inner = &program->tile[LEVEL_REGISTER];
     kernel.shared = &program->tile[LEVEL_SHARED];
     kernel.problem = problem;
     kernel.padded = padded_problem(space, kernel.shared);
-    kernel.walk = thread_walk(rules, kernel.shared, kernel.inner);
-    kernel.cluster = at_least(rules->cluster_blocks, 1);
+    kernel.walk = thread_walk(kind, kernel.shared, kernel.inner);
+    kernel.cluster = kind_sharers(kind);
     kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster);
     kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
-    kernel.register_tiles = (double)program->threads / at_least(rules->tile_threads, 1);
+    kernel.register_tiles = (double)program->threads / kind_tile_threads(kind);
     kernel.warps = (double)ceil_div(program->threads, device->warp_size);
-    double sms = usable_sms(rules, program->cluster, device);
+    double sms = usable_sms(kind, program->cluster, device);
     kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / sms));
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
@@ -228,8 +228,8 @@ KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, c
     double dealt = (double)program->dealt;
     kernel.sm_tiles = kernel.block_tiles / dealt * ceil(dealt / sms);
     kernel.balance = sm_balance(dealt, device->sm_count, sms);
-    kernel.stages = at_least(tile_buffers(rules), 1);
-    int ahead = schedule_rounds_ahead(rules->schedule);
+    kernel.stages = at_least(schedule_buffers(kind->schedule), 1);
+    int ahead = schedule_rounds_ahead(kind->schedule);
     kernel.ahead = ahead ? ahead : kernel.stages - 1;
     count_bytes(&kernel);
     count_staged(&kernel);

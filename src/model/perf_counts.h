@@ -13,7 +13,7 @@ typedef struct TileBytes {
 
 /* What several terms need to know about the kernel. */
 typedef struct KernelCounts {
-    const TileRules *rules;
+    const KernelKind *kind;
     const KindCost *cost;
     const TileSpace *space;
     const DeviceSpec *device;
@@ -46,7 +46,7 @@ typedef struct KernelCounts {
 } KernelCounts;
 
 /* Counts of a completed program, of which `blocks_per_sm` fit on one SM. */
-KernelCounts kernel_counts(const TileRules *rules, const PerfProblem *problem, const RProgram *program,
+KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
                            const DeviceSpec *device, int blocks_per_sm);
 
 static inline const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data)

@@ -10,7 +10,7 @@
 /* Bytes the threads read or write, in shared memory or past it through L1, which shares its wires. */
 static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data)
 {
-    double tile_bytes = kernel->rules->input_buffers
+    double tile_bytes = kernel->kind->registers.input_buffers
                             ? bytes_of(kernel, data)->thread
                             : all_points(kernel->space, kernel->inner) * data->element_bits / 8;
     double scatter = data->staged ? 1 : at_least(data->scatter, 1) * at_least(data->lines, 1);
@@ -24,12 +24,12 @@ static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data
 /* The same of a staged tile whose family knows what its threads read: halos of parts of a tile count for each. */
 static double read_bytes(const KernelCounts *kernel, int index)
 {
-    const TileRules *rules = kernel->rules;
+    const KernelKind *kind = kernel->kind;
     const DataTile *data = &kernel->space->tiles[index];
     const int64_t first[MAX_AXES] = {0};
     int64_t bytes = COUNT_UNKNOWN;
-    if (data->staged && rules->shared_moved)
-        bytes = rules->shared_moved(rules, index, false, kernel->shared, kernel->inner, first);
+    if (data->staged && kind->shared_moved)
+        bytes = kind->shared_moved(kind, index, false, kernel->shared, kernel->inner, first);
     return bytes == COUNT_UNKNOWN ? thread_read_bytes(kernel, data) : kernel->block_tiles * (double)bytes;
 }
 
@@ -74,9 +74,9 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
         return at_most(kernel->blocks, kernel->device->sm_count) * problem_bytes_of(kernel, data);
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
     /* Each neighbour reads its part. */
-    bool shared = data->staged && !depends(kernel, data, kernel->rules->neighbour_axis);
+    bool shared = data->staged && !depends(kernel, data, kernel->kind->schedule->cluster_axis);
     double share = data->staged && kernel->cost->read_share > 0 ? kernel->cost->read_share : 1;
-    return kernel->block_tiles * share / (shared ? at_least(kernel->rules->neighbours, 1) : 1)
+    return kernel->block_tiles * share / (shared ? kind_neighbours(kernel->kind) : 1)
          * block_visits(kernel, data)
          * bytes_of(kernel, data)->moved
          * inside_share(kernel, data)
@@ -194,7 +194,7 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
 {
     const TileSpace *space = kernel->space;
     Wave wave = find_wave(kernel);
-    perf->l2_load_bytes = kernel->blocks * (double)schedule_scratch_reads(kernel->rules->schedule);
+    perf->l2_load_bytes = kernel->blocks * (double)schedule_scratch_reads(kernel->kind->schedule);
     double problem_bytes = 0;
     for (int i = 0; i < space->tile_count; i++)
         problem_bytes += kernel->problem->bytes[i];

@@ -85,9 +85,9 @@ static void add_up(PerfEstimate *perf)
     perf->bound_by = longest_phase(perf);
 }
 
-PerfEstimate superstep_estimate(const TileRules *rules, const RProgram *program, const DeviceSpec *device)
+PerfEstimate superstep_estimate(const KernelKind *kind, const RProgram *program, const DeviceSpec *device)
 {
-    const TileSpace *space = rules->space;
+    const TileSpace *space = kind->space;
     BlockWork work = block_work(space, program, device);
     double units = device->sm_count, blocks = (double)program->grid, rounds = ceil(blocks / units);
     double turns = rounds / busy_workers(work.register_tiles, program->threads);

@@ -4,4 +4,4 @@
 #include "model/perf.h"
 
 /* Needs a completed program: all but `perf` filled in. */
-PerfEstimate superstep_estimate(const TileRules *rules, const RProgram *program, const DeviceSpec *device);
+PerfEstimate superstep_estimate(const KernelKind *kind, const RProgram *program, const DeviceSpec *device);

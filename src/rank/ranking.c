@@ -14,28 +14,28 @@ enum { ID_LENGTH = 16 };   // hexadecimal digits of a candidate's id: 64 bits, p
 
 // ---- the candidates ----
 
-static bool stages_tiles(const TileRules *rules)
+static bool stages_tiles(const KernelKind *kind)
 {
     bool staged = false;
-    for (int i = 0; i < rules->space->tile_count; i++)
-        staged |= rules->space->tiles[i].staged;
-    return staged && !rules->keeps_vectors;
+    for (int i = 0; i < kind->space->tile_count; i++)
+        staged |= kind->space->tiles[i].staged;
+    return staged && (kind->schedule->stages || !kind->schedule->vectors);
 }
 
 static void add_config(Arena *arena, Json *launch, const PlannedLaunch *planned)
 {
     static const char *const level_name[] = {
         [LEVEL_REGISTER] = "register", [LEVEL_SHARED] = "shared", [LEVEL_GLOBAL] = "global"};
-    const TileSpace *space = planned->rules->space;
+    const TileSpace *space = planned->kind->space;
     Json *config = json_set_object(launch, "config");
-    json_set_string(config, "variant", planned->rules->variant_name);
+    json_set_string(config, "variant", planned->kind->name);
     json_set_int(config, "threads", planned->program.threads);
-    if (stages_tiles(planned->rules))
-        json_set_int(config, "stages", planned->rules->stages);
-    if (planned->rules->vectors > 0)
-        json_set_int(config, "vectors", planned->rules->vectors);
+    if (stages_tiles(planned->kind))
+        json_set_int(config, "stages", schedule_buffers(planned->kind->schedule));
+    if (planned->kind->schedule->vectors > 0)
+        json_set_int(config, "vectors", planned->kind->schedule->vectors);
     json_set_string(config, "schedule", plan_schedule_text(arena, planned));
-    json_set_int(config, "tile_threads", planned->rules->tile_threads > 1 ? planned->rules->tile_threads : 1);
+    json_set_int(config, "tile_threads", kind_tile_threads(planned->kind));
     json_set_double(config, "padding_tolerance", planned->program.tolerance);
     Json *reduced = json_set_array(config, "reduced");
     for (int a = 0; a < space->axis_count; a++)
@@ -120,7 +120,7 @@ static void add_estimate(Json *launch, const PlannedLaunch *planned, const Devic
     json_set_double(bytes, "l2_store", perf->l2_store_bytes);
     json_set_double(bytes, "shared_load", perf->shared_load_bytes);
     json_set_double(bytes, "shared_store", perf->shared_store_bytes);
-    Unit unit = planned->rules->space->unit;
+    Unit unit = planned->kind->space->unit;
     json_set_string(predicted, "unit", unit_name[device->peak[unit] > 0 ? unit : UNIT_FP32]);
     json_set_double(predicted, "flops", perf->flops);
     if (perf->instructions > 0)
@@ -208,11 +208,11 @@ static char *candidate_id(Arena *arena, const Plan *plan)
     strbuf_puts(&text, plan->fusion_plan);
     for (int k = 0; k < plan->count; k++) {
         const PlannedLaunch *planned = &plan->launches[k];
-        strbuf_printf(&text, ";%s %s", planned->family->name, planned->rules->variant_name);
+        strbuf_printf(&text, ";%s %s", planned->family->name, planned->kind->name);
         if (planned->program.cluster > 1)
             strbuf_printf(&text, " in %d", planned->program.cluster);
         for (int level = 0; level < LEVEL_COUNT; level++)
-            for (int a = 0; a < planned->rules->space->axis_count; a++)
+            for (int a = 0; a < planned->kind->space->axis_count; a++)
                 strbuf_printf(&text, " %" PRId64, planned->program.tile[level].size[a]);
     }
     char *id = hash_of(arena, text.text, text.length);

@@ -31,8 +31,9 @@ enum {
 };
 
 typedef struct Construction {
-    const TileRules *rules;
-    const DeviceSpec *device;
+    const KernelKind *kind;
+    const Target *target;
+    const DeviceSpec *device;   // the target's
     PerfProblem problem;
     Tolerance *tolerance;
     Arena *arena;
@@ -69,7 +70,7 @@ static uint64_t hash_tiles(const RTile *inner, const RTile *shared, int axis_cou
 /* The place of the program with these tiles, taken or free. */
 static uint16_t *find_slot(const Construction *c, const RTile *inner, const RTile *shared)
 {
-    uint64_t slot = hash_tiles(inner, shared, c->rules->space->axis_count) % SLOTS;
+    uint64_t slot = hash_tiles(inner, shared, c->kind->space->axis_count) % SLOTS;
     while (c->slots[slot]) {
         const RTile *tile = c->programs[c->slots[slot] - 1]->tile;
         if (!memcmp(&tile[LEVEL_REGISTER], inner, sizeof *inner)
@@ -96,7 +97,7 @@ static PruneReason record(Construction *c, const Growth *inner, const Growth *sh
         [LEVEL_REGISTER] = inner->cost.footprint, [LEVEL_SHARED] = shared->cost.footprint};
     PruneReason reason;
     c->spare = program;
-    if (!rprogram_complete(c->rules, &c->problem, c->device, footprint, program, &reason))
+    if (!rprogram_complete(c->kind, &c->problem, c->device, footprint, program, &reason))
         return reason;
     c->spare = NULL;
     c->programs[c->count++] = program;
@@ -127,9 +128,9 @@ static bool fits_level(const Construction *c, Level level, const RTile *inner, c
     int64_t room = level == LEVEL_REGISTER ? 4 * (int64_t)c->device->registers_per_thread
                                            : c->device->shared_per_block_optin;
     if (level == LEVEL_SHARED &&
-        rprogram_threads(c->rules, tile, inner) > c->device->max_threads_per_block)
+        rprogram_threads(c->kind, c->device, tile, inner) > c->device->max_threads_per_block)
         return false;
-    *footprint = rtile_footprint(c->rules, tile, inner, c->device, level);
+    *footprint = kind_footprint(c->kind, tile, inner, c->device, level);
     return *footprint <= room;
 }
 
@@ -138,7 +139,7 @@ static bool weigh(const Construction *c, Level level, const RTile *inner, Growth
 {
     if (!fits_level(c, level, inner, &grown->tile, &grown->cost.footprint))
         return false;
-    grown->cost.traffic = rtile_traffic(c->rules, &grown->tile, c->device, level);
+    grown->cost.traffic = rtile_traffic(c->kind->space, &grown->tile, c->device, level);
     return true;
 }
 
@@ -147,17 +148,17 @@ static bool saturated(const Construction *c, Level level, const TileCost *cost)
 {
     const MemoryLevel *memory = level == LEVEL_REGISTER ? &c->device->shared : &c->device->dram;
     double load_ns = cost->traffic / memory->bandwidth_gb_s;
-    double compute_ns = point_flops(c->rules->space) / perf_unit_peak(c->device, c->rules->space->unit);
+    double compute_ns = point_flops(c->kind->space) / perf_unit_peak(c->device, c->kind->space->unit);
     return load_ns < compute_ns;
 }
 
 /* Block tiles grow along spatial axes here, and along the reduction in grow_steps. */
 static bool grows(const Construction *c, Level level, int axis)
 {
-    return level == LEVEL_REGISTER || !c->rules->space->axes[axis].reduction;
+    return level == LEVEL_REGISTER || !c->kind->space->axes[axis].reduction;
 }
 
-static bool lacks(const Construction *c, ConstructPart part) { return c->rules->without & part; }
+static bool lacks(const Construction *c, ConstructPart part) { return c->target->without & part; }
 
 /* S_i; where nobody asks for it all axes are alike. */
 static double reuse_score(const Construction *c, const TileCost *tile, const TileCost *grown)
@@ -188,7 +189,7 @@ static bool grow(const Construction *c, Level level, const RTile *inner, const G
 {
     *grown = *from;
     int64_t size = from->tile.size[axis];
-    int64_t next = rtile_next_size(c->rules, level, inner, axis, size, c->tolerance);
+    int64_t next = rtile_next_size(c->kind->space, level, inner, axis, size, c->tolerance);
     if (!next)
         return false;
     grown->tile.size[axis] = next;
@@ -206,7 +207,7 @@ static int next_generation(const Construction *c, Level level, const RTile *inne
 {
     int next_count = 0;
     for (int i = 0; i < count; i++)
-        for (int a = c->rules->space->axis_count - 1; a >= 0; a--) {
+        for (int a = c->kind->space->axis_count - 1; a >= 0; a--) {
             Growth grown;
             if (grows(c, level, a) && grow(c, level, inner, &frontier[i], a, &grown))
                 insert_growth(next, &next_count, &grown, lacks(c, PART_BEAM) ? 1 : BEAM);
@@ -219,7 +220,7 @@ static int scale_up(const Construction *c, Level level, const RTile *inner, Grow
                     int room)
 {
     Growth frontier[BEAM] = {0}, next[BEAM];
-    if (!rtile_smallest(c->rules, level, inner, c->tolerance, &frontier[0].tile) ||
+    if (!rtile_smallest(c->kind->space, level, inner, c->tolerance, &frontier[0].tile) ||
         !weigh(c, level, inner, &frontier[0]))
         return 0;
     int count = 1, visited_count = 0;
@@ -236,15 +237,15 @@ static int scale_up(const Construction *c, Level level, const RTile *inner, Grow
 
 static int64_t smaller_size(const Construction *c, const RTile *inner, int axis, int64_t size)
 {
-    return rtile_previous_size(c->rules, LEVEL_SHARED, inner, axis, size, c->tolerance);
+    return rtile_previous_size(c->kind->space, LEVEL_SHARED, inner, axis, size, c->tolerance);
 }
 
 /* What a block's tile moves and holds. Along a single axis there is nothing to compare what it moves with. */
 static TileCost shared_cost(const Construction *c, const RTile *inner, const RTile *tile)
 {
     if (c->axes > 1)
-        return rtile_cost(c->rules, tile, inner, c->device, LEVEL_SHARED);
-    return (TileCost){.footprint = rtile_footprint(c->rules, tile, inner, c->device, LEVEL_SHARED)};
+        return kind_tile_cost(c->kind, tile, inner, c->device, LEVEL_SHARED);
+    return (TileCost){.footprint = kind_footprint(c->kind, tile, inner, c->device, LEVEL_SHARED)};
 }
 
 /* The tile without its last growth step along the spatial axis where that saved least traffic per byte. False
@@ -253,10 +254,10 @@ static bool shrink_tile(const Construction *c, const RTile *inner, Growth *share
 {
     bool found = false;
     Growth least = *shared;
-    for (int a = 0; a < c->rules->space->axis_count; a++) {
+    for (int a = 0; a < c->kind->space->axis_count; a++) {
         Growth smaller = *shared;
         int64_t *size = &smaller.tile.size[a];
-        if (c->rules->space->axes[a].reduction)
+        if (c->kind->space->axes[a].reduction)
             continue;
         *size = smaller_size(c, inner, a, *size);
         if (!*size)
@@ -298,16 +299,16 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
     double best_score = 0;
     int best_axis = -1;
     Growth best = *shared;
-    for (int a = c->rules->space->axis_count - 1; a >= 0; a--) {
+    for (int a = c->kind->space->axis_count - 1; a >= 0; a--) {
         Growth grown = *shared;
-        if (!c->rules->space->axes[a].reduction)
+        if (!c->kind->space->axes[a].reduction)
             continue;
         int64_t size = shared->tile.size[a], *next = &grown.tile.size[a];
-        *next = rtile_next_size(c->rules, LEVEL_SHARED, inner, a, size, c->tolerance);
+        *next = rtile_next_size(c->kind->space, LEVEL_SHARED, inner, a, size, c->tolerance);
         if (!*next || !fits_level(c, LEVEL_SHARED, inner, &grown.tile, &grown.cost.footprint))
             continue;
         if (c->steps > 1)
-            grown.cost.traffic = rtile_traffic(c->rules, &grown.tile, c->device, LEVEL_SHARED);
+            grown.cost.traffic = rtile_traffic(c->kind->space, &grown.tile, c->device, LEVEL_SHARED);
         double score = reuse_score(c, &shared->cost, &grown.cost);
         if (best_axis < 0 || score > best_score) {
             best_axis = a;
@@ -324,8 +325,8 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
    are passed over, unless there are none longer. */
 static void construct_block(Construction *c, const Growth *inner, Growth shared)
 {
-    const TileSpace *space = c->rules->space;
-    bool alone = !c->rules->threads_reduce;
+    const TileSpace *space = c->kind->space;
+    bool alone = !c->kind->space->least_sharers;
     while (alone && rtile_points(space, &shared.tile, true) < SHORTEST_STEP)
         if (!grow_steps(c, &inner->tile, &shared))
             break;
@@ -386,25 +387,25 @@ static int compare_programs(const void *left, const void *right)
     return order ? order : compare_tiles(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER]);
 }
 
-int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep,
-                       RProgram *kept, ConstructStats *stats)
+int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *target, int keep, RProgram *kept,
+                       ConstructStats *stats)
 {
     Tolerance tolerance = {0};
     Construction c = {
-        .rules = rules, .device = device, .tolerance = &tolerance, .arena = arena, .stats = stats};
-    c.problem = perf_problem(rules);
+        .kind = kind, .target = target, .device = target->device, .tolerance = &tolerance, .arena = arena, .stats = stats};
+    c.problem = perf_problem(kind);
     c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
     c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
-    for (int a = 0; a < rules->space->axis_count; a++)
-        (*(rules->space->axes[a].reduction ? &c.steps : &c.axes))++;
+    for (int a = 0; a < kind->space->axis_count; a++)
+        (*(kind->space->axes[a].reduction ? &c.steps : &c.axes))++;
     construct_rounds(&c, ENOUGH * keep);
     if (c.count == 0)
         return 0;
     if (!lacks(&c, PART_MODEL))
         qsort(c.programs, (size_t)c.count, sizeof *c.programs, compare_programs);
-    int count = rprogram_diverse(arena, rules, c.programs, c.count, keep, kept);
+    int count = rprogram_diverse(arena, kind, c.programs, c.count, keep, kept);
     for (int i = 0; i < count; i++)
-        rprogram_pad(rules, device, &kept[i]);
+        rprogram_pad(kind, target->device, &kept[i]);
     stats->pruned[PRUNE_SLOWER] += c.count - count;
     return count;
 }

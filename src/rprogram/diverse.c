@@ -64,10 +64,10 @@ static void pick(Selection *s, DiversityPass pass)
         }
 }
 
-int rprogram_diverse(Arena *arena, const TileRules *rules, RProgram *const *sorted, int count,
+int rprogram_diverse(Arena *arena, const KernelKind *kind, RProgram *const *sorted, int count,
                      int keep, RProgram *kept)
 {
-    Selection s = {.space = rules->space, .sorted = sorted, .count = count, .keep = keep};
+    Selection s = {.space = kind->space, .sorted = sorted, .count = count, .keep = keep};
     s.picked = NEW_ARRAY(arena, bool, count);
     s.picks = NEW_ARRAY(arena, const RProgram *, keep);
     for (DiversityPass pass = PASS_BOTH_RARE; pass <= PASS_ANY; pass++)

@@ -7,14 +7,14 @@ enum {
     MOST_BYTES = 512 << 20   // of what came again, 10 KB each: the constructions of some 500 different kernels
 };
 
-/* All of the rules, their space and their schedule that a construction can depend on, as bytes. */
+/* All of a kind, its space and its schedule that a construction can depend on, as bytes. */
 typedef struct Key {
     uint64_t hash;
     size_t length;
     const char *bytes;
 } Key;
 
-/* Most rules come once: of those only the hash is written down. The rest follows when they come again. */
+/* Most kinds come once: of those only the hash is written down. The rest follows when they come again. */
 typedef struct MemoEntry {
     bool used;
     Key key;   // `bytes` NULL: they came once
@@ -25,17 +25,17 @@ typedef struct MemoEntry {
 
 struct ConstructMemo {
     Arena *arena;
-    const DeviceSpec *device;
+    const Target *target;
     int keep;
     MemoEntry *entries;      // by hash; at least half of them are free
     size_t count, capacity;  // a power of two
     size_t bytes;            // of what came again
 };
 
-ConstructMemo *construct_memo_new(Arena *arena, const DeviceSpec *device, int keep)
+ConstructMemo *construct_memo_new(Arena *arena, const Target *target, int keep)
 {
     ConstructMemo *memo = NEW(arena, ConstructMemo);
-    *memo = (ConstructMemo){.arena = arena, .device = device, .keep = keep, .capacity = FIRST_CAPACITY};
+    *memo = (ConstructMemo){.arena = arena, .target = target, .keep = keep, .capacity = FIRST_CAPACITY};
     memo->entries = NEW_ARRAY(arena, MemoEntry, memo->capacity);
     return memo;
 }
@@ -51,27 +51,27 @@ static uint64_t hash_of(const char *bytes, size_t length)
     return hash;
 }
 
-static Key key_of(Arena *arena, const TileRules *rules)
+static Key key_of(Arena *arena, const KernelKind *kind)
 {
-    TileRules own = *rules;
-    own.space = NULL, own.schedule = NULL;
-    TileSpace *space = space_copy(arena, rules->space);
+    KernelKind own = *kind;
+    own.space = NULL, own.schedule = NULL, own.name = NULL;
+    TileSpace *space = space_copy(arena, kind->space);
     for (int a = 0; a < space->axis_count; a++)
         space->axes[a].name = NULL;
     for (int i = 0; i < space->tile_count; i++)
         space->tiles[i].name = NULL;
-    size_t of_space = space_bytes(space), of_schedule = schedule_bytes(rules->schedule);
+    size_t of_space = space_bytes(space), of_schedule = schedule_bytes(kind->schedule);
     Key key = {.length = sizeof own + of_space + of_schedule};
     char *bytes = arena_room(arena, key.length);
     memcpy(bytes, &own, sizeof own);
     memcpy(bytes + sizeof own, space, of_space);
-    memcpy(bytes + sizeof own + of_space, rules->schedule, of_schedule);
+    memcpy(bytes + sizeof own + of_space, kind->schedule, of_schedule);
     key.bytes = bytes;
     key.hash = hash_of(bytes, key.length);
     return key;
 }
 
-/* Where the rules are, or would be. */
+/* Where the kind is, or would be. */
 static MemoEntry *place_of(const ConstructMemo *memo, const Key *key)
 {
     for (size_t at = key->hash & (memo->capacity - 1);; at = (at + 1) & (memo->capacity - 1)) {
@@ -121,10 +121,10 @@ static void remember(Arena *arena, MemoEntry *entry, const Key *key, const RProg
     entry->key.bytes = copy_of(arena, key->bytes, key->length);
 }
 
-int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const TileRules *rules, RProgram *kept,
+int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, RProgram *kept,
                        ConstructStats *stats)
 {
-    Key key = key_of(scratch, rules);
+    Key key = key_of(scratch, kind);
     MemoEntry *entry = place_of(memo, &key);
     if (entry->key.bytes) {
         if (entry->count)
@@ -133,7 +133,7 @@ int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const TileRules *rul
         return entry->count;
     }
     ConstructStats own = {0};
-    int count = rprogram_construct(scratch, rules, memo->device, memo->keep, kept, &own);
+    int count = rprogram_construct(scratch, kind, memo->target, memo->keep, kept, &own);
     add_stats(stats, &own);
     if (entry->used) {
         size_t bytes = key.length + (size_t)count * sizeof *kept;

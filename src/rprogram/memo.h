@@ -5,8 +5,8 @@
 
 typedef struct ConstructMemo ConstructMemo;
 
-ConstructMemo *construct_memo_new(Arena *arena, const DeviceSpec *device, int keep);
+ConstructMemo *construct_memo_new(Arena *arena, const Target *target, int keep);
 
-/* rprogram_construct(), or what it said of the same rules before. Names of axes make no difference. */
-int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const TileRules *rules, RProgram *kept,
+/* rprogram_construct(), or what it said of the same kind before. Names of axes make no difference. */
+int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, RProgram *kept,
                        ConstructStats *stats);

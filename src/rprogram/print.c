@@ -17,16 +17,16 @@ static void print_perf(StrBuf *out, const PerfEstimate *perf)
                   perf->tail_efficiency, perf->padding_waste);
 }
 
-void rprogram_print(StrBuf *out, const TileRules *rules, const RProgram *program)
+void rprogram_print(StrBuf *out, const KernelKind *kind, const RProgram *program)
 {
-    strbuf_printf(out, "program %s: %" PRId64 " blocks of %d threads, ", rules->variant_name,
+    strbuf_printf(out, "program %s: %" PRId64 " blocks of %d threads, ", kind->name,
                   program->grid, program->threads);
     if (program->cluster > 1)
         strbuf_printf(out, "in clusters of %d, ", program->cluster);
     strbuf_printf(out, "%" PRId64 " bytes shared, %d registers\n", program->shared_bytes,
                   program->registers);
-    rtile_print_axes(out, rules->space);
+    rtile_print_axes(out, kind->space);
     for (int level = LEVEL_GLOBAL; level >= LEVEL_REGISTER; level--)
-        rtile_print(out, rules->space, (Level)level, &program->tile[level]);
+        rtile_print(out, kind->space, (Level)level, &program->tile[level]);
     print_perf(out, &program->perf);
 }

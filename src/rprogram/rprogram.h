@@ -1,7 +1,7 @@
 // The construction of rPrograms (cost/perf.h says what one is).
 #pragma once
+#include "kernel/target.h"
 #include "model/perf.h"
-#include "rtile/rtile.h"
 
 typedef enum PruneReason {
     PRUNE_THREADS,      // more threads than a block may have, or not whole warps
@@ -26,30 +26,34 @@ typedef struct ConstructStats {
    units); shrink along the axis with the least reuse when SMs would idle. Writes at most `keep` diverse
    programs in ascending order of estimated time (ties: fewer blocks, then smaller tiles, axis by
    axis) and returns their number. 0: the device can hold none. `stats` is added to. */
-int rprogram_construct(Arena *arena, const TileRules *rules, const DeviceSpec *device, int keep,
-                       RProgram *kept,
+int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *target, int keep, RProgram *kept,
                        ConstructStats *stats);
 
 /* Fills grid, threads, shared_bytes, registers, panel and perf from the tiles, whose footprints
    (rtile_footprint) are known from their growing. False, with the reason, if a limit of the device is
    broken. */
-bool rprogram_complete(const TileRules *rules, const PerfProblem *problem, const DeviceSpec *device,
+bool rprogram_complete(const KernelKind *kind, const PerfProblem *problem, const DeviceSpec *device,
                        const int64_t footprint[LEVEL_GLOBAL], RProgram *program, PruneReason *reason);
 
 /* The padding, which only programs that are kept need. */
-void rprogram_pad(const TileRules *rules, const DeviceSpec *device, RProgram *program);
+void rprogram_pad(const KernelKind *kind, const DeviceSpec *device, RProgram *program);
 
 /* Of `count` programs in ascending order, picks `keep` that differ and keeps their order: no
    register tile and no block tile (the spatial part of the shared tile) more than ceil(keep/4)
    times while others can fill the places. The first is always among them. Returns how many. */
-int rprogram_diverse(Arena *arena, const TileRules *rules, RProgram *const *sorted, int count,
+int rprogram_diverse(Arena *arena, const KernelKind *kind, RProgram *const *sorted, int count,
                      int keep, RProgram *kept);
 
-/* Threads of a block: its register tiles, times the threads that hold one. */
-int64_t rprogram_threads(const TileRules *rules, const RTile *shared, const RTile *inner);
+/* Threads of a block: its register tiles, times the threads that hold one; where units work in supersteps, the
+   workers of one, which go through its register tiles in turn. */
+int64_t rprogram_threads(const KernelKind *kind, const DeviceSpec *device, const RTile *shared,
+                         const RTile *inner);
+
+/* Bytes of memory that only the launch itself uses: each block writes its part, for the points of its tile. */
+int64_t rprogram_scratch_bytes(const KernelKind *kind, const RProgram *program);
 
 /* `-d rprogram` */
-void rprogram_print(StrBuf *out, const TileRules *rules, const RProgram *program);
+void rprogram_print(StrBuf *out, const KernelKind *kind, const RProgram *program);
 
 /* Blocks of so many threads on an SM that registers must suffice for: as many as the model counts on, but of
    whole fours of warps, since each of its four schedulers has its own registers. Of 14 warps one would have

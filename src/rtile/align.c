@@ -7,9 +7,9 @@
 enum { VECTOR_BYTES = 16 };   // widest load or store of one thread
 
 /* Sizes of the axis on this level are multiples of this. */
-static int64_t granule_of(const TileRules *rules, Level level, const RTile *inner, int axis)
+static int64_t granule_of(const TileSpace *space, Level level, const RTile *inner, int axis)
 {
-    int64_t granule = rules->rule[level][axis].granule;
+    int64_t granule = space->rule[level][axis].granule;
     if (granule < 1)
         granule = 1;
     if (level == LEVEL_REGISTER || !inner)
@@ -57,12 +57,12 @@ static bool fits_shape(int64_t extent, int64_t size, Tolerance *tolerance)
     return false;
 }
 
-int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis,
+int64_t rtile_next_size(const TileSpace *space, Level level, const RTile *inner, int axis,
                         int64_t size, Tolerance *tolerance)
 {
-    int64_t extent = rules->space->axes[axis].extent;
-    int64_t limit = rules->rule[level][axis].limit;
-    int64_t granule = granule_of(rules, level, inner, axis);
+    int64_t extent = space->axes[axis].extent;
+    int64_t limit = space->rule[level][axis].limit;
+    int64_t granule = granule_of(space, level, inner, axis);
     int64_t count = size / granule;
     while ((count = next_nice(extent, granule, count)) != 0) {
         int64_t next = size_product(count, granule);
@@ -74,22 +74,22 @@ int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner,
     return 0;
 }
 
-int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *inner, int axis,
+int64_t rtile_previous_size(const TileSpace *space, Level level, const RTile *inner, int axis,
                             int64_t size, Tolerance *tolerance)
 {
     int64_t previous = 0, next = 0;
-    while ((next = rtile_next_size(rules, level, inner, axis, next, tolerance)) != 0
+    while ((next = rtile_next_size(space, level, inner, axis, next, tolerance)) != 0
            && next < size)
         previous = next;
     return previous;
 }
 
-bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, Tolerance *tolerance,
+bool rtile_smallest(const TileSpace *space, Level level, const RTile *inner, Tolerance *tolerance,
                     RTile *tile)
 {
     *tile = (RTile){0};
-    for (int a = 0; a < rules->space->axis_count; a++) {
-        tile->size[a] = rtile_next_size(rules, level, inner, a, 0, tolerance);
+    for (int a = 0; a < space->axis_count; a++) {
+        tile->size[a] = rtile_next_size(space, level, inner, a, 0, tolerance);
         if (!tile->size[a])
             return false;
     }
@@ -124,16 +124,15 @@ int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_byte
    transposed on its way into shared memory, or when neighbouring threads own different lines. A
    tile whose lines are steps of a reduction that every thread walks alike is only read along its
    lines. */
-static bool crosses_lines(const TileRules *rules, const DataTile *tile, const RTile *shared,
+static bool crosses_lines(const TileSpace *space, const DataTile *tile, const RTile *shared,
                           const RTile *inner)
 {
-    const TileSpace *space = rules->space;
     if (tile->staged_inner != tile->rank - 1)
         return true;
     for (int d = 0; d < tile->rank; d++)
         for (int a = 0; a < space->axis_count && d != tile->staged_inner; a++)
             if (tile->dims[d].index.coef[a] && shared->size[a] > inner->size[a]
-                && (!space->axes[a].reduction || rules->threads_reduce))
+                && (!space->axes[a].reduction || space->least_sharers))
                 return true;
     return false;
 }
@@ -145,30 +144,30 @@ static int64_t swizzled_padding(int64_t width, int64_t vector)
     return (pieces > 4 ? round_up(pieces, 8) : pieces > 2 ? 4 : 2) * vector - width;
 }
 
-static int64_t padding_of(const TileRules *rules, const DataTile *tile, int64_t width, const RTile *inner,
+static int64_t padding_of(const TileSpace *space, const DataTile *tile, int64_t width, const RTile *inner,
                           const DeviceSpec *device)
 {
     int element_bytes = staged_bits(tile) / 8;
     int64_t vector = VECTOR_BYTES / element_bytes;
     if (tile->swizzled)
         return swizzled_padding(width, vector);
-    if (rules->without & PART_BANK_PADDING)
+    if (space->unpadded)
         return 0;
     const Affine *contiguous = &tile->dims[tile->staged_inner].index;
-    int64_t read = affine_extent(contiguous, inner->size, rules->space->axis_count);
+    int64_t read = affine_extent(contiguous, inner->size, space->axis_count);
     return bank_padding(width, read < vector ? read : vector, element_bytes, tile->staged_granule,
                         device->shared_banks, device->shared_bank_bytes);
 }
 
-StagedLines staged_lines(const TileRules *rules, const DataTile *tile, const RTile *shared,
+StagedLines staged_lines(const TileSpace *space, const DataTile *tile, const RTile *shared,
                          const RTile *inner, const DeviceSpec *device)
 {
-    int axis_count = rules->space->axis_count;
+    int axis_count = space->axis_count;
     const Affine *contiguous = &tile->dims[tile->staged_inner].index;
     StagedLines lines = {.width = affine_extent(contiguous, shared->size, axis_count)};
     lines.count = data_tile_elements(tile, shared, axis_count) / lines.width;
-    bool padded = tile->swizzled || (lines.count > 1 && crosses_lines(rules, tile, shared, inner));
+    bool padded = tile->swizzled || (lines.count > 1 && crosses_lines(space, tile, shared, inner));
     if (staged_bits(tile) >= 8 && !tile->plane && padded)
-        lines.padding = padding_of(rules, tile, lines.width, inner, device);
+        lines.padding = padding_of(space, tile, lines.width, inner, device);
     return lines;
 }

@@ -41,30 +41,23 @@ static void print_data_tile(StrBuf *out, const TileSpace *space, const DataTile 
     strbuf_putc(out, '\n');
 }
 
-static void print_rule(StrBuf *out, const TileRules *rules, Level level)
+static void print_rule(StrBuf *out, const TileSpace *space, Level level)
 {
     strbuf_printf(out, "  %-9s", level_name[level]);
-    for (int a = 0; a < rules->space->axis_count; a++) {
-        const AxisRule *rule = &rules->rule[level][a];
+    for (int a = 0; a < space->axis_count; a++) {
+        const AxisRule *rule = &space->rule[level][a];
         strbuf_printf(out, "  %2" PRId64 "..%-4" PRId64, rule->granule, rule->limit);
     }
     strbuf_putc(out, '\n');
 }
 
-void tile_rules_print(StrBuf *out, const TileRules *rules)
+void space_print(StrBuf *out, const TileSpace *space)
 {
-    const TileSpace *space = rules->space;
     RTile problem = rtile_problem(space);
-    strbuf_printf(out, "rules %s: %d stages, ", rules->variant_name, rules->stages);
-    if (rules->vectors > 0)
-        strbuf_printf(out, "%d vectors, ", rules->vectors);
-    if (space->instructions > 0)
-        strbuf_printf(out, "%.4g instructions and ", space->instructions);
-    strbuf_printf(out, "%.4g flop a point on %s\n", space->flops, unit_name[space->unit]);
     rtile_print_axes(out, space);
     rtile_print(out, space, LEVEL_GLOBAL, &problem);
-    print_rule(out, rules, LEVEL_SHARED);
-    print_rule(out, rules, LEVEL_REGISTER);
+    print_rule(out, space, LEVEL_SHARED);
+    print_rule(out, space, LEVEL_REGISTER);
     for (int i = 0; i < space->tile_count; i++)
         print_data_tile(out, space, &space->tiles[i]);
 }

@@ -1,5 +1,7 @@
 #include "rtile/rtile.h"
 
+#include <stddef.h>
+
 #include "base/checked.h"
 
 RTile rtile_problem(const TileSpace *space)
@@ -27,10 +29,9 @@ double rtile_points(const TileSpace *space, const RTile *tile, bool reduction)
     return points;
 }
 
-double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device,
+double rtile_traffic(const TileSpace *space, const RTile *tile, const DeviceSpec *device,
                      Level level)
 {
-    const TileSpace *space = rules->space;
     double bytes = 0;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
@@ -46,52 +47,19 @@ double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec
     return bytes / points;
 }
 
-/* Bits that a thread's tiles of the inputs, or of the outputs, take in registers; INT64_MAX if there are too
-   many. */
-static int64_t register_bits(const TileRules *rules, const RTile *tile, bool output)
+size_t space_bytes(const TileSpace *space)
 {
-    const TileSpace *space = rules->space;
-    int64_t bits = 0;
-    for (int i = 0; i < space->tile_count; i++) {
-        const DataTile *data = &space->tiles[i];
-        int input_bits = rules->input_bits ? rules->input_bits : data->element_bits;
-        int element_bits = output ? rules->accumulator_bits : input_bits * rules->input_buffers;
-        if (data->output != output || data->beside || !element_bits)
-            continue;
-        int64_t elements = data_tile_distinct(data, tile, space->axis_count);
-        if (!checked_add(bits, size_product(elements, element_bits), &bits))
-            return INT64_MAX;
-    }
-    return bits;
+    return offsetof(TileSpace, tiles) + (size_t)space->tile_count * sizeof *space->tiles;
 }
 
-/* Accumulators, the inputs of one step if they are kept, and the rest: 32-bit registers of one
-   thread. */
-static int64_t register_count(const TileRules *rules, const RTile *tile)
+TileSpace *space_copy(Arena *arena, const TileSpace *space)
 {
-    int64_t inputs = register_bits(rules, tile, false), most = 32 * (int64_t)rules->input_registers, bits;
-    if (most && inputs > most)
-        inputs = most;
-    if (!checked_add(inputs, register_bits(rules, tile, true), &bits))
-        return INT64_MAX / 32;
-    int64_t threads = rules->tile_threads > 0 ? rules->tile_threads : 1;
-    return bits / (32 * threads) + (bits % (32 * threads) != 0) + rules->register_overhead;
+    return arena_copy(arena, space, space_bytes(space));
 }
 
-int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner,
-                        const DeviceSpec *device, Level level)
+double point_flops(const TileSpace *space)
 {
-    if (level == LEVEL_SHARED)
-        return rules_layout(rules, tile, inner, device).bytes;
-    int64_t registers = register_count(rules, tile);
-    return 4 * (rules->spills && registers > device->registers_per_thread ? device->registers_per_thread : registers);
-}
-
-TileCost rtile_cost(const TileRules *rules, const RTile *tile, const RTile *inner,
-                    const DeviceSpec *device, Level level)
-{
-    return (TileCost){rtile_traffic(rules, tile, device, level),
-                      rtile_footprint(rules, tile, inner, device, level)};
+    return space->instructions > 0 ? 2 * space->instructions : space->flops;
 }
 
 double rtile_reuse_score(const TileCost *tile, const TileCost *grown)

@@ -1,18 +1,18 @@
 // An rTile is one tile size along every axis, aligned with one memory level of one device.
 //
 // This floor knows axes, data tiles and devices; it never learns what a matmul is. A kernel family
-// describes its kernel by TileRules: which axes are tiled, what each tile must hold, and what the
-// kernel's threads may share.
+// describes its kernel by a TileSpace: which axes are tiled and how, and what each tile must hold. What else a
+// kernel is stands in kernel/kind.h.
 #pragma once
 #include <assert.h>
 
 #include "base/arena.h"
 #include "base/checked.h"
+#include "base/strbuf.h"
 #include "hal/device.h"
 #include "hal/launch.h"
 #include "ir/tensor_op.h"
 #include "ir/window.h"
-#include "schedule/schedule.h"   // a value that rules hold; this floor does not look into it
 
 /* From a thread outwards. A register tile is what one thread computes, a shared tile what one
    block does (whether or not anything is staged in shared memory), the global tile is the
@@ -56,6 +56,7 @@ typedef struct DataTile {
     Dim dims[MAX_RANK];         // over the axes of the TileSpace; the last is contiguous in memory
     Repeats repeats[MAX_REPEATED];   // which positions along the first ones have the same element
     int element_bits;
+    int register_bits;          // of an input's element in registers; 0: element_bits
     bool output;
     bool apart;                 // the tile is no picture of memory: its elements lie elsewhere than side by side
     bool beside;                // read vector by vector when sums are complete: no thread holds its part of the tile
@@ -98,9 +99,19 @@ typedef struct TapPhases {
     int64_t channels, column_stride, channel_stride;
 } TapPhases;
 
+/* What may vary along one axis at one level. */
+typedef struct AxisRule {
+    int64_t granule;            // sizes are multiples of this (1: any)
+    int64_t limit;              // largest size; 1: this level does not tile the axis
+} AxisRule;
+
 typedef struct TileSpace {
     int axis_count;
     Axis axes[MAX_AXES];        // any order; `reduction` says which are summed over
+    AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
+    int least_sharers;          // threads that share a reduction and combine, at least, if it is long enough: neighbours read
+                                // runs of memory; 0: each goes through it alone
+    bool unpadded;              // lines lie side by side whatever banks they share, to see what padding buys
     double flops;               // of one point of the space
     double special;             // special-function results of one point
     double instructions;        // of one point, where a family counts them itself; 0: the flops tell
@@ -110,94 +121,6 @@ typedef struct TileSpace {
     int tile_count;
     DataTile tiles[MAX_DATA_TILES];
 } TileSpace;
-
-/* What may vary along one axis at one level. */
-typedef struct AxisRule {
-    int64_t granule;            // sizes are multiples of this (1: any)
-    int64_t limit;              // largest size; 1: this level does not tile the axis
-} AxisRule;
-
-/* What a family has chosen for a kind of kernel, beside what all families mean: a value of a type that only
-   it knows. */
-enum { CHOICE_BYTES = 72 };
-typedef struct FamilyChoice {
-    unsigned char bytes[CHOICE_BYTES];
-} FamilyChoice;
-
-typedef struct TileRules TileRules;
-
-/* Parts of the construction that can be left out, to see what each buys (bench/ablation.py). As bits. */
-typedef enum ConstructPart {
-    PART_SCORE = 1,             // axes grow in their order, not by reuse
-    PART_BEAM = 2,              // one path, as in the paper
-    PART_SHRINK = 4,
-    PART_BANK_PADDING = 8,
-    PART_TENSOR_PADDING = 16,   // tiles divide the tensors
-    PART_MODEL = 32             // the first programs found are kept, not the best
-} ConstructPart;
-
-/* A part of a block's shared memory. */
-typedef struct SharedRegion {
-    const char *name;   // of the constant that a parameter block has for it: `constexpr Region MARKS = {3200, 32};`
-    int64_t at, bytes;
-} SharedRegion;
-
-/* Shared memory of a block: the budget that tiles are held to, the constants that are emitted and what a launch
-   asks for. Regions may lie in the place of those that are done with. */
-enum { MAX_REGIONS = 6 };   // of filter_gemm: two pictures, zeros, slabs, sums, marks
-typedef struct SharedLayout {
-    int count;
-    SharedRegion regions[MAX_REGIONS];
-    int64_t bytes;    // of all
-    int64_t beside;   // of these, what holds no staged tiles
-} SharedLayout;
-
-/* Adds the regions that depend on the tiles of a block. */
-typedef void LayOut(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
-                    const DeviceSpec *device);
-
-struct TileRules {
-    FamilyChoice choice;
-    const char *variant_name;        // for dumps and the ranking: "row", "column"
-    const struct KindCost *cost;     // the model's row of this kind (model/calibration.h); NULL: nothing was fitted to it
-    AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
-    bool threads_reduce;             // a block's threads may share a reduction axis, and combine
-    int least_sharers;               // threads that share a reduction, at least, if it is long enough: neighbours read
-                                     // runs of memory
-    int most_threads;                // of a block; 0: as many as the device allows
-    int least_threads;               // of a block
-    bool ragged_warps;               // a block's last warp may lack threads
-    int workers;                     // of every block, which go through its register tiles in turn; 0: each has threads of its own
-    int tile_threads;                // threads that hold one register tile: a warp's 32; 0 = 1
-    int cluster_blocks;              // blocks of a cluster, which share the walk along the reduction; 0 = 1
-    int neighbours;                  // blocks of a cluster whose shared tiles lie side by side along
-    int neighbour_axis;              // this axis; they copy for each other what it does not change; 0 = 1
-    int turns;                       // shared tiles that a block makes, one after the other; 0 = 1
-    bool counts_turns;               // they go on by next_turn(), which may leave out some in a proof
-    int64_t scratch_bytes;           // of memory that only the launch itself uses
-    int stages;                      // buffers of every staged tile: 2 = load the next meanwhile
-    int vectors;                     // of a row that a thread takes, in families of rows; 0: not one of them
-    bool keeps_vectors;              // each of them has its own buffer in shared memory, in place of stages
-    int accumulator_bits;            // of one output element in registers
-    int input_bits;                  // of one input element there; 0: as many as in memory
-    int register_overhead;           // addresses, loop counters, … of one thread
-    bool spills;                     // what registers do not hold lies in memory: the kernel is there on every device
-    SharedLayout shared;             // regions that are the same for all tiles, and
-    LayOut *lay_out;                 // what adds the others; NULL: there are none
-    /* Bytes of a staged tile that the threads of the block at these positions write there, or read, where the
-       family lays it out; or NULL. */
-    int64_t (*shared_moved)(const TileRules *rules, int tile, bool written, const RTile *block,
-                            const RTile *inner, const int64_t *first);
-    bool copies_through_registers;   // staged tiles are loaded into registers and stored from there, not copied directly
-    double held_words;               // registers for each word that passes through them so; 0: one
-    int input_buffers;               // copies of its inputs' data tiles that a thread holds while it computes: 0 none,
-                                     // 2: the next register step's are read while this one's are used
-    int input_registers;             // that hold inputs at the same time, at most; 0: all of them
-    unsigned without;                // ConstructParts
-    Schedule *schedule;              // what one block does. Variants may hold the same one,
-    TileSpace *space;                // and the same space: who changes it takes a copy
-};
-static_assert(sizeof(TileRules) <= 4096, "it is copied for every variant");
 
 // ---- data_tile.c: what a data tile holds and moves ----
 
@@ -284,77 +207,32 @@ double rtile_points(const TileSpace *space, const RTile *tile, bool reduction);
 
 /* Traffic into the tile per point of work it does: Q(T) of the paper, bytes. Outputs move once per
    whole reduction. */
-double rtile_traffic(const TileRules *rules, const RTile *tile, const DeviceSpec *device,
+double rtile_traffic(const TileSpace *space, const RTile *tile, const DeviceSpec *device,
                      Level level);
-
-/* How many copies of a staged tile shared memory holds. */
-int tile_buffers(const TileRules *rules);
 
 /* Arithmetic of one point as the model takes it: an instruction is worth a multiply-add. */
 double point_flops(const TileSpace *space);
-
-/* Bytes the tile occupies on its level: F(T) of the paper (staged tiles with padding and stages,
-   or registers * 4). `inner` is the register tile inside a shared one; a register tile
-   has none. */
-int64_t rtile_footprint(const TileRules *rules, const RTile *tile, const RTile *inner,
-                        const DeviceSpec *device, Level level);
 
 /* Both of a tile, computed once however often it is compared. */
 typedef struct TileCost {
     double traffic;      // Q(T)
     int64_t footprint;   // F(T)
 } TileCost;
-TileCost rtile_cost(const TileRules *rules, const RTile *tile, const RTile *inner,
-                    const DeviceSpec *device, Level level);
-
 /* S_i = (Q(T) - Q(T'_i)) / (F(T'_i) - F(T)): traffic saved per byte of extra footprint when axis i
    grows to its next aligned size. Growth that costs no byte counts as one byte. */
 double rtile_reuse_score(const TileCost *tile, const TileCost *grown);
 
-// ---- shared.c: where things lie in shared memory ----
-
-/* A region behind all others; or there. */
-void layout_add(SharedLayout *layout, const char *name, int64_t bytes);
-void layout_put(SharedLayout *layout, const char *name, int64_t at, int64_t bytes);
-
-/* The one of that name. */
-const SharedRegion *layout_region(const SharedLayout *layout, const char *name);
-
-/* All regions of a block with these tiles. */
-SharedLayout rules_layout(const TileRules *rules, const RTile *block, const RTile *inner,
-                          const DeviceSpec *device);
-
-/* Every staged tile, its contiguous extent padded against bank conflicts, in all its buffers; a LayOut that adds
-   them as STAGED. */
-int64_t rtile_staged_bytes(const TileRules *rules, const RTile *block, const RTile *inner,
-                           const DeviceSpec *device);
-LayOut lay_out_staged;
-
-// ---- rules.c: what follows from a kernel's rules ----
-
-/* Most of a space, and of a schedule, is room for tiles and items that few kernels have. Bytes of what it
-   holds; copies, with no more room than that: nothing is added to them. */
+/* Most of a space is room for tiles that few kernels have. Bytes of what it holds; a copy, with no more room than
+   that: nothing is added to it. */
 size_t space_bytes(const TileSpace *space);
-size_t schedule_bytes(const Schedule *schedule);
 TileSpace *space_copy(Arena *arena, const TileSpace *space);
-Schedule *schedule_copy(Arena *arena, const Schedule *schedule);
-
-/* With copies of both. */
-TileRules *rules_copy(Arena *arena, const TileRules *rules);
-
-/* The family's choice, of `size` bytes, put there and taken out again. */
-void rules_choose(TileRules *rules, const void *choice, size_t size);
-void rules_chosen(const TileRules *rules, void *choice, size_t size);
 
 /* Are the register tiles of a block laid side by side along the axis? If not, each thread walks it
    step by step. */
-static inline bool axis_shared_by_threads(const TileRules *rules, int axis)
+static inline bool axis_shared_by_threads(const TileSpace *space, int axis)
 {
-    return !rules->space->axes[axis].reduction || rules->threads_reduce;
+    return !space->axes[axis].reduction || space->least_sharers;
 }
-
-/* Staged tiles pass through registers: the kernel has it so, or the device has no asynchronous copies. */
-bool goes_through_registers(const TileRules *rules, const DeviceSpec *device);
 
 // ---- align.c: which sizes are legal ----
 
@@ -371,15 +249,15 @@ typedef struct Tolerance {
    those that hardware likes are visited: 2^j granules, the multiples by a small odd number that
    divide the axis (96 of 4096*3), and the whole axis. For an extent of 7: 1, 2, 4 (tolerance
    allowing), 7, 8. */
-int64_t rtile_next_size(const TileRules *rules, Level level, const RTile *inner, int axis,
+int64_t rtile_next_size(const TileSpace *space, Level level, const RTile *inner, int axis,
                         int64_t size, Tolerance *tolerance);
 
 /* The legal size just below `size`; 0 if there is none. */
-int64_t rtile_previous_size(const TileRules *rules, Level level, const RTile *inner, int axis,
+int64_t rtile_previous_size(const TileSpace *space, Level level, const RTile *inner, int axis,
                             int64_t size, Tolerance *tolerance);
 
 /* The smallest legal size along every axis. False if an axis has none at this tolerance. */
-bool rtile_smallest(const TileRules *rules, Level level, const RTile *inner, Tolerance *tolerance,
+bool rtile_smallest(const TileSpace *space, Level level, const RTile *inner, Tolerance *tolerance,
                     RTile *tile);
 
 /* Elements of padding on the contiguous extent of a shared data tile, so that reading pieces of
@@ -393,7 +271,7 @@ typedef struct StagedLines {
     int64_t count, width;   // elements of one along its contiguous dimension there,
     int64_t padding;        // and those behind them for the banks: none when no warp walks across lines
 } StagedLines;
-StagedLines staged_lines(const TileRules *rules, const DataTile *tile, const RTile *shared,
+StagedLines staged_lines(const TileSpace *space, const DataTile *tile, const RTile *shared,
                          const RTile *inner, const DeviceSpec *device);
 
 // ---- print.c ----
@@ -401,4 +279,4 @@ StagedLines staged_lines(const TileRules *rules, const DataTile *tile, const RTi
 /* A table: the names of the axes, then a row for each tile. */
 void rtile_print_axes(StrBuf *out, const TileSpace *space);
 void rtile_print(StrBuf *out, const TileSpace *space, Level level, const RTile *tile);
-void tile_rules_print(StrBuf *out, const TileRules *rules);   // `-d rtile`
+void space_print(StrBuf *out, const TileSpace *space);   // with what may vary

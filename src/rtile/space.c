@@ -22,16 +22,6 @@ TileSpace *space_new(Arena *arena, const Fusion *fusion)
     return space;
 }
 
-void rules_begin(Arena *arena, TileRules *rules, const Fusion *fusion)
-{
-    *rules = (TileRules){
-        .space = space_new(arena, fusion),
-        .schedule = arena_room(arena, sizeof(Schedule)),
-        .stages = 1,
-    };
-    memset(rules->schedule, 0, offsetof(Schedule, items));
-}
-
 int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction)
 {
     assert(space->axis_count < MAX_AXES);

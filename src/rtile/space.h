@@ -7,9 +7,6 @@
    holds anything: what adds one writes all of it. */
 TileSpace *space_new(Arena *arena, const Fusion *fusion);
 
-/* Rules of one buffer, with such a space and an empty schedule, whose room for items is the same. */
-void rules_begin(Arena *arena, TileRules *rules, const Fusion *fusion);
-
 /* Adds an axis, returns its position. An axis of extent 1 is fine. */
 int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction);
 

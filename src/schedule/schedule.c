@@ -1,6 +1,7 @@
 #include "schedule/schedule.h"
 
 #include <assert.h>
+#include <stddef.h>
 
 // ---- making one ----
 
@@ -104,7 +105,23 @@ uint64_t schedule_bit_ops(const Fusion *fusion)
     return ops;
 }
 
+size_t schedule_bytes(const Schedule *schedule)
+{
+    return offsetof(Schedule, items) + (size_t)schedule->count * sizeof *schedule->items;
+}
+
+Schedule *schedule_copy(Arena *arena, const Schedule *schedule)
+{
+    return arena_copy(arena, schedule, schedule_bytes(schedule));
+}
+
 // ---- questions ----
+
+int schedule_buffers(const Schedule *schedule)
+{
+    int each = schedule->vectors > 0 ? schedule->vectors : 1;
+    return schedule->stages > 0 ? schedule->stages : each;
+}
 
 bool schedule_is_around(const Schedule *schedule, int loop, int item)
 {
@@ -165,13 +182,22 @@ bool schedule_reads_late(const Schedule *schedule)
     return false;
 }
 
-bool schedule_is_persistent(const Schedule *schedule)
+/* Its first loop over the block's shared tiles; NULL: there is none. */
+static const Loop *tile_loop(const Schedule *schedule)
 {
     for (int i = 0; i < schedule->count; i++)
         if (schedule->items[i].kind == ITEM_LOOP && schedule->items[i].loop.tiles)
-            return true;
-    return false;
+            return &schedule->items[i].loop;
+    return NULL;
 }
+
+bool schedule_is_persistent(const Schedule *schedule)
+{
+    const Loop *tiles = tile_loop(schedule);
+    return tiles && !tiles->times;
+}
+
+bool schedule_counts_turns(const Schedule *schedule) { return tile_loop(schedule) != NULL; }
 
 int schedule_grid_barriers(const Schedule *schedule)
 {
@@ -192,13 +218,18 @@ bool schedule_passes_rows(const Schedule *schedule)
     return false;
 }
 
-int64_t schedule_scratch_reads(const Schedule *schedule)
+static int64_t scratch_bytes(const Schedule *schedule, ItemKind kind)
 {
     int64_t bytes = 0;
     for (int i = 0; i < schedule->count; i++) {
         const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_LOAD && item->move.from == PLACE_SCRATCH)
+        Place place = kind == ITEM_LOAD ? item->move.from : item->move.to;
+        if (item->kind == kind && place == PLACE_SCRATCH)
             bytes += item->move.bytes;
     }
     return bytes;
 }
+
+int64_t schedule_scratch_writes(const Schedule *schedule) { return scratch_bytes(schedule, ITEM_STORE); }
+
+int64_t schedule_scratch_reads(const Schedule *schedule) { return scratch_bytes(schedule, ITEM_LOAD); }

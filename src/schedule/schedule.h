@@ -15,12 +15,13 @@
 // It is no language to write kernels in: the templates hold the loops, and a family states what they do.
 // Shared memory, the questions below, the counts of a block and the dump follow from it.
 //
-// It knows no tile: TileRules hold a schedule. What follows for tiles of a size is in kernel/layout.h and
+// It knows no tile: a kernel's kind (kernel/kind.h) holds both. What follows for tiles of a size is in kernel/layout.h and
 // kernel/schedule/count.h.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "ir/fuse.h"
 
 typedef enum Place {
@@ -65,9 +66,10 @@ typedef enum WarpRole { WARPS_COPY, WARPS_COMPUTE } WarpRole;
 typedef struct Loop {
     int8_t axis;     // of the space
     bool by_thread;  // a round for each register tile along it; else for each shared tile, unless it is known
-    bool tiles;      // along no axis: a round for each shared tile that a persistent block makes
+    bool tiles;      // along no axis: a round for each shared tile that the block makes; they go on by next_turn(), which
+                     // may leave out some in a proof
     int8_t skips;    // a warp leaves out a tap that meets an input for none of its lanes along this axis; 0: for whatever lanes
-    int32_t times;   // how many there are; 0: it depends on the tiles
+    int32_t times;   // how many there are; 0: it depends on the tiles, and of `tiles` on the SMs that there are
 } Loop;
 
 typedef struct Move {
@@ -144,6 +146,11 @@ typedef struct Schedule {
                              // are loaded, but only what is new is stored
     uint32_t cut;            // bit a: of the only tile along axis a no more is loaded than there is, in eights
     int vector;              // of rows that begin anywhere: elements of the aligned vectors that hold them; 0: aligned
+    int stages;              // buffers of every staged tile: 2 = the next is loaded meanwhile; 0 = 1, but of rows `vectors`
+    int vectors;             // of a row that a thread takes; 0: no schedule of rows
+    int cluster;             // blocks of a cluster; 0 = 1
+    int cluster_axis;        // that it lies along: of a reduction each block has a share; else their tiles lie side by side,
+                             // and they copy for each other what the axis does not change
     int count;
     bool overflows;          // there was no room for all items: it does not say what the kernel does
     Item items[MAX_ITEMS];   // anything behind the last
@@ -172,7 +179,15 @@ uint64_t schedule_ops(const Fusion *fusion, bool reductions);
 /* Those that are stored one bit an element. */
 uint64_t schedule_bit_ops(const Fusion *fusion);
 
+/* Most of a schedule is room for items that few kernels have. Bytes of what it holds; a copy, with no more room than
+   that: nothing is added to it. */
+size_t schedule_bytes(const Schedule *schedule);
+Schedule *schedule_copy(Arena *arena, const Schedule *schedule);
+
 // ---- questions ----
+
+/* How many copies of a staged tile shared memory holds. */
+int schedule_buffers(const Schedule *schedule);
 
 /* Is the first of both items a loop, and the other one, behind it, inside? */
 bool schedule_is_around(const Schedule *schedule, int loop, int item);
@@ -193,11 +208,15 @@ bool schedule_reads_late(const Schedule *schedule);
 /* No more blocks than SMs make all shared tiles, each several one after the other. */
 bool schedule_is_persistent(const Schedule *schedule);
 
+/* A block goes through its shared tiles by next_turn(). */
+bool schedule_counts_turns(const Schedule *schedule);
+
 /* How often all blocks of the launch wait for each other, and so must be resident together. */
 int schedule_grid_barriers(const Schedule *schedule);
 
 /* The blocks of a cluster leave all sums of their tiles for each other. */
 bool schedule_passes_rows(const Schedule *schedule);
 
-/* Bytes of what other blocks have left that a block reads. */
+/* Bytes that a block leaves for others; and of what others have left that it reads. */
+int64_t schedule_scratch_writes(const Schedule *schedule);
 int64_t schedule_scratch_reads(const Schedule *schedule);

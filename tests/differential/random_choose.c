@@ -44,7 +44,7 @@ static Variant *variant_named(Run *run, const Family *family, const char *name)
 
 static Variant *variant_of(Run *run, const PlannedLaunch *launch)
 {
-    return variant_named(run, launch->family, launch->rules->variant_name);
+    return variant_named(run, launch->family, launch->kind->name);
 }
 
 /* Addresses are made in another way for each: how often the variant was proven under more or fewer axes, and keeping
@@ -140,14 +140,14 @@ static bool launch_of(const Choices *of, const Fusion *fusion, const Family *fam
                       PlannedLaunch *launch)
 {
     ConstructStats stats = {0};
-    TileRules *rules = arena_room(of->arena, MAX_VARIANTS * sizeof *rules);
+    KernelKind *kinds = arena_room(of->arena, MAX_VARIANTS * sizeof *kinds);
     Viewed viewed = {.arena = of->arena, .fusion = fusion, .target = of->target};
-    int count = family_rules(of->arena, family, &viewed, rules);
+    int count = family_kinds(of->arena, family, &viewed, kinds);
     for (int v = 0; v < count; v++) {
-        if (name && strcmp(rules[v].variant_name, name) != 0)
+        if (name && strcmp(kinds[v].name, name) != 0)
             continue;
-        *launch = (PlannedLaunch){.family = family, .fusion = fusion, .view = family_view(family, &viewed), .rules = &rules[v]};
-        if (rprogram_construct(of->arena, &rules[v], of->device, 1, &launch->program, &stats) > 0)
+        *launch = (PlannedLaunch){.family = family, .fusion = fusion, .view = family_view(family, &viewed), .kind = &kinds[v]};
+        if (rprogram_construct(of->arena, &kinds[v], &(Target){.device = of->device}, 1, &launch->program, &stats) > 0)
             return true;
     }
     return false;
@@ -187,15 +187,15 @@ static Plan *plan_with(const Choices *of, const Variant *variant)
 static uint64_t offered(Run *run, const Choices *of)
 {
     uint64_t found = 0;
-    TileRules *rules = arena_room(of->arena, MAX_VARIANTS * sizeof *rules);
+    KernelKind *kinds = arena_room(of->arena, MAX_VARIANTS * sizeof *kinds);
     for (int p = 0; p < of->fusions->count; p++)
         for (int k = 0; k < of->fusions->plans[p].count; k++) {
             Viewed viewed = {.arena = of->arena, .fusion = of->fusions->plans[p].fusions[k], .target = of->target};
             for (int f = 0; families[f]; f++) {
-                int count = family_rules(of->arena, families[f], &viewed, rules);
+                int count = family_kinds(of->arena, families[f], &viewed, kinds);
                 for (int v = 0; v < count; v++)
                     found |= UINT64_C(1)
-                             << (variant_named(run, families[f], rules[v].variant_name) - run->variants);
+                             << (variant_named(run, families[f], kinds[v].name) - run->variants);
             }
         }
     return found;

@@ -41,9 +41,9 @@ typedef struct Subject {
 /* "bulk/six stages", "bulk/six stages, persistent"; "gemm/two stages, rows", if these are reduced. */
 static const char *kernel_kind(Arena *arena, const PlannedLaunch *launch)
 {
-    bool persistent = schedule_is_persistent(launch->rules->schedule) && launch->program.turns > 1;
+    bool persistent = schedule_is_persistent(launch->kind->schedule) && launch->program.turns > 1;
     bool rows = launch->fusion->streams && launch->family->view == product_view;
-    return arena_printf(arena, "%s/%s%s%s", launch->family->name, launch->rules->variant_name, rows ? ", rows" : "",
+    return arena_printf(arena, "%s/%s%s%s", launch->family->name, launch->kind->name, rows ? ", rows" : "",
                         persistent ? ", persistent" : "");
 }
 
@@ -120,7 +120,7 @@ static int64_t sectors_stated(const TileSpace *space, const Counts *counts, cons
 static int figures_of(const Subject *subject, const PlannedLaunch *launch, const Counts *stated, const RuntimeCounts *seen,
                       const RuntimeTensor *tensors, int tensor_count, Figure *figures)
 {
-    const TileSpace *space = launch->rules->space;
+    const TileSpace *space = launch->kind->space;
     int count = 0;
     for (int i = 0; i < tensor_count; i++) {
         const char *name = tensors[i].name;
@@ -200,7 +200,7 @@ static bool is_unknown(const TileSpace *space, const Counts *counts, const Move 
 /* Threads that have all of their reduction to themselves exchange nothing. */
 static bool is_alone(const PlannedLaunch *launch, const Exchange *exchange)
 {
-    const TileSpace *space = launch->rules->space;
+    const TileSpace *space = launch->kind->space;
     const RTile *tile = launch->program.tile;
     bool shares = exchange->combine != COMBINE_TREE && exchange->width > 1;
     for (int a = 0; a < space->axis_count; a++)
@@ -220,7 +220,7 @@ static bool is_lost(const Counts *counts, const Exchange *exchange)
 /* Shuffles are counted of the first warp, which copies where there are roles. */
 static bool is_another_warps(const PlannedLaunch *launch, const Exchange *exchange)
 {
-    const Schedule *schedule = launch->rules->schedule;
+    const Schedule *schedule = launch->kind->schedule;
     bool roles = false;
     for (int i = 0; i < schedule->count; i++)
         roles |= schedule->items[i].kind == ITEM_ROLE;
@@ -244,7 +244,7 @@ static bool is_counted(const PlannedLaunch *launch, const Counts *counts, const 
     case ITEM_STORE: break;
     }
     return !item->move.again && item->move.to != PLACE_L2 &&
-           !is_unknown(launch->rules->space, counts, &item->move);
+           !is_unknown(launch->kind->space, counts, &item->move);
 }
 
 /* Where the loop that begins at item i ends. */
@@ -290,13 +290,13 @@ static const char *item_name(const Item *item)
 static void try_mutant(Subject *subject, const PlannedLaunch *launch, const RuntimeResult *result,
                        const RuntimeTensor *tensors, int tensor_count, int i, bool twice)
 {
-    const Item *item = &launch->rules->schedule->items[i];
+    const Item *item = &launch->kind->schedule->items[i];
     Counts stated = planned_counts(subject->arena, launch, subject->device, false);
-    TileRules *rules = rules_copy(subject->arena, launch->rules);
+    KernelKind *kind = kind_copy(subject->arena, launch->kind);
     PlannedLaunch mutant = *launch;
-    Schedule other = mutant_of(launch->rules->schedule, i, twice);
-    rules->schedule = &other;
-    mutant.rules = rules;
+    Schedule other = mutant_of(launch->kind->schedule, i, twice);
+    kind->schedule = &other;
+    mutant.kind = kind;
     bool found = differences(subject, &mutant, result, tensors, tensor_count, false) > 0;
     const char *change = twice ? "doubled" : "dropped";
     printf("change %s %s %s %s\n", kernel_kind(subject->arena, launch), found ? "found" : "unfound", change, item_name(item));
@@ -310,7 +310,7 @@ static void try_mutant(Subject *subject, const PlannedLaunch *launch, const Runt
 static void try_mutants(Subject *subject, const PlannedLaunch *launch, const RuntimeResult *result,
                         const RuntimeTensor *tensors, int tensor_count)
 {
-    const Schedule *schedule = launch->rules->schedule;
+    const Schedule *schedule = launch->kind->schedule;
     for (int i = 0; i < schedule->count; i++)
         for (int twice = 0; twice < 2; twice++)
             if (schedule->items[i].kind != ITEM_END)
@@ -359,7 +359,7 @@ static bool is_wanted(const Subject *subject, const char *kind)
 static void visit_launch(Subject *subject, const Plan *plan, int k)
 {
     const PlannedLaunch *launch = &plan->launches[k];
-    const char *kind = arena_printf(subject->arena, "%s/%s", launch->family->name, launch->rules->variant_name);
+    const char *kind = arena_printf(subject->arena, "%s/%s", launch->family->name, launch->kind->name);
     const char *name = kernel_kind(subject->arena, launch);
     for (int i = 0; i < subject->seen_count; i++)
         if (strcmp(subject->seen[i], name) == 0)
@@ -373,20 +373,20 @@ static void visit_launch(Subject *subject, const Plan *plan, int k)
 /* Every kind that a plan of one kernel can be, whether it is among the best or not. */
 static void visit_single(Subject *subject, const FusionPlan *fusions)
 {
-    TileRules *variants = NEW_ARRAY(subject->arena, TileRules, MAX_VARIANTS);
+    KernelKind *variants = NEW_ARRAY(subject->arena, KernelKind, MAX_VARIANTS);
     Viewed viewed = {.arena = subject->arena, .fusion = fusions->fusions[0], .target = &subject->target};
     for (int f = 0; families[f] && fusions->count == 1; f++) {
-        int count = family_rules(subject->arena, families[f], &viewed, variants);
+        int count = family_kinds(subject->arena, families[f], &viewed, variants);
         for (int v = 0; v < count; v++) {
             PlannedLaunch *launch = NEW(subject->arena, PlannedLaunch);
             Plan *plan = NEW(subject->arena, Plan);
-            TileRules *rules = NEW(subject->arena, TileRules);
+            KernelKind *kind = NEW(subject->arena, KernelKind);
             ConstructStats stats = {0};
-            *rules = variants[v];
-            *launch = (PlannedLaunch){.family = families[f], .fusion = viewed.fusion, .rules = rules};
+            *kind = variants[v];
+            *launch = (PlannedLaunch){.family = families[f], .fusion = viewed.fusion, .kind = kind};
             launch->view = family_view(families[f], &viewed);
             *plan = (Plan){.fusion_plan = fusions->name, .launches = launch, .count = 1};
-            if (rprogram_construct(subject->arena, rules, subject->device, 1, &launch->program, &stats))
+            if (rprogram_construct(subject->arena, kind, &(Target){.device = subject->device}, 1, &launch->program, &stats))
                 visit_launch(subject, plan, 0);
         }
     }

@@ -142,7 +142,7 @@ static void print_plans(Arena *arena, const FusionPlans *fusions, const Target *
     fusion_plans_print(&out, fusions);
     plan_families_print(&out, fusions, target, plans);
     device_print(&out, target->device);
-    plan_rules_print(&out, fusions, target);
+    plan_kinds_print(&out, fusions, target);
     plan_list_print(&out, plans);
 }
 

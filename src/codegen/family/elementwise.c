@@ -79,7 +79,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
     return arena_copy(arena, &points, sizeof points);
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 /* Registers of what one vector reads again. */
 static int reused_registers(const Reads *reads)
@@ -168,8 +168,8 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
 
 /* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). So are
    vectors that may hang over the ends of a tensor: a branch stands before each load. */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     static const char *const names[] = {"scalar", "x2", "", "x4", "", "", "", "x8",
                                         "",       "",   "", "",   "", "", "", "x16"};
@@ -177,25 +177,25 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     int vectors = widest > 1 ? MAX_VECTORS : 1, warps = widest > 1 ? MAX_WARPS * MAX_VECTORS : MOVE_WARPS;
     int fewest = device->schedulers_per_sm < warps ? device->schedulers_per_sm : warps;   // one for each
     for (int vector = widest; vector >= 1 && count < 3; vector /= 2) {
-        TileRules *rules = &variants[count++];
+        KernelKind *kind = &variants[count++];
         const Reads *reads = reads_of(view, vector);
-        rules_begin(arena, rules, fusion);
-        rules_choose(rules, &vector, sizeof vector);
-        rules->variant_name = names[vector - 1];
-        int point = space_add_axis(rules->space, "point", spatial_points(fusion), false);
-        space_add_flat_tiles(rules->space, fusion, fusion->spatial_count - 1, device);
-        uint32_t reused = find_reused_rows(rules->space, fusion, reads);
-        state(rules->schedule, fusion, rules->space, vector, reused);
-        bool padded = find_padded(rules->space, fusion, reads);
-        find_pieces(rules->space, fusion, reads);
+        kind_begin(arena, kind, fusion);
+        kind_choose(kind, &vector, sizeof vector);
+        kind->name = names[vector - 1];
+        int point = space_add_axis(kind->space, "point", spatial_points(fusion), false);
+        space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
+        uint32_t reused = find_reused_rows(kind->space, fusion, reads);
+        state(kind->schedule, fusion, kind->space, vector, reused);
+        bool padded = find_padded(kind->space, fusion, reads);
+        find_pieces(kind->space, fusion, reads);
         int most = padded ? vector : calibration.elementwise.thread_points;
         most = vector * vectors < most ? vector * vectors : most;
         int64_t warp = (int64_t)vector * device->warp_size;
-        rules->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};
-        rules->rule[LEVEL_SHARED][point] = (AxisRule){warp * fewest, warp * warps};
-        rules->accumulator_bits = 32;
-        rules->register_overhead = 24 + reused_registers(reads);
-        rules->input_buffers = 1;
+        kind->space->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};
+        kind->space->rule[LEVEL_SHARED][point] = (AxisRule){warp * fewest, warp * warps};
+        kind->registers.accumulator_bits = 32;
+        kind->registers.others = 24 + reused_registers(reads);
+        kind->registers.input_buffers = 1;
         /* Narrower ones would read elements one by one, but may keep more SMs busy. */
         if (padded && spatial_points(fusion) >= warp * fewest * device->sm_count)
             break;
@@ -204,10 +204,10 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
 }
 
 /* The family's choice: points of one access. */
-static int chosen_vector(const TileRules *rules)
+static int chosen_vector(const KernelKind *kind)
 {
     int vector;
-    rules_chosen(rules, &vector, sizeof vector);
+    kind_chosen(kind, &vector, sizeof vector);
     return vector;
 }
 
@@ -215,7 +215,7 @@ static int chosen_vector(const TileRules *rules)
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan)
 {
-    int vector = chosen_vector(plan->rules);
+    int vector = chosen_vector(plan->kind);
     int64_t each = plan->program->tile[LEVEL_REGISTER].size[0];
     strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";\n", spatial_points(plan->fusion));
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
@@ -388,7 +388,7 @@ static void emit_output_stores(StrBuf *out, const Scope *scope)
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    Reads reads = *reads_of(plan->view, chosen_vector(plan->rules));
+    Reads reads = *reads_of(plan->view, chosen_vector(plan->kind));
     Scope scope = scope_of(plan);
     emit_constants(out, plan);
     emit_registers(out, plan->fusion, &reads);
@@ -407,6 +407,6 @@ const Family elementwise_family = {
     .whole_warps = true,
     .fetches = true,
     .view = view_of,
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
 };

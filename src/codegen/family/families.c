@@ -38,15 +38,15 @@ static bool has_unit_axis(const Fusion *fusion)
     return false;
 }
 
-int family_rules(Arena *arena, const Family *family, Viewed *viewed, TileRules *variants)
+int family_kinds(Arena *arena, const Family *family, Viewed *viewed, KernelKind *variants)
 {
     const Fusion *fusion = viewed->fusion;
     const void *view = family_view(family, viewed);
     assert(!has_unit_axis(fusion));
-    int count = view ? family->rules(arena, view, fusion, viewed->target->device, variants) : 0, kept = 0;
+    int count = view ? family->kinds(arena, view, fusion, viewed->target->device, variants) : 0, kept = 0;
     assert(count <= MAX_VARIANTS);
     for (int v = 0; v < count; v++) {
-        assert(has_variant(family, variants[v].variant_name));
+        assert(has_variant(family, variants[v].name));
         if (variants[v].schedule->overflows)
             continue;
         if (kept < v)

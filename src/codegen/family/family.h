@@ -14,9 +14,8 @@
 /* What the fusion is to the family; NULL: nothing. */
 const void *family_view(const Family *family, Viewed *viewed);
 
-/* The rules of its kinds of kernels, if it has any for the fusion; not those whose schedule has too many
-   items for a Schedule. */
-int family_rules(Arena *arena, const Family *family, Viewed *viewed, TileRules *variants);
+/* Its kinds of kernels, if it has any for the fusion; not those whose schedule has too many items for a Schedule. */
+int family_kinds(Arena *arena, const Family *family, Viewed *viewed, KernelKind *variants);
 
 /* Threads of a block as it is launched. */
 int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device);

@@ -17,10 +17,12 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
 /* Outputs of one bit each are packed by the thread that makes the whole word. */
 static int points_per_thread(const Fusion *fusion) { return count_bit_outputs(fusion) ? 32 : 1; }
 
-/* A thread makes its points one by one. */
-static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int step)
+/* A thread makes its points one by one, so many. */
+static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int step, int turns)
 {
     uint32_t inputs = space_inputs(space), steps = space_along(space, step);
+    if (turns > 1)
+        schedule_loop(schedule, (Loop){.tiles = true, .times = turns});
     if (fusion_reduces(fusion)) {
         schedule_loop(schedule, (Loop){.axis = (int8_t)step});
         schedule_load(schedule, (Move){.tiles = inputs & steps});
@@ -30,6 +32,8 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     schedule_load(schedule, (Move){.tiles = inputs & ~steps});
     schedule_map(schedule, schedule_ops(fusion, false));
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
+    if (turns > 1)
+        schedule_end(schedule);
 }
 
 /* Few steps go through the same lines, which L1 keeps from one to the next (tuning-log 95). */
@@ -52,28 +56,37 @@ static int turns_of(const DeviceSpec *device, int64_t threads)
     return (int)ceil_div(ceil_div(threads, block), device_most_blocks(device, block));
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+/* What registers do not hold lies in memory: the kernel is there on every device. */
+static void let_spill(KernelKind *kind, const DeviceSpec *device, const RTile *tile)
+{
+    int64_t most = device->registers_per_thread;
+    if (kind_footprint(kind, tile, NULL, device, LEVEL_REGISTER) <= 4 * most)
+        return;
+    kind->registers.accumulator_bits = 0;
+    kind->registers.others = (int)most;
+}
+
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     (void)view;
-    TileRules *rules = &variants[0];
-    rules_begin(arena, rules, fusion);
-    rules->variant_name = "generic";
-    int point = space_add_axis(rules->space, "point", spatial_points(fusion), false);
-    int step = space_add_axis(rules->space, "step", reduction_points(fusion), true);
-    space_add_flat_tiles(rules->space, fusion, fusion->spatial_count - 1, device);
-    state(rules->schedule, fusion, rules->space, step);
-
-    int each = points_per_thread(fusion);
-    rules->rule[LEVEL_REGISTER][point] = (AxisRule){each, each};
-    rules->rule[LEVEL_SHARED][point] = (AxisRule){each * device->warp_size, (int64_t)each * MOST_THREADS};
+    KernelKind *kind = &variants[0];
+    kind_begin(arena, kind, fusion);
+    kind->name = "generic";
+    int point = space_add_axis(kind->space, "point", spatial_points(fusion), false);
+    int step = space_add_axis(kind->space, "step", reduction_points(fusion), true);
+    space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
+    int each = points_per_thread(fusion), turns = turns_of(device, ceil_div(spatial_points(fusion), each));
+    state(kind->schedule, fusion, kind->space, step, turns);
+    kind->space->rule[LEVEL_REGISTER][point] = (AxisRule){each, each};
+    kind->space->rule[LEVEL_SHARED][point] = (AxisRule){each * device->warp_size, (int64_t)each * MOST_THREADS};
     int64_t together = steps_together(fusion);
-    rules->rule[LEVEL_REGISTER][step] = rules->rule[LEVEL_SHARED][step] = (AxisRule){together, together};
-    rules->accumulator_bits = 32;
-    rules->register_overhead = 32;
-    rules->spills = true;
-    rules->counts_turns = true;
-    rules->turns = turns_of(device, ceil_div(spatial_points(fusion), each));
+    kind->space->rule[LEVEL_REGISTER][step] = kind->space->rule[LEVEL_SHARED][step] = (AxisRule){together, together};
+    kind->registers.accumulator_bits = 32;
+    kind->registers.others = 32;
+    RTile tile = {{0}};
+    tile.size[point] = each, tile.size[step] = together;
+    let_spill(kind, device, &tile);
     return 1;
 }
 
@@ -148,6 +161,6 @@ const Family loopnest_family = {
     .variants = (const char *const[]){"generic", NULL},
     .fetches = true,
     .view = view_of,
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
 };

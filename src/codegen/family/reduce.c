@@ -129,7 +129,7 @@ static bool vector_fits(const Dominant *most, const Fusion *fusion, Layout layou
     return false;
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 /* Outputs of a block along the columns come in multiples of this, unless there are fewer side by side. */
 static int64_t outputs_of_run(const Dominant *most, const Fusion *fusion)
@@ -171,57 +171,55 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
 
-static Layout chosen_layout(const TileRules *rules)
+static Layout chosen_layout(const KernelKind *kind)
 {
     Layout layout;
-    rules_chosen(rules, &layout, sizeof layout);
+    kind_chosen(kind, &layout, sizeof layout);
     return layout;
 }
 
-static void layout_rules(Arena *arena, TileRules *rules, const Dominant *most_read, const Fusion *fusion,
+static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_read, const Fusion *fusion,
                          const DeviceSpec *device, Layout layout)
 {
     int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
-    rules_begin(arena, rules, fusion);
-    rules->variant_name = layout.name;
-    rules_choose(rules, &layout, sizeof layout);
-    int output = space_add_axis(rules->space, "output", spatial_points(fusion), false);
-    int reduced = space_add_axis(rules->space, "reduced", reduction_points(fusion), true);
-    space_add_flat_tiles(rules->space, fusion, layout_axis(fusion, layout.row), device);
-    state(rules->schedule, fusion, rules->space, layout, reduced);
+    kind_begin(arena, kind, fusion);
+    kind->name = layout.name;
+    kind_choose(kind, &layout, sizeof layout);
+    int output = space_add_axis(kind->space, "output", spatial_points(fusion), false);
+    int reduced = space_add_axis(kind->space, "reduced", reduction_points(fusion), true);
+    space_add_flat_tiles(kind->space, fusion, layout_axis(fusion, layout.row), device);
+    state(kind->schedule, fusion, kind->space, layout, reduced);
 
     int64_t short_row = ceil_div(reduction_points(fusion), terms);   // threads that have work in it
     int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
     int64_t groups = layout.row ? row_groups : MAX_THREADS,
             sharers = layout.row ? MAX_THREADS : 32;   // limits
     int64_t run = layout.row ? 1 : outputs_of_run(most_read, fusion);
-    rules->rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
-    rules->rule[LEVEL_SHARED][output] = (AxisRule){run, outs * groups};
+    kind->space->rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
+    kind->space->rule[LEVEL_SHARED][output] = (AxisRule){run, outs * groups};
     int64_t most = calibration.reduce.thread_terms, row_bits = 8 * calibration.reduce.many_rows_bytes;
     most = terms * MAX_DEPTH < most ? terms * MAX_DEPTH : most;
     int bits = most_read->bits;
     if (layout.row && spatial_points(fusion) >= MANY_ROWS && bits * most > row_bits)
         most = row_bits / bits > terms ? row_bits / bits : terms;
-    rules->rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
-    rules->rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
-    rules->threads_reduce = true;
-    if (layout.row)
-        rules->least_sharers = least_sharers(bits, layout);
-    rules->accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
-    rules->register_overhead = 32;
-    rules->input_buffers = 1;
-    schedule_set_shared(rules);
+    kind->space->rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
+    kind->space->rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
+    kind->space->least_sharers = layout.row ? least_sharers(bits, layout) : 1;
+    kind->registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
+    kind->registers.others = 32;
+    kind->registers.input_buffers = 1;
+    schedule_set_shared(kind);
 }
 
 /* Of each side that makes sense the widest vectors, and none. */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     int count = 0;
     for (int v = LAYOUTS - 1, wide = 0; v >= 0; v--) {
         bool single = layouts[v].vector == 1;
         if (offers(view, fusion, layouts[v].row) && (single || !wide) && vector_fits(view, fusion, layouts[v])) {
-            layout_rules(arena, &variants[count++], view, fusion, device, layouts[v]);
+            layout_kind(arena, &variants[count++], view, fusion, device, layouts[v]);
             wide = !single;   // the next side starts anew behind its single one
         }
     }
@@ -233,7 +231,7 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
 static void emit_constants(StrBuf *out, const KernelPlan *plan)
 {
     const FusedOp *op = &plan->fusion->ops[0];
-    Layout layout = chosen_layout(plan->rules);
+    Layout layout = chosen_layout(plan->kind);
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
     int terms = layout.row ? layout.vector : 1;
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
@@ -313,7 +311,7 @@ static void emit_finish(StrBuf *out, const Scope *scope)
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    Layout layout = chosen_layout(plan->rules);
+    Layout layout = chosen_layout(plan->kind);
     Reads reads = terms_read(plan->fusion, layout);
     Scope first = scope_of(plan);
     Scope element = element_scope(out->arena, &first, layout);
@@ -333,6 +331,6 @@ const Family reduce_family = {
                                       "column-x2", "column-x4", NULL},
     .whole_warps = true,
     .view = view_of,
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
 };

@@ -37,9 +37,9 @@ static int64_t line_elements(const DataTile *tile, const DeviceSpec *device)
 
 /* Whole lines along the axis that is contiguous in an output, and along those of the reduction that are in an input; unless
    the axis is shorter. */
-static void align(TileRules *rules, const DeviceSpec *device)
+static void align(KernelKind *kind, const DeviceSpec *device)
 {
-    const TileSpace *space = rules->space;
+    const TileSpace *space = kind->space;
     for (int a = 0; a < space->axis_count; a++) {
         int64_t granule = 1;
         for (int i = 0; i < space->tile_count; i++) {
@@ -49,9 +49,9 @@ static void align(TileRules *rules, const DeviceSpec *device)
             int64_t line = along ? line_elements(tile, device) : 1;
             granule = line > granule && line <= space->axes[a].extent ? line : granule;
         }
-        rules->rule[LEVEL_REGISTER][a] =
+        kind->space->rule[LEVEL_REGISTER][a] =
             (AxisRule){granule, space->axes[a].reduction ? granule : ACCUMULATORS};
-        rules->rule[LEVEL_SHARED][a] = (AxisRule){granule, round_up(space->axes[a].extent, granule)};
+        kind->space->rule[LEVEL_SHARED][a] = (AxisRule){granule, round_up(space->axes[a].extent, granule)};
     }
 }
 
@@ -90,28 +90,27 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     (void)view;
-    TileRules *rules = &variants[0];
+    KernelKind *kind = &variants[0];
     if (!tiles_hold(fusion, 1))
         return 0;
-    rules_begin(arena, rules, fusion);
-    rules->variant_name = "tiles";
+    kind_begin(arena, kind, fusion);
+    kind->name = "tiles";
     for (int a = 0; a < fusion->axis_count; a++)
-        space_add_axis(rules->space, fusion->axes[a].name, fusion->axes[a].extent,
+        space_add_axis(kind->space, fusion->axes[a].name, fusion->axes[a].extent,
                        a >= fusion->spatial_count);
-    space_add_staged_tiles(rules->space, fusion);
-    store_in_turn(rules->space);
-    rules->space->unit = unit_of(fusion, rules->space, device);
-    align(rules, device);
-    state(rules->schedule, fusion, rules->space);
-    layout_add(&rules->shared, "RESIDENT", resident_bytes(rules->space, device));
-    rules->lay_out = lay_out_staged;
-    rules->workers = device->max_threads_per_sm;
-    rules->accumulator_bits = 32;
-    rules->register_overhead = WORKER_REGISTERS;
+    space_add_staged_tiles(kind->space, fusion);
+    store_in_turn(kind->space);
+    kind->space->unit = unit_of(fusion, kind->space, device);
+    align(kind, device);
+    state(kind->schedule, fusion, kind->space);
+    layout_add(&kind->shared, "RESIDENT", resident_bytes(kind->space, device));
+    kind->lay_out = lay_out_staged;
+    kind->registers.accumulator_bits = 32;
+    kind->registers.others = WORKER_REGISTERS;
     return 1;
 }
 
@@ -120,5 +119,5 @@ const Family supersteps_family = {
     .variants = (const char *const[]){"tiles", NULL},
     .fetches = true,
     .view = view_of,
-    .rules = rules,
+    .kinds = kinds,
 };

@@ -211,7 +211,7 @@ static bool is_near_one_pass(const Planner *planner, const ChoiceList *list)
     if (!list->count)
         return false;
     const PlannedLaunch *launch = &list->choices[0]->launches[0];
-    const TileSpace *space = launch->rules->space;
+    const TileSpace *space = launch->kind->space;
     RTile problem = rtile_problem(space);
     double bytes = 0;
     for (int i = 0; i < space->tile_count; i++)

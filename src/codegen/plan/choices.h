@@ -25,7 +25,7 @@ typedef struct Planner {
     Arena *arena;     // of what plans hold
     Arena *choices;   // of one fusion's choices: thousands, of which plans take a few
     Arena *passing;   // of those of a part of it, of which the best few are kept
-    Arena *drafting;  // of one family's rules
+    Arena *drafting;  // of one family's kinds
     Arena *scratch;   // of one construction
     bool alone;       // there is one fusion: its choices may stay, and no two constructions are alike
     const Target *target;

@@ -26,14 +26,14 @@ void choices_add(Planner *planner, ChoiceList *list, Choice choice)
     list->choices[at] = added;
 }
 
-static int construct(Planner *planner, const TileRules *rules)
+static int construct(Planner *planner, const KernelKind *kind)
 {
     Arena *scratch = planner->scratch;
     arena_reset(scratch);
     if (planner->alone)
-        return rprogram_construct(scratch, rules, planner->device, planner->most, planner->programs,
+        return rprogram_construct(scratch, kind, planner->target, planner->most, planner->programs,
                                   &planner->stats);
-    return construct_memo_ask(planner->memo, scratch, rules, planner->programs, &planner->stats);
+    return construct_memo_ask(planner->memo, scratch, kind, planner->programs, &planner->stats);
 }
 
 /* With the threads that a family adds to those that compute, a launch may have too many. */
@@ -49,18 +49,18 @@ static bool fits_a_launch(Planner *planner, const Family *family, const RProgram
 static void add_family(Planner *planner, ChoiceList *list, const Family *family, Viewed *viewed)
 {
     arena_reset(planner->drafting);
-    TileRules *drafts = arena_room(planner->drafting, MAX_VARIANTS * sizeof *drafts);
-    int count = family_rules(planner->drafting, family, viewed, drafts);
+    KernelKind *drafts = arena_room(planner->drafting, MAX_VARIANTS * sizeof *drafts);
+    int count = family_kinds(planner->drafting, family, viewed, drafts);
     const void *view = family_view(family, viewed);
     for (int v = 0; v < count; v++) {
-        drafts[v].without = planner->target->without;
-        const TileRules *rules = rules_copy(planner->choices, &drafts[v]);
-        int made = construct(planner, rules);
+        KernelKind *kind = kind_copy(planner->choices, &drafts[v]);
+        kind->space->unpadded = planner->target->without & PART_BANK_PADDING;
+        int made = construct(planner, kind);
         PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
         for (int i = 0; i < made; i++) {
             if (!fits_a_launch(planner, family, &planner->programs[i]))
                 continue;
-            launches[i] = (PlannedLaunch){family, viewed->fusion, view, rules, planner->programs[i]};
+            launches[i] = (PlannedLaunch){family, viewed->fusion, view, kind, planner->programs[i]};
             choices_add(planner, list,
                        (Choice){.launches = &launches[i], .count = 1, .time_us = planned_us(&launches[i])});
         }
@@ -87,16 +87,16 @@ ChoiceList choices_single(Planner *planner, const Fusion *fusion)
     return list;
 }
 
-/* The rules as they outlive others: one copy for all choices that hold them. */
-static const TileRules *retain_rules(Arena *arena, const ChoiceList *choices, const TileRules *rules)
+/* The kind as it outlives others: one copy for all choices that hold them. */
+static const KernelKind *retain_kind(Arena *arena, const ChoiceList *choices, const KernelKind *kind)
 {
     for (int c = 0; c < choices->count; c++) {
         const Choice *choice = choices->choices[c];
         for (int i = 0; i < choice->count && choice->retained; i++)
-            if (choice->launches[i].rules == rules)
-                return choice->retained->launches[i].rules;
+            if (choice->launches[i].kind == kind)
+                return choice->retained->launches[i].kind;
     }
-    return rules_copy(arena, rules);
+    return kind_copy(arena, kind);
 }
 
 Choice *choice_retain(Arena *arena, const ChoiceList *choices, Choice *choice)
@@ -108,7 +108,7 @@ Choice *choice_retain(Arena *arena, const ChoiceList *choices, Choice *choice)
     size_t bytes = (size_t)choice->count * sizeof *choice->launches;
     PlannedLaunch *launches = memcpy(arena_room(arena, bytes), choice->launches, bytes);
     for (int i = 0; i < copy->count; i++)
-        launches[i].rules = retain_rules(arena, choices, choice->launches[i].rules);
+        launches[i].kind = retain_kind(arena, choices, choice->launches[i].kind);
     copy->launches = launches;
     choice->retained = copy;
     return copy;

@@ -25,7 +25,7 @@ static int64_t choice_bytes(const Choice *choice)
     int64_t bytes = 0;
     for (int i = 0; i < choice->count; i++) {
         const PlannedLaunch *launch = &choice->launches[i];
-        bytes += round_up(launch->rules->scratch_bytes, WORKSPACE_ALIGNMENT);
+        bytes += round_up(rprogram_scratch_bytes(launch->kind, &launch->program), WORKSPACE_ALIGNMENT);
         for (int k = 0; k < launch->fusion->output_count; k++)
             if (launch->fusion->outputs[k]->role == ROLE_TEMPORARY)
                 bytes += round_up(tensor_bytes(launch->fusion->outputs[k]), WORKSPACE_ALIGNMENT);
@@ -275,7 +275,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
         .families = families_of(device),
         .keep = keep,
         .room = device->dram_bytes - program_bytes(fusions->program),
-        .memo = alone ? NULL : construct_memo_new(arena, device, 2 * keep),
+        .memo = alone ? NULL : construct_memo_new(arena, target, 2 * keep),
         .most = 2 * keep,
         .programs = NEW_ARRAY(arena, RProgram, 2 * keep),
     };

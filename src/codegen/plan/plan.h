@@ -15,7 +15,7 @@ typedef struct PlannedLaunch {
     const Family *family;
     const Fusion *fusion;
     const void *view;   // of the fusion, the family's
-    const TileRules *rules;
+    const KernelKind *kind;
     RProgram program;
 } PlannedLaunch;
 
@@ -47,7 +47,7 @@ typedef struct PlanList {
 PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *target, int keep);
 
 /* What the families say of every fused kernel (`-d rtile`), and the plans made of them (`-d rprogram`). */
-void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const Target *target);
+void plan_kinds_print(StrBuf *out, const FusionPlans *fusions, const Target *target);
 void plan_list_print(StrBuf *out, const PlanList *list);
 /* What a block of each of its kernels does, and the counts of the first and the last one (`-d schedule`). */
 void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *device);

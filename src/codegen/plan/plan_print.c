@@ -4,21 +4,21 @@
 #include "codegen/plan/plan.h"
 #include "kernel/schedule/print.h"
 
-void plan_rules_print(StrBuf *out, const FusionPlans *fusions, const Target *target)
+void plan_kinds_print(StrBuf *out, const FusionPlans *fusions, const Target *target)
 {
     Arena *scratch = arena_new();
     const Family *const *served_by = families_of(target->device);
-    TileRules *variants = arena_room(out->arena, MAX_VARIANTS * sizeof *variants);
+    KernelKind *variants = arena_room(out->arena, MAX_VARIANTS * sizeof *variants);
     for (int p = 0; p < fusions->count; p++)
         for (int k = 0; k < fusions->plans[p].count; k++) {
             Viewed viewed = {.arena = out->arena, .fusion = fusions->plans[p].fusions[k], .target = target};
             for (int f = 0; served_by[f]; f++) {
                 arena_reset(scratch);
-                int count = family_rules(scratch, served_by[f], &viewed, variants);
+                int count = family_kinds(scratch, served_by[f], &viewed, variants);
                 for (int v = 0; v < count; v++) {
                     strbuf_printf(out, "plan %s, kernel %d through %s (%s)\n", fusions->plans[p].name, k,
-                                  served_by[f]->name, variants[v].variant_name);
-                    tile_rules_print(out, &variants[v]);
+                                  served_by[f]->name, variants[v].name);
+                    kind_print(out, &variants[v]);
                 }
             }
         }
@@ -33,8 +33,8 @@ void plan_list_print(StrBuf *out, const PlanList *list)
         for (int k = 0; k < plan->count; k++) {
             const PlannedLaunch *launch = &plan->launches[k];
             strbuf_printf(out, "  kernel %d through %s (%s)\n", k, launch->family->name,
-                          launch->rules->variant_name);
-            rprogram_print(out, launch->rules, &launch->program);
+                          launch->kind->name);
+            rprogram_print(out, launch->kind, &launch->program);
         }
     }
     strbuf_printf(out, "generated %" PRId64 ", feasible %" PRId64 "\n", list->stats.generated,
@@ -54,7 +54,7 @@ Counts planned_counts(Arena *arena, const PlannedLaunch *launch, const DeviceSpe
         .work = launch->family->work,
         .view = launch->view,
     };
-    return schedule_count(arena, launch->rules, launch->fusion, device, &block);
+    return schedule_count(arena, launch->kind, launch->fusion, device, &block);
 }
 
 void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *device)
@@ -62,11 +62,11 @@ void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *devic
     for (int k = 0; k < plan->count; k++) {
         const PlannedLaunch *launch = &plan->launches[k];
         strbuf_printf(out, "kernel %d through %s\n", k, launch->family->name);
-        schedule_print(out, launch->rules, launch->fusion, pace_name[perf_cost(launch->rules)->pace]);
+        schedule_print(out, launch->kind, launch->fusion, pace_name[perf_cost(launch->kind)->pace]);
         for (int last = 0; last < 2; last++) {
             Counts counts = planned_counts(out->arena, launch, device, last);
             strbuf_printf(out, "  %s block\n", last ? "last" : "first");
-            counts_print(out, launch->rules->space, &counts);
+            counts_print(out, launch->kind->space, &counts);
         }
     }
 }
@@ -74,7 +74,7 @@ void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *devic
 const char *plan_schedule_text(Arena *arena, const PlannedLaunch *launch)
 {
     StrBuf text = strbuf_new(arena);
-    schedule_print_short(&text, launch->rules, launch->fusion);
+    schedule_print_short(&text, launch->kind, launch->fusion);
     return text.text;
 }
 
@@ -82,11 +82,11 @@ static void matching_families_print(StrBuf *out, const Fusion *fusion, const Tar
 {
     Arena *scratch = arena_new();
     const Family *const *served_by = families_of(target->device);
-    TileRules *variants = arena_room(scratch, MAX_VARIANTS * sizeof *variants);
+    KernelKind *variants = arena_room(scratch, MAX_VARIANTS * sizeof *variants);
     Viewed viewed = {.arena = out->arena, .fusion = fusion, .target = target};
     int shown = 0;
     for (int f = 0; served_by[f]; f++)
-        if (family_rules(scratch, served_by[f], &viewed, variants))
+        if (family_kinds(scratch, served_by[f], &viewed, variants))
             strbuf_printf(out, "%s%s", shown++ ? ", " : "", served_by[f]->name);
     strbuf_puts(out, shown ? "" : "no family alone");
     arena_free(scratch);

@@ -18,10 +18,10 @@ static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
 {
     const RTile *shared = walk->block->shared;
     RTile written = *shared;
-    for (int a = 0; a < walk->rules->space->axis_count; a++)
+    for (int a = 0; a < walk->kind->space->axis_count; a++)
         if (tile->dims[tile->staged_inner].index.coef[a])
             written.size[a] = walk->region.count[a];
-    return data_tile_elements(tile, &written, walk->rules->space->axis_count) * tile->element_bits / 8;
+    return data_tile_elements(tile, &written, walk->kind->space->axis_count) * tile->element_bits / 8;
 }
 
 /* Register tiles of the block along the axes of one kind. */
@@ -29,9 +29,9 @@ static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
 static RTile loaded_tile(const CountWalk *walk)
 {
     RTile tile = *walk->block->shared;
-    for (int a = 0; a < walk->rules->space->axis_count; a++) {
-        int64_t most = round_up(walk->rules->space->axes[a].extent, 8);
-        if (walk->rules->schedule->cut >> a & 1 && tile.size[a] > most)
+    for (int a = 0; a < walk->kind->space->axis_count; a++) {
+        int64_t most = round_up(walk->kind->space->axes[a].extent, 8);
+        if (walk->kind->schedule->cut >> a & 1 && tile.size[a] > most)
             tile.size[a] = most;
     }
     return tile;
@@ -43,8 +43,8 @@ static RTile loaded_tile(const CountWalk *walk)
 static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move *move, bool write,
                          int64_t times)
 {
-    int axes = walk->rules->space->axis_count;
-    int64_t vector = walk->rules->schedule->vector;
+    int axes = walk->kind->space->axis_count;
+    int64_t vector = walk->kind->schedule->vector;
     if (walk->multiplies && write) {
         RTile loaded = loaded_tile(walk);
         return times * data_tile_elements(tile, &loaded, axes) * staged_bits(tile) / 8;
@@ -71,16 +71,16 @@ static void count_own(CountWalk *walk, const Move *move, int tile)
     bool writes = move->to == PLACE_SHARED;
     if (!writes && move->from != PLACE_SHARED)
         return;
-    int64_t bytes = walk->rules->shared_moved(walk->rules, tile, writes, walk->block->shared,
+    int64_t bytes = walk->kind->shared_moved(walk->kind, tile, writes, walk->block->shared,
                                               walk->block->inner, walk->region.first);
     count_shared(walk, writes ? 0 : bytes, writes ? bytes : 0);
 }
 
 static void count_staging(CountWalk *walk, const Move *move, int index, int64_t times)
 {
-    const DataTile *tile = &walk->rules->space->tiles[index];
+    const DataTile *tile = &walk->kind->space->tiles[index];
     bool reads = move->from == PLACE_SHARED, writes = move->to == PLACE_SHARED;
-    if (walk->rules->shared_moved)
+    if (walk->kind->shared_moved)
         count_own(walk, move, index);
     else if ((reads && (tile->plane || tile->windows)) ||
              ((reads || writes) && !walk->multiplies && !is_picture(walk, tile)))
@@ -107,8 +107,8 @@ static void count_collected(CountWalk *walk, const DataTile *tile)
 static void count_scratch(CountWalk *walk, const Item *item)
 {
     int64_t bytes = item->move.bytes;
-    for (int a = 0; a < walk->rules->space->axis_count; a++)
-        if (!walk->rules->space->axes[a].reduction)
+    for (int a = 0; a < walk->kind->space->axis_count; a++)
+        if (!walk->kind->space->axes[a].reduction)
             bytes = bytes * walk->region.count[a] / walk->block->shared->size[a];
     int64_t sectors = bytes / SECTOR_BYTES;
     *(item->kind == ITEM_LOAD ? &walk->counts->scratch_read : &walk->counts->scratch_written) += sectors;
@@ -120,7 +120,7 @@ static void count_sectors(CountWalk *walk, int index, const ItemWork *own)
         count_add(&walk->counts->sectors[index], own->sectors[index]);
         return;
     }
-    const DataTile *tile = &walk->rules->space->tiles[index];
+    const DataTile *tile = &walk->kind->space->tiles[index];
     bool of_results = tile->output || tile->beside;
     bool known = tile->scatter <= 1 && is_picture(walk, tile) && !(of_results && walk->dealt && !walk->rows.run);
     Region region = of_results ? walk->region : walk->loaded;
@@ -138,7 +138,7 @@ static bool has_own_work(const CountWalk *walk, const Item *item, int64_t times,
         .arena = walk->region.arena,
         .device = walk->device,
         .item = item,
-        .rules = walk->rules,
+        .kind = walk->kind,
         .fusion = walk->fusion,
         .shared = block->shared,
         .inner = block->inner,
@@ -163,8 +163,8 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times, const I
     bool of_memory = is_memory(item->kind == ITEM_LOAD ? move->from : move->to);
     if (move->bytes)
         count_scratch(walk, item);
-    for (int i = 0; i < walk->rules->space->tile_count; i++) {
-        const DataTile *tile = &walk->rules->space->tiles[i];
+    for (int i = 0; i < walk->kind->space->tile_count; i++) {
+        const DataTile *tile = &walk->kind->space->tiles[i];
         if (!(move->tiles >> i & 1) || move->to == PLACE_L2)
             continue;
         if (of_memory && !move->again)
@@ -174,14 +174,14 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times, const I
         if (move->collected)
             count_collected(walk, tile);
     }
-    walk->under_way += move->async ? at_least_1(walk->rules->schedule->rows) : 0;
+    walk->under_way += move->async ? at_least_1(walk->kind->schedule->rows) : 0;
 }
 
 /* Of copies several rounds ahead none is left in the last round. */
 static void count_wait(CountWalk *walk, int behind, int64_t times)
 {
     walk->counts->waits += times;
-    if (schedule_rounds_ahead(walk->rules->schedule) > 1) {
+    if (schedule_rounds_ahead(walk->kind->schedule) > 1) {
         walk->counts->pending += (times - 1) * behind;
         return;
     }
@@ -204,7 +204,7 @@ static void count_meeting(CountWalk *walk, const Exchange *exchange, int64_t tim
 
 static void count_item(CountWalk *walk, int index, int64_t times)
 {
-    const Item *item = &walk->rules->schedule->items[index];
+    const Item *item = &walk->kind->schedule->items[index];
     ItemWork work;
     bool own = has_own_work(walk, item, times, &work);
     if (own)
@@ -228,8 +228,8 @@ static void count_item(CountWalk *walk, int index, int64_t times)
 
 static void go_to(CountWalk *walk, Arena *arena, const TilePlace *place)
 {
-    walk->region = region_of(arena, walk->rules, walk->block, place, false);
-    walk->loaded = region_of(arena, walk->rules, walk->block, place, true);
+    walk->region = region_of(arena, walk->kind, walk->block, place, false);
+    walk->loaded = region_of(arena, walk->kind, walk->block, place, true);
 }
 
 /* Loops over a persistent block's tiles around the item. */
@@ -244,7 +244,7 @@ static int tile_loops(const Schedule *schedule, int item)
 /* In a loop over tiles for each of them. */
 static void count_in_turn(CountWalk *walk, Arena *arena, const TilePlace *places, int64_t count, int index)
 {
-    int loops = tile_loops(walk->rules->schedule, index);
+    int loops = tile_loops(walk->kind->schedule, index);
     int64_t again = 1;
     for (int i = 1; i < loops; i++)
         again *= count;
@@ -255,13 +255,13 @@ static void count_in_turn(CountWalk *walk, Arena *arena, const TilePlace *places
     }
 }
 
-Counts schedule_count(Arena *arena, const TileRules *rules, const Fusion *fusion, const DeviceSpec *device,
+Counts schedule_count(Arena *arena, const KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
                       const CountedBlock *block)
 {
     Counts counts = {0};
-    CountWalk walk = {.rules = rules, .fusion = fusion, .device = device, .block = block, .counts = &counts};
-    const Schedule *schedule = rules->schedule;
-    TilePlace *places = NEW_ARRAY(arena, TilePlace, at_least_1(block->turns)), only = region_place(rules, block);
+    CountWalk walk = {.kind = kind, .fusion = fusion, .device = device, .block = block, .counts = &counts};
+    const Schedule *schedule = kind->schedule;
+    TilePlace *places = NEW_ARRAY(arena, TilePlace, at_least_1(block->turns)), only = region_place(kind, block);
     walk.in_turn = schedule_is_persistent(schedule) && block->turns > 1;
     int64_t count = walk.in_turn ? count_places(&walk, places) : 1;
     for (int i = 0; i < schedule->count; i++)

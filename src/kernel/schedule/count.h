@@ -1,12 +1,12 @@
 // What one block of a kernel does, in numbers: what the CPU interpreter counts, too.
 #pragma once
-#include "kernel/schedule/work.h"
+#include "kernel/work.h"
 
 /* A block of the launch that the tiles make. */
 typedef struct CountedBlock {
     const RTile *shared, *inner;   // its tile, a thread's
     int threads;                   // as launched
-    int turns;                     // shared tiles that it makes one by one, if its rules leave that open,
+    int turns;                     // shared tiles that it makes one by one, if its kind leaves that open,
     int64_t grid, panel;           // where such a launch has so many blocks, and so many rows of tiles side by side
     bool last;                     // of the launch; else the first
     StatedWork *work;              // the family's, or NULL,
@@ -25,7 +25,7 @@ typedef struct Counts {
     int64_t copying_warps, multiplying_warps;   // that ask for bulk copies, or tensor cores
 } Counts;
 
-Counts schedule_count(Arena *arena, const TileRules *rules, const Fusion *fusion, const DeviceSpec *device,
+Counts schedule_count(Arena *arena, const KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
                       const CountedBlock *block);
 
 /* A line for each kind. */
@@ -41,7 +41,7 @@ typedef struct DealtRows {
 
 typedef struct Region {
     Arena *arena;
-    const TileRules *rules;
+    const KernelKind *kind;
     const CountedBlock *block;
     int64_t first[MAX_AXES], count[MAX_AXES];   // positions of the block along each axis
     DealtRows dealt;
@@ -53,10 +53,10 @@ typedef struct TilePlace {
 } TilePlace;
 
 /* The block's only tile, or the first ones of those that it makes in turns known before. */
-TilePlace region_place(const TileRules *rules, const CountedBlock *block);
+TilePlace region_place(const KernelKind *kind, const CountedBlock *block);
 
 /* Of what it stores, or loads: other positions where tiles lie back. */
-Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block, const TilePlace *place,
+Region region_of(Arena *arena, const KernelKind *kind, const CountedBlock *block, const TilePlace *place,
                  bool loaded);
 
 /* It takes no longer than a moment to go through the block's part of the tile. */

@@ -42,7 +42,7 @@ typedef struct Rounds {
 
 static Rounds rounds_around(const CountWalk *walk, int item, int axis)
 {
-    const Schedule *schedule = walk->rules->schedule;
+    const Schedule *schedule = walk->kind->schedule;
     Rounds rounds = {.all = 1, .innermost = 1, .counted = true};
     for (int i = item - 1; i >= 0; i--) {
         const Loop *loop = &schedule->items[i].loop;
@@ -60,7 +60,7 @@ static Rounds rounds_around(const CountWalk *walk, int item, int axis)
 static int64_t rounds_needed(const CountWalk *walk, int axis)
 {
     Loop tiles = {.axis = (int8_t)axis}, parts = {.axis = (int8_t)axis, .by_thread = true};
-    bool alone = !axis_shared_by_threads(walk->rules, axis);
+    bool alone = !axis_shared_by_threads(walk->kind->space, axis);
     return size_product(count_rounds(walk, &tiles), alone ? count_rounds(walk, &parts) : 1);
 }
 
@@ -82,11 +82,11 @@ static bool is_of_elements(const Fusion *fusion, const FusedOp *op)
 /* A row that ends within a vector is made with what lies behind it, and what is made of rows' totals every thread makes. */
 static bool is_whole(const CountWalk *walk, bool of_elements)
 {
-    const Schedule *schedule = walk->rules->schedule;
-    RTile problem = rtile_problem(walk->rules->space);
+    const Schedule *schedule = walk->kind->schedule;
+    RTile problem = rtile_problem(walk->kind->space);
     if (schedule->computes != COMPUTES_VECTORS)
         return true;
-    bool fits = rtile_points(walk->rules->space, &problem, true) == (double)schedule->points;
+    bool fits = rtile_points(walk->kind->space, &problem, true) == (double)schedule->points;
     return of_elements && fits && !schedule->vector;
 }
 
@@ -100,10 +100,10 @@ static int64_t countable(int64_t times)
 /* How often an op of MAP or REDUCE is evaluated. */
 static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
 {
-    const TileSpace *space = walk->rules->space;
+    const TileSpace *space = walk->kind->space;
     bool of_elements = is_of_elements(walk->fusion, op), reduces = op->reduce != REDUCE_NONE;
     int64_t points = 1;
-    if ((reduces && walk->rules->schedule->computes == COMPUTES_OWN) || !is_whole(walk, of_elements))
+    if ((reduces && walk->kind->schedule->computes == COMPUTES_OWN) || !is_whole(walk, of_elements))
         return COUNT_UNKNOWN;
     if (!reduces && walk->shares)
         return walk->own;
@@ -149,30 +149,30 @@ static int64_t *combining(Counts *counts, Reduce reduce)
 static void count_combining(CountWalk *walk, const FusedOp *op, int64_t terms)
 {
     int64_t results = 1;
-    for (int a = 0; a < walk->rules->space->axis_count; a++)
-        if (!walk->rules->space->axes[a].reduction)
+    for (int a = 0; a < walk->kind->space->axis_count; a++)
+        if (!walk->kind->space->axes[a].reduction)
             results *= walk->region.count[a];
-    bool begins = walk->rules->schedule->computes == COMPUTES_WINDOWS && terms != COUNT_UNKNOWN;
+    bool begins = walk->kind->schedule->computes == COMPUTES_WINDOWS && terms != COUNT_UNKNOWN;
     count_add(combining(walk->counts, op->reduce), begins ? terms - results : terms);
 }
 
-static bool by_tensor_cores(const TileRules *rules) { return rules->space->unit >= UNIT_TENSOR_F16; }
+static bool by_tensor_cores(const KernelKind *kind) { return kind->space->unit >= UNIT_TENSOR_F16; }
 
 /* How the template makes sums of its own kind, nobody states. */
 static void count_own_sums(CountWalk *walk)
 {
     Counts *counts = walk->counts;
     counts->additions = counts->multiplications = COUNT_UNKNOWN;
-    if (by_tensor_cores(walk->rules))
+    if (by_tensor_cores(walk->kind))
         counts->tensor_products = counts->multiplying_warps = COUNT_UNKNOWN;
 }
 
 void count_ops(CountWalk *walk, int index)
 {
     const Fusion *fusion = walk->fusion;
-    uint64_t ops = walk->rules->schedule->items[index].arithmetic.ops;
-    bool reduces = walk->rules->schedule->items[index].kind == ITEM_REDUCE;
-    if (reduces && walk->rules->schedule->computes == COMPUTES_OWN)
+    uint64_t ops = walk->kind->schedule->items[index].arithmetic.ops;
+    bool reduces = walk->kind->schedule->items[index].kind == ITEM_REDUCE;
+    if (reduces && walk->kind->schedule->computes == COMPUTES_OWN)
         count_own_sums(walk);
     if (is_online(walk, ops)) {
         count_unstated(walk->counts);
@@ -186,7 +186,7 @@ void count_ops(CountWalk *walk, int index)
         ItemWork work = {0};
         int64_t times = evaluations(walk, op, index);
         work_add_values(&work, &of, times);
-        if (of.divides && walk->rules->schedule->computes ==
+        if (of.divides && walk->kind->schedule->computes ==
                               COMPUTES_VECTORS)   // all of a row by one reciprocal, if it can
             work.additions = work.multiplications = COUNT_UNKNOWN;
         count_work(walk->counts, &work);
@@ -198,29 +198,29 @@ void count_ops(CountWalk *walk, int index)
 /* Warps of the block, but for those that copy while others compute. */
 static int64_t computing_warps(const CountWalk *walk)
 {
-    int64_t threads = count_tiles(walk, false) * at_least_1(walk->rules->tile_threads);
-    threads *= walk->rules->threads_reduce ? count_tiles(walk, true) : 1;
+    int64_t threads = count_tiles(walk, false) * kind_tile_threads(walk->kind);
+    threads *= walk->kind->space->least_sharers ? count_tiles(walk, true) : 1;
     return ceil_div(walk->roles ? threads : walk->block->threads, walk->device->warp_size);
 }
 
 /* Whole tiles are multiplied. */
 void count_product(CountWalk *walk, int64_t times, const ItemWork *own)
 {
-    const TileSpace *space = walk->rules->space;
+    const TileSpace *space = walk->kind->space;
     int64_t products = times;
     for (int a = 0; a < space->axis_count; a++)
         products = size_product(products, walk->block->shared->size[a]);
     products = countable(products);
-    if (by_tensor_cores(walk->rules) && walk->roles == 0)
+    if (by_tensor_cores(walk->kind) && walk->roles == 0)
         walk->counts->multiplying_warps =
             own && own->multiplying_warps ? own->multiplying_warps : computing_warps(walk);
     if (own)
         return;
-    if (walk->rules->schedule->computes == COMPUTES_OWN) {
+    if (walk->kind->schedule->computes == COMPUTES_OWN) {
         count_own_sums(walk);
         return;
     }
-    if (by_tensor_cores(walk->rules)) {
+    if (by_tensor_cores(walk->kind)) {
         count_add(&walk->counts->tensor_products, products);
         return;
     }

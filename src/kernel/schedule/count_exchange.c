@@ -35,8 +35,8 @@ static void count_all(CountWalk *walk, const Exchange *exchange, int64_t times)
 /* A tile's results lie side by side along its innermost axis. */
 static int columns_axis(const CountWalk *walk)
 {
-    int axis = walk->rules->space->axis_count - 1;
-    while (axis > 0 && walk->rules->space->axes[axis].reduction)
+    int axis = walk->kind->space->axis_count - 1;
+    while (axis > 0 && walk->kind->space->axes[axis].reduction)
         axis--;
     return axis;
 }
@@ -45,8 +45,8 @@ static int columns_axis(const CountWalk *walk)
 static void count_quads(CountWalk *walk, const Exchange *exchange, int64_t times)
 {
     enum { ROWS_FOR_ONE = 8 };
-    int rows = space_last_spatial(walk->rules->space, columns_axis(walk)), warp = walk->device->warp_size;
-    int64_t each = walk->block->inner->size[rows] * warp / at_least_1(walk->rules->tile_threads) / ROWS_FOR_ONE;
+    int rows = space_last_spatial(walk->kind->space, columns_axis(walk)), warp = walk->device->warp_size;
+    int64_t each = walk->block->inner->size[rows] * warp / kind_tile_threads(walk->kind) / ROWS_FOR_ONE;
     if (walk->roles < 2)
         walk->counts->shuffles += times * each * __builtin_popcountll(exchange->ops) * log2_of(exchange->width);
 }
@@ -92,8 +92,8 @@ static void count_tree(CountWalk *walk, const Exchange *exchange)
 int64_t count_tree_combinations(const CountWalk *walk, const Exchange *exchange)
 {
     int64_t lanes = tree_lanes(walk, exchange), parts = count_tiles(walk, true) / lanes;
-    int64_t inner = (int64_t)(rtile_points(walk->rules->space, walk->block->inner, false) *
-                              rtile_points(walk->rules->space, walk->block->inner, true));
+    int64_t inner = (int64_t)(rtile_points(walk->kind->space, walk->block->inner, false) *
+                              rtile_points(walk->kind->space, walk->block->inner, true));
     int64_t own = exchange->values ? inner / exchange->values : exchange->width;
     return walk->block->threads * (own - exchange->width + exchange->width * log2_of(lanes)) +
            (parts - 1) * count_tiles(walk, false) * exchange->width;
@@ -132,7 +132,7 @@ static Meeting meeting_of(const CountWalk *walk, const Exchange *exchange, int64
 {
     const RTile *shared = walk->block->shared;
     Meeting meeting = {.columns = shared->size[columns_axis(walk)], .parts = count_tiles(walk, true) / lanes};
-    meeting.rows = (int64_t)rtile_points(walk->rules->space, shared, false) / meeting.columns;
+    meeting.rows = (int64_t)rtile_points(walk->kind->space, shared, false) / meeting.columns;
     int64_t room = (int64_t)exchange->parts * exchange->width / (meeting.parts * meeting.columns);
     meeting.together = room < meeting.rows ? room : meeting.rows;
     return meeting;
@@ -142,7 +142,7 @@ static Meeting meeting_of(const CountWalk *walk, const Exchange *exchange, int64
    block's. */
 static int64_t dealt_totals(const CountWalk *walk, const Meeting *meeting)
 {
-    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0,
+    int64_t cluster = kind_sharers(walk->kind), rank = walk->block->last ? cluster - 1 : 0,
             totals = 0;
     int64_t inside = walk->region.count[columns_axis(walk)];
     for (int64_t row = 0; row < meeting->rows; row++)
@@ -156,7 +156,7 @@ static int64_t dealt_totals(const CountWalk *walk, const Meeting *meeting)
 /* What is made of a tile's totals falls to the blocks that make these. */
 static void share_totals(CountWalk *walk, int64_t own)
 {
-    walk->shares = at_least_1(walk->rules->cluster_blocks) > 1;
+    walk->shares = kind_sharers(walk->kind) > 1;
     walk->own = own;
 }
 
@@ -164,12 +164,12 @@ static void share_totals(CountWalk *walk, int64_t own)
    cluster's other blocks, too. None goes on to write while others read. */
 static void count_halves(CountWalk *walk, const Exchange *exchange)
 {
-    int64_t lanes = halving_lanes(walk, exchange->along), cluster = at_least_1(walk->rules->cluster_blocks);
+    int64_t lanes = halving_lanes(walk, exchange->along), cluster = kind_sharers(walk->kind);
     Meeting meeting = meeting_of(walk, exchange, lanes);
     int64_t meetings = ceil_div(meeting.rows, meeting.together),
             bytes = meeting.parts * exchange->value_bytes;
     walk->counts->shuffles +=
-        halving_shuffles((int64_t)rtile_points(walk->rules->space, walk->block->inner, false), lanes);
+        halving_shuffles((int64_t)rtile_points(walk->kind->space, walk->block->inner, false), lanes);
     int64_t own = dealt_totals(walk, &meeting);
     share_totals(walk, own);
     count_shared(walk, own * cluster * bytes,
@@ -181,9 +181,9 @@ static void count_halves(CountWalk *walk, const Exchange *exchange)
 /* Every thread adds what shuffles bring, and of each total that falls to the block all parts. */
 int64_t count_halves_combinations(const CountWalk *walk, const Exchange *exchange)
 {
-    int64_t lanes = halving_lanes(walk, exchange->along), cluster = at_least_1(walk->rules->cluster_blocks);
+    int64_t lanes = halving_lanes(walk, exchange->along), cluster = kind_sharers(walk->kind);
     Meeting meeting = meeting_of(walk, exchange, lanes);
-    int64_t sums = (int64_t)rtile_points(walk->rules->space, walk->block->inner, false);
+    int64_t sums = (int64_t)rtile_points(walk->kind->space, walk->block->inner, false);
     return walk->block->threads * halving_shuffles(sums, lanes) +
            dealt_totals(walk, &meeting) * cluster * meeting.parts;
 }
@@ -192,7 +192,7 @@ int64_t count_halves_combinations(const CountWalk *walk, const Exchange *exchang
 static void count_slots(CountWalk *walk, const Exchange *exchange)
 {
     int64_t results = __builtin_popcountll(exchange->ops), bytes = exchange->value_bytes;
-    int64_t cluster = at_least_1(walk->rules->cluster_blocks);
+    int64_t cluster = kind_sharers(walk->kind);
     walk->counts->shuffles += results * log2_of(exchange->width);
     count_shared(walk, results * bytes * (exchange->parts + walk->block->threads * cluster),
                results * bytes * (exchange->parts + 1));
@@ -204,8 +204,8 @@ static void count_slots(CountWalk *walk, const Exchange *exchange)
 static int64_t points_inside(const CountWalk *walk)
 {
     int64_t inside = 1;
-    for (int a = 0; a < walk->rules->space->axis_count; a++)
-        if (!walk->rules->space->axes[a].reduction)
+    for (int a = 0; a < walk->kind->space->axis_count; a++)
+        if (!walk->kind->space->axes[a].reduction)
             inside *= walk->region.count[a];
     return inside;
 }
@@ -213,7 +213,7 @@ static int64_t points_inside(const CountWalk *walk)
 /* Rows of the tile that begins there go to the cluster's blocks in turn, so many side by side. */
 static void deal_rows(CountWalk *walk, const int64_t *first, int64_t run)
 {
-    int rows = space_last_spatial(walk->rules->space, columns_axis(walk));
+    int rows = space_last_spatial(walk->kind->space, columns_axis(walk));
     if (rows >= 0)
         walk->rows = (DealtRows){.axis = rows, .from = first[rows], .run = run};
 }
@@ -222,10 +222,10 @@ static void deal_rows(CountWalk *walk, const int64_t *first, int64_t run)
    reads those of all, but only of some rows, which they left with it. */
 static void count_rows(CountWalk *walk, const Exchange *exchange)
 {
-    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
+    int64_t cluster = kind_sharers(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
     int64_t columns = walk->region.count[columns_axis(walk)];
     int64_t rows = columns ? points_inside(walk) / columns : 0;
-    int64_t points = (int64_t)rtile_points(walk->rules->space, walk->block->shared, false);
+    int64_t points = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false);
     int64_t own = ceil_div(rows - rank, cluster) * columns;
     count_shared(walk, own * cluster * exchange->value_bytes, points * exchange->value_bytes);
     if (exchange->scope == SCOPE_CLUSTER)
@@ -240,7 +240,7 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
    cluster's next block. */
 static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t together)
 {
-    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
+    int64_t cluster = kind_sharers(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
     int64_t left = rows % (cluster * together) - rank * together;
     return rows / (cluster * together) * together + (left < 0 ? 0 : left < together ? left : together);
 }
@@ -249,13 +249,13 @@ static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t togeth
    place. All of its own rows go on as those of COMBINE_ROWS. */
 static void count_shares(CountWalk *walk, const Exchange *exchange)
 {
-    int64_t cluster = at_least_1(walk->rules->cluster_blocks), together = exchange->parts;
-    int columns = columns_axis(walk), rows = space_last_spatial(walk->rules->space, columns);
+    int64_t cluster = kind_sharers(walk->kind), together = exchange->parts;
+    int columns = columns_axis(walk), rows = space_last_spatial(walk->kind->space, columns);
     int64_t first = walk->region.first[rows] - walk->loaded.first[rows],
             end = first + walk->region.count[rows];
     int64_t own = (rows_of_share(walk, end, together) - rows_of_share(walk, first, together)) *
                   walk->region.count[columns];
-    int64_t share = (int64_t)rtile_points(walk->rules->space, walk->block->shared, false) / cluster;
+    int64_t share = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) / cluster;
     int64_t left = share * (cluster - 1) * exchange->bytes;
     count_shared(walk, left + own * exchange->value_bytes, left + share * exchange->value_bytes);
     count_add(&walk->counts->additions, share * (cluster - 1));
@@ -282,7 +282,7 @@ static void count_turns(CountWalk *walk, const Exchange *exchange)
 {
     int64_t parts = count_tiles(walk, true) / at_least_1(exchange->width);
     int64_t points =
-        (int64_t)rtile_points(walk->rules->space, walk->block->shared, false) * exchange->value_bytes;
+        (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) * exchange->value_bytes;
     walk->counts->shuffles += at_least_1(exchange->values) * log2_of(exchange->width);
     count_shared(walk, (parts - 1) * points + 2 * points_inside(walk) * exchange->value_bytes,
                  parts * points);
@@ -295,7 +295,7 @@ static void count_turns(CountWalk *walk, const Exchange *exchange)
 int64_t count_turns_combinations(const CountWalk *walk, const Exchange *exchange)
 {
     int64_t parts = count_tiles(walk, true) / at_least_1(exchange->width);
-    int64_t points = (int64_t)rtile_points(walk->rules->space, walk->block->shared, false);
+    int64_t points = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false);
     return walk->block->threads * at_least_1(exchange->values) * log2_of(exchange->width) +
            (parts - 1) * points + points_inside(walk);
 }
@@ -304,9 +304,9 @@ int64_t count_turns_combinations(const CountWalk *walk, const Exchange *exchange
 static void count_bits(CountWalk *walk, const Exchange *exchange, int64_t times)
 {
     const RTile *inner = walk->block->inner;
-    int64_t points = (int64_t)(rtile_points(walk->rules->space, inner, false) *
-                               rtile_points(walk->rules->space, inner, true));
-    int64_t vectors = points / at_least_1(walk->rules->tile_threads) / exchange->width;
+    int64_t points = (int64_t)(rtile_points(walk->kind->space, inner, false) *
+                               rtile_points(walk->kind->space, inner, true));
+    int64_t vectors = points / kind_tile_threads(walk->kind) / exchange->width;
     int64_t each = 1 + log2_of(exchange->parts / exchange->width);
     walk->counts->shuffles += times * vectors * each * __builtin_popcountll(exchange->ops);
 }

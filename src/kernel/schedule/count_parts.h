@@ -3,7 +3,7 @@
 #include "kernel/schedule/count.h"
 
 typedef struct CountWalk {
-    const TileRules *rules;
+    const KernelKind *kind;
     const Fusion *fusion;
     const DeviceSpec *device;
     const CountedBlock *block;
@@ -26,8 +26,8 @@ static inline int at_least_1(int times) { return times > 0 ? times : 1; }
 static inline int64_t count_tiles(const CountWalk *walk, bool reduction)
 {
     int64_t tiles = 1;
-    for (int a = 0; a < walk->rules->space->axis_count; a++)
-        if (walk->rules->space->axes[a].reduction == reduction)
+    for (int a = 0; a < walk->kind->space->axis_count; a++)
+        if (walk->kind->space->axes[a].reduction == reduction)
             tiles *= walk->block->shared->size[a] / walk->block->inner->size[a];
     return tiles;
 }

@@ -9,29 +9,29 @@ enum { SECTOR_BYTES = 32 };
 // ---- positions ----
 
 /* Along a spatial axis the block has one shared tile, or several in turn. */
-static int64_t stretch_size(const TileRules *rules, const CountedBlock *block, int axis)
+static int64_t stretch_size(const KernelKind *kind, const CountedBlock *block, int axis)
 {
-    return block->shared->size[axis] * (rules->turns > 0 ? rules->turns : 1);
+    return block->shared->size[axis] * kind_turns(kind);
 }
 
-TilePlace region_place(const TileRules *rules, const CountedBlock *block)
+TilePlace region_place(const KernelKind *kind, const CountedBlock *block)
 {
     TilePlace place = {{0}};
-    bool last = block->last != (rules->schedule->order == ORDER_BACKWARDS);
-    for (int a = 0; a < rules->space->axis_count && last; a++) {
-        int64_t tiles = ceil_div(rules->space->axes[a].extent, stretch_size(rules, block, a));
-        if (a == rules->neighbour_axis && rules->neighbours > 1)
-            tiles = round_up(tiles, rules->neighbours);
-        place.at[a] = rules->space->axes[a].reduction ? 0 : tiles - 1;
+    bool last = block->last != (kind->schedule->order == ORDER_BACKWARDS);
+    for (int a = 0; a < kind->space->axis_count && last; a++) {
+        int64_t tiles = ceil_div(kind->space->axes[a].extent, stretch_size(kind, block, a));
+        if (a == kind->schedule->cluster_axis)
+            tiles = round_up(tiles, kind_neighbours(kind));
+        place.at[a] = kind->space->axes[a].reduction ? 0 : tiles - 1;
     }
     return place;
 }
 
 static void find_positions(Region *region, const TilePlace *place, int axis)
 {
-    const TileRules *rules = region->rules;
-    int64_t extent = rules->space->axes[axis].extent, size = stretch_size(rules, region->block, axis);
-    if (rules->space->axes[axis].reduction) {
+    const KernelKind *kind = region->kind;
+    int64_t extent = kind->space->axes[axis].extent, size = stretch_size(kind, region->block, axis);
+    if (kind->space->axes[axis].reduction) {
         region->count[axis] = extent;
         return;
     }
@@ -43,19 +43,19 @@ static void find_positions(Region *region, const TilePlace *place, int axis)
 /* What it loads of tiles that lie back. */
 static void lie_back(Region *region, int axis)
 {
-    int64_t extent = region->rules->space->axes[axis].extent, size = region->block->shared->size[axis];
-    if (extent < size || !(region->rules->schedule->back >> axis & 1))
+    int64_t extent = region->kind->space->axes[axis].extent, size = region->block->shared->size[axis];
+    if (extent < size || !(region->kind->schedule->back >> axis & 1))
         return;
     if (region->first[axis] > extent - size)
         region->first[axis] = extent - size;
     region->count[axis] = size;
 }
 
-Region region_of(Arena *arena, const TileRules *rules, const CountedBlock *block, const TilePlace *place,
+Region region_of(Arena *arena, const KernelKind *kind, const CountedBlock *block, const TilePlace *place,
                  bool loaded)
 {
-    Region region = {.arena = arena, .rules = rules, .block = block};
-    for (int a = 0; a < rules->space->axis_count; a++) {
+    Region region = {.arena = arena, .kind = kind, .block = block};
+    for (int a = 0; a < kind->space->axis_count; a++) {
         find_positions(&region, place, a);
         if (loaded)
             lie_back(&region, a);
@@ -70,27 +70,27 @@ typedef struct OwnRuns {
 
 static OwnRuns own_runs(const Region *region, int axis)
 {
-    const TileRules *rules = region->rules;
-    const Schedule *schedule = rules->schedule;
+    const KernelKind *kind = region->kind;
+    const Schedule *schedule = kind->schedule;
     return (OwnRuns){
         .shift = schedule->vector ? region->first[0] * schedule->points % schedule->vector : 0,
         .run = schedule->run ? schedule->run : region->block->shared->size[axis],
-        .rank = region->block->last ? rules->cluster_blocks - 1 : 0,
-        .cluster = rules->cluster_blocks,
+        .rank = region->block->last ? kind_sharers(kind) - 1 : 0,
+        .cluster = kind_sharers(kind),
     };
 }
 
 static bool is_shared(const Region *region, int axis)
 {
-    return region->rules->space->axes[axis].reduction && region->rules->cluster_blocks > 1;
+    return region->kind->space->axes[axis].reduction && kind_sharers(region->kind) > 1;
 }
 
 static bool is_own(const Region *region, int axis, int64_t position)
 {
     const DealtRows *dealt = &region->dealt;
     if (dealt->run && axis == dealt->axis)
-        return (position - dealt->from) / dealt->run % region->rules->cluster_blocks ==
-               (region->block->last ? region->rules->cluster_blocks - 1 : 0);
+        return (position - dealt->from) / dealt->run % kind_sharers(region->kind) ==
+               (region->block->last ? kind_sharers(region->kind) - 1 : 0);
     if (!is_shared(region, axis))
         return true;
     OwnRuns runs = own_runs(region, axis);
@@ -106,8 +106,8 @@ static int64_t own_before(const OwnRuns *runs, int64_t end)
 
 int64_t region_positions(const Region *region, int axis)
 {
-    int64_t count = region->count[axis], points = region->rules->schedule->points;
-    if (region->rules->space->axes[axis].reduction && points && points < count)
+    int64_t count = region->count[axis], points = region->kind->schedule->points;
+    if (region->kind->space->axes[axis].reduction && points && points < count)
         count = points;
     if (!is_shared(region, axis))
         return count;
@@ -118,14 +118,14 @@ int64_t region_positions(const Region *region, int axis)
 /* What is the same for several blocks is stored by the first of them; of a cluster that shares a reduction only that one makes results. */
 static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
 {
-    const TileRules *rules = region->rules;
+    const KernelKind *kind = region->kind;
     bool elsewhere = false, reduced = false;
-    for (int a = 0; a < rules->space->axis_count; a++)
-        if (rules->space->axes[a].reduction)
+    for (int a = 0; a < kind->space->axis_count; a++)
+        if (kind->space->axes[a].reduction)
             reduced |= data_tile_depends(tile, a);
         else
             elsewhere |= region->first[a] > 0 && !data_tile_depends(tile, a);
-    bool makes_none = !region->dealt.run && !reduced && rules->cluster_blocks > 1 && region->block->last;
+    bool makes_none = !region->dealt.run && !reduced && kind_sharers(kind) > 1 && region->block->last;
     return (tile->output && (elsewhere || makes_none)) || (tile->beside && makes_none);
 }
 
@@ -134,8 +134,8 @@ static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
 static int64_t end_of(const Region *region, const Dim *dim, bool last, bool inside)
 {
     int64_t index = dim->index.constant;
-    for (int a = 0; a < region->rules->space->axis_count; a++) {
-        bool whole = !region->rules->space->axes[a].reduction && !inside;
+    for (int a = 0; a < region->kind->space->axis_count; a++) {
+        bool whole = !region->kind->space->axes[a].reduction && !inside;
         int64_t count = whole ? region->block->shared->size[a] : region->count[a];
         index += dim->index.coef[a] * (region->first[a] + (last ? count - 1 : 0));
     }
@@ -152,9 +152,9 @@ typedef struct Coordinates {
 
 static int64_t size_of(const Region *region, const Dim *dim)
 {
-    int64_t points = region->rules->schedule->points;
-    for (int a = 0; a < region->rules->space->axis_count; a++)
-        if (points && region->rules->space->axes[a].reduction && dim->index.coef[a] && points < dim->size)
+    int64_t points = region->kind->schedule->points;
+    for (int a = 0; a < region->kind->space->axis_count; a++)
+        if (points && region->kind->space->axes[a].reduction && dim->index.coef[a] && points < dim->size)
             return points;
     return dim->size;
 }
@@ -189,9 +189,9 @@ bool region_is_countable(const Region *region, const DataTile *tile)
 static void mark(const Region *region, const Affine *index, int axis, int64_t value, Stretch stretch,
                  bool *marks)
 {
-    while (axis < region->rules->space->axis_count && !index->coef[axis])
+    while (axis < region->kind->space->axis_count && !index->coef[axis])
         axis++;
-    if (axis == region->rules->space->axis_count) {
+    if (axis == region->kind->space->axis_count) {
         if (value >= stretch.low && value < stretch.end)
             marks[value - stretch.low] = true;
         return;
@@ -248,7 +248,7 @@ static Coordinates used_channels(const Region *region, const TapPhases *phases)
 static Coordinates coordinates_of(const Region *region, const DataTile *tile, int d)
 {
     const Dim *dim = &tile->dims[d];
-    const TapPhases *phases = region->rules->space->phases;
+    const TapPhases *phases = region->kind->space->phases;
     if (phases && tile->taps.step && d == tile->taps.k)
         return used_channels(region, phases);
     const Repeats *repeats = d < MAX_REPEATED && tile->repeats[d].run ? &tile->repeats[d] : NULL;
@@ -381,10 +381,10 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
         elements *= dims[d].size;
     }
     if (tile->taps.pixels > 0)
-        elements = pixels_of(&region->rules->space->walk, dims[tile->taps.k - 1].size) * tile->taps.channels;
+        elements = pixels_of(&region->kind->space->walk, dims[tile->taps.k - 1].size) * tile->taps.channels;
     RunWalk runs = {.bits = tile->element_bits, .piece_bytes = piece_bytes};
     int64_t bytes = ceil_div(elements * tile->element_bits, 8), sectors = bytes / SECTOR_BYTES + 2;
-    runs.tensor_bytes = region->rules->schedule->kept ? INT64_MAX : bytes;   // the last vector of all rows is copied whole
+    runs.tensor_bytes = region->kind->schedule->kept ? INT64_MAX : bytes;   // the last vector of all rows is copied whole
     runs.seen = seen && *seen ? *seen : NEW_ARRAY(region->arena, unsigned char, sectors / 8 + 1);
     if (seen)
         *seen = runs.seen;
@@ -394,12 +394,12 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
         add_span(&runs, region, tile);
         return runs;
     }
-    if (tile->taps.step && tile->taps.pixels <= 0 && region->rules->space->phases)
-        walk_phases(&runs, region, region->rules->space->phases);
+    if (tile->taps.step && tile->taps.pixels <= 0 && region->kind->space->phases)
+        walk_phases(&runs, region, region->kind->space->phases);
     else if (tile->taps.pixels > 0)
-        walk_pixels(&runs, &region->rules->space->walk, &tile->taps, dims);
+        walk_pixels(&runs, &region->kind->space->walk, &tile->taps, dims);
     else
-        walk_dims(&runs, dims, tile->rank, 0, !region->rules->schedule->kept);
+        walk_dims(&runs, dims, tile->rank, 0, !region->kind->schedule->kept);
     end_run(&runs);
     return runs;
 }

@@ -7,25 +7,25 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
     const RTile *shared = walk->block->shared, *inner = walk->block->inner;
     if (loop->tiles)
         return 1;
-    const Axis *axis = &walk->rules->space->axes[loop->axis];
+    const Axis *axis = &walk->kind->space->axes[loop->axis];
     if (loop->times)   // rows that a block makes in turn may be fewer at the end
         return axis->reduction ? loop->times
                                : ceil_div(walk->region.count[loop->axis], shared->size[loop->axis]);
     if (loop->by_thread)
         return ceil_div(shared->size[loop->axis], inner->size[loop->axis]);
-    const TapPhases *phases = walk->rules->space->phases;
+    const TapPhases *phases = walk->kind->space->phases;
     if (phases && phases->k_axis == loop->axis)
         return tap_count(phases_used(phases, walk->region.first[phases->columns_axis],
                                      shared->size[phases->columns_axis]))
              * phases->step / shared->size[loop->axis];
     int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]);
-    int64_t cluster = at_least_1(walk->rules->cluster_blocks), rank = walk->block->last ? cluster - 1 : 0;
+    int64_t cluster = kind_sharers(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
     return axis->reduction ? ceil_div(steps - rank, cluster) : steps;   // in turn
 }
 
 int64_t count_times(const CountWalk *walk, int item)
 {
-    const Schedule *schedule = walk->rules->schedule;
+    const Schedule *schedule = walk->kind->schedule;
     int64_t times = 1;
     for (int i = 0; i < item; i++)
         if (schedule_is_around(schedule, i, item))

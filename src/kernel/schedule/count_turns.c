@@ -7,18 +7,18 @@
 /* Tiles along an axis; of neighbours in a cluster all or none. */
 static int64_t tiles_along(const CountWalk *walk, int axis)
 {
-    const TileRules *rules = walk->rules;
-    int64_t tiles = ceil_div(rules->space->axes[axis].extent, walk->block->shared->size[axis]);
-    return axis == rules->neighbour_axis ? ceil_div(tiles, at_least_1(rules->neighbours)) : tiles;
+    const KernelKind *kind = walk->kind;
+    int64_t tiles = ceil_div(kind->space->axes[axis].extent, walk->block->shared->size[axis]);
+    return axis == kind->schedule->cluster_axis ? ceil_div(tiles, kind_neighbours(kind)) : tiles;
 }
 
 /* The place of a cluster's tile: panels of so many rows side by side, each column by column (Corner in templates/bulk.cu). */
 static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
 {
-    const TileRules *rules = walk->rules;
-    int neighbours = at_least_1(rules->neighbours),
-        columns = space_last_spatial(rules->space, rules->space->axis_count),
-        rows = space_last_spatial(rules->space, columns);
+    const KernelKind *kind = walk->kind;
+    int neighbours = kind_neighbours(kind),
+        columns = space_last_spatial(kind->space, kind->space->axis_count),
+        rows = space_last_spatial(kind->space, columns);
     assert(rows >= 0);
     int64_t across = tiles_along(walk, columns), down = tiles_along(walk, rows),
             each = walk->block->panel / neighbours;
@@ -31,18 +31,19 @@ static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
     place.at[rows] = panel + inside % high;
     place.at[columns] = inside / high;
     for (int a = rows - 1; a >= 0; a--)
-        if (!rules->space->axes[a].reduction) {
+        if (!kind->space->axes[a].reduction) {
             place.at[a] = number % tiles_along(walk, a);
             number /= tiles_along(walk, a);
         }
-    place.at[rules->neighbour_axis] = place.at[rules->neighbour_axis] * neighbours + rank;
+    int along = kind->schedule->cluster_axis;
+    place.at[along] = place.at[along] * neighbours + rank;
     return place;
 }
 
 int64_t count_places(const CountWalk *walk, TilePlace *places)
 {
-    const TileSpace *space = walk->rules->space;
-    int64_t neighbours = at_least_1(walk->rules->neighbours), clusters = walk->block->grid / neighbours,
+    const TileSpace *space = walk->kind->space;
+    int64_t neighbours = kind_neighbours(walk->kind), clusters = walk->block->grid / neighbours,
             all = 1, count = 0, turns = walk->block->turns;
     for (int a = 0; a < space->axis_count; a++)
         all *= space->axes[a].reduction ? 1 : tiles_along(walk, a);

@@ -106,11 +106,11 @@ static bool goes_on(const Item *before, const Item *item)
            !(item->kind == ITEM_REDUCE && before->kind == ITEM_EXCHANGE);
 }
 
-void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion, const char *pace)
+void schedule_print(StrBuf *out, const KernelKind *kind, const Fusion *fusion, const char *pace)
 {
-    const Schedule *schedule = rules->schedule;
+    const Schedule *schedule = kind->schedule;
     int depth = 1;
-    strbuf_printf(out, "schedule %s: threads %s, blocks %s\n", rules->variant_name, pace,
+    strbuf_printf(out, "schedule %s: threads %s, blocks %s\n", kind->name, pace,
                   order_name[schedule->order]);
     for (int i = 0; i < schedule->count; i++) {
         const Item *item = &schedule->items[i];
@@ -122,15 +122,15 @@ void schedule_print(StrBuf *out, const TileRules *rules, const Fusion *fusion, c
             strbuf_puts(out, "   ");
         else
             strbuf_printf(out, "%*s", 2 * depth, "");
-        print_item(out, rules->space, fusion, item);
+        print_item(out, kind->space, fusion, item);
         depth += item->kind == ITEM_LOOP;
         strbuf_puts(out, last || !goes_on(item, item + 1) ? "\n" : "");
     }
 }
 
-void schedule_print_short(StrBuf *out, const TileRules *rules, const Fusion *fusion)
+void schedule_print_short(StrBuf *out, const KernelKind *kind, const Fusion *fusion)
 {
-    const Schedule *schedule = rules->schedule;
+    const Schedule *schedule = kind->schedule;
     bool opens = true;     // nothing stands before it in its loop
     unsigned loops = 0;    // that are open, a bit each, the innermost last: over a persistent block's tiles 0, not shown
     for (int i = 0; i < schedule->count; i++) {
@@ -145,7 +145,7 @@ void schedule_print_short(StrBuf *out, const TileRules *rules, const Fusion *fus
         if (item->kind == ITEM_LOOP && item->loop.tiles)
             continue;
         strbuf_puts(out, opens ? "" : goes_on(item - 1, item) ? ", " : "; ");
-        print_item(out, rules->space, fusion, item);
+        print_item(out, kind->space, fusion, item);
         opens = item->kind == ITEM_LOOP;
         strbuf_puts(out, opens ? " { " : "");
     }

@@ -96,7 +96,7 @@ enum {
 static int64_t laid_out(const PlannedLaunch *launch, const DeviceSpec *device)
 {
     const RTile *tile = launch->program.tile;
-    return rules_layout(launch->rules, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER], device).bytes;
+    return kind_layout(launch->kind, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER], device).bytes;
 }
 
 /* Calls visit() for a plan of the family's best kernel of each kind, if the fusion is one that it can serve. */
@@ -105,16 +105,16 @@ typedef void Visit(void *context, const Plan *plan, const Program *program, cons
 static void visit_kinds(const Family *family, const Fusion *fusion, const Program *program,
                         const DeviceSpec *device, Visit *visit, void *context)
 {
-    TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
+    KernelKind *variants = NEW_ARRAY(arena, KernelKind, MAX_VARIANTS);
     const Target target = {.device = device, .math = EVAL_TF32};
     Viewed viewed = {.arena = arena, .fusion = fusion, .target = &target};
-    int count = family_rules(arena, family, &viewed, variants);
+    int count = family_kinds(arena, family, &viewed, variants);
     for (int v = 0; v < count; v++) {
         ConstructStats stats = {0};
-        PlannedLaunch launch = {.family = family, .fusion = fusion, .rules = &variants[v]};
+        PlannedLaunch launch = {.family = family, .fusion = fusion, .kind = &variants[v]};
         launch.view = family_view(family, &viewed);
         Plan plan = {.fusion_plan = "one", .launches = &launch, .count = 1};
-        if (rprogram_construct(arena, launch.rules, device, 1, &launch.program, &stats))
+        if (rprogram_construct(arena, launch.kind, &(Target){.device = device}, 1, &launch.program, &stats))
             visit(context, &plan, program, device);
     }
 }
@@ -151,7 +151,7 @@ static void write_with(void *context, const Plan *plan, const Program *program, 
     Writing *writing = context;
     PlannedLaunch *launch = &plan->launches[0];
     const char *variant = writing->of->variant;
-    if (!laid_out(launch, device) || (variant && strcmp(launch->rules->variant_name, variant) != 0))
+    if (!laid_out(launch, device) || (variant && strcmp(launch->kind->name, variant) != 0))
         return;
     TemplateStore templates = {.arena = arena};
     launch->program.shared_bytes = laid_out(launch, device) - writing->less;

@@ -20,16 +20,16 @@ static const Fusion *fusion_of(const char *text)
     return fuse(arena, lower(arena, parse(arena, lex(arena, source)), NULL, 0)).plans[0].fusions[0];
 }
 
-static int rules_of(const char *text, const char *device, TileRules *variants)
+static int kind_of(const char *text, const char *device, KernelKind *variants)
 {
     const Target target = {.device = device_read(arena, device), .math = EVAL_EXACT};
     Viewed viewed = {.arena = arena, .fusion = fusion_of(text), .target = &target};
-    return family_rules(arena, &pairs_family, &viewed, variants);
+    return family_kinds(arena, &pairs_family, &viewed, variants);
 }
 
 static bool matches(const char *text, const char *device)
 {
-    return rules_of(text, device, NEW_ARRAY(arena, TileRules, MAX_VARIANTS)) > 0;
+    return kind_of(text, device, NEW_ARRAY(arena, KernelKind, MAX_VARIANTS)) > 0;
 }
 
 #define FORWARD "input x[4, 20, 24, 40] : f16  input w[5, 5, 40] : f16  "
@@ -70,10 +70,10 @@ END_TEST
 /* The kinds that the device is offered, of so many columns, images and rows each. */
 static int kinds_of(const char *text, PairsWay *ways)
 {
-    TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
-    int count = rules_of(text, "h200", variants);
+    KernelKind *variants = NEW_ARRAY(arena, KernelKind, MAX_VARIANTS);
+    int count = kind_of(text, "h200", variants);
     for (int i = 0; i < count; i++)
-        rules_chosen(&variants[i], &ways[i], sizeof ways[i]);
+        kind_chosen(&variants[i], &ways[i], sizeof ways[i]);
     return count;
 }
 

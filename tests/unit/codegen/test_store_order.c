@@ -58,17 +58,17 @@ static int emit(Arena *arena, const Family *family, Fusion *fusion, bool broken)
     const DeviceSpec *device = device_read(arena, "h200");
     const Target target = {.device = device, .math = EVAL_EXACT};
     Viewed viewed = {.arena = arena, .fusion = fusion, .target = &target};
-    TileRules *variants = NEW_ARRAY(arena, TileRules, MAX_VARIANTS);
-    int variant_count = family_rules(arena, family, &viewed, variants), count = 0;
+    KernelKind *variants = NEW_ARRAY(arena, KernelKind, MAX_VARIANTS);
+    int variant_count = family_kinds(arena, family, &viewed, variants), count = 0;
     if (broken)
         break_stores(arena, fusion);
     for (int v = 0; v < variant_count; v++) {
         RProgram programs[MOST_PROGRAMS];
         ConstructStats stats = {0};
-        int made = rprogram_construct(arena, &variants[v], device, MOST_PROGRAMS, programs, &stats);
+        int made = rprogram_construct(arena, &variants[v], &(Target){.device = device}, MOST_PROGRAMS, programs, &stats);
         for (int i = 0; i < made; i++) {
             StrBuf out = strbuf_new(arena);
-            KernelPlan plan = {.fusion = fusion, .rules = &variants[v], .program = &programs[i], .device = device};
+            KernelPlan plan = {.fusion = fusion, .kind = &variants[v], .program = &programs[i], .device = device};
             plan.view = family_view(family, &viewed);
             plan.threads = launch_threads(family, &programs[i], device);
             family->emit(&out, &plan);

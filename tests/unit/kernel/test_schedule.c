@@ -3,21 +3,21 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "../rtile/spaces.h"
+#include "kinds.h"
 #include "kernel/schedule/count.h"
 #include "kernel/layout.h"
 
 enum { ROW, COLUMN };
 
 /* Rows of 1024 floats, one for each block of 128 threads; x is read and y written. */
-static TileRules row_rules(int64_t rows)
+static KernelKind row_kind(int64_t rows)
 {
-    TileRules rules = {
-        .space = space_made((TileSpace){0}), .schedule = schedule_empty(), .variant_name = "block", .stages = 1};
-    rules.space->axes[rules.space->axis_count++] = (Axis){.name = "row", .extent = rows};
-    rules.space->axes[rules.space->axis_count++] = (Axis){.name = "column", .extent = 1024, .reduction = true};
+    KernelKind kind = {
+        .space = space_made((TileSpace){0}), .schedule = schedule_empty(), .name = "block"};
+    kind.space->axes[kind.space->axis_count++] = (Axis){.name = "row", .extent = rows};
+    kind.space->axes[kind.space->axis_count++] = (Axis){.name = "column", .extent = 1024, .reduction = true};
     for (int i = 0; i < 2; i++)
-        rules.space->tiles[rules.space->tile_count++] = (DataTile){
+        kind.space->tiles[kind.space->tile_count++] = (DataTile){
             .name = i ? "y" : "x",
             .rank = 2,
             .dims = {{affine_axis(ROW), rows}, {affine_axis(COLUMN), 1024}},
@@ -25,7 +25,7 @@ static TileRules row_rules(int64_t rows)
             .scatter = 1,
             .output = i == 1,
         };
-    return rules;
+    return kind;
 }
 
 static const Move LOAD_X = {.tiles = 1};
@@ -45,18 +45,18 @@ static Exchange of_warps(int op)
     };
 }
 
-static Counts counts_of_fusion(Arena *arena, const TileRules *rules, const Fusion *fusion, bool last)
+static Counts counts_of_fusion(Arena *arena, const KernelKind *kind, const Fusion *fusion, bool last)
 {
     DeviceSpec device = a100();
     RTile shared = {{1, 1024}}, inner = {{1, 8}};
     CountedBlock block = {.shared = &shared, .inner = &inner, .threads = 128, .last = last};
-    return schedule_count(arena, rules, fusion, &device, &block);
+    return schedule_count(arena, kind, fusion, &device, &block);
 }
 
-static Counts counts_of(Arena *arena, const TileRules *rules, bool last)
+static Counts counts_of(Arena *arena, const KernelKind *kind, bool last)
 {
     Fusion none = {0};
-    return counts_of_fusion(arena, rules, &none, last);
+    return counts_of_fusion(arena, kind, &none, last);
 }
 
 /* Four warps leave 4 bytes each, and 128 threads go through all four: 16 written, 2048 read, after 5 shuffles and before one
@@ -64,18 +64,18 @@ static Counts counts_of(Arena *arena, const TileRules *rules, bool last)
 START_TEST(results_of_warps_meet_in_shared_memory)
 {
     Arena *arena = arena_new();
-    TileRules rules = row_rules(3);
-    schedule_load(rules.schedule, LOAD_X);
-    schedule_exchange(rules.schedule, of_warps(0));
-    schedule_store(rules.schedule, STORE_Y);
-    Counts counts = counts_of(arena, &rules, true);
+    KernelKind kind = row_kind(3);
+    schedule_load(kind.schedule, LOAD_X);
+    schedule_exchange(kind.schedule, of_warps(0));
+    schedule_store(kind.schedule, STORE_Y);
+    Counts counts = counts_of(arena, &kind, true);
     ck_assert_int_eq(counts.sectors[0], 128);
     ck_assert_int_eq(counts.sectors[1], 128);
     ck_assert_int_eq(counts.shared_written, 16);
     ck_assert_int_eq(counts.shared_read, 2048);
     ck_assert_int_eq(counts.shuffles, 5);
     ck_assert_int_eq(counts.barriers[SCOPE_BLOCK], 1);
-    ck_assert_int_eq(schedule_layout(&rules).bytes, 16);
+    ck_assert_int_eq(schedule_layout(&kind).bytes, 16);
     arena_free(arena);
 }
 END_TEST
@@ -83,20 +83,20 @@ END_TEST
 /* The second exchange has a place of its own: 2 * 16 bytes. The row that is kept lies behind both. */
 START_TEST(what_is_kept_lies_behind_the_results)
 {
-    TileRules rules = row_rules(3);
-    rules.schedule->kept = 1024;
-    schedule_load(rules.schedule, COPY_X);
-    schedule_wait(rules.schedule, 0);
-    schedule_exchange(rules.schedule, of_warps(0));
-    schedule_exchange(rules.schedule, of_warps(1));
-    ScheduleLayout layout = schedule_layout(&rules);
+    KernelKind kind = row_kind(3);
+    kind.schedule->kept = 1024;
+    schedule_load(kind.schedule, COPY_X);
+    schedule_wait(kind.schedule, 0);
+    schedule_exchange(kind.schedule, of_warps(0));
+    schedule_exchange(kind.schedule, of_warps(1));
+    ScheduleLayout layout = schedule_layout(&kind);
     ck_assert_int_eq(layout.partial_bytes, 32);
     ck_assert_int_eq(layout.at[0], 32);
     ck_assert_int_eq(layout.bytes, 32 + 4096);
-    schedule_set_shared(&rules);
-    ck_assert_int_eq(layout_region(&rules.shared, "PARTIAL")->bytes, 32);
-    ck_assert_int_eq(layout_region(&rules.shared, "COPIES")->at, 32);
-    ck_assert_int_eq(rules.shared.bytes, 32 + 4096);
+    schedule_set_shared(&kind);
+    ck_assert_int_eq(layout_region(&kind.shared, "PARTIAL")->bytes, 32);
+    ck_assert_int_eq(layout_region(&kind.shared, "COPIES")->at, 32);
+    ck_assert_int_eq(kind.shared.bytes, 32 + 4096);
 }
 END_TEST
 
@@ -104,12 +104,12 @@ END_TEST
 START_TEST(waits_count_what_is_still_under_way)
 {
     Arena *arena = arena_new();
-    TileRules rules = row_rules(2);
-    rules.schedule->rows = 2;
-    schedule_load(rules.schedule, COPY_X);
-    schedule_wait(rules.schedule, 1);
-    schedule_wait(rules.schedule, 0);
-    Counts counts = counts_of(arena, &rules, false);
+    KernelKind kind = row_kind(2);
+    kind.schedule->rows = 2;
+    schedule_load(kind.schedule, COPY_X);
+    schedule_wait(kind.schedule, 1);
+    schedule_wait(kind.schedule, 0);
+    Counts counts = counts_of(arena, &kind, false);
     ck_assert_int_eq(counts.waits, 2);
     ck_assert_int_eq(counts.pending, 1);
     ck_assert_int_eq(counts.shared_written, 4096);
@@ -121,13 +121,12 @@ END_TEST
 START_TEST(the_last_block_may_make_fewer_rows)
 {
     Arena *arena = arena_new();
-    TileRules rules = row_rules(7);
-    rules.turns = 4;
-    schedule_loop(rules.schedule, (Loop){.axis = ROW, .times = 4});
-    schedule_load(rules.schedule, LOAD_X);
-    schedule_exchange(rules.schedule, of_warps(0));
-    schedule_end(rules.schedule);
-    Counts first = counts_of(arena, &rules, false), last = counts_of(arena, &rules, true);
+    KernelKind kind = row_kind(7);
+    schedule_loop(kind.schedule, (Loop){.axis = ROW, .times = 4});
+    schedule_load(kind.schedule, LOAD_X);
+    schedule_exchange(kind.schedule, of_warps(0));
+    schedule_end(kind.schedule);
+    Counts first = counts_of(arena, &kind, false), last = counts_of(arena, &kind, true);
     ck_assert_int_eq(first.sectors[0], 4 * 128);
     ck_assert_int_eq(last.sectors[0], 3 * 128);
     ck_assert_int_eq(first.barriers[SCOPE_BLOCK], 4);
@@ -177,11 +176,11 @@ static Counts counts_of_rows(Arena *arena, bool divides)
         {.out = &ROW_TENSOR, .spatial = 3, .body = divides ? &QUOTIENT : &EXPONENTIAL},
     };
     Fusion fusion = {.spatial_count = 1, .axis_count = 2, .ops = ops, .op_count = 2};
-    TileRules rules = row_rules(3);
-    rules.threads_reduce = true;
-    schedule_reduce(rules.schedule, 1);
-    schedule_map(rules.schedule, 2);
-    return counts_of_fusion(arena, &rules, &fusion, false);
+    KernelKind kind = row_kind(3);
+    kind.space->least_sharers = 1;
+    schedule_reduce(kind.schedule, 1);
+    schedule_map(kind.schedule, 2);
+    return counts_of_fusion(arena, &kind, &fusion, false);
 }
 
 /* A square and a product for each of 1024 elements, as many sums, and an exponential. */
@@ -214,21 +213,21 @@ START_TEST(a_product_multiplies_whole_tiles)
 {
     enum { M, N, K };
     Arena *arena = arena_new();
-    TileRules rules = {.schedule = schedule_empty(),
+    KernelKind kind = {.schedule = schedule_empty(),
                        .space = space_made((TileSpace){.axis_count = 3, .axes = {{"m", 40}, {"n", 16}, {"k", 100, .reduction = true}}})};
-    rules.space->tiles[rules.space->tile_count++] = (DataTile){.name = "a", .staged = true};
+    kind.space->tiles[kind.space->tile_count++] = (DataTile){.name = "a", .staged = true};
     RTile shared = {{32, 16, 64}}, inner = {{4, 4, 1}};
     CountedBlock block = {.shared = &shared, .inner = &inner, .threads = 32};
     Fusion none = {0};
     DeviceSpec device = a100();
-    schedule_loop(rules.schedule, (Loop){.axis = K});
-    schedule_product(rules.schedule, 1);
-    schedule_end(rules.schedule);
-    Counts counts = schedule_count(arena, &rules, &none, &device, &block);
+    schedule_loop(kind.schedule, (Loop){.axis = K});
+    schedule_product(kind.schedule, 1);
+    schedule_end(kind.schedule);
+    Counts counts = schedule_count(arena, &kind, &none, &device, &block);
     ck_assert_int_eq(counts.multiplications, 2 * 64 * 32 * 16);
     ck_assert_int_eq(counts.tensor_products, 0);
-    rules.space->unit = UNIT_TENSOR_F16;
-    counts = schedule_count(arena, &rules, &none, &device, &block);
+    kind.space->unit = UNIT_TENSOR_F16;
+    counts = schedule_count(arena, &kind, &none, &device, &block);
     ck_assert_int_eq(counts.multiplications, 0);
     ck_assert_int_eq(counts.tensor_products, 2 * 64 * 32 * 16);
     ck_assert_int_eq(counts.multiplying_warps, 1);
@@ -242,26 +241,26 @@ START_TEST(persistent_blocks_make_several_tiles)
 {
     enum { M, N, K };
     Arena *arena = arena_new();
-    TileRules rules = {.schedule = schedule_empty(),
+    KernelKind kind = {.schedule = schedule_empty(),
                        .space = space_made((TileSpace){.axis_count = 3, .axes = {{"m", 96}, {"n", 32}, {"k", 8, .reduction = true}}})};
     Dim m = {affine_axis(M), 96}, n = {affine_axis(N), 32}, k = {affine_axis(K), 8};
-    rules.schedule->order = ORDER_PANELS;
-    rules.space->tile_count = 3;
-    rules.space->tiles[0] = (DataTile){"a", 2, {m, k}, .element_bits = 32, .scatter = 1};
-    rules.space->tiles[1] = (DataTile){"b", 2, {k, n}, .element_bits = 32, .scatter = 1};
-    rules.space->tiles[2] = (DataTile){"c", 2, {m, n}, .element_bits = 32, .scatter = 1, .output = true};
-    schedule_barrier(rules.schedule, SCOPE_BLOCK);
-    schedule_loop(rules.schedule, (Loop){.tiles = true});
-    schedule_load(rules.schedule, (Move){.tiles = 3});
-    schedule_barrier(rules.schedule, SCOPE_BLOCK);
-    schedule_store(rules.schedule, (Move){.tiles = 4});
-    schedule_end(rules.schedule);
+    kind.schedule->order = ORDER_PANELS;
+    kind.space->tile_count = 3;
+    kind.space->tiles[0] = (DataTile){"a", 2, {m, k}, .element_bits = 32, .scatter = 1};
+    kind.space->tiles[1] = (DataTile){"b", 2, {k, n}, .element_bits = 32, .scatter = 1};
+    kind.space->tiles[2] = (DataTile){"c", 2, {m, n}, .element_bits = 32, .scatter = 1, .output = true};
+    schedule_barrier(kind.schedule, SCOPE_BLOCK);
+    schedule_loop(kind.schedule, (Loop){.tiles = true});
+    schedule_load(kind.schedule, (Move){.tiles = 3});
+    schedule_barrier(kind.schedule, SCOPE_BLOCK);
+    schedule_store(kind.schedule, (Move){.tiles = 4});
+    schedule_end(kind.schedule);
     RTile shared = {{32, 16, 8}}, inner = {{4, 4, 1}};
     Fusion none = {0};
     DeviceSpec device = a100();
     for (int last = 0; last < 2; last++) {
         CountedBlock block = {&shared, &inner, .threads = 32, .turns = 2, .grid = 4, .last = last};
-        Counts counts = schedule_count(arena, &rules, &none, &device, &block);
+        Counts counts = schedule_count(arena, &kind, &none, &device, &block);
         ck_assert_int_eq(counts.sectors[0], last ? 64 : 32);
         ck_assert_int_eq(counts.sectors[1], 16);
         ck_assert_int_eq(counts.sectors[2], last ? 128 : 64);

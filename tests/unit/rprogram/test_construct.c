@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rtile/spaces.h"
+#include "../kernel/kinds.h"
 
 enum { KEEP = 10 };
 
@@ -14,12 +14,12 @@ typedef struct Result {
     ConstructStats stats;
 } Result;
 
-static Result construct(const TileRules *rules, const DeviceSpec *device)
+static Result construct(const KernelKind *kind, const DeviceSpec *device)
 {
     Result result;
     memset(&result, 0, sizeof result);
     Arena *arena = arena_new();
-    result.count = rprogram_construct(arena, rules, device, KEEP, result.kept, &result.stats);
+    result.count = rprogram_construct(arena, kind, &(Target){.device = device}, KEEP, result.kept, &result.stats);
     arena_free(arena);
     return result;
 }
@@ -44,7 +44,7 @@ static void check_ascending(const Result *result)
 }
 
 /* Every kept program keeps the device's limits, and its tiles nest and cover the problem. */
-static void check_legal(const Result *result, const TileRules *rules, const DeviceSpec *device)
+static void check_legal(const Result *result, const KernelKind *kind, const DeviceSpec *device)
 {
     for (int i = 0; i < result->count; i++) {
         const RProgram *p = &result->kept[i];
@@ -52,18 +52,18 @@ static void check_legal(const Result *result, const TileRules *rules, const Devi
         ck_assert_int_le(p->registers, device->registers_per_thread);
         ck_assert_int_le(p->shared_bytes, device->shared_per_block_optin);
         ck_assert_int_ge(p->perf.blocks_per_sm, 1);
-        for (int a = 0; a < rules->space->axis_count; a++)
+        for (int a = 0; a < kind->space->axis_count; a++)
             ck_assert_int_eq(p->tile[LEVEL_SHARED].size[a] % p->tile[LEVEL_REGISTER].size[a], 0);
     }
 }
 
 static void check_matmul(DeviceSpec device)
 {
-    TileRules rules = matmul_rules(4096, 4096, 4096);
-    Result result = construct(&rules, &device);
+    KernelKind kind = matmul_kind(4096, 4096, 4096);
+    Result result = construct(&kind, &device);
     ck_assert_int_eq(result.count, KEEP);
     check_ascending(&result);
-    check_legal(&result, &rules, &device);
+    check_legal(&result, &kind, &device);
     ck_assert_int_ge(distinct(&result, LEVEL_REGISTER, 3), 4);
     ck_assert_int_ge(distinct(&result, LEVEL_SHARED, 2), 4);   // m and n: block tiles
 
@@ -88,9 +88,9 @@ END_TEST
 
 START_TEST(the_same_call_gives_the_same_bytes)
 {
-    TileRules rules = matmul_rules(1000, 4099, 33);
+    KernelKind kind = matmul_kind(1000, 4099, 33);
     DeviceSpec device = v100();
-    Result first = construct(&rules, &device), second = construct(&rules, &device);
+    Result first = construct(&kind, &device), second = construct(&kind, &device);
     ck_assert_int_gt(first.count, 0);
     ck_assert_mem_eq(&first, &second, sizeof first);
 }
@@ -98,9 +98,9 @@ END_TEST
 
 START_TEST(every_program_tried_is_accounted_for)
 {
-    TileRules rules = matmul_rules(4099, 17, 128);
+    KernelKind kind = matmul_kind(4099, 17, 128);
     DeviceSpec device = a100();
-    Result result = construct(&rules, &device);
+    Result result = construct(&kind, &device);
     int64_t pruned = 0;
     for (int reason = 0; reason < PRUNE_COUNT; reason++)
         pruned += result.stats.pruned[reason];
@@ -111,9 +111,9 @@ END_TEST
 
 START_TEST(construction_stays_small)
 {
-    TileRules rules = matmul_rules(4096, 4096, 4096);
+    KernelKind kind = matmul_kind(4096, 4096, 4096);
     DeviceSpec device = a100();
-    ck_assert_int_lt(construct(&rules, &device).stats.generated, 3000);
+    ck_assert_int_lt(construct(&kind, &device).stats.generated, 3000);
 }
 END_TEST
 
@@ -123,11 +123,11 @@ START_TEST(prime_extents_have_programs)
                                   {1, 1, 1}};
     DeviceSpec device = a100();
     for (int i = 0; i < 5; i++) {
-        TileRules rules = matmul_rules(extents[i][0], extents[i][1], extents[i][2]);
-        Result result = construct(&rules, &device);
+        KernelKind kind = matmul_kind(extents[i][0], extents[i][1], extents[i][2]);
+        Result result = construct(&kind, &device);
         ck_assert_int_gt(result.count, 0);
         check_ascending(&result);
-        check_legal(&result, &rules, &device);
+        check_legal(&result, &kind, &device);
     }
 }
 END_TEST
@@ -137,7 +137,7 @@ END_TEST
 START_TEST(huge_extents)
 {
     DeviceSpec device = a100();
-    TileRules fits = matmul_rules(1ll << 38, 1, 64), too_large = matmul_rules(1ll << 40, 1, 64);
+    KernelKind fits = matmul_kind(1ll << 38, 1, 64), too_large = matmul_kind(1ll << 40, 1, 64);
     ck_assert_int_gt(construct(&fits, &device).count, 0);
     Result none = construct(&too_large, &device);
     ck_assert_int_eq(none.count, 0);
@@ -148,9 +148,9 @@ END_TEST
 /* Roller's M2: 128 x 1000 with 128 x 128 blocks would be 8 blocks for 80 units. */
 START_TEST(small_operators_shrink_until_units_have_work)
 {
-    TileRules rules = matmul_rules(128, 1000, 2048);
+    KernelKind kind = matmul_kind(128, 1000, 2048);
     DeviceSpec device = v100();
-    Result result = construct(&rules, &device);
+    Result result = construct(&kind, &device);
     ck_assert_int_eq(result.count, KEEP);
     ck_assert_int_ge(result.kept[0].grid, device.sm_count);
 }
@@ -159,10 +159,10 @@ END_TEST
 /* Half a warp of 64 lanes would idle in a block of 32 threads: all blocks hold whole warps. */
 START_TEST(threads_come_in_whole_warps_of_the_device)
 {
-    TileRules rules = matmul_rules(1024, 1024, 1024);
+    KernelKind kind = matmul_kind(1024, 1024, 1024);
     DeviceSpec device = v100();
     device.warp_size = 64;
-    Result result = construct(&rules, &device);
+    Result result = construct(&kind, &device);
     ck_assert_int_eq(result.count, KEEP);
     for (int i = 0; i < result.count; i++)
         ck_assert_int_eq(result.kept[i].threads % 64, 0);
@@ -172,9 +172,9 @@ END_TEST
 /* 3 x 5 outputs have no use for a whole warp. */
 START_TEST(a_problem_below_one_warp_takes_a_partial_one)
 {
-    TileRules rules = matmul_rules(3, 5, 64);
+    KernelKind kind = matmul_kind(3, 5, 64);
     DeviceSpec device = a100();
-    Result result = construct(&rules, &device);
+    Result result = construct(&kind, &device);
     ck_assert_int_gt(result.count, 0);
     ck_assert_int_le(result.kept[0].threads, 32);
 }
@@ -182,11 +182,11 @@ END_TEST
 
 START_TEST(elementwise_is_vectorised)
 {
-    TileRules rules = elementwise_rules(100000000);
+    KernelKind kind = elementwise_kind(100000000);
     DeviceSpec device = a100();
-    Result result = construct(&rules, &device);
+    Result result = construct(&kind, &device);
     ck_assert_int_eq(result.count, KEEP);
-    check_legal(&result, &rules, &device);
+    check_legal(&result, &kind, &device);
     ck_assert_int_ge(result.kept[0].tile[LEVEL_REGISTER].size[0], 8);
     ck_assert_int_eq(result.kept[0].perf.bound_by, BOUND_DRAM);
     ck_assert_double_gt(8e8 / result.kept[0].perf.time_us / 1e3,
@@ -196,11 +196,11 @@ END_TEST
 
 START_TEST(threads_share_the_axis_of_a_row_reduction)
 {
-    TileRules rules = reduce_rules(1024, 100003);
+    KernelKind kind = reduce_kind(1024, 100003);
     DeviceSpec device = a100();
-    Result result = construct(&rules, &device);
+    Result result = construct(&kind, &device);
     ck_assert_int_gt(result.count, 0);
-    check_legal(&result, &rules, &device);
+    check_legal(&result, &kind, &device);
     const RProgram *best = &result.kept[0];
     ck_assert_int_ge(best->tile[LEVEL_SHARED].size[1], 128);
     ck_assert_int_eq(best->threads,
@@ -211,33 +211,33 @@ END_TEST
 
 START_TEST(windows_have_programs)
 {
-    TileRules rules = window_rules(128 * 168, 7, 7);
+    KernelKind kind = window_kind(128 * 168, 7, 7);
     DeviceSpec device = v100();
-    Result result = construct(&rules, &device);
+    Result result = construct(&kind, &device);
     ck_assert_int_eq(result.count, KEEP);
-    check_legal(&result, &rules, &device);
+    check_legal(&result, &kind, &device);
     ck_assert_int_eq(result.kept[0].perf.bound_by, BOUND_DRAM);
 }
 END_TEST
 
 START_TEST(a_device_without_room_holds_none)
 {
-    TileRules rules = matmul_rules(4096, 4096, 4096);
+    KernelKind kind = matmul_kind(4096, 4096, 4096);
     DeviceSpec device = a100();
     device.shared_per_block_optin = 64;
-    ck_assert_int_eq(construct(&rules, &device).count, 0);
+    ck_assert_int_eq(construct(&kind, &device).count, 0);
 }
 END_TEST
 
 START_TEST(the_best_program_is_always_kept)
 {
-    TileRules rules = matmul_rules(4096, 4096, 4096);
+    KernelKind kind = matmul_kind(4096, 4096, 4096);
     DeviceSpec device = a100();
     Arena *arena = arena_new();
     RProgram one;
     ConstructStats stats = {0};
-    ck_assert_int_eq(rprogram_construct(arena, &rules, &device, 1, &one, &stats), 1);
-    Result ten = construct(&rules, &device);
+    ck_assert_int_eq(rprogram_construct(arena, &kind, &(Target){.device = &device}, 1, &one, &stats), 1);
+    Result ten = construct(&kind, &device);
     ck_assert_mem_eq(one.tile, ten.kept[0].tile, sizeof one.tile);
     arena_free(arena);
 }
@@ -245,12 +245,12 @@ END_TEST
 
 START_TEST(a_program_prints_its_tiles_and_its_terms)
 {
-    TileRules rules = matmul_rules(4096, 4096, 4096);
+    KernelKind kind = matmul_kind(4096, 4096, 4096);
     DeviceSpec device = a100();
-    Result result = construct(&rules, &device);
+    Result result = construct(&kind, &device);
     Arena *arena = arena_new();
     StrBuf out = strbuf_new(arena);
-    rprogram_print(&out, &rules, &result.kept[0]);
+    rprogram_print(&out, &kind, &result.kept[0]);
     ck_assert_ptr_nonnull(strstr(out.text, "  global         4096      4096      4096\n"));
     ck_assert_ptr_nonnull(strstr(out.text, "bound by compute"));
     arena_free(arena);

@@ -4,19 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rtile/spaces.h"
+#include "../kernel/kinds.h"
 
 enum { KEEP = 10 };
 
 static Arena *arena;
 static DeviceSpec device;
+static const Target target = {.device = &device};
 static ConstructMemo *memo;
 
 static void set_up(void)
 {
     arena = arena_new();
     device = a100();
-    memo = construct_memo_new(arena, &device, KEEP);
+    memo = construct_memo_new(arena, &target, KEEP);
 }
 
 static void tear_down(void)
@@ -30,20 +31,20 @@ typedef struct Answer {
     ConstructStats stats;
 } Answer;
 
-static Answer ask(const TileRules *rules)
+static Answer ask(const KernelKind *kind)
 {
     Answer answer = {.count = 0};
     Arena *scratch = arena_new();
-    answer.count = construct_memo_ask(memo, scratch, rules, answer.kept, &answer.stats);
+    answer.count = construct_memo_ask(memo, scratch, kind, answer.kept, &answer.stats);
     arena_free(scratch);
     return answer;
 }
 
-static Answer construct(const TileRules *rules)
+static Answer construct(const KernelKind *kind)
 {
     Answer answer = {.count = 0};
     Arena *scratch = arena_new();
-    answer.count = rprogram_construct(scratch, rules, &device, KEEP, answer.kept, &answer.stats);
+    answer.count = rprogram_construct(scratch, kind, &target, KEEP, answer.kept, &answer.stats);
     arena_free(scratch);
     return answer;
 }
@@ -56,10 +57,10 @@ static bool same(const Answer *left, const Answer *right)
 
 START_TEST(what_is_asked_for_is_what_a_construction_gives)
 {
-    TileRules rules[] = {matmul_rules(256, 256, 64), reduce_rules(256, 1024), matmul_rules(256, 256, 128)};
+    KernelKind kind[] = {matmul_kind(256, 256, 64), reduce_kind(256, 1024), matmul_kind(256, 256, 128)};
     for (int again = 0; again < 3; again++)
         for (int i = 0; i < 3; i++) {
-            Answer answer = ask(&rules[i]), right = construct(&rules[i]);
+            Answer answer = ask(&kind[i]), right = construct(&kind[i]);
             ck_assert_int_gt(answer.count, 0);
             ck_assert(same(&answer, &right));
         }
@@ -67,16 +68,16 @@ START_TEST(what_is_asked_for_is_what_a_construction_gives)
 END_TEST
 
 /* What comes a second time is remembered: a change of the device makes no difference to it any more. */
-START_TEST(rules_that_come_again_are_remembered)
+START_TEST(kinds_that_come_again_are_remembered)
 {
-    TileRules rules = reduce_rules(256, 1024), renamed = reduce_rules(256, 1024),
-              longer = reduce_rules(256, 2048), written = reduce_rules(256, 1024);
+    KernelKind kind = reduce_kind(256, 1024), renamed = reduce_kind(256, 1024),
+              longer = reduce_kind(256, 2048), written = reduce_kind(256, 1024);
     renamed.space->axes[0].name = "row";
     written.space->tiles[1].element_bits = 16;
-    Answer first = ask(&rules);
+    Answer first = ask(&kind);
     ask(&renamed);
     device.dram.bandwidth_gb_s /= 2;
-    Answer again = ask(&rules), other_names = ask(&renamed), changed = construct(&rules);
+    Answer again = ask(&kind), other_names = ask(&renamed), changed = construct(&kind);
     ck_assert(same(&first, &again) && same(&first, &other_names) && !same(&first, &changed));
     Answer other = ask(&longer), other_right = construct(&longer);
     ck_assert(same(&other, &other_right));
@@ -87,10 +88,10 @@ END_TEST
 
 START_TEST(that_there_is_none_is_known_too)
 {
-    TileRules rules = matmul_rules(256, 256, 64);
-    rules.most_threads = 1;
+    KernelKind kind = matmul_kind(256, 256, 64);
+    kind.threads.most = 1;
     for (int again = 0; again < 3; again++) {
-        Answer none = ask(&rules);
+        Answer none = ask(&kind);
         ck_assert_int_eq(none.count, 0);
         ck_assert_int_gt(none.stats.generated, 0);
         ck_assert_int_eq(none.stats.generated, none.stats.pruned[PRUNE_THREADS] + none.stats.pruned[PRUNE_DUPLICATE]);
@@ -103,7 +104,7 @@ int main(void)
     TCase *cases = tcase_create("memo");
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, what_is_asked_for_is_what_a_construction_gives);
-    tcase_add_test(cases, rules_that_come_again_are_remembered);
+    tcase_add_test(cases, kinds_that_come_again_are_remembered);
     tcase_add_test(cases, that_there_is_none_is_known_too);
     Suite *suite = suite_create("memo");
     suite_add_tcase(suite, cases);

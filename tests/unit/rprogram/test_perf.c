@@ -4,28 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rtile/spaces.h"
+#include "../kernel/kinds.h"
 #include "rprogram/rprogram.h"
 
-static RProgram complete(const TileRules *rules, const DeviceSpec *device, RTile shared,
+static RProgram complete(const KernelKind *kind, const DeviceSpec *device, RTile shared,
                          RTile inner)
 {
     RProgram program = {.tile = {[LEVEL_REGISTER] = inner, [LEVEL_SHARED] = shared}};
-    PerfProblem problem = perf_problem(rules);
+    PerfProblem problem = perf_problem(kind);
     PruneReason reason;
     int64_t footprint[] = {
-        [LEVEL_REGISTER] = rtile_footprint(rules, &inner, NULL, device, LEVEL_REGISTER),
-        [LEVEL_SHARED] = rtile_footprint(rules, &shared, &inner, device, LEVEL_SHARED)};
-    ck_assert(rprogram_complete(rules, &problem, device, footprint, &program, &reason));
-    rprogram_pad(rules, device, &program);
+        [LEVEL_REGISTER] = kind_footprint(kind, &inner, NULL, device, LEVEL_REGISTER),
+        [LEVEL_SHARED] = kind_footprint(kind, &shared, &inner, device, LEVEL_SHARED)};
+    ck_assert(rprogram_complete(kind, &problem, device, footprint, &program, &reason));
+    rprogram_pad(kind, device, &program);
     return program;
 }
 
 /* matmul 4096^3 in blocks of 128 x 128 x 16 by 256 threads with 8 x 8 each. */
 static RProgram square_matmul(const DeviceSpec *device)
 {
-    TileRules rules = matmul_rules(4096, 4096, 4096);
-    return complete(&rules, device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
+    KernelKind kind = matmul_kind(4096, 4096, 4096);
+    return complete(&kind, device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
 }
 
 /* 104 registers * 256 threads = 26624 of 65536: 2 blocks a unit; 33280 + 1024 of 167936 shared
@@ -90,13 +90,13 @@ END_TEST
 START_TEST(panels_are_nearly_square)
 {
     DeviceSpec device = a100();
-    TileRules rules = matmul_rules(4096, 4096, 4096);
-    rules.schedule->order = ORDER_PANELS;
-    RProgram program = complete(&rules, &device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
+    KernelKind kind = matmul_kind(4096, 4096, 4096);
+    kind.schedule->order = ORDER_PANELS;
+    RProgram program = complete(&kind, &device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
     double asked = 1024 / 216.0 * 1920 / 64;
     ck_assert_int_eq(program.panel, 15);
     ck_assert_double_eq_tol(program.perf.dram_load_bytes / (1 << 20), 2 * (64 + (asked - 64) * 19 / 24), 1e-6);
-    program = complete(&rules, &device, (RTile){{256, 64, 16}}, (RTile){{8, 8, 1}});
+    program = complete(&kind, &device, (RTile){{256, 64, 16}}, (RTile){{8, 8, 1}});
     ck_assert_int_eq(program.perf.blocks_per_sm, 2);
     ck_assert_int_eq(program.panel, 7);
 }
@@ -143,11 +143,11 @@ END_TEST
 
 START_TEST(half_the_bandwidth_takes_twice_the_time)
 {
-    TileRules rules = elementwise_rules(100000000);
+    KernelKind kind = elementwise_kind(100000000);
     DeviceSpec device = a100();
-    double whole_us = complete(&rules, &device, (RTile){{2048}}, (RTile){{8}}).perf.time_us;
+    double whole_us = complete(&kind, &device, (RTile){{2048}}, (RTile){{8}}).perf.time_us;
     device.dram.bandwidth_gb_s /= 2;
-    double half_us = complete(&rules, &device, (RTile){{2048}}, (RTile){{8}}).perf.time_us;
+    double half_us = complete(&kind, &device, (RTile){{2048}}, (RTile){{8}}).perf.time_us;
     ck_assert_double_ge(half_us / whole_us, 1.85);
     ck_assert_double_le(half_us / whole_us, 2.0);
 }
@@ -167,10 +167,10 @@ END_TEST
 /* 1x1 tiles read 8 bytes from shared memory for 2 flop: 19.5 TB/s feed 4.9 Tflop/s at most. */
 START_TEST(small_register_tiles_starve)
 {
-    TileRules rules = matmul_rules(4096, 4096, 4096);
+    KernelKind kind = matmul_kind(4096, 4096, 4096);
     DeviceSpec device = a100();
-    RProgram one = complete(&rules, &device, (RTile){{32, 32, 16}}, (RTile){{1, 1, 1}});
-    RProgram four = complete(&rules, &device, (RTile){{64, 64, 16}}, (RTile){{4, 4, 1}});
+    RProgram one = complete(&kind, &device, (RTile){{32, 32, 16}}, (RTile){{1, 1, 1}});
+    RProgram four = complete(&kind, &device, (RTile){{64, 64, 16}}, (RTile){{4, 4, 1}});
     RProgram eight = square_matmul(&device);
     ck_assert_int_eq(one.perf.bound_by, BOUND_SHARED);
     ck_assert_double_gt(one.perf.time_us, 3.5 * eight.perf.time_us);
@@ -182,21 +182,21 @@ END_TEST
 /* Threads that load four floats keep four times the bytes under way. */
 START_TEST(vectors_fill_the_memory_pipe)
 {
-    TileRules rules = elementwise_rules(100000000);
+    KernelKind kind = elementwise_kind(100000000);
     DeviceSpec device = a100();
-    rules.rule[LEVEL_REGISTER][0] = (AxisRule){1, 16};
-    double scalar_us = complete(&rules, &device, (RTile){{256}}, (RTile){{1}}).perf.time_us;
-    double vector_us = complete(&rules, &device, (RTile){{1024}}, (RTile){{4}}).perf.time_us;
+    kind.space->rule[LEVEL_REGISTER][0] = (AxisRule){1, 16};
+    double scalar_us = complete(&kind, &device, (RTile){{256}}, (RTile){{1}}).perf.time_us;
+    double vector_us = complete(&kind, &device, (RTile){{1024}}, (RTile){{4}}).perf.time_us;
     ck_assert_double_gt(scalar_us, 1.1 * vector_us);
 }
 END_TEST
 
 START_TEST(a_small_grid_leaves_bandwidth_unused)
 {
-    TileRules rules = elementwise_rules(1 << 17);
+    KernelKind kind = elementwise_kind(1 << 17);
     DeviceSpec device = a100();
-    RProgram few = complete(&rules, &device, (RTile){{16384}}, (RTile){{16}});
-    RProgram many = complete(&rules, &device, (RTile){{1024}}, (RTile){{4}});
+    RProgram few = complete(&kind, &device, (RTile){{16384}}, (RTile){{16}});
+    RProgram many = complete(&kind, &device, (RTile){{1024}}, (RTile){{4}});
     ck_assert_int_eq(few.grid, 8);
     ck_assert_int_eq(many.grid, 128);
     ck_assert_double_gt(few.perf.time_us, many.perf.time_us);
@@ -206,9 +206,9 @@ END_TEST
 /* 4099 rows in blocks of 128 are 33 * 128 = 4224 rows of work: 2.96 % of it outside. */
 START_TEST(padding_is_work_but_no_traffic)
 {
-    TileRules rules = matmul_rules(4099, 4096, 4096);
+    KernelKind kind = matmul_kind(4099, 4096, 4096);
     DeviceSpec device = a100();
-    PerfEstimate perf = complete(&rules, &device, (RTile){{128, 128, 16}},
+    PerfEstimate perf = complete(&kind, &device, (RTile){{128, 128, 16}},
                                  (RTile){{8, 8, 1}}).perf;
     ck_assert_double_eq_tol(perf.padding_waste, 1 - 4099 / 4224.0, 1e-12);
     ck_assert_double_eq_tol(perf.l2_store_bytes, 4099 * 4096.0 * 4, 1);
@@ -218,10 +218,10 @@ END_TEST
 /* Special functions: one a point at 2436 G/s: 1e8 / 2436e3 = 41 us. */
 START_TEST(special_functions_have_their_own_rate)
 {
-    TileRules rules = elementwise_rules(100000000);
+    KernelKind kind = elementwise_kind(100000000);
     DeviceSpec device = a100();
-    rules.space->special = 1;
-    PerfEstimate perf = complete(&rules, &device, (RTile){{2048}}, (RTile){{8}}).perf;
+    kind.space->special = 1;
+    PerfEstimate perf = complete(&kind, &device, (RTile){{2048}}, (RTile){{8}}).perf;
     ck_assert_double_eq_tol(perf.special_us, 1e8 / 2436e3, 0.5);
 }
 END_TEST
@@ -229,12 +229,12 @@ END_TEST
 /* A second buffer lets the next tile arrive during this one's work. */
 START_TEST(a_second_stage_hides_the_loads)
 {
-    TileRules rules = matmul_rules(2048, 2048, 2048);
+    KernelKind kind = matmul_kind(2048, 2048, 2048);
     DeviceSpec device = a100();
     RTile shared = {{256, 128, 8}}, inner = {{16, 8, 1}};
-    double two_us = complete(&rules, &device, shared, inner).perf.time_us;
-    rules.stages = 1;
-    double one_us = complete(&rules, &device, shared, inner).perf.time_us;
+    double two_us = complete(&kind, &device, shared, inner).perf.time_us;
+    kind.schedule->stages = 1;
+    double one_us = complete(&kind, &device, shared, inner).perf.time_us;
     ck_assert_double_gt(one_us, two_us);
 }
 END_TEST
@@ -242,12 +242,12 @@ END_TEST
 /* Warps of tensor-core tiles 64 x 64 x 16: 4 warps of 32 threads hold a block of 128 x 128. */
 START_TEST(a_tensor_core_tile_belongs_to_a_warp)
 {
-    TileRules rules = matmul_rules(4096, 4096, 4096);
+    KernelKind kind = matmul_kind(4096, 4096, 4096);
     DeviceSpec device = a100();
-    rules.tile_threads = 32;
-    rules.space->unit = UNIT_TENSOR_F16;
-    rules.space->tiles[0].element_bits = rules.space->tiles[1].element_bits = 16;
-    RProgram program = complete(&rules, &device, (RTile){{128, 128, 32}}, (RTile){{64, 64, 16}});
+    kind.threads.of_tile = 32;
+    kind.space->unit = UNIT_TENSOR_F16;
+    kind.space->tiles[0].element_bits = kind.space->tiles[1].element_bits = 16;
+    RProgram program = complete(&kind, &device, (RTile){{128, 128, 32}}, (RTile){{64, 64, 16}});
     ck_assert_int_eq(program.threads, 128);
     double gflop_s = program.perf.flops / program.perf.time_us / 1e3;
     double share_of_peak = gflop_s / device.peak[UNIT_TENSOR_F16];
@@ -259,11 +259,11 @@ END_TEST
 /* y[s] = sum over r of x[s,r] + mask[q,r], for 32,768 rows s = (h,q) of 8192 floats, as many masks as `queries`. */
 static PerfEstimate masked_rows(const DeviceSpec *device, int64_t queries)
 {
-    TileRules rules = reduce_rules(32768, 8192);
-    DataTile *mask = &rules.space->tiles[rules.space->tile_count++];
-    *mask = rules.space->tiles[0];
+    KernelKind kind = reduce_kind(32768, 8192);
+    DataTile *mask = &kind.space->tiles[kind.space->tile_count++];
+    *mask = kind.space->tiles[0];
     mask->repeats[0] = (Repeats){.run = 1, .cycle = queries, .again = 32768 / queries};
-    return complete(&rules, device, (RTile){{1, 4096}}, (RTile){{1, 4}}).perf;
+    return complete(&kind, device, (RTile){{1, 4096}}, (RTile){{1, 4}}).perf;
 }
 
 /* Every row reads its mask from L2. That of 512 queries, 16 MiB, is needed again after 16 MiB of x, which L2 keeps: memory sees
@@ -285,13 +285,13 @@ END_TEST
    steps, a barrier each of 30 cycles at 1410 MHz, two blocks at a time. The blocks of 216 rows, one round, may all wait for each other as well. The first load takes 0.48 us. */
 START_TEST(waits_are_those_of_the_device)
 {
-    TileRules rules = reduce_rules(4096, 8192);
+    KernelKind kind = reduce_kind(4096, 8192);
     DeviceSpec device = a100();
     RTile shared = {{1, 4096}}, inner = {{1, 4}};
     double barriers_us = 10 * 30 / 1410.0 / 2;
-    ck_assert_double_eq_tol(complete(&rules, &device, shared, inner).perf.latency_us, 0.48 + 19 * barriers_us, 1e-9);
+    ck_assert_double_eq_tol(complete(&kind, &device, shared, inner).perf.latency_us, 0.48 + 19 * barriers_us, 1e-9);
     device.timing.barrier_cycles *= 3;
-    TileRules few = reduce_rules(216, 8192);
+    KernelKind few = reduce_kind(216, 8192);
     schedule_barrier(few.schedule, SCOPE_GRID);
     RProgram program = complete(&few, &device, shared, inner);
     ck_assert(program.cooperative);
@@ -304,14 +304,14 @@ END_TEST
    time: a quarter of the time that all bytes take shows beside the waiting. */
 START_TEST(blocks_that_work_once_wait_to_begin_and_to_end)
 {
-    TileRules rules = reduce_rules(4096, 8192);
+    KernelKind kind = reduce_kind(4096, 8192);
     DeviceSpec device = a100();
     RTile shared = {{1, 4096}}, inner = {{1, 4}};
-    rules.cost = &(KindCost){.pace = PACE_IN_TURN};
-    PerfEstimate alone = complete(&rules, &device, shared, inner).perf;
+    kind.cost = &(KindCost){.pace = PACE_IN_TURN};
+    PerfEstimate alone = complete(&kind, &device, shared, inner).perf;
     ck_assert_double_eq_tol(alone.latency_us, 19 * (1 + 0.48) + alone.l2_us / 2 / 2, 1e-9);
-    rules.cluster_blocks = 2;
-    PerfEstimate pairs = complete(&rules, &device, shared, inner).perf;
+    kind.schedule->cluster = 2, kind.schedule->cluster_axis = 1;   // r
+    PerfEstimate pairs = complete(&kind, &device, shared, inner).perf;
     ck_assert_double_eq_tol(pairs.latency_us, 38 * (1 + 0.48 + 1.95) + pairs.l2_us / 2 / 2, 1e-9);
 }
 END_TEST
@@ -321,20 +321,20 @@ END_TEST
 START_TEST(items_and_rows_say_instructions)
 {
     DeviceSpec device = a100();
-    TileRules rules = matmul_rules(4096, 4096, 4096), plain = matmul_rules(4096, 4096, 4096);
+    KernelKind kind = matmul_kind(4096, 4096, 4096), plain = matmul_kind(4096, 4096, 4096);
     KindCost cost = {.thread_instructions = 100};
-    rules.cost = &cost;
-    schedule_load(rules.schedule, (Move){.tiles = 3, .to = PLACE_SHARED});
-    schedule_load(rules.schedule, (Move){.tiles = 1, .from = PLACE_SHARED, .instructions = 16});
-    schedule_product(rules.schedule, 1);
-    schedule_takes(rules.schedule, 5);
-    PerfProblem problem = perf_problem(&rules);
+    kind.cost = &cost;
+    schedule_load(kind.schedule, (Move){.tiles = 3, .to = PLACE_SHARED});
+    schedule_load(kind.schedule, (Move){.tiles = 1, .from = PLACE_SHARED, .instructions = 16});
+    schedule_product(kind.schedule, 1);
+    schedule_takes(kind.schedule, 5);
+    PerfProblem problem = perf_problem(&kind);
     ck_assert_double_eq(problem.thread_instructions, 105);
     ck_assert_double_eq(problem.instructions[0], 16);
     ck_assert_double_eq(problem.instructions[1], 0);
     RTile shared = {{128, 128, 16}}, inner = {{8, 8, 1}};
     double without_us = complete(&plain, &device, shared, inner).perf.compute_us;
-    double with_us = complete(&rules, &device, shared, inner).perf.compute_us;
+    double with_us = complete(&kind, &device, shared, inner).perf.compute_us;
     ck_assert_double_gt(with_us, 1.4 * without_us);
     ck_assert_double_lt(with_us, 1.7 * without_us);
 }
@@ -348,16 +348,16 @@ START_TEST(a_warp_leaves_out_what_none_of_its_lanes_needs)
     DeviceSpec device = a100();
     double us[2];
     for (int skips = 0; skips < 2; skips++) {
-        TileRules rules = window_rules(4096, 32, 32);
-        Dim *row = &rules.space->tiles[0].dims[1];
+        KernelKind kind = window_kind(4096, 32, 32);
+        Dim *row = &kind.space->tiles[0].dims[1];
         *row = (Dim){{.coef = {[H] = 1, [P] = 1}, .constant = -15}, 32};
-        rules.space->axes[P].extent = 31;
-        rules.input_buffers = 1;
-        schedule_loop(rules.schedule, (Loop){.axis = P, .by_thread = true, .skips = skips ? H : 0});
-        PerfProblem problem = perf_problem(&rules);
+        kind.space->axes[P].extent = 31;
+        kind.registers.input_buffers = 1;
+        schedule_loop(kind.schedule, (Loop){.axis = P, .by_thread = true, .skips = skips ? H : 0});
+        PerfProblem problem = perf_problem(&kind);
         ck_assert_int_eq(problem.skips, skips ? H : 0);
         ck_assert_int_eq(problem.skipped.pad, skips ? 15 : 0);
-        us[skips] = complete(&rules, &device, (RTile){{4, 32, 32, 31, 3}}, (RTile){{1, 1, 32, 1, 3}}).perf.compute_us;
+        us[skips] = complete(&kind, &device, (RTile){{4, 32, 32, 31, 3}}, (RTile){{1, 1, 32, 1, 3}}).perf.compute_us;
     }
     ck_assert_double_gt(us[1], 1.02 * us[0]);
     ck_assert_double_le(us[1], 864.0 / 752 * us[0]);

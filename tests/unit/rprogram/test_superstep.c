@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../rtile/spaces.h"
+#include "../kernel/kinds.h"
 #include "rprogram/rprogram.h"
 
 /* 1000 units of 6 workers: 10 Gflop/s, 8 GB/s to the others and 16 GB/s to its own memory each. */
@@ -43,14 +43,14 @@ static DeviceSpec units(void)
 
 static RProgram complete(RTile shared, RTile inner, const DeviceSpec *device)
 {
-    TileRules rules = matmul_rules(640, 1024, 512);
-    rules.workers = 6, rules.stages = 1;
+    KernelKind kind = matmul_kind(640, 1024, 512);
+    kind.schedule->stages = 1;
     RProgram program = {.tile = {[LEVEL_REGISTER] = inner, [LEVEL_SHARED] = shared}};
-    PerfProblem problem = perf_problem(&rules);
+    PerfProblem problem = perf_problem(&kind);
     PruneReason reason;
     int64_t footprint[] = {[LEVEL_REGISTER] = 4 * 40,
-                           [LEVEL_SHARED] = rtile_footprint(&rules, &shared, &inner, device, LEVEL_SHARED)};
-    ck_assert(rprogram_complete(&rules, &problem, device, footprint, &program, &reason));
+                           [LEVEL_SHARED] = kind_footprint(&kind, &shared, &inner, device, LEVEL_SHARED)};
+    ck_assert(rprogram_complete(&kind, &problem, device, footprint, &program, &reason));
     return program;
 }
 

@@ -1,4 +1,4 @@
-// Devices and tile rules that the tests of this floor share. The records are filled by hand from
+// Devices and tile spaces that the tests of this floor share. The records are filled by hand from
 // data sheets, so that these tests depend on no device file.
 #pragma once
 #include "rtile/rtile.h"
@@ -64,7 +64,7 @@ static inline Dim dim(int axis, int64_t size)
     return (Dim){affine_axis(axis), size};
 }
 
-/* Of spaces and schedules: it lasts as long as the program. */
+/* Of spaces: it lasts as long as the program. */
 static inline Arena *of_spaces(void)
 {
     static Arena *arena;
@@ -73,15 +73,10 @@ static inline Arena *of_spaces(void)
 
 static inline TileSpace *space_made(TileSpace space) { return arena_copy(of_spaces(), &space, sizeof space); }
 
-static inline Schedule *schedule_empty(void) { return NEW(of_spaces(), Schedule); }
-
 /* C[m,n] = sum over k of A[m,k] * B[k,n]: A transposed into shared memory, B as it is. */
-static inline TileRules matmul_rules(int64_t m, int64_t n, int64_t k)
+static inline TileSpace *matmul_space(int64_t m, int64_t n, int64_t k)
 {
-    TileRules rules = {.schedule = schedule_empty(), .variant_name = "matmul", .stages = 2, .accumulator_bits = 32,
-                       .lay_out = lay_out_staged,
-                       .register_overhead = 24, .input_buffers = 1};
-    rules.space = space_made((TileSpace){
+    TileSpace *space = space_made((TileSpace){
         .axis_count = 3,
         .axes = {{"m", m, false}, {"n", n, false}, {"k", k, true}},
         .tile_count = 3,
@@ -94,19 +89,17 @@ static inline TileRules matmul_rules(int64_t m, int64_t n, int64_t k)
         .flops = 2,
         .unit = UNIT_FP32,
     });
-    rules.rule[LEVEL_REGISTER][0] = rules.rule[LEVEL_REGISTER][1] = (AxisRule){1, 16};
-    rules.rule[LEVEL_REGISTER][2] = (AxisRule){1, 1};
-    rules.rule[LEVEL_SHARED][0] = rules.rule[LEVEL_SHARED][1] = (AxisRule){1, 256};
-    rules.rule[LEVEL_SHARED][2] = (AxisRule){8, 32};
-    return rules;
+    space->rule[LEVEL_REGISTER][0] = space->rule[LEVEL_REGISTER][1] = (AxisRule){1, 16};
+    space->rule[LEVEL_REGISTER][2] = (AxisRule){1, 1};
+    space->rule[LEVEL_SHARED][0] = space->rule[LEVEL_SHARED][1] = (AxisRule){1, 256};
+    space->rule[LEVEL_SHARED][2] = (AxisRule){8, 32};
+    return space;
 }
 
 /* y[i] = f(x[i]) */
-static inline TileRules elementwise_rules(int64_t count)
+static inline TileSpace *elementwise_space(int64_t count)
 {
-    TileRules rules = {.schedule = schedule_empty(), .variant_name = "elementwise", .stages = 1, .accumulator_bits = 32,
-                       .register_overhead = 10, .input_buffers = 1};
-    rules.space = space_made((TileSpace){
+    TileSpace *space = space_made((TileSpace){
         .axis_count = 1,
         .axes = {{"i", count, false}},
         .tile_count = 2,
@@ -116,18 +109,16 @@ static inline TileRules elementwise_rules(int64_t count)
         .flops = 1,
         .unit = UNIT_FP32,
     });
-    rules.rule[LEVEL_REGISTER][0] = (AxisRule){4, 16};
-    rules.rule[LEVEL_SHARED][0] = (AxisRule){4, 8192};
-    return rules;
+    space->rule[LEVEL_REGISTER][0] = (AxisRule){4, 16};
+    space->rule[LEVEL_SHARED][0] = (AxisRule){4, 8192};
+    return space;
 }
 
 /* y[s] = sum over r of x[s,r], the threads of a block side by side along r. */
-static inline TileRules reduce_rules(int64_t s, int64_t r)
+static inline TileSpace *reduce_space(int64_t s, int64_t r)
 {
-    TileRules rules = {.schedule = schedule_empty(), .variant_name = "row", .stages = 1, .accumulator_bits = 32,
-                       .register_overhead = 10, .input_buffers = 1,
-                       .threads_reduce = true, .shared = {.bytes = 128, .beside = 128}};
-    rules.space = space_made((TileSpace){
+    TileSpace *space = space_made((TileSpace){
+        .least_sharers = 1,
         .axis_count = 2,
         .axes = {{"s", s, false}, {"r", r, true}},
         .tile_count = 2,
@@ -137,21 +128,19 @@ static inline TileRules reduce_rules(int64_t s, int64_t r)
         .flops = 1,
         .unit = UNIT_FP32,
     });
-    rules.rule[LEVEL_REGISTER][0] = (AxisRule){1, 1};
-    rules.rule[LEVEL_REGISTER][1] = (AxisRule){4, 16};
-    rules.rule[LEVEL_SHARED][0] = (AxisRule){1, 16};
-    rules.rule[LEVEL_SHARED][1] = (AxisRule){4, 4096};
-    return rules;
+    space->rule[LEVEL_REGISTER][0] = (AxisRule){1, 1};
+    space->rule[LEVEL_REGISTER][1] = (AxisRule){4, 16};
+    space->rule[LEVEL_SHARED][0] = (AxisRule){1, 16};
+    space->rule[LEVEL_SHARED][1] = (AxisRule){4, 4096};
+    return space;
 }
 
 /* y[c,h,w] = sum over p, q of x[c, 2*h+p, 2*w+q], a 3x3 window with stride 2 read from global
    memory. */
-static inline TileRules window_rules(int64_t c, int64_t h, int64_t w)
+static inline TileSpace *window_space(int64_t c, int64_t h, int64_t w)
 {
-    TileRules rules = {.schedule = schedule_empty(), .variant_name = "window", .stages = 1, .accumulator_bits = 32,
-                       .register_overhead = 20, .input_buffers = 0};
     Affine row = {.coef = {[1] = 2, [3] = 1}}, column = {.coef = {[2] = 2, [4] = 1}};
-    rules.space = space_made((TileSpace){
+    TileSpace *space = space_made((TileSpace){
         .axis_count = 5,
         .axes = {{"c", c, false}, {"h", h, false}, {"w", w, false},
                  {"p", 3, true}, {"q", 3, true}},
@@ -165,8 +154,8 @@ static inline TileRules window_rules(int64_t c, int64_t h, int64_t w)
     });
     for (int a = 0; a < 5; a++) {
         bool spatial = a < 3;
-        rules.rule[LEVEL_REGISTER][a] = (AxisRule){1, spatial && a > 0 ? 4 : 1};
-        rules.rule[LEVEL_SHARED][a] = (AxisRule){1, spatial ? 256 : 3};
+        space->rule[LEVEL_REGISTER][a] = (AxisRule){1, spatial && a > 0 ? 4 : 1};
+        space->rule[LEVEL_SHARED][a] = (AxisRule){1, spatial ? 256 : 3};
     }
-    return rules;
+    return space;
 }

@@ -7,13 +7,13 @@
 #include "spaces.h"
 
 /* All legal sizes of an axis, as "1 2 4". */
-static const char *sizes(Arena *arena, const TileRules *rules, Level level, const RTile *inner,
+static const char *sizes(Arena *arena, const TileSpace *space, Level level, const RTile *inner,
                          int axis,
                          double tolerance)
 {
     StrBuf out = strbuf_new(arena);
     Tolerance shape = {.allowed = tolerance};
-    for (int64_t s = 0; (s = rtile_next_size(rules, level, inner, axis, s, &shape)) != 0;)
+    for (int64_t s = 0; (s = rtile_next_size(space, level, inner, axis, s, &shape)) != 0;)
         strbuf_printf(&out, out.length ? " %ld" : "%ld", (long)s);
     return out.text;
 }
@@ -55,23 +55,23 @@ END_TEST
    its rows. */
 START_TEST(only_tiles_crossed_by_a_warp_are_padded)
 {
-    TileRules rules = matmul_rules(4096, 4096, 4096);
+    TileSpace *space = matmul_space(4096, 4096, 4096);
     DeviceSpec device = a100();
     RTile shared = {{128, 128, 16}}, inner = {{8, 8, 1}};
-    ck_assert_int_eq(staged_lines(&rules, &rules.space->tiles[0], &shared, &inner, &device).padding, 4);
-    ck_assert_int_eq(staged_lines(&rules, &rules.space->tiles[1], &shared, &inner, &device).padding, 0);
+    ck_assert_int_eq(staged_lines(space, &space->tiles[0], &shared, &inner, &device).padding, 4);
+    ck_assert_int_eq(staged_lines(space, &space->tiles[1], &shared, &inner, &device).padding, 0);
     RTile one_row = {{128, 128, 1}};
-    ck_assert_int_eq(staged_lines(&rules, &rules.space->tiles[0], &one_row, &inner, &device).padding, 0);
+    ck_assert_int_eq(staged_lines(space, &space->tiles[0], &one_row, &inner, &device).padding, 0);
 }
 END_TEST
 
 START_TEST(sizes_double_and_stop_at_the_limit)
 {
     Arena *arena = arena_new();
-    TileRules rules = matmul_rules(4096, 4096, 4096);
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_REGISTER, NULL, 0, 0), "1 2 4 8 16");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_REGISTER, NULL, 2, 0), "1");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 2, 0), "8 16 32");
+    TileSpace *space = matmul_space(4096, 4096, 4096);
+    ck_assert_str_eq(sizes(arena, space, LEVEL_REGISTER, NULL, 0, 0), "1 2 4 8 16");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_REGISTER, NULL, 2, 0), "1");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 2, 0), "8 16 32");
     arena_free(arena);
 }
 END_TEST
@@ -80,8 +80,8 @@ END_TEST
 START_TEST(small_odd_multiples_count_when_they_divide_the_axis)
 {
     Arena *arena = arena_new();
-    TileRules rules = matmul_rules(12288, 1, 64);
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 0, 0),
+    TileSpace *space = matmul_space(12288, 1, 64);
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 0, 0),
                      "1 2 3 4 6 8 12 16 24 32 48 64 96 128 192 256");
     arena_free(arena);
 }
@@ -90,10 +90,10 @@ END_TEST
 START_TEST(a_shared_size_is_a_multiple_of_the_register_size)
 {
     Arena *arena = arena_new();
-    TileRules rules = matmul_rules(4096, 4096, 4096);
+    TileSpace *space = matmul_space(4096, 4096, 4096);
     RTile inner = {{8, 4, 1}};
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, &inner, 0, 0), "8 16 32 64 128 256");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, &inner, 2, 0), "8 16 32");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, &inner, 0, 0), "8 16 32 64 128 256");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, &inner, 2, 0), "8 16 32");
     arena_free(arena);
 }
 END_TEST
@@ -103,15 +103,15 @@ END_TEST
 START_TEST(prime_axes_open_up_with_the_tolerance)
 {
     Arena *arena = arena_new();
-    TileRules rules = matmul_rules(4099, 17, 7);
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 0, 0), "1");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 0, 0.05), "1 2 4 8 16 32 64 128");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 0, 0.2), "1 2 4 8 16 32 64 128 256");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 1, 0), "1 17 32");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 1, 0.2), "1 2 4 17 32");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 1, 0.6), "1 2 4 8 17 32");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 1, 1.0), "1 2 4 8 16 17 32");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 2, 0), "8");   // covers the 7
+    TileSpace *space = matmul_space(4099, 17, 7);
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 0, 0), "1");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 0, 0.05), "1 2 4 8 16 32 64 128");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 0, 0.2), "1 2 4 8 16 32 64 128 256");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 1, 0), "1 17 32");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 1, 0.2), "1 2 4 17 32");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 1, 0.6), "1 2 4 8 17 32");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 1, 1.0), "1 2 4 8 16 17 32");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 2, 0), "8");   // covers the 7
     arena_free(arena);
 }
 END_TEST
@@ -119,33 +119,33 @@ END_TEST
 START_TEST(an_axis_of_one_has_one_size)
 {
     Arena *arena = arena_new();
-    TileRules rules = matmul_rules(1, 1ll << 40, 1);
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 0, 1), "1");
-    ck_assert_str_eq(sizes(arena, &rules, LEVEL_SHARED, NULL, 1, 0), "1 2 4 8 16 32 64 128 256");
+    TileSpace *space = matmul_space(1, 1ll << 40, 1);
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 0, 1), "1");
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 1, 0), "1 2 4 8 16 32 64 128 256");
     arena_free(arena);
 }
 END_TEST
 
 START_TEST(the_previous_size_undoes_the_next)
 {
-    TileRules rules = matmul_rules(4096, 17, 4096);
+    TileSpace *space = matmul_space(4096, 17, 4096);
     Tolerance none = {0};
-    ck_assert_int_eq(rtile_previous_size(&rules, LEVEL_SHARED, NULL, 0, 128, &none), 64);
-    ck_assert_int_eq(rtile_previous_size(&rules, LEVEL_SHARED, NULL, 0, 1, &none), 0);
-    ck_assert_int_eq(rtile_previous_size(&rules, LEVEL_SHARED, NULL, 1, 17, &none), 1);
+    ck_assert_int_eq(rtile_previous_size(space, LEVEL_SHARED, NULL, 0, 128, &none), 64);
+    ck_assert_int_eq(rtile_previous_size(space, LEVEL_SHARED, NULL, 0, 1, &none), 0);
+    ck_assert_int_eq(rtile_previous_size(space, LEVEL_SHARED, NULL, 1, 17, &none), 1);
 }
 END_TEST
 
 /* Of 17: tiles of 2 cover 18, of 4 cover 20, of 8 cover 24, of 16 cover 32. Nothing else is refused below 1/17. */
 START_TEST(what_a_refused_size_would_waste_is_told)
 {
-    TileRules rules = matmul_rules(4096, 17, 4096);
+    TileSpace *space = matmul_space(4096, 17, 4096);
     Tolerance none = {.refused = 1}, some = {.allowed = 0.1, .refused = 1}, even = {.refused = 1};
-    ck_assert_int_eq(rtile_next_size(&rules, LEVEL_SHARED, NULL, 1, 1, &none), 17);
+    ck_assert_int_eq(rtile_next_size(space, LEVEL_SHARED, NULL, 1, 1, &none), 17);
     ck_assert_double_eq_tol(none.refused, 1 / 17.0, 1e-12);
-    ck_assert_int_eq(rtile_next_size(&rules, LEVEL_SHARED, NULL, 1, 2, &some), 17);
+    ck_assert_int_eq(rtile_next_size(space, LEVEL_SHARED, NULL, 1, 2, &some), 17);
     ck_assert_double_eq_tol(some.refused, 3 / 17.0, 1e-12);
-    ck_assert_int_eq(rtile_next_size(&rules, LEVEL_SHARED, NULL, 0, 64, &even), 128);
+    ck_assert_int_eq(rtile_next_size(space, LEVEL_SHARED, NULL, 0, 64, &even), 128);
     ck_assert_double_eq(even.refused, 1);
 }
 END_TEST
@@ -155,13 +155,13 @@ START_TEST(lines_whose_pieces_change_places_are_filled_up)
 {
     static const int64_t widths[][2] = {{16, 0}, {32, 0}, {64, 0}, {192, 0}, {8, 8}, {24, 8}, {40, 24}, {72, 56}};
     DeviceSpec device = v100();
-    TileRules rules = matmul_rules(256, 256, 256);
-    DataTile *a = &rules.space->tiles[0];
+    TileSpace *space = matmul_space(256, 256, 256);
+    DataTile *a = &space->tiles[0];
     a->element_bits = 16;
     a->swizzled = true;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         RTile shared = {{widths[i][0], 64, 32}}, inner = {{1, 64, 1}};
-        ck_assert_int_eq(staged_lines(&rules, a, &shared, &inner, &device).padding, widths[i][1]);
+        ck_assert_int_eq(staged_lines(space, a, &shared, &inner, &device).padding, widths[i][1]);
     }
 }
 END_TEST

@@ -20,18 +20,18 @@ static const struct {
     int16_t rows, columns;   // of a warp in a step
 } tiles[] = {{16, 32}, {16, 64}, {16, 128}, {32, 32}, {32, 64}};
 
-// ---- rules ----
+// ---- kinds ----
 
 static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
 
 /* Tiles with padding; a slab of each warp's rows comes in their place. */
-static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
     enum { ELEMENT = 2, SUM = 4, SLAB_ROWS = 8, ROW_VALUES = 3 };
     AttentionTile tile;
     (void)inner, (void)device;
-    rules_chosen(rules, &tile, sizeof tile);
+    kind_chosen(kind, &tile, sizeof tile);
     int64_t depth = wide(tile.depth) + PAD, width = wide(tile.width) + PAD, rows = block->size[ATTENTION_ROW];
     layout_add(layout, "TILES_Q", rows * depth * ELEMENT);
     layout_add(layout, "TILES_K", tile.stages * tile.columns * depth * ELEMENT);
@@ -51,7 +51,7 @@ static bool keeps_q(const AttentionTile *tile) { return kept_tiles(tile) <= KEPT
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
-    Schedule schedule = {.computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN, .stages = tile->stages};
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
@@ -83,48 +83,47 @@ static int register_overhead(const AttentionTile *tile, int warp, bool masks)
                  OTHER_REGISTERS);
 }
 
-static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
-                            const Attention *attention, int kind)
+static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
+                            const Attention *attention, int variant)
 {
     const AxisGroup *group = attention->group;
     AttentionTile tile = {
-        .rows = tiles[kind].rows,
-        .columns = tiles[kind].columns,
+        .rows = tiles[variant].rows,
+        .columns = tiles[variant].columns,
         .depth = (int16_t)group[ATTENTION_DEPTH].extent,
         .width = (int16_t)group[ATTENTION_WIDTH].extent,
         .stages = 2,
         .parts = (int16_t)attention->parts,
     };
-    TileRules rules = {
-        .space = space,
-        .variant_name = attention_family.variants[kind],
-        .stages = tile.stages,
-        .tile_threads = device->warp_size,
-        .most_threads = MAX_THREADS,
-        .accumulator_bits = 32,
-        .input_buffers = 1,
-        .input_registers = 1,
-        .register_overhead = register_overhead(&tile, device->warp_size, attention->masks),
+    KernelKind kind = {
+        .space = space_copy(arena, space),
+        .name = attention_family.variants[variant],
+        .threads.of_tile = device->warp_size,
+        .threads.most = MAX_THREADS,
+        .registers.accumulator_bits = 32,
+        .registers.input_buffers = 1,
+        .registers.most_inputs = 1,
+        .registers.others = register_overhead(&tile, device->warp_size, attention->masks),
         .cost = &calibration.attention,
         .lay_out = lay_out,
         .shared_moved = attention_shared_moved,
     };
-    rules_choose(&rules, &tile, sizeof tile);
-    attention_set_axes(&rules, &tile, MAX_ROWS);
-    rules.schedule = schedule_of(arena, fusion, attention, space, &tile);
-    return rules;
+    kind_choose(&kind, &tile, sizeof tile);
+    attention_set_axes(&kind, &tile, MAX_ROWS);
+    kind.schedule = schedule_of(arena, fusion, attention, space, &tile);
+    return kind;
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Attention *attention = view;
     if (!attention->registers || !device->has.async_copy)
         return 0;
     TileSpace *space = attention_space(arena, fusion, attention, attention->registers);
     int count = 0;
-    for (int kind = 0; attention_family.variants[kind]; kind++)
-        variants[count++] = tile_rules(arena, space, fusion, device, attention, kind);
+    for (int variant = 0; attention_family.variants[variant]; variant++)
+        variants[count++] = tile_kind(arena, space, fusion, device, attention, variant);
     return count;
 }
 
@@ -157,7 +156,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Attention *attention = plan->view;
     AttentionTile tile;
-    rules_chosen(plan->rules, &tile, sizeof tile);
+    kind_chosen(plan->kind, &tile, sizeof tile);
     Scope scope = attention_scope(plan);
     attention_emit_sizes(out, plan, attention, &tile, "a warp");
     emit_factors(out, &scope, attention);
@@ -171,7 +170,7 @@ const Family attention_family = {
                                       "32 rows, 32 columns", "32 rows, 64 columns", NULL},
     .streams = true,
     .view = attention_packed_view,
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
     .work = attention_work,
 };

@@ -65,12 +65,12 @@ enum { ATTENTION_Q = 1, ATTENTION_K = 2, ATTENTION_V = 4 };   // tiles of the sp
 TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *attention,
                           const Atom *atom);
 
-/* TileRules.shared_moved: lines are whole ones of 16 or 64 elements, and rows' values pass there, too. */
-int64_t attention_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+/* KernelKind.shared_moved: lines are whole ones of 16 or 64 elements, and rows' values pass there, too. */
+int64_t attention_shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
                                const RTile *inner, const int64_t *first);
 
 /* Whole tiles of the tile's sizes, but for a block's rows. */
-void attention_set_axes(TileRules *rules, const AttentionTile *tile, int64_t block_rows);
+void attention_set_axes(KernelKind *kind, const AttentionTile *tile, int64_t block_rows);
 
 /* Of a step along the columns, whose tiles are there. A warp has so many rows, and those of q stay in registers if it keeps
    them. */

@@ -106,7 +106,7 @@ static bool has_lines(const Fusion *fusion, const Attention *attention)
     return true;
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 static int64_t in_lines(int64_t elements) { return ceil_div(elements, LINE); }
 
@@ -123,7 +123,7 @@ static int64_t tile_bytes(const AttentionTile *tile)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, int stages)
 {
-    Schedule schedule = {.computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN, .stages = stages};
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
     schedule_barrier(&schedule, SCOPE_BLOCK);
@@ -162,27 +162,26 @@ static int step_registers(const AttentionTile *tile)
            (tile->beside ? BESIDE_REGISTERS : 0);
 }
 
-static TileRules tile_rules(Arena *arena, TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
+static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
                             const Attention *attention, const AttentionTile *tile)
 {
-    TileRules rules = {
-        .space = space,
-        .stages = tile->stages,
-        .tile_threads = GROUP_WARPS * device->warp_size,
-        .most_threads = tile->groups * GROUP_WARPS * device->warp_size,
-        .least_threads = tile->groups * GROUP_WARPS * device->warp_size,
-        .accumulator_bits = 32,
-        .input_buffers = 1,
-        .input_registers = 1,
-        .register_overhead = step_registers(tile),
+    KernelKind kind = {
+        .space = space_copy(arena, space),
+        .threads.of_tile = GROUP_WARPS * device->warp_size,
+        .threads.most = tile->groups * GROUP_WARPS * device->warp_size,
+        .threads.least = tile->groups * GROUP_WARPS * device->warp_size,
+        .registers.accumulator_bits = 32,
+        .registers.input_buffers = 1,
+        .registers.most_inputs = 1,
+        .registers.others = step_registers(tile),
         .cost = &calibration.attention_bulk,
         .shared_moved = attention_shared_moved,
     };
-    layout_add(&rules.shared, "EVERYTHING", tile_bytes(tile));
-    rules_choose(&rules, tile, sizeof *tile);
-    attention_set_axes(&rules, tile, (int64_t)tile->groups * GROUP_ROWS);
-    rules.schedule = schedule_of(arena, fusion, attention, space, tile->stages);
-    return rules;
+    layout_add(&kind.shared, "EVERYTHING", tile_bytes(tile));
+    kind_choose(&kind, tile, sizeof *tile);
+    attention_set_axes(&kind, tile, (int64_t)tile->groups * GROUP_ROWS);
+    kind.schedule = schedule_of(arena, fusion, attention, space, tile->stages);
+    return kind;
 }
 
 /* Its sums and shares have registers, and its tiles shared memory. */
@@ -193,29 +192,29 @@ static bool fits(const AttentionTile *tile, const DeviceSpec *device)
            tile_bytes(tile) <= device->shared_per_block_optin;
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Attention *attention = view;
     if (!device->has.bulk_tensor_copy || !attention->shared || !has_lines(fusion, attention))
         return 0;
     TileSpace *space = attention_space(arena, fusion, attention, attention->shared);
     int count = 0;
-    for (int kind = 0; attention_bulk_family.variants[kind]; kind++) {
+    for (int variant = 0; attention_bulk_family.variants[variant]; variant++) {
         AttentionTile tile = {
             .rows = GROUP_ROWS,
-            .columns = tiles[kind].columns,
+            .columns = tiles[variant].columns,
             .depth = (int16_t)attention->group[ATTENTION_DEPTH].extent,
             .width = (int16_t)attention->group[ATTENTION_WIDTH].extent,
             .stages = 2,
-            .groups = tiles[kind].groups,
+            .groups = tiles[variant].groups,
             .parts = (int16_t)attention->parts,
             .beside = attention_reads_beside(fusion, attention),
         };
         if (!fits(&tile, device))
             continue;
-        variants[count] = tile_rules(arena, space, fusion, device, attention, &tile);
-        variants[count++].variant_name = attention_bulk_family.variants[kind];
+        variants[count] = tile_kind(arena, space, fusion, device, attention, &tile);
+        variants[count++].name = attention_bulk_family.variants[variant];
     }
     return count;
 }
@@ -226,7 +225,7 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
 {
     const Attention *attention = plan->view;
     AttentionTile tile;
-    rules_chosen(plan->rules, &tile, sizeof tile);
+    kind_chosen(plan->kind, &tile, sizeof tile);
     for (int factor = 0; factor < 3; factor++) {
         BoxLines lines;
         find_lines(plan->fusion, attention, factor, &lines);
@@ -261,7 +260,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Attention *attention = plan->view;
     AttentionTile tile;
-    rules_chosen(plan->rules, &tile, sizeof tile);
+    kind_chosen(plan->kind, &tile, sizeof tile);
     Scope scope = attention_scope(plan);
     attention_emit_sizes(out, plan, attention, &tile, "a group of four warps");
     strbuf_printf(
@@ -285,7 +284,7 @@ const Family attention_bulk_family = {
     .copying_warps = GROUP_WARPS,
     .streams = true,
     .view = attention_view,
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
     .maps = maps,
     .work = attention_work,

@@ -116,19 +116,19 @@ TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *
     return space;
 }
 
-int64_t attention_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+int64_t attention_shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
                                const RTile *inner, const int64_t *first)
 {
-    (void)rules, (void)tile, (void)written, (void)block, (void)inner, (void)first;
+    (void)kind, (void)tile, (void)written, (void)block, (void)inner, (void)first;
     return COUNT_UNKNOWN;
 }
 
-void attention_set_axes(TileRules *rules, const AttentionTile *tile, int64_t block_rows)
+void attention_set_axes(KernelKind *kind, const AttentionTile *tile, int64_t block_rows)
 {
     const int64_t fixed[ATTENTION_GROUPS] = {1, tile->rows, tile->columns, tile->depth, tile->width};
     for (int g = 0; g < ATTENTION_GROUPS; g++)
-        rules->rule[LEVEL_REGISTER][g] = rules->rule[LEVEL_SHARED][g] = (AxisRule){fixed[g], fixed[g]};
-    rules->rule[LEVEL_SHARED][ATTENTION_ROW] = (AxisRule){tile->groups ? block_rows : tile->rows, block_rows};
+        kind->space->rule[LEVEL_REGISTER][g] = kind->space->rule[LEVEL_SHARED][g] = (AxisRule){fixed[g], fixed[g]};
+    kind->space->rule[LEVEL_SHARED][ATTENTION_ROW] = (AxisRule){tile->groups ? block_rows : tile->rows, block_rows};
 }
 
 /* Ops of scores and their columns, reductions or not. */

@@ -100,19 +100,19 @@ static DirectWay find_way(const Fusion *fusion, const Windows *windows)
     return way;
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 /* A block that takes more room than it may has none. */
-static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    DirectLayout places = direct_layout(rules, block);
+    DirectLayout places = direct_layout(kind, block);
     (void)inner, (void)device;
     layout_add(layout, "PICTURES", places.filters_at);
     layout_add(layout, "FILTERS", places.sums_at - places.filters_at);
     layout_add(layout, "SUMS", places.spoilt_at - places.sums_at);
     layout_add(layout, "SPOILT", places.bytes - places.spoilt_at);
-    if (places.bytes > direct_way(rules).room)
+    if (places.bytes > direct_way(kind).room)
         layout->bytes = TOO_MANY_BITS;
 }
 
@@ -185,17 +185,17 @@ static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
 
 /* Outputs of a thread, at most: their sums stay in registers, and what is written out of a row in the
    instruction cache. */
-static int64_t most_outputs(const TileRules *rules, int64_t taps)
+static int64_t most_outputs(const KernelKind *kind, int64_t taps)
 {
-    int64_t most = smaller(MAX_LINE * 32 / rules->accumulator_bits, MAX_WALK / taps);
+    int64_t most = smaller(MAX_LINE * 32 / kind->registers.accumulator_bits, MAX_WALK / taps);
     return most / CHUNK * CHUNK;
 }
 
 /* A thread makes a whole line or an equal part of it. Lines are cut between chunks. */
-static void set_lines(TileRules *rules, const WindowAxis *along, int64_t taps)
+static void set_lines(KernelKind *kind, const WindowAxis *along, int64_t taps)
 {
-    AxisRule *each = &rules->rule[LEVEL_REGISTER][ALONG], *block = &rules->rule[LEVEL_SHARED][ALONG];
-    int64_t most = most_outputs(rules, taps), parts = ceil_div(along->outputs, most);
+    AxisRule *each = &kind->space->rule[LEVEL_REGISTER][ALONG], *block = &kind->space->rule[LEVEL_SHARED][ALONG];
+    int64_t most = most_outputs(kind, taps), parts = ceil_div(along->outputs, most);
     int64_t width = parts == 1 ? along->outputs : round_up(ceil_div(along->outputs, parts), CHUNK);
     *each = (AxisRule){width % CHUNK ? width : CHUNK, width};
     *block = all_of(parts * width);
@@ -206,65 +206,65 @@ static void set_lines(TileRules *rules, const WindowAxis *along, int64_t taps)
 }
 
 /* Of so many images and lines down. Lines in equal parts: of 40 twice 20. */
-static RTile block_of(const TileRules *rules, const DirectWay *way, int64_t images, int64_t lines)
+static RTile block_of(const KernelKind *kind, const DirectWay *way, int64_t images, int64_t lines)
 {
-    const Axis *axes = rules->space->axes;
-    RTile tile = rtile_problem(rules->space);
+    const Axis *axes = kind->space->axes;
+    RTile tile = rtile_problem(kind->space);
     bool of_batch = !way->channels_last && axes[BATCH].extent >= images;
-    int64_t side_by_side = RUN_BYTES * 8 / rules->space->tiles[0].element_bits;
+    int64_t side_by_side = RUN_BYTES * 8 / kind->space->tiles[0].element_bits;
     int64_t channels = !way->channels_last ? of_batch ? 1 : images : images > 1 ? side_by_side : way->piece;
     tile.size[MULTIPLIER] = 1;
     tile.size[BATCH] = of_batch ? images : 1;
     tile.size[CHANNEL] =
         smaller(channels, round_up(axes[CHANNEL].extent, way->channels_last ? way->piece : 1));
     tile.size[DOWN] = ceil_div(axes[DOWN].extent, ceil_div(axes[DOWN].extent, lines));
-    tile.size[ALONG] = rules->rule[LEVEL_SHARED][ALONG].granule;
+    tile.size[ALONG] = kind->space->rule[LEVEL_SHARED][ALONG].granule;
     return tile;
 }
 
-static bool is_enough(const TileRules *rules, const DeviceSpec *device, const RTile *block)
+static bool is_enough(const KernelKind *kind, const DeviceSpec *device, const RTile *block)
 {
     int64_t blocks = 1;
     for (int a = CHANNEL; a <= ALONG; a++)
-        blocks = size_product(blocks, ceil_div(rules->space->axes[a].extent, block->size[a]));
+        blocks = size_product(blocks, ceil_div(kind->space->axes[a].extent, block->size[a]));
     return blocks >= 2 * (int64_t)device->sm_count &&
-           BLOCKS * direct_layout(rules, block).bytes <= device->shared_per_sm;
+           BLOCKS * direct_layout(kind, block).bytes <= device->shared_per_sm;
 }
 
 /* Of a warp's lines few go outside alone, and there are warps enough to wait for each other, where shared
    memory has room for three such blocks, and there are two for each SM. */
-static RTile least_block(const TileRules *rules, const DeviceSpec *device, const DirectWay *way)
+static RTile least_block(const KernelKind *kind, const DeviceSpec *device, const DirectWay *way)
 {
     for (int64_t images = LEAST_IMAGES; images >= 1; images /= LEAST_IMAGES)
         for (int64_t lines = LEAST_LINES; images * lines >= LEAST_LINES; lines /= 2) {
-            RTile block = block_of(rules, way, images, lines);
-            if (is_enough(rules, device, &block))
+            RTile block = block_of(kind, way, images, lines);
+            if (is_enough(kind, device, &block))
                 return block;
         }
-    return block_of(rules, way, 1, 1);
+    return block_of(kind, way, 1, 1);
 }
 
 /* Larger ones than the least block leave room for as many. Of 64 x 64 pixels, 8 images to a block took 5 to
    28 % longer than 4 (tuning-log 51). */
-static void set_room(TileRules *rules, const DeviceSpec *device, const RTile *least)
+static void set_room(KernelKind *kind, const DeviceSpec *device, const RTile *least)
 {
-    DirectWay way = direct_way(rules);
-    way.room = larger(device->shared_per_sm / BLOCKS, direct_layout(rules, least).bytes);
-    rules_choose(rules, &way, sizeof way);
+    DirectWay way = direct_way(kind);
+    way.room = larger(device->shared_per_sm / BLOCKS, direct_layout(kind, least).bytes);
+    kind_choose(kind, &way, sizeof way);
 }
 
-static void set_tiles(TileRules *rules, const DeviceSpec *device, const Windows *windows,
+static void set_tiles(KernelKind *kind, const DeviceSpec *device, const Windows *windows,
                       const DirectWay *way)
 {
     const WindowAxis *along = slide_along(&windows->all), *down = slide_down(&windows->all);
-    AxisRule *each = rules->rule[LEVEL_REGISTER], *block = rules->rule[LEVEL_SHARED];
+    AxisRule *each = kind->space->rule[LEVEL_REGISTER], *block = kind->space->rule[LEVEL_SHARED];
     each[CHANNEL] = each[MULTIPLIER] = each[BATCH] = each[DOWN] = each[DOWN_TAP] = (AxisRule){1, 1};
     block[MULTIPLIER] = (AxisRule){1, 1};
     block[DOWN_TAP] = all_of(down->taps);
     each[ALONG_TAP] = block[ALONG_TAP] = all_of(along->taps);
-    set_lines(rules, along, most_taps(windows));
-    RTile least = least_block(rules, device, way);
-    set_room(rules, device, &least);
+    set_lines(kind, along, most_taps(windows));
+    RTile least = least_block(kind, device, way);
+    set_room(kind, device, &least);
     /* Lanes along a batch read the same taps: images of several channels took 2 to 10 % longer (tuning-log
        51). */
     int64_t images = least.size[BATCH] > 1 ? 1 : MAX_IMAGES;
@@ -303,35 +303,34 @@ static const char *variant_name(const DirectWay *way)
     return way->channels_last ? "channels" : "lines";
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Windows *windows = ((const DepthwiseView *)view)->windows;
     if (!windows || most_taps(windows) > MAX_ALONG_TAPS)
         return 0;
     DirectWay way = find_way(fusion, windows);
     int value_bits = dtype_info[windows->all.type].bits;
-    TileRules *rules = &variants[0];
-    *rules = (TileRules){
+    KernelKind *kind = &variants[0];
+    *kind = (KernelKind){
         .space = space_new(arena, fusion),
-        .variant_name = variant_name(&way),
-        .stages = 1,
-        .most_threads = calibration.depthwise.threads,
-        .ragged_warps = true,
-        .accumulator_bits = value_bits,
-        .register_overhead = 24,
+        .name = variant_name(&way),
+        .threads.most = calibration.depthwise.threads,
+        .threads.ragged = true,
+        .registers.accumulator_bits = value_bits,
+        .registers.others = 24,
         .cost = &calibration.depthwise.cost,
-        .input_buffers = 1,
-        .input_registers = (int)(round_up(most_taps(windows), CHUNK) + CHUNK) * value_bits / 32,
+        .registers.input_buffers = 1,
+        .registers.most_inputs = (int)(round_up(most_taps(windows), CHUNK) + CHUNK) * value_bits / 32,
         .lay_out = lay_out,
     };
-    rules_choose(rules, &way, sizeof way);
-    direct_add_axes(rules->space, &windows->all);
-    rules->space->flops *= windows_share(fusion, windows);
-    add_staged(rules->space, fusion, windows, &way);
-    direct_add_outer_tiles(rules->space, fusion, &windows->all);
-    rules->schedule = schedule_of(arena, fusion, rules->space, windows, &way);
-    set_tiles(rules, device, windows, &way);
+    kind_choose(kind, &way, sizeof way);
+    direct_add_axes(kind->space, &windows->all);
+    kind->space->flops *= windows_share(fusion, windows);
+    add_staged(kind->space, fusion, windows, &way);
+    direct_add_outer_tiles(kind->space, fusion, &windows->all);
+    kind->schedule = schedule_of(arena, fusion, kind->space, windows, &way);
+    set_tiles(kind, device, windows, &way);
     return 1;
 }
 
@@ -342,7 +341,7 @@ const Family depthwise_family = {
     .whole_warps = true,
     .view = depthwise_view,
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
-    .rules = rules,
+    .kinds = kinds,
     .emit = direct_emit,
     .work = direct_work,
 };

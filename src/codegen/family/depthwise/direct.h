@@ -20,7 +20,7 @@ typedef struct DirectWay {
     int64_t filter;       // elements of a channel's filters in shared memory
     int64_t room;         // bytes of it that a block may take
 } DirectWay;
-DirectWay direct_way(const TileRules *rules);
+DirectWay direct_way(const KernelKind *kind);
 
 /* Along the innermost axis of the image, and down the other one; of a line there is one output down. */
 const WindowAxis *slide_along(const Depthwise *shape);
@@ -49,7 +49,7 @@ typedef struct DirectLayout {
     int64_t sum_row_pitch, sum_image_pitch;
     int64_t filters_at, sums_at, sum_bytes, spoilt_at, bytes;
 } DirectLayout;
-DirectLayout direct_layout(const TileRules *rules, const RTile *block);
+DirectLayout direct_layout(const KernelKind *kind, const RTile *block);
 
 /* Elements from one row of a filter to the next in shared memory; of the whole filter of a channel. */
 int64_t direct_tap_pitch(const Depthwise *shape);

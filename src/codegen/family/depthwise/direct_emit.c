@@ -48,7 +48,7 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan)
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
                   *each = plan->program->tile[LEVEL_REGISTER].size;
-    DirectWay way = direct_way(plan->rules);
+    DirectWay way = direct_way(plan->kind);
     strbuf_printf(out,
                   "constexpr int TB = %" PRId64 ", TC = %" PRId64 ", BD = %" PRId64 ", BA = %" PRId64
                   ";   // rTile, block\n",
@@ -67,7 +67,7 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan)
 
 static void emit_layout(StrBuf *out, const KernelPlan *plan)
 {
-    DirectLayout layout = direct_layout(plan->rules, &plan->program->tile[LEVEL_SHARED]);
+    DirectLayout layout = direct_layout(plan->kind, &plan->program->tile[LEVEL_SHARED]);
     strbuf_printf(out,
                   "constexpr int STAGED_ROWS = %" PRId64 ", STAGED_COLUMNS = %" PRId64
                   ";   // of an image, at most\n",
@@ -100,7 +100,7 @@ static void emit_cover(StrBuf *out, const Windows *windows)
 static void emit_windows(StrBuf *out, const KernelPlan *plan, const Windows *windows)
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
-    DirectLayout layout = direct_layout(plan->rules, &plan->program->tile[LEVEL_SHARED]);
+    DirectLayout layout = direct_layout(plan->kind, &plan->program->tile[LEVEL_SHARED]);
     int64_t filters_at = layout.filters_at;
     strbuf_puts(out, "\ntemplate <int> struct Window;\n");
     for (int w = 0; w < windows->count; w++) {
@@ -114,7 +114,7 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Windows *win
         strbuf_printf(
             out, "    static constexpr int FILTERS_AT = %" PRId64 ", SUMS_AT = %" PRId64 ";   // bytes\n};\n",
             filters_at, is_last ? 0 : layout.sums_at + w * layout.sum_bytes);
-        filters_at += block[CHANNEL] * direct_filter(shape) * plan->rules->accumulator_bits / 8;
+        filters_at += block[CHANNEL] * direct_filter(shape) * plan->kind->registers.accumulator_bits / 8;
     }
 }
 

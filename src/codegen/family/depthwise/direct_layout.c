@@ -15,10 +15,10 @@ const WindowAxis *slide_down(const Depthwise *shape)
     return shape->image_count > 1 ? &shape->image[0] : &window_point;
 }
 
-DirectWay direct_way(const TileRules *rules)
+DirectWay direct_way(const KernelKind *kind)
 {
     DirectWay way;
-    rules_chosen(rules, &way, sizeof way);
+    kind_chosen(kind, &way, sizeof way);
     return way;
 }
 
@@ -34,9 +34,9 @@ static Dim dim_along(const DataTile *tile, int axis)
     return (Dim){.size = 1};
 }
 
-static int64_t reach_of(const TileRules *rules, const Dim *dim, const RTile *block)
+static int64_t reach_of(const KernelKind *kind, const Dim *dim, const RTile *block)
 {
-    return affine_extent(&dim->index, block->size, rules->space->axis_count);
+    return affine_extent(&dim->index, block->size, kind->space->axis_count);
 }
 
 static void place_images(DirectLayout *layout, const DirectWay *way, const RTile *block)
@@ -77,18 +77,18 @@ int64_t direct_filter(const Depthwise *shape)
     return size_product(slide_down(shape)->taps, direct_tap_pitch(shape));
 }
 
-DirectLayout direct_layout(const TileRules *rules, const RTile *block)
+DirectLayout direct_layout(const KernelKind *kind, const RTile *block)
 {
-    DirectWay way = direct_way(rules);
-    const DataTile *x = &rules->space->tiles[0];
+    DirectWay way = direct_way(kind);
+    const DataTile *x = &kind->space->tiles[0];
     Dim down = dim_along(x, DOWN), along = dim_along(x, ALONG);
     int64_t align = way.channels_last ? CHUNK : larger(way.piece, CHUNK),
-            value_bytes = rules->accumulator_bits / 8;
+            value_bytes = kind->registers.accumulator_bits / 8;
     int64_t lead = (along.index.constant % align + align) % align;
     DirectLayout layout = {
-        .rows = smaller(reach_of(rules, &down, block), down.size),
+        .rows = smaller(reach_of(kind, &down, block), down.size),
         .columns =
-            smaller(round_up(lead + reach_of(rules, &along, block), align), round_up(along.size, align)),
+            smaller(round_up(lead + reach_of(kind, &along, block), align), round_up(along.size, align)),
     };
     place_images(&layout, &way, block);
     int64_t images = block->size[BATCH] * (way.channels_last ? 1 : block->size[CHANNEL]);

@@ -18,9 +18,9 @@ static DirectWork direct_work_of(const Windows *windows, const CountedItem *at)
     return (DirectWork){
         .at = at,
         .windows = windows,
-        .way = direct_way(at->rules),
-        .layout = direct_layout(at->rules, at->shared),
-        .x_bytes = at->rules->space->tiles[0].element_bits / 8,
+        .way = direct_way(at->kind),
+        .layout = direct_layout(at->kind, at->shared),
+        .x_bytes = at->kind->space->tiles[0].element_bits / 8,
         .value_bytes = dtype_info[windows->all.type].bits / 8,
         .real = dtype_info[windows->all.type].is_real,
     };

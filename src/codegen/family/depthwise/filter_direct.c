@@ -127,12 +127,12 @@ static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const Fi
     return filter_gradient_warps(device, layout.threads, registers, layout.shared.bytes);
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
                              const TileSpace *space, const TapsLayout *layout)
 {
-    Schedule schedule = {.computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN, .stages = 2};
     int bits = dtype_info[fusion->ops[0].body->type].bits;
     const SharedRegion *d = layout_region(&layout->shared, "PICTURES_D");
     filter_gradient_walk(&schedule, fusion, gradient, space, d->at + d->bytes);
@@ -147,39 +147,37 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
     return schedule_copy(arena, &schedule);
 }
 
-static TileRules tile_rules(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
+static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
                             const DirectTile *tile)
 {
     TapsLayout layout = layout_of(fusion, gradient, tile);
-    TileRules rules = {
+    KernelKind kind = {
         .space = filter_gradient_space(arena, fusion, gradient, tile->block_taps),
-        .variant_name = filter_direct_family.variants[0],
-        .stages = 2,
-        .threads_reduce = true,
-        .ragged_warps = true,
-        .most_threads = MOST_THREADS,
-        .accumulator_bits = dtype_info[fusion->ops[0].body->type].bits,
+        .name = filter_direct_family.variants[0],
+        .threads.ragged = true,
+        .threads.most = MOST_THREADS,
+        .registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits,
         .cost = &calibration.filter_tiles,
-        .input_buffers = 1,
-        .register_overhead = OTHER_REGISTERS,
+        .registers.input_buffers = 1,
+        .registers.others = OTHER_REGISTERS,
         .shared = layout.shared,
     };
-    rules_choose(&rules, tile, sizeof *tile);
-    rules.space->flops *= filter_gradient_rows_inside(gradient);
-    filter_gradient_set_axis(&rules, CHANNEL, 1, 1);
-    filter_gradient_set_axis(&rules, TAP_DOWN, tile->taps_down, tile->block_taps);
-    filter_gradient_set_axis(&rules, TAP_ALONG, tile->taps_along, layout.groups_along * tile->taps_along);
-    filter_gradient_set_axis(&rules, IMAGE, 1, tile->shares);
-    filter_gradient_set_axis(&rules, ROW, layout.share_rows, layout.share_rows * tile->row_shares);
-    filter_gradient_set_axis(&rules, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
-    rules.input_registers = rules.accumulator_bits / 32 * inputs_of(tile, &layout);
-    rules.schedule = schedule_of(arena, fusion, gradient, rules.space, &layout);
-    return rules;
+    kind_choose(&kind, tile, sizeof *tile);
+    kind.space->flops *= filter_gradient_rows_inside(gradient);
+    filter_gradient_set_axis(&kind, CHANNEL, 1, 1);
+    filter_gradient_set_axis(&kind, TAP_DOWN, tile->taps_down, tile->block_taps);
+    filter_gradient_set_axis(&kind, TAP_ALONG, tile->taps_along, layout.groups_along * tile->taps_along);
+    filter_gradient_set_axis(&kind, IMAGE, 1, tile->shares);
+    filter_gradient_set_axis(&kind, ROW, layout.share_rows, layout.share_rows * tile->row_shares);
+    filter_gradient_set_axis(&kind, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
+    kind.registers.most_inputs = kind.registers.accumulator_bits / 32 * inputs_of(tile, &layout);
+    kind.schedule = schedule_of(arena, fusion, gradient, kind.space, &layout);
+    return kind;
 }
 
 /* Tiles of which an SM has room for so many warps, hardly wider than the filter. */
 static int tiles_with_warps(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
-                            const FilterGradient *gradient, int warps, TileRules *variants)
+                            const FilterGradient *gradient, int warps, KernelKind *variants)
 {
     int count = 0;
     bool few = gradient->down.taps < LEAST_TAPS;
@@ -192,14 +190,14 @@ static int tiles_with_warps(Arena *arena, const Fusion *fusion, const DeviceSpec
             tile.shares = (int16_t)shares_of(fusion, gradient, device, tile);
             for (int fewer = 0; fewer < 2 && tile.shares; fewer++, tile.shares /= 2)
                 if (fill_tile(fusion, gradient, &tile) && warps_of(fusion, device, gradient, &tile) >= warps)
-                    variants[count++] = tile_rules(arena, fusion, gradient, &tile);
+                    variants[count++] = tile_kind(arena, fusion, gradient, &tile);
         }
     return count;
 }
 
 /* The largest number of warps that some tile allows. */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     static const int warps[] = {16, 12, 0};
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
@@ -243,7 +241,7 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
     DirectTile tile;
-    rules_chosen(at->rules, &tile, sizeof tile);
+    kind_chosen(at->kind, &tile, sizeof tile);
     if (at->item->kind == ITEM_LOAD)
         return copy(gradient, at, work);
     if (at->item->kind != ITEM_REDUCE)
@@ -282,7 +280,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
     DirectTile tile;
-    rules_chosen(plan->rules, &tile, sizeof tile);
+    kind_chosen(plan->kind, &tile, sizeof tile);
     strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
                   value_type(plan->fusion->ops[0].body->type));
     filter_gradient_emit_sizes(out, gradient);
@@ -308,7 +306,7 @@ const Family filter_direct_family = {
     .whole_warps = true,
     .view = depthwise_view,
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
     .work = work_of,
 };

@@ -106,13 +106,13 @@ static int64_t tiles_of(const FilterGradient *gradient, const GemmTile *tile, co
     return tiles;
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 /* Diagonals are added up by way of shared memory, then the parts of a tap. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
                              const TileSpace *space, const GemmLayout *layout)
 {
-    Schedule schedule = {.computes = COMPUTES_OWN};
+    Schedule schedule = {.computes = COMPUTES_OWN, .stages = 2};
     const SharedRegion *zeros = layout_region(&layout->shared, "ZERO_ROW");
     filter_gradient_walk(&schedule, fusion, gradient, space, zeros->at + zeros->bytes);
     schedule_wait(&schedule, 0);
@@ -153,35 +153,33 @@ static int64_t warps_of(const DeviceSpec *device, const FilterGradient *gradient
     return filter_gradient_warps(device, layout.warps * device->warp_size, registers, layout.shared.bytes);
 }
 
-static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
+static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
                             const FilterGradient *gradient, const GemmTile *tile)
 {
     GemmLayout layout = layout_of(gradient, tile);
     int64_t tiles = tiles_of(gradient, tile, &layout);
-    TileRules rules = {
+    KernelKind kind = {
         .space = filter_gradient_space(arena, fusion, gradient, tile->block_taps),
-        .variant_name = filter_gemm_family.variants[0],
-        .stages = 2,
-        .threads_reduce = true,
-        .tile_threads = device->warp_size,
+        .name = filter_gemm_family.variants[0],
+        .threads.of_tile = device->warp_size,
         .cost = &calibration.filter_tiles,
-        .input_buffers = 1,
-        .input_registers = 1,
-        .most_threads = MOST_THREADS,
-        .register_overhead = (int)registers_of(gradient, tile, &layout, tiles),
+        .registers.input_buffers = 1,
+        .registers.most_inputs = 1,
+        .threads.most = MOST_THREADS,
+        .registers.others = (int)registers_of(gradient, tile, &layout, tiles),
         .shared = layout.shared,
     };
-    rules_choose(&rules, tile, sizeof *tile);
-    rules.space->unit = gradient->atom->unit;
-    rules.space->flops = tile_flops(gradient, tile, tiles);
-    filter_gradient_set_axis(&rules, CHANNEL, 1, 1);
-    filter_gradient_set_axis(&rules, TAP_DOWN, tile->taps, tile->block_taps);
-    filter_gradient_set_axis(&rules, TAP_ALONG, gradient->along.taps, gradient->along.taps);
-    filter_gradient_set_axis(&rules, IMAGE, tile->images / tile->shares, tile->images);
-    filter_gradient_set_axis(&rules, ROW, gradient->d.rows, gradient->d.rows);
-    filter_gradient_set_axis(&rules, COLUMN, tile->columns, layout.groups_column * tile->columns);
-    rules.schedule = schedule_of(arena, fusion, gradient, rules.space, &layout);
-    return rules;
+    kind_choose(&kind, tile, sizeof *tile);
+    kind.space->unit = gradient->atom->unit;
+    kind.space->flops = tile_flops(gradient, tile, tiles);
+    filter_gradient_set_axis(&kind, CHANNEL, 1, 1);
+    filter_gradient_set_axis(&kind, TAP_DOWN, tile->taps, tile->block_taps);
+    filter_gradient_set_axis(&kind, TAP_ALONG, gradient->along.taps, gradient->along.taps);
+    filter_gradient_set_axis(&kind, IMAGE, tile->images / tile->shares, tile->images);
+    filter_gradient_set_axis(&kind, ROW, gradient->d.rows, gradient->d.rows);
+    filter_gradient_set_axis(&kind, COLUMN, tile->columns, layout.groups_column * tile->columns);
+    kind.schedule = schedule_of(arena, fusion, gradient, kind.space, &layout);
+    return kind;
 }
 
 /* As few rows of taps to a block as its threads have to be, and as few images to a step as have room. */
@@ -199,7 +197,7 @@ static bool fill_tile(const FilterGradient *gradient, const DeviceSpec *device, 
 
 /* Tiles of which an SM has room for so many warps. */
 static int tiles_with_warps(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
-                            const FilterGradient *gradient, int warps, TileRules *variants)
+                            const FilterGradient *gradient, int warps, KernelKind *variants)
 {
     int count = 0;
     int64_t columns = wide(gradient->d.columns);
@@ -208,13 +206,13 @@ static int tiles_with_warps(Arena *arena, const Fusion *fusion, const DeviceSpec
             GemmTile tile = {.taps = (int16_t)taps, .shares = (int16_t)shares};
             tile.columns = (int16_t)(columns < MOST_COLUMNS ? columns : MOST_COLUMNS);
             if (fill_tile(gradient, device, &tile) && warps_of(device, gradient, &tile) >= warps)
-                variants[count++] = tile_rules(arena, fusion, device, gradient, &tile);
+                variants[count++] = tile_kind(arena, fusion, device, gradient, &tile);
         }
     return count;
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
     if (!gradient || !filter_gradient_is_dense(gradient) || !fits(gradient))
@@ -337,7 +335,7 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *item)
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
     GemmWork work = {.gradient = gradient, .at = at, .images = gradient->shape.summed.extent};
     int64_t bytes;
-    rules_chosen(at->rules, &work.tile, sizeof work.tile);
+    kind_chosen(at->kind, &work.tile, sizeof work.tile);
     work.layout = layout_of(gradient, &work.tile);
     work.steps = ceil_div(work.images, work.tile.images);
     switch ((ItemKind)at->item->kind) {
@@ -380,7 +378,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
     GemmTile tile;
-    rules_chosen(plan->rules, &tile, sizeof tile);
+    kind_chosen(plan->kind, &tile, sizeof tile);
     strbuf_printf(
         out, "using Element = %s;   // of x and d\nusing Value = float;   // of the products and their sum\n",
         gradient->atom->element);
@@ -405,7 +403,7 @@ const Family filter_gemm_family = {
     .variants = (const char *const[]){"diagonals", NULL},
     .view = depthwise_view,
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
     .work = work_of,
 };

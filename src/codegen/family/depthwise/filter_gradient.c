@@ -177,6 +177,7 @@ TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const Filte
 {
     const Depthwise *shape = &gradient->shape;
     TileSpace *space = space_new(arena, fusion);
+    space->least_sharers = 1;
     space_add_axis(space, "channel", shape->channel.extent, false);
     space_add_axis(space, "tap down", gradient->down.taps, false);
     space_add_axis(space, "tap along", gradient->along.taps, false);
@@ -197,10 +198,10 @@ TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const Filte
     return space;
 }
 
-void filter_gradient_set_axis(TileRules *rules, int axis, int64_t of_registers, int64_t of_block)
+void filter_gradient_set_axis(KernelKind *kind, int axis, int64_t of_registers, int64_t of_block)
 {
-    rules->rule[LEVEL_REGISTER][axis] = (AxisRule){of_registers, of_registers};
-    rules->rule[LEVEL_SHARED][axis] = (AxisRule){of_block, of_block};
+    kind->space->rule[LEVEL_REGISTER][axis] = (AxisRule){of_registers, of_registers};
+    kind->space->rule[LEVEL_SHARED][axis] = (AxisRule){of_block, of_block};
 }
 
 double filter_gradient_rows_inside(const FilterGradient *gradient)

@@ -131,7 +131,7 @@ static int64_t channels_of(const FilterStrip *strip)
     return strip->threads / (strip->downs * strip->alongs * strip->shares) * strip->lanes;
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 static SharedLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
 {
@@ -187,47 +187,45 @@ static double lines_of(const FilterGradient *gradient, const FilterStrip *strip)
 }
 
 /* Tiles stay in registers; rows of x that only some of the taps meet are multiplied by all. */
-static void set_tiles(TileRules *rules, const FilterGradient *gradient, const FilterStrip *strip)
+static void set_tiles(KernelKind *kind, const FilterGradient *gradient, const FilterStrip *strip)
 {
-    filter_gradient_set_axis(rules, CHANNEL, strip->lanes, channels_of(strip));
-    filter_gradient_set_axis(rules, TAP_DOWN, gradient->down.taps, gradient->down.taps);
-    filter_gradient_set_axis(rules, TAP_ALONG, gradient->along.taps, gradient->along.taps);
-    filter_gradient_set_axis(rules, IMAGE, 1, strip->shares);
-    filter_gradient_set_axis(rules, ROW, strip->height, strip->height * strip->downs);
-    filter_gradient_set_axis(rules, COLUMN, strip->width, strip->width * strip->alongs);
+    filter_gradient_set_axis(kind, CHANNEL, strip->lanes, channels_of(strip));
+    filter_gradient_set_axis(kind, TAP_DOWN, gradient->down.taps, gradient->down.taps);
+    filter_gradient_set_axis(kind, TAP_ALONG, gradient->along.taps, gradient->along.taps);
+    filter_gradient_set_axis(kind, IMAGE, 1, strip->shares);
+    filter_gradient_set_axis(kind, ROW, strip->height, strip->height * strip->downs);
+    filter_gradient_set_axis(kind, COLUMN, strip->width, strip->width * strip->alongs);
     for (int i = 0; i < 2; i++)
-        rules->space->tiles[i].staged = rules->space->tiles[i].windows = false;
-    rules->space->tiles[0].lines = lines_of(gradient, strip);
-    rules->space->flops *=
+        kind->space->tiles[i].staged = kind->space->tiles[i].windows = false;
+    kind->space->tiles[0].lines = lines_of(gradient, strip);
+    kind->space->flops *=
         (double)steps_of(gradient, strip) / (double)(strip->height * gradient->down.stride);
 }
 
-static TileRules tile_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
+static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
                             const FilterGradient *gradient, const FilterStrip *strip)
 {
-    TileRules rules = {
+    KernelKind kind = {
         .space = filter_gradient_space(arena, fusion, gradient, gradient->down.taps),
-        .variant_name = filter_strip_family.variants[strip->channels_last],
-        .stages = 1,
-        .threads_reduce = true,
-        .most_threads = LARGEST_BLOCK,
-        .input_buffers = 1,
-        .input_registers = INPUTS,   // those of a row are counted beside, as sums are
-        .register_overhead = (int)registers_of(fusion, gradient, strip),
+        .name = filter_strip_family.variants[strip->channels_last],
+        .threads.most = LARGEST_BLOCK,
+        .registers.input_buffers = 1,
+        .registers.most_inputs = INPUTS,   // those of a row are counted beside, as sums are
+        .registers.others = (int)registers_of(fusion, gradient, strip),
         .shared = layout_of(fusion, gradient, strip),
         .cost = warps_of(fusion, device, gradient, strip) < MANY_WARPS ? &calibration.strip.few_warps_cost
                                                                        : &calibration.strip.filter_cost,
     };
-    rules_choose(&rules, strip, sizeof *strip);
-    set_tiles(&rules, gradient, strip);
-    rules.schedule = schedule_of(arena, fusion, gradient, device, rules.space, strip);
-    return rules;
+    kind_choose(&kind, strip, sizeof *strip);
+    set_tiles(&kind, gradient, strip);
+    kind.schedule = schedule_of(arena, fusion, gradient, device, kind.space, strip);
+    return kind;
 }
 
 /* Strips of two widths, in blocks of two sizes of which an SM has so many warps. */
-static int rules_of(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
+static int kind_of(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
                     const FilterGradient *gradient, int lanes, bool channels_last, int warps,
-                    TileRules *variants)
+                    KernelKind *variants)
 {
     int count = 0;
     for (int width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)
@@ -242,14 +240,14 @@ static int rules_of(Arena *arena, const Fusion *fusion, const DeviceSpec *device
             fill_block(gradient, device, threads, &strip);
             if (strip.threads <= LARGEST_BLOCK && fits(fusion, gradient, &strip) &&
                 warps_of(fusion, device, gradient, &strip) >= warps)
-                variants[count++] = tile_rules(arena, fusion, device, gradient, &strip);
+                variants[count++] = tile_kind(arena, fusion, device, gradient, &strip);
         }
     return count;
 }
 
 /* Two channels to a thread where they are narrow: words of 32 bits are what a lane asks for. */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     static const int warps[] = {MANY_WARPS, 0};
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
@@ -261,9 +259,9 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     int count = 0;
     for (int i = 0; i < 2 && !count; i++) {
         if (!(pairs && narrow))
-            count = rules_of(arena, fusion, device, gradient, 1, last, warps[i], variants);
+            count = kind_of(arena, fusion, device, gradient, 1, last, warps[i], variants);
         if (pairs)
-            count += rules_of(arena, fusion, device, gradient, MOST_LANES, true, warps[i], variants + count);
+            count += kind_of(arena, fusion, device, gradient, MOST_LANES, true, warps[i], variants + count);
     }
     return count;
 }
@@ -277,7 +275,7 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
     const WindowAxis *down = &gradient->down;
     FilterStrip strip;
-    rules_chosen(at->rules, &strip, sizeof strip);
+    kind_chosen(at->kind, &strip, sizeof strip);
     if (at->item->kind != ITEM_REDUCE)
         return false;
     int64_t images = gradient->shape.summed.extent, rounds = ceil_div(images, strip.shares), rows = 0;
@@ -323,7 +321,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
     FilterStrip strip;
-    rules_chosen(plan->rules, &strip, sizeof strip);
+    kind_chosen(plan->kind, &strip, sizeof strip);
     strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
                   value_type(plan->fusion->ops[0].body->type));
     filter_gradient_emit_sizes(out, gradient);
@@ -337,7 +335,7 @@ const Family filter_strip_family = {
     .template_path = "templates/filter_strip.cu",
     .variants = (const char *const[]){"lines", "channels", NULL},
     .view = depthwise_view,
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
     .work = work_of,
 };

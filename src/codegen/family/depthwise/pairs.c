@@ -22,7 +22,7 @@ enum {
    filters that leave no registers for two. */
 static const struct {
     int channels, pairs;
-} kinds[] = {{32, 2}, {16, 2}, {16, 1}};   // in the order of the family's names
+} forms[] = {{32, 2}, {16, 2}, {16, 1}};   // in the order of the family's names
 
 /* Fours of columns of inputs that a group of outputs needs: 2 under 5 taps. */
 static int64_t quads_under(int64_t taps) { return ceil_div(PAIRS_GROUP + taps - 1, 4); }
@@ -121,43 +121,43 @@ static int64_t warps_of(const RTile *block, const RTile *warp)
 }
 
 /* The ring, two rows of sums, a mark of each warp. */
-static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *warp,
+static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *warp,
                     const DeviceSpec *device)
 {
     PairsWay way;
     (void)device;
-    rules_chosen(rules, &way, sizeof way);
+    kind_chosen(kind, &way, sizeof way);
     layout_add(layout, "INPUTS", PAIRS_RING * row_bytes(&way, block));
     layout_add(layout, "OUTPUTS", 2 * (PAIRS_PIXELS * block->size[CHANNEL] * way.staged_bits / 8));
     layout_add(layout, "MARKS", warps_of(block, warp) * MARK_BYTES);
 }
 
 /* Positions of the block along an axis that exist. */
-static int64_t count_along(const TileRules *rules, const RTile *block, const int64_t *first, int axis)
+static int64_t count_along(const KernelKind *kind, const RTile *block, const int64_t *first, int axis)
 {
-    return smaller(block->size[axis], rules->space->axes[axis].extent - first[axis]);
+    return smaller(block->size[axis], kind->space->axes[axis].extent - first[axis]);
 }
 
 /* Whole rows are copied, zeros beside the image; each warp reads what lies under its channels of all columns.
    Whole rows of sums are written, and those that exist are read; every thread reads the marks of all warps. */
-static int64_t shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+static int64_t shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
                             const RTile *warp, const int64_t *first)
 {
     PairsWay way;
-    rules_chosen(rules, &way, sizeof way);
-    int64_t taps = rules->space->axes[DOWN_TAP].extent, steps = way.height + taps - 1;
-    int64_t quads = quads_under(rules->space->axes[ALONG_TAP].extent);
+    kind_chosen(kind, &way, sizeof way);
+    int64_t taps = kind->space->axes[DOWN_TAP].extent, steps = way.height + taps - 1;
+    int64_t quads = quads_under(kind->space->axes[ALONG_TAP].extent);
     int64_t channels = block->size[CHANNEL], marks = warps_of(block, warp) * MARK_BYTES;
     if (tile == INPUT)
         return steps * (written ? row_bytes(&way, block) : PAIRS_PIXELS * quads * channels * 2);
-    if (tile != first_output(rules->space))
+    if (tile != first_output(kind->space))
         return 0;
     if (written)
         return PAIRS_PIXELS * channels * way.height * way.staged_bits / 8 + marks;
     int64_t sums = 1;
     for (int a = CHANNEL; a <= ALONG; a++)
-        sums *= count_along(rules, block, first, a);
-    return sums * way.staged_bits / 8 + marks * warps_of(block, warp) * rules->tile_threads;
+        sums *= count_along(kind, block, first, a);
+    return sums * way.staged_bits / 8 + marks * warps_of(block, warp) * kind->threads.of_tile;
 }
 
 // ---- what a block computes ----
@@ -169,8 +169,8 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
     enum { QUAD_PRODUCTS = 16 * 8 * 8, LANES = 32 };
     PairsWay way;
     (void)view;
-    rules_chosen(at->rules, &way, sizeof way);
-    const Axis *axes = at->rules->space->axes;
+    kind_chosen(at->kind, &way, sizeof way);
+    const Axis *axes = at->kind->space->axes;
     int64_t warps = warps_of(at->shared, at->inner), channels = at->shared->size[CHANNEL];
     if (at->item->kind == ITEM_PRODUCT)
         work->tensor_products = at->times * warps * way.pairs * axes[DOWN_TAP].extent *
@@ -182,7 +182,7 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
     return true;
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 /* The filter, sums under way, and a row of the input as it comes and as instructions want it. */
 static int registers_of(const Depthwise *shape, const PairsWay *way)
@@ -193,9 +193,9 @@ static int registers_of(const Depthwise *shape, const PairsWay *way)
     return (int)(ADDRESSES + way->pairs * taps * (4 + quads) + rows * 2 * quads);
 }
 
-static bool has_registers(const DeviceSpec *device, int kind, int registers)
+static bool has_registers(const DeviceSpec *device, int form, int registers)
 {
-    int threads = kinds[kind].channels / (2 * kinds[kind].pairs) * device->warp_size;
+    int threads = forms[form].channels / (2 * forms[form].pairs) * device->warp_size;
     return registers <= MOST_REGISTERS && LEAST_BLOCKS * threads * registers <= device->registers_per_sm;
 }
 
@@ -216,11 +216,11 @@ static void set_width(PairsWay *way, const Depthwise *shape)
     }
 }
 
-static void set_tiles(TileRules *rules, const PairsWay *way, int channels)
+static void set_tiles(KernelKind *kind, const PairsWay *way, int channels)
 {
-    const Axis *axes = rules->space->axes;
+    const Axis *axes = kind->space->axes;
     for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED; level++) {
-        AxisRule *rule = rules->rule[level];
+        AxisRule *rule = kind->space->rule[level];
         rule[MULTIPLIER] = (AxisRule){1, 1};
         rule[BATCH] = (AxisRule){way->images, way->images};
         rule[DOWN] = (AxisRule){way->height, way->height};
@@ -229,22 +229,22 @@ static void set_tiles(TileRules *rules, const PairsWay *way, int channels)
             rule[a] = (AxisRule){axes[a].extent, axes[a].extent};
     }
     int64_t block = smaller(channels, axes[CHANNEL].extent);   // whole pieces, both
-    rules->rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){2 * way->pairs, 2 * way->pairs};
-    rules->rule[LEVEL_SHARED][CHANNEL] = (AxisRule){block, block};
-    rules->cost = block < TOGETHER ? &calibration.pairs.narrow_cost : &calibration.pairs.cost;
+    kind->space->rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){2 * way->pairs, 2 * way->pairs};
+    kind->space->rule[LEVEL_SHARED][CHANNEL] = (AxisRule){block, block};
+    kind->cost = block < TOGETHER ? &calibration.pairs.narrow_cost : &calibration.pairs.cost;
 }
 
 /* A warp goes down so many rows; each is multiplied by all rows of the filter, whose zeros are taps, too. */
-static void set_work(TileRules *rules, const Depthwise *shape, const PairsWay *way)
+static void set_work(KernelKind *kind, const Depthwise *shape, const PairsWay *way)
 {
     double steps = (double)steps_of(shape, way), quads = (double)quads_of(shape);
     double multiplied = 2 * 4 * quads / (double)slide_along(shape)->taps;   // two channels, of which one counts
-    rules->space->flops = 2 * multiplied * steps / way->height;
+    kind->space->flops = 2 * multiplied * steps / way->height;
 }
 
 /* Blocks of each kind and of some heights. */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Atom *atom = ((const DepthwiseView *)view)->atom;
     const Depthwise *shape = ((const DepthwiseView *)view)->sum;
@@ -253,34 +253,33 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     PairsWay way = {.staged_bits = staged_bits_of(fusion),
                     .stored = depthwise_stores_together(fusion, axis_group_innermost(&shape->channel), PIECE)};
     set_width(&way, shape);
-    TileRules rules = {
+    KernelKind kind = {
         .space = space_new(arena, fusion),
-        .tile_threads = device->warp_size,
-        .stages = 1,
-        .input_buffers = 1,
-        .input_registers = 1,   // those of a row are counted beside, as sums are
+        .threads.of_tile = device->warp_size,
+        .registers.input_buffers = 1,
+        .registers.most_inputs = 1,   // those of a row are counted beside, as sums are
         .lay_out = lay_out,
         .shared_moved = shared_moved,
     };
-    rules.space->unit = atom->unit;
-    direct_add_axes(rules.space, shape);
-    add_tiles(rules.space, fusion, shape);
-    int64_t rows = rules.space->axes[DOWN].extent, parts = ceil_div(rows, MOST_HEIGHT);
+    kind.space->unit = atom->unit;
+    direct_add_axes(kind.space, shape);
+    add_tiles(kind.space, fusion, shape);
+    int64_t rows = kind.space->axes[DOWN].extent, parts = ceil_div(rows, MOST_HEIGHT);
     int count = 0;
-    for (int kind = 0; pairs_family.variants[kind]; kind++)
+    for (int form = 0; pairs_family.variants[form]; form++)
         for (int i = 0; i < MOST_PARTS && (!i || ceil_div(rows, parts << i) >= LEAST_HEIGHT); i++) {
-            way.pairs = kinds[kind].pairs;
+            way.pairs = forms[form].pairs;
             way.height = (int)ceil_div(rows, parts << i);
-            rules.register_overhead = registers_of(shape, &way);
-            if (!has_registers(device, kind, rules.register_overhead))
+            kind.registers.others = registers_of(shape, &way);
+            if (!has_registers(device, form, kind.registers.others))
                 continue;
-            rules.variant_name = pairs_family.variants[kind];
-            rules.schedule = schedule_of(arena, fusion, shape, rules.space, &way);
-            rules_choose(&rules, &way, sizeof way);
-            rules.space = space_copy(arena, rules.space);
-            set_tiles(&rules, &way, kinds[kind].channels);
-            set_work(&rules, shape, &way);
-            variants[count++] = rules;
+            kind.name = pairs_family.variants[form];
+            kind.schedule = schedule_of(arena, fusion, shape, kind.space, &way);
+            kind_choose(&kind, &way, sizeof way);
+            kind.space = space_copy(arena, kind.space);
+            set_tiles(&kind, &way, forms[form].channels);
+            set_work(&kind, shape, &way);
+            variants[count++] = kind;
         }
     return count;
 }
@@ -291,7 +290,7 @@ const Family pairs_family = {
     .variants = (const char *const[]){"32 by 4", "16 by 4", "16 by 2", NULL},
     .whole_warps = true,
     .view = depthwise_view,
-    .rules = rules,
+    .kinds = kinds,
     .emit = pairs_emit,
     .work = work_of,
 };

@@ -1,4 +1,4 @@
-// Depthwise convolutions on tensor cores where channels lie side by side: what the rules and the emitter of
+// Depthwise convolutions on tensor cores where channels lie side by side: what the kinds and the emitter of
 // templates/pairs.cu share.
 #pragma once
 #include "codegen/family/depthwise/direct.h"

@@ -45,7 +45,7 @@ void pairs_emit(StrBuf *out, const KernelPlan *plan)
 {
     const Depthwise *shape = ((const DepthwiseView *)plan->view)->sum;
     PairsWay way;
-    rules_chosen(plan->rules, &way, sizeof way);
+    kind_chosen(plan->kind, &way, sizeof way);
     Scope scope = direct_emit_problem(out, plan, shape);
     direct_emit_window(out, "constexpr ", shape);
     emit_tiles(out, plan, &way);

@@ -74,7 +74,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     return schedule_copy(arena, &schedule);
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 /* The tile of a thread. */
 typedef struct StripTile {
@@ -96,10 +96,10 @@ static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const 
 }
 
 /* A block's images lie side by side in memory: they are of one batch position, unless it has too few. */
-static void set_threads(TileRules *rules, const StripWay *way, const StripTile *tile)
+static void set_threads(KernelKind *kind, const StripWay *way, const StripTile *tile)
 {
-    AxisRule *each = rules->rule[LEVEL_REGISTER], *block = rules->rule[LEVEL_SHARED];
-    const Axis *axes = rules->space->axes;
+    AxisRule *each = kind->space->rule[LEVEL_REGISTER], *block = kind->space->rule[LEVEL_SHARED];
+    const Axis *axes = kind->space->axes;
     int64_t channels = way->channels_last ? tile->lanes * WARP_CHANNELS : 1;
     int64_t line = round_up(axes[ALONG].extent, tile->width);
     int64_t strips =
@@ -139,7 +139,7 @@ static double share_left(const Depthwise *shape, const StripWay *way)
 
 /* Is its code short enough, and are there warps enough to wait for each other? Rows that only part of the
    filter meets are multiplied by all of it. */
-static bool set_tile(Arena *arena, TileRules *rules, const Fusion *fusion, const Depthwise *shape,
+static bool set_tile(Arena *arena, KernelKind *kind, const Fusion *fusion, const Depthwise *shape,
                      const StripWay *way, const StripTile *tile)
 {
     const WindowAxis *down = slide_down(shape);
@@ -147,11 +147,11 @@ static bool set_tile(Arena *arena, TileRules *rules, const Fusion *fusion, const
     int64_t registers = registers_of(fusion, shape, tile);
     if (registers > (tile->width == LEAST_WIDTH ? MAX_REGISTERS : MAX_WIDE_REGISTERS))
         return false;
-    set_threads(rules, way, tile);
-    rules->register_overhead = (int)registers;
-    rules->space->tiles[0].lines = lines_of(shape, way, tile);
-    rules->schedule = schedule_of(arena, fusion, rules->space, way->channels_last, rows);
-    rules->space->flops *= share_left(shape, way) * (double)rows / (double)(tile->height * down->stride);
+    set_threads(kind, way, tile);
+    kind->registers.others = (int)registers;
+    kind->space->tiles[0].lines = lines_of(shape, way, tile);
+    kind->schedule = schedule_of(arena, fusion, kind->space, way->channels_last, rows);
+    kind->space->flops *= share_left(shape, way) * (double)rows / (double)(tile->height * down->stride);
     return tile->lanes * tile->width * window_open(down) * all_taps(shape) <= MAX_WALK;
 }
 
@@ -173,8 +173,8 @@ static bool waits_least(const Depthwise *shape, const StripTile *tile, bool shor
 }
 
 /* Strips of two widths and three heights. */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     (void)device;
     const Depthwise *shape = ((const DepthwiseView *)view)->sum;
@@ -185,28 +185,27 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (reads_in_parts(shape, &way))
         return 0;
     bool narrow = way.channels_last || dtype_info[factor_access(shape->x)->tensor->dtype].bits <= 16;
-    TileRules rules = {
+    KernelKind kind = {
         .space = space_new(arena, fusion),
-        .variant_name = strip_family.variants[way.channels_last],
-        .stages = 1,
-        .most_threads = calibration.strip.threads,
-        .ragged_warps = true,
+        .name = strip_family.variants[way.channels_last],
+        .threads.most = calibration.strip.threads,
+        .threads.ragged = true,
         .cost = narrow ? &calibration.strip.cost : &calibration.strip.wide_cost,
-        .input_buffers = 1,
-        .input_registers = 1,   // those of a row are counted beside, as sums are
+        .registers.input_buffers = 1,
+        .registers.most_inputs = 1,   // those of a row are counted beside, as sums are
     };
-    direct_add_axes(rules.space, shape);
-    add_tiles(rules.space, fusion, shape);
-    rules_choose(&rules, &way, sizeof way);
+    direct_add_axes(kind.space, shape);
+    add_tiles(kind.space, fusion, shape);
+    kind_choose(&kind, &way, sizeof way);
     int count = 0;
     int64_t lanes = way.channels_last ? smaller(way.piece, MOST_LANES) : 1;
     for (int64_t width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)
         for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
-            int64_t rows = rules.space->axes[DOWN].extent;
+            int64_t rows = kind.space->axes[DOWN].extent;
             bool shortest = parts == MOST_PARTS || ceil_div(rows, 2 * parts) < LEAST_HEIGHT;
             StripTile tile = {lanes, width, ceil_div(rows, parts)};
-            variants[count] = rules;
-            variants[count].space = space_copy(arena, rules.space);
+            variants[count] = kind;
+            variants[count].space = space_copy(arena, kind.space);
             if ((parts == 1 || tile.height >= LEAST_HEIGHT) && waits_least(shape, &tile, shortest) &&
                 set_tile(arena, &variants[count], fusion, shape, &way, &tile))
                 count++;
@@ -220,7 +219,7 @@ const Family strip_family = {
     .variants = (const char *const[]){"lines", "channels", NULL},
     .whole_warps = true,
     .view = depthwise_view,
-    .rules = rules,
+    .kinds = kinds,
     .emit = strip_emit,
     .work = strip_work,
 };

@@ -1,4 +1,4 @@
-// Depthwise convolutions with small filters, whose threads slide down strips of an image: what rules and
+// Depthwise convolutions with small filters, whose threads slide down strips of an image: what kinds and
 // emitter share.
 #pragma once
 #include "codegen/family/depthwise/direct.h"

@@ -49,7 +49,7 @@ void strip_emit(StrBuf *out, const KernelPlan *plan)
 {
     const Depthwise *shape = ((const DepthwiseView *)plan->view)->sum;
     StripWay way;
-    rules_chosen(plan->rules, &way, sizeof way);
+    kind_chosen(plan->kind, &way, sizeof way);
     Scope scope = direct_emit_problem(out, plan, shape);
     direct_emit_window(out, "constexpr ", shape);
     emit_tiles(out, plan, shape, &way);

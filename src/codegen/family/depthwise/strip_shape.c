@@ -82,7 +82,7 @@ bool strip_work(const void *view, const CountedItem *at, ItemWork *work)
 {
     const Depthwise *shape = ((const DepthwiseView *)view)->sum;
     StripWay way;
-    rules_chosen(at->rules, &way, sizeof way);
+    kind_chosen(at->kind, &way, sizeof way);
     if (at->item->kind != ITEM_REDUCE)
         return false;
     int64_t strips = at->times * at->count[BATCH];

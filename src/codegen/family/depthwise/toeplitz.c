@@ -23,7 +23,7 @@ enum {
     MAX_ROWS = 1 << 14   // of a block
 };
 
-// ---- rules ----
+// ---- kinds ----
 
 static Dim dim_of(Affine index, int64_t size) { return (Dim){index, size}; }
 
@@ -179,70 +179,69 @@ static double filter_instructions(const ToeplitzWindow *window, const ToeplitzLa
 }
 
 /* A warp's 16 rows of A are of so many images. */
-static void set_images(Arena *arena, TileRules *rules, const Fusion *fusion, const Toeplitz *toeplitz,
+static void set_images(Arena *arena, KernelKind *kind, const Fusion *fusion, const Toeplitz *toeplitz,
                        const ToeplitzWindow *window, int64_t images, int64_t each)
 {
     RTile block = {0}, warp = {0};
     int64_t groups = A_ROWS / images, rows = groups * each;
-    for (int a = 0; a < rules->space->axis_count; a++) {
-        int64_t extent = rules->space->axes[a].extent;
-        rules->rule[LEVEL_REGISTER][a] = rules->rule[LEVEL_SHARED][a] = (AxisRule){extent, extent};
+    for (int a = 0; a < kind->space->axis_count; a++) {
+        int64_t extent = kind->space->axes[a].extent;
+        kind->space->rule[LEVEL_REGISTER][a] = kind->space->rule[LEVEL_SHARED][a] = (AxisRule){extent, extent};
     }
     for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED; level++) {
         bool outer = level == LEVEL_SHARED;
-        rules->rule[level][TOEPLITZ_CHANNEL] = (AxisRule){1, 1};
-        rules->rule[level][TOEPLITZ_COLUMN] = (AxisRule){window->width, window->width};
-        rules->rule[level][TOEPLITZ_IMAGE] = (AxisRule){images, outer ? MAX_IMAGES : images};
-        rules->rule[level][TOEPLITZ_ROW] = (AxisRule){groups, outer ? MAX_ROWS : rows};
+        kind->space->rule[level][TOEPLITZ_CHANNEL] = (AxisRule){1, 1};
+        kind->space->rule[level][TOEPLITZ_COLUMN] = (AxisRule){window->width, window->width};
+        kind->space->rule[level][TOEPLITZ_IMAGE] = (AxisRule){images, outer ? MAX_IMAGES : images};
+        kind->space->rule[level][TOEPLITZ_ROW] = (AxisRule){groups, outer ? MAX_ROWS : rows};
     }
     warp.size[TOEPLITZ_IMAGE] = block.size[TOEPLITZ_IMAGE] = images;
     warp.size[TOEPLITZ_ROW] = rows;
-    block.size[TOEPLITZ_ROW] = round_up(rules->space->axes[TOEPLITZ_ROW].extent, rows);
+    block.size[TOEPLITZ_ROW] = round_up(kind->space->axes[TOEPLITZ_ROW].extent, rows);
     ToeplitzLayout layout = toeplitz_layout(window, &block, &warp);
-    rules->space->flops = toeplitz_flops(window, &block, &warp);
-    rules->schedule = schedule_of(arena, fusion, toeplitz, rules->space,
-                                  layout.each + rules->space->axes[TOEPLITZ_TAP_ROW].extent - 1);
-    rules->space->tiles[FILTER].instructions = filter_instructions(window, &layout);
+    kind->space->flops = toeplitz_flops(window, &block, &warp);
+    kind->schedule = schedule_of(arena, fusion, toeplitz, kind->space,
+                                  layout.each + kind->space->axes[TOEPLITZ_TAP_ROW].extent - 1);
+    kind->space->tiles[FILTER].instructions = filter_instructions(window, &layout);
     /* Of many groups nearly all meet the image in each step: what does is known, and need not be counted. But
        halved fragments of more than that take registers beside the pieces'. */
     bool known = toeplitz_is_short(window, &layout) && groups >= MANY_GROUPS;
     int64_t addresses = !known ? 48 : layout.halved && groups > MANY_GROUPS ? 48 + 6 * layout.each : 32;
-    rules->register_overhead =
+    kind->registers.others =
         (int)(addresses + 4 * round_up(layout.row, 2) + layout.distances * layout.each);
 }
 
 /* Kinds by images of a warp: fewer where there are no more. */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Toeplitz *toeplitz = ((const DepthwiseView *)view)->toeplitz;
     if (!toeplitz)
         return 0;
     ToeplitzWindow window = window_of(toeplitz);
-    TileRules rules = {
+    KernelKind kind = {
         .space = find_space(arena, fusion, toeplitz),
-        .tile_threads = device->warp_size / TOEPLITZ_TURNS,
-        .most_threads = MAX_THREADS,
-        .stages = 1,
-        .accumulator_bits = 32 / TOEPLITZ_TURNS,   // those of the other tile take the same registers
-        .input_buffers = 1,
-        .input_registers = 1,   // those of a step are counted beside
+        .threads.of_tile = device->warp_size / TOEPLITZ_TURNS,
+        .threads.most = MAX_THREADS,
+        .registers.accumulator_bits = 32 / TOEPLITZ_TURNS,   // those of the other tile take the same registers
+        .registers.input_buffers = 1,
+        .registers.most_inputs = 1,   // those of a step are counted beside
         .cost = &calibration.toeplitz.cost,
         .lay_out = toeplitz_lay_out,
         .shared_moved = toeplitz_shared_moved,
-        .copies_through_registers = !toeplitz_reads_pieces(toeplitz),
+        .registers.held_words = !toeplitz_reads_pieces(toeplitz),
     };
-    rules_choose(&rules, &window, sizeof window);
+    kind_choose(&kind, &window, sizeof window);
     int64_t each = most_each(&window);
     int count = 0;
-    for (int kind = 0; each && toeplitz_family.variants[kind]; kind++) {
-        int64_t images = A_ROWS >> kind;
+    for (int v = 0; each && toeplitz_family.variants[v]; v++) {
+        int64_t images = A_ROWS >> v;
         if (images > 1 && images >= 2 * toeplitz->images)
             continue;
-        rules.variant_name = toeplitz_family.variants[kind];
-        rules.space = space_copy(arena, rules.space);
-        set_images(arena, &rules, fusion, toeplitz, &window, images, each);
-        variants[count++] = rules;
+        kind.name = toeplitz_family.variants[v];
+        kind.space = space_copy(arena, kind.space);
+        set_images(arena, &kind, fusion, toeplitz, &window, images, each);
+        variants[count++] = kind;
     }
     return count;
 }
@@ -254,7 +253,7 @@ const Family toeplitz_family = {
     .whole_warps = true,
     .view = depthwise_view,
     .rewrites = (const Rewrite *const[]){&turn_images, NULL},
-    .rules = rules,
+    .kinds = kinds,
     .emit = toeplitz_emit,
     .work = toeplitz_work,
 };

@@ -63,9 +63,9 @@ ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block,
 /* Each step down the input has its own code, which leaves out rows beside the filter. */
 bool toeplitz_is_short(const ToeplitzWindow *window, const ToeplitzLayout *layout);
 
-/* For the rules. */
+/* For the kinds. */
 LayOut toeplitz_lay_out;
-int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+int64_t toeplitz_shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
                               const RTile *warp, const int64_t *first);
 
 /* Operations for each tap of an output: what the instructions multiply, and of all rows of the filter those

@@ -125,7 +125,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *warp = &plan->program->tile[LEVEL_REGISTER];
     const WindowAxis *row = &toeplitz->row, *column = &toeplitz->column;
     ToeplitzWindow window;
-    rules_chosen(plan->rules, &window, sizeof window);
+    kind_chosen(plan->kind, &window, sizeof window);
     ToeplitzLayout layout = toeplitz_layout(&window, block, warp);
     strbuf_printf(out,
                   "using Element = %s;   // of the image and the filter\n"

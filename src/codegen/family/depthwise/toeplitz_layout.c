@@ -141,12 +141,12 @@ double toeplitz_flops(const ToeplitzWindow *window, const RTile *block, const RT
 
 // ---- what shared memory has and sees ----
 
-void toeplitz_lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *warp,
+void toeplitz_lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *warp,
                       const DeviceSpec *device)
 {
     ToeplitzWindow window;
     (void)device;
-    rules_chosen(rules, &window, sizeof window);
+    kind_chosen(kind, &window, sizeof window);
     ToeplitzLayout places = toeplitz_layout(&window, block, warp);
     layout_add(layout, "INPUTS", places.input_bytes);
     layout_add(layout, "FILTER", tap_bytes(&window, &places));
@@ -168,7 +168,7 @@ static uint64_t warp_of(const ToeplitzLayout *layout, int64_t tile)
     return UINT64_C(1) << (turn % 2 ? layout->warps - 1 - place : place);
 }
 
-static TileWalk walk_tiles(const TileRules *rules, const ToeplitzWindow *window, const RTile *block,
+static TileWalk walk_tiles(const KernelKind *kind, const ToeplitzWindow *window, const RTile *block,
                            const RTile *warp, const int64_t *first)
 {
     ToeplitzLayout layout = toeplitz_layout(window, block, warp);
@@ -178,8 +178,8 @@ static TileWalk walk_tiles(const TileRules *rules, const ToeplitzWindow *window,
     for (int64_t image = 0; image < block->size[TOEPLITZ_IMAGE]; image += warp->size[TOEPLITZ_IMAGE])
         for (int64_t row = 0; row < block->size[TOEPLITZ_ROW]; row += warp->size[TOEPLITZ_ROW], tile++) {
             int64_t at = first[TOEPLITZ_ROW] + row;
-            if (at >= rules->space->axes[TOEPLITZ_ROW].extent ||
-                first[TOEPLITZ_IMAGE] + image >= rules->space->axes[TOEPLITZ_IMAGE].extent)
+            if (at >= kind->space->axes[TOEPLITZ_ROW].extent ||
+                first[TOEPLITZ_IMAGE] + image >= kind->space->axes[TOEPLITZ_IMAGE].extent)
                 continue;
             Steps steps = steps_of(window, &layout, at);
             int64_t taken = round_up(steps.last - steps.first + 1, layout.each);
@@ -195,18 +195,18 @@ static TileWalk walk_tiles(const TileRules *rules, const ToeplitzWindow *window,
 
 /* All is written, zeros where there is nothing; a fragment of the input is read in each step and one ahead,
    and each row of the filter as it comes into the window; each thread reads the marks of all warps. */
-int64_t toeplitz_shared_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+int64_t toeplitz_shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
                               const RTile *warp, const int64_t *first)
 {
     enum { FRAGMENT_BYTES = 512, LANES_BYTES = WORD_BYTES * 32 };
     ToeplitzWindow window;
-    rules_chosen(rules, &window, sizeof window);
+    kind_chosen(kind, &window, sizeof window);
     ToeplitzLayout layout = toeplitz_layout(&window, block, warp);
     int64_t images = block->size[TOEPLITZ_IMAGE];
     if (written)
         return tile ? tap_bytes(&window, &layout) + layout.warps * WORD_BYTES
                     : (images * layout.rows + 1) * layout.row * PIECE_BYTES;
-    TileWalk walk = walk_tiles(rules, &window, block, warp, first);
+    TileWalk walk = walk_tiles(kind, &window, block, warp, first);
     int64_t marks = layout.warps * layout.warps * LANES_BYTES;
     return tile ? walk.taps * (layout.distances - layout.halved) * LANES_BYTES + marks
                 : walk.steps * ceil_div(layout.row, 2) * FRAGMENT_BYTES;
@@ -227,9 +227,9 @@ bool toeplitz_work(const void *view, const CountedItem *at, ItemWork *work)
 {
     const Toeplitz *toeplitz = ((const DepthwiseView *)view)->toeplitz;
     ToeplitzWindow window;
-    rules_chosen(at->rules, &window, sizeof window);
+    kind_chosen(at->kind, &window, sizeof window);
     ToeplitzLayout layout = toeplitz_layout(&window, at->shared, at->inner);
-    TileWalk walk = walk_tiles(at->rules, &window, at->shared, at->inner, at->first);
+    TileWalk walk = walk_tiles(at->kind, &window, at->shared, at->inner, at->first);
     switch ((ItemKind)at->item->kind) {
     case ITEM_EXCHANGE:
         return at->item->exchange.combine == COMBINE_LANES;   // a ballot: no sums are added up

@@ -18,11 +18,11 @@ enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 
 /* Kinds of kernels: blocks alone with so many stages; two with tiles side by side, who bring b together; two
    of the same tile, who each have half of k. */
 static const int STAGES[] = {4, 6, 8};
-enum { ALONE_KINDS = 3, NEIGHBOURS_KIND = ALONE_KINDS, CLUSTER_KIND };
+enum { NEIGHBOURS = 2, ALONE_KINDS = 3, NEIGHBOURS_KIND = ALONE_KINDS, CLUSTER_KIND };
 enum { SHARERS = 2, SHARERS_TILE = 64, FEW_TILES_STAGES = 8 };
 enum { SHARED_ROWS = 8 };   // a lane has sums of two rows, eight apart
 
-// ---- rules ----
+// ---- kinds ----
 
 /* Boxes that go on behind the end of a tensor come slowly, which counts where every SM has a tile or two and
    waits for copies; so do those that begin within a line where others do not (tuning-log 93). */
@@ -40,43 +40,47 @@ static uint32_t axes_back(const Fusion *fusion, const Product *product)
 }
 
 /* Blocks that share the steps of a tile make no other one. */
-static void begin_tiles(Schedule *schedule, int kind)
+static void begin_tiles(Schedule *schedule, int variant)
 {
-    if (kind != CLUSTER_KIND)
+    if (variant != CLUSTER_KIND)
         schedule_loop(schedule, (Loop){.tiles = true});
 }
 
-static void end_tiles(Schedule *schedule, int kind)
+static void end_tiles(Schedule *schedule, int variant)
 {
-    if (kind != CLUSTER_KIND)
+    if (variant != CLUSTER_KIND)
         schedule_end(schedule);
 }
 
 /* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are
    there. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
-                             const TileSpace *space, int stages, int kind)
+                             const TileSpace *space, int stages, int variant)
 {
     const Product *product = products->boxed;
-    Schedule schedule = {.order = ORDER_PANELS};
-    if (stages == FEW_TILES_STAGES && kind >= ALONE_KINDS && !products->rows)
+    Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
+    if (variant == NEIGHBOURS_KIND)
+        schedule.cluster = NEIGHBOURS, schedule.cluster_axis = GROUP_M;
+    if (variant == CLUSTER_KIND)
+        schedule.cluster = SHARERS, schedule.cluster_axis = GROUP_K;
+    if (stages == FEW_TILES_STAGES && variant >= ALONE_KINDS && !products->rows)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
     uint32_t operands = product_factor_tiles(product);
-    schedule_barrier(&schedule, kind == NEIGHBOURS_KIND ? SCOPE_CLUSTER : SCOPE_BLOCK);
-    if (kind == CLUSTER_KIND)   // it waits there only before it leaves sums
+    schedule_barrier(&schedule, variant == NEIGHBOURS_KIND ? SCOPE_CLUSTER : SCOPE_BLOCK);
+    if (variant == CLUSTER_KIND)   // it waits there only before it leaves sums
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
-    begin_tiles(&schedule, kind);
+    begin_tiles(&schedule, variant);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
     schedule_load(
         &schedule,
         (Move){.tiles = operands, .to = PLACE_SHARED, .async = true, .ahead = (uint8_t)(stages - 1)});
     schedule_end(&schedule);
-    end_tiles(&schedule, kind);
+    end_tiles(&schedule, variant);
     schedule_role(&schedule, WARPS_COMPUTE);
-    begin_tiles(&schedule, kind);
+    begin_tiles(&schedule, variant);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED});
@@ -84,7 +88,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
         schedule_product(&schedule, UINT64_C(1) << s);
     schedule_end(&schedule);
     Exchange exchange = {.scope = SCOPE_WARP, .combine = COMBINE_ROWS};
-    if (kind == CLUSTER_KIND)
+    if (variant == CLUSTER_KIND)
         exchange = (Exchange){.scope = SCOPE_CLUSTER,
                               .combine = COMBINE_SHARES,
                               .bytes = (uint8_t)mma_value_bytes(product),
@@ -94,8 +98,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     else
         mma_schedule_store(&schedule, fusion, product, space, exchange, mma_kept_type(fusion, product),
                            product->beside ? 1 : 0);
-    end_tiles(&schedule, kind);
-    if (kind == NEIGHBOURS_KIND)
+    end_tiles(&schedule, variant);
+    if (variant == NEIGHBOURS_KIND)
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     return schedule_copy(arena, &schedule);
 }
@@ -191,72 +195,70 @@ static void set_taps_along_k(const Product *product, TileSpace *space)
 
 /* The stages of both operands, a slab of each warp, the sums that sharers leave, two barriers for each stage,
    and up to where the first tile may begin. */
-static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
     (void)inner, (void)device;
     int sums_each;   // the family's choice
-    rules_chosen(rules, &sums_each, sizeof sums_each);
+    kind_chosen(kind, &sums_each, sizeof sums_each);
     int64_t rows = block->size[GROUP_M], columns = block->size[GROUP_N] * sums_each;
     int64_t slabs = MAX_GROUPS * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
-    int64_t sums = rules->cluster_blocks > 1 ? rows * columns / SHARERS * SUM_BYTES : 0;
+    int64_t sums = kind_sharers(kind) > 1 ? rows * columns / SHARERS * SUM_BYTES : 0;
     int64_t stage = (rows + columns) * LINE_BYTES + 2 * BARRIER_BYTES;
-    layout_add(layout, "EVERYTHING", rules->stages * stage + slabs + sums + SHARED_ALIGNMENT);
+    layout_add(layout, "EVERYTHING", kind->schedule->stages * stage + slabs + sums + SHARED_ALIGNMENT);
 }
 
-static TileRules rules_of_kind(Arena *arena, const TileRules *common, const Fusion *fusion,
-                               const Products *products, int kind, int stages)
+static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const Fusion *fusion,
+                               const Products *products, int variant, int stages)
 {
     const Product *product = products->boxed;
-    TileRules rules = *common;
-    rules.variant_name = bulk_family.variants[kind];
-    rules.stages = stages;
-    rules.neighbours = kind == NEIGHBOURS_KIND ? 2 : 1;
-    rules.rule[LEVEL_SHARED][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;   // whole boxes each
-    rules.schedule = schedule_of(arena, fusion, products, rules.space, stages, kind);
+    KernelKind kind = *common;
+    kind.name = bulk_family.variants[variant];
+    kind.space = space_copy(arena, common->space);
+    kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, variant);
+    int64_t columns = SLAB_COLUMNS * kind_neighbours(&kind);   // whole boxes each
+    kind.space->rule[LEVEL_SHARED][GROUP_N].granule = columns;
     /* One group of 64 x 128 is no later than two side by side of 64 x 64, who both read a and have half as
        many sums each; but rows that are shifted it stores more slowly (tuning-log 93). */
-    if (kind == NEIGHBOURS_KIND && !mma_is_shifted(fusion, product)) {
+    if (variant == NEIGHBOURS_KIND && !mma_is_shifted(fusion, product)) {
         if (!products->rows)
-            rules.rule[LEVEL_REGISTER][GROUP_N].granule = SLAB_COLUMNS * rules.neighbours;
-        rules.cost = &calibration.bulk.in_clusters;
+            kind.space->rule[LEVEL_REGISTER][GROUP_N].granule = columns;
+        kind.cost = &calibration.bulk.in_clusters;
     }
-    if (kind == CLUSTER_KIND) {
-        rules.cluster_blocks = SHARERS;
-        rules.cost = &calibration.bulk.in_clusters;
-        rules.rule[LEVEL_SHARED][GROUP_M].limit = rules.rule[LEVEL_SHARED][GROUP_N].limit = SHARERS_TILE;
-        rules.schedule->run = ceil_div(steps_of(product), SHARERS) * LINE_PIECES * mma_piece(product);
+    if (variant == CLUSTER_KIND) {
+        kind.cost = &calibration.bulk.in_clusters;
+        kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_SHARED][GROUP_N].limit = SHARERS_TILE;
+        kind.schedule->run = ceil_div(steps_of(product), SHARERS) * LINE_PIECES * mma_piece(product);
     }
-    return rules;
+    return kind;
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Products *products = view;
     const Product *product = products->boxed;
     if (!product)
         return 0;
     fusion = products->rows ? &products->rows->product : fusion;
-    TileRules common;
-    mma_group_rules(arena, &common, fusion, device, product, product->shared_atom);
+    KernelKind common;
+    mma_group_kind(arena, &common, fusion, device, product, product->shared_atom);
     if (product->pixels)
         (im2col_has_rows(product->pixels) ? set_taps : set_taps_along_k)(product, common.space);
     if (product->phased && product->phased->phases.columns < MAX_GROUP_TILE)   // of two, taps of both would be made
-        common.rule[LEVEL_SHARED][GROUP_N].limit = product->phased->phases.columns;
-    rules_choose(&common, &product->sums, sizeof product->sums);
+        common.space->rule[LEVEL_SHARED][GROUP_N].limit = product->phased->phases.columns;
+    kind_choose(&common, &product->sums, sizeof product->sums);
     common.cost = &calibration.bulk.alone;
-    common.neighbour_axis = GROUP_M;
     common.lay_out = lay_out;
     if (products->rows)
         product_rows_add(&common, products->rows, product);
     int count = 0, together = stages_of_neighbours(product, device);
     for (; count < ALONE_KINDS; count++)
-        variants[count] = rules_of_kind(arena, &common, fusion, products, count, STAGES[count]);
+        variants[count] = kind_of_variant(arena, &common, fusion, products, count, STAGES[count]);
     if (together)
-        variants[count++] = rules_of_kind(arena, &common, fusion, products, NEIGHBOURS_KIND, together);
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, NEIGHBOURS_KIND, together);
     if (may_share(product, device) && !products->rows)
-        variants[count++] = rules_of_kind(arena, &common, fusion, products, CLUSTER_KIND, FEW_TILES_STAGES);
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, CLUSTER_KIND, FEW_TILES_STAGES);
     return count;
 }
 
@@ -288,7 +290,7 @@ static TensorMap map_of_other(const KernelPlan *plan, const Product *product, in
     int64_t rows = product->group[factor ? GROUP_N : GROUP_M].extent, k = line_elements_along_k(product);
     int64_t batches = im2col ? im2col->taps.extent : product->group[GROUP_BATCH].extent;
     int64_t count = lines.along_k ? rows : k, batch = lines.batch ? lines.batch : lines.line * count;
-    int boxes = factor ? plan->rules->neighbours : 1;   // of a tile
+    int boxes = factor ? kind_neighbours(plan->kind) : 1;   // of a tile
     int of_tile = factor && product->sums > 1 ? (int)plan->program->tile[LEVEL_REGISTER].size[GROUP_N]
                                               : box_rows(block, factor, rows) / boxes;
     return (TensorMap){
@@ -366,7 +368,7 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
 static bool lies_back(const KernelPlan *plan, const Product *product, int group)
 {
     int64_t extent = product->group[group].extent, tile = plan->program->tile[LEVEL_SHARED].size[group];
-    return plan->rules->schedule->back >> group & 1 && extent > tile && extent % tile != 0;
+    return plan->kind->schedule->back >> group & 1 && extent > tile && extent % tile != 0;
 }
 
 static void emit_taps(StrBuf *out, const KernelPlan *plan, const Product *product)
@@ -392,7 +394,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                          .reduces = true,
                          .rows = products->rows,
                          .emit_operand = emit_operand});
-    int neighbours = plan->rules->neighbours, cluster = plan->program->cluster;
+    int neighbours = kind_neighbours(plan->kind), cluster = plan->program->cluster;
     strbuf_printf(
         out,
         "constexpr int JOINED = %d;   // of each point, whose B's lie side by side in a stage\n"
@@ -431,7 +433,7 @@ const Family bulk_family = {
     .view = product_view,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, &parts_of_wide_tiles,
                                               &parts_of_medium_tiles, &parts_of_square_tiles, NULL},
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
     .maps = maps,
     .work = product_rows_work,

@@ -19,7 +19,7 @@ enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
 enum { CLUSTER_STAGES = 8, CLUSTER_K_PARTS = 4 };   // short steps, as there are few (tuning-log 96)
 enum { MAX_PRODUCTS = 4 };   // of a block: it waits for all of them
 
-// ---- rules ----
+// ---- kinds ----
 
 /* Factors that are read by a thread before it stores them in shared memory, one step ahead. */
 static int held_factors(const Product *product)
@@ -46,7 +46,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
                              const TileSpace *space, int stages, int cluster)
 {
     const Product *product = products->tiled;
-    Schedule schedule = {.order = ORDER_PANELS};
+    Schedule schedule = {
+        .order = ORDER_PANELS, .stages = stages, .cluster = cluster, .cluster_axis = GROUP_K};
     uint32_t copied = tiles_read(product, true), held = tiles_read(product, false);
     uint8_t ahead = (uint8_t)(stages - 1);
     schedule_wait(&schedule, stages - 2);
@@ -101,22 +102,23 @@ static bool has_lines_across(const Product *product)
 }
 
 /* Every block has a step. */
-static TileRules in_cluster(Arena *arena, const TileRules *alone, const Fusion *fusion,
+static KernelKind in_cluster(Arena *arena, const KernelKind *alone, const Fusion *fusion,
                             const Products *products, int cluster)
 {
     const Product *product = products->tiled;
-    TileRules rules = *alone;
-    AxisRule *k = &rules.rule[LEVEL_SHARED][GROUP_K];
-    rules.variant_name = gemm_family.variants[CLUSTER_VARIANT];
-    rules.cluster_blocks = cluster;
-    if (rules.stages > 2 && has_lines_across(product)) {
-        rules.stages = CLUSTER_STAGES;
+    KernelKind kind = *alone;
+    int stages = alone->schedule->stages;
+    kind.space = space_copy(arena, alone->space);
+    AxisRule *k = &kind.space->rule[LEVEL_SHARED][GROUP_K];
+    kind.name = gemm_family.variants[CLUSTER_VARIANT];
+    if (stages > 2 && has_lines_across(product)) {
+        stages = CLUSTER_STAGES;
         k->limit = k->limit * CLUSTER_K_PARTS / MAX_K_PARTS;
     }
-    rules.schedule = schedule_of(arena, fusion, products, rules.space, rules.stages, cluster);
+    kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, cluster);
     while (k->limit > k->granule && k->limit > product->group[GROUP_K].extent / cluster)
         k->limit /= 2;
-    return rules;
+    return kind;
 }
 
 /* Of a tile whose rows lie side by side in memory: whole lines are read, where there are many. */
@@ -139,31 +141,31 @@ static int64_t slabs_beyond(const DeviceSpec *device, const Product *product, co
 
 /* The stages of both operands; then in the same place a slab of each warp's tile. Rows of all sums of a cluster
    meet beside the stages, which other blocks may still need, with padding. */
-static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
     int value_bytes;   // the family's choice
-    rules_chosen(rules, &value_bytes, sizeof value_bytes);
-    int64_t staged = rtile_staged_bytes(rules, block, inner, device), beyond = rules->shared.beside;
-    int64_t sums = (int64_t)rtile_points(rules->space, block, false) * (value_bytes * 3 / 2);
-    bool meets = rules->cluster_blocks > 1;
+    kind_chosen(kind, &value_bytes, sizeof value_bytes);
+    int64_t staged = kind_staged_bytes(kind, block, inner, device), beyond = kind->shared.beside;
+    int64_t sums = (int64_t)rtile_points(kind->space, block, false) * (value_bytes * 3 / 2);
+    bool meets = kind_sharers(kind) > 1;
     layout_add(layout, "OPERANDS", staged);
     layout_put(layout, "SLABS", meets ? staged : 0, beyond + (meets ? sums : staged));
 }
 
 /* A block makes several of a batch, each warp by warp; behind one step no other is on its way. */
-static TileRules of_several_products(Arena *arena, const TileRules *alone, const Fusion *fusion,
+static KernelKind of_several_products(Arena *arena, const KernelKind *alone, const Fusion *fusion,
                                      const DeviceSpec *device, const Products *products, const Atom *atom)
 {
     const Product *product = products->tiled;
-    TileRules rules = *alone;
-    rules.variant_name = gemm_family.variants[SEVERAL_VARIANT];
-    rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){2, MAX_PRODUCTS};
-    if (product->group[GROUP_K].extent <= MIN_K_PARTS * atom->k)
-        rules.stages = 2;
-    rules.shared.beside = slabs_beyond(device, product, atom, rules.stages);
-    rules.schedule = schedule_of(arena, fusion, products, rules.space, rules.stages, 1);
-    return rules;
+    KernelKind kind = *alone;
+    int stages = product->group[GROUP_K].extent <= MIN_K_PARTS * atom->k ? 2 : alone->schedule->stages;
+    kind.name = gemm_family.variants[SEVERAL_VARIANT];
+    kind.space = space_copy(arena, alone->space);
+    kind.space->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){2, MAX_PRODUCTS};
+    kind.shared.beside = slabs_beyond(device, product, atom, stages);
+    kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, 1);
+    return kind;
 }
 
 /* Where a factor ends, how its pieces are shifted, and where the words of four bytes lie that are turned one
@@ -178,8 +180,8 @@ static int register_overhead(const Product *product)
     return registers;
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Products *products = view;
     const Product *product = products->tiled;
@@ -187,34 +189,32 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 0;
     fusion = products->rows ? &products->rows->product : fusion;
     const Atom *atom = product->atom;
-    TileRules rules = {.space = mma_space(arena, fusion, product, atom, device), .lay_out = lay_out};
+    KernelKind kind = {.space = mma_space(arena, fusion, product, atom, device), .lay_out = lay_out};
     int value_bytes = mma_value_bytes(product);
-    rules_choose(&rules, &value_bytes, sizeof value_bytes);
-    rules.rule[LEVEL_REGISTER][GROUP_BATCH] = rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
-    rules.rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){atom->k, atom->k};
-    rules.rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_PARTS * atom->k, MAX_K_PARTS * atom->k};
+    kind_choose(&kind, &value_bytes, sizeof value_bytes);
+    kind.space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind.space->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
+    kind.space->rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){atom->k, atom->k};
+    kind.space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_PARTS * atom->k, MAX_K_PARTS * atom->k};
     for (int g = GROUP_M; g <= GROUP_N; g++) {
-        rules.rule[LEVEL_REGISTER][g] = (AxisRule){LOADED, MAX_WARP_TILE};
-        rules.rule[LEVEL_SHARED][g] = (AxisRule){least_rows(product, g), MAX_TILE};
+        kind.space->rule[LEVEL_REGISTER][g] = (AxisRule){LOADED, MAX_WARP_TILE};
+        kind.space->rule[LEVEL_SHARED][g] = (AxisRule){least_rows(product, g), MAX_TILE};
     }
     if (products->rows)
-        product_rows_add(&rules, products->rows, product);
-    rules.tile_threads = device->warp_size;
-    rules.cost = atom->unit == UNIT_TENSOR_F64 ? &calibration.gemm.f64_cost : &calibration.gemm.cost;
-    rules.most_threads = MAX_THREADS;
-    rules.accumulator_bits = mma_sum_bits(product);
-    rules.input_buffers = 2;
+        product_rows_add(&kind, products->rows, product);
+    kind.threads.of_tile = device->warp_size;
+    kind.cost = atom->unit == UNIT_TENSOR_F64 ? &calibration.gemm.f64_cost : &calibration.gemm.cost;
+    kind.threads.most = MAX_THREADS;
+    kind.registers.accumulator_bits = mma_sum_bits(product);
+    kind.registers.input_buffers = 2;
     int held = held_factors(product), count = 0;
     bool copied = device->has.async_copy && held < 2;   // several steps ahead
-    rules.copies_through_registers = held > 0;
-    rules.held_words = held_words(product);
-    rules.register_overhead = register_overhead(product);
+    kind.registers.held_words = held_words(product);
+    kind.registers.others = register_overhead(product);
     for (int stages = copied ? 3 : 2; stages <= (copied ? 4 : 2); stages++) {
-        rules.variant_name = gemm_family.variants[stages - 2];
-        rules.stages = stages;
-        rules.shared.beside = slabs_beyond(device, product, atom, stages);
-        rules.schedule = schedule_of(arena, fusion, products, rules.space, stages, 1);
-        variants[count++] = rules;
+        kind.name = gemm_family.variants[stages - 2];
+        kind.shared.beside = slabs_beyond(device, product, atom, stages);
+        kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, 1);
+        variants[count++] = kind;
     }
     if (products->rows)   // reduced by warps that have all of the sum
         return count;
@@ -241,7 +241,7 @@ const Family gemm_family = {
     .view = product_view,
     .streams = true,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
     .work = product_rows_work,
 };

@@ -31,7 +31,7 @@ static bool makes_several(const Fusion *fusion, const Product *product, const De
            product_stores_vectors(fusion, product, (int)shared_vector(fusion));
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor, int value_bits)
 {
@@ -125,7 +125,7 @@ static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint3
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
                              const TileSpace *space, int stages)
 {
-    Schedule schedule = {.order = ORDER_PANELS};
+    Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
     uint32_t operands = FACTOR_TILES, copied = tiles_copied(fusion, product, stages);
     if (copied)
         schedule_steps_ahead(&schedule, fusion, operands, copied, stages);
@@ -150,39 +150,38 @@ static bool fills_sms(const Product *product, const DeviceSpec *device, int64_t 
 
 /* A block makes several of them whole. Lanes side by side have vectors side by side: those of 8 columns each
    would store half sectors (tuning-log 80). */
-static TileRules of_several_products(const TileRules *tiled, const Product *product, int64_t vector)
+static KernelKind of_several_products(const KernelKind *tiled, const Product *product, int64_t vector)
 {
-    TileRules rules = *tiled;
-    rules.variant_name = matmul_family.variants[2];
-    rules.rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){2, MAX_PRODUCTS};
+    KernelKind kind = *tiled;
+    kind.name = matmul_family.variants[2];
+    kind.space->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){2, MAX_PRODUCTS};
     for (int g = GROUP_M; g <= GROUP_N; g++)
-        rules.rule[LEVEL_SHARED][g].granule = product->group[g].extent;
-    rules.rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){1, vector};
-    rules.rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){vector, vector};
-    return rules;
+        kind.space->rule[LEVEL_SHARED][g].granule = product->group[g].extent;
+    kind.space->rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){1, vector};
+    kind.space->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){vector, vector};
+    return kind;
 }
 
-static TileRules in_three_stages(Arena *arena, const TileRules *tiled, const Fusion *fusion,
+static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const Fusion *fusion,
                                  const Product *product)
 {
-    TileRules rules = *tiled;
+    KernelKind kind = *tiled;
     uint32_t copied = tiles_copied(fusion, product, 3);
     int wide = copied & 2 ? GROUP_N : GROUP_M, narrow = copied & 2 ? GROUP_M : GROUP_N;
-    rules.variant_name = matmul_family.variants[1];
-    rules.cost = NULL;
-    rules.stages = 3;
-    rules.schedule = schedule_of(arena, fusion, product, rules.space, rules.stages);
-    rules.rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;
-    rules.rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_WIDE, AHEAD_WIDE};
-    rules.rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_NARROW / 2, AHEAD_NARROW};
-    rules.rule[LEVEL_REGISTER][wide] = (AxisRule){AHEAD_REGISTERS, 2 * AHEAD_REGISTERS};
-    rules.rule[LEVEL_REGISTER][narrow] = (AxisRule){AHEAD_REGISTERS, AHEAD_REGISTERS};
-    rules.least_threads = rules.most_threads = AHEAD_THREADS;
-    rules.register_overhead = 32;
-    rules.input_buffers = 2;
-    rules.copies_through_registers = copied != 3;
-    rules.held_words = 1.0 / 3;   // of a narrow tile
-    return rules;
+    kind.name = matmul_family.variants[1];
+    kind.cost = NULL;
+    kind.space = space_copy(arena, tiled->space);
+    kind.schedule = schedule_of(arena, fusion, product, kind.space, 3);
+    kind.space->rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;
+    kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_WIDE, AHEAD_WIDE};
+    kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_NARROW / 2, AHEAD_NARROW};
+    kind.space->rule[LEVEL_REGISTER][wide] = (AxisRule){AHEAD_REGISTERS, 2 * AHEAD_REGISTERS};
+    kind.space->rule[LEVEL_REGISTER][narrow] = (AxisRule){AHEAD_REGISTERS, AHEAD_REGISTERS};
+    kind.threads.least = kind.threads.most = AHEAD_THREADS;
+    kind.registers.others = 32;
+    kind.registers.input_buffers = 2;
+    kind.registers.held_words = copied == 3 ? 0 : 1.0 / 3;   // of a narrow tile
+    return kind;
 }
 
 /* Where tiles wait for SMs short steps leave shared memory for more of them at once; but between two steps
@@ -195,8 +194,8 @@ static int64_t longest_step(const Product *product, const DeviceSpec *device)
     return half > MANY_K_STEP && half <= HALF_K_STEP ? HALF_K_STEP : MANY_K_STEP;
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Product *product = ((const Products *)view)->tiled;
     if (!product || product_is_streamed(view))
@@ -204,40 +203,40 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     bool several = makes_several(fusion, product, device);   // of one a warp would lack threads
     if (product->atom && product_element_bits(product->factor[0]) == 16 && !several)
         return 0;   // tensor cores are always faster then (tuning-log 44)
-    TileRules *rules = &variants[0];
-    *rules = (TileRules){.space = space_new(arena, fusion), .variant_name = "tiled", .stages = 2, .lay_out = lay_out_staged};
+    KernelKind *kind = &variants[0];
+    *kind = (KernelKind){.space = space_new(arena, fusion), .name = "tiled", .lay_out = lay_out_staged};
     for (int g = 0; g < GROUP_COUNT; g++)
-        space_add_axis(rules->space, group_variable(g), product->group[g].extent, g == GROUP_K);
+        space_add_axis(kind->space, group_variable(g), product->group[g].extent, g == GROUP_K);
     int value_bits = dtype_info[fusion->ops[0].body->type].bits;
     for (int factor = 0; factor < 2; factor++)
-        rules->space->tiles[rules->space->tile_count++] = operand_tile(fusion, product, factor, value_bits);
-    product_add_results(rules->space, fusion, product, device);
-    spread_stores(rules->space, fusion, product);
-    rules->schedule = schedule_of(arena, fusion, product, rules->space, rules->stages);
+        kind->space->tiles[kind->space->tile_count++] = operand_tile(fusion, product, factor, value_bits);
+    product_add_results(kind->space, fusion, product, device);
+    spread_stores(kind->space, fusion, product);
+    kind->schedule = schedule_of(arena, fusion, product, kind->space, 2);
 
     AxisRule none = {1, 1};
-    rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = none;
-    rules->rule[LEVEL_REGISTER][GROUP_K] = none;
-    rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_STEP, longest_step(product, device)};
+    kind->space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind->space->rule[LEVEL_SHARED][GROUP_BATCH] = none;
+    kind->space->rule[LEVEL_REGISTER][GROUP_K] = none;
+    kind->space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_STEP, longest_step(product, device)};
     int64_t vector = shared_vector(fusion);
     bool fills = fills_sms(product, device, vector * vector);
     for (int g = GROUP_M; g <= GROUP_N; g++) {
         bool whole = fills && product->group[g].extent >= MAX_REGISTER_TILE * vector;   // little in vain
-        rules->rule[LEVEL_REGISTER][g] = (AxisRule){whole ? vector : 1, MAX_REGISTER_TILE};
-        rules->rule[LEVEL_SHARED][g] = (AxisRule){1, MAX_TILE};
+        kind->space->rule[LEVEL_REGISTER][g] = (AxisRule){whole ? vector : 1, MAX_REGISTER_TILE};
+        kind->space->rule[LEVEL_SHARED][g] = (AxisRule){1, MAX_TILE};
     }
-    rules->accumulator_bits = value_bits;
-    rules->register_overhead = 28;   // tuning-log 127
-    rules->input_buffers = 1;
-    rules->copies_through_registers = true;
-    rules->cost = &calibration.matmul.cost;
+    kind->registers.accumulator_bits = value_bits;
+    kind->registers.others = 28;   // tuning-log 127
+    kind->registers.input_buffers = 1;
+    kind->registers.held_words = 1;
+    kind->cost = &calibration.matmul.cost;
     if (several) {
-        *rules = of_several_products(rules, product, vector);
+        *kind = of_several_products(kind, product, vector);
         return 1;
     }
     if (!device->has.async_copy || !tiles_copied(fusion, product, 3))
         return 1;
-    variants[1] = in_three_stages(arena, rules, fusion, product);
+    variants[1] = in_three_stages(arena, kind, fusion, product);
     return 2;
 }
 
@@ -259,7 +258,7 @@ static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope
     int fast = along_k ? GROUP_K : factor ? GROUP_N : GROUP_M;
     int64_t tile = plan->program->tile[LEVEL_SHARED].size[fast];
     int vector = product_vector(plan->fusion, product, factor, tile);
-    bool copied = tiles_copied(plan->fusion, product, plan->rules->stages) >> factor & 1;
+    bool copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages) >> factor & 1;
     product_emit_operand(out, scope, product, factor, vector, copied ? OPERAND_COPIED : OPERAND_LOADED);
 }
 
@@ -282,9 +281,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   program->panel);
     strbuf_printf(out, "constexpr bool VECTOR_STORES = %s;   // QN columns of C are one aligned access\n",
                   vector_stores ? "true" : "false");
-    uint32_t copied = tiles_copied(plan->fusion, product, plan->rules->stages);
+    uint32_t copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages);
     strbuf_printf(out, "constexpr int STAGES = %d;   // tiles of each operand in shared memory\n",
-                  plan->rules->stages);
+                  plan->kind->schedule->stages);
     strbuf_printf(out, "constexpr bool COPIED_A = %s, COPIED_B = %s;   // they come there asynchronously\n",
                   copied & 1 ? "true" : "false", copied & 2 ? "true" : "false");
 }
@@ -311,6 +310,6 @@ const Family matmul_family = {
     .tiles_both = true,
     .view = product_view,
     .rewrites = (const Rewrite *const[]){&pack_for_lanes, NULL},
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
 };

@@ -72,7 +72,7 @@ TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product,
     return space;
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 DType mma_sum_type(const Product *product) { return dtype_info[mma_element_type(product)].compute; }
 
@@ -141,23 +141,23 @@ int mma_sum_bits(const Product *product)
     return mma_value_bytes(product) * (chains ? 16 : 8);
 }
 
-void mma_group_rules(Arena *arena, TileRules *rules, const Fusion *fusion, const DeviceSpec *device,
+void mma_group_kind(Arena *arena, KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
                      const Product *product, const Atom *atom)
 {
     int64_t k_step = LINE_PIECES * mma_piece(product);
-    *rules = (TileRules){.space = mma_space(arena, fusion, product, atom, device)};
-    rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
-    rules->rule[LEVEL_REGISTER][GROUP_K] = rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){k_step, k_step};
-    rules->rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){atom->m, atom->m};   // more would read b more often
+    *kind = (KernelKind){.space = mma_space(arena, fusion, product, atom, device)};
+    kind->space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind->space->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
+    kind->space->rule[LEVEL_REGISTER][GROUP_K] = kind->space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){k_step, k_step};
+    kind->space->rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){atom->m, atom->m};   // more would read b more often
     int64_t granule = atom->n / 4, columns = atom->n / product->sums / granule * granule;   // of each sum
-    rules->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){granule, columns};
-    rules->rule[LEVEL_SHARED][GROUP_M] = rules->rule[LEVEL_SHARED][GROUP_N] = (AxisRule){1, MAX_GROUP_TILE};
-    rules->tile_threads = GROUP_WARPS * device->warp_size;
-    rules->most_threads = MAX_GROUPS * rules->tile_threads;
-    rules->accumulator_bits = mma_sum_bits(product);
+    kind->space->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){granule, columns};
+    kind->space->rule[LEVEL_SHARED][GROUP_M] = kind->space->rule[LEVEL_SHARED][GROUP_N] = (AxisRule){1, MAX_GROUP_TILE};
+    kind->threads.of_tile = GROUP_WARPS * device->warp_size;
+    kind->threads.most = MAX_GROUPS * kind->threads.of_tile;
+    kind->registers.accumulator_bits = mma_sum_bits(product);
     if (product->sums > 1)   // they are counted by outputs
-        rules->accumulator_bits =
-            (int)ceil_div(rules->accumulator_bits * product->sums, fusion->output_count);
-    rules->register_overhead = 72;
-    rules->input_buffers = rules->input_registers = 1;   // read by tiles, and never held
+        kind->registers.accumulator_bits =
+            (int)ceil_div(kind->registers.accumulator_bits * product->sums, fusion->output_count);
+    kind->registers.others = 72;
+    kind->registers.input_buffers = kind->registers.most_inputs = 1;   // read by tiles, and never held
 }

@@ -60,7 +60,7 @@ int mma_columns(const Fusion *fusion, const Product *product);
    of 128 bytes along k; their tiles begin at multiples of SHARED_ALIGNMENT bytes there. */
 enum { LANES = 32, GROUP_WARPS = 4, GROUP_LANES = GROUP_WARPS * LANES };
 enum { MAX_GROUPS = 2, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
-void mma_group_rules(Arena *arena, TileRules *rules, const Fusion *fusion, const DeviceSpec *device,
+void mma_group_kind(Arena *arena, KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
                      const Product *product, const Atom *atom);
 
 /* What sets the parameter blocks of the families apart. */

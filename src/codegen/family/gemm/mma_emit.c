@@ -123,7 +123,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
         strbuf_printf(out, "constexpr int AM = %d, AN = %d, AK = %d;   // what one instruction multiplies\n",
                       atom->m, atom->n, atom->k);
     strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n",
-                  plan->rules->stages);
+                  plan->kind->schedule->stages);
     if (!how->atom_shared)
         strbuf_printf(out, "constexpr int CLUSTER = %d;   // blocks that share the steps along k\n",
                       plan->program->cluster);

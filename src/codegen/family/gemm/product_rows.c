@@ -164,16 +164,16 @@ static DataTile tile_of(const ProductRows *rows, const Product *product, int op)
     return tile;
 }
 
-void product_rows_add(TileRules *rules, const ProductRows *reduced, const Product *product)
+void product_rows_add(KernelKind *kind, const ProductRows *reduced, const Product *product)
 {
-    TileSpace *space = rules->space;
+    TileSpace *space = kind->space;
     FusionWork work = fusion_work(&reduced->all);
     space->flops = work.flops;
     space->special = work.special;
     for (int i = reduced->product.op_count; i < reduced->all.op_count && space->tile_count < MAX_DATA_TILES;
          i++)
         space->tiles[space->tile_count++] = tile_of(reduced, product, i);
-    rules->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){reduced->columns, reduced->columns};
+    kind->space->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){reduced->columns, reduced->columns};
 }
 
 /* What lanes have of their columns, then together. */

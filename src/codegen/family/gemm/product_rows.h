@@ -22,8 +22,8 @@ const ProductRows *product_rows_find(Arena *arena, const Fusion *fusion);
 /* Those of the view: an axis of columns of its own, and sums of floats. */
 bool product_rows_fit(const ProductRows *rows, const Product *product);
 
-/* To rules of the product: what is stored, the arithmetic, and that a register tile's columns are a tile's. */
-void product_rows_add(TileRules *rules, const ProductRows *rows, const Product *product);
+/* To a kind of the product: what is stored, the arithmetic, and that a register tile's columns are a tile's. */
+void product_rows_add(KernelKind *kind, const ProductRows *rows, const Product *product);
 
 /* What comes behind the products: each element, pass by pass what lanes have of a row and what they have together. */
 void product_rows_schedule(Schedule *schedule, const ProductRows *rows, const TileSpace *space);

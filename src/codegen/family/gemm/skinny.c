@@ -27,7 +27,7 @@ enum {
     LEAST_RUN_BYTES = 64 // and along k: see reduce.c
 };
 
-// ---- rules ----
+// ---- kinds ----
 
 static int value_bits(const Fusion *fusion) { return dtype_info[fusion->ops[0].body->type].bits; }
 
@@ -116,18 +116,18 @@ static int64_t narrow_columns(const Fusion *fusion, const Product *product)
 
 /* As few threads as may share columns, and as long a walk of each: the others of a warp read the same
    elements of the small factor in other columns (tuning-log 39). */
-static void set_tiles_across(TileRules *rules, int64_t rows)
+static void set_tiles_across(KernelKind *kind, int64_t rows)
 {
-    AxisRule *each = &rules->rule[LEVEL_REGISTER][GROUP_K], *block = &rules->rule[LEVEL_SHARED][GROUP_K];
+    AxisRule *each = &kind->space->rule[LEVEL_REGISTER][GROUP_K], *block = &kind->space->rule[LEVEL_SHARED][GROUP_K];
     while (each->limit > each->granule && each->limit * rows > MAX_INPUTS)   // of the small factor, too
         each->limit /= 2;
     each->granule = each->limit;
-    int64_t most = rules->least_sharers * each->limit;
+    int64_t most = kind->space->least_sharers * each->limit;
     block->limit = most < block->limit ? most : block->limit;
 }
 
 /* Threads lie along the direction in which the large factor's elements do. */
-static void set_tiles(TileRules *rules, const Fusion *fusion, const Product *product)
+static void set_tiles(KernelKind *kind, const Fusion *fusion, const Product *product)
 {
     bool along_k = product_along_k(fusion, product, LARGE);
     int64_t rows = product->group[GROUP_M].extent, columns = most_columns(fusion, product);
@@ -139,26 +139,25 @@ static void set_tiles(TileRules *rules, const Fusion *fusion, const Product *pro
     int64_t inputs = 8 * INPUT_BYTES / product_element_bits(product->factor[LARGE]);
     int64_t most_k = (inputs < MAX_INPUTS ? inputs : MAX_INPUTS) / columns;
     most_k = most_k > least_k ? most_k : least_k;
-    int64_t share = product->group[GROUP_K].extent / rules->cluster_blocks;
-    rules->rule[LEVEL_REGISTER][GROUP_BATCH] = rules->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
-    rules->rule[LEVEL_REGISTER][GROUP_M] = rules->rule[LEVEL_SHARED][GROUP_M] = (AxisRule){rows, rows};
-    rules->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){least_n, columns};
-    rules->rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){least_k, most_k};
-    rules->rule[LEVEL_SHARED][GROUP_N] =
+    int64_t share = product->group[GROUP_K].extent / kind->schedule->cluster;
+    kind->space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind->space->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
+    kind->space->rule[LEVEL_REGISTER][GROUP_M] = kind->space->rule[LEVEL_SHARED][GROUP_M] = (AxisRule){rows, rows};
+    kind->space->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){least_n, columns};
+    kind->space->rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){least_k, most_k};
+    kind->space->rule[LEVEL_SHARED][GROUP_N] =
         (AxisRule){product->group[GROUP_N].extent >= narrow ? narrow : 1, columns * MAX_THREADS};
-    rules->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){
-        1, rules->cluster_blocks > 1 && share < most_k * MAX_THREADS ? share : most_k * MAX_THREADS};
-    if (along_k)
-        rules->least_sharers = least_sharers(fusion, product);
+    kind->space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){
+        1, kind->schedule->cluster > 1 && share < most_k * MAX_THREADS ? share : most_k * MAX_THREADS};
+    kind->space->least_sharers = along_k ? least_sharers(fusion, product) : 1;
     if (lies_across(fusion, product))
-        set_tiles_across(rules, rows);
+        set_tiles_across(kind, rows);
 }
 
 /* The threads of a column meet in the end, with those of the other blocks of a cluster. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space,
                              const Product *product, int cluster)
 {
-    Schedule schedule = {0};
+    Schedule schedule = {.cluster = cluster, .cluster_axis = GROUP_K};
     uint8_t bytes = (uint8_t)(value_bits(fusion) / 8);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_load(&schedule,
@@ -182,28 +181,25 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     return schedule_copy(arena, &schedule);
 }
 
-static TileRules rules_of(Arena *arena, const Fusion *fusion, const Product *product,
+static KernelKind kind_of(Arena *arena, const Fusion *fusion, const Product *product,
                           const DeviceSpec *device, int cluster)
 {
     bool along_k = product_along_k(fusion, product, LARGE);
-    TileRules rules = {
+    KernelKind kind = {
         .space = find_space(arena, fusion, product, device),
-        .variant_name = cluster > 1 ? along_k ? "row-cluster" : "column-cluster"
+        .name = cluster > 1 ? along_k ? "row-cluster" : "column-cluster"
                         : along_k   ? "row"
                                     : "column",
-        .threads_reduce = true,
-        .most_threads = MAX_THREADS,
-        .cluster_blocks = cluster,
-        .stages = 1,
-        .accumulator_bits = value_bits(fusion),
-        .register_overhead = 32,
-        .input_buffers = 1,
+        .threads.most = MAX_THREADS,
+        .registers.accumulator_bits = value_bits(fusion),
+        .registers.others = 32,
+        .registers.input_buffers = 1,
         .cost = &calibration.skinny,
     };
-    rules.schedule = schedule_of(arena, fusion, rules.space, product, cluster);
-    schedule_set_shared(&rules);
-    set_tiles(&rules, fusion, product);
-    return rules;
+    kind.schedule = schedule_of(arena, fusion, kind.space, product, cluster);
+    schedule_set_shared(&kind);
+    set_tiles(&kind, fusion, product);
+    return kind;
 }
 
 /* Those would not be two for each SM. */
@@ -215,15 +211,15 @@ static bool leaves_sms_idle(const Fusion *fusion, const DeviceSpec *device, cons
 }
 
 /* One block, or a cluster of which each has a step, walks along k. */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Product *product = ((const Products *)view)->skinny;
     if (!product)
         return 0;
     int count = 0, most = leaves_sms_idle(fusion, device, product) ? largest_cluster(device) : 1;
     for (int cluster = 1; cluster <= smaller(most, product->group[GROUP_K].extent); cluster *= 2)
-        variants[count++] = rules_of(arena, fusion, product, device, cluster);
+        variants[count++] = kind_of(arena, fusion, product, device, cluster);
     return count;
 }
 
@@ -276,7 +272,7 @@ static int64_t steps_of(const CountedItem *at, const Product *product)
 {
     int64_t extent = product->group[GROUP_K].extent, block = at->shared->size[GROUP_K],
             each = at->inner->size[GROUP_K], run = run_of(at->fusion, product, at->inner);
-    int64_t cluster = larger(at->rules->cluster_blocks, 1), rank = at->last ? cluster - 1 : 0, steps = 0;
+    int64_t cluster = larger(at->kind->schedule->cluster, 1), rank = at->last ? cluster - 1 : 0, steps = 0;
     for (int64_t thread = 0; thread < block / each; thread++) {
         int64_t k = rank * block + thread * run, reach = (each / run - 1) * (block / each * run) + run;
         for (; k + reach <= extent; k += cluster * block)
@@ -292,7 +288,7 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
     const Product *product = ((const Products *)view)->skinny;
     if (at->item->kind != ITEM_PRODUCT)
         return false;
-    int64_t cluster = larger(at->rules->cluster_blocks, 1), rank = at->last ? cluster - 1 : 0;
+    int64_t cluster = larger(at->kind->schedule->cluster, 1), rank = at->last ? cluster - 1 : 0;
     int64_t rounds =
         ceil_div(ceil_div(product->group[GROUP_K].extent, at->shared->size[GROUP_K]) - rank, cluster);
     int64_t products = steps_of(at, product) * at->shared->size[GROUP_N] * at->shared->size[GROUP_M] *
@@ -307,7 +303,7 @@ const Family skinny_family = {
     .variants = (const char *const[]){"row", "row-cluster", "column", "column-cluster", NULL},
     .whole_warps = true,
     .view = product_view,
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
     .work = work_of,
 };

@@ -23,7 +23,7 @@ static bool lies_in_pieces(const Product *product)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
                              const TileSpace *space, int stages)
 {
-    Schedule schedule = {.order = ORDER_PANELS};
+    Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
     uint32_t operands = FACTOR_TILES;
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, stages - 3);
@@ -40,30 +40,30 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
 }
 
 /* The stages of both operands, wherever their lines begin; in the same place a slab of each warp's tile. */
-static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    layout_add(layout, "OPERANDS", rtile_staged_bytes(rules, block, inner, device) + SHARED_ALIGNMENT);
+    layout_add(layout, "OPERANDS", kind_staged_bytes(kind, block, inner, device) + SHARED_ALIGNMENT);
     layout_put(layout, "SLABS", 0, layout->bytes);
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Product *product = ((const Products *)view)->tiled;
     bool boxed = ((const Products *)view)->boxed;
     if (!product || !product->shared_atom || boxed || !lies_in_pieces(product))
         return 0;
-    TileRules rules;
-    mma_group_rules(arena, &rules, fusion, device, product, product->shared_atom);
-    rules.cost = &calibration.wgmma;
-    rules.lay_out = lay_out;
-    rules.shared.beside = SHARED_ALIGNMENT;
+    KernelKind kind;
+    mma_group_kind(arena, &kind, fusion, device, product, product->shared_atom);
+    kind.cost = &calibration.wgmma;
+    kind.lay_out = lay_out;
+    kind.shared.beside = SHARED_ALIGNMENT;
     int count = 0;
-    for (rules.stages = LEAST_STAGES; rules.stages <= MOST_STAGES; rules.stages++) {
-        rules.variant_name = wgmma_family.variants[rules.stages - LEAST_STAGES];
-        rules.schedule = schedule_of(arena, fusion, product, rules.space, rules.stages);
-        variants[count++] = rules;
+    for (int stages = LEAST_STAGES; stages <= MOST_STAGES; stages++) {
+        kind.name = wgmma_family.variants[stages - LEAST_STAGES];
+        kind.schedule = schedule_of(arena, fusion, product, kind.space, stages);
+        variants[count++] = kind;
     }
     return count;
 }
@@ -80,6 +80,6 @@ const Family wgmma_family = {
     .variants = (const char *const[]){"three stages", "four stages", NULL},
     .view = product_view,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
 };

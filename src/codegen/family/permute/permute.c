@@ -10,12 +10,12 @@
 #include "model/calibration.h"
 #include "rtile/space.h"
 
-static const Kind kinds[] = {
+static const Kind forms[] = {
     {"128x128", 128, 128, 16, false}, {"256x128", 256, 128, 16, false},     {"128x256", 128, 256, 16, false},
     {"256x256", 256, 256, 16, false}, {"128x512", 128, 512, 16, false},     {"512x128", 512, 128, 16, true},
     {"256x512", 256, 512, 16, true},  {"128x128 by 8", 128, 128, 8, false},
 };
-enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+enum { KIND_COUNT = sizeof forms / sizeof *forms };
 
 /* The distance in memory of the side's closest neighbours; 0: all its points share an element. */
 static int64_t side_stride(const AxisGroup *side, const Affine *offset)
@@ -45,7 +45,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
     return arena_copy(arena, &permute, sizeof permute);
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 /* The sides as dimensions, the farthest apart in memory first. */
 static DataTile side_tile(const Permute *permute, const Access *access)
@@ -136,40 +136,40 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
 
 /* The family's choice: a row of kinds[]; bytes of the tile beyond its points. */
 typedef struct PermuteChoice {
-    int kind;
+    int form;
     int64_t padding_bytes;
 } PermuteChoice;
 
-static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
     PermuteChoice choice;
-    rules_chosen(rules, &choice, sizeof choice);
-    layout_add(layout, "TILE", choice.padding_bytes + rtile_staged_bytes(rules, block, inner, device));
+    kind_chosen(kind, &choice, sizeof choice);
+    layout_add(layout, "TILE", choice.padding_bytes + kind_staged_bytes(kind, block, inner, device));
 }
 
-static void kind_rules(Arena *arena, const Fusion *fusion, const DeviceSpec *device, const Permute *permute,
-                       int kind, const Shape *shape, TileRules *rules)
+static void form_kind(Arena *arena, const Fusion *fusion, const DeviceSpec *device, const Permute *permute,
+                       int form, const Shape *shape, KernelKind *kind)
 {
     static const char *const names[] = {"outer", "rows", "columns"};
-    *rules = (TileRules){.space = space_new(arena, fusion), .stages = 1};
+    *kind = (KernelKind){.space = space_new(arena, fusion)};
     PermuteChoice choice = {
-        kind, (permute_tile_elements(shape) - tile_points(shape)) * permute->element_bytes};
-    rules_choose(rules, &choice, sizeof choice);
-    rules->lay_out = lay_out;
-    rules->variant_name = kinds[kind].name;
+        form, (permute_tile_elements(shape) - tile_points(shape)) * permute->element_bytes};
+    kind_choose(kind, &choice, sizeof choice);
+    kind->lay_out = lay_out;
+    kind->name = forms[form].name;
     for (int s = 0; s < SIDE_COUNT; s++) {
         AxisRule fixed = {shape->tile[s], shape->tile[s]};
-        space_add_axis(rules->space, names[s], permute->side[s].extent, false);
-        rules->rule[LEVEL_REGISTER][s] = rules->rule[LEVEL_SHARED][s] = fixed;
+        space_add_axis(kind->space, names[s], permute->side[s].extent, false);
+        kind->space->rule[LEVEL_REGISTER][s] = kind->space->rule[LEVEL_SHARED][s] = fixed;
     }
-    add_tiles(rules->space, fusion, permute, shape);
-    rules->schedule = schedule_of(arena, fusion, rules->space, shape, device->warp_size);
-    rules->tile_threads = tile_threads(shape, device->warp_size);
-    rules->copies_through_registers = !shape->copied;
-    rules->input_registers = shape->copied ? shape->write : 0;
-    rules->input_buffers = 1;
-    rules->register_overhead = 32;
+    add_tiles(kind->space, fusion, permute, shape);
+    kind->schedule = schedule_of(arena, fusion, kind->space, shape, device->warp_size);
+    kind->threads.of_tile = tile_threads(shape, device->warp_size);
+    kind->registers.held_words = !shape->copied;
+    kind->registers.most_inputs = shape->copied ? shape->write : 0;
+    kind->registers.input_buffers = 1;
+    kind->registers.others = 32;
 }
 
 /* The rest follows from these. */
@@ -179,22 +179,22 @@ static bool same_shape(const Shape *left, const Shape *right)
            memcmp(left->vector, right->vector, sizeof left->vector) == 0;
 }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Permute *permute = view;
     Shape shapes[KIND_COUNT];
     int count = 0;
-    for (int kind = 0; kind < KIND_COUNT; kind++) {
-        shapes[count] = permute_shape(fusion, permute, &kinds[kind]);
-        if (kinds[kind].copies && !shapes[count].copied)
+    for (int form = 0; form < KIND_COUNT; form++) {
+        shapes[count] = permute_shape(fusion, permute, &forms[form]);
+        if (forms[form].copies && !shapes[count].copied)
             continue;
         permute_avoid_conflicts(&shapes[count], permute->element_bytes, device);
         bool seen = false;
         for (int i = 0; i < count; i++)
             seen |= same_shape(&shapes[i], &shapes[count]);
         if (!seen) {
-            kind_rules(arena, fusion, device, permute, kind, &shapes[count], &variants[count]);
+            form_kind(arena, fusion, device, permute, form, &shapes[count], &variants[count]);
             count++;
         }
     }
@@ -367,9 +367,9 @@ static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads
 static Shape planned_shape(const KernelPlan *plan)
 {
     const Permute *permute = plan->view;
-    int kind;
-    rules_chosen(plan->rules, &kind, sizeof kind);
-    Shape shape = permute_shape(plan->fusion, permute, &kinds[kind]);
+    int form;
+    kind_chosen(plan->kind, &form, sizeof form);
+    Shape shape = permute_shape(plan->fusion, permute, &forms[form]);
     permute_avoid_conflicts(&shape, permute->element_bytes, plan->device);
     return shape;
 }
@@ -396,9 +396,9 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 {
     const Permute *permute = view;
-    int kind;
-    rules_chosen(at->rules, &kind, sizeof kind);
-    Shape shape = permute_shape(at->fusion, permute, &kinds[kind]);
+    int form;
+    kind_chosen(at->kind, &form, sizeof form);
+    Shape shape = permute_shape(at->fusion, permute, &forms[form]);
     permute_avoid_conflicts(&shape, permute->element_bytes, at->device);
     return shape.ragged && permute_ragged_work(permute, &shape, at, work);
 }
@@ -410,7 +410,7 @@ const Family permute_family = {
                                       "256x512", "128x128 by 8", NULL},
     .whole_warps = true,
     .view = view_of,
-    .rules = rules,
+    .kinds = kinds,
     .emit = emit,
     .work = work_of,
 };

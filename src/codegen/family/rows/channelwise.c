@@ -51,7 +51,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
     return view;
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 static void add_tile(TileSpace *space, const Fusion *fusion, const Access *access, bool output)
 {
@@ -96,30 +96,24 @@ static void add_tiles(TileSpace *space, const Fusion *fusion)
 static const char *const variant_names[] = {
     [COLUMN] = "column", [GRID] = "grid", [ELEMENTS] = "elements", [TOTALS] = "totals"};
 
-/* What every share leaves of a channel. */
-static int64_t left_bytes(const Fusion *fusion, int64_t shares)
-{
-    return fusion_reductions(fusion) * shares * channelwise_result_bytes(fusion);
-}
-
 /* `each` positions of a thread at a time. */
-static void group_rules(Arena *arena, TileRules *rules, const ChannelView *view, const Fusion *fusion,
+static void group_kind(Arena *arena, KernelKind *kind, const ChannelView *view, const Fusion *fusion,
                         const DeviceSpec *device, ChannelWalk walk, int lanes, int groups, int64_t each)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;
     int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
-    rules_begin(arena, rules, fusion);
-    rules_choose(rules, &walk, sizeof walk);
-    rules->variant_name = variant_names[walk];
-    space_add_axis(rules->space, "channel", channels, false);
-    space_add_axis(rules->space, "slab", spatial_points(fusion) / channels, false);
-    space_add_axis(rules->space, "position", walk == GRID ? step : step * shares, true);
+    kind_begin(arena, kind, fusion);
+    kind_choose(kind, &walk, sizeof walk);
+    kind->name = variant_names[walk];
+    space_add_axis(kind->space, "channel", channels, false);
+    space_add_axis(kind->space, "slab", spatial_points(fusion) / channels, false);
+    space_add_axis(kind->space, "position", walk == GRID ? step : step * shares, true);
     if (walk == GRID)
-        space_add_axis(rules->space, "share", shares, false);
-    add_tiles(rules->space, fusion);
-    channelwise_state(rules->schedule, &(ChannelKernel){
+        space_add_axis(kind->space, "share", shares, false);
+    add_tiles(kind->space, fusion);
+    channelwise_state(kind->schedule, &(ChannelKernel){
                                             .fusion = fusion,
-                                            .space = rules->space,
+                                            .space = kind->space,
                                             .reads = &view->reads,
                                             .passes = walk == GRID ? view->grid : view->passes,
                                             .walk = walk,
@@ -128,25 +122,23 @@ static void group_rules(Arena *arena, TileRules *rules, const ChannelView *view,
                                             .groups = groups,
                                             .shares = shares,
                                         });
-    rules->rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){vector, vector};
-    rules->rule[LEVEL_SHARED][CHANNEL] = (AxisRule){vector * lanes, vector * lanes};
-    rules->rule[LEVEL_REGISTER][SLAB] = rules->rule[LEVEL_SHARED][SLAB] = (AxisRule){1, 1};
-    rules->rule[LEVEL_REGISTER][POSITION] = (AxisRule){each, each};
-    rules->rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
-    rules->rule[LEVEL_REGISTER][SHARE] = rules->rule[LEVEL_SHARED][SHARE] = (AxisRule){1, 1};
-    rules->threads_reduce = true;
+    kind->space->rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){vector, vector};
+    kind->space->rule[LEVEL_SHARED][CHANNEL] = (AxisRule){vector * lanes, vector * lanes};
+    kind->space->rule[LEVEL_REGISTER][SLAB] = kind->space->rule[LEVEL_SHARED][SLAB] = (AxisRule){1, 1};
+    kind->space->rule[LEVEL_REGISTER][POSITION] = (AxisRule){each, each};
+    kind->space->rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
+    kind->space->rule[LEVEL_REGISTER][SHARE] = kind->space->rule[LEVEL_SHARED][SHARE] = (AxisRule){1, 1};
+    kind->space->least_sharers = 1;
     bool one_position = walk == ELEMENTS || walk == GRID;   // at a time
-    rules->accumulator_bits = one_position                                    ? (int)ceil_div(32, each)
+    kind->registers.accumulator_bits = one_position                                    ? (int)ceil_div(32, each)
                               : walk == TOTALS && channelwise_centres(fusion) ? 64   // and of a step
                                                                               : 32;
-    rules->register_overhead = walk == GRID ? GRID_REGISTERS : walk == COLUMN ? 24 : 8;
-    rules->input_buffers = 1;
-    rules->cost = walk == TOTALS     ? &calibration.channels.totals
+    kind->registers.others = walk == GRID ? GRID_REGISTERS : walk == COLUMN ? 24 : 8;
+    kind->registers.input_buffers = 1;
+    kind->cost = walk == TOTALS     ? &calibration.channels.totals
                   : walk == ELEMENTS ? &calibration.channels.elements
                                      : NULL;
-    schedule_set_shared(rules);
-    if (walk == GRID)
-        rules->scratch_bytes = left_bytes(fusion, shares) * spatial_points(fusion);
+    schedule_set_shared(kind);
 }
 
 /* Threads side by side: a power of two, as many as the channels have vectors. */
@@ -160,8 +152,8 @@ static int widest_row(const Fusion *fusion, int vector)
 }
 
 /* Every number of groups that leaves a thread no more than it can hold of all positions. */
-static int reduction_rules(Arena *arena, const ChannelView *view, const Fusion *fusion,
-                           const DeviceSpec *device, int lanes, TileRules *variants, int most)
+static int reduction_kinds(Arena *arena, const ChannelView *view, const Fusion *fusion,
+                           const DeviceSpec *device, int lanes, KernelKind *variants, int most)
 {
     int count = 0, vector = view->reads.walk.vector;
     int64_t positions = reduction_points(fusion);
@@ -170,7 +162,7 @@ static int reduction_rules(Arena *arena, const ChannelView *view, const Fusion *
         bool few = lanes * groups < MIN_THREADS && groups < positions;
         if (ceil_div(positions, groups) * vector <= calibration.rows.thread_elements && !idle && !few &&
             lanes * groups <= device->max_threads_per_block)
-            group_rules(arena, &variants[count++], view, fusion, device, COLUMN, lanes, groups,
+            group_kind(arena, &variants[count++], view, fusion, device, COLUMN, lanes, groups,
                         ceil_div(positions, groups));
     }
     return count;
@@ -187,8 +179,8 @@ static int held_bits(const Reads *reads)
 }
 
 /* Steps of one or several positions. */
-static int step_rules(Arena *arena, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
-                      int lanes, TileRules *variants, int most)
+static int step_kinds(Arena *arena, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
+                      int lanes, KernelKind *variants, int most)
 {
     int count = 0, vector = view->reads.walk.vector, groups = 1;
     while (lanes * groups < STEP_THREADS && groups < reduction_points(fusion))
@@ -196,14 +188,14 @@ static int step_rules(Arena *arena, const ChannelView *view, const Fusion *fusio
     int bits = held_bits(&view->reads);
     for (int each = 1; each * vector * bits / 8 <= MAX_HELD_BYTES && count < most; each *= 2)
         if (each == 1 || each * groups <= reduction_points(fusion))
-            group_rules(arena, &variants[count++], view, fusion, device,
+            group_kind(arena, &variants[count++], view, fusion, device,
                         fusion_reduces(fusion) ? TOTALS : ELEMENTS, lanes, groups, each);
     return count;
 }
 
 /* One block on each SM; their threads hold all positions together. */
-static int grid_rules(Arena *arena, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
-                      int lanes, TileRules *variants, int most)
+static int grid_kinds(Arena *arena, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
+                      int lanes, KernelKind *variants, int most)
 {
     int64_t vector = view->reads.walk.vector, channels = fusion->axes[channelwise_axis(fusion)].extent;
     int64_t tiles = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
@@ -214,7 +206,7 @@ static int grid_rules(Arena *arena, const ChannelView *view, const Fusion *fusio
     for (int threads = MAX_GRID_THREADS; threads >= MIN_GRID_THREADS && count < most; threads /= 2) {
         int groups = threads / lanes;
         if (threads <= device->max_threads_per_block && reduction_points(fusion) > groups)
-            group_rules(arena, &variants[count++], view, fusion, device, GRID, lanes, groups,
+            group_kind(arena, &variants[count++], view, fusion, device, GRID, lanes, groups,
                         ceil_div(reduction_points(fusion), shares * groups));
     }
     return count;
@@ -222,8 +214,8 @@ static int grid_rules(Arena *arena, const ChannelView *view, const Fusion *fusio
 
 /* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not, nor
    those that share. */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     int count = 0, vector = ((const ChannelView *)view)->reads.walk.vector,
         widest = widest_row(fusion, vector);
@@ -233,12 +225,12 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         bool fills_lines = lanes == widest || lanes >= LINE_LANES;
         int most = MAX_VARIANTS - count;
         if (steps && fills_lines)
-            count += step_rules(arena, view, fusion, device, lanes, variants + count, most);
+            count += step_kinds(arena, view, fusion, device, lanes, variants + count, most);
         if (!steps && fills_lines)
-            count += grid_rules(arena, view, fusion, device, lanes, variants + count, most);
+            count += grid_kinds(arena, view, fusion, device, lanes, variants + count, most);
         if (!steps)
             count +=
-                reduction_rules(arena, view, fusion, device, lanes, variants + count, MAX_VARIANTS - count);
+                reduction_kinds(arena, view, fusion, device, lanes, variants + count, MAX_VARIANTS - count);
     }
     return count;
 }
@@ -249,6 +241,6 @@ const Family channelwise_family = {
     .variants = (const char *const[]){"column", "grid", "elements", "totals", NULL},
     .whole_warps = true,
     .view = view_of,
-    .rules = rules,
+    .kinds = kinds,
     .emit = channelwise_emit,
 };

@@ -7,7 +7,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, int vector)
 {
     const Fusion *fusion = plan->fusion;
     const RProgram *program = plan->program;
-    ChannelWalk walk = channelwise_walks(plan->rules);
+    ChannelWalk walk = channelwise_walks(plan->kind);
     int64_t lanes = program->tile[LEVEL_SHARED].size[CHANNEL] / vector;
     rows_emit_constant(out, "Index CHANNELS", fusion->axes[channelwise_axis(fusion)].extent, NULL);
     rows_emit_constant(out, "Index POSITIONS", reduction_points(fusion), NULL);
@@ -23,7 +23,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, int vector)
                        program->cooperative ? ceil_div(program->grid, plan->device->sm_count) : 0,
                        "that its registers must suffice for; 0: the compiler chooses");
     rows_emit_constant(out, "int REDUCTIONS", fusion_reductions(fusion), "over the positions");
-    rows_emit_constant(out, "long long SCRATCH_BYTES", plan->rules->scratch_bytes,
+    rows_emit_constant(out, "long long SCRATCH_BYTES", rprogram_scratch_bytes(plan->kind, plan->program),
                        "for what shares leave for each other");
     rows_emit_constant(out, "int RESULT_BYTES", channelwise_result_bytes(fusion), "of the widest reduction");
     rows_emit_constant(out, "Index COLUMNS", spatial_points(fusion), "channels of all slabs");
@@ -91,7 +91,7 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
 {
     const Fusion *fusion = plan->fusion;
     const ChannelView *view = plan->view;
-    ChannelWalk walk = channelwise_walks(plan->rules);
+    ChannelWalk walk = channelwise_walks(plan->kind);
     PassEmitter emitter;
     pass_begin(&emitter, out, plan, &channelwise_structs, walk == GRID ? view->grid : view->passes,
                &view->reads, channelwise_axis(fusion));

@@ -16,7 +16,7 @@ typedef enum ChannelWalk {
     ELEMENTS,   // nothing is reduced: position after position
     TOTALS      // likewise, and elements are only added up
 } ChannelWalk;
-ChannelWalk channelwise_walks(const TileRules *rules);
+ChannelWalk channelwise_walks(const KernelKind *kind);
 
 /* The kernel adds up elements, and stores none: any number of positions may be gone through. */
 bool channelwise_adds_up(const Fusion *fusion);

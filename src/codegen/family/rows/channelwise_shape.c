@@ -1,13 +1,13 @@
-// What the rules and the generator of the channelwise family both ask of a fusion.
+// What the kinds and the generator of the channelwise family both ask of a fusion.
 #include "codegen/family/rows/channelwise_parts.h"
 #include "rtile/space.h"
 
 enum { WORD_BITS = 32 };   // of a word of one-bit elements
 
-ChannelWalk channelwise_walks(const TileRules *rules)
+ChannelWalk channelwise_walks(const KernelKind *kind)
 {
     ChannelWalk walk;
-    rules_chosen(rules, &walk, sizeof walk);
+    kind_chosen(kind, &walk, sizeof walk);
     return walk;
 }
 

@@ -76,7 +76,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
     return fits ? arena_copy(arena, &view, sizeof view) : NULL;
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 static void add_tile(TileSpace *space, const Fusion *fusion, const Access *access, bool output, bool kept)
 {
@@ -108,40 +108,39 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Reads *reads
             add_tile(space, fusion, &fusion->ops[i].store, true, false);
 }
 
-static void cluster_rules(Arena *arena, TileRules *rules, const ResidentView *view, const Fusion *fusion,
+static void cluster_kind(Arena *arena, KernelKind *kind, const ResidentView *view, const Fusion *fusion,
                           const DeviceSpec *device, int cluster, int threads)
 {
     int64_t step = (int64_t)threads * view->reads.walk.vector;
     int64_t share = round_up(resident_share(fusion, cluster), step);
-    rules_begin(arena, rules, fusion);
-    rules->variant_name = cluster > 1 ? "cluster" : "block";
-    space_add_axis(rules->space, "row", spatial_points(fusion), false);
-    space_add_axis(rules->space, "column", share * cluster, true);
-    add_tiles(rules->space, fusion, &view->reads, view->kept);
-    resident_state(rules->schedule, &(ResidentKernel){
+    kind_begin(arena, kind, fusion);
+    kind->name = cluster > 1 ? "cluster" : "block";
+    space_add_axis(kind->space, "row", spatial_points(fusion), false);
+    space_add_axis(kind->space, "column", share * cluster, true);
+    add_tiles(kind->space, fusion, &view->reads, view->kept);
+    resident_state(kind->schedule, &(ResidentKernel){
                                          .fusion = fusion,
-                                         .space = rules->space,
+                                         .space = kind->space,
                                          .view = view,
                                          .cluster = cluster,
                                          .threads = threads,
                                          .warp = device->warp_size,
                                      });
-    schedule_set_shared(rules);
-    rules->rule[LEVEL_REGISTER][ROW] = rules->rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
-    rules->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){step, step};
-    rules->rule[LEVEL_SHARED][COLUMN] = (AxisRule){share, share};
-    rules->tile_threads = threads;
-    rules->vectors = (int)(share / step);
-    rules->cluster_blocks = cluster;
-    rules->accumulator_bits = 32;
-    rules->register_overhead = 24;
-    rules->input_buffers = 1;
+    schedule_set_shared(kind);
+    kind->space->rule[LEVEL_REGISTER][ROW] = kind->space->rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
+    kind->space->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){step, step};
+    kind->space->rule[LEVEL_SHARED][COLUMN] = (AxisRule){share, share};
+    kind->threads.of_tile = threads;
+    kind->schedule->vectors = (int)(share / step);
+    kind->registers.accumulator_bits = 32;
+    kind->registers.others = 24;
+    kind->registers.input_buffers = 1;
 }
 
 /* Clusters of every size that leaves each block work for all its threads, and can hold the row. Larger ones
    than every device with clusters takes are slower, and for rows that no other can hold (tuning-log 34). */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     int count = 0;
     int most = device_most_cluster_blocks(device);
@@ -151,9 +150,9 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
         bool works = cluster == 1 || vectors >= threads;
         if (!works || (cluster > PORTABLE_CLUSTER_BLOCKS && count > 0))
             continue;
-        cluster_rules(arena, &variants[count], view, fusion, device, cluster, threads);
-        RTile share = {.size = {[ROW] = 1, [COLUMN] = variants[count].rule[LEVEL_SHARED][COLUMN].limit}};
-        count += rtile_footprint(&variants[count], &share, &share, device, LEVEL_SHARED) <=
+        cluster_kind(arena, &variants[count], view, fusion, device, cluster, threads);
+        RTile share = {.size = {[ROW] = 1, [COLUMN] = variants[count].space->rule[LEVEL_SHARED][COLUMN].limit}};
+        count += kind_footprint(&variants[count], &share, &share, device, LEVEL_SHARED) <=
                  device->shared_per_block_optin;
     }
     return count;
@@ -164,6 +163,6 @@ const Family resident_family = {
     .template_path = "templates/resident.cu",
     .variants = (const char *const[]){"block", "cluster", NULL},
     .view = view_of,
-    .rules = rules,
+    .kinds = kinds,
     .emit = resident_emit,
 };

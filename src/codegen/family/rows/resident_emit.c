@@ -27,7 +27,7 @@ static void emit_constants(PassEmitter *emitter)
     const KernelPlan *plan = emitter->plan;
     StrBuf *out = emitter->out;
     int cluster = plan->program->cluster;
-    ScheduleLayout layout = schedule_layout(plan->rules);
+    ScheduleLayout layout = schedule_layout(plan->kind);
     rows_emit_constant(out, "Index COLUMNS", reduction_points(emitter->fusion), NULL);
     rows_emit_constant(out, "Index SHARE", resident_share(emitter->fusion, cluster), "columns of a block");
     rows_emit_constant(out, "int CLUSTER", cluster, "blocks of a row");

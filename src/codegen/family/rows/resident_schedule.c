@@ -87,6 +87,9 @@ void resident_state(Schedule *schedule, const ResidentKernel *resident)
     uint32_t rest =
         space_inputs(resident->space) & ~resident->view->kept & ~bit_tiles(&resident->view->reads);
     schedule->computes = COMPUTES_VECTORS;
+    schedule->cluster = resident->cluster;
+    schedule->cluster_axis = COLUMN;
+    schedule->stages = 1;
     schedule->points = reduction_points(resident->fusion);
     schedule->run = resident_share(resident->fusion, resident->cluster);
     schedule->kept = resident_share(resident->fusion, resident->cluster);

@@ -27,7 +27,7 @@ enum {
 /* Space axes. */
 enum { ROW, COLUMN };
 
-// ---- rules ----
+// ---- kinds ----
 
 /* Instructions of one thread for an operation on one element; the others take one. */
 enum {
@@ -98,43 +98,41 @@ static uint32_t row_tiles(const TileSpace *space)
     return space_inputs(space) & space_along(space, COLUMN) & space_along(space, ROW);
 }
 
-static void begin(Arena *arena, TileRules *rules, const RowView *view, const Fusion *fusion,
+static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fusion *fusion,
                   const DeviceSpec *device, RowVariant variant, int64_t columns)
 {
-    rules_begin(arena, rules, fusion);
-    rules_choose(rules, &variant, sizeof variant);
-    space_add_axis(rules->space, "row", spatial_points(fusion), false);
-    space_add_axis(rules->space, "column", columns, true);
-    space_add_flat_tiles(rules->space, fusion, fusion->axis_count - 1, device);
-    clip_columns(rules->space, reduction_points(fusion));
-    rules->rule[LEVEL_REGISTER][ROW] = rules->rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
+    kind_begin(arena, kind, fusion);
+    kind_choose(kind, &variant, sizeof variant);
+    space_add_axis(kind->space, "row", spatial_points(fusion), false);
+    space_add_axis(kind->space, "column", columns, true);
+    space_add_flat_tiles(kind->space, fusion, fusion->axis_count - 1, device);
+    clip_columns(kind->space, reduction_points(fusion));
+    kind->space->rule[LEVEL_REGISTER][ROW] = kind->space->rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
     FusionWork work = work_of(view->passes[variant.home], variant.home);
-    rules->space->instructions = work.flops;
-    rules->space->special = work.special;
-    rules->cost =
+    kind->space->instructions = work.flops;
+    kind->space->special = work.special;
+    kind->cost =
         variant.home == ROW_IN_MEMORY ? &calibration.rows.memory_cost : &calibration.rows.walking_cost;
-    rules->threads_reduce = true;
-    rules->accumulator_bits = 32;
-    rules->register_overhead = 16;
-    rules->input_buffers = 1;
-    rules->cluster_blocks = variant.cluster;
-    rules->turns = variant.turns;
+    kind->space->least_sharers = 1;
+    kind->registers.accumulator_bits = 32;
+    kind->registers.others = 16;
+    kind->registers.input_buffers = 1;
     RowShape shape = rowwise_shape_of(view, variant);
     const Reads *reads = rowwise_reads_of(view, shape);
-    rowwise_state(rules->schedule, &(RowKernel){
+    rowwise_state(kind->schedule, &(RowKernel){
                                        .fusion = fusion,
-                                       .space = rules->space,
+                                       .space = kind->space,
                                        .reads = reads,
                                        .passes = view->passes[variant.home],
                                        .variant = &variant,
                                        .shape = shape,
                                        .vectors = rowwise_vectors(fusion, shape, variant.group),
-                                       .copied = row_tiles(rules->space) & rowwise_copied(reads),
+                                       .copied = row_tiles(kind->space) & rowwise_copied(reads),
                                        .warp = device->warp_size,
                                    });
-    schedule_set_shared(rules);
+    schedule_set_shared(kind);
     if (rowwise_mask(reads, variant))
-        rules->space->instructions *= calibration.rows.masked_work;
+        kind->space->instructions *= calibration.rows.masked_work;
 }
 
 /* Reads whose elements each thread keeps, widened, until it has made the results. */
@@ -176,7 +174,7 @@ static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
     return group < most_threads ? most_threads / group : 1;
 }
 
-static void register_rules(Arena *arena, TileRules *rules, const RowView *view, const Fusion *fusion,
+static void register_kind(Arena *arena, KernelKind *kind, const RowView *view, const Fusion *fusion,
                            const DeviceSpec *device, RowVariant variant)
 {
     RowShape shape = view->shape;
@@ -185,24 +183,24 @@ static void register_rules(Arena *arena, TileRules *rules, const RowView *view, 
     shape.vector = variant.half ? shape.vector / 2 : shape.vector;
     int group = variant.group, cluster = variant.cluster;
     int64_t vectors = rowwise_vectors(fusion, shape, group), each = shape.vector * vectors;
-    begin(arena, rules, view, fusion, device, variant, each * group);
-    rules->vectors = (int)vectors;
-    rules->variant_name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
+    begin(arena, kind, view, fusion, device, variant, each * group);
+    kind->name = cluster > 1 ? "cluster" : group <= device->warp_size ? "warp" : "block";
     const Reads *reads = rowwise_reads_of(view, shape);
     bool first = rowwise_reads_weights_first(reads, variant, each / shape.vector);
     int64_t kept = each * (count_kept(reads) + (first ? __builtin_popcount(rowwise_weights(reads)) : 0));
-    rules->rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, schedule_reads_late(rules->schedule));
-    rules->accumulator_bits = 0;   // results take the place of what they are made of
-    rules->input_bits = 32;
-    rules->input_registers = (int)(kept ? kept : 1);
-    rules->register_overhead = 22;
-    rules->cost = &calibration.rows.cost;
-    rules->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
-    rules->rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group / cluster, each * group / cluster};
+    kind->space->rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, schedule_reads_late(kind->schedule));
+    kind->registers.accumulator_bits = 0;   // results take the place of what they are made of
+    FOR_BITS (i, space_inputs(kind->space))
+        kind->space->tiles[i].register_bits = 32;
+    kind->registers.most_inputs = (int)(kept ? kept : 1);
+    kind->registers.others = 22;
+    kind->cost = &calibration.rows.cost;
+    kind->space->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
+    kind->space->rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group / cluster, each * group / cluster};
 }
 
 /* A block walks along its row, one vector of each thread at a time, as often as there are passes. */
-static void walking_rules(Arena *arena, TileRules *rules, const RowView *view, const Fusion *fusion,
+static void walking_kind(Arena *arena, KernelKind *kind, const RowView *view, const Fusion *fusion,
                           const DeviceSpec *device, RowVariant variant)
 {
     RowShape shape = view->shape;
@@ -211,26 +209,24 @@ static void walking_rules(Arena *arena, TileRules *rules, const RowView *view, c
         at_once = vectors < UNROLLED ? vectors : UNROLLED;
     int64_t each = shape.vector * at_once, width = each * variant.group / variant.cluster;
     int passes = view->passes[variant.home]->count;
-    begin(arena, rules, view, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
+    begin(arena, kind, view, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
     int together = variant.together > 1 ? variant.together : 1;
-    rules->variant_name = variant.home == ROW_IN_MEMORY ? "memory"
+    kind->name = variant.home == ROW_IN_MEMORY ? "memory"
                           : together > 1                ? "pairs-cluster"
                           : variant.cluster > 1         ? "shared-cluster"
                                                         : "shared";
-    rules->rule[LEVEL_REGISTER][ROW] = rules->rule[LEVEL_SHARED][ROW] = (AxisRule){together, together};
-    rules->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
-    rules->rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
-    rules->accumulator_bits = 32 / (int)at_once / together;   // one vector's at a time
+    kind->space->rule[LEVEL_REGISTER][ROW] = kind->space->rule[LEVEL_SHARED][ROW] = (AxisRule){together, together};
+    kind->space->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
+    kind->space->rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
+    kind->registers.accumulator_bits = 32 / (int)at_once / together;   // one vector's at a time
     const Reads *reads = rowwise_reads_of(view, shape);
-    FOR_BITS (i, row_tiles(rules->space)) {
-        DataTile *tile = &rules->space->tiles[i];
+    FOR_BITS (i, row_tiles(kind->space)) {
+        DataTile *tile = &kind->space->tiles[i];
         if (variant.home == ROW_IN_SHARED)
             tile->staged = rowwise_copied(reads) >> i & 1;
-        for (int pass = 1; pass < passes && !tile->staged && rules->space->tile_count < MAX_DATA_TILES; pass++)
-            rules->space->tiles[rules->space->tile_count++] = *tile;
+        for (int pass = 1; pass < passes && !tile->staged && kind->space->tile_count < MAX_DATA_TILES; pass++)
+            kind->space->tiles[kind->space->tile_count++] = *tile;
     }
-    rules->vectors = (int)vectors;
-    rules->keeps_vectors = variant.home == ROW_IN_SHARED;
 }
 
 /* Threads that share `total` vectors if each takes `each`: a power of two within a warp, else whole warps. */
@@ -268,8 +264,8 @@ static int64_t most_vectors(const RowView *view, const Fusion *fusion, const Dev
 }
 
 /* A thread that holds the most, three quarters of it, a half, … */
-static int add_register_rules(Arena *arena, const RowView *view, const Fusion *fusion,
-                     const DeviceSpec *device, TileRules *variants)
+static int add_register_kinds(Arena *arena, const RowView *view, const Fusion *fusion,
+                     const DeviceSpec *device, KernelKind *variants)
 {
     int64_t total = rowwise_vectors(fusion, view->shape, 1), most = most_vectors(view, fusion, device);
     const int64_t each[] = {most, most * 3 / 4, most / 2, most / 4, most / 8};
@@ -283,7 +279,7 @@ static int add_register_rules(Arena *arena, const RowView *view, const Fusion *f
         if (group == last || is_short || group > MAX_GROUP || group > device->max_threads_per_block)
             continue;
         last = group;
-        register_rules(arena, &variants[count++], view, fusion, device,
+        register_kind(arena, &variants[count++], view, fusion, device,
                        (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)group, .cluster = 1});
     }
     return count;
@@ -296,8 +292,8 @@ static int largest_cluster(const DeviceSpec *device)
 }
 
 /* A row in the registers of several blocks, each of them small enough that others run beside it. */
-static int add_cluster_rules(Arena *arena, const RowView *view, const Fusion *fusion,
-                     const DeviceSpec *device, TileRules *variants)
+static int add_cluster_kinds(Arena *arena, const RowView *view, const Fusion *fusion,
+                     const DeviceSpec *device, KernelKind *variants)
 {
     int64_t needed =
         ceil_div(rowwise_vectors(fusion, view->shape, 1), calibration.rows.thread_elements / view->shape.vector);
@@ -305,7 +301,7 @@ static int add_cluster_rules(Arena *arena, const RowView *view, const Fusion *fu
     for (int cluster = 2; cluster <= largest_cluster(device) && count < CLUSTER_VARIANTS; cluster *= 2) {
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
         if (threads >= LEAST_WALKING_GROUP / 2 && threads <= MAX_GROUP / 2)
-            register_rules(
+            register_kind(
                 arena, &variants[count++], view, fusion, device,
                 (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)threads * cluster, .cluster = cluster});
     }
@@ -313,12 +309,12 @@ static int add_cluster_rules(Arena *arena, const RowView *view, const Fusion *fu
 }
 
 /* The part that a block keeps of a row it has copied, and which of its inputs are copied. */
-static void stage_copies(const RowView *view, TileRules *rules)
+static void stage_copies(const RowView *view, KernelKind *kind)
 {
     const Reads *reads = rowwise_reads_of(view, view->shape);
-    uint32_t staged = row_tiles(rules->space) & rowwise_copied(reads);
-    for (int i = 0; i < rules->space->tile_count && i < reads->count; i++)
-        rules->space->tiles[i].staged = staged >> i & 1;
+    uint32_t staged = row_tiles(kind->space) & rowwise_copied(reads);
+    for (int i = 0; i < kind->space->tile_count && i < reads->count; i++)
+        kind->space->tiles[i].staged = staged >> i & 1;
 }
 
 /* Guarded reads are not made vector by vector, so that the tiles would not be those of the reads. */
@@ -335,8 +331,8 @@ static bool has_copies(const RowView *view, const Fusion *fusion)
 /* Registers hold elements of 16 bits widened, and so too few bytes of rows that leave room for one or two
    blocks: the next row comes meanwhile. Rows of 32-bit elements gain nothing, nor do clusters (tuning-log
    25). */
-static int add_ahead_rules(Arena *arena, const RowView *view, const Fusion *fusion,
-                     const DeviceSpec *device, TileRules *variants)
+static int add_ahead_kind(Arena *arena, const RowView *view, const Fusion *fusion,
+                     const DeviceSpec *device, KernelKind *variants)
 {
     int64_t each = calibration.rows.thread_elements / view->shape.vector;
     int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, view->shape, 1), each), device->warp_size);
@@ -344,18 +340,18 @@ static int add_ahead_rules(Arena *arena, const RowView *view, const Fusion *fusi
     if (!is_large || threads > device->max_threads_per_block || !device->has.async_copy ||
         !has_copies(view, fusion) || view->shape.vector * 16 < 8 * ACCESS_BYTES)
         return 0;
-    register_rules(
+    register_kind(
         arena, &variants[0], view, fusion, device,
         (RowVariant){.home = ROW_AHEAD, .group = (int)threads, .cluster = 1, .turns = AHEAD_TURNS});
-    variants[0].variant_name = "ahead";
+    variants[0].name = "ahead";
     stage_copies(view, &variants[0]);
     return 1;
 }
 
 /* A row that no registers hold: in shared memory, spread over few blocks or many small ones, or read
    again. */
-static int add_walking_rules(Arena *arena, const RowView *view, const Fusion *fusion,
-                     const DeviceSpec *device, TileRules *variants)
+static int add_walking_kinds(Arena *arena, const RowView *view, const Fusion *fusion,
+                     const DeviceSpec *device, KernelKind *variants)
 {
     int count = 0, largest = largest_cluster(device);
     bool copies = has_copies(view, fusion);
@@ -368,17 +364,17 @@ static int add_walking_rules(Arena *arena, const RowView *view, const Fusion *fu
             bool is_good = vectors >= (cluster == 1 ? 2 : LEAST_WALK) && (vectors <= MOST_WALK || is_last);
             RowVariant variant = {.home = ROW_IN_SHARED, .group = threads * cluster, .cluster = cluster};
             if (is_good && threads <= device->max_threads_per_block && spread < SPREAD_VARIANTS) {
-                walking_rules(arena, &variants[count++], view, fusion, device, variant);
+                walking_kind(arena, &variants[count++], view, fusion, device, variant);
                 spread += cluster > 1;
             }
             variant.together = TOGETHER;
             bool is_pair = pairs && cluster > 1 && vectors >= LEAST_WALK && vectors <= MOST_WALK / TOGETHER;
             if (is_pair && threads <= device->max_threads_per_block)
-                walking_rules(arena, &variants[count++], view, fusion, device, variant);
+                walking_kind(arena, &variants[count++], view, fusion, device, variant);
         }
     for (int group = LEAST_WALKING_GROUP; group <= MAX_GROUP; group *= 4)
         if (group <= device->max_threads_per_block && rowwise_vectors(fusion, view->shape, group) > 1)
-            walking_rules(arena, &variants[count++], view, fusion, device,
+            walking_kind(arena, &variants[count++], view, fusion, device,
                           (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1});
     return count;
 }
@@ -387,14 +383,14 @@ static int add_walking_rules(Arena *arena, const RowView *view, const Fusion *fu
    which is faster, or cut (tuning-log 26). */
 static bool is_one_run(const Fusion *fusion) { return fusion->axis_count - fusion->spatial_count == 1; }
 
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
-    int count = add_register_rules(arena, view, fusion, device, variants);
+    int count = add_register_kinds(arena, view, fusion, device, variants);
     if (is_one_run(fusion)) {
-        count += add_cluster_rules(arena, view, fusion, device, variants + count);
-        count += add_ahead_rules(arena, view, fusion, device, variants + count);
-        count += add_walking_rules(arena, view, fusion, device, variants + count);
+        count += add_cluster_kinds(arena, view, fusion, device, variants + count);
+        count += add_ahead_kind(arena, view, fusion, device, variants + count);
+        count += add_walking_kinds(arena, view, fusion, device, variants + count);
     }
     return count;
 }
@@ -406,6 +402,6 @@ const Family rowwise_family = {
                                       "pairs-cluster", "ahead", NULL},
     .whole_warps = true,
     .view = rowwise_view,
-    .rules = rules,
+    .kinds = kinds,
     .emit = rowwise_emit,
 };

@@ -177,8 +177,8 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     RowEmitter row = {
         .out = out,
         .fusion = fusion,
-        .shape = rowwise_shape_of(plan->view, rowwise_variant(plan->rules)),
-        .variant = rowwise_variant(plan->rules),
+        .shape = rowwise_shape_of(plan->view, rowwise_variant(plan->kind)),
+        .variant = rowwise_variant(plan->kind),
         .first = scope_of(plan),
     };
     row.softmax = rowwise_softmax_type(fusion);

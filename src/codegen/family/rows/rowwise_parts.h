@@ -1,4 +1,4 @@
-// What the rules and the generator of the row kernels both know of a fusion.
+// What the kinds and the generator of the row kernels both know of a fusion.
 #pragma once
 #include "codegen/cuda/reads.h"
 #include "codegen/cuda/rows.h"
@@ -33,7 +33,7 @@ typedef struct RowVariant {
     int together;  // rows that they make at the same time, where rows are in shared memory; 0 = 1
     bool half;     // vectors of half of RowShape.vector: then neighbouring threads read weights of twice the width together
 } RowVariant;
-RowVariant rowwise_variant(const TileRules *rules);
+RowVariant rowwise_variant(const KernelKind *kind);
 
 /* Several passes use what one has loaded or made of an element. */
 bool rowwise_keeps(RowHome home);

@@ -152,6 +152,10 @@ void rowwise_state(Schedule *schedule, const RowKernel *row)
     };
     s.in = inputs & ~s.weights;
     schedule->rows = row->variant->together;
+    schedule->cluster = row->variant->cluster;
+    schedule->cluster_axis = COLUMN;
+    schedule->vectors = (int)row->vectors;
+    schedule->stages = row->variant->home != ROW_IN_SHARED;   // else each vector has a buffer
     schedule->computes = COMPUTES_VECTORS;
     schedule->points = reduction_points(row->fusion);
     schedule->run = rowwise_places(row->shape, *row->variant);

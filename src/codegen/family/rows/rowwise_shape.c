@@ -10,10 +10,10 @@ enum {
     LEAST_LINE = 8     // elements of a vector, see below
 };
 
-RowVariant rowwise_variant(const TileRules *rules)
+RowVariant rowwise_variant(const KernelKind *kind)
 {
     RowVariant variant;
-    rules_chosen(rules, &variant, sizeof variant);
+    kind_chosen(kind, &variant, sizeof variant);
     return variant;
 }
 

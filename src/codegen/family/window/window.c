@@ -56,7 +56,7 @@ static int64_t kept_elements(const Stencil *stencil)
     return most;
 }
 
-// ---- rules ----
+// ---- kinds ----
 
 /* Taps of other axes than those that slide are one axis of the space. What they reach together its last
    position reaches: the step may be too long for those between, never too short for what is staged. */
@@ -244,11 +244,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
 // ---- lines in shared memory ----
 
 /* What is staged, line by line or in one piece; what is collected stands behind it. */
-static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *block, const RTile *inner,
+static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    WindowChoice choice = window_choice(rules);
-    const TileSpace *space = rules->space;
+    WindowChoice choice = window_choice(kind);
+    const TileSpace *space = kind->space;
     int64_t bytes[2] = {0};   // staged, collected
     (void)device;
     for (int i = 0; i < space->tile_count; i++)
@@ -262,15 +262,15 @@ static void lay_out(SharedLayout *layout, const TileRules *rules, const RTile *b
 
 /* Of each plane that there is what is staged is written, with its zeros; how much of it threads read, guards
    decide. */
-static int64_t lines_moved(const TileRules *rules, int tile, bool written, const RTile *block,
+static int64_t lines_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
                            const RTile *inner, const int64_t *first)
 {
     (void)tile;
     if (!written)
         return COUNT_UNKNOWN;
-    WindowChoice choice = window_choice(rules);
+    WindowChoice choice = window_choice(kind);
     LineLayout layout = window_line_layout(&choice.lines, block, inner);
-    int64_t planes = smaller(block->size[OUTER], rules->space->axes[OUTER].extent - first[OUTER]);
+    int64_t planes = smaller(block->size[OUTER], kind->space->axes[OUTER].extent - first[OUTER]);
     return planes * layout.rows * layout.columns * choice.lines.element_bytes;
 }
 
@@ -296,9 +296,9 @@ static int64_t fullest(int64_t threads, int64_t warp)
 static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
 
 /* A thread has two columns of outputs; a block whole lines, and of columns in parts as many as fill warps. */
-static void pair_tiles(TileRules *rules, const WindowLines *lines, const DeviceSpec *device, int64_t threads)
+static void pair_tiles(KernelKind *kind, const WindowLines *lines, const DeviceSpec *device, int64_t threads)
 {
-    AxisRule *each = rules->rule[LEVEL_REGISTER], *block = rules->rule[LEVEL_SHARED];
+    AxisRule *each = kind->space->rule[LEVEL_REGISTER], *block = kind->space->rule[LEVEL_SHARED];
     const LineAxis *row = &lines->axis[DIRECTION_DOWN], *column = &lines->axis[DIRECTION_ALONG];
     int64_t height = pair_height(row->outputs), along = ceil_div(column->outputs, lines->width);
     int64_t down = height < row->outputs ? fullest(along, device->warp_size) : 1;
@@ -331,41 +331,40 @@ static double bank_factor(const WindowLines *lines, const StagedInput *stage, in
 }
 
 /* `lines` of staged windows: those that they could have been laid out by. */
-static TileRules variant_rules(Arena *arena, const WindowView *view, const Fusion *fusion,
+static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusion *fusion,
                                const DeviceSpec *device, WindowKeeps keeps, const WindowLines *lines)
 {
     Stencil stencil = window_stencil(view, keeps);
     StagedInput none = {0};
     const StagedInput *stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? &view->stage : &none;
-    TileRules rules = {
-        .space = space_new(arena, fusion), .variant_name = window_family.variants[keeps],
-        .stages = 1, .lay_out = lay_out};
+    KernelKind kind = {
+        .space = space_new(arena, fusion), .name = window_family.variants[keeps], .lay_out = lay_out};
     WindowChoice choice = {.keeps = keeps};
     bool by_lines = keeps > KEEPS_WINDOWS_OF_STAGED;
     if (by_lines) {
         choice.lines = *lines;
-        rules.shared_moved = lines_moved;
+        kind.shared_moved = lines_moved;
     }
-    rules_choose(&rules, &choice, sizeof choice);
+    kind_choose(&kind, &choice, sizeof choice);
     int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
             other = reduction_points(fusion) / kept_taps(&stencil);
-    space_add_axis(rules.space, "outer", outer_points(&stencil), false);
-    space_add_axis(rules.space, "down", stencil_extent(&stencil, DIRECTION_DOWN), false);
-    space_add_axis(rules.space, "along", along, false);
-    space_add_axis(rules.space, "tap", other, true);
-    space_add_axis(rules.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
-    space_add_axis(rules.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
-    add_tiles(rules.space, &stencil, stage, by_lines ? lines : NULL, device);
+    space_add_axis(kind.space, "outer", outer_points(&stencil), false);
+    space_add_axis(kind.space, "down", stencil_extent(&stencil, DIRECTION_DOWN), false);
+    space_add_axis(kind.space, "along", along, false);
+    space_add_axis(kind.space, "tap", other, true);
+    space_add_axis(kind.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
+    space_add_axis(kind.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
+    add_tiles(kind.space, &stencil, stage, by_lines ? lines : NULL, device);
     const WindowFit *fit = stage->access ? &calibration.staged_window : &calibration.window;
     double element =
         fit->element_instructions * (lines && !by_lines ? bank_factor(lines, stage, along, device) : 1);
-    rules.schedule = schedule_of(arena, fusion, rules.space, filter_tiles(&stencil, stage), element,
+    kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(&stencil, stage), element,
                                  fit->output_instructions);
-    rules.schedule->computes = keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
-                              : rules.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
+    kind.schedule->computes = keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
+                              : kind.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
                                                                    : COMPUTES_WINDOWS;
 
-    AxisRule *each = rules.rule[LEVEL_REGISTER], *block = rules.rule[LEVEL_SHARED];
+    AxisRule *each = kind.space->rule[LEVEL_REGISTER], *block = kind.space->rule[LEVEL_SHARED];
     each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
     int64_t down = stencil_extent(&stencil, DIRECTION_DOWN);
     each[DOWN] = (AxisRule){1, smaller(down, MAX_WINDOW_HEIGHT)};
@@ -376,35 +375,35 @@ static TileRules variant_rules(Arena *arena, const WindowView *view, const Fusio
     if (keeps == KEEPS_WINDOWS_OF_LINES)
         each[DOWN] = block[DOWN] = all_of(down);
     if (keeps == KEEPS_WINDOWS_OF_PAIRS)
-        pair_tiles(&rules, lines, device, threads);
-    rules.most_threads = (int)threads;
+        pair_tiles(&kind, lines, device, threads);
+    kind.threads.most = (int)threads;
     block[OTHER] = all_of(other);
     each[DOWN_TAP] = block[DOWN_TAP] = all_of(stencil_taps(&stencil, DIRECTION_DOWN));
     each[ALONG_TAP] = block[ALONG_TAP] = all_of(stencil_taps(&stencil, DIRECTION_ALONG));
-    rules.ragged_warps = true;
-    rules.cost = has_many_taps(&stencil, stage) ? &calibration.many_taps.cost : &fit->cost;
-    rules.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
-    rules.register_overhead = 16;
-    rules.input_buffers = 1;
+    kind.threads.ragged = true;
+    kind.cost = has_many_taps(&stencil, stage) ? &calibration.many_taps.cost : &fit->cost;
+    kind.registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
+    kind.registers.others = 16;
+    kind.registers.input_buffers = 1;
     /* The lines of one output's windows, and the next one; of filters all taps, and a line of windows. */
-    rules.input_registers =
+    kind.registers.most_inputs =
         (int)(stencil_taps(&stencil, DIRECTION_ALONG) * (stencil_taps(&stencil, DIRECTION_DOWN) + 1));
-    return rules;
+    return kind;
 }
 
 /* Windows that fit registers are kept there; their tensor may pass through shared memory. */
-static int rules(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
-                 TileRules *variants)
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
 {
     const Stencil *stencil = &((const WindowView *)view)->stencil;
     const StagedInput *stage = &((const WindowView *)view)->stage;
     if (!stencil->count || kept_taps(stencil) > MAX_KEPT_TAPS ||
         kept_elements(stencil) > MAX_KEPT_ELEMENTS) {
-        variants[0] = variant_rules(arena, view, fusion, device, KEEPS_NOTHING, NULL);
+        variants[0] = variant_kind(arena, view, fusion, device, KEEPS_NOTHING, NULL);
         return 1;
     }
     int count = 0;
-    variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS, NULL);
+    variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS, NULL);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
     if (!stage->access || !counted ||
@@ -414,11 +413,11 @@ static int rules(Arena *arena, const void *view, const Fusion *fusion, const Dev
     bool many = kept_taps(stencil) >= MANY_TAPS;
     bool by_line = many && window_lines_find(stencil, stage, false, &lines);
     if (by_line)
-        variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_LINES, &lines);
+        variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_LINES, &lines);
     if (many && window_lines_find(stencil, stage, true, &pairs))
-        variants[count++] = variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &pairs);
+        variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &pairs);
     variants[count++] =
-        variant_rules(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, by_line ? &lines : NULL);
+        variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, by_line ? &lines : NULL);
     return count;
 }
 
@@ -427,6 +426,6 @@ const Family window_family = {
     .template_path = "templates/window.cu",
     .variants = (const char *const[]){"taps", "windows", "staged", "lines", "pairs", NULL},
     .view = view_of,
-    .rules = rules,
+    .kinds = kinds,
     .emit = window_emit,
 };

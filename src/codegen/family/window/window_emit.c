@@ -71,7 +71,7 @@ static void emit_tensor_function(StrBuf *out, const char *name, const char *type
 
 static void emit_lines(StrBuf *out, const KernelPlan *plan)
 {
-    WindowChoice choice = window_choice(plan->rules);
+    WindowChoice choice = window_choice(plan->kind);
     bool is_lines = choice.keeps >= KEEPS_WINDOWS_OF_LINES;
     LineAxis none = {.inputs = 1, .outputs = 1, .step = 1, .reach = 1};
     WindowLines lines = {.axis = {none, none}, .element_bytes = 1, .width = 1};
@@ -238,7 +238,7 @@ static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, c
 {
     const WindowOperand *operand = &stencil->operands[index];
     const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
-    WindowChoice choice = window_choice(plan->rules);
+    WindowChoice choice = window_choice(plan->kind);
     Scope element = *scope;
     StagedRead read = {.arena = out->arena, .scope = &element};
     if (choice.keeps >= KEEPS_WINDOWS_OF_LINES) {
@@ -357,7 +357,7 @@ static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
 
 void window_emit(StrBuf *out, const KernelPlan *plan)
 {
-    WindowKeeps keeps = window_choice(plan->rules).keeps;
+    WindowKeeps keeps = window_choice(plan->kind).keeps;
     const WindowView *view = plan->view;
     Stencil stencil = window_stencil(view, keeps);
     StagedInput stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? view->stage : (StagedInput){0};

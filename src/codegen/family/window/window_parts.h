@@ -83,12 +83,12 @@ typedef struct LineLayout {
 } LineLayout;
 LineLayout window_line_layout(const WindowLines *lines, const RTile *block, const RTile *inner);
 
-/* The family's choice, which goes with its rules. */
+/* The family's choice, which goes with its kind. */
 typedef struct WindowChoice {
     WindowKeeps keeps;
     WindowLines lines;
 } WindowChoice;
-WindowChoice window_choice(const TileRules *rules);
+WindowChoice window_choice(const KernelKind *kind);
 
 /* What the operand reads, if it is one access of whole elements; else NULL. */
 const Access *operand_access(const Expr *expr);

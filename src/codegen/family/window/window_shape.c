@@ -3,10 +3,10 @@
 #include "codegen/family/window/window_parts.h"
 #include "rtile/space.h"
 
-WindowChoice window_choice(const TileRules *rules)
+WindowChoice window_choice(const KernelKind *kind)
 {
     WindowChoice choice;
-    rules_chosen(rules, &choice, sizeof choice);
+    kind_chosen(kind, &choice, sizeof choice);
     return choice;
 }
 

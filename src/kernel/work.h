@@ -3,7 +3,7 @@
 // Most of it follows from the ops and tiles that the item names. Where a family's template does it in a way of
 // its own, the family states it here.
 #pragma once
-#include "rtile/rtile.h"
+#include "kernel/kind.h"
 
 enum { COUNT_UNKNOWN = -1 };   // it is the compiler's choice, or nobody states it
 
@@ -11,7 +11,7 @@ enum { COUNT_UNKNOWN = -1 };   // it is the compiler's choice, or nobody states 
 typedef struct CountedItem {
     Arena *arena;
     const Item *item;
-    const TileRules *rules;
+    const KernelKind *kind;
     const Fusion *fusion;
     const DeviceSpec *device;
     const RTile *shared, *inner;    // the block's tile, a thread's
@@ -34,7 +34,7 @@ typedef struct ItemWork {
 /* False: it follows from the item. `view`: what the fusion is to the family. */
 typedef bool StatedWork(const void *view, const CountedItem *at, ItemWork *work);
 
-// ---- count_expr.c: arithmetic where the expressions say it, on numbers that are no indices ----
+// ---- work.c: arithmetic where the expressions say it, on numbers that are no indices ----
 
 /* Of one value. A maximum is a comparison; a division is none of these, but for one by a constant. */
 typedef struct ExprWork {

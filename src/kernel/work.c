@@ -1,6 +1,6 @@
 // Operations of an expression.
 #include "ir/exact_type.h"
-#include "kernel/schedule/work.h"
+#include "kernel/work.h"
 
 /* By a constant: the product with its reciprocal; how much is left, and a correction, once or twice (divide_by of the prelude). */
 static void add_quotient(ExprWork *work, const Expr *expr)

@@ -1,0 +1,84 @@
+// A kind of kernel: what a family has chosen for one way of making a fusion, before tiles have sizes.
+//
+// The space says which axes are tiled and what each tile holds, the schedule what a block does in time order, the
+// layout where its shared memory goes. What follows from these is asked here and stored nowhere.
+#pragma once
+#include "kernel/layout.h"
+#include "schedule/schedule.h"
+
+/* What a family has chosen beside what all families mean: a value of a type that only it knows. */
+enum { CHOICE_BYTES = 72 };
+typedef struct FamilyChoice {
+    unsigned char bytes[CHOICE_BYTES];
+} FamilyChoice;
+
+/* Threads of a block. */
+typedef struct ThreadLimits {
+    int least, most;      // most 0: as many as the device allows
+    bool ragged;          // the last warp may lack threads
+    int of_tile;          // that hold one register tile: a warp's 32; 0 = 1
+} ThreadLimits;
+
+/* Registers of a thread. */
+typedef struct RegisterLimits {
+    int accumulator_bits;    // of one output element
+    int input_buffers;       // copies of its inputs' data tiles that it holds while it computes: 0 none, 2: the next
+                             // register step's are read while this one's are used
+    int most_inputs;         // that hold inputs at the same time; 0: all of them
+    double held_words;       // for each word of staged tiles that it loads and then stores there; 0: they are copied directly
+    int others;              // addresses, loop counters, …
+} RegisterLimits;
+
+struct KernelKind {
+    const char *name;        // for dumps and the ranking: "row", "column"
+    FamilyChoice choice;
+    TileSpace *space;        // kinds may hold the same one,
+    Schedule *schedule;      // and the same schedule: who changes it takes a copy
+    const struct KindCost *cost;   // the model's row of this kind (model/calibration.h); NULL: nothing was fitted to it
+    ThreadLimits threads;
+    RegisterLimits registers;
+    SharedLayout shared;     // regions that are the same for all tiles, and
+    LayOut *lay_out;         // what adds the others; NULL: there are none
+    /* Bytes of a staged tile that the threads of the block at these positions write there, or read, where the
+       family lays it out; or NULL. */
+    int64_t (*shared_moved)(const KernelKind *kind, int tile, bool written, const RTile *block, const RTile *inner,
+                            const int64_t *first);
+};
+static_assert(sizeof(KernelKind) <= 4096, "it is copied for every variant");
+
+/* A kind with a space that has no tiles yet and an empty schedule, whose room for items holds anything. */
+void kind_begin(Arena *arena, KernelKind *kind, const Fusion *fusion);
+
+/* With copies of its space and schedule. */
+KernelKind *kind_copy(Arena *arena, const KernelKind *kind);
+
+/* The family's choice, of `size` bytes, put there and taken out again. */
+void kind_choose(KernelKind *kind, const void *choice, size_t size);
+void kind_chosen(const KernelKind *kind, void *choice, size_t size);
+
+/* Staged tiles pass through registers: the kernel has it so, or the device has no asynchronous copies. */
+bool kind_passes_registers(const KernelKind *kind, const DeviceSpec *device);
+
+/* Shared tiles that a block makes one after the other, where that is known before: along an axis, or by next_turn(). */
+int kind_turns(const KernelKind *kind);
+
+/* Blocks of a cluster that share the walk along a reduction; and whose tiles lie side by side. */
+int kind_sharers(const KernelKind *kind);
+int kind_neighbours(const KernelKind *kind);
+
+/* Threads that hold one register tile. */
+static inline int kind_tile_threads(const KernelKind *kind)
+{
+    return kind->threads.of_tile > 0 ? kind->threads.of_tile : 1;
+}
+
+/* Bytes the tile occupies on its level: F(T) of the paper (shared memory, or registers * 4). `inner` is the register
+   tile inside a shared one; a register tile has none. */
+int64_t kind_footprint(const KernelKind *kind, const RTile *tile, const RTile *inner, const DeviceSpec *device,
+                       Level level);
+
+/* What it moves, too. */
+TileCost kind_tile_cost(const KernelKind *kind, const RTile *tile, const RTile *inner, const DeviceSpec *device,
+                        Level level);
+
+void kind_print(StrBuf *out, const KernelKind *kind);   // `-d rtile`
