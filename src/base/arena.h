@@ -1,6 +1,6 @@
 // Memory with a lifetime instead of an owner: everything made during one compile lives until the arena goes.
 //
-// Two lifetimes exist: `arena` (one compile) and `scratch` (one candidate). No stage ever frees a single
+// `arena` is one compile, `scratch` one step of it, such as one candidate. No stage ever frees a single
 // object.
 #pragma once
 #include <stdarg.h>
@@ -19,7 +19,7 @@ void arena_reset(Arena *arena);
    EXIT_MACHINE. */
 void *arena_alloc(Arena *arena, size_t size);
 
-/* The same, holding anything: for large values of which only a part is written and read. What is never
+/* The same, not zeroed: for large values of which only a part is written and read. What is never
    touched costs nothing. */
 void *arena_room(Arena *arena, size_t size);
 /* Of these bytes. */

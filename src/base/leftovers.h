@@ -1,8 +1,8 @@
 // What must not outlive a process: its temporary files and folders, and its children with the groups that they
 // lead.
 //
-// The table is shared by a process and all that it forks, so whoever buries a child clears up behind it, also
-// where that one was killed.
+// A process shares the table with all that it forks. So whoever waits for a child removes what it left, also
+// if it was killed.
 #pragma once
 #include <sys/types.h>
 
@@ -13,7 +13,7 @@ void leftovers_share(void);
 /* The row of a temporary file or folder: a copy of `path` in it, for mkostemp() or mkdtemp() to complete. */
 char *leftovers_add_path(const char *path);
 
-/* By what leftovers_add_path() returned: it is there no longer, or no longer temporary. */
+/* By what leftovers_add_path() returned: the path is gone, or no longer temporary. */
 void leftovers_drop_path(const char *path);
 
 /* A child that leads a group of its own, or will at once. */

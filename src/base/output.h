@@ -13,9 +13,9 @@ typedef struct OutputSet OutputSet;
 
 OutputSet *output_set_new(Arena *arena);
 
-/* Stages one file; `bytes` must live until the commit. "-" is stdout. What is no regular file (/dev/null, a
-   FIFO) and stdout are written at the commit, before the first rename. A symbolic link stays: what it leads
-   to is written. */
+/* Stages one file; `bytes` must live until the commit. "-" is stdout. Stdout and what is not a regular file
+   (/dev/null, a FIFO) are written at the commit, before the first rename. A symbolic link stays: its target
+   is written. */
 void output_stage(OutputSet *set, const char *path, const char *bytes, size_t length);
 
 /* Any failure here or while staging: a message and EXIT_MACHINE. */
@@ -24,8 +24,8 @@ void output_commit(OutputSet *set);
 /* A set of one. */
 void output_write(const char *path, const char *bytes, size_t length);
 
-/* One file that may as well be missing, such as one of a cache, with what is temporary in the same folder:
-   old, new, or not there, and not yet on the disk when this returns. False: it could not be written. */
+/* One file that may be lost, such as one of a cache, with its temporary file in the same folder. It is old, new or
+   missing, and need not be on the disk when this returns. False: it could not be written. */
 bool output_try_write(const char *path, const char *bytes, size_t length);
 
 /* To be called first in main(): SIGINT, SIGTERM and SIGHUP clear what must not outlive the process

@@ -1,8 +1,8 @@
-// How far a long run is: one line on stderr that is redrawn on a terminal, plain lines otherwise; nothing
+// Progress of a long run: one line on stderr that is redrawn on a terminal, plain lines otherwise; nothing
 // under -q.
 #pragma once
 
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The line goes: ordinary messages may follow. */
+/* Clears the line: ordinary messages may follow. */
 void progress_end(void);

@@ -1,4 +1,4 @@
-// What an entry is made from, as one hash: while it stays the same, so do the bytes of its files.
+// A hash of all that an entry is made from: while it stays the same, so do the bytes of its files.
 #pragma once
 #include "batch/manifest.h"
 

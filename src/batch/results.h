@@ -1,8 +1,8 @@
 // What became of each kernel: one JSON object a line (schema/batch.schema.json), in the order of the outputs'
 // names.
 //
-// During a run lines are added at the end as kernels are made, and a later line of the same output counts; so
-// a run that was killed has lost nothing but what was being made. In the end the file is written anew, whole
+// During a run lines are appended as kernels are made, and of two lines of one output the later counts. So a run
+// that was killed loses only the kernels that were being made. In the end the file is written anew, whole
 // and in order. The same kernels give the same lines, whatever the order they were made in, and the lines of
 // all shards are those of the whole.
 #pragma once
@@ -26,7 +26,7 @@ typedef struct Results {
     int shard_count;
 } Results;
 
-/* Can a run go on with what is there? Stdout, pipes and devices only take the whole in the end. */
+/* Can a run resume from the file? Stdout, pipes and devices only take the whole in the end. */
 bool results_are_kept(const char *path);
 
 /* Adds those of a file. What is no result, such as a line that was cut off, is passed over, and a file that

@@ -29,7 +29,7 @@ void chart_rates(StrBuf *out, const ReportLaunch *launch);
 
 // ---- drawings.c ----
 
-/* An SM: its places for warps, and whose blocks are there. */
+/* An SM: its slots for warps, and the blocks that occupy them. */
 void draw_occupancy(StrBuf *out, const Report *report, const ReportLaunch *launch);
 
 void draw_waves(StrBuf *out, const ReportLaunch *launch);

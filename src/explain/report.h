@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/source.h"
 
-/* What takes time, each alone. Of these the longest counts whole, and hides most of the others. */
+/* Terms of the time, each alone. The longest counts whole, and most of the others overlap with it. */
 typedef enum Term {
     TERM_COMPUTE,
     TERM_SPECIAL,
@@ -20,7 +20,7 @@ typedef enum Term {
     TERM_COUNT
 } Term;
 
-/* What the expected time is the sum of. */
+/* The parts that add up to the expected time. */
 typedef enum Part { PART_LONGEST, PART_UNHIDDEN, PART_TAIL, PART_WAIT, PART_LAUNCH, PART_COUNT } Part;
 
 /* What limits the blocks of an SM. */
@@ -99,7 +99,7 @@ typedef struct Report {
     double verified_elements, verified_seconds;
 } Report;
 
-/* What is no ranking of this schema ends with EXIT_INPUT. */
+/* A text that is not a ranking of this schema ends with EXIT_INPUT. */
 Report *report_read(Arena *arena, const Source *source);
 
 /* The launch that takes most of a candidate's time. */

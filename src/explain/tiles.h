@@ -23,5 +23,5 @@ void tile_sizes(StrBuf *out, const ReportLaunch *launch, TileLevel level);
 /* `k in 256 steps of 16`: the axes that no picture of the level shows. */
 void tile_steps(StrBuf *out, const ReportLaunch *launch, TileLevel level);
 
-/* The problem and one block, side by side; each line begins with `indent`. */
+/* The problem and, to its right, one block; each line begins with `indent`. */
 void tiles_print(StrBuf *out, const ReportLaunch *launch, const char *indent);

@@ -68,7 +68,7 @@ static inline Loc loc_behind(const Parser *p)
     return (Loc){loc.source, loc.offset + loc.length, 1};
 }
 
-/* A bracket that lacks is missed where the line ends, not at the statement below it. */
+/* A missing bracket is reported where the line ends, not at the statement below it. */
 static inline void expect_bracket(Parser *p, const char *bracket, const char *where)
 {
     if (!at(p, bracket) && p->token->kind != TOKEN_END && token_begins_line(p->token))

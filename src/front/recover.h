@@ -1,4 +1,4 @@
-// Behind a statement that is wrong: where the next one begins, so that one run finds the mistakes of many
+// Error recovery: where the statement behind a wrong one begins, so that one run finds the mistakes of many
 // statements.
 #pragma once
 #include "front/lex.h"

@@ -1,5 +1,5 @@
 // One GPU as a place to run emitted programs: buffers with red zones, calls, times. It takes machine code
-// and launch shapes, never tiles. Only for workers: an error of a kernel spoils the whole process.
+// and launch shapes, never tiles. Only for workers: after a kernel's error the process can use the GPU no more.
 //
 // Everything returns false after a failure, and `gpu->reason` says what failed.
 #pragma once

@@ -5,5 +5,5 @@
 
 /* In the parent, before the child: zeros. NULL: there is no memory. */
 InterpCounts *interp_counts_map(int tensors);
-/* In the parent, after it; the mapping goes. */
+/* In the parent, after it; unmaps. */
 RuntimeCounts *interp_counts_take(Arena *arena, InterpCounts *counts, int tensors);

@@ -1,7 +1,7 @@
 // Machine code that was compiled before, by content: one file for each text, options and compiler.
 //
 // An entry is named by the hash of all that it was made from, and begins with the hash of all that follows:
-// what is torn or damaged is as good as not there. Whole files are renamed into place, so any number of
+// a torn or damaged entry counts as missing. Whole files are renamed into place, so any number of
 // processes may share a folder.
 #pragma once
 #include "hal/jit.h"
@@ -13,8 +13,8 @@ JitCache *jit_cache_open(Arena *arena, const char *folder, int64_t max_bytes);
 /* False: not there, or not as it was written. */
 bool jit_cache_load(Arena *arena, const JitCache *cache, const char *key, JitResult *result);
 
-/* As far as it can be written: a cache is no reason to fail. */
+/* A failure to write is ignored. */
 void jit_cache_store(const JitCache *cache, const char *key, const JitResult *result);
 
-/* What was used longest ago goes until the rest is no larger than the cache may be. */
+/* Removes the entries that were used longest ago until the rest is no larger than the cache may be. */
 void jit_cache_trim(const JitCache *cache);

@@ -1,4 +1,4 @@
-// Libraries that may be missing are looked for when they are needed: rollerc itself links none of CUDA.
+// Libraries that may be missing are opened when they are needed: rollerc itself links none of CUDA.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

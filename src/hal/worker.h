@@ -1,7 +1,7 @@
 // Work that may crash, hang or eat memory is done in a process of its own; how that ended is a value.
 //
 // A worker is a fork: it sees everything its parent had, and answers through memory that both share. It
-// dies with its parent, whatever happens to that one.
+// dies with its parent, however the parent ends.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ int worker_cores(void);
 /* Runs work(context) in a new process. False: there can be none. */
 bool worker_start(Worker *worker, const WorkerLimits *limits, void (*work)(void *context), void *context);
 
-/* In a worker: the clock starts again. */
+/* In a worker: a sign of life, from which the timeout counts again. */
 void worker_alive(void);
 
 /* From now on this long between two signs of life. */

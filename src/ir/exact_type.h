@@ -1,5 +1,5 @@
-// Whether all values of an expression are elements of a type as they are: then nothing is lost if they are
-// stored as such, and whoever multiplies elements may multiply them.
+// Whether all values of an expression are elements of a type, unrounded. Then they can be stored in that type
+// without loss, and tensor cores can multiply them.
 //
 //   select(mask[i, k], x[i, k], 0)   x, or 0, of f16: f16          cast(q[j, k], f32)   of i8: f16, bf16, f32
 //   max(x[i, k], 0) * m[k]           m of b1: 0 or x               x[i, k] * 0.1        a product: f32 alone
@@ -9,7 +9,7 @@
 bool expr_is_exact(const Expr *expr, DType type);
 
 /* Temporaries without a type whose values are exactly those of a narrower one, `cast(x, f16)` or the larger of two such elements, are
-   kept in that: half the bytes, and tensor cores may multiply them. They are marked, since nothing is rounded for it. */
+   stored in that type: half the bytes, and tensor cores may multiply them. They are marked, since nothing is rounded for it. */
 void keep_exact_types(Program *program);
 
 /* `a / b` of a constant b may be made of the reciprocal r, rounded to float, and be exact: with e = a - b * q of

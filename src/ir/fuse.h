@@ -104,7 +104,7 @@ typedef struct FusedAccess {
 } FusedAccess;
 int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most);
 
-/* The flat offset of what is read, for whoever counts traffic: places are taken to go on by one from point to
+/* The flat offset of what is read, to count traffic: computed places are assumed to advance by one from point to
    point along the axes that they depend on. */
 Affine fused_offset(const Fusion *fusion, const FusedAccess *found);
 

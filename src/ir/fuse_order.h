@@ -1,8 +1,8 @@
-// The order in which a kernel of rows sees the dimensions of what is made element by element.
+// The order in which a kernel of rows has the dimensions of pointwise definitions.
 //
 // `mean[c] = sum[n, h](x[n, c, h])` makes rows of (c | n, h). `y[n, c, h] = x[n, c, h] - mean[c]` belongs to
-// them, though its dimensions stand in another order: here its axes, and the dimensions of y wherever it is
-// read, are put into the rows' order.
+// them, though its dimensions are in another order. Its axes, and the dimensions of y wherever it is
+// read, are permuted to the rows' order.
 #pragma once
 #include "ir/fuse.h"
 
@@ -20,6 +20,6 @@ const Program *fuse_order(Arena *arena, const Program *program, DimOrder *orders
 /* The dimensions of an access as they stand in memory again. */
 Access access_in_memory_order(Arena *arena, const Access *access, const DimOrder *order);
 
-/* The axes of a kernel of points take the order in which its first output lies in memory: what is stored so
-   is stored in vectors. False: another output lies otherwise. */
+/* Orders the axes of a kernel of points as its first output lies in memory, so that vectors can be stored.
+   False: another output has another order. */
 bool fuse_in_memory_order(Arena *arena, Fusion *fusion);

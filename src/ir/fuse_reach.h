@@ -1,6 +1,6 @@
-// How far indices get from 0 when a definition is folded into its reader: pad(x[10^6 * i], 0) read at 10^6 *
-// j is x[10^12 * j] below two guards. Each of the two fits in 64 bits with its tensor's strides, which the
-// front end sees to; four of them do not.
+// How large indices become when a definition is folded into its reader: pad(x[10^6 * i], 0) read at 10^6 *
+// j is x[10^12 * j] below two guards. The front end checks that each of the two fits in 64 bits with its
+// tensor's strides; four of them do not.
 #pragma once
 #include "ir/tensor_op.h"
 

@@ -1,7 +1,7 @@
 // Parts of a reduction that begin anywhere among its points.
 //
 // fusion_split() of fuse.h cuts one axis. A sum over images, rows and columns may be cut between any two pixels instead, so that
-// parts are as many as there are blocks to make them.
+// there is a part for each block.
 #pragma once
 #include "ir/axis_group.h"
 

@@ -27,7 +27,7 @@ typedef struct Cutter {
 uint32_t sums_spatial_mask(const Fusion *fusion);
 uint32_t sums_all_mask(const Fusion *fusion);
 
-/* Fills `sums`. False: a reduction depends on others in a way that chunks cannot make up for. */
+/* Fills `sums`. False: a reduction depends on others in a way that chunks cannot reproduce. */
 bool sums_find(Cutter *cutter);
 
 /* The cut that gives chunks of at most `most` points, all of the same size. False: one would hold the whole

@@ -17,12 +17,12 @@ static inline bool tensor_is_fixed(const Tensor *tensor) { return tensor->is_wei
 /* All that the kernel makes is. */
 bool fusion_is_prepared(const Fusion *fusion);
 
-/* Marks what the parts of a kernel pass on: all of it if the kernel is prepared, else what is made of weights alone. Definitions of the
-   program, which a part may store as well, are marked as they are: other plans make them of other things. */
+/* Marks the tensors that the parts of a kernel pass to each other: all of them if the kernel is prepared, else those made of weights
+   alone. Definitions of the program, which a part may store as well, keep their marks: other plans make them of other things. */
 void prepared_mark_parts(const Fusion *whole, Fusion *const *parts, int count);
 
-/* By tensor id: made of weights alone, more than a move of elements, and read, itself or through what may be folded,
-   by a definition that is not. */
+/* By tensor id: made of weights alone, more than a move of elements, and read (itself, or through what may be folded)
+   by a definition that is not made of weights alone. */
 bool *prepared_for_calls(Arena *arena, const Program *program);
 
 // ---- the file of weights: all of them in the order of their statements ----

@@ -1,4 +1,4 @@
-// Between which numbers the values of an expression lie, whatever the inputs hold.
+// The range of an expression's values, whatever the inputs hold.
 //
 //   x[i, j]                        of f16: -65504 … 65504, and 0 or at least 2^-24 away from it
 //   sigmoid(x[i, j]) * m[j]        m of b1: 0 … 1
@@ -6,9 +6,9 @@
 //   sum[j](x[i, j] * x[i, j])      of 1024 elements of f16: 0 … 2^42
 //
 // Elements of f32, bf16 and f64 are bounded by their type alone. Only finite values count: an infinite
-// element, a divisor of 0 or a result that its type cannot hold is what it is in every order of evaluation. But
-// 0 may come of it, as 1 / inf and exp(-inf) do, and is in the range. What functions and single operations
-// round is not: who compares with a limit leaves a factor of 2.
+// element, a divisor of 0 or a result that its type cannot hold is the same in every order of evaluation. But
+// 0 may come of it, as in 1 / inf and exp(-inf), and is in the range. Rounding by functions and single
+// operations is not in it: comparisons with a limit leave a factor of 2.
 #pragma once
 #include "ir/fuse.h"
 

@@ -26,8 +26,8 @@ typedef struct InputTable {
     _Alignas(8) unsigned char stored[INPUT_VALUES * 8];   // the same as they lie in memory
 } InputTable;
 
-/* What a launch that is run alone finds in memory. Any values would do for what earlier launches made, since what
-   the launch makes of them is judged by the same: stand-ins, or what is estimated of long reductions. */
+/* What a launch that is run alone finds in memory. Any values would do for the results of earlier launches, since the
+   launch is judged on the same values: stand-ins, or estimates of long reductions. */
 typedef struct Told {
     Arena *arena;               // as long as this launch is proven
     bool *given;                // by tensor id: stand-ins are in its place
@@ -110,8 +110,8 @@ int verify_position(Tensor *const *list, int count, const Tensor *tensor);   // 
 bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked);
 /* To be run on the special kinds of inputs as well. */
 bool verify_is_small(const Kernel *kernel);
-/* What the reference takes for an element that the launch reads; for one that it writes, or all of them
-   together. */
+/* Work of the reference for an element that the launch reads; for one that it writes, or for all of
+   them. */
 double verify_read_work(const Proof *proof, const Tensor *tensor);
 double verify_judge_work(const Proof *proof, const Tensor *tensor, bool whole);
 /* An element that the launch reads is made only where it is read. */
@@ -120,8 +120,8 @@ bool verify_is_costly(const Proof *proof, const Tensor *tensor);
 bool verify_is_too_costly(const Proof *proof, const Tensor *tensor);
 /* All of it is worth making before the launch is run. */
 bool verify_is_prepared(const Proof *proof, const Tensor *tensor);
-/* The reference of a single element takes a second, or what is read some: whole numbers alone, which show all
-   but the last bits, must do. */
+/* The reference of a single element takes a second, or what is read some: then only whole numbers are tried, which
+   show all but the last bits. */
 bool verify_is_expensive(const Proof *proof);
 /* Why no part of the launch can be run and judged in a reasonable time; NULL: it can. */
 const char *verify_too_long(const Proof *proof);

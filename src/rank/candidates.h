@@ -10,7 +10,7 @@ typedef enum CandidateStatus {
     CANDIDATE_COMPILE_ERROR,
     CANDIDATE_TIMEOUT,   // compiling or running it does not end
     CANDIDATE_WRONG,     // wrong numbers
-    CANDIDATE_FAULT      // it crashed, wrote beside its buffers or could not be launched
+    CANDIDATE_FAULT      // it crashed, wrote outside its buffers or could not be launched
 } CandidateStatus;
 
 /* Times of one call on a GPU. */

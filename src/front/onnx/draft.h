@@ -1,5 +1,5 @@
-// The text of a program while it is being written: statements that know what they read, so that only those are
-// printed which an output needs.
+// The text of a program while it is being written: statements that know what they read, so that only those that
+// an output needs are printed.
 #pragma once
 #include "front/onnx/access.h"
 #include "front/onnx/graph.h"

@@ -8,5 +8,5 @@
      until a product or a convolution reads it; moves and views are as what they move,
    - weights that are vectors, what is made of weights alone and is a vector, and weights that hold a number beyond the type,
    - inputs and outputs, which are of the type `io`.
-   Works on the text of the draft, so that it holds for every operator. */
+   It works on the text of the draft, and so for every operator. */
 void precision_lower(Draft *draft, DType narrow, DType io);

@@ -1,4 +1,4 @@
-// The bytes of a model to messages: what is hostile is refused before it is unpacked.
+// The bytes of a model to messages: hostile input is refused before it is unpacked.
 #pragma once
 #include <onnx.pb-c.h>
 
