@@ -1,4 +1,4 @@
-// Facts about a fused kernel that several families and the model ask for.
+// Facts about a fused kernel that several families and the model need.
 #include "base/checked.h"
 #include "ir/fuse.h"
 

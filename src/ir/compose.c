@@ -58,7 +58,7 @@ static bool combined(const TensorOp *op, const Expr *expr, Affine *form)
     return affine_is_constant(&right) && scaled_sum(&left, right.constant, &none, form);
 }
 
-/* An axis of one point adds nothing, whatever it is multiplied by: no range has looked at its factor. */
+/* An axis of one point adds nothing, whatever its factor, which no range has checked. */
 static Affine without_unit_axes(const TensorOp *op, const Affine *index)
 {
     Affine form = *index;
@@ -173,7 +173,7 @@ static void settle_read(const ComposedReads *reading, Expr *expr, bool guarded)
     expr->access.dims = own;
 }
 
-/* Below a guard an index may lead anywhere: the box of its axes says nothing. */
+/* Below a guard an index may be anything: the box of its axes does not bound it. */
 static void settle(const ComposedReads *reading, Expr *expr, bool guarded)
 {
     switch (expr->kind) {
@@ -222,7 +222,7 @@ static void cut_visit(Expr *expr, void *context)
         cut_at(cuts, &form, expr->apply.operands[1]->constant.integer, cuts->op->axis_count);
 }
 
-/* Reads what a definition makes in other dimensions than it is made in. */
+/* Reads a definition in other dimensions than it is made in. */
 static bool is_view_of_made(const Expr *expr)
 {
     return expr->kind == EXPR_ACCESS && expr->access.tensor->role != ROLE_INPUT &&
@@ -275,7 +275,7 @@ static void cut_axis(Composer *composer, TensorOp *op, int axis, int64_t inner)
     op->spatial_count += axis < op->spatial_count;
 }
 
-/* Counts the places of fetches and the views of what is made here: what a family cannot take as an access. */
+/* Counts fetches' places and views of definitions, which a family cannot take as accesses. */
 static void left_visit(Expr *expr, void *context)
 {
     int *left = context;
@@ -309,8 +309,7 @@ static bool cut_all(Composer *composer, TensorOp *op)
     return any;
 }
 
-/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that leave as much as there was are taken
-   back. */
+/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that gain nothing are undone. */
 static void cut(Composer *composer, TensorOp *op)
 {
     TensorOp attempt = *op;
@@ -339,7 +338,7 @@ static void drop_axes(Composer *composer, TensorOp *op, uint32_t dims)
     op->axis_count = count;
 }
 
-/* The user goes on to see the tensor in the shape that he wrote. */
+/* The user still sees the tensor in the shape that the program has. */
 static void reshape(Composer *composer, const TensorOp *op)
 {
     Tensor *tensor = op->out, *seen;

@@ -121,7 +121,7 @@ static void share_visit(Expr *expr, void *context)
     }
 }
 
-/* Both go through the same elements of a row: in one kernel memory is asked for them once. */
+/* Both read the same elements of a row: one kernel loads them once. */
 static bool shares_rows(const Fuser *fuser, const Fusion *fusion, const TensorOp *op)
 {
     ShareSearch search = {.fuser = fuser, .fusion = fusion, .op = op};
@@ -136,7 +136,7 @@ static bool is_apart(const Fuser *fuser, const Fusion *fusion, const TensorOp *o
     return fuser->apart[op->out->id] || (first->id >= 0 && fuser->apart[first->id]);
 }
 
-/* Families that reduce read elements where an affine index says, and those that fetch make points. */
+/* Families that reduce take only affine indices, and families that fetch make only points. */
 static bool mixes_fetches(const Fuser *fuser, const Fusion *fusion, const TensorOp *op)
 {
     bool reduces = !op_is_pointwise(op), fetches = fuser->fetches[op->out->id];
@@ -203,7 +203,7 @@ static Expr *body_of(Fuser *fuser, Fusion *fusion, const TensorOp *op, uint32_t 
     return expr_substitute(fuser->arena, op->body, forms, op->axis_count);
 }
 
-/* There is room for 1, 2, 4, 8 … ops. */
+/* Grows the list of ops at 1, 2, 4, 8 … of them. */
 static int append(Arena *arena, Fusion *fusion, FusedOp op)
 {
     int count = fusion->op_count;
@@ -217,7 +217,7 @@ static int append(Arena *arena, Fusion *fusion, FusedOp op)
     return fusion->op_count++;
 }
 
-/* Holds the sum without what its terms share, and is never stored. */
+/* The sum without the factors that its terms share; never stored. */
 static Tensor *bare_sum(Arena *arena, const Tensor *whole, DType type)
 {
     Tensor *tensor = NEW(arena, Tensor);
@@ -229,7 +229,7 @@ static Tensor *bare_sum(Arena *arena, const Tensor *whole, DType type)
     return tensor;
 }
 
-/* `fused`, whose body is what is left of a sum, and behind it what its terms share. */
+/* `fused`, whose body is a sum without its shared factors, and behind it an op that applies them. */
 static int append_sum(Fuser *fuser, Fusion *fusion, FusedOp fused, const CommonFactors *common)
 {
     FusedOp bare = fused;
@@ -283,7 +283,7 @@ static int add_op(Fuser *fuser, Fusion *fusion, const TensorOp *op)
                                           : append(fuser->arena, fusion, fused);
 }
 
-/* What stands for an access inside the kernel: a value made at the same point, the definition's own
+/* What replaces an access inside the kernel: a value made at the same point, the definition's own
    expression, or the access itself. */
 static Expr *expand_access(Fuser *fuser, Fusion *fusion, Expr *expr, bool reducing)
 {
@@ -368,7 +368,7 @@ static void latest_visit(Expr *expr, void *context)
         search->kernel = search->fuser->kernel_of[tensor->id];
 }
 
-/* The last kernel that it may join, or one of its own. None before the latest that it reads from may have it. */
+/* The last kernel that it may join, or one of its own; none that comes before a kernel whose results it reads. */
 static void place(Fuser *fuser, const TensorOp *op)
 {
     LatestSearch latest = {fuser, -1};
@@ -415,7 +415,7 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
     return fuser;
 }
 
-/* What streamed kernels read as factors lies in memory as it is. */
+/* Factors of streamed kernels are tensors in memory, not folded. */
 static void keep_factors(Fuser *fuser, const StreamList *streams)
 {
     for (int s = 0; s < streams->count; s++)
@@ -438,7 +438,7 @@ static void drop_partly_prepared(StreamList *streams)
     streams->count = kept;
 }
 
-/* The kernel stands where its last sum is defined: all that it reads is there by then. */
+/* The kernel is placed where its last sum is defined, behind all that it reads. */
 static void place_stream(Fuser *fuser, const Stream *stream)
 {
     int kernel = fuser->plan.count++;
@@ -478,7 +478,7 @@ static bool joins_rows(const FusionPlan *plan)
     return false;
 }
 
-/* False: there are none whose rows alone are wanted. */
+/* False: there is no product of which only reductions of rows are wanted. */
 static bool join_products(Fuser *fuser)
 {
     int count = fuser->plan.count;
@@ -486,7 +486,7 @@ static bool join_products(Fuser *fuser)
     return fuser->plan.count < count;
 }
 
-/* All kernels; false: none is another one than in the plain plan, which has `plain_count`. */
+/* All kernels; false: they are those of the plain plan, which has `plain_count`. */
 static bool place_kernels(Fuser *fuser, const Program *program, PlanKind kind, int plain_count)
 {
     StreamList streams = {0};
@@ -510,7 +510,7 @@ static bool place_kernels(Fuser *fuser, const Program *program, PlanKind kind, i
     return kind != PLAN_BESIDE || fuser->plan.count != plain_count;
 }
 
-/* False: some kernel's points have no order that serves all that it makes. Those definitions are marked. */
+/* False: a kernel's points have no order that serves all its outputs. Those definitions are marked. */
 static bool settle_all(Fuser *fuser, bool *apart)
 {
     bool settled = true;
@@ -538,7 +538,7 @@ static void finish(Fuser *fuser)
         fusion_verify(plan->fusions[f], "fuse_units");
 }
 
-/* Returns false if the plan would be no other than the plain one, or one that cannot be made. */
+/* False if the plan would equal the plain one, or cannot be made. */
 static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
 {
     enum { MOST_ROUNDS = 4 };   // each separates what could not be settled in those before

@@ -20,7 +20,7 @@ typedef struct Forms {
     int other_count;
 } Forms;
 
-/* Other kernels, and other ops of this one, may have the same list. */
+/* Other kernels, and other ops of this one, may share the list. */
 static Dim *own_dims(Arena *arena, const Dim *dims, int count)
 {
     Dim *own = NEW_ARRAY(arena, Dim, count);

@@ -1,4 +1,4 @@
-// Kernels that only copy: elements of a tensor to where another kernel finds them in an order that suits it.
+// Kernels that only copy a tensor's elements into another order.
 #include <string.h>
 
 #include "ir/fuse.h"

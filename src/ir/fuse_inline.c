@@ -27,7 +27,7 @@ typedef struct Census {
     bool spreads;    // at more points than that has
 } Census;
 
-/* An op reads a tensor again and again if some of its axes do not stand in the access. */
+/* An op reads an element again and again if some of its axes are not in the access. */
 static bool access_is_reused(const Access *access, const TensorOp *reader)
 {
     for (int a = 0; a < reader->axis_count; a++) {
@@ -67,7 +67,7 @@ static void reuse_visit(Expr *expr, void *context)
         search->reused[expr->access.tensor->id] |= access_is_reused(&expr->access, search->reader);
 }
 
-/* By tensor id: a reduction reads its elements again and again, itself or where they have been moved to. */
+/* By tensor id: a reduction reads its elements again and again, directly or after moves. */
 static bool *reused_by_reductions(Arena *arena, const Program *program)
 {
     bool *reused = NEW_ARRAY(arena, bool, program->tensor_count);
@@ -105,8 +105,7 @@ static void epilogue_visit(Expr *expr, void *context)
         search->found |= reads_own_point(&expr->access, search->op->axes, search->op->spatial_count);
 }
 
-/* What is made of a reduction's result at its own points belongs to the reduction's kernel: there are few of
-   them. */
+/* What is made of a reduction's result at its own points is the epilogue of the reduction's kernel. */
 static bool belongs_to_a_reduction(const Inliner *inliner, const TensorOp *op)
 {
     EpilogueSearch search = {.inliner = inliner, .op = op};
@@ -152,8 +151,8 @@ static void fetches_visit(Expr *expr, void *context)
     search->fetches |= expr->kind == EXPR_FETCH || folded;
 }
 
-/* What indices of 64 bits cannot reach through a definition is read from memory; so is what is seen in other
-   dimensions than it is made in, or at computed places, and what a reduction would fetch: its families read rows. */
+/* A definition is not folded if its reader's indices would pass 64 bits, if it is read in other dimensions than it is
+   made in or at computed places, or if a reduction would have to fetch: its families read rows. */
 static void keep_far_reads(Inliner *inliner, const TensorOp *op)
 {
     FarSearch search = {inliner, op, false};
@@ -162,8 +161,8 @@ static void keep_far_reads(Inliner *inliner, const TensorOp *op)
     inliner->fetches[op->out->id] = search.fetches;
 }
 
-/* An image of f32 for a convolution of f16: a kernel that rounds it for each tap of each filter multiplies by lanes, and of
-   tensor cores the time of the copy is a small part. */
+/* An image of f32 for a convolution of f16 is rounded by a copy: folded, it would keep the convolution off tensor cores, whose
+   time is far longer than the copy's. */
 static bool is_rounded(const Census *census)
 {
     DType type = census->op->out->dtype;

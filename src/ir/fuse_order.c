@@ -26,7 +26,7 @@ typedef struct OrderSearch {
     DimOrder found;     // of the op's own dimensions
 } OrderSearch;
 
-/* A reduction's axes are the rows': they order what it reads. */
+/* A reduction's axes are the rows' axes, and order what it reads. */
 static void rows_visit(Expr *expr, void *context)
 {
     OrderSearch *search = context;

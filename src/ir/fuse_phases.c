@@ -1,5 +1,5 @@
-// Cutting a kernel of rows in three, each spread over all SMs: statistics of chunks of the rows, the rows'
-// own from those, and what is made of every element.
+// Cuts a kernel of rows in three, each spread over all SMs: statistics of chunks of the rows, the rows'
+// own statistics, and the elements.
 //
 //   mean[c] = sum[r](x[r, c]) / n                       s[c, p] = sum[r in p](x[r, c])
 //   var[c]  = sum[r](sq(x[r, c] - mean[c])) / n         q[c, p] = sum[r in p](sq(x[r, c] - s[c, p] / k))     k = points of p
@@ -29,7 +29,7 @@ static void rewrite_visit(Expr *expr, void *context)
         *expr = *rewriting->value_of(rewriting->cutter, expr->value);
 }
 
-/* A copy over the axes of the kernel that is being built, with other spellings of the values it uses. */
+/* A copy over the axes of the kernel that is being built, whose values are replaced. */
 static Expr *rewrite(Cutter *cutter, const Expr *expr, ValueOf *value_of)
 {
     Rewriting rewriting = {cutter, value_of};
@@ -136,7 +136,7 @@ static Tensor *chunk_tensor(Cutter *cutter, const char *name, DType type)
     return tensor;
 }
 
-/* What the chunk kernel makes of op, which no reduction has a part in. */
+/* The op in the chunk kernel, where it depends on no reduction. */
 static Expr *partial_value(Cutter *cutter, int op)
 {
     const FusedOp *whole = &cutter->whole->ops[op];
@@ -192,7 +192,7 @@ static void add_plain_sum(Cutter *cutter, int index)
                   rewrite(cutter, element, read_value));
 }
 
-/* The total is there: it stands before. */
+/* The total comes before it. */
 static void add_centred_sum(Cutter *cutter, int index)
 {
     const ChunkSum *sum = &cutter->sums[index], *total = &cutter->sums[sum->total];

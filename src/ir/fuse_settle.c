@@ -1,4 +1,4 @@
-// What a kernel reads and writes, and the points it is made at.
+// A kernel's inputs and outputs, and the axes of its points.
 #include "ir/fuse_settle.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Cutting a reduction over several blocks: the plan for small outputs with long sums (Roller leaves SMs idle
+// Split-K: divides a reduction among several blocks, for small outputs with long sums (Roller leaves SMs idle
 // there).
 #include "ir/fuse_split.h"
 

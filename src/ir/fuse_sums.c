@@ -60,7 +60,7 @@ static bool is_positive(const Expr *expr)
     return expr->kind == EXPR_CONST && dtype_info[expr->type].is_real && expr->constant.real > 0;
 }
 
-/* The total times or over constants, like a mean. */
+/* The total multiplied or divided by constants, like a mean. */
 static bool is_share_of(const Fusion *fusion, const Expr *expr, int total)
 {
     switch (expr->kind) {

@@ -1,5 +1,5 @@
-// Is a kernel's description sound? Asked after every pass that makes or rewrites one, since a wrong one is
-// emitted without a complaint: it compiles, and stores somewhere else.
+// Checks a kernel's description after every pass that makes or rewrites one. A wrong one would be emitted
+// without an error: it compiles, and stores somewhere else.
 //
 //   m[a, b, c] = sum[h] x[a, b, c, h], m of [2, 3, 5]
 //     the store [a, b, c] steps by 15, 5 and 1: c counts 0 … 4, b goes on at 5, a at 15, and 2 * 15 are all 30 elements
@@ -105,7 +105,7 @@ static bool range_without(const Affine *form, int axis, const Box *box, int64_t 
     return true;
 }
 
-/* Leaves those points of the axis at which 0 <= coef * axis + rest < size is possible for a rest in [low,
+/* Keeps those points of the axis at which 0 <= coef * axis + rest < size is possible for a rest in [low,
    high]. */
 static void narrow_axis(Box *box, int axis, int64_t coef, int64_t low, int64_t high, int64_t size)
 {
@@ -261,7 +261,7 @@ static void check_read(Check *check, const Expr *expr, const Access *access, con
 
 static void check_expr(Check *check, const Expr *expr, const Enclosing *around);
 
-/* That places stay inside is the front end's work: no interval of indices tells what a tensor holds. */
+/* The front end checks that computed places stay inside: no interval of indices bounds what a tensor holds. */
 static void check_fetch(Check *check, const Expr *expr, const Enclosing *around)
 {
     const Fetch *fetch = &expr->fetch;
