@@ -314,9 +314,10 @@ struct Softmax {
 // one has waited.
 __device__ __forceinline__ void begin_scores(float (&s)[BN / 2], const TileQ &q, const TileK &k, int group)
 {
-    begin_product<false, false>(Element(), s, q.along(group * WM, 0), k.along(0, 0));
+    begin_product<false, false>(Product<Element, BN>(), s, q.along(group * WM, 0), k.along(0, 0));
     UNROLL for (int d = 1; d < DEPTHS; ++d)
-        multiply_shared<false, false>(Element(), s, q.along(group * WM, d * 16), k.along(0, d * 16));
+        multiply_shared<false, false>(Product<Element, BN>(), s, q.along(group * WM, d * 16),
+                                      k.along(0, d * 16));
     close_products();
 }
 
@@ -326,7 +327,7 @@ __device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigne
 {
     UNROLL for (int j = 0; j < BN / 16; ++j)
         UNROLL for (int part = PARTS - 1; part >= 0; --part)   // small ones first
-            multiply_held<true>(Element(), acc, p[part][j], v.across(j * 16));
+            multiply_held<true>(Product<Element, WIDE>(), acc, p[part][j], v.across(j * 16));
     close_products();
 }
 

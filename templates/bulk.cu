@@ -1,24 +1,28 @@
-// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a pointwise epilogue. Of f16
-// and bf16 with sums in f32, of f32 rounded to tf32, of bytes with sums in i32. Warps have roles: one thread copies boxes of A and
-// B to shared memory, while groups of four warps multiply what has come.
+// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a
+// pointwise epilogue. Of f16 and bf16 with sums in f32, of f32 rounded to tf32, of bytes with sums in i32.
+// Warps have roles: one thread copies boxes of A and B to shared memory, while groups of four warps multiply
+// what has come.
 //
-// One thread block computes BM x BN tiles of C, one after the other, and each group a WM x WN part of that in registers. It walks
-// along k in steps of BK. STAGES tiles of A and of B lie in shared memory, and two barriers belong to each:
+// One thread block computes BM x BN tiles of C, one after the other, and each group a WM x WN part of that in
+// registers. It walks along k in steps of BK. STAGES tiles of A and of B lie in shared memory, and two
+// barriers belong to each:
 //
-//   full    the step's boxes have come          the copying thread expects so many bytes, the groups wait for them
-//   free    the step's products are done        each warp arrives, the copying thread waits before it copies there again
+//   full    the step's boxes have come      the copying thread expects so many bytes, groups wait for them
+//   free    the step's products are done    each warp arrives, the copying thread waits before it goes on
 //
-// The copies run ahead as far as there are stages, also into the next tile while this one is stored. NEIGHBOURS blocks of a
-// cluster have tiles side by side along m: each copies a part of their tile of B to all of them.
+// The copies run ahead as far as there are stages, also into the next tile while this one is stored.
+// NEIGHBOURS blocks of a cluster have tiles side by side along m: each copies a part of their tile of B to
+// all of them.
 //
-// Where there are too few tiles of C for all SMs, two SHARERS of a cluster make each: one walks along the first half of k, the
-// other along the second one. In the end each leaves half of its sums in the other's shared memory, adds up the other half, and
-// stores that.
+// Where there are too few tiles of C for all SMs, two SHARERS of a cluster make each: one walks along the
+// first half of k, the other along the second one. In the end each leaves half of its sums in the other's
+// shared memory, adds up the other half, and stores that.
 //
-// Several sums of the same points, of one A and a B each, are made together: a stage has all their B's, a group multiplies A with all of
-// them at once, and a lane has the sums of a point side by side.
+// Several sums of the same points, of one A and a B each, are made together: a stage has all their B's, a
+// group multiplies A with all of them at once, and a lane has the sums of a point side by side.
 //
-// A and B of 16-bit elements may lie in memory either way round, others lie along k; in shared memory they lie as they do there.
+// A and B of 16-bit elements may lie in memory either way round, others lie along k; in shared memory they
+// lie as they do there.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -48,22 +52,24 @@ constexpr Index CHAIN = 128;                                  // steps whose pro
 constexpr int QN = 8;                                         // columns of C that are one aligned access
 constexpr bool SHIFTED = false;                               // rows of C begin within one
 constexpr Index PANEL = 8;                                    // rows of blocks that run together
-constexpr int JOINED = 1;                                       // of each point, whose B's lie side by side in a stage
+constexpr int JOINED = 1;   // of each point, whose B's lie side by side in a stage
 constexpr Index BATCHES = 1;
-constexpr int NEIGHBOURS = 2, SHARERS = 1;                    // blocks of a cluster: side by side, and of the same tile
+constexpr int NEIGHBOURS = 2, SHARERS = 1;   // blocks of a cluster: side by side, and of the same tile
 constexpr int TURNS = 1;                                      // tiles that each makes
 constexpr Index CLUSTERS = 16;
 constexpr bool BACK_M = false, BACK_N = false;                // the last tile lies back, to end where C does
-// Of a convolution rows of A are pixels, one after the other from row to row and image to image, and k is tap by tap: a step has
-// channels of what one tap of the filter sees. B is the filter, whose taps are boxes of their own. Of the filter's gradient k is
-// the pixels instead, of which each batch may have a part, and rows of one factor are tap by tap the channels that it sees.
+// Of a convolution rows of A are pixels, one after the other from row to row and image to image, and k is tap
+// by tap: a step has channels of what one tap of the filter sees. B is the filter, whose taps are boxes of
+// their own. Of the filter's gradient k is the pixels instead, of which each batch may have a part, and rows
+// of one factor are tap by tap the channels that it sees.
 constexpr bool IM2COL = false, TAPS_A = false, TAPS_B = false;
 constexpr Index PART = 0;                                     // of k, which each batch has
 constexpr Index TAP = K;                                      // a tap's channels, in whole lines
-// Columns of C may be several phases, whose taps are not the same. Those that a tile's columns do not have are left out.
+// Columns of C may be several phases, whose taps are not the same. Those that a tile's columns do not have
+// are left out.
 constexpr bool PHASES = false;
 constexpr Index PHASE = N, TAPS = 1;                          // columns of a phase, and taps of all
-constexpr bool BESIDE = false;                                // the epilogue reads vectors, which are asked for ahead
+constexpr bool BESIDE = false;   // the epilogue reads vectors, which are asked for ahead
 constexpr bool REDUCES = false;                               // rows of C are reduced, and C is not stored
 
 struct OperandA {
@@ -76,7 +82,8 @@ struct OperandB {
 };
 
 // A box of pixels from that one on, under the tap and from the channel on that `seen` says.
-__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index pixel, Index seen, Element *tile, unsigned long long *full)
+__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index pixel, Index seen, Element *tile,
+                                             unsigned long long *full)
 {
     const int at[] = {static_cast<int>(seen), static_cast<int>(pixel), 0}, offset[] = {0};
     copy_pixels(tile, map, at, offset, full);
@@ -86,21 +93,26 @@ __device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index pixel, 
 __device__ __forceinline__ bool has_tap(Index phase, Index tap) { return phase == 0 && tap == 0; }
 
 // A box of the filter from column n and from the channel on that k says.
-__device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile, unsigned long long *full)
+__device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile,
+                                             unsigned long long *full)
 {
     const int at[] = {static_cast<int>(n), static_cast<int>(k)};
     copy_box_at(tile, map, at, full);
 }
 
 // Elements of C that lie before this one in the same aligned access.
-__device__ __forceinline__ int shift_of(Index batch, Index m, Index n) { return (int)((unsigned)(m * 1024 + n) % QN); }
+__device__ __forceinline__ int shift_of(Index batch, Index m, Index n)
+{
+    return (int)((unsigned)(m * 1024 + n) % QN);
+}
 
 // The epilogue of one element of C.
 __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index n, Value total)
 {
     store(t.out0, m * 1024 + n, total);
 }
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Kept (&total)[QN])
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n,
+                                              const Kept (&total)[QN])
 {
     move_vector<QN>(t.out0 + (m * 1024 + n), total);
 }
@@ -110,8 +122,8 @@ struct Beside {};
 __device__ __forceinline__ void read_beside(const Tensors &, Index, Index, Index, Beside &) {}
 struct Columns {};
 __device__ __forceinline__ void read_columns(const Tensors &, Index, Index, Index, Columns &) {}
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Kept (&total)[QN], const Beside &,
-                                              const Columns &)
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n,
+                                              const Kept (&total)[QN], const Beside &, const Columns &)
 {
     finish_vector(t, batch, m, n, total);
 }
@@ -121,7 +133,10 @@ struct Row {
     Value largest = Max::identity<Value>();
     static constexpr int PASSES = 1;   // those of the second one are made of the first one's
 
-    static __device__ __forceinline__ Value point(const Tensors &, Index, Index, Index, Value total) { return total; }
+    static __device__ __forceinline__ Value point(const Tensors &, Index, Index, Index, Value total)
+    {
+        return total;
+    }
     __device__ __forceinline__ void add(Pass<0>, const Tensors &, Index, Index, Index, Value value)
     {
         largest = Max::combine(largest, value);
@@ -136,28 +151,34 @@ struct Row {
 
 constexpr int WIDE = JOINED * WN;   // columns of an instruction's B, of all sums
 constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N;
-constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // what one instruction multiplies, of WM rows and WN columns
+constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // of an instruction, of WM rows and WN columns
 constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + NEIGHBOURS - 1) / NEIGHBOURS, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index ROWS = PANEL > NEIGHBOURS ? PANEL / NEIGHBOURS : 1;   // of clusters, in a panel
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr Index SHARE = (STEPS + SHARERS - 1) / SHARERS;   // of the steps, that the first sharer has
 constexpr bool CHAINS = SHARE > CHAIN;   // more than one
 constexpr int PARTS = 2 / SHARERS;       // of eight rows, which each warp stores of its sixteen,
-constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   // and of which so many leave together
-// Of 65536 registers three groups of warps have 168 a thread: too few for sums of 64 x 256, and too many for those who copy.
+constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   // of which so many go together
+// Of 65536 registers three groups of warps have 168 a thread: too few for sums of 64 x 256, and too many for
+// those who copy.
 constexpr bool MOVES_REGISTERS = GROUPS == 2 && WIDE / 2 * (CHAINS ? 2 : 1) > (JOINED > 1 ? 64 : 96);
 
-static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0, "groups of warps cover the block's tile");
+static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0,
+              "groups of warps cover the block's tile");
 static_assert(JOINED == 1 || (BESIDE && !SHIFTED && !IM2COL), "only those have sums side by side");
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || SHIFTED || N % QN == 0, "rows of C hold whole vectors");
-static_assert((!BACK_M || (M > BM && !SHIFTED)) && (!BACK_N || (N > BN && N % QN == 0 && !SHIFTED)), "it has where to lie");
-static_assert(!(TAPS_A && OperandA::ALONG_K) && !(TAPS_B && (OperandB::ALONG_K || NEIGHBOURS > 1)), "this block's boxes of channels");
+static_assert((!BACK_M || (M > BM && !SHIFTED)) && (!BACK_N || (N > BN && N % QN == 0 && !SHIFTED)),
+              "it has where to lie");
+static_assert(!(TAPS_A && OperandA::ALONG_K) && !(TAPS_B && (OperandB::ALONG_K || NEIGHBOURS > 1)),
+              "this block's boxes of channels");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
-static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && STEPS > 1), "both have a step");
+static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && STEPS > 1),
+              "both have a step");
 
-// A tile of an operand in shared memory, as describe_operand() has it, which PARTS blocks bring together. Of several
-// sums it has BR rows for each: side by side what a group multiplies at once, EACH rows for one sum after the other.
+// A tile of an operand in shared memory, as describe_operand() has it, which PARTS blocks bring together. Of
+// several sums it has BR rows for each: side by side what a group multiplies at once, EACH rows for one sum
+// after the other.
 template <class Operand, int BR, int PARTS, int COUNT, int EACH> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static_assert(ALONG_K || BYTES == 2, "others are not turned");
@@ -166,10 +187,11 @@ template <class Operand, int BR, int PARTS, int COUNT, int EACH> struct Tile {
     static_assert(ALL % PARTS == 0 && OWN % BOX == 0 && BOX <= 256, "boxes cover the tile");
 
     // By one thread: this block's part.
-    static __device__ __forceinline__ void fetch(const TensorMap *const *maps, Index batch, Index row0, Index k0, Element *tile,
-                                                 unsigned long long *full)
+    static __device__ __forceinline__ void fetch(const TensorMap *const *maps, Index batch, Index row0,
+                                                 Index k0, Element *tile, unsigned long long *full)
     {
-        const int first = PARTS > 1 ? cluster_rank() * OWN : 0, z = Operand::BATCHED ? static_cast<int>(batch) : 0;
+        const int first = PARTS > 1 ? cluster_rank() * OWN : 0;
+        const int z = Operand::BATCHED ? static_cast<int>(batch) : 0;
         UNROLL for (int row = first; row < first + OWN; row += BOX) {
             const TensorMap *const map = maps[COUNT > 1 ? row / EACH % COUNT : 0];
             const Index at = row0 + (COUNT > 1 ? row / (COUNT * EACH) * EACH + row % EACH : row);
@@ -187,8 +209,8 @@ template <class Operand, int BR, int PARTS, int COUNT, int EACH> struct Tile {
     }
 };
 
-// Of a tile of A that is the only one, no more rows are copied than there are: of 64 that an instruction multiplies, those behind
-// them are B's, and nobody asks for their products.
+// Of a tile of A that is the only one, no more rows are copied than there are: of 64 that an instruction
+// multiplies, those behind them are B's, and nobody asks for their products.
 constexpr int ROWS_A = OperandA::ALONG_K && M < BM ? ((int)M + 7) / 8 * 8 : BM;
 static_assert(BM - ROWS_A <= JOINED * BN, "they lie in the same stage");
 
@@ -204,7 +226,8 @@ struct Slab {
     Kept at[SLAB_PARTS * 8][SLAB_COLUMNS + 8];   // no two lanes of those that write together meet in a bank
 };
 
-// What the block that shares this one's tile leaves in its shared memory: half of each thread's sums, lane beside lane.
+// What the block that shares this one's tile leaves in its shared memory: half of each thread's sums, lane
+// beside lane.
 struct Shared {
     Value at[WIDE / 16][4 * WARP][4];
 };
@@ -213,7 +236,8 @@ struct Ring {
     unsigned long long full[STAGES], free[STAGES];
 };
 
-constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage), SUMS = SLABS + GROUPS * 4 * (int)sizeof(Slab);
+constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage);
+constexpr int SUMS = SLABS + GROUPS * 4 * (int)sizeof(Slab);
 constexpr int RING = SUMS + (SHARERS > 1 ? GROUPS * (int)sizeof(Shared) : 0);
 
 // Where one is in the ring of stages, and how often one has walked through it.
@@ -228,9 +252,9 @@ struct Place {
     }
 };
 
-// The tile of C that this block makes in a turn. Of the last turn, which may have fewer, the last blocks make them. Boxes that go on
-// behind the end of a tensor come slowly: where the last tile lies back instead, it holds elements of its neighbour's, too, which
-// it does not store.
+// The tile of C that this block makes in a turn. Of the last turn, which may have fewer, the last blocks make
+// them. Boxes that go on behind the end of a tensor come slowly: where the last tile lies back instead, it
+// holds elements of its neighbour's, too, which it does not store.
 struct Corner {
     Index batch, m, n;      // of what it stores
     Index tile_m, tile_n;   // of the tile
@@ -242,7 +266,7 @@ struct Corner {
         const Index rank = (Index)blockIdx.x % NEIGHBOURS;
         const Index number = turn * CLUSTERS + (Index)blockIdx.x / (NEIGHBOURS * SHARERS);
         const Index cluster = number - (turn + 1 == TURNS ? FREE : 0), block = cluster % ALL;
-        const Index panel = block / (ROWS * BLOCKS_N) * ROWS;                   // first row of clusters of this panel
+        const Index panel = block / (ROWS * BLOCKS_N) * ROWS;   // first row of clusters of this panel
         const Index rows = op_min<Index>(CLUSTERS_M - panel, ROWS);
         exists = cluster >= turn * CLUSTERS;
         batch = cluster / ALL;
@@ -251,7 +275,10 @@ struct Corner {
         tile_m = BACK_M ? op_min<Index>(m, M - BM) : m;
         tile_n = BACK_N ? op_min<Index>(n, N - BN) : n;
     }
-    __device__ __forceinline__ bool stores_column(Index column) const { return BACK_N ? column >= n : column < N; }
+    __device__ __forceinline__ bool stores_column(Index column) const
+    {
+        return BACK_N ? column >= n : column < N;
+    }
     __device__ __forceinline__ bool stores(Index row, Index column) const
     {
         return (BACK_M ? row >= m : row < M) && stores_column(column);
@@ -262,9 +289,12 @@ struct Corner {
 struct Steps {
     Index first, count;
 
-    // One of two constants, so that the compiler sees a loop that is entered: else it moves sums between registers, and products
-    // wait for that.
-    __device__ __forceinline__ explicit Steps(int sharer) : first(sharer * SHARE), count(sharer == 0 ? SHARE : STEPS - SHARE) {}
+    // One of two constants, so that the compiler sees a loop that is entered: else it moves sums between
+    // registers, and products wait for that.
+    __device__ __forceinline__ explicit Steps(int sharer)
+        : first(sharer * SHARE), count(sharer == 0 ? SHARE : STEPS - SHARE)
+    {
+    }
 };
 
 // The taps that a tile's phases have, of which each is so many steps.
@@ -314,22 +344,23 @@ __device__ __forceinline__ Steps steps_of(const Steps &steps, const Corner &corn
     return own;
 }
 
-// By one thread: rows of a tile that are channels of one tap after the other, of which there are so many. Behind the last ones come
-// those again, which nobody asks for.
-template <class Tile> __device__ __forceinline__ void fetch_taps(const TensorMap *map, Index rows, Index row0, Index k0, Element *tile,
-                                                                 unsigned long long *full)
+// By one thread: rows of a tile that are channels of one tap after the other, of which there are so many.
+// Behind the last ones come those again, which nobody asks for.
+template <class Tile>
+__device__ __forceinline__ void fetch_taps(const TensorMap *map, Index rows, Index row0, Index k0,
+                                           Element *tile, unsigned long long *full)
 {
     UNROLL for (int row = 0; row < Tile::OWN; row += Tile::BOX)
         fetch_pixels(map, k0, op_min<Index>(row0 + row, rows - Tile::BOX), tile + row * BK, full);
 }
 
 // By one thread.
-__device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stage *stages, Ring &ring, const Corner &corner,
-                                              const Steps &steps, Place &place)
+__device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stage *stages, Ring &ring,
+                                              const Corner &corner, const Steps &steps, Place &place)
 {
 #pragma unroll 1
     for (Index step = 0; step < steps.count; ++step, place.step()) {
-        mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);   // at first it is as if they had been used
+        mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);   // at first as if they had been used
         unsigned long long *full = &ring.full[place.stage];
         mbarrier_expect(full, (int)sizeof(Stage));
         const Index k0 = corner.batch * PART + (steps.first + step) * BK;
@@ -349,8 +380,10 @@ __device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stag
     }
 }
 
-// By one thread: of phases. A box of the filter has columns of one; behind the last ones come those again, which nobody asks for.
-__device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage *stages, Ring &ring, const Corner &corner, Place &place)
+// By one thread: of phases. A box of the filter has columns of one; behind the last ones come those again,
+// which nobody asks for.
+__device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage *stages, Ring &ring,
+                                            const Corner &corner, Place &place)
 {
     TileTaps taps(corner);
     const Index count = taps.steps();
@@ -361,8 +394,9 @@ __device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage 
         mbarrier_expect(full, (int)sizeof(Stage));
         const Index k0 = taps.next();
         fetch_pixels(maps[0], corner.tile_m, k0, stages[place.stage].a, full);
+        Element *filter = stages[place.stage].b;
         UNROLL for (int row = 0; row < BN; row += 64)
-            fetch_filter(maps[1], op_min<Index>(corner.tile_n + row, N - 64), k0, stages[place.stage].b + row * BK, full);
+            fetch_filter(maps[1], op_min<Index>(corner.tile_n + row, N - 64), k0, filter + row * BK, full);
     }
 }
 
@@ -377,8 +411,8 @@ __device__ __forceinline__ void release(Ring &ring, int stage)
 }
 
 // By each warp of a group: its part of the tile. The products of one step go on while the next one's begin.
-__device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *stages, Ring &ring, const Steps &steps,
-                                         Place &place, int group_m, int group_n)
+__device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *stages, Ring &ring,
+                                         const Steps &steps, Place &place, int group_m, int group_n)
 {
     if (PHASES && steps.count == 0)
         return;
@@ -388,10 +422,11 @@ __device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *st
     for (Index step = 0; step < steps.count; ++step, place.step()) {
         mbarrier_wait(&ring.full[place.stage], place.round & 1);
         open_products(acc);
+        const Stage &now = stages[place.stage];
         UNROLL for (int k = 0; k < BK; k += AK)
-            multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Element(), acc,
-                                                              TileA::part(stages[place.stage].a, group_m, k),
-                                                              TileB::part(stages[place.stage].b, group_n * JOINED, k));
+            multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Product<Element, WIDE>(), acc,
+                                                              TileA::part(now.a, group_m, k),
+                                                              TileB::part(now.b, group_n * JOINED, k));
         close_products();
         wait_products<1>(acc);
         if (step > 0)
@@ -413,8 +448,8 @@ __device__ __forceinline__ void await_sharer() { cluster_wait(); }
 // By all threads of both sharers: behind it, what they leave for each other is there.
 __device__ __forceinline__ void meet_sharers() { cluster_sync(); }
 
-// By each warp of a group. Of its sixteen rows a lane has sums of two, eight apart: this block keeps the first one of each or the
-// second one, in place of the first.
+// By each warp of a group. Of its sixteen rows a lane has sums of two, eight apart: this block keeps the
+// first one of each or the second one, in place of the first.
 __device__ __forceinline__ void add_shared(Value (&acc)[WIDE / 2], Shared &sums, int sharer)
 {
     const int thread = (int)threadIdx.x % (4 * WARP);
@@ -439,8 +474,8 @@ __device__ __forceinline__ void add_shared(Value (&acc)[WIDE / 2], Shared &sums,
     }
 }
 
-// QN neighbours of a row. Eight of four bytes are two accesses of 16: of eight lanes side by side half take the second one first,
-// so that no two meet in a bank.
+// QN neighbours of a row. Eight of four bytes are two accesses of 16: of eight lanes side by side half take
+// the second one first, so that no two meet in a bank.
 __device__ __forceinline__ void read_totals(const Kept *row, int column, bool turned, Kept (&total)[QN])
 {
     if (AT_ONCE<Kept, QN> == QN) {
@@ -454,10 +489,10 @@ __device__ __forceinline__ void read_totals(const Kept *row, int column, bool tu
         total[e] = (e < 4) == turned ? second[e % 4] : first[e % 4];
 }
 
-// Some rows of a warp from (m0, n0) on, by way of shared memory so that lanes side by side have columns side by side. `own`: the
-// lane's sums.
-__device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, Slab &slab, const Corner &corner, Index m0,
-                                           Index n0)
+// Some rows of a warp from (m0, n0) on, by way of shared memory so that lanes side by side have columns side
+// by side. `own`: the lane's sums.
+__device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, Slab &slab,
+                                           const Corner &corner, Index m0, Index n0)
 {
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
@@ -478,10 +513,11 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, S
     warp_sync();
 }
 
-// The same of rows that begin within an aligned access. In the slab they lie as they do in memory, up to QN - 1 columns to the
-// right: of 64 from the fourth element of such an access on the first 5 and the last 3 are stored one by one, between them are 7
-// vectors.
-__device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value *own, Slab &slab, Index batch, Index m0, Index n0)
+// The same of rows that begin within an aligned access. In the slab they lie as they do in memory, up to QN -
+// 1 columns to the right: of 64 from the fourth element of such an access on the first 5 and the last 3 are
+// stored one by one, between them are 7 vectors.
+__device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value *own, Slab &slab,
+                                                   Index batch, Index m0, Index n0)
 {
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
@@ -496,7 +532,8 @@ __device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value
         }
     warp_sync();
     UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
-        const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN, shift = shift_of(batch, m0 + row, n0);
+        const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
+        const int shift = shift_of(batch, m0 + row, n0);
         const Index m = m0 + row, n = n0 + column - shift;
         if (m >= M || n + QN > N || column < shift)
             continue;
@@ -505,7 +542,8 @@ __device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value
         finish_vector(t, batch, m, n, total);
     }
     UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * QN; v += WARP) {
-        const int row = v / QN, e = v % QN, shift = shift_of(batch, m0 + row, n0), column = e < shift ? SLAB_COLUMNS + e : e;
+        const int row = v / QN, e = v % QN, shift = shift_of(batch, m0 + row, n0);
+        const int column = e < shift ? SLAB_COLUMNS + e : e;
         const Index m = m0 + row, n = n0 + column - shift;
         if (shift > 0 && m < M && n < N)
             finish(t, batch, m, n, widen(slab.at[row][column]));
@@ -521,8 +559,8 @@ __device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value
     warp_sync();
 }
 
-__device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WIDE / 2], Slab &slab, const Corner &corner,
-                                           Index m0, Index n0)
+__device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WIDE / 2], Slab &slab,
+                                           const Corner &corner, Index m0, Index n0)
 {
     UNROLL for (int part = 0; part < PARTS; part += SLAB_PARTS)
         UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
@@ -547,26 +585,34 @@ struct LaneVector {
     }
 };
 
-// What the epilogue reads for a warp's part of a tile, so many slabs ahead: while the last products are on their way, or the slab
-// before is stored. Of 64 x 128 sums and a residual of 16 bits 32 registers are the whole tile's.
-constexpr __device__ int slabs_ahead(int bytes, int all) { return bytes > 128 ? 1 : 128 / bytes < all ? 128 / bytes : all; }
+// What the epilogue reads for a warp's part of a tile, so many slabs ahead: while the last products are on
+// their way, or the slab before is stored. Of 64 x 128 sums and a residual of 16 bits 32 registers are the
+// whole tile's.
+constexpr __device__ int slabs_ahead(int bytes, int all)
+{
+    return bytes > 128 ? 1 : 128 / bytes < all ? 128 / bytes : all;
+}
 struct Ahead {
     static constexpr int ACROSS = WN / SLAB_COLUMNS, ALL = PARTS / SLAB_PARTS * ACROSS;
-    static constexpr int OF_ROWS = slabs_ahead(LaneVector::COUNT * (int)sizeof(Beside), ALL), OF_COLUMNS = slabs_ahead((int)sizeof(Columns), ALL);
+    static constexpr int OF_ROWS = slabs_ahead(LaneVector::COUNT * (int)sizeof(Beside), ALL);
+    static constexpr int OF_COLUMNS = slabs_ahead((int)sizeof(Columns), ALL);
     static_assert(WARP % (SLAB_COLUMNS / QN) == 0, "each lane has as many, and the same columns of all rows");
     Beside rows[OF_ROWS][LaneVector::COUNT];
     Columns columns[OF_COLUMNS];
 
-    __device__ __forceinline__ void ask_rows(const Tensors &t, const Corner &corner, Index m0, Index n0, int slab)
+    __device__ __forceinline__ void ask_rows(const Tensors &t, const Corner &corner, Index m0, Index n0,
+                                             int slab)
     {
         UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
             const LaneVector own(i);
-            const Index m = m0 + slab / ACROSS * SLAB_PARTS * 8 + own.row, n = n0 + slab % ACROSS * SLAB_COLUMNS + own.column;
+            const Index m = m0 + slab / ACROSS * SLAB_PARTS * 8 + own.row;
+            const Index n = n0 + slab % ACROSS * SLAB_COLUMNS + own.column;
             if (corner.stores(m, n))
                 read_beside(t, corner.batch, m, n, rows[slab % OF_ROWS][i]);
         }
     }
-    __device__ __forceinline__ void ask_columns(const Tensors &t, const Corner &corner, Index m0, Index n0, int slab)
+    __device__ __forceinline__ void ask_columns(const Tensors &t, const Corner &corner, Index m0, Index n0,
+                                                int slab)
     {
         const Index n = n0 + slab % ACROSS * SLAB_COLUMNS + LaneVector(0).column;
         if (corner.stores_column(n))
@@ -580,7 +626,8 @@ struct Ahead {
             ask_columns(t, corner, m0, n0, slab);
     }
     // Behind the slab, whose places are free.
-    __device__ __forceinline__ void go_on(const Tensors &t, const Corner &corner, Index m0, Index n0, int slab)
+    __device__ __forceinline__ void go_on(const Tensors &t, const Corner &corner, Index m0, Index n0,
+                                          int slab)
     {
         if (slab + OF_ROWS < ALL)
             ask_rows(t, corner, m0, n0, slab + OF_ROWS);
@@ -600,7 +647,8 @@ __device__ __forceinline__ void fill_slab(Slab &slab, const Value *own)
         }
 }
 
-__device__ __forceinline__ void read_lane_vector(const Slab &slab, const LaneVector &vector, Kept (&totals)[JOINED * QN], int sum)
+__device__ __forceinline__ void read_lane_vector(const Slab &slab, const LaneVector &vector,
+                                                 Kept (&totals)[JOINED * QN], int sum)
 {
     Kept total[QN];
     read_totals(slab.at[vector.row], vector.column, (int)threadIdx.x % WARP / 4 % 2, total);
@@ -609,8 +657,8 @@ __device__ __forceinline__ void read_lane_vector(const Slab &slab, const LaneVec
 }
 
 // Those of a lane's vectors that exist, of all sums, which go through the slab one after the other.
-__device__ __forceinline__ void turn_sums(Kept (&totals)[LaneVector::COUNT][JOINED * QN], const Value *own, Slab &slab, const Corner &corner,
-                                          Index m0, Index n0)
+__device__ __forceinline__ void turn_sums(Kept (&totals)[LaneVector::COUNT][JOINED * QN], const Value *own,
+                                          Slab &slab, const Corner &corner, Index m0, Index n0)
 {
     UNROLL for (int sum = 0; sum < JOINED; ++sum) {
         fill_slab(slab, own + sum * (WN / 2));
@@ -625,8 +673,8 @@ __device__ __forceinline__ void turn_sums(Kept (&totals)[LaneVector::COUNT][JOIN
 }
 
 // As store_tile(), with what was asked for.
-__device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value (&acc)[WIDE / 2], Slab &slab, const Corner &corner,
-                                                  Index m0, Index n0, Ahead &ahead)
+__device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value (&acc)[WIDE / 2], Slab &slab,
+                                                  const Corner &corner, Index m0, Index n0, Ahead &ahead)
 {
     UNROLL for (int step = 0; step < Ahead::ALL; ++step) {
         const int part = step / Ahead::ACROSS * SLAB_PARTS, first = step % Ahead::ACROSS * SLAB_COLUMNS;
@@ -656,7 +704,8 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     ENTRY(PARAMETERS, MAPS)
 {
     unsigned char *const start = rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT;
-    static_assert(RING + (int)sizeof(Ring) + ALIGNMENT <= EVERYTHING.bytes, "all stages fit, wherever they begin");
+    static_assert(RING + (int)sizeof(Ring) + ALIGNMENT <= EVERYTHING.bytes,
+                  "all stages fit, wherever they begin");
     Stage *const stages = reinterpret_cast<Stage *>(start);
     Ring &ring = *reinterpret_cast<Ring *>(start + RING);
     const int warp = same_in_warp((int)threadIdx.x / WARP), sharer = (int)((Index)blockIdx.x % SHARERS);
@@ -714,9 +763,11 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             Value acc[WIDE / 2] = {};   // (WM,WIDE) of four warps
             if (REDUCES) {
                 multiply(acc, stages, ring, steps_of(steps, corner), place, group_m, group_n);
-                reduce_rows<Row, WN>(t, acc, corner.batch, corner.m + group_m + warp % 4 * 16, corner.n + group_n, M, N);
+                reduce_rows<Row, WN>(t, acc, corner.batch, corner.m + group_m + warp % 4 * 16,
+                                     corner.n + group_n, M, N);
             } else if (BESIDE) {
-                const Index m0 = corner.tile_m + group_m + warp % 4 * 16 + sharer * 8, n0 = corner.tile_n + group_n;
+                const Index m0 = corner.tile_m + group_m + warp % 4 * 16 + sharer * 8;
+                const Index n0 = corner.tile_n + group_n;
                 Ahead ahead;
                 ahead.begin(t, corner, m0, n0);
                 multiply(acc, stages, ring, steps_of(steps, corner), place, group_m, group_n);
@@ -727,7 +778,8 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                 multiply(acc, stages, ring, steps_of(steps, corner), place, group_m, group_n);
                 if (SHARERS > 1)
                     add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
-                store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16 + sharer * 8, corner.tile_n + group_n);
+                store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16 + sharer * 8,
+                           corner.tile_n + group_n);
             }
         }
     }

@@ -1,17 +1,19 @@
-// Matrix multiply on tensor cores: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a pointwise epilogue. Of f16 and bf16 with
-// sums in f32, of f32 rounded to tf32, of bytes with sums in i32, of f64.
+// Matrix multiply on tensor cores: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a pointwise epilogue.
+// Of f16 and bf16 with sums in f32, of f32 rounded to tf32, of bytes with sums in i32, of f64.
 //
-// One thread block computes one BM x BN tile of C, each of its warps a WM x WN tile of that in registers. The block walks along
-// k in steps of BK. STAGES tiles of A and of B lie in shared memory: while one is used, the others are on their way.
+// One thread block computes one BM x BN tile of C, each of its warps a WM x WN tile of that in registers. The
+// block walks along k in steps of BK. STAGES tiles of A and of B lie in shared memory: while one is used, the
+// others are on their way.
 //
-//            k                  BN
-//        +-------+        +-----+-----+         A and B may lie in memory either way round; in shared memory they lie as
-//        |   A   | BM     |  B  | WN  | k       they do there, and are turned on their way into registers. An operand is
-//        +-------+        +-----+-----+         copied in PIECES of 16 bytes where its rows allow it; else it passes
-//                                               through registers, where it is shifted or gathered.
+//        k              BN
+//    +-------+     +-----+-----+       A and B may lie in memory either way round; in shared memory they lie
+//    |   A   | BM  |  B  | WN  | k     as they do there, and are turned on their way into registers. An operand
+//    +-------+     +-----+-----+       is copied in PIECES of 16 bytes where its rows allow it; else it passes
+//                                      through registers, where it is shifted or gathered.
 //
-// Where there are too few tiles of C for all SMs a cluster of blocks makes each: they take turns at the steps along k, and in the
-// end each adds up some rows that all leave in its shared memory, in an order that depends on nothing but these constants.
+// Where there are too few tiles of C for all SMs a cluster of blocks makes each: they take turns at the steps
+// along k, and in the end each adds up some rows that all leave in its shared memory, in an order that
+// depends on nothing but these constants.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -61,7 +63,8 @@ struct OperandB {
     }
 };
 
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Value (&total)[QN])
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n,
+                                              const Value (&total)[QN])
 {
     store_vector<QN>(t.out0, m * 1024 + n, total);
 }
@@ -71,7 +74,10 @@ struct Row {
     Value largest = Max::identity<Value>();
     static constexpr int PASSES = 1;   // those of the second one are made of the first one's
 
-    static __device__ __forceinline__ Value point(const Tensors &, Index, Index, Index, Value total) { return total; }
+    static __device__ __forceinline__ Value point(const Tensors &, Index, Index, Index, Value total)
+    {
+        return total;
+    }
     __device__ __forceinline__ void add(Pass<0>, const Tensors &, Index, Index, Index, Value value)
     {
         largest = Max::combine(largest, value);
@@ -101,25 +107,28 @@ static_assert(AK * BYTES == (BYTES == 8 ? 64 : 32), "of a row a lane has a word 
 static_assert(BK % (2 * AK) == 0, "the registers of two parts are used in turn");
 static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
-static_assert(CLUSTER <= STEPS && 8 % CLUSTER == 0, "every block of a cluster has a step, and as many rows in the end");
+static_assert(CLUSTER <= STEPS && 8 % CLUSTER == 0,
+              "every block of a cluster has a step, and as many rows in the end");
 
-// A tile of an operand in shared memory: lines of pieces along its fast direction. Pieces change places within a line so that
-// the same piece of eight neighbouring lines, as load_matrices reads them, lies in eight different groups of banks:
+// A tile of an operand in shared memory: lines of pieces along its fast direction. Pieces change places
+// within a line so that the same piece of eight neighbouring lines, as load_matrices reads them, lies in
+// eight different groups of banks:
 //
-//   line 0   0 1 2 3 4 5 6 7          line 0   0 1 2 3 | line 1   0 1 2 3          with 8 and 4 pieces in a line
-//   line 1   1 0 3 2 5 4 7 6          line 2   1 0 3 2 | line 3   1 0 3 2
-//   line 2   2 3 0 1 6 7 4 5          line 4   2 3 0 1 | line 5   2 3 0 1
+//   line 0   0 1 2 3 4 5 6 7      line 0   0 1 2 3 | line 1   0 1 2 3      with 8 and 4 pieces in a line
+//   line 1   1 0 3 2 5 4 7 6      line 2   1 0 3 2 | line 3   1 0 3 2
+//   line 2   2 3 0 1 6 7 4 5      line 4   2 3 0 1 | line 5   2 3 0 1
 //
-// Lanes that read words on their own take two neighbouring pieces of each of four lines together: these change places in pairs.
+// Lanes that read words on their own take two neighbouring pieces of each of four lines together: these
+// change places in pairs.
 template <class Operand, Index EXTENT, int BR> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static constexpr int LINES = ALONG_K ? BR : BK, LINE = (ALONG_K ? BK : BR) / PIECE;
     static constexpr int PITCH = LINE > 4 ? (LINE + 7) / 8 * 8 : LINE > 2 ? 4 : 2;   // pieces
-    static constexpr int ELEMENTS = BB * LINES * PITCH * PIECE;                      // of all products, one behind the other
-    static constexpr bool EVEN = THREADS % LINE == 0;                                // threads take whole lines
-    static constexpr int EACH = (BB * LINES * LINE + THREADS - 1) / THREADS;         // pieces that a thread brings
-    static constexpr bool BY_MATRICES = ALONG_K ? BYTES <= 4 : BYTES <= 2;           // else word by word
-    static constexpr bool PAIRED = !ALONG_K && BYTES != 2;                           // a lane has rows side by side
+    static constexpr int ELEMENTS = BB * LINES * PITCH * PIECE;                // of all products, in turn
+    static constexpr bool EVEN = THREADS % LINE == 0;                          // threads take whole lines
+    static constexpr int EACH = (BB * LINES * LINE + THREADS - 1) / THREADS;   // pieces that a thread brings
+    static constexpr bool BY_MATRICES = ALONG_K ? BYTES <= 4 : BYTES <= 2;     // else word by word
+    static constexpr bool PAIRED = !ALONG_K && BYTES != 2;                     // a lane has rows side by side
     static constexpr int WIDE = BY_MATRICES ? 1 : 2, BANKS = PITCH < 8 ? PITCH : 8;
     static_assert(WIDE <= LINE, "pairs");
 
@@ -139,23 +148,27 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
         __device__ __forceinline__ Mine(int i, Index batch0, Index row0, Index k0)
         {
             const int thread = (int)threadIdx.x, number = thread + i * THREADS;
-            const int line = EVEN ? thread / LINE + i * (THREADS / LINE) : number / LINE;   // of EVEN: less to keep for each i
+            const int line = EVEN ? thread / LINE + i * (THREADS / LINE) : number / LINE;   // EVEN keeps less
             const int piece = EVEN ? thread % LINE : number % LINE;
             const int product = BB > 1 ? line / LINES : 0, own = line - product * LINES;
             mine = BB * LINES * LINE % THREADS == 0 || line < BB * LINES;
             batch = batch0 + product;
             row = row0 + (ALONG_K ? own : piece * PIECE);
             k = k0 + (ALONG_K ? piece * PIECE : own);
-            exists = (BATCH % BB == 0 || batch < BATCH) && (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
+            exists = (BATCH % BB == 0 || batch < BATCH) && (EXTENT % BR == 0 || row < EXTENT) &&
+                     (K % BK == 0 || k < K);
             place = (line * PITCH + (piece ^ turn_of(own))) * PIECE;
         }
     };
 
     // Row r of a half of 16 rows is this one of them.
-    static __device__ __forceinline__ int row_of(int half, int r) { return PAIRED ? r * 2 + half : half * 8 + r; }
+    static __device__ __forceinline__ int row_of(int half, int r)
+    {
+        return PAIRED ? r * 2 + half : half * 8 + r;
+    }
 
-    // What a warp reads of its product's: 16 rows of AK, of which matrix i has the rows of half i % 2 and the k of half i / 2.
-    // `row` is the warp's first one. Only constants are left to add.
+    // What a warp reads of its product's: 16 rows of AK, of which matrix i has the rows of half i % 2 and the
+    // k of half i / 2. `row` is the warp's first one. Only constants are left to add.
     struct Reader {
         int corner, turn, row, inner;
 
@@ -177,7 +190,8 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
             }
             corner += product * LINES * PITCH;
         }
-        template <class Register> __device__ __forceinline__ void load(Register (&tile)[4], const Element *from, int i, int k) const
+        template <class Register>
+        __device__ __forceinline__ void load(Register (&tile)[4], const Element *from, int i, int k) const
         {
             if constexpr (ALONG_K && BY_MATRICES) {
                 load_matrices(tile, from + (corner + i * 16 * PITCH + (k / PIECE ^ turn)) * PIECE);
@@ -196,7 +210,8 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
                     tile[j + 1] = two[1];
                 }
             } else {
-                load_matrices_turned(tile, from + (corner + k * PITCH + ((row + i * 16) / PIECE ^ turn)) * PIECE);
+                load_matrices_turned(tile,
+                                     from + (corner + k * PITCH + ((row + i * 16) / PIECE ^ turn)) * PIECE);
                 if constexpr (PAIRED)
                     part_bytes(tile);
             }
@@ -205,7 +220,8 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
     };
 };
 
-// One thread's share of a tile on its way to shared memory: copied there at once, or held in registers from begin() to end().
+// One thread's share of a tile on its way to shared memory: copied there at once, or held in registers from
+// begin() to end().
 template <class Operand, class Tile, bool = Operand::PIECES> struct Fetch {
     __device__ __forceinline__ explicit Fetch(const Tensors &) {}
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *tile)
@@ -235,7 +251,7 @@ template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
             const typename Tile::Mine it(i, batch, row0, k0);
-            const Index left = !it.exists ? 0 : Tile::ALONG_K ? K - it.k : PIECE;   // elements of the piece that exist
+            const Index left = !it.exists ? 0 : Tile::ALONG_K ? K - it.k : PIECE;   // elements that exist
             const Vector<unsigned, 4> piece = held[i].value(left < PIECE ? (int)left : PIECE);
             if (it.mine)
                 *reinterpret_cast<Vector<unsigned, 4> *>(tile + it.place) = piece;
@@ -246,8 +262,8 @@ template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
 using TileA = Tile<OperandA, M, BM>;
 using TileB = Tile<OperandB, N, BN>;
 
-// A warp's rows of C on their way from registers to memory: 8 at a time, or of a cluster those that fall to this block, of each
-// block's sums, which it leaves here. Row r falls to block r % CLUSTER.
+// A warp's rows of C on their way from registers to memory: 8 at a time, or of a cluster those that fall to
+// this block, of each block's sums, which it leaves here. Row r falls to block r % CLUSTER.
 constexpr int ROWS = CLUSTER > 1 ? WM : 8, OWN_ROWS = ROWS / CLUSTER;
 struct Slab {
     Value at[ROWS][WN + 8];   // no two lanes of those that write together meet in a bank
@@ -258,12 +274,14 @@ struct Slab {
     }
 
     // They are added up and stored: lanes side by side have columns side by side.
-    __device__ __forceinline__ void store(const Tensors &t, Index batch, Index m0, Index n0, int part, int rank)
+    __device__ __forceinline__ void store(const Tensors &t, Index batch, Index m0, Index n0, int part,
+                                          int rank)
     {
         UNROLL_4 for (int first = 0; first < OWN_ROWS * WN / QN; first += WARP) {
             const int v = first + (int)threadIdx.x % WARP, column = v % (WN / QN) * QN;
             const int line = v / (WN / QN), row = line * CLUSTER + rank;
-            const Index m = m0 + (CLUSTER > 1 ? row : part / 2 * 16 + TileA::row_of(part % 2, row)), n = n0 + column;
+            const Index m = m0 + (CLUSTER > 1 ? row : part / 2 * 16 + TileA::row_of(part % 2, row));
+            const Index n = n0 + column;
             if (row >= ROWS || (BATCH % BB && batch >= BATCH) || m >= M || n >= N)
                 continue;
             Value total[QN];
@@ -284,15 +302,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Tensors t = TENSORS;
     SHARED_AT(0, Element, As, [STAGES][TileA::ELEMENTS]);
     SHARED_AT(STAGES * TileA::ELEMENTS * (int)sizeof(Element), Element, Bs, [STAGES][TileB::ELEMENTS]);
-    static_assert((int)(sizeof As + sizeof Bs) <= (CLUSTER > 1 ? SLABS.at : OPERANDS.bytes), "all stages fit");
+    static_assert((int)(sizeof As + sizeof Bs) <= (CLUSTER > 1 ? SLABS.at : OPERANDS.bytes),
+                  "all stages fit");
     Value acc[WM / AM][WN / AN][4] = {};                  // (WM,WN)
     Chains<CHAINS, 4> chains[WM / AM][WN / AN];
     Word a[2][WM / 16][4], b[2][WN / 16][4];              // (WM,AK) and (WN,AK), of this part and the next
 
     const int rank = (int)((Index)blockIdx.x % CLUSTER);
-    const Index tile = (Index)blockIdx.x / CLUSTER, block = tile % (BLOCKS_M * BLOCKS_N), batch = tile / (BLOCKS_M * BLOCKS_N) * BB;
+    const Index tile = (Index)blockIdx.x / CLUSTER, block = tile % (BLOCKS_M * BLOCKS_N);
+    const Index batch = tile / (BLOCKS_M * BLOCKS_N) * BB;
     const Index steps = (STEPS - rank + CLUSTER - 1) / CLUSTER, k0 = rank * BK;   // its own, one in CLUSTER
-    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
+    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;   // first row of blocks of this panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
@@ -355,7 +375,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                 begin(ahead, free);
             UNROLL for (int tile = 0; tile < TILES; ++tile) {
                 const int i = tile / (WN / AN), j = tile % (WN / AN);
-                multiply_tiles(Element(), a[used][i], b[used][j / 2][j % 2], b[used][j / 2][2 + j % 2], acc[i][j]);
+                multiply_tiles(Element(), a[used][i], b[used][j / 2][j % 2], b[used][j / 2][2 + j % 2],
+                               acc[i][j]);
             }
             if (part == 0 && LATE)
                 begin(ahead, free);
@@ -375,7 +396,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         UNROLL for (int i = 0; i < WM / AM; ++i)
             reduce_rows<Row, WN>(t, acc[i][0], batch + own, m0 + warp_m + i * 16, n0 + warp_n, M, N);
     } else {
-        // Store: eight rows of each warp at a time by way of shared memory, or all of them to where they are added up.
+        // Store: eight rows of each warp at a time by way of shared memory, or all of them to where they are
+        // added up.
         SHARED(SLABS, Slab, slabs, [BB * WARPS]);   // A and B are done with, but in other blocks
         if (CLUSTER > 1)
             cluster_wait();

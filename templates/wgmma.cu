@@ -146,7 +146,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         block_sync();
         open_products(acc);
         UNROLL for (int k = 0; k < BK; k += AK)
-            multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Element(), acc, TileA::part(stages[now].a, group_m, k),
+            multiply_shared<!TileA::ALONG_K, !TileB::ALONG_K>(Product<Element, WN>(), acc,
+                                                              TileA::part(stages[now].a, group_m, k),
                                                               TileB::part(stages[now].b, group_n, k));
         close_products();
         const Index ahead = step + (STAGES - 2);

@@ -258,7 +258,7 @@ template <class T, class Sum, bool TURN_A, bool TURN_B> DEVICE long long shared_
     block_sync();
     if (HAS_SHARED_TILES) {
         open_products(c);
-        multiply_shared<TURN_A, TURN_B>(T(), c, describe_operand(tiles, 8192, 1024),
+        multiply_shared<TURN_A, TURN_B>(Product<T, 64>(), c, describe_operand(tiles, 8192, 1024),
                                         describe_operand(tiles + TILE, 8192, 1024));
         close_products();
         wait_products<0>(c);
@@ -297,9 +297,10 @@ template <class T, bool TURN_B, bool BEGIN> DEVICE long long held_product(const 
     if (HAS_SHARED_TILES) {
         open_products(c);
         if (BEGIN)
-            begin_product<false, TURN_B>(T(), c, describe_operand(tiles, 8192, 1024), describe_operand(tiles + TILE, 8192, 1024));
+            begin_product<false, TURN_B>(Product<T, 64>(), c, describe_operand(tiles, 8192, 1024),
+                                         describe_operand(tiles + TILE, 8192, 1024));
         else
-            multiply_held<TURN_B>(T(), c, a, describe_operand(tiles + TILE, 8192, 1024));
+            multiply_held<TURN_B>(Product<T, 64>(), c, a, describe_operand(tiles + TILE, 8192, 1024));
         close_products();
         wait_products<0>(c);
     }

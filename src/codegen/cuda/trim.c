@@ -262,6 +262,8 @@ static void use_text(Trim *trim, const TrimScope *scope, const char *text, const
         } else if (token_read(&rest, &token)) {
             if (is_name(token) && is_use(before, last, token) && !is_declared_here(own, token))
                 use_name(trim, scope, token, *token.end != '<');
+            if (*token.end == '<')
+                trim_use_number(trim, scope, token, rest);
             before = last;
             last = token;
         }
@@ -293,7 +295,7 @@ static bool is_wanted(const Trim *trim, const TrimScope *scope, const Declaratio
         return false;
     Slice rest = declaration->arguments, token;
     while (token_read(&rest, &token))
-        if (is_name(token) && !type_occurs(trim, scope, token))
+        if (is_name(token) && !(type_occurs(trim, scope, token) && trim_number_occurs(trim, token, rest)))
             return false;
     return true;
 }

@@ -5,7 +5,7 @@
 // settled: conditions on its compiler (lines.h) and branches by constants (fold.h), so that a kernel without
 // clusters names none of their functions. Of several overloads or specialisations of a name those go that
 // nothing can call: the types of their arguments do not occur in what is taken, neither by name nor as a
-// number's. So what is left out could not have been reached; a name that is only spelled the same, as a local
+// number's, or not with the number that they end with, as Product<f16, 128>. So what is left out could not have been reached; a name that is only spelled the same, as a local
 // variable, takes a definition too many, never one too few.
 #pragma once
 #include "codegen/cuda/names.h"

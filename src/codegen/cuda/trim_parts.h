@@ -1,4 +1,4 @@
-// What trim.c finds and trim_text.c writes.
+// What trim.c finds, by numbers of templates in trim_numbers.c, and trim_text.c writes.
 #pragma once
 #include "codegen/cuda/constant.h"
 #include "codegen/cuda/trim.h"
@@ -24,6 +24,14 @@ typedef struct TrimScope {
     const KernelText *text;   // NULL: the prelude
 } TrimScope;
 
+/* `Product<f16, BN>` of what is taken: the number that it ends with. */
+typedef struct NumberUse {
+    Slice name;
+    bool known;   // else it is any
+    int64_t value;
+    struct NumberUse *next;
+} NumberUse;
+
 struct Trim {
     Arena *arena;
     const TemplateStore *store;
@@ -33,4 +41,11 @@ struct Trim {
     TrimScope prelude, *kernels;
     int kernel_count;
     bool occurs[TYPE_COUNT];
+    NumberUse *numbers;
 };
+
+/* `name<f16, BN>` is taken, whose < comes next: with which number. */
+void trim_use_number(Trim *trim, const TrimScope *scope, Slice name, Slice rest);
+
+/* Of `name<f16, 128>` of an overload's arguments: whether what is taken has one of 128, or one that is not known. */
+bool trim_number_occurs(const Trim *trim, Slice name, Slice rest);

@@ -97,7 +97,8 @@ static bool write_place(StrBuf *out, const Trim *trim, const UnitList *units, Un
 static void write_ends(StrBuf *out, const UnitList *units)
 {
     for (const TextUnit *unit = units->first; unit; unit = unit->next)
-        if (unit->taken && strncmp(unit->text, "#define", strlen("#define")) == 0) {
+        if (unit->taken && strncmp(unit->text, "#define", strlen("#define")) == 0 &&
+            unit->declarations->first == unit->declarations) {
             Slice name = unit->declarations->name;
             strbuf_printf(out, "#undef %.*s\n", (int)slice_length(name), name.start);
         }

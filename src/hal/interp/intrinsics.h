@@ -230,22 +230,26 @@ template <int N, class Value, int COUNT> static inline void wait_products(Value 
 {
     rollerc_interp::wait_products(static_cast<unsigned>(N), place);
 }
-template <bool TURN_A, bool TURN_B, class T, int COUNT>
-static inline void multiply_shared(T, SumOf<T> (&c)[COUNT], unsigned long long a, unsigned long long b, ROLLERC_PLACE)
+template <class Element, int COLUMNS> struct Product {};
+template <bool TURN_A, bool TURN_B, class T, int COLUMNS>
+static inline void multiply_shared(Product<T, COLUMNS>, SumOf<T> (&c)[COLUMNS / 2], unsigned long long a,
+                                   unsigned long long b, ROLLERC_PLACE)
 {
-    rollerc_interp::multiply_shared({TileOf<T>::element, COUNT * 2, a, b, TURN_A, TURN_B}, c, place);
+    rollerc_interp::multiply_shared({TileOf<T>::element, COLUMNS, a, b, TURN_A, TURN_B}, c, place);
 }
-template <bool TURN_A, bool TURN_B, class T, int COUNT>
-static inline void begin_product(T, SumOf<T> (&c)[COUNT], unsigned long long a, unsigned long long b, ROLLERC_PLACE)
+template <bool TURN_A, bool TURN_B, class T, int COLUMNS>
+static inline void begin_product(Product<T, COLUMNS> product, SumOf<T> (&c)[COLUMNS / 2], unsigned long long a,
+                                 unsigned long long b, ROLLERC_PLACE)
 {
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < COLUMNS / 2; i++)
         c[i] = 0;
-    rollerc_interp::multiply_shared({TileOf<T>::element, COUNT * 2, a, b, TURN_A, TURN_B}, c, place);
+    multiply_shared<TURN_A, TURN_B>(product, c, a, b, place);
 }
-template <bool TURN_B, class T, int COUNT>
-static inline void multiply_held(T, float (&c)[COUNT], const unsigned (&a)[4], unsigned long long b, ROLLERC_PLACE)
+template <bool TURN_B, class T, int COLUMNS>
+static inline void multiply_held(Product<T, COLUMNS>, float (&c)[COLUMNS / 2], const unsigned (&a)[4],
+                                 unsigned long long b, ROLLERC_PLACE)
 {
-    rollerc_interp::multiply_held({TileOf<T>::element, COUNT * 2, 0, b, false, TURN_B}, a, c, place);
+    rollerc_interp::multiply_held({TileOf<T>::element, COLUMNS, 0, b, false, TURN_B}, a, c, place);
 }
 static inline void hold_word(unsigned &) {}
 static inline int same_in_warp(int x) { return x; }

@@ -29,10 +29,11 @@ template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
 #endif
 }
 
-// A thread leaves its sums alone from open_products() to wait_products<N>(): all but the last N that were closed are then done.
+// A thread leaves its sums alone from open_products() to wait_products<N>(): all but the last N that were
+// closed are then done.
 //
 //   open_products(c);
-//   multiply_shared<false, false>(f16(), c, a, b);   // once or several times
+//   multiply_shared<false, false>(Product<f16, 128>(), c, a, b);   // once or several times
 //   close_products();
 //   wait_products<0>(c);
 template <class Value, int COUNT> DEVICE void open_products(Value (&c)[COUNT])
@@ -58,8 +59,8 @@ template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[CO
     hold_sums(c);
 }
 
-// What is made of sums is a whole word before its parts are used. Else the compiler takes the parts from the sums while products
-// still go on, and lets these wait for each other: 16.8 us became 19.
+// What is made of sums is a whole word before its parts are used. Else the compiler takes the parts from the
+// sums while products still go on, and lets these wait for each other: 16.8 us became 19.
 DEVICE void hold_word(unsigned &word)
 {
 #ifdef __CUDA_ARCH__
@@ -75,13 +76,17 @@ DEVICE int same_in_warp(int x)
     return warp_shuffle(x, 0);
 }
 
+// What the four warps multiply: so many rows of b, of such elements. A thread has half as many sums.
+template <class Element, int COLUMNS> struct Product {};
+
 // The registers of a thread's sums, by 32.
-#define SUMS_8(kind, i) \
-    kind(c[i]), kind(c[i + 1]), kind(c[i + 2]), kind(c[i + 3]), kind(c[i + 4]), kind(c[i + 5]), kind(c[i + 6]), kind(c[i + 7])
+#define SUMS_4(kind, i) kind(c[i]), kind(c[i + 1]), kind(c[i + 2]), kind(c[i + 3])
+#define SUMS_8(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4)
 #define SUMS_32(kind) SUMS_8(kind, 0), SUMS_8(kind, 8), SUMS_8(kind, 16), SUMS_8(kind, 24)
 #define SUMS_64(kind) SUMS_32(kind), SUMS_8(kind, 32), SUMS_8(kind, 40), SUMS_8(kind, 48), SUMS_8(kind, 56)
 #define SUMS_96(kind) SUMS_64(kind), SUMS_8(kind, 64), SUMS_8(kind, 72), SUMS_8(kind, 80), SUMS_8(kind, 88)
-#define SUMS_128(kind) SUMS_96(kind), SUMS_8(kind, 96), SUMS_8(kind, 104), SUMS_8(kind, 112), SUMS_8(kind, 120)
+#define SUMS_128(kind) \
+    SUMS_96(kind), SUMS_8(kind, 96), SUMS_8(kind, 104), SUMS_8(kind, 112), SUMS_8(kind, 120)
 #define REGISTERS_32 \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -92,127 +97,229 @@ DEVICE int same_in_warp(int x)
     REGISTERS_64 ", " "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define REGISTERS_128 \
-    REGISTERS_96 ", " "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-//
-// c += a * b: 64 rows of a, as many of b as c has, 32 bytes of k; TURN: that operand lies along its rows, as elements of 16 bits
-// may. Warp w of the four has rows w * 16 to w * 16 + 15 of c; of every 8 columns a lane has c[0] and c[1] in row l / 4 from
-// column l % 4 * 2 on, c[2] and c[3] eight rows further down.
-#define MULTIPLY_COLUMNS(shape, registers, SUMS, kind, a_index, b_index, behind) \
-    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, " a_index ", " b_index ", 1" behind ";" \
-                 : SUMS(kind) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B))
-#define MULTIPLY_SHARED(types, kind, BEHIND) \
-    if constexpr (COUNT == 32) \
-        MULTIPLY_COLUMNS("m64n64" types, REGISTERS_32, SUMS_32, kind, "%32", "%33", BEHIND("%34", "%35")); \
-    else if constexpr (COUNT == 64) \
-        MULTIPLY_COLUMNS("m64n128" types, REGISTERS_64, SUMS_64, kind, "%64", "%65", BEHIND("%66", "%67")); \
-    else if constexpr (COUNT == 96) \
-        MULTIPLY_COLUMNS("m64n192" types, REGISTERS_96, SUMS_96, kind, "%96", "%97", BEHIND("%98", "%99")); \
-    else \
-        MULTIPLY_COLUMNS("m64n256" types, REGISTERS_128, SUMS_128, kind, "%128", "%129", BEHIND("%130", "%131"))
-#define SIGNS_AND_TURNS(turn_a_index, turn_b_index) ", 1, 1, " turn_a_index ", " turn_b_index
-#define SIGNS(turn_a_index, turn_b_index) ", 1, 1"
-#define NEITHER(turn_a_index, turn_b_index) ""
-
-template <bool TURN_A, bool TURN_B, int COUNT>
-DEVICE void multiply_shared(f16, float (&c)[COUNT], unsigned long long a, unsigned long long b)
-{
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("k16.f32.f16.f16", "+f", SIGNS_AND_TURNS);
+    REGISTERS_96 ", " "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
+    "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, " \
+    "%126, %127"
+// The instruction, its sums and what else it takes.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define WGMMA(shape, registers, operands, sums, ...) \
+    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, " operands ";" : sums : __VA_ARGS__)
+#else
+#define WGMMA(shape, registers, operands, sums, ...) (void)0
 #endif
+#define SHARED_OPERANDS "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B)
+#define HELD_OPERANDS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B)
+
+// c += a * b: 64 rows of a, as many of b as it says, 32 bytes of k; TURN: that operand lies along its rows,
+// as elements of 16 bits may. Warp w of the four has rows w * 16 to w * 16 + 15 of c; of every 8 columns a
+// lane has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows further down.
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n64k16.f32.f16.f16", REGISTERS_32, "%32, %33, 1, 1, 1, %34, %35",
+          SUMS_32("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n128k16.f32.f16.f16", REGISTERS_64, "%64, %65, 1, 1, 1, %66, %67",
+          SUMS_64("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n192k16.f32.f16.f16", REGISTERS_96, "%96, %97, 1, 1, 1, %98, %99",
+          SUMS_96("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n256k16.f32.f16.f16", REGISTERS_128, "%128, %129, 1, 1, 1, %130, %131",
+          SUMS_128("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n64k16.f32.bf16.bf16", REGISTERS_32, "%32, %33, 1, 1, 1, %34, %35",
+          SUMS_32("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<bf16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n128k16.f32.bf16.bf16", REGISTERS_64, "%64, %65, 1, 1, 1, %66, %67",
+          SUMS_64("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<bf16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n192k16.f32.bf16.bf16", REGISTERS_96, "%96, %97, 1, 1, 1, %98, %99",
+          SUMS_96("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<bf16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 1, 1, 1, %130, %131",
+          SUMS_128("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f32, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n64k8.f32.tf32.tf32", REGISTERS_32, "%32, %33, 1, 1, 1", SUMS_32("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f32, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n128k8.f32.tf32.tf32", REGISTERS_64, "%64, %65, 1, 1, 1", SUMS_64("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f32, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n192k8.f32.tf32.tf32", REGISTERS_96, "%96, %97, 1, 1, 1", SUMS_96("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f32, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n256k8.f32.tf32.tf32", REGISTERS_128, "%128, %129, 1, 1, 1", SUMS_128("+f"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<i8, 64>, int (&c)[32], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n64k32.s32.s8.s8", REGISTERS_32, "%32, %33, 1", SUMS_32("+r"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<i8, 128>, int (&c)[64], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n128k32.s32.s8.s8", REGISTERS_64, "%64, %65, 1", SUMS_64("+r"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<i8, 192>, int (&c)[96], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n192k32.s32.s8.s8", REGISTERS_96, "%96, %97, 1", SUMS_96("+r"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<i8, 256>, int (&c)[128], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n256k32.s32.s8.s8", REGISTERS_128, "%128, %129, 1", SUMS_128("+r"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<u8, 64>, int (&c)[32], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n64k32.s32.u8.u8", REGISTERS_32, "%32, %33, 1", SUMS_32("+r"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<u8, 128>, int (&c)[64], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n128k32.s32.u8.u8", REGISTERS_64, "%64, %65, 1", SUMS_64("+r"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<u8, 192>, int (&c)[96], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n192k32.s32.u8.u8", REGISTERS_96, "%96, %97, 1", SUMS_96("+r"), SHARED_OPERANDS);
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<u8, 256>, int (&c)[128], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n256k32.s32.u8.u8", REGISTERS_128, "%128, %129, 1", SUMS_128("+r"), SHARED_OPERANDS);
 }
 
-template <bool TURN_A, bool TURN_B, int COUNT>
-DEVICE void multiply_shared(bf16, float (&c)[COUNT], unsigned long long a, unsigned long long b)
+// The first product of new sums, c = a * b: what they held before counts for nothing, and no open_products()
+// of theirs is needed.
+template <bool TURN_A, bool TURN_B>
+DEVICE void begin_product(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("k16.f32.bf16.bf16", "+f", SIGNS_AND_TURNS);
-#endif
+    WGMMA("m64n64k16.f32.f16.f16", REGISTERS_32, "%32, %33, 0, 1, 1, %34, %35",
+          SUMS_32("=f"), SHARED_OPERANDS : "memory");
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void begin_product(Product<f16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n128k16.f32.f16.f16", REGISTERS_64, "%64, %65, 0, 1, 1, %66, %67",
+          SUMS_64("=f"), SHARED_OPERANDS : "memory");
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void begin_product(Product<f16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n192k16.f32.f16.f16", REGISTERS_96, "%96, %97, 0, 1, 1, %98, %99",
+          SUMS_96("=f"), SHARED_OPERANDS : "memory");
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void begin_product(Product<f16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n256k16.f32.f16.f16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131",
+          SUMS_128("=f"), SHARED_OPERANDS : "memory");
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void begin_product(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n64k16.f32.bf16.bf16", REGISTERS_32, "%32, %33, 0, 1, 1, %34, %35",
+          SUMS_32("=f"), SHARED_OPERANDS : "memory");
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void begin_product(Product<bf16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n128k16.f32.bf16.bf16", REGISTERS_64, "%64, %65, 0, 1, 1, %66, %67",
+          SUMS_64("=f"), SHARED_OPERANDS : "memory");
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void begin_product(Product<bf16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n192k16.f32.bf16.bf16", REGISTERS_96, "%96, %97, 0, 1, 1, %98, %99",
+          SUMS_96("=f"), SHARED_OPERANDS : "memory");
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void begin_product(Product<bf16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
+{
+    WGMMA("m64n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131",
+          SUMS_128("=f"), SHARED_OPERANDS : "memory");
 }
 
-template <bool TURN_A, bool TURN_B, int COUNT>
-DEVICE void multiply_shared(f32, float (&c)[COUNT], unsigned long long a, unsigned long long b)
+// multiply_shared() of a that its threads hold: four matrices as load_matrices() brings them, of the rows
+// that are its warp's. They are left alone until the product is waited for.
+template <bool TURN_B>
+DEVICE void multiply_held(Product<f16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("k8.f32.tf32.tf32", "+f", SIGNS);
-#endif
+    WGMMA("m64n64k16.f32.f16.f16", REGISTERS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37",
+          SUMS_32("+f"), HELD_OPERANDS);
 }
-
-template <bool TURN_A, bool TURN_B, int COUNT>
-DEVICE void multiply_shared(i8, int (&c)[COUNT], unsigned long long a, unsigned long long b)
+template <bool TURN_B>
+DEVICE void multiply_held(Product<f16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
 {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("k32.s32.s8.s8", "+r", NEITHER);
-#endif
+    WGMMA("m64n128k16.f32.f16.f16", REGISTERS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69",
+          SUMS_64("+f"), HELD_OPERANDS);
 }
-
-template <bool TURN_A, bool TURN_B, int COUNT>
-DEVICE void multiply_shared(u8, int (&c)[COUNT], unsigned long long a, unsigned long long b)
+template <bool TURN_B>
+DEVICE void multiply_held(Product<f16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
 {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_SHARED("k32.s32.u8.u8", "+r", NEITHER);
-#endif
+    WGMMA("m64n192k16.f32.f16.f16", REGISTERS_96, "{%96, %97, %98, %99}, %100, 1, 1, 1, %101",
+          SUMS_96("+f"), HELD_OPERANDS);
 }
-
-// The first product of new sums, c = a * b: what they held before counts for nothing, and no open_products() of theirs is needed.
-#define BEGIN_COLUMNS(shape, registers, SUMS, a_index, b_index, turn_a_index, turn_b_index) \
-    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, " a_index ", " b_index \
-                 ", 0, 1, 1, " turn_a_index ", " turn_b_index ";" \
-                 : SUMS("=f") : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory")
-#define BEGIN_PRODUCT(types) \
-    if constexpr (COUNT == 32) \
-        BEGIN_COLUMNS("m64n64" types, REGISTERS_32, SUMS_32, "%32", "%33", "%34", "%35"); \
-    else if constexpr (COUNT == 64) \
-        BEGIN_COLUMNS("m64n128" types, REGISTERS_64, SUMS_64, "%64", "%65", "%66", "%67"); \
-    else if constexpr (COUNT == 96) \
-        BEGIN_COLUMNS("m64n192" types, REGISTERS_96, SUMS_96, "%96", "%97", "%98", "%99"); \
-    else \
-        BEGIN_COLUMNS("m64n256" types, REGISTERS_128, SUMS_128, "%128", "%129", "%130", "%131")
-
-template <bool TURN_A, bool TURN_B, int COUNT>
-DEVICE void begin_product(f16, float (&c)[COUNT], unsigned long long a, unsigned long long b)
+template <bool TURN_B>
+DEVICE void multiply_held(Product<f16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
 {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    BEGIN_PRODUCT("k16.f32.f16.f16");
-#endif
+    WGMMA("m64n256k16.f32.f16.f16", REGISTERS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133",
+          SUMS_128("+f"), HELD_OPERANDS);
 }
-
-template <bool TURN_A, bool TURN_B, int COUNT>
-DEVICE void begin_product(bf16, float (&c)[COUNT], unsigned long long a, unsigned long long b)
+template <bool TURN_B>
+DEVICE void multiply_held(Product<bf16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    BEGIN_PRODUCT("k16.f32.bf16.bf16");
-#endif
+    WGMMA("m64n64k16.f32.bf16.bf16", REGISTERS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37",
+          SUMS_32("+f"), HELD_OPERANDS);
 }
-
-// multiply_shared() of a that its threads hold: four matrices as load_matrices() brings them, of the rows that are its warp's. They are left
-// alone until the product is waited for.
-#define MULTIPLY_HELD_COLUMNS(shape, registers, SUMS, a0, a1, a2, a3, b_index, turn_index) \
-    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, {" a0 ", " a1 ", " a2 ", " a3 "}, " b_index \
-                 ", 1, 1, 1, " turn_index ";" \
-                 : SUMS("+f") : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B))
-#define MULTIPLY_HELD(types) \
-    if constexpr (COUNT == 32) \
-        MULTIPLY_HELD_COLUMNS("m64n64" types, REGISTERS_32, SUMS_32, "%32", "%33", "%34", "%35", "%36", "%37"); \
-    else if constexpr (COUNT == 64) \
-        MULTIPLY_HELD_COLUMNS("m64n128" types, REGISTERS_64, SUMS_64, "%64", "%65", "%66", "%67", "%68", "%69"); \
-    else if constexpr (COUNT == 96) \
-        MULTIPLY_HELD_COLUMNS("m64n192" types, REGISTERS_96, SUMS_96, "%96", "%97", "%98", "%99", "%100", "%101"); \
-    else \
-        MULTIPLY_HELD_COLUMNS("m64n256" types, REGISTERS_128, SUMS_128, "%128", "%129", "%130", "%131", "%132", "%133")
-
-template <bool TURN_B, int COUNT>
-DEVICE void multiply_held(f16, float (&c)[COUNT], const unsigned (&a)[4], unsigned long long b)
+template <bool TURN_B>
+DEVICE void multiply_held(Product<bf16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
 {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_HELD("k16.f32.f16.f16");
-#endif
+    WGMMA("m64n128k16.f32.bf16.bf16", REGISTERS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69",
+          SUMS_64("+f"), HELD_OPERANDS);
 }
-
-template <bool TURN_B, int COUNT>
-DEVICE void multiply_held(bf16, float (&c)[COUNT], const unsigned (&a)[4], unsigned long long b)
+template <bool TURN_B>
+DEVICE void multiply_held(Product<bf16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
 {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    MULTIPLY_HELD("k16.f32.bf16.bf16");
-#endif
+    WGMMA("m64n192k16.f32.bf16.bf16", REGISTERS_96, "{%96, %97, %98, %99}, %100, 1, 1, 1, %101",
+          SUMS_96("+f"), HELD_OPERANDS);
+}
+template <bool TURN_B>
+DEVICE void multiply_held(Product<bf16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
+{
+    WGMMA("m64n256k16.f32.bf16.bf16", REGISTERS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133",
+          SUMS_128("+f"), HELD_OPERANDS);
 }

@@ -62,6 +62,9 @@ static const char REST[] = "#define WORDS(x) \\\n"
                            "{\n"
                            "    return x.wide + 'a' + 0xhalf;\n"
                            "}\n"
+                           "template <class T, int N> struct Many {};\n"
+                           "DEVICE int many(Many<int, 4>) { return 4; }\n"
+                           "DEVICE int many(Many<int, 8>) { return 8; }\n"
                            "DEVICE int three(int x) { return two<1>(x); }\n"
                            "DEVICE half three(half x) { return x; }\n";
 
@@ -143,6 +146,19 @@ START_TEST(an_overload_that_is_no_template_comes_with_a_plain_call)
 {
     ck_assert_ptr_null(strstr(emitted(folder, 900, "wide<double>(1)"), "wide(double x)"));
     ck_assert_ptr_nonnull(strstr(emitted(folder, 900, "wide<double>(1), wide(2)"), "wide(double x)"));
+}
+END_TEST
+
+/* That the last argument of a template is, or may be. */
+START_TEST(an_overload_for_a_number_comes_with_the_number)
+{
+    static const char *const four = "many(Many<int, 4>)", *const eight = "many(Many<int, 8>)";
+    const char *some = emitted(folder, 900, "many(Many<int, 2 * 4>())");
+    ck_assert(!strstr(some, four) && strstr(some, eight));
+    const char *all = emitted(folder, 900, "many(Many<int, 2 * size>())");
+    ck_assert(strstr(all, four) && strstr(all, eight));
+    const char *none = emitted(folder, 900, "many(Many<int, 5>())");
+    ck_assert(!strstr(none, four) && !strstr(none, eight));
 }
 END_TEST
 
@@ -303,6 +319,7 @@ int main(void)
     tcase_add_test(tests, a_definition_comes_with_the_comment_of_its_paragraph);
     tcase_add_test(tests, an_overload_for_a_type_comes_with_the_type);
     tcase_add_test(tests, an_overload_that_is_no_template_comes_with_a_plain_call);
+    tcase_add_test(tests, an_overload_for_a_number_comes_with_the_number);
     tcase_add_test(tests, what_is_taken_takes_what_it_uses);
     tcase_add_test(tests, a_device_settles_conditions_on_it);
     tcase_add_test(tests, branches_by_constants_are_settled);
