@@ -8,11 +8,17 @@ static const double LOG2_E = 1.4426950408889634;
 /* The flat position along a group. */
 const char *const attention_flat[ATTENTION_GROUPS] = {"batch", "row", "column", "d", "n"};
 
+/* It has the group's name. Columns of Y come as vectors: n is where one begins. */
+static bool is_one_axis(const Attention *attention, int group)
+{
+    return attention->group[group].count == 1 && group != ATTENTION_WIDTH;
+}
+
 void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scope, const Attention *attention,
                               uint32_t groups, uint32_t used)
 {
     for (int g = 0; g < ATTENTION_GROUPS; g++)
-        if (groups >> g & 1)
+        if (groups >> g & 1 && !is_one_axis(attention, g))
             emit_group_positions(out, indent, attention_flat[g], scope, &attention->group[g], used);
 }
 
@@ -277,8 +283,9 @@ static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention 
              stores = axes_of(fusion, attention, attention->results, true);
     strbuf_puts(
         out,
-        "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n, "
-        "const float (&totals)[QN], const Row &of)\n{\n    (void)batch;\n    (void)of;\n");
+        "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n,\n"
+        "                                              const float (&totals)[QN], const Row &of)\n"
+        "{\n    (void)batch;\n    (void)of;\n");
     attention_emit_positions(out, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW,
                              inner | stores);
     emit_row_values(out, &scope, attention, attention->results);
@@ -311,9 +318,13 @@ static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention 
 
 Scope attention_scope(const KernelPlan *plan)
 {
+    const Attention *attention = plan->view;
     Scope scope = {.fusion = plan->fusion, .wide = plan->wide};
     for (int a = 0; a < plan->fusion->axis_count; a++)
         scope.axis[a] = axis_names[a];
+    for (int g = 0; g < ATTENTION_GROUPS; g++)
+        if (is_one_axis(attention, g))
+            scope.axis[attention->group[g].axes[0]] = attention_flat[g];
     return scope;
 }
 
