@@ -99,6 +99,8 @@ def test_heads_that_an_index_divides(folder):
     (folder / "m.te").write_text(FLATTENED_HEADS)
     assert launches_of(folder, "m.te") == ["attention"]
     assert launches_of(folder, os.path.join(regressions, "heads_that_share_k_and_v_by_a_quotient.te")) == ["attention"]
+    found = launches_of(folder, os.path.join(regressions, "rotated_heads_that_share_k_and_v.te"))
+    assert found[-1] == "attention" and len(found) == 3, found
     found = launches_of(folder, os.path.join(regressions, "few_rows_of_heads_by_a_quotient.te"))
     assert found == ["attention", "channelwise"], found
 

@@ -275,19 +275,29 @@ static void cut_axis(Composer *composer, TensorOp *op, int axis, int64_t inner)
     op->spatial_count += axis < op->spatial_count;
 }
 
-/* Counts fetches' places and views of definitions, which a family cannot take as accesses. */
+/* What a family cannot take as accesses: fetches' places, views of definitions. */
+typedef struct Left {
+    int fetches, views;
+} Left;
+
 static void left_visit(Expr *expr, void *context)
 {
-    int *left = context;
-    bool is_view = is_view_of_made(expr);
-    *left += expr->kind == EXPR_FETCH ? expr->fetch.count : is_view;
+    Left *left = context;
+    left->fetches += expr->kind == EXPR_FETCH ? expr->fetch.count : 0;
+    left->views += is_view_of_made(expr);
 }
 
-static int left_of(const TensorOp *op)
+static Left left_of(const TensorOp *op)
 {
-    int left = 0;
+    Left left = {0};
     expr_visit(op->body, left_visit, &left);
     return left;
+}
+
+/* A view may still be contiguous (d of k[h, 32*d.0 + d.1]), a fetch never is: fewer fetches first. */
+static bool is_less(Left a, Left b)
+{
+    return a.fetches != b.fetches ? a.fetches < b.fetches : a.views < b.views;
 }
 
 static void settle_op(Composer *composer, TensorOp *op)
@@ -316,7 +326,7 @@ static void cut(Composer *composer, TensorOp *op)
     attempt.body = expr_copy(composer->arena, op->body);
     while (cut_all(composer, &attempt))
         settle_op(composer, &attempt);
-    if (left_of(&attempt) < left_of(op))
+    if (is_less(left_of(&attempt), left_of(op)))
         *op = attempt;
 }
 
