@@ -245,15 +245,16 @@ static int64_t place_apart(Placing *p)
 
 static Placing placing_of(Arena *arena, Life *lives, int count, const BitRows *later)
 {
+    int64_t pairs = smaller(MAX_PAIRS, (int64_t)count * (count - 1) / 2);
     Placing p = {
         .arena = arena,
         .lives = lives,
         .count = count,
         .later = later,
         .first_of = NEW_ARRAY(arena, int, later->count + 1),
-        .pairs = arena_room(arena, sizeof(int[2]) * MAX_PAIRS),
+        .pairs = arena_room(arena, sizeof(int[2]) * (size_t)pairs),
         .others_of = NEW_ARRAY(arena, int, count + 2),
-        .others = arena_room(arena, sizeof(int[2]) * MAX_PAIRS),
+        .others = arena_room(arena, sizeof(int[2]) * (size_t)pairs),
         .turns = NEW_ARRAY(arena, Turn, count),
         .placed = NEW_ARRAY(arena, bool, count),
         .best = NEW_ARRAY(arena, int64_t, count),

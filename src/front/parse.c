@@ -152,12 +152,21 @@ static const AstGap *gap_new(Arena *arena, const Token *first, const Token *end,
     return gap;
 }
 
+/* A statement begins at a token of its own. */
+static int most_statements(const Token *tokens)
+{
+    int count = 0;
+    while (count < MAX_STATEMENTS && tokens[count].kind != TOKEN_END)
+        count++;
+    return count;
+}
+
 /* program = { statement } */
 Ast *parse(Arena *arena, const Token *tokens)
 {
     Parser parser = {.arena = arena, .token = tokens};
     Ast *ast = NEW(arena, Ast);
-    ast->statements = NEW_ARRAY(arena, AstStatement, MAX_STATEMENTS);
+    ast->statements = NEW_ARRAY(arena, AstStatement, most_statements(tokens));
     while (parser.token->kind != TOKEN_END) {
         const Token *first = parser.token;
         if (ast->statement_count == MAX_STATEMENTS)
