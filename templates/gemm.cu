@@ -318,8 +318,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
     const int warp = (int)threadIdx.x / WARP, own = BB > 1 ? warp / WARPS : 0;   // of the block's products
     const int warp_m = (warp - own * WARPS) / WARPS_N * WM, warp_n = warp % WARPS_N * WN;
-    const TileA::Reader reader_a(own, warp_m);
-    const TileB::Reader reader_b(own, warp_n);
+    const typename TileA::Reader reader_a(own, warp_m);
+    const typename TileB::Reader reader_b(own, warp_n);
 
     if (CLUSTER > 1)
         cluster_arrive();   // has started

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Equal layers are launches of one kernel, and layers that differ in anything have their own; what is merged wrongly is found by the proof.
+"""Equal layers are launches of one kernel, layers that differ in anything have their own, and kernels that differ in their parameters
+share a body; what is merged wrongly is found by the proof.
 
     python3 tests/run_equal.py --rollerc build/rollerc [--only REGEX]
 
-A wrong merge is planted in a copy of src/codegen/equal.c, which is compiled as the build compiles it and linked before the right one.
+A wrong merge is planted in a copy of the source, which is compiled as the build compiles it and linked before the right one.
 """
 import argparse
 import os
@@ -16,7 +17,7 @@ import tempfile
 import common
 from run_planted_faults import plant
 
-SOURCE = "src/codegen/equal.c"
+EQUAL, BODY = "src/codegen/equal.c", "src/codegen/cuda/trim_body.c"
 N, LARGE = 64, 1024   # of the larger products only some blocks are run
 
 
@@ -67,14 +68,44 @@ CASES = {
     "no waits": ("a100", BRANCHES, 1, 3),
 }
 
-# What stands in equal.c, what stands there now, and the case whose proof finds it.
+
+def products(rows, *extents, residuals=()):
+    """Layers of f16, of which some add a residual."""
+    lines = [f"input x[{rows}, {extents[0]}] : f16"]
+    for l, (inner, outer) in enumerate(zip(extents, extents[1:])):
+        adds = l in residuals
+        lines.append(f"input w{l}[{inner}, {outer}] : f16" + (f"  input r{l}[{rows}, {outer}] : f16" if adds else ""))
+        lines.append(f"h{l}[i, j] : f16 = relu(sum[k]({f'h{l - 1}' if l else 'x'}[i, k] * w{l}[k, j]){f' + r{l}[i, j]' if adds else ''})")
+    return "\n".join([*lines, f"output h{len(extents) - 2}"]) + "\n"
+
+
+SUMS = """input x[64, 4096] : f32
+input z[32, 8192] : f32
+a[i] = sum[j](x[i, j])
+b[i] = sum[j](z[i, j])
+output a
+output b
+"""
+
+# name: (device, program, kernels that share a body, bodies that are shared)
+BODIES = {
+    "products": ("a100", products(256, 256, 256, 384), 2, 1),
+    "products by bulk copies": ("h200", products(512, 512, 768, 1024), 2, 1),
+    "products of two bodies": ("h200", products(1024, 512, 768, 1024, 512, 1024, residuals=(1, 2)), 4, 2),
+    "sums": ("a100", SUMS, 2, 1),
+    "one kernel": ("a100", products(256, 256, 256), 0, 0),
+}
+
+# Where, what stands there, what stands there now, and the case whose proof finds it.
 FAULTS = {
     "numbers are not compared": (
+        EQUAL,
         'if (!slice_starts(rest, "//"))', "if (!slice_starts(rest, \"//\") && (*rest.start < '0' || *rest.start > '9'))", "two constants"),
-    "inputs stay in their own order": ("        args[leader[i]] = launch->args[own[i]];", "        args[i] = launch->args[i], (void)leader;",
+    "inputs stay in their own order": (EQUAL, "        args[leader[i]] = launch->args[own[i]];", "        args[i] = launch->args[i], (void)leader;",
                                        "inputs in another order"),
-    "inputs stay in their own order, on some blocks": ("        args[leader[i]] = launch->args[own[i]];",
+    "inputs stay in their own order, on some blocks": (EQUAL, "        args[leader[i]] = launch->args[own[i]];",
                                                        "        args[i] = launch->args[i], (void)leader;", "inputs in another order, large"),
+    "a body is taken for another": (BODY, "strcmp(a->body, b->body) == 0", "strlen(b->body) > 0", "products of two bodies"),
 }
 
 
@@ -99,12 +130,22 @@ def check_case(rollerc, folder, name):
     return None if sorted(entries) == sorted(set(made)) else f"the file has the kernels {entries}, its first line {made}"
 
 
+def check_bodies(rollerc, folder, name):
+    device, text, kernels, bodies = BODIES[name]
+    code, said, path = make(rollerc, folder, name, device, text, "--verify")
+    if code:
+        return f"exit {code}: {said[:400]}"
+    emitted = path.read_text()
+    sharing, shared = emitted.count("SharedBody<Parameters>;"), emitted.count("struct SharedBody :")
+    return None if (sharing, shared) == (kernels, bodies) else f"{sharing} kernels share {shared} bodies, not {kernels} {bodies}"
+
+
 def check_fault(rollerc, folder, name):
-    old, new, case = FAULTS[name]
+    source, old, new, case = FAULTS[name]
     folder = folder / re.sub(r"\W", "_", name)
     folder.mkdir()
-    faulty = str(plant(pathlib.Path(rollerc).parent, folder, SOURCE, old, new, "rollerc"))
-    device, text, _, _ = CASES[case]
+    faulty = str(plant(pathlib.Path(rollerc).parent, folder, source, old, new, "rollerc"))
+    device, text, _, _ = {**CASES, **BODIES}[case]
     code, said, _ = make(faulty, folder, case, device, text, "--verify")
     return None if code == 5 else f"exit {code}, not 5: {said[:400]}"
 
@@ -117,8 +158,9 @@ def main():
     rollerc = os.path.abspath(args.rollerc)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        names = [(name,) for name in [*CASES, *FAULTS] if re.search(args.only, name)]
-        return common.check_all(names, lambda case: (check_case if case[0] in CASES else check_fault)(rollerc, folder, case[0]), 1)
+        checks = {**dict.fromkeys(CASES, check_case), **dict.fromkeys(BODIES, check_bodies), **dict.fromkeys(FAULTS, check_fault)}
+        names = [(name,) for name in checks if re.search(args.only, name)]
+        return common.check_all(names, lambda case: checks[case[0]](rollerc, folder, case[0]), 1)
 
 
 if __name__ == "__main__":

@@ -370,6 +370,7 @@ static KernelText kernel_text(Generator *generator, int index)
         .map_list = emit_map_list(generator->arena, launch->map_count),
         .opening = chain_opening(generator->arena, launch, templates->line_directives),
         .template = template,
+        .shares_body = planned->family->shares_body,
     };
 }
 

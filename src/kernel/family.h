@@ -55,6 +55,7 @@ typedef struct Family {
     const char *template_path;   // "templates/matmul.cu"; NULL: it is ranked and never written, and has neither emit nor maps
     /* Every KernelKind.name there is, ended by NULL: random programs must reach them all. */
     const char *const *variants;
+    bool shares_body;    // kernels of the same body have it once: it compiles as a template's members, too
     bool whole_warps;    // blocks smaller than a warp are launched with a whole one
     int copying_warps;   // beside those that compute
     bool fetches;        // reads elements at computed places

@@ -392,6 +392,8 @@ void trim_take(Trim *trim)
         for (TextUnit *unit = trim->kernels[k].units.first; unit; unit = unit->next)
             unit->leads = is_leading(trim, &trim->kernels[k], unit);
     }
+    if (!trim->store->line_directives)   // then lines are the template's
+        trim_share_bodies(trim);
 }
 
 static int arch_of(const UnitList *units)

@@ -5,6 +5,7 @@
 typedef struct Writer {
     StrBuf *out;
     const Trim *trim;
+    bool members;             // of a struct
     const TextUnit *before;   // was written last; NULL: nothing was
 } Writer;
 
@@ -77,20 +78,28 @@ static void write_unit(Writer *writer, const TextUnit *unit)
     cite(writer, unit, unit->line - line_count(comment) - line_count(unit->comment));
     strbuf_puts(writer->out, comment);
     strbuf_puts(writer->out, unit->comment);
-    strbuf_puts(writer->out, declares_unused(unit) ? "[[maybe_unused]] " : "");
-    strbuf_puts(writer->out, unit->text);
+    if (writer->members) {
+        trim_write_member(writer->out, unit->text);
+    } else {
+        strbuf_puts(writer->out, declares_unused(unit) ? "[[maybe_unused]] " : "");
+        strbuf_puts(writer->out, unit->text);
+    }
     writer->before = unit;
 }
 
-/* Those of a place, or those that lead. */
-static bool write_place(StrBuf *out, const Trim *trim, const UnitList *units, UnitPlace place, bool leading)
+bool trim_write_units(StrBuf *out, const Trim *trim, const UnitList *units, UnitChoice choice)
 {
-    Writer writer = {.out = out, .trim = trim};
+    Writer writer = {.out = out, .trim = trim, .members = choice.members};
     for (const TextUnit *unit = units->first; unit; unit = unit->next)
-        if (unit->taken && unit->place == place && unit->leads == leading)
+        if (unit->taken && unit->place == choice.place && unit->leads == choice.leading)
             write_unit(&writer, unit);
     end_unit(&writer, NULL, false);
     return writer.before != NULL;
+}
+
+static bool write_place(StrBuf *out, const Trim *trim, const UnitList *units, UnitPlace place)
+{
+    return trim_write_units(out, trim, units, (UnitChoice){.place = place});
 }
 
 /* `#define NAME(arguments) …` or `#define NAME …` */
@@ -108,39 +117,70 @@ void trim_write_prelude(StrBuf *out, const Trim *trim)
 {
     const UnitList *units = &trim->prelude.units;
     strbuf_puts(out, "// What it uses of " PRELUDE ":\n");
-    write_place(out, trim, units, PLACE_BEFORE, false);
+    write_place(out, trim, units, PLACE_BEFORE);
     strbuf_printf(out, "\nnamespace %s" PRELUDE_SUFFIX " {\n", trim->name);
-    write_place(out, trim, units, PLACE_WITHIN, false);
+    write_place(out, trim, units, PLACE_WITHIN);
     strbuf_printf(out, "}   // namespace %s" PRELUDE_SUFFIX "\n\n", trim->name);
 }
 
 void trim_write_main(StrBuf *out, const Trim *trim)
 {
-    write_place(out, trim, &trim->prelude.units, PLACE_BEFORE, false);
+    write_place(out, trim, &trim->prelude.units, PLACE_BEFORE);
     strbuf_puts(out, "\n" BEGIN_MAIN "\n");
-    write_place(out, trim, &trim->prelude.units, PLACE_WITHIN, false);
+    write_place(out, trim, &trim->prelude.units, PLACE_WITHIN);
     strbuf_puts(out, "\n" END_MAIN "\n");
+}
+
+/* The kernel's parameters, those that lead or the others; as a struct where it shares its body. */
+static void write_parameters(StrBuf *out, const Trim *trim, const TrimScope *scope, bool leading)
+{
+    UnitChoice choice = {.place = PLACE_WITHIN, .leading = leading, .members = scope->leader};
+    if (!scope->leader) {
+        trim_write_units(out, trim, &scope->units, choice);
+        return;
+    }
+    StrBuf members = strbuf_new(trim->arena);
+    trim_write_units(&members, trim, &scope->units, choice);
+    strbuf_puts(out, leading ? "struct Constants {\n" : "struct Parameters : Constants {\n");
+    trim_indent(out, members.text);
+    strbuf_puts(out, "};\n");
 }
 
 void trim_write_constants(StrBuf *out, const Trim *trim, int kernel)
 {
     const TrimScope *scope = &trim->kernels[kernel];
     strbuf_printf(out, "namespace %s_scope {\n%s", scope->text->entry, scope->text->provenance);
-    write_place(out, trim, &scope->units, PLACE_WITHIN, true);
+    write_parameters(out, trim, scope, true);
     strbuf_printf(out, "// </rollerc>\n}   // namespace %s_scope\n\n", scope->text->entry);
+}
+
+static void write_body(StrBuf *out, const Trim *trim, const TrimScope *scope)
+{
+    if (!scope->leader) {
+        trim_write_units(out, trim, &scope->units, (UnitChoice){.place = PLACE_BEHIND});
+        return;
+    }
+    if (scope->leader == scope) {
+        strbuf_puts(out, "// What this kernel does, and those below that call it with other parameters.\n");
+        strbuf_printf(out, "%s\nusing Body = SharedBody<Parameters>;\n", scope->body);
+    } else {
+        strbuf_printf(out, "using Body = %s_scope::SharedBody<Parameters>;\n", scope->leader->text->entry);
+    }
+    strbuf_puts(out, scope->entry);
 }
 
 void trim_write_kernel(StrBuf *out, const Trim *trim, int kernel)
 {
     const TrimScope *scope = &trim->kernels[kernel];
+    bool follows = scope->leader && scope->leader != scope;
     strbuf_printf(out, "%s\nnamespace %s_scope {\nusing namespace %s" PRELUDE_SUFFIX ";\n",
-                  scope->text->template.about, scope->text->entry, trim->name);
-    if (write_place(out, trim, &scope->units, PLACE_BEFORE, false))
+                  follows ? "" : scope->text->template.about, scope->text->entry, trim->name);
+    if (write_place(out, trim, &scope->units, PLACE_BEFORE))
         strbuf_putc(out, '\n');
     strbuf_printf(out, "%s// <rollerc: functions>\n", trim->store->line_directives ? TEMPLATE_OWN_LINE : "");
-    write_place(out, trim, &scope->units, PLACE_WITHIN, false);
+    write_parameters(out, trim, scope, false);
     strbuf_puts(out, "// </rollerc>\n");
-    write_place(out, trim, &scope->units, PLACE_BEHIND, false);
+    write_body(out, trim, scope);
     write_ends(out, &scope->units);
     strbuf_printf(out, "}   // namespace %s_scope\n\n", scope->text->entry);
 }

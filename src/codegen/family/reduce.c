@@ -327,6 +327,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 const Family reduce_family = {
     .name = "reduce",
     .template_path = "templates/reduce.cu",
+    .shares_body = true,
     .variants = (const char *const[]){"row", "row-x2", "row-x4", "row-x8", "row-x16", "column",
                                       "column-x2", "column-x4", NULL},
     .whole_warps = true,

@@ -425,6 +425,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 const Family bulk_family = {
     .name = "bulk",
     .template_path = "templates/bulk.cu",
+    .shares_body = true,
     .variants =
         (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
     .copying_warps = GROUP_WARPS,

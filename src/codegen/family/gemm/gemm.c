@@ -236,6 +236,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 const Family gemm_family = {
     .name = "gemm",
     .template_path = "templates/gemm.cu",
+    .shares_body = true,
     .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster",
                                       "several products", NULL},
     .view = product_view,

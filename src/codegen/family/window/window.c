@@ -424,6 +424,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 const Family window_family = {
     .name = "window",
     .template_path = "templates/window.cu",
+    .shares_body = true,
     .variants = (const char *const[]){"taps", "windows", "staged", "lines", "pairs", NULL},
     .view = view_of,
     .kinds = kinds,
