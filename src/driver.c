@@ -8,7 +8,6 @@
 #include "base/diag.h"
 #include "base/output.h"
 #include "base/stopwatch.h"
-#include "clock/profile.h"
 #include "codegen/codegen.h"
 #include "codegen/cuda/trim.h"
 #include "codegen/plan/plan.h"
@@ -18,7 +17,6 @@
 #include "front/lower.h"
 #include "front/parse.h"
 #include "hal/device.h"
-#include "hal/jit_cache.h"
 #include "import.h"
 #include "ir/common_factors.h"
 #include "ir/compose.h"
@@ -27,6 +25,7 @@
 #include "prove/verify.h"
 #include "rank/candidates.h"
 #include "rank/ranking.h"
+#include "trial.h"
 
 /* Nothing is wanted of the stages after this one. */
 static bool is_last_stage(const Options *opt, DumpStage stage)
@@ -145,83 +144,6 @@ static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *de
     if (opt->depfile)
         write_depfile(arena, opt, device, product->best->plan, outputs);
     output_commit(outputs);
-}
-
-/* Machine code is to be written, of all kernels in one file. */
-static bool wants_one_code(const Options *opt)
-{
-    bool found = false;
-    for (int i = 0; i < opt->artefact_count; i++)
-        found |= opt->artefacts[i].kind == ARTEFACT_PTX || opt->artefacts[i].kind == ARTEFACT_CUBIN;
-    return found;
-}
-
-/* A ranking, or a page that is made of one, is among what is to be written. */
-static bool wants_ranking(const Options *opt)
-{
-    bool found = false;
-    for (int i = 0; i < opt->artefact_count; i++) {
-        ArtefactKind kind = opt->artefacts[i].kind;
-        found |= kind == ARTEFACT_JSON || kind == ARTEFACT_TEXT || kind == ARTEFACT_PAGE;
-    }
-    return found;
-}
-
-/* Machine code of the candidates that have a text. Of one alone also of those that it may have to
-   give way to, if it fails or spills: so the kernel is the same as where a ranking tells of all. */
-static const JitResult *compile_candidates(Arena *arena, const Options *opt, const CodegenRequest *base,
-                                           CandidateList *list, bool all)
-{
-    JitOptions how = {.arch = base->device->arch, .jobs = opt->jobs};
-    if (opt->cache)
-        how.cache = jit_cache_open(arena, opt->cache, opt->cache_bytes);
-    JitRequest beside = profile_helpers();
-    const JitResult *helpers =
-        candidates_compile(arena, list, &how, opt->profile, opt->profile ? &beside : NULL);
-    if (!all && !opt->candidate) {
-        candidates_write(arena, list, 1, candidates_contenders(list), base);
-        candidates_compile(arena, list, &how, false, NULL);
-    }
-    return helpers;
-}
-
-/* A proof is of the text, and a profile compares what the machine code made. */
-static void warn_of_compiler(Arena *arena, const DeviceSpec *device)
-{
-    const char *doubted = jit_doubt(arena, device->arch);
-    if (doubted)
-        diag_warning((Loc){0},
-                     "%s made this machine code: versions before 13.1 are reported to miscompile kernels for %s; --profile "
-                     "compares its results",
-                     doubted, device->arch);
-}
-
-/* Nothing is made that was not asked for: the text of one candidate; or of all, machine code, and times. */
-static void try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, CandidateList *list,
-                           Stopwatch *watch)
-{
-    bool compiled = options_want_machine_code(opt);
-    bool all = compiled && !opt->candidate && (opt->profile || wants_ranking(opt));
-    int first = opt->candidate ? opt->candidate - 1 : 0;
-    if (device_is_ranked_only(base->device))
-        return;   // in the model's order, which they have
-    candidates_write(arena, list, first, all ? list->count : 1, base);
-    const Kernel *kernel = list->items[first].kernel;
-    stopwatch_lap(watch, "codegen", "%d of %d plans; the first: %d launches, %zu bytes, workspace %" PRId64 ", alive %" PRId64,
-                  all ? list->count : 1, list->count, kernel->launch_count, kernel->source_length,
-                  kernel->workspace_bytes, kernel->alive_bytes);
-    const JitResult *helpers = NULL;
-    if (compiled) {
-        helpers = compile_candidates(arena, opt, base, list, all);
-        stopwatch_lap(watch, "compile", "%s", all ? "all candidates" : "the candidate that comes first");
-        warn_of_compiler(arena, base->device);
-    }
-    if (opt->profile) {
-        profile(arena, base->program, base->device, helpers, &(ProfileOptions){opt->math, opt->hang_after},
-                list);
-        stopwatch_lap(watch, "profile", "%d candidates on a %s", list->count, list->gpu);
-    }
-    candidates_sort(list);
 }
 
 static const Candidate *choose(const Options *opt, const CandidateList *list)
@@ -398,11 +320,8 @@ int compile(const Options *opt, Outcome *outcome)
         .device = device,
         .templates = &templates,
         .fast_math = opt->math == EVAL_FAST,
-        .form = opt->profile && !wants_one_code(opt) ? CODEGEN_BOTH : CODEGEN_WHOLE,
     };
-    if (opt->profile)
-        profile_find_gpu(arena, opt->profile, device, opt->force_device, &candidates);
-    try_candidates(arena, opt, &base, &candidates, &watch);
+    PartList parts = try_candidates(arena, opt, &base, &target, &candidates, &watch);
     Written product = {.best = choose(opt, &candidates), .input = &input};
     warn_of_memory(program, product.best->plan, device);
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
@@ -418,10 +337,11 @@ int compile(const Options *opt, Outcome *outcome)
         .stats = &plans.stats,
         .templates = &templates,
         .candidates = &candidates,
+        .parts = &parts,
         .emitted = product.best,
         .proof = opt->verify ? &proof : NULL,
     };
-    if (wants_ranking(opt)) {
+    if (trial_wants_ranking(opt)) {
         const char *json = ranking_json(arena, &ranking);
         product.ranking = source_from_text(arena, "the ranking", json, strlen(json));
         stopwatch_lap(&watch, "rank", "%d candidates, %zu bytes", candidates.count, product.ranking->length);

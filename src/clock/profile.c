@@ -46,10 +46,12 @@ static void show(const Candidate *candidate, const ProfileSlot *slot)
                  slot->reason);
 }
 
-static void show_new(const CandidateList *list, const ProfileBoard *board, int *shown)
+static void show_new(const ProfileTask *task, int *shown)
 {
+    const CandidateList *list = task->list;
+    const ProfileBoard *board = task->board;
     for (; *shown < list->count && (board->slots[*shown].finished || *shown < board->current); ++*shown)
-        if (board->slots[*shown].finished)
+        if (board->slots[*shown].finished && !task->quiet)
             show(&list->items[*shown], &board->slots[*shown]);
 }
 
@@ -80,13 +82,13 @@ static void run_worker(ProfileTask *task, int hang_seconds, int *shown)
     while (worker.state == WORKER_RUNNING) {
         worker_wait(&worker, 1);
         worker_limit(&worker, hang_seconds);   // it said that the GPU is open
-        show_new(task->list, board, shown);
+        show_new(task, shown);
     }
     if (!board->opened)
         fatal(EXIT_MACHINE, "cannot profile: %s",
               board->reason[0] ? board->reason : "the GPU's driver ends the process");
     blame(board, &worker, task->list->count, hang_seconds);
-    show_new(task->list, board, shown);
+    show_new(task, shown);
 }
 
 static void take_slot(Arena *arena, Candidate *candidate, const ProfileSlot *slot)
@@ -113,7 +115,8 @@ void profile(Arena *arena, const Program *program, const DeviceSpec *device, con
         fatal(EXIT_MACHINE, "out of memory");
     ProfileTask task = {
         .list = list,
-        .reference = profile_reference(arena, program, options->math),
+        .reference = profile_reference(arena, program, options->math, options->most_work),
+        .quiet = options->quiet,
         .helpers = helpers->cubin,
         .l2_bytes = device->l2_bytes,
         .gpu = list->gpu_ordinal,
@@ -124,7 +127,8 @@ void profile(Arena *arena, const Program *program, const DeviceSpec *device, con
         run_worker(&task, options->hang_seconds ? options->hang_seconds : HANG_SECONDS, &shown);
         task.first = board->current + 1;
     } while (!board->done && task.first <= list->count);
-    progress_end();
+    if (!options->quiet)
+        progress_end();
     for (int i = 0; i < list->count; i++)
         take_slot(arena, &list->items[i], &board->slots[i]);
     worker_unshare(board, bytes);

@@ -7,6 +7,8 @@
 typedef struct ProfileOptions {
     EvalMath math;      // what the kernels were allowed to do
     int hang_seconds;   // after which a kernel is taken to hang; 0: 10
+    bool quiet;         // nothing is said of single candidates
+    double most_work;   // of the reference for one element, in scalar operations: outputs that take more are not compared; 0: any
 } ProfileOptions;
 
 /* Finds the GPU that the device file describes and notes its name in `list`. None: EXIT_MACHINE. One of

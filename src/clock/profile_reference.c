@@ -104,7 +104,7 @@ static void evaluate_sample(Evaluator *evaluator, Sample *sample, Value *values)
     sample->count = done;
 }
 
-ProfileReference *profile_reference(Arena *arena, const Program *program, EvalMath math)
+ProfileReference *profile_reference(Arena *arena, const Program *program, EvalMath math, double most_work)
 {
     ProfileReference *reference = NEW(arena, ProfileReference);
     *reference = (ProfileReference){.program = program};
@@ -120,7 +120,9 @@ ProfileReference *profile_reference(Arena *arena, const Program *program, EvalMa
         evaluator_allow(evaluator, math);
         for (int i = 0; i < program->output_count; i++) {
             Sample *sample = &reference->samples[i];
-            sample->values[class] = NEW_ARRAY(arena, Value, sample->count);
+            if (most_work && evaluator_work(evaluator, sample->tensor, false) > most_work)
+                sample->count = 0;
+            sample->values[class] = NEW_ARRAY(arena, Value, sample->count + 1);
             evaluate_sample(evaluator, sample, sample->values[class]);
         }
         evaluator_free(evaluator);

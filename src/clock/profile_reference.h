@@ -26,7 +26,8 @@ typedef struct ProfileReference {
     Sample *samples;   // one for each output
 } ProfileReference;
 
-ProfileReference *profile_reference(Arena *arena, const Program *program, EvalMath math);
+/* Outputs of which one element takes more scalar operations than `most_work` have empty samples; 0: all have some. */
+ProfileReference *profile_reference(Arena *arena, const Program *program, EvalMath math, double most_work);
 
 /* How the elements that a kernel wrote differ. */
 typedef struct Comparison {

@@ -243,6 +243,8 @@ static CandidateStatus compare_output(Bench *bench, int output, int class, Compa
     const Sample *sample = &bench->task->reference->samples[output];
     const GpuBuffer *buffer = &bench->sets[0][program_of(bench)->input_count + output];
     int element_bytes = dtype_info[sample->tensor->dtype].bits / 8;
+    if (!sample->count)
+        return CANDIDATE_OK;
     void *seen = arena_alloc(bench->arena, (size_t)sample->count * 8);
     if (!gpu_gather(&bench->gpu, buffer, element_bytes, sample->elements, sample->count, seen))
         return CANDIDATE_FAULT;

@@ -31,6 +31,7 @@ typedef struct ProfileTask {
     int64_t l2_bytes;
     int gpu;
     int first;   // candidate to begin with
+    bool quiet;
     ProfileBoard *board;
 } ProfileTask;
 

@@ -175,6 +175,7 @@ void equal_kernels(Arena *arena, Kernel *kernel, const LaunchDraft *drafts)
 {
     Likeness *leaders = NEW_ARRAY(arena, Likeness, kernel->launch_count);
     kernel->leaders = NEW_ARRAY(arena, int, kernel->launch_count);
+    kernel->likenesses = NEW_ARRAY(arena, const char *, kernel->launch_count);
     for (int i = 0; i < kernel->launch_count; i++) {
         Launch *launch = &kernel->launches[i];
         Likeness own = likeness_of(arena, &drafts[i], launch);
@@ -187,6 +188,7 @@ void equal_kernels(Arena *arena, Kernel *kernel, const LaunchDraft *drafts)
             continue;
         }
         leaders[kernel->kernel_count] = own;
+        kernel->likenesses[kernel->kernel_count] = own.key;
         kernel->leaders[kernel->kernel_count++] = i;
     }
 }

@@ -13,6 +13,6 @@ typedef struct LaunchDraft {
     bool scratch;          // the launch has memory of its own
 } LaunchDraft;
 
-/* Fills in the kernel's `leaders`, and of each launch the number of its kernel. A launch takes its inputs in the order of the first
+/* Fills in the kernel's `leaders` and `likenesses`, and of each launch the number of its kernel. A launch takes its inputs in the order of the first
    one that has its kernel: of x + y and y + x the second one gives y for x. */
 void equal_kernels(Arena *arena, Kernel *kernel, const LaunchDraft *drafts);

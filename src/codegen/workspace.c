@@ -20,11 +20,11 @@ static int add_life(Tenants *tenants, int64_t bytes, int writer)
     return tenants->count++;
 }
 
-static void add_launch(Tenants *tenants, int launch)
+static void add_launch(Tenants *tenants, const Program *program, int launch)
 {
     const PlannedLaunch *planned = &tenants->plan->launches[launch];
     for (int i = 0; i < planned->fusion->output_count; i++) {
-        const Tensor *tensor = planned->fusion->outputs[i];
+        const Tensor *tensor = program->tensors[planned->fusion->outputs[i]->id];
         tenants->writer[tensor->id] = launch;
         if (tensor->role == ROLE_TEMPORARY && tenants->prepared[tensor->id] < 0)
             tenants->life_of[tensor->id] = add_life(tenants, tensor_bytes(tensor), launch);
@@ -54,7 +54,7 @@ static Tenants tenants_of(Arena *arena, const Program *program, const Plan *plan
     for (int t = 0; t < program->tensor_count; t++)
         tenants.writer[t] = tenants.life_of[t] = -1;
     for (int k = 0; k < plan->count; k++)
-        add_launch(&tenants, k);
+        add_launch(&tenants, program, k);
     return tenants;
 }
 

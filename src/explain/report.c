@@ -325,19 +325,41 @@ static void read_candidate(const ReportReader *r, Node of, Node peaks, ReportCan
     candidate->measured_p95 = number(r, time, "p95");
 }
 
-static void read_candidates(const ReportReader *r, Node root, Report *report)
+/* The candidates of `of`, of whatever that is. */
+static ReportCandidate *read_candidates(const ReportReader *r, Node of, Node peaks, int *count)
 {
-    Node candidates = array(r, root, "candidates"),
-         peaks = object(r, object(r, root, "device"), "peak_gflop_s");
-    report->candidates = NEW_ARRAY(r->arena, ReportCandidate, count_items(candidates.json));
-    for (const Json *json = json_first(candidates.json); json; json = json_next(json)) {
-        Node candidate = item(r, candidates, json, report->count);
-        read_candidate(r, candidate, peaks, &report->candidates[report->count++]);
+    Node list = array(r, of, "candidates");
+    ReportCandidate *candidates = NEW_ARRAY(r->arena, ReportCandidate, count_items(list.json));
+    for (const Json *json = json_first(list.json); json; json = json_next(json), ++*count)
+        read_candidate(r, item(r, list, json, *count), peaks, &candidates[*count]);
+    if (*count == 0)
+        lacks(r, of, "items of", "candidates");
+    return candidates;
+}
+
+static const char *read_gpu(const ReportReader *r, Node root)
+{
+    Node list = array(r, root, "candidates");
+    const char *gpu = NULL;
+    int position = 0;
+    for (const Json *json = json_first(list.json); json; json = json_next(json), position++)
         if (json_get(json, "measured"))
-            report->gpu = string(r, object(r, candidate, "measured"), "gpu");
+            gpu = string(r, object(r, item(r, list, json, position), "measured"), "gpu");
+    return gpu;
+}
+
+static void read_kernels(const ReportReader *r, Node root, Node peaks, Report *report)
+{
+    if (!json_get(root.json, "kernels"))
+        return;
+    Node list = array(r, root, "kernels");
+    report->kernels = NEW_ARRAY(r->arena, ReportKernel, count_items(list.json));
+    for (const Json *json = json_first(list.json); json; json = json_next(json)) {
+        Node of = item(r, list, json, report->kernel_count);
+        ReportKernel *kernel = &report->kernels[report->kernel_count++];
+        *kernel = (ReportKernel){.makes = string(r, of, "makes"), .times = positive(r, of, "times")};
+        kernel->candidates = read_candidates(r, of, peaks, &kernel->count);
     }
-    if (report->count == 0)
-        lacks(r, root, "items of", "candidates");
 }
 
 // ---- the document ----
@@ -415,7 +437,10 @@ Report *report_read(Arena *arena, const Source *source)
     report->min_bytes = number(r, workload, "min_dram_bytes");
     report->generated = number(r, object(r, root, "summary"), "generated");
     read_device(r, root, &report->device);
-    read_candidates(r, root, report);
+    Node peaks = object(r, object(r, root, "device"), "peak_gflop_s");
+    report->candidates = read_candidates(r, root, peaks, &report->count);
+    report->gpu = read_gpu(r, root);
+    read_kernels(r, root, peaks, report);
     read_emitted(r, root, report);
     json_free(json);
     return report;

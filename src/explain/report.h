@@ -81,6 +81,14 @@ typedef struct ReportCandidate {
     double measured_us, measured_p95;  // 0: not measured
 } ReportCandidate;
 
+/* A kernel of a program of many, which was timed by itself. */
+typedef struct ReportKernel {
+    const char *makes;
+    double times;                      // that the program has it
+    ReportCandidate *candidates;       // best first
+    int count;
+} ReportKernel;
+
 typedef struct ReportDevice {
     const char *name, *title;          // title NULL: it has none
     double sm_count, warp_size, max_threads, dram_gb_s, l2_gb_s;
@@ -94,6 +102,8 @@ typedef struct Report {
     ReportDevice device;
     ReportCandidate *candidates;       // best first
     int count;
+    ReportKernel *kernels;             // that were timed by themselves
+    int kernel_count;
     int emitted;                       // position of the one that is written
     bool verified, sampled;
     double verified_elements, verified_seconds;

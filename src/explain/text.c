@@ -4,6 +4,7 @@
 #include "explain/explain.h"
 #include "explain/kernel_times.h"
 #include "explain/tiles.h"
+#include "explain/timed_kernels.h"
 #include "explain/why.h"
 
 enum { WIDTH = 96 };
@@ -192,6 +193,37 @@ static void print_times(StrBuf *out, const KernelTimes *list, double time_us)
     }
 }
 
+// ---- what was timed of it ----
+
+static void print_timed_kernel(StrBuf *out, const TimedKernel *timed, double total_us)
+{
+    const ReportCandidate *best = &timed->kernel->candidates[0];
+    strbuf_printf(out, "  %11.2f %6.1f %% %6.0f %11.2f %8.2f ", timed->call_us, 100 * timed->call_us / total_us, timed->kernel->times,
+                  best->measured_us, best->measured_us / best->costs.time);
+    if (timed->model_us > 0)
+        strbuf_printf(out, "%11.2f", timed->model_us);
+    else
+        strbuf_printf(out, "%11s", "failed");
+    strbuf_printf(out, " %4.0f of %d  %s: ", best->model_rank, timed->kernel->count, timed->kernel->makes);
+    candidate_name(out, best);
+    strbuf_printf(out, ", bound by %s", longest_launch(best)->bound_by);
+    if (timed->failed)
+        strbuf_printf(out, "; %d failed", timed->failed);
+    strbuf_putc(out, '\n');
+}
+
+static void print_timed(StrBuf *out, const Report *report)
+{
+    const TimedKernel *list = timed_kernels(out->arena, report);
+    double total_us = 0;
+    for (int i = 0; i < report->kernel_count; i++)
+        total_us += list[i].call_us;
+    strbuf_puts(out, "\nDifferent kernels of the program, timed by themselves. Ratio: measured over expected; model's: what its first choice took\n"
+                     "    us a call    share  times   us of one    ratio     model's    place  what it makes, how\n");
+    for (int i = 0; i < report->kernel_count; i++)
+        print_timed_kernel(out, &list[i], total_us);
+}
+
 // ---- all of them ----
 
 static void print_candidate(StrBuf *out, const Report *report, int position)
@@ -226,6 +258,8 @@ char *explain_text(Arena *arena, const Report *report)
     KernelTimes times = kernel_times(arena, &report->candidates[0]);
     if (report->candidates[0].launch_count > 1)
         print_times(out, &times, report->candidates[0].costs.time);
+    if (report->kernel_count)
+        print_timed(out, report);
     for (int i = 0; i < report->candidates[0].launch_count; i++)
         if (kernel_times_begins(&times, &report->candidates[0].launches[i]))
             print_launch(out, report, &report->candidates[0].launches[i]);

@@ -21,6 +21,14 @@ CandidateList candidates_of_plans(Arena *arena, const PlanList *plans)
     return list;
 }
 
+void candidates_add(Arena *arena, CandidateList *list, const Plan *plan)
+{
+    Candidate *items = NEW_ARRAY(arena, Candidate, list->count + 1);
+    memcpy(items, list->items, sizeof *items * (size_t)list->count);
+    items[list->count++] = (Candidate){.plan = plan};
+    list->items = items;
+}
+
 void candidates_write(Arena *arena, CandidateList *list, int first, int count, const CodegenRequest *base)
 {
     for (int i = first; i < first + count; i++) {
@@ -40,7 +48,7 @@ typedef struct Compilation {
     JitRequest *requests;
     JitResult *results;
     const Candidate **askers;   // of each text the candidate whose whole it is; NULL: a kernel of some
-    int count, capacity, done;
+    int count, done;
     bool progress;
 } Compilation;
 
@@ -58,7 +66,7 @@ static void report_compiled(void *context, int index, const JitResult *result)
              result->reason ? result->reason : "", asker ? ")" : "");
 }
 
-/* Position of the text among those that are compiled; room for one more is left. */
+/* Position of the text among those that are compiled. */
 static int take_text(Compilation *compilation, const Kernel *kernel, int piece, const Candidate *asker)
 {
     const char *text = kernel->pieces ? kernel->pieces[piece] : kernel->source;
@@ -94,16 +102,22 @@ static void take_results(Compilation *compilation, Candidate *candidate, const i
     candidate->compiled = compiled;
 }
 
-static Compilation compilation_new(Arena *arena, const CandidateList *list, bool progress)
+static int most_texts(CandidateList *const *lists, int count)
 {
-    Compilation compilation = {.arena = arena, .capacity = 1, .progress = progress};
-    for (int i = 0; i < list->count; i++)
-        if (list->items[i].kernel)
-            compilation.capacity += list->items[i].kernel->kernel_count;
-    compilation.requests = NEW_ARRAY(arena, JitRequest, compilation.capacity);
-    compilation.results = NEW_ARRAY(arena, JitResult, compilation.capacity);
-    compilation.askers = NEW_ARRAY(arena, const Candidate *, compilation.capacity);
-    return compilation;
+    int most = 0;
+    for (int l = 0; l < count; l++)
+        for (int i = 0; i < lists[l]->count; i++)
+            most += lists[l]->items[i].kernel ? lists[l]->items[i].kernel->kernel_count : 0;
+    return most;
+}
+
+static Compilation compilation_new(Arena *arena, int most, bool progress)
+{
+    return (Compilation){.arena = arena,
+                         .requests = NEW_ARRAY(arena, JitRequest, most + 1),
+                         .results = NEW_ARRAY(arena, JitResult, most + 1),
+                         .askers = NEW_ARRAY(arena, const Candidate *, most + 1),
+                         .progress = progress};
 }
 
 /* The texts of each candidate's kernels. */
@@ -121,25 +135,33 @@ static int **take_texts(Compilation *compilation, const CandidateList *list)
     return texts;
 }
 
-const JitResult *candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how, bool progress,
-                                    const JitRequest *beside)
+static void compile_texts(Compilation *compilation, const JitOptions *how, const JitRequest *beside)
 {
-    Compilation compilation = compilation_new(arena, list, progress);
-    int **texts = take_texts(&compilation, list);
     if (beside)
-        compilation.requests[compilation.count] = *beside;
+        compilation->requests[compilation->count] = *beside;
     JitOptions options = *how;
     options.done = report_compiled;
-    options.context = &compilation;
-    jit_compile(arena, compilation.requests, compilation.count + (beside != NULL), &options, compilation.results);
-    if (progress)
+    options.context = compilation;
+    jit_compile(compilation->arena, compilation->requests, compilation->count + (beside != NULL), &options, compilation->results);
+    if (compilation->progress)
         progress_end();
-    for (int i = 0; i < compilation.count; i++)
-        if (compilation.results[i].status == JIT_MACHINE)
-            fatal(EXIT_MACHINE, "%s", compilation.results[i].reason);
-    for (int i = 0; i < list->count; i++)
-        if (texts[i])
-            take_results(&compilation, &list->items[i], texts[i]);
+    for (int i = 0; i < compilation->count; i++)
+        if (compilation->results[i].status == JIT_MACHINE)
+            fatal(EXIT_MACHINE, "%s", compilation->results[i].reason);
+}
+
+const JitResult *candidates_compile(Arena *arena, CandidateList *const *lists, int list_count, const JitOptions *how,
+                                    bool progress, const JitRequest *beside)
+{
+    Compilation compilation = compilation_new(arena, most_texts(lists, list_count), progress);
+    int ***texts = NEW_ARRAY(arena, int **, list_count);
+    for (int l = 0; l < list_count; l++)
+        texts[l] = take_texts(&compilation, lists[l]);
+    compile_texts(&compilation, how, beside);
+    for (int l = 0; l < list_count; l++)
+        for (int i = 0; i < lists[l]->count; i++)
+            if (texts[l][i])
+                take_results(&compilation, &lists[l]->items[i], texts[l][i]);
     return beside ? &compilation.results[compilation.count] : NULL;
 }
 

@@ -26,7 +26,7 @@ typedef struct Measurement {
 
 typedef struct Candidate {
     const Plan *plan;
-    int model_rank;   // from 1
+    int model_rank;   // from 1; 0: it is made of what a clock found fastest
     CandidateStatus status;
     const char *reason;      // NULL: nothing is wrong
     Kernel *kernel;          // NULL: no text was needed
@@ -45,6 +45,9 @@ extern const char *const candidate_status_name[];
 
 CandidateList candidates_of_plans(Arena *arena, const PlanList *plans);
 
+/* One more, which has no place in the model's order. */
+void candidates_add(Arena *arena, CandidateList *list, const Plan *plan);
+
 /* The texts of candidates [first, first + count); `base` says all but the plan. */
 void candidates_write(Arena *arena, CandidateList *list, int first, int count, const CodegenRequest *base);
 
@@ -56,11 +59,11 @@ typedef struct CandidateCode {
 CandidateCode candidate_code(Arena *arena, const Candidate *candidate, int launch);
 bool candidate_spills(const Candidate *candidate);
 
-/* Compiles the candidates that have a text and are not compiled yet, and at the same time a text `beside` them,
+/* Compiles the candidates of all lists that have a text and are not compiled yet, and at the same time a text `beside` them,
    unless that is NULL; returns what became of it. Texts that are equal are compiled once. Without an NVRTC for the architecture
    the program ends with EXIT_MACHINE. */
-const JitResult *candidates_compile(Arena *arena, CandidateList *list, const JitOptions *how, bool progress,
-                                    const JitRequest *beside);
+const JitResult *candidates_compile(Arena *arena, CandidateList *const *lists, int list_count, const JitOptions *how,
+                                    bool progress, const JitRequest *beside);
 
 /* Of those behind the first in the model's order, how many may come before it now that it alone is compiled: all
    if it failed; if it spills, those that are expected to be faster. */

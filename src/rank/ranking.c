@@ -308,17 +308,37 @@ static void add_candidate(Arena *arena, Json *candidates, const Ranking *ranking
         add_measured(entry, ranking->candidates, candidate->measured);
 }
 
+/* Each part of a program of many kernels, with its candidates as the candidates of the whole are. */
+static void add_parts(Arena *arena, Json *root, const Ranking *ranking)
+{
+    Json *kernels = json_set_array(root, "kernels");
+    for (int p = 0; p < ranking->parts->count; p++) {
+        const ProgramPart *part = &ranking->parts->parts[p];
+        Ranking of_part = *ranking;
+        of_part.program = part->program;
+        of_part.candidates = &part->list;
+        Json *entry = json_push_object(kernels);
+        json_set_string(entry, "makes", part->makes);
+        json_set_int(entry, "times", part->step_count);
+        Json *candidates = json_set_array(entry, "candidates");
+        for (int i = 0; i < part->list.count; i++)
+            add_candidate(arena, candidates, &of_part, i);
+    }
+}
+
 char *ranking_json(Arena *arena, const Ranking *ranking)
 {
     Json *root = json_object();
     json_set_string(root, "$schema", schema_id);
-    json_set_string(root, "schema_version", "2.1.0");
+    json_set_string(root, "schema_version", "2.2.0");
     ranking_add_problem(arena, root, ranking);
     add_summary(arena, root, ranking);
     add_emitted(arena, root, ranking);
     Json *candidates = json_set_array(root, "candidates");
     for (int i = 0; i < ranking->candidates->count; i++)
         add_candidate(arena, candidates, ranking, i);
+    if (ranking->parts->count)
+        add_parts(arena, root, ranking);
     char *text = json_text(arena, root, true);
     json_free(root);
     return text;

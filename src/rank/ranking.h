@@ -5,7 +5,7 @@
 #pragma once
 #include "front/ast.h"
 #include "prove/verify.h"
-#include "rank/candidates.h"
+#include "rank/parts.h"
 
 /* What was asked for that changes the result: options.h says what each of them means. */
 typedef struct RankingOptions {
@@ -27,6 +27,7 @@ typedef struct Ranking {
     const ConstructStats *stats;
     const TemplateStore *templates;
     const CandidateList *candidates;   // sorted
+    const PartList *parts;             // that were timed by themselves
     const Candidate *emitted;          // one of them, that is written
     const VerifyReport *proof;         // of it; NULL: nobody asked
 } Ranking;

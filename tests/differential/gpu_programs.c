@@ -27,7 +27,7 @@ static bool prove_program(Arena *arena, DeviceSpec *device, const char *path)
     if (list.count == 0)
         return true;
     candidates_write(arena, &list, 0, 1, &base);
-    candidates_compile(arena, &list, &(JitOptions){.arch = device->arch}, false, NULL);
+    candidates_compile(arena, &(CandidateList *){&list}, 1, &(JitOptions){.arch = device->arch}, false, NULL);
     const Candidate *first = list.items;
     if (!first->compiled) {
         printf("%s: %s\n", path, first->reason);

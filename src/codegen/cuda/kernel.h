@@ -22,6 +22,7 @@ typedef struct Kernel {
     LaunchCopy *copies;   // that it makes before them: weights that calls read as they are
     int copy_count;
     int *leaders;       // of each kernel the first launch of it; equal launches have one kernel
+    const char **likenesses;   // and all that a launch is told by, as text (codegen/equal.h)
     int kernel_count;
     bool has_graph;       // NAME_graph, too: of several launches, but for HIP
     int64_t workspace_bytes;   // for both

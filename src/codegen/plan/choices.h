@@ -41,6 +41,10 @@ typedef struct Planner {
     ConstructStats stats;
 } Planner;
 
+/* `alone`: for one fusion, whose choices then last as long as `arena`. */
+Planner planner_new(Arena *arena, const Target *target, int keep, bool alone, int64_t room);
+void planner_free(Planner *planner);
+
 /* In order of time, different ideas before variations of one; none: the device can hold no program for the
    fusion. They last until the next call, or as long as plans where there is but one fusion. */
 ChoiceList choices_of(Planner *planner, const Fusion *fusion);

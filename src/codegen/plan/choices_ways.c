@@ -3,6 +3,35 @@
 
 #include <string.h>
 
+Planner planner_new(Arena *arena, const Target *target, int keep, bool alone, int64_t room)
+{
+    return (Planner){
+        .arena = arena,
+        .choices = alone ? arena : arena_new(),
+        .alone = alone,
+        .passing = arena_new(),
+        .drafting = arena_new(),
+        .scratch = arena_new(),
+        .target = target,
+        .device = target->device,
+        .families = families_of(target->device),
+        .keep = keep,
+        .room = room,
+        .memo = alone ? NULL : construct_memo_new(arena, target, 2 * keep),
+        .most = 2 * keep,
+        .programs = NEW_ARRAY(arena, RProgram, 2 * keep),
+    };
+}
+
+void planner_free(Planner *planner)
+{
+    if (!planner->alone)
+        arena_free(planner->choices);
+    arena_free(planner->passing);
+    arena_free(planner->drafting);
+    arena_free(planner->scratch);
+}
+
 static bool comes_before(const Choice *left, const Choice *right)
 {
     return left->time_us != right->time_us ? left->time_us < right->time_us : left->count < right->count;

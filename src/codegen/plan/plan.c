@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "codegen/plan/choices.h"
 #include "codegen/plan/diverse.h"
+#include "codegen/plan/steps.h"
 #include "ir/fuse_join.h"
 
 enum { WIDE = 4 };                        // times as many routes are followed as plans are kept
@@ -13,25 +14,11 @@ static const double LIGHT = 0.2;          // share of a plan's time: other tiles
 /* A plan from its end. What leads to it is shared with the other plans that go on from there. */
 typedef struct Route {
     const struct Route *before;   // NULL: the start, without a launch
-    Choice *choice;
+    PlanStep step;
     const char *fusion_plan;
     double time_us;
     int64_t workspace_bytes;
 } Route;
-
-/* What a choice writes into the workspace. Rewrites and split sums have few launches: all of it counts as alive at once. */
-static int64_t choice_bytes(const Choice *choice)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < choice->count; i++) {
-        const PlannedLaunch *launch = &choice->launches[i];
-        bytes += round_up(rprogram_scratch_bytes(launch->kind, &launch->program), WORKSPACE_ALIGNMENT);
-        for (int k = 0; k < launch->fusion->output_count; k++)
-            if (launch->fusion->outputs[k]->role == ROLE_TEMPORARY)
-                bytes += round_up(tensor_bytes(launch->fusion->outputs[k]), WORKSPACE_ALIGNMENT);
-    }
-    return bytes;
-}
 
 /* Bytes of temporaries that earlier fusions have made and this or a later one reads, by fusion. */
 static int64_t *kept_bytes(Arena *arena, const FusionPlan *plan, const Program *program)
@@ -92,23 +79,24 @@ static int ways_of(const Planner *planner, const ChoiceList *choices)
 }
 
 /* All combinations of `routes` with `choices`, the best of them: K-best sums, one fusion at a time. */
-static int combine(Planner *planner, const Route *routes, int count, const ChoiceList *choices, int64_t kept_before, Route *best)
+static int combine(Planner *planner, const Route *routes, int count, const Fusion *fusion, const ChoiceList *choices, int64_t kept,
+                   Route *best)
 {
-    int kept = 0, keep = WIDE * planner->keep, ways = ways_of(planner, choices);
+    int found = 0, keep = WIDE * planner->keep, ways = ways_of(planner, choices);
     for (int r = 0; r < count; r++)
         for (int c = 0; c < ways; c++) {
-            Route longer = {
-                .before = &routes[r], .choice = choices->choices[c], .fusion_plan = routes[r].fusion_plan};
-            longer.time_us = routes[r].time_us + longer.choice->time_us;
-            longer.workspace_bytes = larger(routes[r].workspace_bytes, kept_before + choice_bytes(longer.choice));
-            if (kept == keep && !goes_before(&longer, &best[kept - 1], planner->room))
+            Choice *choice = choices->choices[c];
+            Route longer = {.before = &routes[r], .step = {fusion, choice, kept}, .fusion_plan = routes[r].fusion_plan};
+            longer.time_us = routes[r].time_us + choice->time_us;
+            longer.workspace_bytes = larger(routes[r].workspace_bytes, step_bytes(&longer.step));
+            if (found == keep && !goes_before(&longer, &best[found - 1], planner->room))
                 continue;
-            if (longer.choice->time_us >= LIGHT * longer.time_us || !is_variation(choices, c))
-                kept = insert_route(best, kept, keep, longer, planner->room);
+            if (choice->time_us >= LIGHT * longer.time_us || !is_variation(choices, c))
+                found = insert_route(best, found, keep, longer, planner->room);
         }
-    for (int i = 0; i < kept && !planner->alone; i++)
-        best[i].choice = choice_retain(planner->arena, choices, best[i].choice);
-    return kept;
+    for (int i = 0; i < found && !planner->alone; i++)
+        best[i].step.choice = choice_retain(planner->arena, choices, best[i].step.choice);
+    return found;
 }
 
 /* Fusions [first, end) of a plan as one kernel; NULL: they are none. */
@@ -144,7 +132,7 @@ static void add_joints(Planner *planner, const FusionPlan *fusions, const Progra
         const Routes *before = &routes[end - count];
         Route *others = NEW_ARRAY(planner->arena, Route, keep);
         ChoiceList choices = choices_of(planner, joint);
-        int made = combine(planner, before->routes, before->count, &choices, kept[end - count], others);
+        int made = combine(planner, before->routes, before->count, joint, &choices, kept[end - count], others);
         for (int i = 0; i < made; i++)
             longer->count = insert_route(longer->routes, longer->count, keep, others[i], planner->room);
     }
@@ -160,48 +148,23 @@ static int routes_of(Planner *planner, const FusionPlan *fusions, const Program 
         ChoiceList choices = choices_of(planner, fusions->fusions[f]);
         Routes *longer = &routes[f + 1];
         longer->routes = NEW_ARRAY(planner->arena, Route, WIDE * planner->keep);
-        longer->count = combine(planner, routes[f].routes, routes[f].count, &choices, kept[f], longer->routes);
+        longer->count = combine(planner, routes[f].routes, routes[f].count, fusions->fusions[f], &choices, kept[f], longer->routes);
         add_joints(planner, fusions, program, kept, routes, f + 1);
     }
     *found = routes[fusions->count].routes;
     return routes[fusions->count].count;
 }
 
-/* NAME_prepare's launches come first, in their order: they read nothing of a call's. */
-static void settle_prepared(Arena *arena, Plan *plan)
-{
-    PlannedLaunch *calls = NEW_ARRAY(arena, PlannedLaunch, plan->count);
-    int call_count = 0;
-    for (int i = 0; i < plan->count; i++)
-        if (fusion_is_prepared(plan->launches[i].fusion))
-            plan->launches[plan->prepare_count++] = plan->launches[i];
-        else
-            calls[call_count++] = plan->launches[i];
-    for (int i = 0; i < call_count; i++)
-        plan->launches[plan->prepare_count + i] = calls[i];
-}
-
 static Plan plan_of(Arena *arena, const Route *route, int64_t room)
 {
-    Plan plan = {.fusion_plan = route->fusion_plan,
-                 .time_us = route->time_us,
-                 .workspace_bytes = route->workspace_bytes,
-                 .fits = route->workspace_bytes <= room};
-    for (const Route *r = route; r->before; r = r->before) {
-        plan.count += r->choice->count;
-        plan.partial_count += r->choice->partial_count;
-    }
-    plan.launches = NEW_ARRAY(arena, PlannedLaunch, plan.count);
-    plan.partial_ops = NEW_ARRAY(arena, const TensorOp *, plan.partial_count);
-    int launch = plan.count, partial = plan.partial_count;
-    for (const Route *r = route; r->before; r = r->before) {
-        for (int i = r->choice->count - 1; i >= 0; i--)
-            plan.launches[--launch] = r->choice->launches[i];
-        for (int i = r->choice->partial_count - 1; i >= 0; i--)
-            plan.partial_ops[--partial] = r->choice->partial_ops[i];
-    }
-    settle_prepared(arena, &plan);
-    return plan;
+    int count = 0;
+    for (const Route *r = route; r->before; r = r->before)
+        count++;
+    PlanStep *steps = NEW_ARRAY(arena, PlanStep, count);
+    int at = count;
+    for (const Route *r = route; r->before; r = r->before)
+        steps[--at] = r->step;
+    return plan_of_steps(arena, route->fusion_plan, steps, count, room);
 }
 
 // ---- which plans are kept ----
@@ -261,24 +224,9 @@ static bool is_one_kernel(const FusionPlans *fusions)
 
 PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *target, int keep)
 {
-    const DeviceSpec *device = target->device;
     bool alone = is_one_kernel(fusions);
-    Planner planner = {
-        .arena = arena,
-        .choices = alone ? arena : arena_new(),
-        .alone = alone,
-        .passing = arena_new(),
-        .drafting = arena_new(),
-        .scratch = arena_new(),
-        .target = target,
-        .device = device,
-        .families = families_of(device),
-        .keep = keep,
-        .room = device->dram_bytes - program_bytes(fusions->program),
-        .memo = alone ? NULL : construct_memo_new(arena, target, 2 * keep),
-        .most = 2 * keep,
-        .programs = NEW_ARRAY(arena, RProgram, 2 * keep),
-    };
+    int64_t room = target->device->dram_bytes - program_bytes(fusions->program);
+    Planner planner = planner_new(arena, target, keep, alone, room);
     PlanList list = {.plans = NEW_ARRAY(arena, Plan, WIDE * keep)};
     Route *best = NEW_ARRAY(arena, Route, WIDE * keep);
     for (int p = 0; p < fusions->count; p++) {
@@ -292,10 +240,6 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
     arena_reset(planner.scratch);
     list.count = keep_ideas(planner.scratch, list.plans, list.count, keep);
     list.stats = planner.stats;
-    if (!alone)
-        arena_free(planner.choices);
-    arena_free(planner.passing);
-    arena_free(planner.drafting);
-    arena_free(planner.scratch);
+    planner_free(&planner);
     return list;
 }

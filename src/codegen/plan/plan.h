@@ -25,6 +25,13 @@ static inline double planned_us(const PlannedLaunch *launch)
     return launch->program.perf.time_us * (fusion_is_prepared(launch->fusion) ? 1e-6 : 1);
 }
 
+/* A fusion of a plan, and the way in which it is computed (choices.h). */
+typedef struct PlanStep {
+    const Fusion *fusion;
+    struct Choice *choice;
+    int64_t kept_bytes;   // of temporaries that earlier steps made and this or a later one reads
+} PlanStep;
+
 typedef struct Plan {
     const char *fusion_plan;   // name of the FusionPlan it came from
     PlannedLaunch *launches;        // NAME_prepare's first, then a call's
@@ -35,6 +42,8 @@ typedef struct Plan {
     bool fits;                      // beside the program's tensors into the device's memory
     const TensorOp **partial_ops;   // definitions of tensors that only split reductions have
     int partial_count;
+    const PlanStep *steps;          // that its launches are made of
+    int step_count;
 } Plan;
 
 typedef struct PlanList {

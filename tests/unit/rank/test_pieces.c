@@ -88,8 +88,8 @@ START_TEST(machine_code_is_that_of_the_whole_file)
         return;
     CandidateList whole = candidates_of(CODEGEN_WHOLE), apart = candidates_of(CODEGEN_PIECES);
     whole.count = 1;
-    candidates_compile(arena, &whole, &(JitOptions){.arch = "sm_90a"}, false, NULL);
-    candidates_compile(arena, &apart, &(JitOptions){.arch = "sm_90a"}, false, NULL);
+    candidates_compile(arena, &(CandidateList *){&whole}, 1, &(JitOptions){.arch = "sm_90a"}, false, NULL);
+    candidates_compile(arena, &(CandidateList *){&apart}, 1, &(JitOptions){.arch = "sm_90a"}, false, NULL);
     const Candidate *left = &whole.items[0], *right = &apart.items[0];
     ck_assert_msg(left->compiled && right->compiled, "%s %s", left->reason, right->reason);
     for (int k = 0; k < left->kernel->launch_count; k++) {
@@ -115,7 +115,7 @@ START_TEST(equal_pieces_are_compiled_once)
     char reason[500];
     if (!nvrtc_open(&nvrtc, reason, sizeof reason))
         return;
-    candidates_compile(arena, &list, &(JitOptions){.arch = "sm_90a"}, false, NULL);
+    candidates_compile(arena, &(CandidateList *){&list}, 1, &(JitOptions){.arch = "sm_90a"}, false, NULL);
     for (int i = 0; i < list.count; i++)
         for (int k = 0; k < list.items[i].kernel->kernel_count; k++, kernels++) {
             int found = 0;

@@ -1,0 +1,26 @@
+#include "clock/profile_parts.h"
+
+#include "base/diag.h"
+#include "base/progress.h"
+
+static void tell(const PartList *list, int p)
+{
+    const ProgramPart *part = &list->parts[p];
+    const Candidate *best = &part->list.items[0];
+    progress("timed %d of %d kernels (%s, %d in the program: candidate %d of %d, %.2f us)", p + 1, list->count, part->makes,
+             part->step_count, best->model_rank, part->list.count, best->measured ? best->measured->median_us : 0);
+}
+
+void profile_parts(Arena *arena, const Clock *clock, PartList *list)
+{
+    for (int p = 0; p < list->count; p++) {
+        ProgramPart *part = &list->parts[p];
+        clock->measure(clock, arena, part->program, &part->list);
+        candidates_sort(&part->list);
+        if (candidate_failed(&part->list.items[0]))
+            fatal(EXIT_WRONG, "every candidate of the kernel that makes %s failed; the first one: %s", part->makes,
+                  part->list.items[0].reason);
+        tell(list, p);
+    }
+    progress_end();
+}

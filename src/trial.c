@@ -1,0 +1,189 @@
+#include "trial.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "clock/profile.h"
+#include "clock/profile_parts.h"
+#include "hal/jit_cache.h"
+
+/* Of the reference for an element of a program that was timed in parts: about ten seconds. Its kernels have been proven. */
+static const double MOST_WORK_OF_WHOLE = 1e9;
+
+typedef struct Trial {
+    Arena *arena;
+    const Options *opt;
+    CodegenRequest base;
+    const Target *target;
+    CandidateList *list;
+    JitOptions how;
+    const JitResult *helpers;   // the profiler's own kernels
+    Stopwatch *watch;
+} Trial;
+
+bool trial_wants_ranking(const Options *opt)
+{
+    bool found = false;
+    for (int i = 0; i < opt->artefact_count; i++) {
+        ArtefactKind kind = opt->artefacts[i].kind;
+        found |= kind == ARTEFACT_JSON || kind == ARTEFACT_TEXT || kind == ARTEFACT_PAGE;
+    }
+    return found;
+}
+
+/* Machine code is to be written, of all kernels in one file. */
+static bool wants_one_code(const Options *opt)
+{
+    bool found = false;
+    for (int i = 0; i < opt->artefact_count; i++)
+        found |= opt->artefacts[i].kind == ARTEFACT_PTX || opt->artefacts[i].kind == ARTEFACT_CUBIN;
+    return found;
+}
+
+// ---- machine code ----
+
+/* Those of the lists that have a text, and the profiler's own kernels, unless they are there. */
+static void compile_lists(Trial *trial, CandidateList *const *lists, int count)
+{
+    JitRequest beside = profile_helpers();
+    bool profiled = trial->opt->profile, wanted = profiled && !trial->helpers;
+    const JitResult *helpers =
+        candidates_compile(trial->arena, lists, count, &trial->how, profiled, wanted ? &beside : NULL);
+    if (helpers)
+        trial->helpers = helpers;
+}
+
+/* Of one candidate alone also of those that it may have to give way to, if it fails or spills: so the kernel is the same as where
+   a ranking tells of all. */
+static void compile_candidates(Trial *trial, bool all)
+{
+    CandidateList *list = trial->list;
+    compile_lists(trial, &list, 1);
+    if (!all && !trial->opt->candidate) {
+        candidates_write(trial->arena, list, 1, candidates_contenders(list), &trial->base);
+        candidates_compile(trial->arena, &list, 1, &trial->how, false, NULL);
+    }
+}
+
+/* A proof is of the text, and a profile compares what the machine code made. */
+static void warn_of_compiler(Arena *arena, const DeviceSpec *device)
+{
+    const char *doubted = jit_doubt(arena, device->arch);
+    if (doubted)
+        diag_warning((Loc){0},
+                     "%s made this machine code: versions before 13.1 are reported to miscompile kernels for %s; --profile "
+                     "compares its results",
+                     doubted, device->arch);
+}
+
+// ---- candidates of the whole ----
+
+static void profile_list(const Trial *trial, const Program *program, CandidateList *list, bool quiet, double most_work)
+{
+    const Options *opt = trial->opt;
+    profile(trial->arena, program, trial->base.device, trial->helpers,
+            &(ProfileOptions){opt->math, opt->hang_after, quiet, most_work}, list);
+}
+
+static void try_whole(Trial *trial)
+{
+    const Options *opt = trial->opt;
+    CandidateList *list = trial->list;
+    bool compiled = options_want_machine_code(opt);
+    bool all = compiled && !opt->candidate && (opt->profile || trial_wants_ranking(opt));
+    int first = opt->candidate ? opt->candidate - 1 : 0;
+    candidates_write(trial->arena, list, first, all ? list->count : 1, &trial->base);
+    const Kernel *kernel = list->items[first].kernel;
+    stopwatch_lap(trial->watch, "codegen",
+                  "%d of %d plans; the first: %d launches, %zu bytes, workspace %" PRId64 ", alive %" PRId64,
+                  all ? list->count : 1, list->count, kernel->launch_count, kernel->source_length, kernel->workspace_bytes,
+                  kernel->alive_bytes);
+    if (compiled) {
+        compile_candidates(trial, all);
+        stopwatch_lap(trial->watch, "compile", "%s", all ? "all candidates" : "the candidate that comes first");
+        warn_of_compiler(trial->arena, trial->base.device);
+    }
+    if (opt->profile) {
+        profile_list(trial, trial->base.program, list, false, 0);
+        stopwatch_lap(trial->watch, "profile", "%d candidates on a %s", list->count, list->gpu);
+    }
+}
+
+// ---- a program of many kernels ----
+
+/* A Clock. */
+static void measure_part(const Clock *clock, Arena *arena, const Program *program, CandidateList *list)
+{
+    const Trial *trial = clock->context;
+    (void)arena;
+    list->gpu_ordinal = trial->list->gpu_ordinal;
+    list->gpu = trial->list->gpu;
+    list->driver = trial->list->driver;
+    profile_list(trial, program, list, true, 0);
+}
+
+static void compile_parts(Trial *trial, PartList *parts)
+{
+    CandidateList **lists = NEW_ARRAY(trial->arena, CandidateList *, parts->count);
+    int candidates = 0;
+    for (int p = 0; p < parts->count; p++) {
+        lists[p] = &parts->parts[p].list;
+        candidates += lists[p]->count;
+    }
+    parts_write(trial->arena, parts, &trial->base);
+    stopwatch_lap(trial->watch, "codegen", "%d different kernels of %d, %d candidates", parts->count, parts->plan->step_count,
+                  candidates);
+    compile_lists(trial, lists, parts->count);
+    stopwatch_lap(trial->watch, "compile", "their candidates");
+}
+
+/* The plan that the parts make, and the model's first. */
+static void time_both(Trial *trial, const PartList *parts)
+{
+    CandidateList *list = trial->list;
+    candidates_write(trial->arena, list, 0, 1, &trial->base);
+    if (!parts_agree(parts)) {
+        Plan *plan = NEW(trial->arena, Plan);
+        *plan = parts_plan(trial->arena, parts, &trial->base);
+        candidates_add(trial->arena, list, plan);
+        candidates_write(trial->arena, list, list->count - 1, 1, &trial->base);
+    }
+    compile_lists(trial, &list, 1);
+    stopwatch_lap(trial->watch, "compile", "the plan that is made of the fastest, and the model's first");
+    profile_list(trial, trial->base.program, list, false, MOST_WORK_OF_WHOLE);
+    stopwatch_lap(trial->watch, "profile", "both on a %s", list->gpu);
+}
+
+static PartList try_parts(Trial *trial)
+{
+    PartList parts = parts_of_plan(trial->arena, trial->list->items[0].plan, &trial->base, trial->target,
+                                   trial->opt->top_k);
+    compile_parts(trial, &parts);
+    warn_of_compiler(trial->arena, trial->base.device);
+    profile_parts(trial->arena, &(Clock){measure_part, trial}, &parts);
+    stopwatch_lap(trial->watch, "profile", "%d kernels on a %s", parts.count, trial->list->gpu);
+    time_both(trial, &parts);
+    return parts;
+}
+
+PartList try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, const Target *target, CandidateList *list,
+                        Stopwatch *watch)
+{
+    Trial trial = {.arena = arena, .opt = opt, .base = *base, .target = target, .list = list, .watch = watch};
+    PartList parts = {0};
+    trial.base.form = opt->profile && !wants_one_code(opt) ? CODEGEN_BOTH : CODEGEN_WHOLE;
+    trial.how = (JitOptions){.arch = base->device->arch, .jobs = opt->jobs};
+    if (device_is_ranked_only(base->device))
+        return parts;   // in the model's order, which they have
+    if (opt->cache)
+        trial.how.cache = jit_cache_open(arena, opt->cache, opt->cache_bytes);
+    if (opt->profile)
+        profile_find_gpu(arena, opt->profile, base->device, opt->force_device, list);
+    if (opt->profile && !opt->candidate && parts_are_many(list->items[0].plan, opt->top_k))
+        parts = try_parts(&trial);
+    else
+        try_whole(&trial);
+    candidates_sort(list);
+    return parts;
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""`--profile` of programs of many kernels, with a stand-in for the clock (tests/stand_in/clock.c): which kernels are timed, the plan
+that is made of the fastest, what the ranking says of it, and what fails. NVRTC is needed, a GPU is not; what a GPU is asked is
+what `--profile` asks for a single kernel (tests/gpu_profile.py)."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import common
+from run_jit import has_nvrtc
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SKIPPED = 77
+STAND_IN = ""
+CACHE = tempfile.TemporaryDirectory()   # of machine code, for all tests
+TOP_K = 4
+DEVICE = "a100"
+
+# Four products of which two are alike, a norm twice, a last product of another size; filters that are packed once.
+PROGRAM = """
+input x[96, 128] : f16
+weight a[128, 128] : f16   weight b[128, 128] : f16   weight c[128, 130] : f16   weight d[130, 64] : f16
+p[i, j] : f16 = relu(sum[k](x[i, k] * a[k, j]))
+m[i] = sum[j](p[i, j]) / 128
+s[i] = sum[j](sq(p[i, j] - m[i])) / 128
+n[i, j] : f16 = (p[i, j] - m[i]) * rsqrt(s[i] + 1e-5)
+q[i, j] : f16 = relu(sum[k](n[i, k] * b[k, j]))
+m2[i] = sum[j](q[i, j]) / 128
+s2[i] = sum[j](sq(q[i, j] - m2[i])) / 128
+n2[i, j] : f16 = (q[i, j] - m2[i]) * rsqrt(s2[i] + 1e-5)
+r[i, j] : f16 = relu(sum[k](n2[i, k] * c[k, j]))
+y[i, j] = sum[k](r[i, k] * d[k, j])
+output y : f16
+"""
+
+
+def profile(folder, *options, code=0, program=PROGRAM, env=None, top_k=TOP_K):
+    (folder / "k.te").write_text(program)
+    command = [STAND_IN, folder / "k.te", "--cache", CACHE.name, "--device", DEVICE, "--profile", "--top-k", top_k, "-o", folder / "k.cu", "--json",
+               folder / "k.json", *options]
+    done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True, env={**os.environ, **(env or {})})
+    assert done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stderr}"
+    return done.stderr
+
+
+def ranking(folder):
+    schema = ROOT / "schema/ranking.schema.json"
+    check = subprocess.run([sys.executable, ROOT / "tests/check_json.py", folder / "k.json", schema], capture_output=True, text=True)
+    assert check.returncode == 0, check.stdout + check.stderr
+    return json.loads((folder / "k.json").read_text())
+
+
+def kernels_of(candidate):
+    """What is launched, without names: tiles, shapes, by what is made."""
+    return {launch["makes"]: (launch["family"], launch["config"]["variant"], launch["config"]["tile"], launch["grid"], launch["block"])
+            for launch in candidate["launches"]}
+
+
+def test_each_different_kernel_is_timed_once(folder):
+    said = profile(folder)
+    kernels = ranking(folder)["kernels"]
+    assert [kernel["makes"] for kernel in kernels] == ["p", "n", "r", "y"] and [kernel["times"] for kernel in kernels] == [2, 2, 1, 1], \
+        [(kernel["makes"], kernel["times"]) for kernel in kernels]
+    assert all(2 <= len(kernel["candidates"]) <= TOP_K for kernel in kernels)
+    assert all(candidate["status"] == "ok" and candidate["measured"]["verified"]["elements"]
+               for kernel in kernels for candidate in kernel["candidates"])
+    assert re.findall(r"timed (\d+) of (\d+) kernels", said) == [(str(i + 1), "4") for i in range(4)], said
+    assert len(re.findall(r"clock: .* a kernel", said)) == 4 and len(re.findall(r"clock: .* the whole", said)) == 1, said
+
+
+def test_the_plan_is_made_of_the_fastest(folder):
+    profile(folder)
+    document = ranking(folder)
+    best, first = document["candidates"][:2]
+    assert (best["model_rank"], first["model_rank"]) == (0, 1) and document["emitted"]["model_rank"] == 0
+    assert [best["measured"]["time_us"]["median"], first["measured"]["time_us"]["median"]] == [50, 60]
+    assert all(candidate["status"] == "not_run" for candidate in document["candidates"][2:])
+    emitted = kernels_of(best)
+    for kernel in document["kernels"]:
+        chosen = kernel["candidates"][0]
+        assert chosen["rank"] == 1 and chosen["model_rank"] == max(candidate["model_rank"] for candidate in kernel["candidates"])
+        for makes, what in kernels_of(chosen).items():
+            assert emitted[makes] == what, (makes, emitted[makes], what)
+    assert emitted["q"] == emitted["p"] and emitted["n2"] == emitted["n"]   # equal ones alike
+    line = common.read_metadata(folder / "k.cu")
+    assert [launch["grid"] for launch in line["launches"]] == [launch["grid"] for launch in best["launches"]]
+
+
+def test_what_is_written_is_proven(folder):
+    said = profile(folder, "--verify")
+    assert "verified all" in said and ranking(folder)["emitted"]["verified"]["elements"] > 0
+
+
+def test_the_models_plan_stays_where_the_whole_is_faster(folder):
+    profile(folder, env={"STAND_IN_WHOLE": "model"})
+    document = ranking(folder)
+    assert document["emitted"]["model_rank"] == 1 and document["candidates"][1]["model_rank"] == 0
+
+
+def test_a_candidate_that_crashes_is_a_result(folder):
+    profile(folder, env={"STAND_IN_FAULTS": "2"})
+    for kernel in ranking(folder)["kernels"]:
+        states = {candidate["model_rank"]: candidate["status"] for candidate in kernel["candidates"]}
+        assert all(state == ("ok" if rank % 2 else "fault") for rank, state in states.items()), states
+        last = kernel["candidates"][-1]
+        assert kernel["candidates"][0]["status"] == "ok" and last["status"] == "fault" and "Killed" in last["reason"]
+
+
+def test_a_kernel_without_a_right_candidate_ends_it(folder):
+    said = profile(folder, code=5, env={"STAND_IN_FAULTS": "1"})
+    assert "every candidate of the kernel that makes p failed; the first one: ends the process" in said, said
+    assert sorted(path.name for path in folder.iterdir()) == ["k.te"]
+
+
+def test_a_kernel_takes_its_own_memory(folder):
+    """Each part has the tensors of its kernel alone."""
+    sizes = {makes: int(size) for size, makes in
+             zip(re.findall(r"clock: (\d+) bytes, \d+ candidates, a kernel", profile(folder)), "pnry")}
+    assert sizes == {"p": 2 * (96 * 128 + 128 * 128 + 96 * 128), "n": 2 * 2 * 96 * 128, "r": 2 * (96 * 128 + 128 * 130 + 96 * 130),
+                     "y": 2 * (96 * 130 + 130 * 64 + 96 * 64)}, sizes
+
+
+def test_equal_texts_are_compiled_once(folder):
+    """All tens of kernels, then the whole, of which the model's first and the last have new texts: launches wait there."""
+    compiled = [int(total) for total in re.findall(r"compiled \d+ of (\d+) kernels", profile(folder))]
+    kernels = ranking(folder)["kernels"]
+    texts = sum(len(candidate["launches"]) + len(candidate.get("prepare", [])) for kernel in kernels for candidate in kernel["candidates"])
+    assert max(compiled) <= texts, (compiled, texts)
+
+
+def test_two_runs_give_the_same(folder):
+    seen = []
+    for _ in range(2):
+        profile(folder)
+        seen.append([(folder / name).read_bytes() for name in ("k.cu", "k.json")])
+    assert seen[0] == seen[1]
+
+
+def test_machine_code_is_that_of_the_plan(folder):
+    profile(folder, "--emit", "cubin=k.cubin")
+    assert (folder / "k.cubin").read_bytes().startswith(b"\x7fELF")
+    assert ranking(folder)["emitted"]["model_rank"] == 0
+
+
+def test_few_kernels_are_tried_as_whole_plans(folder):
+    """Four plans tell two kernels of two ways each apart."""
+    few = "input x[96, 128] : f16  input a[128, 128] : f16  p[i, j] : f16 = sum[k](x[i, k] * a[k, j])  s[j] = sum[i](p[i, j])  output p  output s"
+    profile(folder, program=few, env={"STAND_IN_WHOLE": "model"})
+    document = ranking(folder)
+    assert "kernels" not in document and all(candidate["model_rank"] for candidate in document["candidates"])
+    profile(folder, "--candidate", 2)
+    assert "kernels" not in ranking(folder)
+
+
+def test_an_explanation_has_them(folder):
+    profile(folder)
+    said = subprocess.run([STAND_IN, "explain", folder / "k.json"], capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    table = said.stdout[said.stdout.index("Different kernels of the program"):].split("\n\n")[0].splitlines()[2:]
+    assert [row.split("  ")[-1].split(":")[0] for row in table] == ["p", "n", "r", "y"], table
+    for row in table:
+        call, share, _, times, one, ratio, model, place = row.split()[:8]
+        assert float(call) == int(times) * float(one) and float(model) == 199 and int(place) == 200 - float(one), row
+    assert abs(sum(float(row.split()[1]) for row in table) - 100) < 0.3
+
+
+def main():
+    global STAND_IN
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rollerc", required=True)
+    parser.add_argument("filter", nargs="?", default="", help="only tests whose name holds this")
+    options = parser.parse_args()
+    STAND_IN = os.path.join(os.path.dirname(os.path.abspath(options.rollerc)), "tests", "stand_in_clock")
+    if not has_nvrtc():
+        print("SKIPPED: there is no NVRTC here; the profile of programs of many kernels is NOT tested")
+        return SKIPPED
+    return common.run_tests(globals(), "profile", options.filter)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
