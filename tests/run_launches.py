@@ -105,6 +105,21 @@ def test_heads_that_an_index_divides(folder):
     assert found == ["attention", "channelwise"], found
 
 
+SHARES_IN_ONE_LINE = """
+input q[8, 128, 64] : f16   input k[8, 128, 64] : f16   input v[8, 128, 64] : f16
+s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d]) / 8
+p[b, i, j] : f16 = exp(s[b, i, j] - max[c](s[b, i, c])) / sum[c](exp(s[b, i, c] - max[l](s[b, i, l])))
+y[b, i, d] : f16 = sum[j](p[b, i, j] * v[b, j, d])
+output y
+"""
+
+
+def test_a_softmax_in_one_line(folder):
+    """As the language's page has it for those who write `softmax`: its two equal maxima are one."""
+    (folder / "m.te").write_text(SHARES_IN_ONE_LINE)
+    assert launches_of(folder, "m.te") == ["attention"]
+
+
 TURNED_NORM = """
 input x[16, 196, 768] : f16   input token[16, 1, 768] : f16   input place[197, 768] : f16
 weight scale[768] : f32   weight w[768, 2304] : f16

@@ -85,32 +85,53 @@ static Expr *read_tensor(Lower *lower, Tensor *tensor, const Affine *indices, Lo
     return expr;
 }
 
-/* The reduction becomes an op of its own, over the outer variables that it uses.
+static bool is_same_reduction(const TensorOp *left, const TensorOp *right)
+{
+    if (left->reduce != right->reduce || left->axis_count != right->axis_count ||
+        left->spatial_count != right->spatial_count)
+        return false;
+    for (int a = 0; a < left->axis_count; a++)
+        if (left->axes[a].extent != right->axes[a].extent)
+            return false;
+    return expr_equal(left->body, right->body);
+}
+
+/* The tensor that the reduction makes: of those that the definition has, or a new one. */
+static Tensor *reduction_result(Lower *lower, TensorOp *op)
+{
+    const Program *program = lower->program;
+    expr_visit(op->body, round_constant, lower);   // as theirs are
+    for (int i = program->op_count - lower->temporaries; i < program->op_count; i++)
+        if (is_same_reduction(program->ops[i], op))
+            return program->ops[i]->out;
+    const char *name = arena_printf(lower->arena, "%s.%d", lower->defining, ++lower->temporaries);
+    op->out = tensor_new(lower, name, op->body->type, op->loc);
+    for (int a = 0; a < op->spatial_count; a++)
+        tensor_add_dimension(op->out, op->axes[a].extent, op->loc);
+    op_add(lower, op);
+    return op->out;
+}
+
+/* The reduction becomes an op of its own, over the outer variables that it uses; a definition's equal ones are one.
    In the scope (i, j | k) the body A[j, k] gives `y.1[j] = sum[k] A[j, k]`, read as y.1[j]. */
 static Expr *hoist(Lower *lower, const AstExpr *reduction, Expr *body, int outer)
 {
     bool used[MAX_AXES] = {false};
     Affine renumbered[MAX_AXES], indices[MAX_AXES];
     TensorOp *op = NEW(lower->arena, TensorOp);
-    const char *name = arena_printf(lower->arena, "%s.%d", lower->defining, ++lower->temporaries);
-    op->out = tensor_new(lower, name, body->type, reduction->loc);
     expr_visit(body, mark_used, used);
     for (int a = 0; a < lower->scope.count; a++) {
         bool is_axis = a >= outer || used[a];
         renumbered[a] = is_axis ? affine_axis(op->axis_count) : affine_constant(0);
-        if (!is_axis)
-            continue;
-        op_add_axis(lower, op, a, a >= outer);
-        if (a >= outer)
-            continue;
-        indices[op->out->rank] = affine_axis(a);
-        tensor_add_dimension(op->out, lower->scope.extents[a], reduction->loc);
+        if (is_axis && a < outer)
+            indices[op->axis_count] = affine_axis(a);
+        if (is_axis)
+            op_add_axis(lower, op, a, a >= outer);
     }
     op->reduce = reduction->reduction.reduce;
     op->body = expr_substitute(lower->arena, body, renumbered, lower->scope.count);
     op->loc = reduction->loc;
-    op_add(lower, op);
-    return read_tensor(lower, op->out, indices, reduction->loc);
+    return read_tensor(lower, reduction_result(lower, op), indices, reduction->loc);
 }
 
 /* What is reduced, with the reduction's variables in scope; b1 is counted as i32. */

@@ -353,8 +353,9 @@ bool expr_equal(const Expr *left, const Expr *right)
         return false;
     switch (left->kind) {
     case EXPR_CONST:
-        return dtype_info[left->type].is_real ? left->constant.real == right->constant.real
-                                              : left->constant.integer == right->constant.integer;
+        return dtype_info[left->type].is_real   // 0 is not -0
+                   ? memcmp(&left->constant.real, &right->constant.real, sizeof(double)) == 0
+                   : left->constant.integer == right->constant.integer;
     case EXPR_VALUE: return left->value == right->value;
     case EXPR_INDEX: return affine_equal(&left->index, &right->index);
     case EXPR_ACCESS: return access_equal(&left->access, &right->access);

@@ -213,6 +213,33 @@ START_TEST(a_nested_reduction_becomes_an_op)
 }
 END_TEST
 
+/* A softmax in one line has one maximum and one sum. */
+START_TEST(equal_reductions_of_a_definition_are_one)
+{
+    Program *program = program_of("input x[8, 4] : f16 "
+                                  "y[i, j] = exp(x[i, j] * 0.1 - max[k](x[i, k] * 0.1)) / "
+                                  "sum[k](exp(x[i, k] * 0.1 - max[l](x[i, l] * 0.1))) output y");
+    ck_assert_int_eq(program->op_count, 3);
+    ck_assert_str_eq(program->ops[1]->out->name, "y.2");
+    const Expr *exponent = program->ops[1]->body->apply.operands[0];
+    ck_assert_ptr_eq(exponent->apply.operands[1]->access.tensor, program->ops[0]->out);
+}
+END_TEST
+
+START_TEST(reductions_that_differ_are_several)
+{
+    static const char *const others[] = {"max[k](x[j, k])", "sum[k](x[i, k])", "max[k:3](x[i, k])", "max[k](x[i, k] * 0.5)",
+                                         "max[k:4](x[i, 3 - k])", "max[k](x[k, i])"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const char *text = arena_printf(arena, "input x[4, 4] : f32 y[i, j] = max[k](x[i, k]) + x[i, j] * %s output y", others[i]);
+        // Of x[j, k] the maximum is the same tensor, read at j.
+        ck_assert_int_eq(program_of(text)->op_count, i == 0 ? 2 : 3);
+    }
+    Program *zeros = program_of("input x[4] : f32 y[i] = max[k](x[k] * 0.0) + x[i] * max[k](x[k] * -0.0) output y");
+    ck_assert_int_eq(zeros->op_count, 3);
+}
+END_TEST
+
 START_TEST(a_temporary_of_indices_keeps_64_bits)
 {
     Program *program = program_of("y[j:2] = sum[i:2147483649](i) / 2 + j output y");
@@ -266,7 +293,8 @@ int main(void)
         a_pad_guards_only_what_can_leave, elements_that_only_move_keep_their_type,
         types_follow_from_operands, operands_are_brought_to_one_type,
         an_index_value_is_wide_enough, the_output_may_state_the_type,
-        a_nested_reduction_becomes_an_op, a_temporary_of_indices_keeps_64_bits,
+        a_nested_reduction_becomes_an_op, equal_reductions_of_a_definition_are_one,
+        reductions_that_differ_are_several, a_temporary_of_indices_keeps_64_bits,
         what_no_output_needs_is_left_out, outputs_are_in_the_order_of_their_statements,
         weights_follow_the_inputs,
     };
