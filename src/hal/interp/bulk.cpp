@@ -230,6 +230,8 @@ void mbarrier_wait(void *address, unsigned parity, Place place)
 {
     Block *block = current->block;
     BulkBarrier &barrier = own_barrier(address, place);
+    if (parity > 1)
+        fail_at(place, "the parity of a barrier's phase is 0 or 1");
     count_turn();
     if (barrier.phases % 2 == parity)
         advance(block, barrier, true);

@@ -189,6 +189,7 @@ static const struct { const char *kernel, *what; } WRONG_CLUSTERS[] = {
     {BARRIER "mbarrier_wait(bar, 1);", "reads "},   // by those who do not know that it is there
     {BARRIER "if (t > 1) part[t] = 0; block_sync(); mbarrier_wait(bar + 1, 1);", "no barrier was made there"},
     {BARRIER "block_sync(); mbarrier_wait(bar, 0);", "deadlock"},
+    {BARRIER "block_sync(); mbarrier_wait(bar, 2);", "the parity of a barrier's phase is 0 or 1"},
     {BARRIER "block_sync(); if (t == 0) mbarrier_expect(bar, 64); mbarrier_wait(bar, 0);", "deadlock"},
     {BARRIER "block_sync(); if (t == 0) mbarrier_expect(bar, 64); if (t == 1) mbarrier_arrive(bar);",
      "more threads arrive at a barrier than it expects"},
