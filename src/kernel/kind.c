@@ -64,14 +64,14 @@ int kind_neighbours(const KernelKind *kind) { return blocks_along(kind, false); 
 
 /* Bits that a thread's tiles of the inputs, or of the outputs, take in registers; INT64_MAX if there are too
    many. */
-static int64_t register_bits(const KernelKind *kind, const RTile *tile, bool output)
+static int64_t register_bits(const KernelKind *kind, const RTile *tile, bool output, int input_buffers)
 {
     const TileSpace *space = kind->space;
     int64_t bits = 0;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
         int input_bits = data->register_bits ? data->register_bits : data->element_bits;
-        int element_bits = output ? kind->registers.accumulator_bits : input_bits * kind->registers.input_buffers;
+        int element_bits = output ? kind->registers.accumulator_bits : input_bits * input_buffers;
         if (data->output != output || data->beside || !element_bits)
             continue;
         int64_t elements = data_tile_distinct(data, tile, space->axis_count);
@@ -81,17 +81,25 @@ static int64_t register_bits(const KernelKind *kind, const RTile *tile, bool out
     return bits;
 }
 
-/* Accumulators, the inputs of one step if they are kept, and the rest: 32-bit registers of one
-   thread. */
-static int64_t register_count(const KernelKind *kind, const RTile *tile)
+int64_t kind_registers(const KernelKind *kind, const RTile *tile, int input_buffers)
 {
-    int64_t inputs = register_bits(kind, tile, false), most = 32 * (int64_t)kind->registers.most_inputs, bits;
+    int64_t inputs = register_bits(kind, tile, false, input_buffers), most = 32 * (int64_t)kind->registers.most_inputs, bits;
     if (most && inputs > most)
         inputs = most;
-    if (!checked_add(inputs, register_bits(kind, tile, true), &bits))
+    if (!checked_add(inputs, register_bits(kind, tile, true, input_buffers), &bits))
         return INT64_MAX / 32;
     int64_t threads = kind_tile_threads(kind);
     return bits / (32 * threads) + (bits % (32 * threads) != 0) + kind->registers.others;
+}
+
+bool kind_is_one_step(const KernelKind *kind, const RTile *block)
+{
+    const TileSpace *space = kind->space;
+    int64_t steps = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        if (space->axes[a].reduction)
+            steps = size_product(steps, ceil_div(space->axes[a].extent, block->size[a]));
+    return steps <= kind_sharers(kind);
 }
 
 int64_t kind_footprint(const KernelKind *kind, const RTile *tile, const RTile *inner,
@@ -99,7 +107,7 @@ int64_t kind_footprint(const KernelKind *kind, const RTile *tile, const RTile *i
 {
     if (level == LEVEL_SHARED)
         return kind_layout(kind, tile, inner, device).bytes;
-    return 4 * register_count(kind, tile);
+    return 4 * kind_registers(kind, tile, kind->registers.input_buffers);
 }
 
 TileCost kind_tile_cost(const KernelKind *kind, const RTile *tile, const RTile *inner, const DeviceSpec *device,

@@ -19,6 +19,15 @@ typedef struct ThreadLimits {
     int of_tile;          // that hold one register tile: a warp's 32; 0 = 1
 } ThreadLimits;
 
+/* Registers of a thread that keep the worst kernel of a kind from spilling. */
+typedef struct RegisterBudget {
+    int64_t enough;
+    int64_t passing;         // of these, the next tiles on their way to shared memory
+} RegisterBudget;
+
+/* Those that compilers are expected to take for it in a block of these tiles. */
+typedef int64_t RegistersTaken(const KernelKind *kind, const RTile *block, const RTile *inner, RegisterBudget budget);
+
 /* Registers of a thread. */
 typedef struct RegisterLimits {
     int accumulator_bits;    // of one output element
@@ -27,6 +36,7 @@ typedef struct RegisterLimits {
     int most_inputs;         // that hold inputs at the same time; 0: all of them
     double held_words;       // for each word of staged tiles that it loads and then stores there; 0: they are copied directly
     int others;              // addresses, loop counters, …
+    RegistersTaken *taken;   // NULL: all of the budget
 } RegisterLimits;
 
 struct KernelKind {
@@ -71,6 +81,12 @@ static inline int kind_tile_threads(const KernelKind *kind)
 {
     return kind->threads.of_tile > 0 ? kind->threads.of_tile : 1;
 }
+
+/* 32-bit registers of one thread: accumulators, so many copies of the inputs of one step, and the others. */
+int64_t kind_registers(const KernelKind *kind, const RTile *tile, int input_buffers);
+
+/* A block with such a tile, or its cluster, has all of the reduction at once. */
+bool kind_is_one_step(const KernelKind *kind, const RTile *block);
 
 /* Bytes the tile occupies on its level: F(T) of the paper (shared memory, or registers * 4). `inner` is the register
    tile inside a shared one; a register tile has none. */

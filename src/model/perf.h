@@ -64,7 +64,9 @@ typedef struct RProgram {
     int64_t panel;                   // rows of shared tiles that blocks make side by side; 0: along one row
     int threads;                     // of a block: register tiles in it, times threads a tile
     int64_t shared_bytes;            // dynamic shared memory of a block
-    int registers;                   // estimated, of a thread
+    int registers;                   // of a thread, as many as the compiler is expected to take
+    int enough_registers;            // with which it spills none
+    int sure_blocks;                 // of an SM, whose threads all have that many
     int64_t padding[MAX_DATA_TILES]; // bank padding of each staged data tile, elements
     double tolerance;                // the padding tolerance at which it was found
     PerfEstimate perf;

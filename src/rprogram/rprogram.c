@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "model/superstep.h"
+#include "rprogram/registers.h"
 
 const char *const prune_reason_name[PRUNE_COUNT] = {
     [PRUNE_THREADS] = "threads",      [PRUNE_REGISTERS] = "registers",
@@ -92,40 +93,9 @@ static bool sharers_legal(const KernelKind *kind, const RTile *shared, const RTi
     return sharers >= kind->space->least_sharers || sharers >= useful;
 }
 
-/* Vectors of lines that the threads neither take together nor make up whole have an address each; else those
-   of a thread lie evenly apart (tuning-log 127). */
-static int64_t address_registers(const KernelKind *kind, const RProgram *program)
-{
-    int64_t registers = 0;
-    for (int i = 0; i < kind->space->tile_count; i++) {
-        const DataTile *data = &kind->space->tiles[i];
-        if (!data->staged || data->output || !data->staged_vector)
-            continue;
-        const RTile *shared = &program->tile[LEVEL_SHARED];
-        int axis_count = kind->space->axis_count;
-        if (!data_tile_lines_even(data, shared, axis_count, program->threads))
-            registers += 2 * ceil_div(data_tile_elements(data, shared, axis_count),
-                                      (int64_t)program->threads * data->staged_vector);
-    }
-    return registers;
-}
-
 /* Where tiles pass through registers, compilers keep addresses in what is left; with less they spill
    (tuning-log 127). */
 enum { SPARE_REGISTERS = 16 };
-
-/* Unless they are copied directly, the next tiles pass through registers on their way into the other
-   buffer. */
-static int64_t prefetch_registers(const KernelKind *kind, const DeviceSpec *device,
-                                  const RProgram *program)
-{
-    if (schedule_buffers(kind->schedule) < 2 || !kind_passes_registers(kind, device))
-        return 0;
-    int64_t buffer_bytes = (program->shared_bytes - kind->shared.beside) / schedule_buffers(kind->schedule);
-    double words = (double)ceil_div(buffer_bytes, 4 * (int64_t)program->threads);
-    double held = kind->registers.held_words > 0 ? kind->registers.held_words : 1;
-    return (int64_t)ceil(words * held) + address_registers(kind, program);
-}
 
 /* As many blocks as a launch may have; and kernels whose blocks make tiles in turns count these in 32 bits. */
 static bool grid_legal(const DeviceSpec *device, const RProgram *program)
@@ -155,12 +125,12 @@ static bool fill_shape(const KernelKind *kind, const DeviceSpec *device, const i
     if (program->shared_bytes > device->shared_per_block_optin)
         return false;
 
-    int64_t passing = prefetch_registers(kind, device, program);
-    int64_t registers = footprint[LEVEL_REGISTER] / 4 + passing;
+    RegisterBudget budget = register_budget(kind, device, program, footprint[LEVEL_REGISTER]);
     *reason = PRUNE_REGISTERS;
-    if (registers > device->registers_per_thread - (passing ? SPARE_REGISTERS : 0))
+    if (budget.enough > device->registers_per_thread - (budget.passing ? SPARE_REGISTERS : 0))
         return false;
-    program->registers = (int)registers;
+    program->enough_registers = (int)budget.enough;
+    program->registers = (int)registers_taken(kind, device, program, budget);
     return true;
 }
 
@@ -183,8 +153,8 @@ bool rprogram_complete(const KernelKind *kind, const PerfProblem *problem, const
         return false;
 
     Limiter limiter;
-    int blocks = perf_blocks_per_sm(device, program->threads, program->registers,
-                                    program->shared_bytes, &limiter);
+    int blocks = program->sure_blocks = perf_blocks_per_sm(device, program->threads, program->enough_registers,
+                                                           program->shared_bytes, &limiter);
     if (blocks == 0) {
         *reason = limiter == LIMIT_SHARED      ? PRUNE_SHARED
                 : limiter == LIMIT_REGISTERS ? PRUNE_REGISTERS
@@ -212,7 +182,7 @@ void rprogram_pad(const KernelKind *kind, const DeviceSpec *device, RProgram *pr
 int rprogram_least_blocks(const RProgram *program, int threads)
 {
     enum { FOUR_WARPS = 128 };
-    return program->perf.blocks_per_sm * threads / FOUR_WARPS * FOUR_WARPS / threads;
+    return program->sure_blocks * threads / FOUR_WARPS * FOUR_WARPS / threads;
 }
 
 int64_t rprogram_scratch_bytes(const KernelKind *kind, const RProgram *program)

@@ -202,6 +202,13 @@ RTile rtile_problem(const TileSpace *space);
 /* The last spatial axis before `end`: the contiguous one of most outputs. -1: there is none. */
 int space_last_spatial(const TileSpace *space, int end);
 
+/* 32-bit registers for elements of so many bits, of which a vector is read at once: 16 bits alone take one. */
+static inline int64_t vector_registers(int64_t elements, int64_t vector, int bits)
+{
+    int64_t each = elements < vector ? elements : vector;
+    return each > 0 ? ceil_div(elements, each) * ceil_div(each * bits, 32) : 0;
+}
+
 /* Points of the tile along the axes of one kind. */
 double rtile_points(const TileSpace *space, const RTile *tile, bool reduction);
 

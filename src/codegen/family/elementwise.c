@@ -14,7 +14,8 @@ enum {
     MAX_VECTORS = 4,   // of a thread, whose loads are under way together
     MAX_WARPS = 16,
     MOVE_WARPS = 8,   // of a block whose threads move one element each, of a whole access
-    REGISTER_BITS = 32
+    REGISTER_BITS = 32,
+    OTHER_REGISTERS = 6   // addresses and counters (tuning-log 133)
 };
 
 /* The family's view: what vectors of points read, as wide as they get, of a half and of a quarter. */
@@ -166,6 +167,38 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
 
+/* The family's choice. */
+typedef struct PointChoice {
+    int vector;        // points of one access
+    uint32_t reused;   // tiles that are read when they are needed
+} PointChoice;
+
+static PointChoice chosen(const KernelKind *kind)
+{
+    PointChoice choice;
+    kind_chosen(kind, &choice, sizeof choice);
+    return choice;
+}
+
+/* All that is loaded before the first vector is needed, and what one of them makes. */
+static int64_t registers_taken_by_points(const KernelKind *kind, const RTile *block, const RTile *inner,
+                                         RegisterBudget budget)
+{
+    (void)block, (void)budget;
+    const TileSpace *space = kind->space;
+    PointChoice choice = chosen(kind);
+    int64_t vectors = ceil_div(inner->size[0], choice.vector), registers = OTHER_REGISTERS;
+    for (int i = 0; i < space->tile_count; i++) {
+        const DataTile *data = &space->tiles[i];
+        int64_t elements = data_tile_distinct(data, inner, space->axis_count);
+        if (data->output)
+            registers += ceil_div(elements, vectors) * ceil_div(data->element_bits, REGISTER_BITS);
+        else if (!(choice.reused >> i & 1))
+            registers += vector_registers(elements, choice.vector, data->element_bits);
+    }
+    return registers;
+}
+
 /* Elements of a whole access are moved one a thread, which is faster than with four (tuning-log 12). So are
    vectors that may hang over the ends of a tensor: a branch stands before each load. */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
@@ -180,11 +213,11 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         KernelKind *kind = &variants[count++];
         const Reads *reads = reads_of(view, vector);
         kind_begin(arena, kind, fusion);
-        kind_choose(kind, &vector, sizeof vector);
         kind->name = names[vector - 1];
         int point = space_add_axis(kind->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
         uint32_t reused = find_reused_rows(kind->space, fusion, reads);
+        kind_choose(kind, &(PointChoice){vector, reused}, sizeof(PointChoice));
         state(kind->schedule, fusion, kind->space, vector, reused);
         bool padded = find_padded(kind->space, fusion, reads);
         find_pieces(kind->space, fusion, reads);
@@ -195,6 +228,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         kind->space->rule[LEVEL_SHARED][point] = (AxisRule){warp * fewest, warp * warps};
         kind->registers.accumulator_bits = 32;
         kind->registers.others = 24 + reused_registers(reads);
+        kind->registers.taken = registers_taken_by_points;
         kind->registers.input_buffers = 1;
         /* Narrower ones would read elements one by one, but may keep more SMs busy. */
         if (padded && spatial_points(fusion) >= warp * fewest * device->sm_count)
@@ -203,19 +237,11 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     return count;
 }
 
-/* The family's choice: points of one access. */
-static int chosen_vector(const KernelKind *kind)
-{
-    int vector;
-    kind_chosen(kind, &vector, sizeof vector);
-    return vector;
-}
-
 // ---- the parameter block ----
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan)
 {
-    int vector = chosen_vector(plan->kind);
+    int vector = chosen(plan->kind).vector;
     int64_t each = plan->program->tile[LEVEL_REGISTER].size[0];
     strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";\n", spatial_points(plan->fusion));
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
@@ -388,7 +414,7 @@ static void emit_output_stores(StrBuf *out, const Scope *scope)
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
-    Reads reads = *reads_of(plan->view, chosen_vector(plan->kind));
+    Reads reads = *reads_of(plan->view, chosen(plan->kind).vector);
     Scope scope = scope_of(plan);
     emit_constants(out, plan);
     emit_registers(out, plan->fusion, &reads);

@@ -17,6 +17,7 @@ enum {
     MANY_ROWS = 4096,
     ROW_GROUPS = 32,     // rows of a block: larger blocks wait longer for their last warp,
     ROW_THREADS = 256,   // unless there would be fewer threads
+    OTHER_REGISTERS = 14   // addresses and counters (tuning-log 133)
 };
 
 // ---- layouts: how threads and vectors lie ----
@@ -178,6 +179,23 @@ static Layout chosen_layout(const KernelKind *kind)
     return layout;
 }
 
+/* What is loaded before the first vector is needed, and a sum of each. */
+static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *block, const RTile *inner,
+                                        RegisterBudget budget)
+{
+    (void)block, (void)budget;
+    const TileSpace *space = kind->space;
+    Layout layout = chosen_layout(kind);
+    int64_t sums = inner->size[0] * inner->size[1] / (layout.row ? layout.vector : 1);
+    int64_t registers = OTHER_REGISTERS + sums * ceil_div(kind->registers.accumulator_bits, 32);
+    uint32_t loaded = space_inputs(space) & space_along(space, 1);
+    for (int i = 0; i < space->tile_count; i++)
+        if (loaded >> i & 1)
+            registers += vector_registers(data_tile_distinct(&space->tiles[i], inner, space->axis_count),
+                                          layout.vector, space->tiles[i].element_bits);
+    return registers;
+}
+
 static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_read, const Fusion *fusion,
                          const DeviceSpec *device, Layout layout)
 {
@@ -207,6 +225,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     kind->space->least_sharers = layout.row ? least_sharers(bits, layout) : 1;
     kind->registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     kind->registers.others = 32;
+    kind->registers.taken = registers_taken_by_terms;
     kind->registers.input_buffers = 1;
     schedule_set_shared(kind);
 }

@@ -318,7 +318,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .threads.most = calibration.depthwise.threads,
         .threads.ragged = true,
         .registers.accumulator_bits = value_bits,
-        .registers.others = 24,
+        .registers.others = 8,   // tuning-log 133
         .cost = &calibration.depthwise.cost,
         .registers.input_buffers = 1,
         .registers.most_inputs = (int)(round_up(most_taps(windows), CHUNK) + CHUNK) * value_bits / 32,

@@ -17,6 +17,7 @@ enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8, LINE_BITS = 1024 };
 enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
 enum { CLUSTER_STAGES = 8, CLUSTER_K_PARTS = 4 };   // short steps, as there are few (tuning-log 96)
+enum { HELD_SPARE = 24 };   // of the registers that factors which are held may need (tuning-log 133)
 enum { MAX_PRODUCTS = 4 };   // of a block: it waits for all of them
 
 // ---- kinds ----
@@ -180,6 +181,13 @@ static int register_overhead(const Product *product)
     return registers;
 }
 
+static int64_t registers_taken_by_warps(const KernelKind *kind, const RTile *block, const RTile *inner,
+                                        RegisterBudget budget)
+{
+    bool held = kind->registers.held_words > 0 && !kind_is_one_step(kind, block);
+    return product_registers_taken(kind, block, inner, budget) - (held ? HELD_SPARE : 0);
+}
+
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
@@ -210,6 +218,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     bool copied = device->has.async_copy && held < 2;   // several steps ahead
     kind.registers.held_words = held_words(product);
     kind.registers.others = register_overhead(product);
+    kind.registers.taken = registers_taken_by_warps;
     for (int stages = copied ? 3 : 2; stages <= (copied ? 4 : 2); stages++) {
         kind.name = gemm_family.variants[stages - 2];
         kind.shared.beside = slabs_beyond(device, product, atom, stages);

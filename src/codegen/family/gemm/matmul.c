@@ -227,6 +227,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     }
     kind->registers.accumulator_bits = value_bits;
     kind->registers.others = 28;   // tuning-log 127
+    kind->registers.taken = product_registers_taken;
     kind->registers.input_buffers = 1;
     kind->registers.held_words = 1;
     kind->cost = &calibration.matmul.cost;

@@ -12,6 +12,20 @@ enum {
     SKINNY_ROWS = 16     // more share enough of what is read to be worth tiles of both factors
 };
 
+// ---- registers ----
+
+/* Beside its values a thread of one step holds addresses of what it stores; there is no loop (tuning-log 133). */
+enum { ONE_STEP_OTHERS = 16 };
+
+int64_t product_registers_taken(const KernelKind *kind, const RTile *block, const RTile *inner,
+                                RegisterBudget budget)
+{
+    if (!kind_is_one_step(kind, block))
+        return budget.enough;
+    int64_t values = kind_registers(kind, inner, 1) - kind->registers.others;
+    return (values > budget.passing ? values : budget.passing) + ONE_STEP_OTHERS;
+}
+
 // ---- structure ----
 
 static bool group_axes(const Fusion *fusion, Product *product)

@@ -56,6 +56,9 @@ typedef struct Products {
 } Products;
 View product_view;
 
+/* Registers that compilers take for a thread: with one step no next tile is on its way, and inputs are there once. */
+RegistersTaken product_registers_taken;
+
 /* Whether the fusion's first definition is a product, and its parts: for the view. */
 bool product_find(const Fusion *fusion, Product *product);
 

@@ -169,7 +169,7 @@ static void form_kind(Arena *arena, const Fusion *fusion, const DeviceSpec *devi
     kind->registers.held_words = !shape->copied;
     kind->registers.most_inputs = shape->copied ? shape->write : 0;
     kind->registers.input_buffers = 1;
-    kind->registers.others = 32;
+    kind->registers.others = 20;   // tuning-log 133
 }
 
 /* The rest follows from these. */

@@ -1,0 +1,58 @@
+#include "rprogram/registers.h"
+
+#include <math.h>
+
+/* Vectors of lines that the threads neither take together nor make up whole have an address each; else those
+   of a thread lie evenly apart (tuning-log 127). */
+static int64_t address_registers(const KernelKind *kind, const RProgram *program)
+{
+    int64_t registers = 0;
+    for (int i = 0; i < kind->space->tile_count; i++) {
+        const DataTile *data = &kind->space->tiles[i];
+        if (!data->staged || data->output || !data->staged_vector)
+            continue;
+        const RTile *shared = &program->tile[LEVEL_SHARED];
+        int axis_count = kind->space->axis_count;
+        if (!data_tile_lines_even(data, shared, axis_count, program->threads))
+            registers += 2 * ceil_div(data_tile_elements(data, shared, axis_count),
+                                      (int64_t)program->threads * data->staged_vector);
+    }
+    return registers;
+}
+
+/* Unless they are copied directly, the next tiles pass through registers on their way into the other
+   buffer. */
+static int64_t passing_registers(const KernelKind *kind, const DeviceSpec *device, const RProgram *program)
+{
+    if (schedule_buffers(kind->schedule) < 2 || !kind_passes_registers(kind, device))
+        return 0;
+    int64_t buffer_bytes = (program->shared_bytes - kind->shared.beside) / schedule_buffers(kind->schedule);
+    double words = (double)ceil_div(buffer_bytes, 4 * (int64_t)program->threads);
+    double held = kind->registers.held_words > 0 ? kind->registers.held_words : 1;
+    return (int64_t)ceil(words * held) + address_registers(kind, program);
+}
+
+RegisterBudget register_budget(const KernelKind *kind, const DeviceSpec *device, const RProgram *program,
+                               int64_t footprint)
+{
+    int64_t passing = passing_registers(kind, device, program);
+    return (RegisterBudget){.enough = footprint / 4 + passing, .passing = passing};
+}
+
+/* A block whose threads take so many finds an SM. */
+static bool block_fits(const DeviceSpec *device, const RProgram *program, int64_t registers)
+{
+    Limiter limiter;
+    return registers <= device->registers_per_thread &&
+           perf_blocks_per_sm(device, program->threads, (int)registers, program->shared_bytes, &limiter) > 0;
+}
+
+int64_t registers_taken(const KernelKind *kind, const DeviceSpec *device, const RProgram *program,
+                        RegisterBudget budget)
+{
+    if (!kind->registers.taken)
+        return budget.enough;
+    int64_t taken =
+        kind->registers.taken(kind, &program->tile[LEVEL_SHARED], &program->tile[LEVEL_REGISTER], budget);
+    return block_fits(device, program, taken) ? taken : budget.enough;
+}
