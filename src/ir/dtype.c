@@ -23,6 +23,9 @@ static double double_from_bits(uint64_t bits)
     return value;
 }
 
+/* A normal double. Multiplying by it is what ldexp() does, in a fraction of the time. */
+static double two_to(int exponent) { return double_from_bits((uint64_t)(exponent + 1023) << 52); }
+
 static int exponent_of(double value)
 {
     uint64_t bits;
@@ -50,7 +53,7 @@ static double round_to(const Format *format, double value)
     int exponent = exponent_of(value);
     int normal = exponent > format->min_exponent ? exponent : format->min_exponent;
     int step = normal - format->digits + 1;
-    double shift = 1.5 * double_from_bits((uint64_t)(step + 52 + 1023) << 52);
+    double shift = 1.5 * two_to(step + 52);
     double rounded = (value + shift) - shift;
     return copysign(fabs(rounded) > format->largest ? INFINITY : fabs(rounded), value);
 }
@@ -90,11 +93,11 @@ static uint16_t bits_of(const Format *format, double value)
         return (uint16_t)(sign | infinite_exponent << fraction_bits | 1 << (fraction_bits - 1));
     if (isinf(value))
         return (uint16_t)(sign | infinite_exponent << fraction_bits);
-    double steps = ldexp(fabs(value), fraction_bits - format->min_exponent);
+    double steps = fabs(value) * two_to(fraction_bits - format->min_exponent);
     if (steps < 1 << fraction_bits)   // denormal: the number of steps is the pattern
         return (uint16_t)(sign | (int)steps);
     int exponent = exponent_of(value);
-    int fraction = (int)ldexp(fabs(value), fraction_bits - exponent) - (1 << fraction_bits);
+    int fraction = (int)(fabs(value) * two_to(fraction_bits - exponent)) - (1 << fraction_bits);
     return (uint16_t)(sign | (exponent - format->min_exponent + 1) << fraction_bits | fraction);
 }
 
@@ -108,9 +111,9 @@ static double value_of(const Format *format, uint16_t bits)
     if (exponent == (1 << (format->bits - 1 - fraction_bits)) - 1)
         magnitude = fraction ? (double)NAN : (double)INFINITY;
     else if (exponent == 0)
-        magnitude = ldexp(fraction, scale);
+        magnitude = fraction * two_to(scale);
     else
-        magnitude = ldexp((1 << fraction_bits) + fraction, scale + exponent - 1);
+        magnitude = ((1 << fraction_bits) + fraction) * two_to(scale + exponent - 1);
     return bits & 0x8000 ? -magnitude : magnitude;
 }
 

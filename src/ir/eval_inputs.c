@@ -36,7 +36,7 @@ static double random_number(DType type, uint64_t hash, bool whole)
         return (double)(hash >> 60) - (type == DTYPE_U8 ? 0 : 8);
     if (whole)
         return (double)(hash % 9) - 4;
-    double value = dtype_round(type, ldexp((double)(hash >> 11), -52) - 1);
+    double value = dtype_round(type, (double)(hash >> 11) * 0x1p-52 - 1);
     return value < 1 ? value : -1;   // 0.9999 is 1 in bf16
 }
 
@@ -93,8 +93,7 @@ double random_input_element(void *random_inputs, int input, int64_t element)
     DType type = tensor->dtype;
     bool real = dtype_info[type].is_real;
     uint64_t key = mixed(random->seed + 0x9e3779b97f4a7c15u * ((uint64_t)input + 1));
-    int64_t row = element / row_length(tensor);
-    uint64_t hash = hash_of(key, random->kind == INPUT_ROWS ? row : element);
+    uint64_t hash = hash_of(key, random->kind == INPUT_ROWS ? element / row_length(tensor) : element);
     bool is_index = tensor->indexes && random->kind != INPUT_NEGATIVE;
     double value = is_index ? random_index(type, tensor->indexes, hash)
                             : random_number(type, hash, random->kind == INPUT_WHOLE);
@@ -107,7 +106,7 @@ double random_input_element(void *random_inputs, int input, int64_t element)
     case INPUT_ENDS: return at_ends(tensor, element);
     case INPUT_NAN: return real && input_is_special(tensor, key, element) ? (double)NAN : value;
     case INPUT_INFINITE:
-        if (real && row % 4 == 3)
+        if (real && element / row_length(tensor) % 4 == 3)
             return -(double)INFINITY;
         return real && input_is_special(tensor, key, element) ? (double)(element % 2 ? INFINITY : -INFINITY)
                                                               : value;
