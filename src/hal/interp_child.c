@@ -226,18 +226,19 @@ static void set_limits(void)
 
 // ---- services for the program ----
 
-/* Those of the first blocks have guard pages. What runs on the others is the same kernel; a process may not
+/* Many at once, side by side: a short run would take longer to map each by itself than to use it. Where accesses
+   are checked those of the first blocks have guards. What runs on the others is the same kernel; a process may not
    have as many mappings as that would take. */
 static void *map_stack(unsigned long bytes)
 {
     enum { GUARDED = 2048, AT_ONCE = 1024 };
     static unsigned char *next;
-    int64_t stride;
-    int number = child.stacks++ - GUARDED;
+    const int number = child.stacks++ - (child.job->checked ? GUARDED : 0);
+    int64_t stride, size = (int64_t)bytes * AT_ONCE;
     if (number < 0)
         next = guarded_map((int64_t)bytes, 1, &stride);
-    else if (number % AT_ONCE == 0)
-        next = guarded_map((int64_t)bytes * AT_ONCE, 1, &stride);
+    else if (number % AT_ONCE == 0 && (next = guarded_map(size, 1, &stride)))
+        madvise(next, (size_t)size, MADV_NOHUGEPAGE);   // of each a few pages are touched
     if (!next)
         lack("no memory for the stack of a thread");
     return next += bytes;

@@ -26,6 +26,8 @@ static const struct { const char *kernel, *what; } HIDDEN[] = {
      "reads what another block of this launch writes"},
     {"store(y, threadIdx.x, load(y, threadIdx.x + 1));", "reads a tensor where nobody has written it"},
     {"if (threadIdx.x == 0) store(y, 0, load(x, 1000));", "reads at byte 4000 of x"},     // within the alignment
+    {"volatile char far[300 << 10]; far[0] = 1; store(y, threadIdx.x, far[0]);",          // than its stack holds
+     "outside of every buffer"},
     {SHARED_INPUT "async_copy16(&As[t % 64 * 4], x + t % 64 * 4); async_commit(); store(y, t, As[t]);",
      "an asynchronous copy that is under way"},
     {SHARED_INPUT "if (t == 0) { async_copy16(&As[0], x); async_commit(); async_wait<1>(); store(y, 0, As[0]); }",
