@@ -166,6 +166,11 @@ def test_an_explanation_has_them(folder):
     for row in table:
         call, share, _, times, one, ratio, model, place = row.split()[:8]
         assert float(call) == int(times) * float(one) and float(model) == 199 and int(place) == 200 - float(one), row
+    assert "made of the kernels that were the fastest by themselves" in " ".join(said.stdout.split()), said.stdout
+    page = folder / "k.html"
+    assert subprocess.run([STAND_IN, "explain", folder / "k.json", "--html", page], stdout=subprocess.DEVNULL).returncode == 0
+    section = page.read_text().split("Different kernels of the program, timed by themselves")[1].split("</table>")[0]
+    assert section.count("<tr>") == 5 and section.count("<td>199.00</td>") == 4, section
     assert abs(sum(float(row.split()[1]) for row in table) - 100) < 0.3
 
 

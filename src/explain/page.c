@@ -5,6 +5,7 @@
 #include "explain/kernel_times.h"
 #include "explain/page_parts.h"
 #include "explain/tiles.h"
+#include "explain/timed_kernels.h"
 #include "explain/why.h"
 
 static const char style[] =
@@ -244,6 +245,41 @@ static void times_section(StrBuf *out, const KernelTimes *list, double time_us)
     end_section(out);
 }
 
+static void timed_row(StrBuf *out, const TimedKernel *timed)
+{
+    Arena *arena = out->arena;
+    const ReportCandidate *best = &timed->kernel->candidates[0];
+    StrBuf how = strbuf_new(arena);
+    candidate_name(&how, best);
+    strbuf_puts(out, "<tr>");
+    cell(out, "td", arena_printf(arena, "%.2f", timed->call_us));
+    cell(out, "td", arena_printf(arena, "%.0f", timed->kernel->times));
+    cell(out, "td", arena_printf(arena, "%.2f", best->measured_us));
+    cell(out, "td", arena_printf(arena, "%.2f", best->measured_us / best->costs.time));
+    cell(out, "td", timed->model_us > 0 ? arena_printf(arena, "%.2f", timed->model_us) : "failed");
+    cell(out, "td", arena_printf(arena, "%.0f of %d", best->model_rank, timed->kernel->count));
+    const char *const words[] = {timed->kernel->makes, how.text, longest_launch(best)->bound_by};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        strbuf_puts(out, "<td class=\"name\">");
+        page_text(out, words[i]);
+        strbuf_puts(out, "</td>");
+    }
+    strbuf_puts(out, "</tr>\n");
+}
+
+static void timed_section(StrBuf *out, const Report *report)
+{
+    const TimedKernel *list = timed_kernels(out->arena, report);
+    begin_section(out, "h2", "Different kernels of the program, timed by themselves");
+    strbuf_puts(out, "<p class=\"muted\">Ratio: measured over expected. Model's: what its first choice took.</p>\n<div "
+                     "class=\"scroll\"><table>\n<tr><th>us a call</th><th>times</th><th>us of one</th><th>ratio</th><th>model's</th>"
+                     "<th>place</th><th class=\"name\">makes</th><th class=\"name\">how</th><th class=\"name\">bound by</th></tr>\n");
+    for (int i = 0; i < report->kernel_count; i++)
+        timed_row(out, &list[i]);
+    strbuf_puts(out, "</table></div>\n");
+    end_section(out);
+}
+
 // ---- all candidates ----
 
 static void candidate_row(StrBuf *out, const ReportCandidate *candidate, int position)
@@ -367,6 +403,8 @@ char *explain_page(Arena *arena, const Report *report)
     KernelTimes times = kernel_times(arena, first);
     if (first->launch_count > 1)
         times_section(out, &times, first->costs.time);
+    if (report->kernel_count)
+        timed_section(out, report);
     for (int i = 0; i < first->launch_count; i++)
         if (kernel_times_begins(&times, &first->launches[i]))
             launch_section(out, report, &first->launches[i]);

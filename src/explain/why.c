@@ -233,6 +233,8 @@ static void say_measured(StrBuf *out, const ReportCandidate *a, const ReportCand
         say_share(out, b->measured_us, a->measured_us, "longer", "shorter");
         strbuf_printf(out, "; the model expected %.2f us.", b->costs.time);
     }
+    if (a->model_rank == 0)
+        strbuf_puts(out, " It is made of the kernels that were the fastest by themselves.");
     if (a->model_rank > 1)
         strbuf_printf(out, " In the model's order candidate %d was number %.0f.", positions[0] + 1,
                       a->model_rank);
