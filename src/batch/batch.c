@@ -56,7 +56,7 @@ static int find_changed(Arena *arena, const Manifest *manifest, const Results *k
     return count;
 }
 
-/* A cache that cannot be used is told of once, and not by every kernel. */
+/* The warning of a cache that cannot be used comes once, not for every kernel. */
 static void check_cache(Arena *arena, BatchOptions *options, const Job *jobs, int count)
 {
     const char *cache = options->cache ? options->cache : getenv("ROLLERC_CACHE");

@@ -9,7 +9,7 @@
 #include "base/strbuf.h"
 #include "hal/jit.h"
 
-/* Templates, device files and the compiler itself travel in this one file. */
+/* This one file holds templates, device files and the compiler itself. */
 static const char *program_hash(Arena *arena)
 {
     static char kept[HASH_DIGITS + 1];

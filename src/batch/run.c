@@ -26,7 +26,7 @@ enum {
     PLAIN_LINE_SECONDS = 10,   // between two lines where nothing is redrawn: silence looks like a hang
 };
 
-/* What a worker hands back beside its exit code and messages. */
+/* What a worker returns besides its exit code and messages. */
 typedef struct EntryAnswer {
     Outcome outcome;
     char hashes[MAX_ARTEFACTS][HASH_DIGITS + 1];   // of the files
@@ -251,7 +251,7 @@ static void finish(BatchRun *run, Worker *worker, Task *task)
     worker->state = WORKER_IDLE;
 }
 
-/* After a failure what is being made is made, and nothing more is begun. */
+/* After a failure the kernels in progress are finished, and no others are begun. */
 static bool may_go_on(const BatchRun *run) { return !run->report.failed || run->options->keep_going; }
 
 /* Two kernels that are timed at once would both be slow. */

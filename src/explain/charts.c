@@ -7,8 +7,8 @@
 
 enum { MAX_BARS = 20, BAR_TOP = 6, BAR_STEP = 20, BAR_HEIGHT = 13, BAR_LEFT = 24, BAR_RIGHT = 60 };
 
-/* Candidates a hundred times slower than the first would leave nothing to see of it: bars end at four times
-   its time. */
+/* Bars end at four times the first candidate's time: one that is a hundred times slower would make its bar
+   invisible. */
 static const double LONGEST_BAR = 4;
 
 static double widest_us(const Report *report)

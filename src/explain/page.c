@@ -132,7 +132,7 @@ static void meaning(StrBuf *out, const char *word, const char *words)
     strbuf_puts(out, "</dd>\n");
 }
 
-/* What the rows of the comparison, and the bars of the charts, stand for. */
+/* The legend of the comparison's rows and of the charts' bars. */
 static void meanings(StrBuf *out)
 {
     strbuf_puts(out, "<dl>\n");

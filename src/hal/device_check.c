@@ -263,7 +263,7 @@ static void check_arch(const Subject *s)
                    dialect->arch_prefix);
 }
 
-/* No family of kernels that has a text goes by supersteps. */
+/* No family that emits text supports supersteps. */
 static void check_supersteps(const Subject *s)
 {
     if (device_is_bulk_synchronous(s->device) && !device_is_ranked_only(s->device))

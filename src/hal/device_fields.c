@@ -43,7 +43,7 @@ const char *const unit_name[UNIT_COUNT] = {
     [UNIT_WGMMA_I8] = "wgmma_i8",
 };
 
-/* The ranges are wide: they catch a slipped unit (GHz for MHz, KiB for bytes), not a fast GPU. */
+/* The ranges are wide: they catch a wrong unit (GHz for MHz, KiB for bytes), not a fast GPU. */
 const DeviceField device_fields[] = {
     TEXT("device.name", FIELD_NAME, name),
     TEXT("device.title", FIELD_TITLE, title),

@@ -154,7 +154,7 @@ static void outside(void *address, int write)
     fail_outside(address, write);
 }
 
-/* What a program reads is no work of its own: its clock stands still meanwhile. */
+/* Filling what a program reads does not count as the program's time. */
 static void stop_clock(void) { setitimer(ITIMER_PROF, &(struct itimerval){0}, &child.left); }
 static void start_clock(void) { setitimer(ITIMER_PROF, &child.left, NULL); }
 
@@ -226,9 +226,9 @@ static void set_limits(void)
 
 // ---- services for the program ----
 
-/* Many at once, side by side: a short run would take longer to map each by itself than to use it. Where accesses
-   are checked those of the first blocks have guards. What runs on the others is the same kernel; a process may not
-   have as many mappings as that would take. */
+/* Many at once in one mapping: a short run would take longer to map each by itself than to use it. Where accesses
+   are checked, those of the first blocks have guard pages. The others run the same kernel, and a process may not
+   have enough mappings for all. */
 static void *map_stack(unsigned long bytes)
 {
     enum { GUARDED = 2048, AT_ONCE = 1024 };

@@ -289,7 +289,7 @@ static bool compiles_the_machine(Arena *arena, const char *compiler, const char 
            run_builds(arena, compiler, folder, source, &failed) == 0;
 }
 
-/* Whose fault is it that the compiler ends with `status`? */
+/* Whether the text or the machine is why the compiler ends with `status`. */
 static RuntimeStatus judge(Arena *arena, const char *compiler, const char *folder,
                            const RuntimeSource *source, int status, const char *log, const char **reason)
 {

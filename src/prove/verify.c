@@ -84,7 +84,7 @@ static void run_proof(Proof *proof)
     runtime->release(&result);
 }
 
-/* Whole numbers show all but the last bits: they do where the reference takes long, or the kernel is known to be right. */
+/* Whole numbers show all but the last bits: they suffice if the reference takes long, or if the kernel is known to be right. */
 static bool is_left_to_whole_numbers(const Proof *proof) { return proof->repeats || verify_is_expensive(proof); }
 
 /* With each of the passes; one of them, if an equal launch has had all. */

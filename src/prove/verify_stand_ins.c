@@ -1,14 +1,14 @@
 // Stand-ins: what a launch that is proven alone finds in place of a product that an earlier launch made.
 //
-// The right elements of a product of a product cost a row of the one before for each, and so on back to the
+// Each right element of a product of a product costs a row of the earlier product, and so on back to the
 // inputs. But a product is judged where it is made, and what the next launch makes of it is a function of
-// what lies in memory, whatever that is. So a few thousand of its elements are worked out, at places all over it,
-// from stand-ins of what it reads, and then spread over it like the values of an input. Each launch costs what
+// what lies in memory, whatever that is. So a few thousand of its elements are computed, at places all over it,
+// from stand-ins of what it reads, and are then spread over it like the values of an input. Each launch costs what
 // it would cost on inputs.
 //
-// Stand-ins have the range, the signs and the rounding of what they stand for, but they are no longer functions of
-// what the product was made of. Kernels rely on no such function of a product: they do on a maximum or a mean of
-// elements, which are therefore made of the elements or stand-ins that the launch finds. A tensor has stand-ins if
+// Stand-ins have the range, the signs and the rounding of the right values, but they are no longer functions of
+// what the product was made of. Kernels do not rely on that for a product. They do for a maximum or a mean of
+// elements, which is therefore made of the elements or stand-ins that the launch finds. A tensor has stand-ins if
 //   * it is a sum of products, or made point by point of some that no other definition reads,
 //   * and the launch reads it and could not have made it from the others that it reads.
 #include <math.h>

@@ -93,7 +93,7 @@ static double block_work(const Proof *proof)
     return proof->launch->work / shares_of(proof->launch) + 1 + MAKING * making_work(proof);
 }
 
-/* Of blocks that wait for each other some prove nothing. */
+/* Blocks that wait for each other prove nothing unless all of them are run. */
 static int64_t fewest_blocks(const Launch *launch)
 {
     int64_t blocks = blocks_of(launch), fewest = MIN_BLOCKS * launch_cluster_blocks(launch);

@@ -18,7 +18,7 @@ int node_count;
 
 size_t places_of(size_t bytes) { return (bytes + 63) / 64 * 64; }   // tensor maps lie at multiples of 64
 
-// What the caller has on its stack is gone when the graph runs: CUDA copies it, too.
+// The caller's stack is gone when the graph runs, so arguments are copied, as by CUDA.
 unsigned char *packed(void **args, const size_t *sizes)
 {
     size_t bytes = 0;
@@ -49,8 +49,8 @@ int successors(int number)
     return count;
 }
 
-// The edges are those of the file's first line, and only one between two launches that have no others may be programmatic: behind
-// several nobody waits for all, and a launch that waits at its end (waits_last) does not speak for those before it.
+// The edges are those of the file's first line. Only an edge between two launches that have no others may be programmatic: with
+// several edges a launch would not wait for all, and one that waits at its end (waits_last) guarantees nothing of those before it.
 void check_edges(int number, const Node &node)
 {
     const Launch *said = host->source->launches && host->launch < host->source->launch_count ? &host->source->launches[host->launch] : nullptr;
@@ -66,7 +66,7 @@ void check_edges(int number, const Node &node)
         host->fail("the launch begins early, and its kernel does not wait");
 }
 
-// In all else it is the launch that the first line says: whether that begins early in a stream says nothing of a graph.
+// In all else it is the launch that the first line says, but for whether it begins early: that holds for a stream alone.
 void check_node(const Invocation &what, LaunchShape shape)
 {
     if (host->source->launches && host->launch < host->source->launch_count)
@@ -100,7 +100,7 @@ bool is_free(const Node &node)
     return free;
 }
 
-// The latest that is free: as far from the order of the stream as one can be at each step.
+// The latest that is free: at each step as far from the stream's order as possible.
 int latest_free()
 {
     int number = node_count - 1;

@@ -257,7 +257,7 @@ bool is_same(const TensorBox &seen, const Launch &launch, const TensorMap &said)
     return same;
 }
 
-// In which of its words the first line of the file says something else; null: in none.
+// The first word in which the first line of the file differs; null: none does.
 const char *difference(const Launch &said, const LaunchShape &shape, void **args)
 {
     for (int i = 0; i < said.arg_count; i++)
@@ -275,7 +275,7 @@ const char *difference(const Launch &said, const LaunchShape &shape, void **args
                                                                           : nullptr;
 }
 
-// Other loaders launch by the record: it says what the launcher does.
+// Other loaders launch by the record, so it must say what the launcher does.
 void check_record(const LaunchShape &shape, void **args)
 {
     if (!host->source->launches)

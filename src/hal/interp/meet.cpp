@@ -92,7 +92,7 @@ void cluster_wait(Place place)
 
 // ---- the grid ----
 
-// It orders what a barrier of every cluster would, and more.
+// It orders all that a barrier of every cluster would order, and more.
 void grid_barrier(Place place)
 {
     const int expected = team_blocks * thread_count;

@@ -185,7 +185,7 @@ void draw_priorities(unsigned long long seed)
         blocks[b].priority = new_priority();
 }
 
-// One warp goes as far as it can, then the next; so do blocks. Null: none can.
+// One warp runs as far as it can, then the next; so do blocks. Null: none can.
 Thread *pick()
 {
     int warp, lane;
@@ -323,7 +323,7 @@ void wait_at(Place place)
         resume(next);
 }
 
-// A place where another thread may go on, though this one need not wait.
+// A place where another thread may run, though this one need not wait.
 void preempt(Place place)
 {
     if (host->job->schedule != RUNTIME_PRIORITY)
