@@ -168,13 +168,16 @@ INFINITE_ROWS = ("input x[5, 4, 2, 24] : f16  input e[5, 4, 21, 16] : f16  d[n, 
 INFINITE_CHANNELS = ("input g[32, 32, 32, 128] : f16  input f[7, 7, 128] : f16  x[n, h, v, c] = select(n == 0 && h == 0 && v == 31 && c == 3"
                      " || n == 31 && h == 31 && v == 7 && c == 112, inf, g[n, h, v, c])  w[r, s, c] = select(r == 0 && s == 6 && c == 70, inf, f[r, s, c])"
                      "  y[n, h:32, v:32, c] = sum[r, s](pad(x[n, h + r - 3, v + s - 3, c], 0) * w[r, s, c])  output y : f16  output x : f16  output w : f16")
-# Scores of neighbouring rows lie far apart, so that the maximum of another row is found, and every third row has one score, which is
-# taken from it before it is scaled. Lines of one piece of 16 bytes, and of half a tile more than whole ones.
-FAR_ROWS = ("param D = 8  param W = 24  input q[2, 37, D] : f16  input k[2, 70, D] : f16  input v[2, 70, W] : f16"
+def far_rows(B=2, M=37, D=8, W=24, share=" : f16"):
+    """Attention whose scores of neighbouring rows lie far apart, so that the maximum of another row is found; every third row has one
+    score, which is taken from it before it is scaled. Lines of one piece of 16 bytes, or of half a tile more than whole ones."""
+    return (f"input q[{B}, {M}, {D}] : f16  input k[{B}, 70, {D}] : f16  input v[{B}, 70, {W}] : f16"
             "  s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])  t[b, i, j] = select(i % 3 == 0, -1e9, s[b, i, j] + 50 * (i % 16))"
             "  m[b, i] = max[j](t[b, i, j])  e[b, i, j] = exp(t[b, i, j] - m[b, i])  z[b, i] = sum[j](e[b, i, j])"
-            "  p[b, i, j] : f16 = e[b, i, j] / z[b, i]  y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])"
+            f"  p[b, i, j]{share} = e[b, i, j] / z[b, i]  y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])"
             "  l[b, i] = m[b, i] + log(z[b, i])  output y : f16  output l")
+
+
 # Further programs, and on which device, if not on that one, with which options.
 TEXTS = {
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y", "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
@@ -287,8 +290,8 @@ TEXTS = {
              "input A[61, 264] : bf16  input B[120, 264] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C",
              "input A[200, 72] : f16  input B[141, 72] : f16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C : f16",
              "input A[2, 65, 72] : f16  input B[2, 133, 72] : f16  C[b, m, n] = sum[k](A[b, m, k] * B[b, n, k])  output C : f16"],
-    "attention": [FAR_ROWS, FAR_ROWS.replace("D = 8", "D = 120").replace("W = 24", "W = 136")],
-    "attention_bulk": [FAR_ROWS],
+    "attention": [far_rows(), far_rows(D=120, W=136), far_rows(share="")],
+    "attention_bulk": [far_rows(), far_rows(B=1, M=384, D=192, W=192)],   # rows that fill tiles, more than two lines of 128 bytes
     "wgmma": ["input A[130, 264] : bf16  input B[200, 328] : bf16  C[m, n] = sum[k:200](A[m, k + 64] * B[k, n])  output C : bf16",
               "input A[2, 264, 200] : f16  input B[2, 136, 200] : f16  C[b, m:136, n] = sum[k:200](A[b, k + 64, m + 64] * B[b, n, k])  output C",
               "input A[3, 8384] : bf16  input B[8320, 24] : bf16  C[m, n] = sum[k:8320](A[m, k + 64] * B[k, n])  output C",

@@ -27,6 +27,7 @@ CHAINED = re.compile(r"bool CHAINS = |if \(CHAINS && ")
 SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED", "return order / (8 / BANKS)",   # conflicts of banks;
                        "constexpr bool LATE = "),   # copies begin before products or behind them
            "attention.cu": ("constexpr bool KEEPS_Q = ", "constexpr int DEPTHS_AT_ONCE = "),   # whether q stays in registers
+           "attention_bulk.cu": ("give_registers<", "take_registers<"),   # who has which
            "toeplitz.cu": ("constexpr bool ALL_ROWS = ", "constexpr bool SHORT = ", "constexpr int EACH = ", "constexpr int TOGETHER = ", "const bool idle = ",
                            "const int from = op_max(0, -(above", "const int last = idle", "const bool reached = ", "inside(row, op_min(IH, OH",
                            "if (!idle && step", "if (step >= from", "const int tile = turn", "if ((8 * BN / QN % WARP",
