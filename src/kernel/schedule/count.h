@@ -74,5 +74,12 @@ int64_t region_pieces(const Region *region, const DataTile *tile, int64_t piece_
 /* The block's part of the tile is one run of memory. */
 bool region_is_run(const Region *region, const DataTile *tile);
 
+/* The block has that position along the axis: of a reduction that a cluster shares it has runs in turn with the others. */
+bool region_is_own(const Region *region, int axis, int64_t position);
+
+/* What is the same for several blocks is stored by the first of them; of a cluster that shares a reduction only that one
+   makes results. */
+bool region_is_stored_elsewhere(const Region *region, const DataTile *tile);
+
 /* Positions of the block along an axis; of a reduction that a cluster shares its own. */
 int64_t region_positions(const Region *region, int axis);

@@ -44,6 +44,11 @@ static inline void count_shared(CountWalk *walk, int64_t read, int64_t written)
 /* The tiles that a persistent block makes; their number. */
 int64_t count_places(const CountWalk *walk, TilePlace *places);
 
+// ---- count_scattered.c ----
+
+/* Sectors of a tile whose dimensions do not say where its elements are; COUNT_UNKNOWN: the fusion says it no better. */
+int64_t count_scattered(const CountWalk *walk, const Region *region, const DataTile *tile);
+
 // ---- count_rounds.c ----
 
 /* Of the loop. */

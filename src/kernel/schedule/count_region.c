@@ -85,7 +85,7 @@ static bool is_shared(const Region *region, int axis)
     return region->kind->space->axes[axis].reduction && kind_sharers(region->kind) > 1;
 }
 
-static bool is_own(const Region *region, int axis, int64_t position)
+bool region_is_own(const Region *region, int axis, int64_t position)
 {
     const DealtRows *dealt = &region->dealt;
     if (dealt->run && axis == dealt->axis)
@@ -115,8 +115,7 @@ int64_t region_positions(const Region *region, int axis)
     return own_before(&runs, runs.shift + count) - own_before(&runs, runs.shift);
 }
 
-/* What is the same for several blocks is stored by the first of them; of a cluster that shares a reduction only that one makes results. */
-static bool is_stored_elsewhere(const Region *region, const DataTile *tile)
+bool region_is_stored_elsewhere(const Region *region, const DataTile *tile)
 {
     const KernelKind *kind = region->kind;
     bool elsewhere = false, reduced = false;
@@ -197,7 +196,7 @@ static void mark(const Region *region, const Affine *index, int axis, int64_t va
         return;
     }
     for (int64_t i = region->first[axis]; i < region->first[axis] + region->count[axis]; i++)
-        if (is_own(region, axis, i))
+        if (region_is_own(region, axis, i))
             mark(region, index, axis + 1, value + index->coef[axis] * i, stretch, marks);
 }
 
@@ -388,7 +387,7 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
     runs.seen = seen && *seen ? *seen : NEW_ARRAY(region->arena, unsigned char, sectors / 8 + 1);
     if (seen)
         *seen = runs.seen;
-    if (is_stored_elsewhere(region, tile))
+    if (region_is_stored_elsewhere(region, tile))
         return runs;
     if (tile->plane && !tile->output) {
         add_span(&runs, region, tile);

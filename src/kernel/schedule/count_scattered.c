@@ -1,0 +1,70 @@
+// Sectors of tensors whose elements lie apart from position to position: one by one, as the fusion's accesses say.
+#include <string.h>
+
+#include "base/checked.h"
+#include "kernel/schedule/count_parts.h"
+#include "rtile/space.h"
+
+enum { SECTOR_BITS = 256, MOST_POINTS = 1 << 21 };
+
+/* One axis of all the fusion's outputs, and one of all its terms. */
+static bool is_flat(const TileSpace *space, const Fusion *fusion)
+{
+    return fusion->op_count > 0 && space->axis_count <= 2 && !space->axes[0].reduction &&
+           space->axes[0].extent == spatial_points(fusion) &&
+           (space->axis_count == 1 || space->axes[1].extent >= reduction_points(fusion));
+}
+
+/* Where the tile's elements are in memory, if all accesses of its tensor have them there, and at all positions. */
+static bool offset_of(const Fusion *fusion, const DataTile *tile, Affine *offset)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = tile->output ? 0 : fusion_accesses(fusion, found, MAX_ACCESSES), uses = 0;
+    bool alike = true;
+    for (int i = 0; i < count + (tile->output ? fusion->op_count : 0); i++) {
+        const Access *access = tile->output ? &fusion->ops[i].store : found[i].access;
+        if ((tile->output && !fusion->ops[i].stored) || strcmp(access->tensor->name, tile->name) != 0)
+            continue;
+        Affine here = tile->output ? access_offset(access) : fused_offset(fusion, &found[i]);
+        alike &= tile->output || (!found[i].guarded && !found[i].fetch);
+        alike &= uses++ == 0 || memcmp(&here, offset, sizeof here) == 0;
+        *offset = here;
+    }
+    return uses > 0 && alike;
+}
+
+/* Of a position along the fusion's axes [first, end), of which the last is the innermost. */
+static int64_t offset_at(const Fusion *fusion, const Affine *offset, int first, int end, int64_t position)
+{
+    int64_t at = 0;
+    for (int a = end - 1; a >= first; a--) {
+        at += offset->coef[a] * (position % fusion->axes[a].extent);
+        position /= fusion->axes[a].extent;
+    }
+    return at;
+}
+
+int64_t count_scattered(const CountWalk *walk, const Region *region, const DataTile *tile)
+{
+    const TileSpace *space = walk->kind->space;
+    const Fusion *fusion = walk->fusion;
+    Affine offset;
+    if (!is_flat(space, fusion) || !tile->name || !offset_of(fusion, tile, &offset))
+        return COUNT_UNKNOWN;
+    int64_t terms = reduction_points(fusion), sectors = 0;
+    if (size_product(region->count[0], terms) > MOST_POINTS || region_is_stored_elsewhere(region, tile))
+        return region_is_stored_elsewhere(region, tile) ? 0 : COUNT_UNKNOWN;
+    int64_t most = 0;
+    for (int a = 0; a < fusion->axis_count; a++)
+        most += (offset.coef[a] > 0 ? offset.coef[a] : 0) * (fusion->axes[a].extent - 1);
+    bool *seen = NEW_ARRAY(region->arena, bool, (offset.constant + most) * tile->element_bits / SECTOR_BITS + 1);
+    for (int64_t p = region->first[0]; p < region->first[0] + region->count[0]; p++)
+        for (int64_t t = 0; t < terms; t++) {
+            int64_t element = offset.constant + offset_at(fusion, &offset, 0, fusion->spatial_count, p) +
+                              offset_at(fusion, &offset, fusion->spatial_count, fusion->axis_count, t);
+            bool *sector = &seen[element * tile->element_bits / SECTOR_BITS];
+            sectors += !*sector && (space->axis_count == 1 || region_is_own(region, 1, t));
+            *sector |= space->axis_count == 1 || region_is_own(region, 1, t);
+        }
+    return sectors;
+}
