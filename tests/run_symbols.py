@@ -169,13 +169,12 @@ def members(text, name):
             yield function.group(1)
         elif statement:
             type_name, *names = re.findall(r"\w+(?:\[.*?\])?", re.sub(r"^(const|struct) ", "", re.sub(r"^const ", "", statement)))
-            inside = re.search(rf"^typedef struct {type_name} {{", text, re.MULTILINE) and "*" not in statement
+            inside = re.search(rf"^typedef struct {type_name} {{", text, re.MULTILINE) and "*" not in statement and type_name != CHOICE
             for member in names:
-                yield from ([f"{member}.{part}" for part in members(text, type_name)] if inside and type_name != CHOICE else [member])
+                yield from ([f"{member}.{part}" for part in members(text, type_name)] if inside else [member])
 
 
-CHOICE = "FamilyChoice"   # which is the family's own
-MOST_MEMBERS = 18
+MOST_MEMBERS, CHOICE = 18, "FamilyChoice"   # which is the family's own
 
 
 def kinds_grown(texts):

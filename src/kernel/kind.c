@@ -20,18 +20,14 @@ KernelKind *kind_copy(Arena *arena, const KernelKind *kind)
     KernelKind *copy = arena_copy(arena, kind, sizeof *kind);
     copy->space = space_copy(arena, kind->space);
     copy->schedule = schedule_copy(arena, kind->schedule);
+    if (kind->choice.value)
+        kind_choose(arena, copy, kind->choice.value, kind->choice.bytes);
     return copy;
 }
 
-void kind_choose(KernelKind *kind, const void *choice, size_t size)
+void kind_choose(Arena *arena, KernelKind *kind, const void *choice, size_t size)
 {
-    assert(size <= sizeof kind->choice.bytes);
-    memcpy(kind->choice.bytes, choice, size);
-}
-
-void kind_chosen(const KernelKind *kind, void *choice, size_t size)
-{
-    memcpy(choice, kind->choice.bytes, size);
+    kind->choice = (FamilyChoice){arena_copy(arena, choice, size), size};
 }
 
 bool kind_passes_registers(const KernelKind *kind, const DeviceSpec *device)

@@ -7,9 +7,9 @@
 #include "schedule/schedule.h"
 
 /* What a family has chosen beside what all families mean: a value of a type that only it knows. */
-enum { CHOICE_BYTES = 72 };
 typedef struct FamilyChoice {
-    unsigned char bytes[CHOICE_BYTES];
+    const void *value;
+    size_t bytes;
 } FamilyChoice;
 
 /* Threads of a block. */
@@ -59,12 +59,11 @@ static_assert(sizeof(KernelKind) <= 4096, "it is copied for every variant");
 /* A kind with a space that has no tiles yet and an empty schedule, whose room for items holds anything. */
 void kind_begin(Arena *arena, KernelKind *kind, const Fusion *fusion);
 
-/* With copies of its space and schedule. */
+/* With copies of its space, its schedule and its choice. */
 KernelKind *kind_copy(Arena *arena, const KernelKind *kind);
 
-/* The family's choice, of `size` bytes, put there and taken out again. */
-void kind_choose(KernelKind *kind, const void *choice, size_t size);
-void kind_chosen(const KernelKind *kind, void *choice, size_t size);
+/* A copy of the family's choice. */
+void kind_choose(Arena *arena, KernelKind *kind, const void *choice, size_t size);
 
 /* Staged tiles pass through registers: the kernel has it so, or the device has no asynchronous copies. */
 bool kind_passes_registers(const KernelKind *kind, const DeviceSpec *device);

@@ -54,18 +54,20 @@ static uint64_t hash_of(const char *bytes, size_t length)
 static Key key_of(Arena *arena, const KernelKind *kind)
 {
     KernelKind own = *kind;
-    own.space = NULL, own.schedule = NULL, own.name = NULL;
+    own.space = NULL, own.schedule = NULL, own.choice.value = NULL, own.name = NULL;
     TileSpace *space = space_copy(arena, kind->space);
     for (int a = 0; a < space->axis_count; a++)
         space->axes[a].name = NULL;
     for (int i = 0; i < space->tile_count; i++)
         space->tiles[i].name = NULL;
     size_t of_space = space_bytes(space), of_schedule = schedule_bytes(kind->schedule);
-    Key key = {.length = sizeof own + of_space + of_schedule};
+    Key key = {.length = sizeof own + of_space + of_schedule + kind->choice.bytes};
     char *bytes = arena_room(arena, key.length);
     memcpy(bytes, &own, sizeof own);
     memcpy(bytes + sizeof own, space, of_space);
     memcpy(bytes + sizeof own + of_space, kind->schedule, of_schedule);
+    if (kind->choice.value)
+        memcpy(bytes + key.length - kind->choice.bytes, kind->choice.value, kind->choice.bytes);
     key.bytes = bytes;
     key.hash = hash_of(bytes, key.length);
     return key;

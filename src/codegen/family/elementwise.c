@@ -173,12 +173,7 @@ typedef struct PointChoice {
     uint32_t reused;   // tiles that are read when they are needed
 } PointChoice;
 
-static PointChoice chosen(const KernelKind *kind)
-{
-    PointChoice choice;
-    kind_chosen(kind, &choice, sizeof choice);
-    return choice;
-}
+static PointChoice chosen(const KernelKind *kind) { return *(const PointChoice *)kind->choice.value; }
 
 /* All that is loaded before the first vector is needed, and what one of them makes. */
 static int64_t registers_taken_by_points(const KernelKind *kind, const RTile *block, const RTile *inner,
@@ -217,7 +212,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         int point = space_add_axis(kind->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
         uint32_t reused = find_reused_rows(kind->space, fusion, reads);
-        kind_choose(kind, &(PointChoice){vector, reused}, sizeof(PointChoice));
+        kind_choose(arena, kind, &(PointChoice){vector, reused}, sizeof(PointChoice));
         state(kind->schedule, fusion, kind->space, vector, reused);
         bool padded = find_padded(kind->space, fusion, reads);
         find_pieces(kind->space, fusion, reads);

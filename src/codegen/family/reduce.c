@@ -172,12 +172,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
 
-static Layout chosen_layout(const KernelKind *kind)
-{
-    Layout layout;
-    kind_chosen(kind, &layout, sizeof layout);
-    return layout;
-}
+static Layout chosen_layout(const KernelKind *kind) { return *(const Layout *)kind->choice.value; }
 
 /* What is loaded before the first vector is needed, and a sum of each. */
 static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *block, const RTile *inner,
@@ -202,7 +197,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
     kind_begin(arena, kind, fusion);
     kind->name = layout.name;
-    kind_choose(kind, &layout, sizeof layout);
+    kind_choose(arena, kind, &layout, sizeof layout);
     int output = space_add_axis(kind->space, "output", spatial_points(fusion), false);
     int reduced = space_add_axis(kind->space, "reduced", reduction_points(fusion), true);
     space_add_flat_tiles(kind->space, fusion, layout_axis(fusion, layout.row), device);

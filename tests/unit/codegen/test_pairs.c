@@ -73,7 +73,7 @@ static int kinds_of(const char *text, PairsWay *ways)
     KernelKind *variants = NEW_ARRAY(arena, KernelKind, MAX_VARIANTS);
     int count = kind_of(text, "h200", variants);
     for (int i = 0; i < count; i++)
-        kind_chosen(&variants[i], &ways[i], sizeof ways[i]);
+        ways[i] = *(const PairsWay *)variants[i].choice.value;
     return count;
 }
 

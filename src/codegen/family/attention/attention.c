@@ -29,14 +29,13 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
                     const DeviceSpec *device)
 {
     enum { ELEMENT = 2, SUM = 4, SLAB_ROWS = 8, ROW_VALUES = 3 };
-    AttentionTile tile;
     (void)inner, (void)device;
-    kind_chosen(kind, &tile, sizeof tile);
-    int64_t depth = wide(tile.depth) + PAD, width = wide(tile.width) + PAD, rows = block->size[ATTENTION_ROW];
+    const AttentionTile *tile = kind->choice.value;
+    int64_t depth = wide(tile->depth) + PAD, width = wide(tile->width) + PAD, rows = block->size[ATTENTION_ROW];
     layout_add(layout, "TILES_Q", rows * depth * ELEMENT);
-    layout_add(layout, "TILES_K", tile.stages * tile.columns * depth * ELEMENT);
-    layout_add(layout, "TILES_V", tile.stages * tile.columns * width * ELEMENT);
-    layout_put(layout, "SLABS", 0, rows / tile.rows * SLAB_ROWS * (width + ROW_VALUES) * SUM);
+    layout_add(layout, "TILES_K", tile->stages * tile->columns * depth * ELEMENT);
+    layout_add(layout, "TILES_V", tile->stages * tile->columns * width * ELEMENT);
+    layout_put(layout, "SLABS", 0, rows / tile->rows * SLAB_ROWS * (width + ROW_VALUES) * SUM);
 }
 
 /* See KEEPS_Q of the template. */
@@ -108,7 +107,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .lay_out = lay_out,
         .shared_moved = attention_shared_moved,
     };
-    kind_choose(&kind, &tile, sizeof tile);
+    kind_choose(arena, &kind, &tile, sizeof tile);
     attention_set_axes(&kind, &tile, MAX_ROWS);
     kind.schedule = schedule_of(arena, fusion, attention, space, &tile);
     return kind;
@@ -155,10 +154,9 @@ static void emit_factors(StrBuf *out, const Scope *scope, const Attention *atten
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Attention *attention = plan->view;
-    AttentionTile tile;
-    kind_chosen(plan->kind, &tile, sizeof tile);
+    const AttentionTile *tile = plan->kind->choice.value;
     Scope scope = attention_scope(plan);
-    attention_emit_sizes(out, plan, attention, &tile, "a warp");
+    attention_emit_sizes(out, plan, attention, tile, "a warp");
     emit_factors(out, &scope, attention);
     attention_emit_functions(out, &scope, attention);
 }

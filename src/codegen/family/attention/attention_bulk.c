@@ -178,7 +178,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .shared_moved = attention_shared_moved,
     };
     layout_add(&kind.shared, "EVERYTHING", tile_bytes(tile));
-    kind_choose(&kind, tile, sizeof *tile);
+    kind_choose(arena, &kind, tile, sizeof *tile);
     attention_set_axes(&kind, tile, (int64_t)tile->groups * GROUP_ROWS);
     kind.schedule = schedule_of(arena, fusion, attention, space, tile->stages);
     return kind;
@@ -224,8 +224,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 static int maps(const KernelPlan *plan, TensorMap *maps)
 {
     const Attention *attention = plan->view;
-    AttentionTile tile;
-    kind_chosen(plan->kind, &tile, sizeof tile);
+    const AttentionTile *tile = plan->kind->choice.value;
     for (int factor = 0; factor < 3; factor++) {
         BoxLines lines;
         find_lines(plan->fusion, attention, factor, &lines);
@@ -235,7 +234,7 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
             .element_bytes = LINE_BYTES / LINE,
             .sizes = {lines.elements, line_group(attention, factor)->extent, lines.planes},
             .strides = {lines.line * (LINE_BYTES / LINE), lines.plane * (LINE_BYTES / LINE)},
-            .box = {LINE, factor ? tile.columns : tile.groups * GROUP_ROWS, 1},
+            .box = {LINE, factor ? tile->columns : tile->groups * GROUP_ROWS, 1},
         };
     }
     return 3;
@@ -259,10 +258,9 @@ static void emit_corner(StrBuf *out, const Scope *scope, const Attention *attent
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Attention *attention = plan->view;
-    AttentionTile tile;
-    kind_chosen(plan->kind, &tile, sizeof tile);
+    const AttentionTile *tile = plan->kind->choice.value;
     Scope scope = attention_scope(plan);
-    attention_emit_sizes(out, plan, attention, &tile, "a group of four warps");
+    attention_emit_sizes(out, plan, attention, tile, "a group of four warps");
     strbuf_printf(
         out,
         "constexpr int TURNS = %d;   // tiles of Y that a block makes\nconstexpr Index BLOCKS = %" PRId64

@@ -19,7 +19,7 @@ typedef struct AttentionStep {
 static AttentionStep step_of(const Attention *attention, const CountedItem *at)
 {
     AttentionStep step = {.attention = attention, .at = at};
-    kind_chosen(at->kind, &step.tile, sizeof step.tile);
+    step.tile = *(const AttentionTile *)at->kind->choice.value;
     step.rows = at->shared->size[ATTENTION_ROW];
     step.columns = step.tile.columns;
     step.depth = round_up(step.tile.depth, ATOM);

@@ -246,14 +246,14 @@ static RTile least_block(const KernelKind *kind, const DeviceSpec *device, const
 
 /* Larger ones than the least block leave room for as many. Of 64 x 64 pixels, 8 images to a block took 5 to
    28 % longer than 4 (tuning-log 51). */
-static void set_room(KernelKind *kind, const DeviceSpec *device, const RTile *least)
+static void set_room(Arena *arena, KernelKind *kind, const DeviceSpec *device, const RTile *least)
 {
     DirectWay way = direct_way(kind);
     way.room = larger(device->shared_per_sm / BLOCKS, direct_layout(kind, least).bytes);
-    kind_choose(kind, &way, sizeof way);
+    kind_choose(arena, kind, &way, sizeof way);
 }
 
-static void set_tiles(KernelKind *kind, const DeviceSpec *device, const Windows *windows,
+static void set_tiles(Arena *arena, KernelKind *kind, const DeviceSpec *device, const Windows *windows,
                       const DirectWay *way)
 {
     const WindowAxis *along = slide_along(&windows->all), *down = slide_down(&windows->all);
@@ -264,7 +264,7 @@ static void set_tiles(KernelKind *kind, const DeviceSpec *device, const Windows 
     each[ALONG_TAP] = block[ALONG_TAP] = all_of(along->taps);
     set_lines(kind, along, most_taps(windows));
     RTile least = least_block(kind, device, way);
-    set_room(kind, device, &least);
+    set_room(arena, kind, device, &least);
     /* Lanes along a batch read the same taps: images of several channels took 2 to 10 % longer (tuning-log
        51). */
     int64_t images = least.size[BATCH] > 1 ? 1 : MAX_IMAGES;
@@ -324,13 +324,13 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .registers.most_inputs = (int)(round_up(most_taps(windows), CHUNK) + CHUNK) * value_bits / 32,
         .lay_out = lay_out,
     };
-    kind_choose(kind, &way, sizeof way);
+    kind_choose(arena, kind, &way, sizeof way);
     direct_add_axes(kind->space, &windows->all);
     kind->space->flops *= windows_share(fusion, windows);
     add_staged(kind->space, fusion, windows, &way);
     direct_add_outer_tiles(kind->space, fusion, &windows->all);
     kind->schedule = schedule_of(arena, fusion, kind->space, windows, &way);
-    set_tiles(kind, device, windows, &way);
+    set_tiles(arena, kind, device, windows, &way);
     return 1;
 }
 

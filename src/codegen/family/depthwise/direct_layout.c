@@ -15,12 +15,7 @@ const WindowAxis *slide_down(const Depthwise *shape)
     return shape->image_count > 1 ? &shape->image[0] : &window_point;
 }
 
-DirectWay direct_way(const KernelKind *kind)
-{
-    DirectWay way;
-    kind_chosen(kind, &way, sizeof way);
-    return way;
-}
+DirectWay direct_way(const KernelKind *kind) { return *(const DirectWay *)kind->choice.value; }
 
 /* So many units, an odd number: neighbours that far apart lie in different banks. */
 static int64_t odd_units(int64_t elements, int64_t unit) { return (ceil_div(elements, unit) | 1) * unit; }

@@ -162,7 +162,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const FilterGrad
         .registers.others = OTHER_REGISTERS,
         .shared = layout.shared,
     };
-    kind_choose(&kind, tile, sizeof *tile);
+    kind_choose(arena, &kind, tile, sizeof *tile);
     kind.space->flops *= filter_gradient_rows_inside(gradient);
     filter_gradient_set_axis(&kind, CHANNEL, 1, 1);
     filter_gradient_set_axis(&kind, TAP_DOWN, tile->taps_down, tile->block_taps);
@@ -240,14 +240,13 @@ static bool copy(const FilterGradient *gradient, const CountedItem *at, ItemWork
 static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
-    DirectTile tile;
-    kind_chosen(at->kind, &tile, sizeof tile);
+    const DirectTile *tile = at->kind->choice.value;
     if (at->item->kind == ITEM_LOAD)
         return copy(gradient, at, work);
     if (at->item->kind != ITEM_REDUCE)
         return false;
-    TapsLayout layout = layout_of(at->fusion, gradient, &tile);
-    int64_t images = gradient->shape.summed.extent, rounds = ceil_div(images, tile.shares);
+    TapsLayout layout = layout_of(at->fusion, gradient, tile);
+    int64_t images = gradient->shape.summed.extent, rounds = ceil_div(images, tile->shares);
     int64_t columns = at->shared->size[TAP_ALONG] * at->shared->size[COLUMN];
     int64_t products = rows_inside(gradient, at) * columns + gradient->d.rows * layout.pitch_d;
     work->additions = work->multiplications = images * products * at->times / rounds;
@@ -279,23 +278,22 @@ static void emit_layout(StrBuf *out, const Fusion *fusion, const FilterGradient 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
-    DirectTile tile;
-    kind_chosen(plan->kind, &tile, sizeof tile);
+    const DirectTile *tile = plan->kind->choice.value;
     strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
                   value_type(plan->fusion->ops[0].body->type));
     filter_gradient_emit_sizes(out, gradient);
     filter_gradient_emit_steps(out, gradient);
-    strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile.block_taps);
-    strbuf_printf(out, "constexpr int TK = %d, TL = %d;   // taps of a thread\n", tile.taps_down,
-                  tile.taps_along);
+    strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile->block_taps);
+    strbuf_printf(out, "constexpr int TK = %d, TL = %d;   // taps of a thread\n", tile->taps_down,
+                  tile->taps_along);
     strbuf_printf(out, "constexpr int TC = %d;   // columns of d that it has at once\n", COLUMNS);
     strbuf_printf(
         out, "constexpr int SHARES = %d, ROW_SHARES = %d;   // threads that share taps: of images, of rows\n",
-        tile.shares, tile.row_shares);
-    strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.shares);
+        tile->shares, tile->row_shares);
+    strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile->shares);
     strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    filter_gradient_emit_blocks(out, gradient, tile.block_taps, tile.shares);
-    emit_layout(out, plan->fusion, gradient, &tile);
+    filter_gradient_emit_blocks(out, gradient, tile->block_taps, tile->shares);
+    emit_layout(out, plan->fusion, gradient, tile);
     filter_gradient_emit_functions(out, plan, gradient);
 }
 

@@ -169,7 +169,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec
         .registers.others = (int)registers_of(gradient, tile, &layout, tiles),
         .shared = layout.shared,
     };
-    kind_choose(&kind, tile, sizeof *tile);
+    kind_choose(arena, &kind, tile, sizeof *tile);
     kind.space->unit = gradient->atom->unit;
     kind.space->flops = tile_flops(gradient, tile, tiles);
     filter_gradient_set_axis(&kind, CHANNEL, 1, 1);
@@ -335,7 +335,7 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *item)
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
     GemmWork work = {.gradient = gradient, .at = at, .images = gradient->shape.summed.extent};
     int64_t bytes;
-    kind_chosen(at->kind, &work.tile, sizeof work.tile);
+    work.tile = *(const GemmTile *)at->kind->choice.value;
     work.layout = layout_of(gradient, &work.tile);
     work.steps = ceil_div(work.images, work.tile.images);
     switch ((ItemKind)at->item->kind) {
@@ -377,20 +377,19 @@ static void emit_layout(StrBuf *out, const GemmLayout *layout)
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
-    GemmTile tile;
-    kind_chosen(plan->kind, &tile, sizeof tile);
+    const GemmTile *tile = plan->kind->choice.value;
     strbuf_printf(
         out, "using Element = %s;   // of x and d\nusing Value = float;   // of the products and their sum\n",
         gradient->atom->element);
     filter_gradient_emit_sizes(out, gradient);
-    strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile.block_taps);
+    strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile->block_taps);
     strbuf_printf(out, "constexpr int TK = %d, TJ = %d;   // of a warp: rows of taps, columns of d\n",
-                  tile.taps, tile.columns);
+                  tile->taps, tile->columns);
     strbuf_printf(out, "constexpr int SHARES = %d;   // warps that share taps and columns: of images\n",
-                  tile.shares);
-    strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile.images);
-    GemmLayout layout = layout_of(gradient, &tile);
-    filter_gradient_emit_blocks(out, gradient, tile.block_taps, tile.images);
+                  tile->shares);
+    strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile->images);
+    GemmLayout layout = layout_of(gradient, tile);
+    filter_gradient_emit_blocks(out, gradient, tile->block_taps, tile->images);
     emit_layout(out, &layout);
     strbuf_printf(out, "constexpr int LANE_TAPS = %" PRId64 ";   // of a row of taps\n",
                   ceil_div(gradient->along.taps, plan->device->warp_size));

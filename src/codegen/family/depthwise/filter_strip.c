@@ -216,7 +216,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec
         .cost = warps_of(fusion, device, gradient, strip) < MANY_WARPS ? &calibration.strip.few_warps_cost
                                                                        : &calibration.strip.filter_cost,
     };
-    kind_choose(&kind, strip, sizeof *strip);
+    kind_choose(arena, &kind, strip, sizeof *strip);
     set_tiles(&kind, gradient, strip);
     kind.schedule = schedule_of(arena, fusion, gradient, device, kind.space, strip);
     return kind;
@@ -274,17 +274,16 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
     const WindowAxis *down = &gradient->down;
-    FilterStrip strip;
-    kind_chosen(at->kind, &strip, sizeof strip);
+    const FilterStrip *strip = at->kind->choice.value;
     if (at->item->kind != ITEM_REDUCE)
         return false;
-    int64_t images = gradient->shape.summed.extent, rounds = ceil_div(images, strip.shares), rows = 0;
-    for (int64_t step = 0; step < steps_of(gradient, &strip); step++)
+    int64_t images = gradient->shape.summed.extent, rounds = ceil_div(images, strip->shares), rows = 0;
+    for (int64_t step = 0; step < steps_of(gradient, strip); step++)
         for (int64_t k = 0; k < down->taps; k++)
             rows += (step - k * down->dilation) % down->stride == 0;
-    int64_t strips = at->count[CHANNEL] * strip.downs * strip.alongs;   // each lane's
+    int64_t strips = at->count[CHANNEL] * strip->downs * strip->alongs;   // each lane's
     work->additions = work->multiplications =
-        images * strips * rows * gradient->along.taps * strip.width * at->times / rounds;
+        images * strips * rows * gradient->along.taps * strip->width * at->times / rounds;
     return true;
 }
 
@@ -320,13 +319,12 @@ static void emit_strip(StrBuf *out, const KernelPlan *plan, const FilterGradient
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
-    FilterStrip strip;
-    kind_chosen(plan->kind, &strip, sizeof strip);
+    const FilterStrip *strip = plan->kind->choice.value;
     strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
                   value_type(plan->fusion->ops[0].body->type));
     filter_gradient_emit_sizes(out, gradient);
     filter_gradient_emit_steps(out, gradient);
-    emit_strip(out, plan, gradient, &strip);
+    emit_strip(out, plan, gradient, strip);
     filter_gradient_emit_functions(out, plan, gradient);
 }
 

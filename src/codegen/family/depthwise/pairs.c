@@ -124,11 +124,10 @@ static int64_t warps_of(const RTile *block, const RTile *warp)
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *warp,
                     const DeviceSpec *device)
 {
-    PairsWay way;
     (void)device;
-    kind_chosen(kind, &way, sizeof way);
-    layout_add(layout, "INPUTS", PAIRS_RING * row_bytes(&way, block));
-    layout_add(layout, "OUTPUTS", 2 * (PAIRS_PIXELS * block->size[CHANNEL] * way.staged_bits / 8));
+    const PairsWay *way = kind->choice.value;
+    layout_add(layout, "INPUTS", PAIRS_RING * row_bytes(way, block));
+    layout_add(layout, "OUTPUTS", 2 * (PAIRS_PIXELS * block->size[CHANNEL] * way->staged_bits / 8));
     layout_add(layout, "MARKS", warps_of(block, warp) * MARK_BYTES);
 }
 
@@ -143,21 +142,20 @@ static int64_t count_along(const KernelKind *kind, const RTile *block, const int
 static int64_t shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
                             const RTile *warp, const int64_t *first)
 {
-    PairsWay way;
-    kind_chosen(kind, &way, sizeof way);
-    int64_t taps = kind->space->axes[DOWN_TAP].extent, steps = way.height + taps - 1;
+    const PairsWay *way = kind->choice.value;
+    int64_t taps = kind->space->axes[DOWN_TAP].extent, steps = way->height + taps - 1;
     int64_t quads = quads_under(kind->space->axes[ALONG_TAP].extent);
     int64_t channels = block->size[CHANNEL], marks = warps_of(block, warp) * MARK_BYTES;
     if (tile == INPUT)
-        return steps * (written ? row_bytes(&way, block) : PAIRS_PIXELS * quads * channels * 2);
+        return steps * (written ? row_bytes(way, block) : PAIRS_PIXELS * quads * channels * 2);
     if (tile != first_output(kind->space))
         return 0;
     if (written)
-        return PAIRS_PIXELS * channels * way.height * way.staged_bits / 8 + marks;
+        return PAIRS_PIXELS * channels * way->height * way->staged_bits / 8 + marks;
     int64_t sums = 1;
     for (int a = CHANNEL; a <= ALONG; a++)
         sums *= count_along(kind, block, first, a);
-    return sums * way.staged_bits / 8 + marks * warps_of(block, warp) * kind->threads.of_tile;
+    return sums * way->staged_bits / 8 + marks * warps_of(block, warp) * kind->threads.of_tile;
 }
 
 // ---- what a block computes ----
@@ -167,16 +165,15 @@ static int64_t shared_moved(const KernelKind *kind, int tile, bool written, cons
 static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 {
     enum { QUAD_PRODUCTS = 16 * 8 * 8, LANES = 32 };
-    PairsWay way;
     (void)view;
-    kind_chosen(at->kind, &way, sizeof way);
+    const PairsWay *way = at->kind->choice.value;
     const Axis *axes = at->kind->space->axes;
     int64_t warps = warps_of(at->shared, at->inner), channels = at->shared->size[CHANNEL];
     if (at->item->kind == ITEM_PRODUCT)
-        work->tensor_products = at->times * warps * way.pairs * axes[DOWN_TAP].extent *
+        work->tensor_products = at->times * warps * way->pairs * axes[DOWN_TAP].extent *
                                 quads_under(axes[ALONG_TAP].extent) * QUAD_PRODUCTS;
     else if (at->item->kind == ITEM_EXCHANGE && at->item->exchange.combine == COMBINE_LANES)
-        work->additions = work->multiplications = at->times * way.height * channels * LANES;
+        work->additions = work->multiplications = at->times * way->height * channels * LANES;
     else
         return false;
     return true;
@@ -275,7 +272,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
                 continue;
             kind.name = pairs_family.variants[form];
             kind.schedule = schedule_of(arena, fusion, shape, kind.space, &way);
-            kind_choose(&kind, &way, sizeof way);
+            kind_choose(arena, &kind, &way, sizeof way);
             kind.space = space_copy(arena, kind.space);
             set_tiles(&kind, &way, forms[form].channels);
             set_work(&kind, shape, &way);

@@ -44,14 +44,13 @@ static void emit_plain_finish(StrBuf *out, Scope *scope, const Depthwise *shape)
 void pairs_emit(StrBuf *out, const KernelPlan *plan)
 {
     const Depthwise *shape = ((const DepthwiseView *)plan->view)->sum;
-    PairsWay way;
-    kind_chosen(plan->kind, &way, sizeof way);
+    const PairsWay *way = plan->kind->choice.value;
     Scope scope = direct_emit_problem(out, plan, shape);
     direct_emit_window(out, "constexpr ", shape);
-    emit_tiles(out, plan, &way);
+    emit_tiles(out, plan, way);
     direct_emit_image(out, &scope, shape);
     direct_emit_tap(out, "", &scope, shape);
-    if (way.staged_bits == 16)
+    if (way->staged_bits == 16)
         emit_plain_finish(out, &scope, shape);
     else
         direct_emit_finish(out, &scope, shape, axis_group_innermost(&shape->channel));

@@ -196,7 +196,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     };
     direct_add_axes(kind.space, shape);
     add_tiles(kind.space, fusion, shape);
-    kind_choose(&kind, &way, sizeof way);
+    kind_choose(arena, &kind, &way, sizeof way);
     int count = 0;
     int64_t lanes = way.channels_last ? smaller(way.piece, MOST_LANES) : 1;
     for (int64_t width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)

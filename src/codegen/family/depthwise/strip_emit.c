@@ -48,12 +48,11 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *sha
 void strip_emit(StrBuf *out, const KernelPlan *plan)
 {
     const Depthwise *shape = ((const DepthwiseView *)plan->view)->sum;
-    StripWay way;
-    kind_chosen(plan->kind, &way, sizeof way);
+    const StripWay *way = plan->kind->choice.value;
     Scope scope = direct_emit_problem(out, plan, shape);
     direct_emit_window(out, "constexpr ", shape);
-    emit_tiles(out, plan, shape, &way);
+    emit_tiles(out, plan, shape, way);
     direct_emit_image(out, &scope, shape);
     direct_emit_tap(out, "", &scope, shape);
-    direct_emit_finish(out, &scope, shape, inner_axis(shape, &way));
+    direct_emit_finish(out, &scope, shape, inner_axis(shape, way));
 }

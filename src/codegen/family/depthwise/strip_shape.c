@@ -81,15 +81,14 @@ static void add_strip(const Depthwise *shape, const StripWay *way, const RTile *
 bool strip_work(const void *view, const CountedItem *at, ItemWork *work)
 {
     const Depthwise *shape = ((const DepthwiseView *)view)->sum;
-    StripWay way;
-    kind_chosen(at->kind, &way, sizeof way);
+    const StripWay *way = at->kind->choice.value;
     if (at->item->kind != ITEM_REDUCE)
         return false;
     int64_t strips = at->times * at->count[BATCH];
     for (int a = CHANNEL; a <= ALONG; a++)
         strips *= a == BATCH || a == MULTIPLIER ? 1 : ceil_div(at->count[a], at->inner->size[a]);
     if (dtype_info[shape->type].is_real)
-        add_strip(shape, &way, at->inner, work);
+        add_strip(shape, way, at->inner, work);
     work->multiplications *= strips;
     work->additions *= strips;
     return true;

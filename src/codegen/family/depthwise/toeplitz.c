@@ -231,7 +231,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .shared_moved = toeplitz_shared_moved,
         .registers.held_words = !toeplitz_reads_pieces(toeplitz),
     };
-    kind_choose(&kind, &window, sizeof window);
+    kind_choose(arena, &kind, &window, sizeof window);
     int64_t each = most_each(&window);
     int count = 0;
     for (int v = 0; each && toeplitz_family.variants[v]; v++) {

@@ -124,9 +124,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *warp = &plan->program->tile[LEVEL_REGISTER];
     const WindowAxis *row = &toeplitz->row, *column = &toeplitz->column;
-    ToeplitzWindow window;
-    kind_chosen(plan->kind, &window, sizeof window);
-    ToeplitzLayout layout = toeplitz_layout(&window, block, warp);
+    const ToeplitzWindow *window = plan->kind->choice.value;
+    ToeplitzLayout layout = toeplitz_layout(window, block, warp);
     strbuf_printf(out,
                   "using Element = %s;   // of the image and the filter\n"
                   "using Value = float;   // of the products and their sum\n"
@@ -149,14 +148,14 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
         "constexpr int WI = %" PRId64 ", WH = %" PRId64 ";   // rTile, registers of a warp: as many columns\n"
         "constexpr int WARPS = %" PRId64 ";   // each makes its tiles in turn\n"
         "constexpr int MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
-        block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW], window.width, warp->size[TOEPLITZ_IMAGE],
+        block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW], window->width, warp->size[TOEPLITZ_IMAGE],
         warp->size[TOEPLITZ_ROW], layout.warps, rprogram_least_blocks(plan->program, plan->threads));
     strbuf_printf(out,
                   "constexpr int LEFT = %d;   // columns in shared memory before those of the outputs\n"
                   "constexpr int ROW = %" PRId64 ", ROWS = %" PRId64
                   ";   // pieces of a row there; rows of an image\n"
                   "constexpr int GROUP_PITCH = %" PRId64 ", IMAGE_PITCH = %" PRId64 ";   // pieces\n",
-                  window.left, layout.row, layout.rows, layout.group_pitch, layout.image_pitch);
+                  window->left, layout.row, layout.rows, layout.group_pitch, layout.image_pitch);
     strbuf_printf(out,
                   "constexpr int NEAREST = %" PRId64 ", DISTANCES = %" PRId64
                   ";   // of pieces of inputs from blocks of outputs\n"

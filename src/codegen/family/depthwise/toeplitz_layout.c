@@ -144,12 +144,11 @@ double toeplitz_flops(const ToeplitzWindow *window, const RTile *block, const RT
 void toeplitz_lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *warp,
                       const DeviceSpec *device)
 {
-    ToeplitzWindow window;
     (void)device;
-    kind_chosen(kind, &window, sizeof window);
-    ToeplitzLayout places = toeplitz_layout(&window, block, warp);
+    const ToeplitzWindow *window = kind->choice.value;
+    ToeplitzLayout places = toeplitz_layout(window, block, warp);
     layout_add(layout, "INPUTS", places.input_bytes);
-    layout_add(layout, "FILTER", tap_bytes(&window, &places));
+    layout_add(layout, "FILTER", tap_bytes(window, &places));
     layout_add(layout, "SLABS", places.slab_bytes);
     layout_add(layout, "MARKS", places.warps * WORD_BYTES);
 }
@@ -199,14 +198,13 @@ int64_t toeplitz_shared_moved(const KernelKind *kind, int tile, bool written, co
                               const RTile *warp, const int64_t *first)
 {
     enum { FRAGMENT_BYTES = 512, LANES_BYTES = WORD_BYTES * 32 };
-    ToeplitzWindow window;
-    kind_chosen(kind, &window, sizeof window);
-    ToeplitzLayout layout = toeplitz_layout(&window, block, warp);
+    const ToeplitzWindow *window = kind->choice.value;
+    ToeplitzLayout layout = toeplitz_layout(window, block, warp);
     int64_t images = block->size[TOEPLITZ_IMAGE];
     if (written)
-        return tile ? tap_bytes(&window, &layout) + layout.warps * WORD_BYTES
+        return tile ? tap_bytes(window, &layout) + layout.warps * WORD_BYTES
                     : (images * layout.rows + 1) * layout.row * PIECE_BYTES;
-    TileWalk walk = walk_tiles(kind, &window, block, warp, first);
+    TileWalk walk = walk_tiles(kind, window, block, warp, first);
     int64_t marks = layout.warps * layout.warps * LANES_BYTES;
     return tile ? walk.taps * (layout.distances - layout.halved) * LANES_BYTES + marks
                 : walk.steps * ceil_div(layout.row, 2) * FRAGMENT_BYTES;
@@ -226,17 +224,16 @@ static int64_t checked_sums(const CountedItem *at, const Toeplitz *toeplitz)
 bool toeplitz_work(const void *view, const CountedItem *at, ItemWork *work)
 {
     const Toeplitz *toeplitz = ((const DepthwiseView *)view)->toeplitz;
-    ToeplitzWindow window;
-    kind_chosen(at->kind, &window, sizeof window);
-    ToeplitzLayout layout = toeplitz_layout(&window, at->shared, at->inner);
-    TileWalk walk = walk_tiles(at->kind, &window, at->shared, at->inner, at->first);
+    const ToeplitzWindow *window = at->kind->choice.value;
+    ToeplitzLayout layout = toeplitz_layout(window, at->shared, at->inner);
+    TileWalk walk = walk_tiles(at->kind, window, at->shared, at->inner, at->first);
     switch ((ItemKind)at->item->kind) {
     case ITEM_EXCHANGE:
         return at->item->exchange.combine == COMBINE_LANES;   // a ballot: no sums are added up
     case ITEM_STORE: work->multiplications = checked_sums(at, toeplitz); return true;
     case ITEM_PRODUCT:
         work->tensor_products =
-            walk.products * fragments_of(&window, &layout) * A_ROWS * TOEPLITZ_BLOCK * window.piece;
+            walk.products * fragments_of(window, &layout) * A_ROWS * TOEPLITZ_BLOCK * window->piece;
         work->multiplying_warps = walk.warps;
         return true;
     default: return false;

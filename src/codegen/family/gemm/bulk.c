@@ -199,8 +199,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
                     const DeviceSpec *device)
 {
     (void)inner, (void)device;
-    int sums_each;   // the family's choice
-    kind_chosen(kind, &sums_each, sizeof sums_each);
+    int sums_each = *(const int *)kind->choice.value;   // the family's choice
     int64_t rows = block->size[GROUP_M], columns = block->size[GROUP_N] * sums_each;
     int64_t slabs = MAX_GROUPS * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
     int64_t sums = kind_sharers(kind) > 1 ? rows * columns / SHARERS * SUM_BYTES : 0;
@@ -247,7 +246,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         (im2col_has_rows(product->pixels) ? set_taps : set_taps_along_k)(product, common.space);
     if (product->phased && product->phased->phases.columns < MAX_GROUP_TILE)   // of two, taps of both would be made
         common.space->rule[LEVEL_SHARED][GROUP_N].limit = product->phased->phases.columns;
-    kind_choose(&common, &product->sums, sizeof product->sums);
+    kind_choose(arena, &common, &product->sums, sizeof product->sums);
     common.cost = &calibration.bulk.alone;
     common.lay_out = lay_out;
     if (products->rows)

@@ -145,8 +145,7 @@ static int64_t slabs_beyond(const DeviceSpec *device, const Product *product, co
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    int value_bytes;   // the family's choice
-    kind_chosen(kind, &value_bytes, sizeof value_bytes);
+    int value_bytes = *(const int *)kind->choice.value;   // the family's choice
     int64_t staged = kind_staged_bytes(kind, block, inner, device), beyond = kind->shared.beside;
     int64_t sums = (int64_t)rtile_points(kind->space, block, false) * (value_bytes * 3 / 2);
     bool meets = kind_sharers(kind) > 1;
@@ -199,7 +198,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     const Atom *atom = product->atom;
     KernelKind kind = {.space = mma_space(arena, fusion, product, atom, device), .lay_out = lay_out};
     int value_bytes = mma_value_bytes(product);
-    kind_choose(&kind, &value_bytes, sizeof value_bytes);
+    kind_choose(arena, &kind, &value_bytes, sizeof value_bytes);
     kind.space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind.space->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
     kind.space->rule[LEVEL_REGISTER][GROUP_K] = (AxisRule){atom->k, atom->k};
     kind.space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_PARTS * atom->k, MAX_K_PARTS * atom->k};

@@ -143,9 +143,8 @@ typedef struct PermuteChoice {
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    PermuteChoice choice;
-    kind_chosen(kind, &choice, sizeof choice);
-    layout_add(layout, "TILE", choice.padding_bytes + kind_staged_bytes(kind, block, inner, device));
+    const PermuteChoice *choice = kind->choice.value;
+    layout_add(layout, "TILE", choice->padding_bytes + kind_staged_bytes(kind, block, inner, device));
 }
 
 static void form_kind(Arena *arena, const Fusion *fusion, const DeviceSpec *device, const Permute *permute,
@@ -155,7 +154,7 @@ static void form_kind(Arena *arena, const Fusion *fusion, const DeviceSpec *devi
     *kind = (KernelKind){.space = space_new(arena, fusion)};
     PermuteChoice choice = {
         form, (permute_tile_elements(shape) - tile_points(shape)) * permute->element_bytes};
-    kind_choose(kind, &choice, sizeof choice);
+    kind_choose(arena, kind, &choice, sizeof choice);
     kind->lay_out = lay_out;
     kind->name = forms[form].name;
     for (int s = 0; s < SIDE_COUNT; s++) {
@@ -367,9 +366,8 @@ static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads
 static Shape planned_shape(const KernelPlan *plan)
 {
     const Permute *permute = plan->view;
-    int form;
-    kind_chosen(plan->kind, &form, sizeof form);
-    Shape shape = permute_shape(plan->fusion, permute, &forms[form]);
+    const PermuteChoice *choice = plan->kind->choice.value;
+    Shape shape = permute_shape(plan->fusion, permute, &forms[choice->form]);
     permute_avoid_conflicts(&shape, permute->element_bytes, plan->device);
     return shape;
 }
@@ -396,9 +394,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 {
     const Permute *permute = view;
-    int form;
-    kind_chosen(at->kind, &form, sizeof form);
-    Shape shape = permute_shape(at->fusion, permute, &forms[form]);
+    const PermuteChoice *choice = at->kind->choice.value;
+    Shape shape = permute_shape(at->fusion, permute, &forms[choice->form]);
     permute_avoid_conflicts(&shape, permute->element_bytes, at->device);
     return shape.ragged && permute_ragged_work(permute, &shape, at, work);
 }

@@ -103,7 +103,7 @@ static void group_kind(Arena *arena, KernelKind *kind, const ChannelView *view, 
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;
     int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
     kind_begin(arena, kind, fusion);
-    kind_choose(kind, &walk, sizeof walk);
+    kind_choose(arena, kind, &walk, sizeof walk);
     kind->name = variant_names[walk];
     space_add_axis(kind->space, "channel", channels, false);
     space_add_axis(kind->space, "slab", spatial_points(fusion) / channels, false);

@@ -4,12 +4,7 @@
 
 enum { WORD_BITS = 32 };   // of a word of one-bit elements
 
-ChannelWalk channelwise_walks(const KernelKind *kind)
-{
-    ChannelWalk walk;
-    kind_chosen(kind, &walk, sizeof walk);
-    return walk;
-}
+ChannelWalk channelwise_walks(const KernelKind *kind) { return *(const ChannelWalk *)kind->choice.value; }
 
 /* The spatial axis along which what is read at every element lies side by side, of several tensors the largest; -1: there is none. */
 int channelwise_axis(const Fusion *fusion)

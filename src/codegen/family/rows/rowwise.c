@@ -102,7 +102,7 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
                   const DeviceSpec *device, RowVariant variant, int64_t columns)
 {
     kind_begin(arena, kind, fusion);
-    kind_choose(kind, &variant, sizeof variant);
+    kind_choose(arena, kind, &variant, sizeof variant);
     space_add_axis(kind->space, "row", spatial_points(fusion), false);
     space_add_axis(kind->space, "column", columns, true);
     space_add_flat_tiles(kind->space, fusion, fusion->axis_count - 1, device);

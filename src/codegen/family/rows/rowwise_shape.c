@@ -10,12 +10,7 @@ enum {
     LEAST_LINE = 8     // elements of a vector, see below
 };
 
-RowVariant rowwise_variant(const KernelKind *kind)
-{
-    RowVariant variant;
-    kind_chosen(kind, &variant, sizeof variant);
-    return variant;
-}
+RowVariant rowwise_variant(const KernelKind *kind) { return *(const RowVariant *)kind->choice.value; }
 
 bool rowwise_keeps(RowHome home) { return home == ROW_IN_REGISTERS || home == ROW_AHEAD; }
 

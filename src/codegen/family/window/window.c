@@ -345,7 +345,7 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
         choice.lines = *lines;
         kind.shared_moved = lines_moved;
     }
-    kind_choose(&kind, &choice, sizeof choice);
+    kind_choose(arena, &kind, &choice, sizeof choice);
     int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
             other = reduction_points(fusion) / kept_taps(&stencil);
     space_add_axis(kind.space, "outer", outer_points(&stencil), false);

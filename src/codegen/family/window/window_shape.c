@@ -3,12 +3,7 @@
 #include "codegen/family/window/window_parts.h"
 #include "rtile/space.h"
 
-WindowChoice window_choice(const KernelKind *kind)
-{
-    WindowChoice choice;
-    kind_chosen(kind, &choice, sizeof choice);
-    return choice;
-}
+WindowChoice window_choice(const KernelKind *kind) { return *(const WindowChoice *)kind->choice.value; }
 
 Stencil window_stencil(const WindowView *view, WindowKeeps keeps)
 {
