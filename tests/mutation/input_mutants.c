@@ -184,10 +184,11 @@ static void compile_mutant(Arena *arena, const Mutant *mutant)
         codegen_header(arena, candidates.items->kernel);
         candidates_sort(&candidates);
     }
+    const PartList none = {0};
     StrBuf expr = strbuf_new(arena);
     ast_print_source(&expr, ast, NULL, 0);
     ranking_json(arena, &(Ranking){.options = &options, .expr = expr.text, .program = composed, .device = device, .stats = &plans.stats,
-                                   .templates = &templates, .candidates = &candidates, .emitted = candidates.items});
+                                   .templates = &templates, .candidates = &candidates, .parts = &none, .emitted = candidates.items});
 }
 
 static int exit_code_of(Arena *arena, const Mutant *mutant)
