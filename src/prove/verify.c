@@ -108,13 +108,17 @@ static void prove_launch(Proof *proof, const Launch *launch, const Pass *const *
     verify_forget(proof);
 }
 
-/* How many of its kernels have been run, as their first launches are. */
+/* A kernel is run where it is launched first; of the launches that follow each tenth is told, since they take their time, too. */
 static void tell_progress(const Proof *proof, int launch)
 {
     const Kernel *kernel = proof->kernel;
-    int done = kernel->launches[launch].kernel + 1;
-    if (proof->options->progress && kernel->leaders[done - 1] == launch)
-        progress("proven %d of %d kernels (%s)", done, kernel->kernel_count, input_kind_name[proof->kind]);
+    int count = kernel->launch_count, done = launch + 1, kernels = 0;
+    while (kernels < kernel->kernel_count && kernel->leaders[kernels] <= launch)
+        kernels++;
+    bool is_first = kernel->leaders[kernel->launches[launch].kernel] == launch;
+    if (proof->options->progress && (is_first || done * 10 / count != launch * 10 / count))
+        progress("proven %d of %d kernels, %d of %d launches (%s)", kernels, kernel->kernel_count, done, count,
+                 input_kind_name[proof->kind]);
 }
 
 /* The program whole, or launch by launch on some blocks. */
