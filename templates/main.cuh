@@ -64,6 +64,14 @@ template <class T> struct Tensor {
     double operator()(long long i) const { return get(here.data(), i); }
 };
 
+// A weight, which also lies at its place of the file of weights.
+template <class T> struct Weight : Tensor<T> {
+    Weight(long long count, long long words, char *place) : Tensor<T>(count, words, true)
+    {
+        cudaMemcpy(place, this->here.data(), words * sizeof(T), cudaMemcpyHostToDevice);
+    }
+};
+
 // Its last value is kept: the loops around it ask for the same one again and again.
 template <class F> struct Kept {
     F compute;

@@ -47,6 +47,7 @@ namespace rollerc {
 #include "prelude/row_tiles.cuh"
 #include "prelude/planes.cuh"
 #include "prelude/strips.cuh"
+#include "prelude/launches.cuh"
 
 }   // namespace rollerc
 // </rollerc>

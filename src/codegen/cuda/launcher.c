@@ -158,7 +158,7 @@ static void write_call(StrBuf *out, const Launch *launch, bool attributes)
 }
 
 /* Clusters, and that it may begin early, are attributes of a launch. */
-static int attribute_count(const Launch *launch)
+int launcher_attribute_count(const Launch *launch)
 {
     return (launch_cluster_blocks(launch) > 1 ? 2 : 0) + launch->early;
 }
@@ -174,12 +174,12 @@ static void write_cluster(StrBuf *out, const char *indent, const Launch *launch)
                   launch->cooperative);
 }
 
-static bool needs_prelude(const Launch *launch) { return launch->map_count || attribute_count(launch); }
+static bool needs_prelude(const Launch *launch) { return launch->map_count || launcher_attribute_count(launch); }
 
 /* What the call of a launch with attributes begins with. */
 static void write_attributes(StrBuf *out, const char *indent, const Launch *launch)
 {
-    int count = attribute_count(launch);
+    int count = launcher_attribute_count(launch);
     strbuf_printf(out, "%scudaLaunchAttribute attributes[%d] = {};\n", indent, count);
     if (launch_cluster_blocks(launch) > 1)
         write_cluster(out, indent, launch);
@@ -233,10 +233,11 @@ void launcher_write_arguments(StrBuf *out, const char *indent, const Program *pr
 }
 
 /* How bulk copies see the arguments, with `status` for what the driver says. */
-void launcher_write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
+void launcher_write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch,
+                         bool follows)
 {
     for (int i = 0; i < launch->map_count; i++) {
-        if (i)
+        if (i || follows)
             strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
         strbuf_puts(out, indent);
         launcher_write_map(out, &launch->maps[i], i, pointer_name(out->arena, program, launch, launch->maps[i].arg));
@@ -247,9 +248,9 @@ void launcher_write_maps(StrBuf *out, const char *indent, const Program *program
 static void write_launch(StrBuf *out, const char *indent, const char *result, const Program *program,
                          const Launch *launch)
 {
-    bool attributes = attribute_count(launch) > 0;
+    bool attributes = launcher_attribute_count(launch) > 0;
     launcher_write_arguments(out, indent, program, launch);
-    launcher_write_maps(out, indent, program, launch);
+    launcher_write_maps(out, indent, program, launch, false);
     if (attributes)
         write_attributes(out, indent, launch);
     if (launch->map_count)
@@ -267,99 +268,25 @@ static void write_launch(StrBuf *out, const char *indent, const char *result, co
     strbuf_puts(out, ");\n");
 }
 
-// ---- kernels that are launched more than once: a function of their own, and calls of it ----
-
-bool launcher_is_shared(const Kernel *kernel, int k)
-{
-    int count = 0;
-    for (int i = 0; i < kernel->launch_count; i++)
-        count += kernel->launches[i].kernel == k;
-    return count > 1;
-}
-
-/* `static cudaError_t net_k2_launch(const void *a0, void *a1, void *stream)` */
-static void write_function(StrBuf *out, const Kernel *kernel, const Launch *launch, bool hip)
-{
-    bool maps = launch->map_count > 0;
-    strbuf_printf(out, "\nstatic cudaError_t %s_launch(", launch->entry);
-    for (int i = 0; i < launch->arg_count; i++)
-        strbuf_printf(out, "%svoid *a%d, ", launch->args[i].written ? "" : "const ", i);
-    strbuf_puts(out, "void *stream)\n{\n");
-    if (hip || needs_prelude(launch))
-        launcher_using(out, kernel);
-    strbuf_puts(out, maps ? "    cudaError_t status;\n" : "");
-    write_launch(out, "    ", maps ? "status = " : "return ", NULL, launch);
-    strbuf_puts(out, maps ? "    return status;\n}\n" : "}\n");
-}
-
-void launcher_write_values(StrBuf *out, const Program *program, const Launch *launch)
-{
-    for (int i = 0; i < launch->arg_count; i++)
-        if (launch->args[i].buffer >= argument_count(program)) {
-            write_place(out, &launch->args[i], launch->args[i].buffer - argument_count(program));
-            strbuf_puts(out, ", ");
-        } else {
-            strbuf_printf(out, "%s, ", launcher_argument(out->arena, program, launch->args[i].buffer));
-        }
-}
-
-/* What it makes, in the user's words, and the call. */
-static void write_function_call(StrBuf *out, const Program *program, const Launch *launch)
-{
-    strbuf_puts(out, "    if (status == cudaSuccess)   //");
-    for (int i = 0; i < launch->arg_count; i++)
-        if (launch->args[i].written && launch->args[i].tensor)
-            strbuf_printf(out, " %s", tensor_shown(launch->args[i].tensor)->name);
-    strbuf_printf(out, "\n        status = %s_launch(", launch->entry);
-    launcher_write_values(out, program, launch);
-    strbuf_puts(out, "stream);\n");
-}
-
+/* What kernels may be allowed is asked for first. */
 void launcher_status(StrBuf *out, const Kernel *kernel)
 {
     bool allows = needs_allowance(kernel);
-    strbuf_printf(out, "    cudaError_t status = %s%s;\n", allows ? kernel->name : "cudaSuccess",
-                  allows ? "_allow()" : "");
+    strbuf_printf(out, "%s%s", allows ? kernel->name : "cudaSuccess", allows ? "_allow()" : "");
 }
 
-void launcher_range(StrBuf *out, const Kernel *kernel, int first, int last)
+void launcher_alone(StrBuf *out, const Kernel *kernel)
 {
-    for (int k = first; k < last; k++) {
-        const Launch *launch = &kernel->launches[k];
-        if (launcher_is_shared(kernel, launch->kernel)) {
-            write_function_call(out, kernel->program, launch);
-            continue;
-        }
-        strbuf_puts(out, "    if (status == cudaSuccess) {\n");
-        write_launch(out, "        ", "status = ", kernel->program, launch);
-        strbuf_puts(out, "    }\n");
-    }
-    strbuf_puts(out, "    return (int)status;\n");
-}
-
-void launcher_launches(StrBuf *out, const Kernel *kernel)
-{
-    const Launch *first = &kernel->launches[kernel->prepare_count];
-    bool alone = kernel->launch_count - kernel->prepare_count == 1 && !launcher_is_shared(kernel, first->kernel);
-    if (alone && !needs_allowance(kernel) && !first->map_count) {
-        write_launch(out, "    ", "return (int)", kernel->program, first);
+    const Launch *launch = kernel->launches;
+    if (!needs_allowance(kernel) && !launch->map_count) {
+        write_launch(out, "    ", "return (int)", kernel->program, launch);
         return;
     }
+    strbuf_printf(out, "    cudaError_t status = ");
     launcher_status(out, kernel);
-    launcher_range(out, kernel, kernel->prepare_count, kernel->launch_count);
+    strbuf_puts(out, ";\n    if (status == cudaSuccess) {\n");
+    write_launch(out, "        ", "status = ", kernel->program, launch);
+    strbuf_puts(out, "    }\n    return (int)status;\n");
 }
 
-void launcher_functions(StrBuf *out, const Kernel *kernel, bool hip)
-{
-    for (int k = 0; k < kernel->kernel_count; k++)
-        if (launcher_is_shared(kernel, k))
-            write_function(out, kernel, &kernel->launches[kernel->leaders[k]], hip);
-}
-
-bool launcher_uses_prelude(const Kernel *kernel, int first, int last)
-{
-    for (int k = first; k < last; k++)
-        if (needs_prelude(&kernel->launches[k]) && !launcher_is_shared(kernel, kernel->launches[k].kernel))
-            return true;
-    return false;
-}
+bool launcher_alone_uses_prelude(const Kernel *kernel) { return needs_prelude(kernel->launches); }

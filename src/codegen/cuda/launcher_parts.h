@@ -1,5 +1,6 @@
-// What the parts of the launcher's text share: launcher.c has the pieces, launcher_prepare.c what programs with weights have beside
-// them, graph.c NAME_graph, launcher_text.c the whole, header.c its declarations.
+// What the parts of the launcher's text share: launcher.c has the pieces, launcher_list.c several launches,
+// launcher_prepare.c what programs with weights have beside them, graph.c NAME_graph, launcher_text.c the whole,
+// header.c its declarations.
 #pragma once
 #include "base/strbuf.h"
 #include "codegen/cuda/kernel.h"
@@ -25,25 +26,38 @@ void launcher_check(StrBuf *out, const Program *program, const Kernel *kernel);
 void launcher_allowances(StrBuf *out, const Kernel *kernel, bool hip);
 /* What the launcher takes of the prelude. */
 void launcher_using(StrBuf *out, const Kernel *kernel);
-/* Whether launches [first, last) take something of it. */
-bool launcher_uses_prelude(const Kernel *kernel, int first, int last);
-/* Functions of kernels that are launched more than once. */
-void launcher_functions(StrBuf *out, const Kernel *kernel, bool hip);
-/* `cudaError_t status = …` */
+/* What the launches' status begins with: `cudaSuccess`, or what asks for all that kernels must be allowed. */
 void launcher_status(StrBuf *out, const Kernel *kernel);
-/* Launches [first, last), and the end of the function. */
-void launcher_range(StrBuf *out, const Kernel *kernel, int first, int last);
-/* The same of a call's launches, which may be one. */
-void launcher_launches(StrBuf *out, const Kernel *kernel);
+/* How many attributes a launch has: of clusters, and that it may begin early. */
+int launcher_attribute_count(const Launch *launch);
 
-/* Kernel k is launched more than once: a function of its own makes the launch. */
-bool launcher_is_shared(const Kernel *kernel, int k);
+/* The one launch of a program that has no other, to the end of the function. */
+void launcher_alone(StrBuf *out, const Kernel *kernel);
+bool launcher_alone_uses_prelude(const Kernel *kernel);
+
+/* Launches of a list: those of a call, or those that make what is prepared. */
+typedef struct LaunchRange {
+    const char *name;
+    int first, last;
+} LaunchRange;
+
+LaunchRange launcher_calls(const Kernel *kernel);
+LaunchRange launcher_preparations(const Kernel *kernel);
+/* All programs but those of one launch. */
+bool launcher_is_list(const Kernel *kernel);
+/* Functions of the kernels, and of a list. */
+void launcher_functions(StrBuf *out, const Kernel *kernel);
+void launcher_list(StrBuf *out, const Kernel *kernel, LaunchRange range);
+/* `Launches to = {…};` and the call of the list's function. */
+void launcher_begin_list(StrBuf *out, const Kernel *kernel, const char *stream);
+void launcher_make_list(StrBuf *out, const Kernel *kernel, LaunchRange range);
+
 /* `args`, and the tensor maps that they hold, not described yet; `program` NULL: in a kernel's own function. */
 void launcher_write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch);
-/* How bulk copies see the arguments, with `status` for what the driver says. */
-void launcher_write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch);
-/* The arguments, `x, (char *)workspace + 256, `. */
-void launcher_write_values(StrBuf *out, const Program *program, const Launch *launch);
+/* How bulk copies see the arguments, with `status` for what the driver says; `follows`: it may be an error
+   already. */
+void launcher_write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch,
+                         bool follows);
 /* Grid and block. */
 void launcher_write_shape(StrBuf *out, const Launch *launch);
 /* NAME_graph. */
@@ -51,4 +65,4 @@ void launcher_graph(StrBuf *out, const Kernel *kernel);
 
 /* NAME_PREPARED_ID, NAME_weights and NAME_prepared. */
 void launcher_sizes_of_weights(StrBuf *out, const Kernel *kernel);
-void launcher_prepare(StrBuf *out, const Kernel *kernel, bool hip);
+void launcher_prepare(StrBuf *out, const Kernel *kernel);

@@ -14,9 +14,9 @@ static void write_copies(StrBuf *out, const Kernel *kernel)
     for (int i = 0; i < kernel->copy_count; i++) {
         const LaunchCopy *copy = &kernel->copies[i];
         strbuf_printf(out,
-                      "    if (status == cudaSuccess)\n"
-                      "        status = cudaMemcpyAsync((char *)prepared + %" PRId64 ", (const char *)weights + %" PRId64
-                      ", %" PRId64 ", cudaMemcpyDefault, (cudaStream_t)stream);\n",
+                      "    if (to.status == cudaSuccess)\n"
+                      "        to.status = cudaMemcpyAsync((char *)prepared + %" PRId64 ", (const char *)weights + %" PRId64
+                      ", %" PRId64 ", cudaMemcpyDefault, to.stream);\n",
                       copy->to, copy->from, copy->bytes);
     }
 }
@@ -52,8 +52,9 @@ static bool prepare_uses_workspace(const Kernel *kernel)
     return false;
 }
 
-void launcher_prepare(StrBuf *out, const Kernel *kernel, bool hip)
+void launcher_prepare(StrBuf *out, const Kernel *kernel)
 {
+    launcher_list(out, kernel, launcher_preparations(kernel));
     int64_t workspace = prepare_uses_workspace(kernel) ? kernel->workspace_bytes : 0;
     write_weights(out, kernel);
     strbuf_puts(out, "extern \"C\" ");
@@ -64,11 +65,8 @@ void launcher_prepare(StrBuf *out, const Kernel *kernel, bool hip)
     strbuf_puts(out, ")\n        return (int)cudaErrorInvalidValue;\n");
     launcher_unused(out, "prepared", kernel->prepared_bytes);
     launcher_unused(out, "workspace", workspace);
-    launcher_unused(out, "stream", kernel->copy_count + kernel->prepare_count);
-    if (kernel->prepare_count && (hip || launcher_uses_prelude(kernel, 0, kernel->prepare_count)))
-        launcher_using(out, kernel);
-    launcher_status(out, kernel);
+    launcher_begin_list(out, kernel, "(cudaStream_t)stream");
     write_copies(out, kernel);
-    launcher_range(out, kernel, 0, kernel->prepare_count);
-    strbuf_puts(out, "}\n");
+    launcher_make_list(out, kernel, launcher_preparations(kernel));
+    strbuf_puts(out, "    return (int)to.status;\n}\n");
 }

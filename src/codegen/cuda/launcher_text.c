@@ -42,7 +42,7 @@ static const char *launcher_head(Arena *arena, const Kernel *kernel, bool hip)
 static const char *launch_functions(Arena *arena, const Kernel *kernel, bool hip)
 {
     StrBuf out = strbuf_new(arena);
-    launcher_functions(&out, kernel, hip);
+    launcher_functions(&out, kernel);
     return hip ? in_hip(arena, out.text) : out.text;
 }
 
@@ -65,21 +65,35 @@ static void write_tensors(StrBuf *out, const Kernel *kernel)
     }
 }
 
+/* What NAME_launch does. */
+static void write_launches(StrBuf *out, const Kernel *kernel, bool hip)
+{
+    if (launcher_is_list(kernel)) {
+        launcher_begin_list(out, kernel, "(cudaStream_t)stream");
+        launcher_make_list(out, kernel, launcher_calls(kernel));
+        strbuf_puts(out, "    return (int)to.status;\n");
+        return;
+    }
+    if (hip || launcher_alone_uses_prelude(kernel))
+        launcher_using(out, kernel);
+    launcher_alone(out, kernel);
+}
+
 /* The launcher with numbers for names. */
 static const char *numbered_launcher(Arena *arena, const Kernel *kernel, bool hip)
 {
     StrBuf out = strbuf_new(arena);
     const Program *program = kernel->program;
     if (kernel->prepared_id)
-        launcher_prepare(&out, kernel, hip);
+        launcher_prepare(&out, kernel);
+    if (launcher_is_list(kernel))
+        launcher_list(&out, kernel, launcher_calls(kernel));
     write_tensors(&out, kernel);
     strbuf_puts(&out, "\nextern \"C\" ");
     launcher_signature(&out, kernel, true);
     strbuf_puts(&out, "\n{\n");
     launcher_check(&out, program, kernel);
-    if (hip || launcher_uses_prelude(kernel, kernel->prepare_count, kernel->launch_count))
-        launcher_using(&out, kernel);
-    launcher_launches(&out, kernel);
+    write_launches(&out, kernel, hip);
     strbuf_puts(&out, "}\n");
     if (kernel->has_graph)
         launcher_graph(&out, kernel);

@@ -257,8 +257,8 @@ static void write_definition(Plain *plain, const TensorOp *op)
 
 // ---- the program ----
 
-/* `Tensor<f16> x(50331648, 50331648, true);` */
-static void write_memory(StrBuf *out, const Tensor *tensor, const char *name, bool input)
+/* `Tensor<f16> x(50331648, 50331648, true);`; of a weight, where it lies in place of `true`. */
+static void write_memory(StrBuf *out, const Tensor *tensor, const char *name, const char *from)
 {
     static const char *const types[DTYPE_COUNT] = {
         [DTYPE_F64] = "double",       [DTYPE_F32] = "float", [DTYPE_F16] = "f16",
@@ -266,8 +266,8 @@ static void write_memory(StrBuf *out, const Tensor *tensor, const char *name, bo
         [DTYPE_U8] = "unsigned char", [DTYPE_B1] = "b1",     [DTYPE_I64] = "long long"};
     int64_t count = tensor_elements(tensor);
     int64_t words = tensor->dtype == DTYPE_B1 ? tensor_bytes(tensor) / 4 : count;
-    strbuf_printf(out, "    Tensor<%s> %s%d(%" PRId64 ", %" PRId64 ", %s);\n", types[tensor->dtype], name,
-                  tensor->id, count, words, input ? "true" : "false");
+    strbuf_printf(out, "    %s<%s> %s%d(%" PRId64 ", %" PRId64 ", %s);\n", tensor->is_weight ? "Weight" : "Tensor",
+                  types[tensor->dtype], name, tensor->id, count, words, from);
 }
 
 /* Of a real's share of the largest value: half a dozen of its type's last places; for f32 what sums lose,
@@ -293,21 +293,26 @@ static void write_check(StrBuf *out, const Tensor *tensor)
     strbuf_puts(out, "); });\n");
 }
 
-/* The weights, brought together as they lie in a file, and what is made of them. */
-static void write_prepare(StrBuf *out, const Program *program, const Kernel *kernel)
+/* With numbers; a weight's lie in the file, too. */
+static const char *filled_from(Arena *arena, const Program *program, int input)
+{
+    bool is_weight = program->inputs[input]->is_weight;
+    return is_weight ? arena_printf(arena, "weights + %" PRId64, weight_offset(program, input)) : "true";
+}
+
+/* Memory of all weights as they lie in a file. */
+static void write_weights(StrBuf *out, const Kernel *kernel)
+{
+    strbuf_printf(out, "    char *weights = nullptr;\n    cudaMalloc(&weights, %s_weights());\n", kernel->name);
+}
+
+/* What is made of them. */
+static void write_prepare(StrBuf *out, const Kernel *kernel)
 {
     strbuf_printf(out,
-                  "    void *weights = nullptr, *prepared = nullptr;\n    cudaMalloc(&weights, %s_weights());\n"
-                  "    cudaMalloc(&prepared, %s_prepared() + 1);\n",
+                  "    void *prepared = nullptr;\n    cudaMalloc(&prepared, %s_prepared() + 1);\n"
+                  "    if (!ran(%s_prepare(weights, prepared, workspace, nullptr)))\n        return 1;\n",
                   kernel->name, kernel->name);
-    for (int i = 0; i < program->input_count; i++)
-        if (program->inputs[i]->is_weight)
-            strbuf_printf(out,
-                          "    cudaMemcpy((char *)weights + %" PRId64 ", tensor%d.there, %" PRId64
-                          ", cudaMemcpyDeviceToDevice);\n",
-                          weight_offset(program, i), program->inputs[i]->id, tensor_bytes(program->inputs[i]));
-    strbuf_printf(out, "    if (!ran(%s_prepare(weights, prepared, workspace, nullptr)))\n        return 1;\n",
-                  kernel->name);
 }
 
 static void write_run(StrBuf *out, const Program *program, const Kernel *kernel)
@@ -315,7 +320,7 @@ static void write_run(StrBuf *out, const Program *program, const Kernel *kernel)
     strbuf_printf(out,
                   "    void *workspace = nullptr;\n    cudaMalloc(&workspace, %s_workspace() + 1);\n", kernel->name);
     if (kernel->prepared_id)
-        write_prepare(out, program, kernel);
+        write_prepare(out, kernel);
     strbuf_printf(out, "    const auto run = [&] { return %s_launch(", kernel->name);
     for (int i = 0; i < program->input_count; i++)
         if (!program->inputs[i]->is_weight)
@@ -360,10 +365,12 @@ const char *plain_main(Arena *arena, const Program *program, const Kernel *kerne
     Plain plain = {.out = &out, .program = program};
     plain.index_names = NEW_ARRAY(arena, const char *, program->op_count *MAX_AXES + 1);
     strbuf_puts(&out, "int main()\n{\n    using namespace plain;\n");
+    if (kernel->prepared_id)
+        write_weights(&out, kernel);
     for (int i = 0; i < program->input_count; i++)
-        write_memory(&out, program->inputs[i], "tensor", true);
+        write_memory(&out, program->inputs[i], "tensor", filled_from(arena, program, i));
     for (int i = 0; i < program->output_count; i++)
-        write_memory(&out, program->outputs[i], "memory", false);
+        write_memory(&out, program->outputs[i], "memory", "false");
     for (int i = 0; i < program->op_count; i++)
         write_definition(&plain, program->ops[i]);
     write_run(&out, program, kernel);

@@ -1,5 +1,5 @@
-// What trim.c finds, by numbers of templates in trim_numbers.c, trim_body.c makes one of, and trim_text.c writes. In
-// trim_member.c definitions become members.
+// What trim.c finds, by numbers of templates in trim_numbers.c, trim_body.c makes one of, and trim_text.c writes.
+// In trim_member.c definitions become members.
 #pragma once
 #include "codegen/cuda/constant.h"
 #include "codegen/cuda/trim.h"

@@ -169,12 +169,20 @@ static void write_body(StrBuf *out, const Trim *trim, const TrimScope *scope)
     strbuf_puts(out, scope->entry);
 }
 
+/* What a template does stands above the first kernel that has it. */
+static const char *about(const Trim *trim, const TrimScope *scope)
+{
+    const TrimScope *first = trim->kernels;
+    while (!same(first->text->template.path, scope->text->template.path))
+        first++;
+    return first == scope ? scope->text->template.about : "";
+}
+
 void trim_write_kernel(StrBuf *out, const Trim *trim, int kernel)
 {
     const TrimScope *scope = &trim->kernels[kernel];
-    bool follows = scope->leader && scope->leader != scope;
     strbuf_printf(out, "%s\nnamespace %s_scope {\nusing namespace %s" PRELUDE_SUFFIX ";\n",
-                  follows ? "" : scope->text->template.about, scope->text->entry, trim->name);
+                  about(trim, scope), scope->text->entry, trim->name);
     if (write_place(out, trim, &scope->units, PLACE_BEFORE))
         strbuf_putc(out, '\n');
     strbuf_printf(out, "%s// <rollerc: functions>\n", trim->store->line_directives ? TEMPLATE_OWN_LINE : "");

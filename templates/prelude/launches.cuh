@@ -1,0 +1,77 @@
+// ---- lists of launches ----
+
+// They go into a stream, or become nodes of a graph. None is made behind an error.
+#if defined(__HIP__) && !defined(__HIPCC_RTC__)
+struct Launches {
+    hipStream_t stream;
+    hipError_t status;
+};
+#endif
+#if !defined(__HIP__) && !defined(__CUDACC_RTC__)
+struct Launches {
+    cudaStream_t stream;
+    cudaError_t status;
+    cudaGraph_t graph = nullptr;   // null: they go into the stream
+    cudaGraphNode_t *nodes = nullptr;
+    int count = 0;   // of nodes
+};
+#endif
+
+// As a node it comes behind those that `after` names, ended by -1: as their blocks let it begin, if it is `early`,
+// else when they have ended.
+#if defined(__HIP__) && !defined(__HIPCC_RTC__)
+template <class Kernel>
+static inline void make_launch(Launches &to, const int *, bool, Kernel *kernel, void **args, dim3 grid, dim3 block,
+                               size_t shared, bool cooperative)
+{
+    if (to.status == hipSuccess)
+        to.status = cooperative ? hipLaunchCooperativeKernel(kernel, grid, block, args, shared, to.stream)
+                                : launch_kernel(kernel, grid, block, args, shared, to.stream);
+}
+#endif
+#if !defined(__HIP__) && !defined(__CUDACC_RTC__)
+template <class Kernel>
+static inline void make_launch(Launches &to, const int *after, bool early, Kernel *kernel, void **args, dim3 grid,
+                               dim3 block, size_t shared, bool cooperative)
+{
+    if (to.status != cudaSuccess)
+        return;
+    if (to.graph)
+        to.status = add_node(to.graph, to.nodes, to.count++, after, kernel, args, grid, block, dim3(1, 1, 1), shared,
+                             cooperative, early);
+    else if (cooperative)
+        to.status = cudaLaunchCooperativeKernel(kernel, grid, block, args, shared, to.stream);
+    else
+        to.status = cudaLaunchKernel(kernel, grid, block, args, shared, to.stream);
+}
+#endif
+
+// The same of clusters of blocks, and of a kernel that may begin as the launch before it in its stream ends.
+#if !defined(__HIP__) && !defined(__CUDACC_RTC__)
+template <class Kernel>
+static inline void make_launch_with(Launches &to, const int *after, bool early, Kernel *kernel, void **args, dim3 grid,
+                                    dim3 block, size_t shared, bool cooperative, dim3 cluster, bool begins)
+{
+    if (to.status != cudaSuccess)
+        return;
+    if (to.graph) {
+        to.status = add_node(to.graph, to.nodes, to.count++, after, kernel, args, grid, block, cluster, shared,
+                             cooperative, early);
+        return;
+    }
+    cudaLaunchAttribute attributes[3] = {};
+    int count = 0;
+    if (cooperative) {
+        attributes[count].id = cudaLaunchAttributeCooperative;
+        attributes[count++].val.cooperative = 1;
+    }
+    if (cluster.x * cluster.y * cluster.z > 1) {
+        attributes[count].id = cudaLaunchAttributeClusterDimension;
+        attributes[count++].val.clusterDim = {cluster.x, cluster.y, cluster.z};
+    }
+    if (begins)
+        attributes[count++] = begins_early();
+    const cudaLaunchConfig_t config = {grid, block, shared, to.stream, attributes, static_cast<unsigned>(count)};
+    to.status = cudaLaunchKernelExC(&config, kernel, args);
+}
+#endif
