@@ -22,6 +22,7 @@ import draw                                  # noqa: E402
 import model                                 # noqa: E402
 import model_layers                          # noqa: E402
 import operators                             # noqa: E402
+import rejudge                               # noqa: E402
 import report                                # noqa: E402
 
 
@@ -72,6 +73,20 @@ def check_drawn(rollerc):
     return next(filter(None, (compile_text(rollerc, row) for row in drawn + listed)), None)
 
 
+TIMED = [["a", 9.0, 8.0, "gemm x 32 {} + reduce row 64 {}"], ["b", 5.0, 4.0, "gemm y 32 {}"], ["c", 7.0, 4.0, "gemm z 32 {}"]]
+TODAY = [("d", 3.0, ["gemm x 32 {}", "reduce column 128 {}"], [2.0, 1.0]), ("b", 6.0, ["gemm y 32 {}"], [6.0]), ("e", 2.0, ["gemm v 32 {}"], [2.0])]
+
+
+def check_rejudged():
+    """A timed candidate is today's by its id, or by its longest launch; what is made no more does not count."""
+    seen = rejudge.judged({"timed": TIMED}, TODAY)
+    if seen != {"candidates": [[3.0, 9.0], [6.0, 5.0]], "first_timed": False}:
+        return f"rejudged: {seen}"
+    known = rejudge.texts()
+    strange = [entry["name"] for entry in model.read_unseen_json()["programs"] if (entry["set"], entry["name"]) not in known]
+    return f"timed programs that are not drawn: {strange[:3]}" if strange else None
+
+
 THREE_LAYERS = """input x[512, 512] : f16  input w[512, 512] : f16
 a[i, j] : f16 = sum[k](x[i, k] * w[k, j])
 b[i, j] : f16 = sum[k](a[i, k] * w[k, j])
@@ -118,6 +133,7 @@ def main():
     tally.add("README's table and the plots", check_report())
     tally.add("launches of a model", check_layers(args.rollerc))
     tally.add("programs that are drawn", check_drawn(args.rollerc))
+    tally.add("candidates that were timed before", check_rejudged())
     return tally.exit_code()
 
 

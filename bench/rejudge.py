@@ -1,0 +1,73 @@
+"""Predictions of a compiler for candidates that were timed before it was built: `bench/model.py rejudge`."""
+import concurrent.futures
+import json
+import os
+import subprocess
+import time
+import zlib
+
+import candidates
+import draw
+import operators
+
+DEVICE, MOST = "h100", 100                   # that the candidates were timed on; --top-k
+DRAWN = {"seed 1": (1, 60)}                  # of bench/draw.py: seed, programs
+
+
+def is_held(name):
+    """Half of the programs are not looked at while the model is changed."""
+    return zlib.crc32(name.encode()) % 2 == 1
+
+
+def texts():
+    rows = operators.load() + [row for seed, count in DRAWN.values() for row in draw.draw(seed, count)]
+    return {(row["set"], row["name"]): row["text"] for row in rows}
+
+
+def ranked(rollerc, text):
+    """(id, predicted us, tiles, us of each launch) of its candidates."""
+    command = [rollerc, "-", "--name", "k", "--device", DEVICE, "-q", "--top-k", str(MOST), "--emit", "json=/dev/stdout"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"rejudge: {done.stderr.strip()}")
+    return [(row["id"], row["predicted"]["time_us"], candidates.tiles(row), [launch["predicted"]["time_us"] for launch in row["launches"]])
+            for row in json.loads(done.stdout)["candidates"]]
+
+
+def alike(tiles, longest):
+    """What a candidate is but for the tiles of launches that take little of its time: these change with every tie."""
+    return tuple(tile if i == longest else tile.split()[0] for i, tile in enumerate(tiles))
+
+
+def matched(timed, now):
+    """{id of a timed candidate: which of today's it is}, by id or, of several launches, by their families and the tiles of the longest."""
+    place = {row[0]: i for i, row in enumerate(now)}
+    found = {row[0]: place[row[0]] for row in timed if row[0] in place}
+    others = {}
+    for i, (_, us, tiles, launches) in enumerate(now):
+        if len(tiles) > 1 and i not in found.values():
+            others.setdefault(alike(tiles, launches.index(max(launches))), []).append((us, i))
+    for name, _, then, text in timed:
+        tiles = text.split(" + ")
+        near = [pair for longest in range(len(tiles)) for pair in others.get(alike(tiles, longest), [])] if len(tiles) > 1 else []
+        if name not in found and near:
+            found[name] = min(near, key=lambda pair: abs(pair[0] - then))[1]
+    return found
+
+
+def judged(entry, now):
+    """[predicted, measured] of the timed candidates that are still made, in today's order; is today's first among them?"""
+    found = matched(entry["timed"], now)
+    pairs = sorted([round(now[found[row[0]]][1], 3), row[1]] for row in entry["timed"] if row[0] in found)
+    first = min(range(len(now)), key=lambda i: now[i][1]) if now else None
+    return {"candidates": pairs, "first_timed": first in found.values()}
+
+
+def rejudged(results, rollerc):
+    known, programs = texts(), results["programs"]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        rankings = pool.map(lambda entry: ranked(rollerc, known[entry["set"], entry["name"]]), programs)
+        programs = [{**entry, "now": judged(entry, now)} for entry, now in zip(programs, rankings)]
+    version = subprocess.run([rollerc, "--version"], capture_output=True, text=True).stdout.split()[1]
+    about = {"version": version, "date": time.strftime("%Y-%m-%d", time.gmtime()), "device": DEVICE}
+    return {"about": results["about"], "rejudged": about, "programs": programs}
