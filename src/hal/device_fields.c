@@ -116,7 +116,7 @@ const DeviceField device_fields[] = {
     FITTED("timing.barrier_cycles", timing.barrier_cycles, 30, ITSELF, 1, 1e5, "cycles"),
     FITTED("timing.block_wait_us", timing.block_wait_us, 1980, CLOCKS_US, 0.01, 1000, "us"),
     FITTED("timing.copy_wait_us", timing.copy_wait_us, 1, LATENCIES_US, 0.01, 1000, "us"),
-    FITTED("timing.cluster_barrier_us", timing.cluster_barrier_us, 1782, CLOCKS_US, 0.01, 1000, "us"),
+    FITTED("timing.cluster_barrier_us", timing.cluster_barrier_us, 1089, CLOCKS_US, 0.01, 1000, "us"),
     FITTED("timing.cluster_wait_us", timing.cluster_wait_us, 3861, CLOCKS_US, 0.01, 1000, "us"),
     FITTED("timing.grid_barrier_us", timing.grid_barrier_us, 4.5, LATENCIES_US, 0.01, 1000, "us"),
 

@@ -6,9 +6,9 @@
 //               + ends of the tiles but the last, when the warps of a block do not compute
 //     special = special-function results / their rate                 / balance
 //     shared  = bytes through shared memory and L1 / bandwidth        / balance
-//     l2      = sum over blocks of the traffic of their tiles         / achieved bandwidth
+//     l2      = sum over blocks of the traffic of their tiles         / bandwidth, and what loads wait
 //     start   = blocks * cycles from one block's start to the next one's
-//     dram    = every byte once + re-reads that miss L2               / achieved bandwidth
+//     dram    = every byte once + re-reads that miss L2               / bandwidth, and what loads wait
 //
 //     time    = largest + exposed share * (sum of the others) + tail + latency + launch
 //
@@ -46,30 +46,28 @@ const char *const bound_name[] = {
 
 // ---- memory time ----
 
-/* Little's law with a soft knee: bandwidth * latency bytes must be under way to use the bandwidth.
-   u = bytes under way over that need, and u / sqrt(1 + u^2) is reached (tuning-log 9). A kernel
-   without inputs writes without waiting. */
-static double bandwidth_share(const KernelCounts *kernel, double bandwidth_gb_s, double latency_ns)
+/* Little's law with a soft knee (tuning-log 9): what is loaded waits, as many bytes at a time as are in flight, while
+   all bytes pass at the bandwidth. Stores wait for nothing, and a kernel without inputs neither: 256 KB loaded at once
+   from memory take the latency, however much is stored (tuning-log 132). */
+static double memory_time_us(const KernelCounts *kernel, double moving_us, double load_bytes, double latency_ns)
 {
     if (kernel->in_flight_bytes <= 0)
-        return 1;
-    double u = kernel->in_flight_bytes / (bandwidth_gb_s * latency_ns);   // GB/s * ns = bytes
-    return u / sqrt(1 + u * u);
+        return moving_us;
+    return hypot(moving_us, load_bytes / kernel->in_flight_bytes * latency_ns / 1e3);
 }
 
-static double dram_time_us(const KernelCounts *kernel, double bytes)
+static double dram_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
 {
-    double bandwidth_gb_s = kernel->device->dram.bandwidth_gb_s;
-    double share = bandwidth_share(kernel, bandwidth_gb_s, kernel->device->dram_latency_ns);
-    return bytes / (bandwidth_gb_s * share) / 1e3;
+    double moving_us = (load_bytes + store_bytes) / kernel->device->dram.bandwidth_gb_s / 1e3;
+    return memory_time_us(kernel, moving_us, load_bytes, kernel->device->dram_latency_ns);
 }
 
-static double l2_time_us(const KernelCounts *kernel, double bytes)
+static double l2_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
 {
     const DeviceSpec *device = kernel->device;
-    double share = bandwidth_share(kernel, device->l2.bandwidth_gb_s, device->l2_latency_ns);
+    double moving_us = (load_bytes + store_bytes) / device->l2.bandwidth_gb_s / 1e3;
     double ports = at_most(device->l2_port_share * kernel->blocks / device->sm_count, 1);
-    return bytes / (device->l2.bandwidth_gb_s * at_most(share, ports)) / 1e3;
+    return at_least(memory_time_us(kernel, moving_us, load_bytes, device->l2_latency_ns), moving_us / ports);
 }
 
 static double shared_time_us(const KernelCounts *kernel, double bytes)
@@ -158,8 +156,9 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     const Timing *timing = &kernel->device->timing;
     double load_us = kernel->device->dram_latency_ns / 1e3;
     double barrier_us = timing->barrier_cycles / kernel->device->clock_mhz / kernel->resident;
-    double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us
-                      + log2(at_least(kernel->cluster, 1)) * timing->cluster_barrier_us;
+    double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us;
+    if (kernel->cluster > 1)   // when all sums lie there to be read, and when they have been
+        combine_us += 2 * timing->cluster_barrier_us;
     combine_us += schedule_grid_barriers(kernel->kind->schedule) * timing->grid_barrier_us;
     if (kernel->cluster > 1 && schedule_passes_rows(kernel->kind->schedule))
         combine_us +=
@@ -179,19 +178,21 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
 }
 
 /* Waiting of blocks that load, compute and store once. Copies that are waited for in between take longer,
-   and all blocks of a cluster wait for them; those that began a turn ahead take nothing. */
+   and all blocks of a cluster wait for them; those that began a turn ahead take nothing. The first blocks begin, and
+   the last ones end, with the launch (tuning-log 132). */
 static double turn_time_us(const KernelCounts *kernel, double l2_us)
 {
     const DeviceSpec *device = kernel->device;
     double load_us = device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
-    double wait_us = device->timing.block_wait_us + load_us + meetings * device->timing.cluster_wait_us;
+    double wait_us = load_us + meetings * device->timing.cluster_wait_us;
+    double others_us = (kernel->rounds - 1) * device->timing.block_wait_us;
     if (schedule_reads_late(kernel->kind->schedule))
         wait_us += device->l2_latency_ns / 1e3;
     if (schedule_loads_ahead(kernel->kind->schedule))
-        return kernel->rounds * wait_us;
+        return kernel->rounds * wait_us + others_us;
     if (kernel->staged)
         wait_us += (1 + 2 * meetings) * device->timing.copy_wait_us;
-    return kernel->rounds * wait_us + l2_us / device->l2_port_share / kernel->resident;
+    return kernel->rounds * wait_us + others_us + l2_us / device->l2_port_share / kernel->resident;
 }
 
 /* Either of two times that overlap in part: the larger one for a sharp knee, their sum for 1. */
@@ -305,8 +306,8 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.compute_us = compute_time_us(&kernel) + (kernel.rounds - 1) * end_time_us(&kernel);
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
-    perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes + perf.l2_store_bytes);
-    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes + perf.dram_store_bytes);
+    perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, perf.l2_store_bytes);
+    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes, perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
     if (in_turn)

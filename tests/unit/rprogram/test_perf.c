@@ -1,6 +1,7 @@
 #include "model/perf.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,8 +300,8 @@ START_TEST(waits_are_those_of_the_device)
 }
 END_TEST
 
-/* The same blocks, which load, compute and store once: a round waits 1 us and for its load, and in clusters of two 1.95 us more;
-   twice as many blocks share the rows then, and 38 rounds. Threads draw L2's bytes at twice their unit's share, two blocks at a
+/* The same blocks, which load, compute and store once: a round waits for its load, each but the first 1 us for the one before it, and
+   in clusters of two 1.95 us more; twice as many blocks share the rows then, and 38 rounds. Threads draw L2's bytes at twice their unit's share, two blocks at a
    time: a quarter of the time that all bytes take shows beside the waiting. */
 START_TEST(blocks_that_work_once_wait_to_begin_and_to_end)
 {
@@ -309,10 +310,37 @@ START_TEST(blocks_that_work_once_wait_to_begin_and_to_end)
     RTile shared = {{1, 4096}}, inner = {{1, 4}};
     kind.cost = &(KindCost){.pace = PACE_IN_TURN};
     PerfEstimate alone = complete(&kind, &device, shared, inner).perf;
-    ck_assert_double_eq_tol(alone.latency_us, 19 * (1 + 0.48) + alone.l2_us / 2 / 2, 1e-9);
+    ck_assert_double_eq_tol(alone.latency_us, 19 * 0.48 + 18 * 1 + alone.l2_us / 2 / 2, 1e-9);
     kind.schedule->cluster = 2, kind.schedule->cluster_axis = 1;   // r
     PerfEstimate pairs = complete(&kind, &device, shared, inner).perf;
-    ck_assert_double_eq_tol(pairs.latency_us, 38 * (1 + 0.48 + 1.95) + pairs.l2_us / 2 / 2, 1e-9);
+    ck_assert_double_eq_tol(pairs.latency_us, 38 * (0.48 + 1.95) + 37 * 1 + pairs.l2_us / 2 / 2, 1e-9);
+}
+END_TEST
+
+/* Clusters add up what their blocks have summed: they meet before and after, be they of two blocks or of eight. */
+START_TEST(clusters_meet_twice)
+{
+    DeviceSpec device = a100(), slower = device;
+    slower.timing.cluster_barrier_us += 1;
+    KernelKind kind = reduce_kind(12, 8192);
+    RTile shared = {{1, 1024}}, inner = {{1, 4}};
+    for (int cluster = 2; cluster <= 8; cluster *= 2) {
+        kind.schedule->cluster = cluster, kind.schedule->cluster_axis = 1;   // r
+        double us = complete(&kind, &device, shared, inner).perf.latency_us;
+        ck_assert_double_eq_tol(complete(&kind, &slower, shared, inner).perf.latency_us, us + 2, 1e-9);
+    }
+}
+END_TEST
+
+/* Rows of 1024 floats in one block each, 216 of them: all that is loaded is in flight at once and takes the latency, beside
+   which it passes at the bandwidth. What is stored only passes. */
+START_TEST(loads_wait_and_stores_do_not)
+{
+    DeviceSpec device = a100();
+    KernelKind kind = reduce_kind(216, 1024);
+    PerfEstimate perf = complete(&kind, &device, (RTile){{1, 1024}}, (RTile){{1, 4}}).perf;
+    double moving_us = (perf.dram_load_bytes + perf.dram_store_bytes) / device.dram.bandwidth_gb_s / 1e3;
+    ck_assert_double_eq_tol(perf.dram_us, hypot(moving_us, device.dram_latency_ns / 1e3), 1e-9);
 }
 END_TEST
 
@@ -387,6 +415,8 @@ int main(void)
     tcase_add_test(cases, what_rows_share_comes_from_l2);
     tcase_add_test(cases, waits_are_those_of_the_device);
     tcase_add_test(cases, blocks_that_work_once_wait_to_begin_and_to_end);
+    tcase_add_test(cases, clusters_meet_twice);
+    tcase_add_test(cases, loads_wait_and_stores_do_not);
     tcase_add_test(cases, items_and_rows_say_instructions);
     tcase_add_test(cases, a_warp_leaves_out_what_none_of_its_lanes_needs);
     Suite *suite = suite_create("perf");
