@@ -136,6 +136,8 @@ def check_bodies(rollerc, folder, name):
     if code:
         return f"exit {code}: {said[:400]}"
     emitted = path.read_text()
+    if listed := re.search(r"using (typename )?P::\w+,.*", emitted):
+        return f"C++14 has no list of names: {listed[0]}"
     sharing, shared = emitted.count("SharedBody<Parameters>;"), emitted.count("struct SharedBody :")
     return None if (sharing, shared) == (kernels, bodies) else f"{sharing} kernels share {shared} bodies, not {kernels} {bodies}"
 

@@ -99,17 +99,16 @@ static WordTable words_behind(Arena *arena, const TrimScope *scope)
     return words;
 }
 
-/* One of a list that goes on in the next line where this one is full. */
+/* Behind others in its line, which ends where it is full. C++14 has no list of them: `using P::M, P::N;`. */
 static void write_used(StrBuf *out, size_t *line, const char *prefix, Slice name)
 {
-    size_t length = strlen(prefix) + slice_length(name) + strlen(", ");
-    bool first = *line == 0, full = *line + length > MAX_COLUMNS;
-    strbuf_printf(out, "%s%s%.*s", first ? "    using " : full ? ",\n          " : ", ", prefix,
-                  (int)slice_length(name), name.start);
-    *line = first || full ? strlen("    using ") + length : *line + length;
+    const char *text = arena_printf(out->arena, "using %s%.*s;", prefix, (int)slice_length(name), name.start);
+    bool first = *line == 0, full = *line + strlen(" ") + strlen(text) > MAX_COLUMNS;
+    strbuf_printf(out, "%s%s", first ? "    " : full ? "\n    " : " ", text);
+    *line = (first || full ? strlen("    ") : *line + strlen(" ")) + strlen(text);
 }
 
-/* `using P::M, P::N;`: what lies in a base that depends on P is not found without. False: a template is used,
+/* `using P::M; using P::N;`: what lies in a base that depends on P is not found without. False: a template is used,
    which this cannot say. */
 static bool write_using(StrBuf *out, const TrimScope *scope, const WordTable *words, bool types)
 {
@@ -124,7 +123,7 @@ static bool write_using(StrBuf *out, const TrimScope *scope, const WordTable *wo
                 return false;
             write_used(out, &line, types ? "typename P::" : "P::", d->name);
         }
-    strbuf_puts(out, line ? ";\n" : "");
+    strbuf_puts(out, line ? "\n" : "");
     return true;
 }
 
