@@ -44,6 +44,32 @@ static int64_t offset_at(const Fusion *fusion, const Affine *offset, int first, 
     return at;
 }
 
+/* Sectors that were met, by hash: as many as there are points, wherever in memory they lie. A tensor of 32 GB
+   has 2^30 of them. */
+typedef struct SectorSet {
+    int64_t *places;   // a sector and 1; 0: free
+    int bits;          // of a position; at least half are free
+} SectorSet;
+
+static SectorSet set_of(Arena *arena, int64_t most)
+{
+    SectorSet set = {.bits = 1};
+    while (INT64_C(1) << set.bits < 2 * most)
+        set.bits++;
+    set.places = NEW_ARRAY(arena, int64_t, (size_t)1 << set.bits);
+    return set;
+}
+
+static bool is_new(SectorSet *set, int64_t sector)
+{
+    uint64_t at = ((uint64_t)sector * 0x9E3779B97F4A7C15u) >> (64 - set->bits);
+    while (set->places[at] && set->places[at] != sector + 1)
+        at = (at + 1) & ((UINT64_C(1) << set->bits) - 1);
+    bool found = set->places[at] != 0;
+    set->places[at] = sector + 1;
+    return !found;
+}
+
 int64_t count_scattered(const CountWalk *walk, const Region *region, const DataTile *tile)
 {
     const TileSpace *space = walk->kind->space;
@@ -54,17 +80,13 @@ int64_t count_scattered(const CountWalk *walk, const Region *region, const DataT
     int64_t terms = reduction_points(fusion), sectors = 0;
     if (size_product(region->count[0], terms) > MOST_POINTS || region_is_stored_elsewhere(region, tile))
         return region_is_stored_elsewhere(region, tile) ? 0 : COUNT_UNKNOWN;
-    int64_t most = 0;
-    for (int a = 0; a < fusion->axis_count; a++)
-        most += (offset.coef[a] > 0 ? offset.coef[a] : 0) * (fusion->axes[a].extent - 1);
-    bool *seen = NEW_ARRAY(region->arena, bool, (offset.constant + most) * tile->element_bits / SECTOR_BITS + 1);
+    SectorSet seen = set_of(region->arena, region->count[0] * terms);
     for (int64_t p = region->first[0]; p < region->first[0] + region->count[0]; p++)
         for (int64_t t = 0; t < terms; t++) {
             int64_t element = offset.constant + offset_at(fusion, &offset, 0, fusion->spatial_count, p) +
                               offset_at(fusion, &offset, fusion->spatial_count, fusion->axis_count, t);
-            bool *sector = &seen[element * tile->element_bits / SECTOR_BITS];
-            sectors += !*sector && (space->axis_count == 1 || region_is_own(region, 1, t));
-            *sector |= space->axis_count == 1 || region_is_own(region, 1, t);
+            bool own = space->axis_count == 1 || region_is_own(region, 1, t);
+            sectors += own && is_new(&seen, element * tile->element_bits / SECTOR_BITS);
         }
     return sectors;
 }
