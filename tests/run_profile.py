@@ -133,6 +133,12 @@ def test_equal_texts_are_compiled_once(folder):
     assert max(compiled) <= texts, (compiled, texts)
 
 
+def test_templates_may_be_cited(folder):
+    """A kernel by itself has line numbers of its own, too."""
+    said = profile(folder, "--line-directives")
+    assert "error" not in said and ranking(folder)["emitted"]["model_rank"] == 0, said
+
+
 def test_two_runs_give_the_same(folder):
     seen = []
     for _ in range(2):

@@ -252,8 +252,7 @@ Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
 
 // ---- text ----
 
-/* Behind what a template was cited for, line numbers are those of the emitted file again, once it is
-   whole. */
+/* Behind what a template was cited for, line numbers are those of the text again, once it is whole. */
 static const char *with_own_lines(const Generator *generator)
 {
     const char *place = TEMPLATE_OWN_LINE, *at = generator->out->text, *found;
@@ -440,7 +439,7 @@ static const char *piece_of(const Generator *whole, int k)
     trim_write_prelude(&out, generator.trim);
     trim_write_kernel(&out, generator.trim, 0);
     trim_write_ends(&out, generator.trim);
-    return out.text;
+    return with_own_lines(&generator);
 }
 
 static const char *const *pieces_of(const Generator *whole)
