@@ -259,6 +259,19 @@ def test_what_is_proven_is_what_is_emitted(rollerc, folder):
         assert 5 < sum(own for _, own in blocks(emitted_text)) < len(wanted) / 3, name
 
 
+def test_cited_templates_compile(rollerc, folder):
+    """Branches that constants settle are left out there, too, with the names that they alone have; lines are those that are cited."""
+    for name, options in (("depthwise_3x3", "-D N=2 -D C=8 -D H=16 -D W=20"), ("matmul_i8", "-D M=48 -D N=64 -D K=32"), ("covariance", "-D S=64 -D F=32")):
+        path = pathlib.Path(folder) / f"{name}.cu"
+        subprocess.run([rollerc, common.example_path(name), "--device", "a100", "-o", path, "-q", "--line-directives", "--verify", *options.split()], check=True)
+        lines = path.read_text().split("\n")
+        for i, line in enumerate(lines):
+            cited = re.match(r'\s*#line (\d+) "(templates/\w+\.cu)"', line)
+            if cited and lines[i + 1].strip():
+                there = (ROOT / cited[2]).read_text().split("\n")[int(cited[1]) - 1]
+                assert re.findall(r"\w+", there)[:1] == [word for word in re.findall(r"\w+", lines[i + 1]) if word != "static"][:1], (name, line, lines[i + 1], there)
+
+
 def test_only_intrinsics_ask_who_compiles_them(rollerc, _):
     """All other parts of the prelude, and all templates, are what the interpreter proves: no instruction, and no condition but on
     what an emitted file is made for, and has settled, and on whether there is a host."""

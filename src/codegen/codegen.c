@@ -421,6 +421,13 @@ static void write_kernels(Generator *generator)
     kernel->without_prelude = constants.text;
 }
 
+static TextTarget target_of_text(const CodegenRequest *request)
+{
+    TextTarget target = target_of(request->device, request->fast_math);
+    target.keeps_lines = request->templates->line_directives;
+    return target;
+}
+
 /* The kernel by itself, under the name of a first one. */
 static const char *piece_of(const Generator *whole, int k)
 {
@@ -429,7 +436,7 @@ static const char *piece_of(const Generator *whole, int k)
     Generator generator = *whole;
     StrBuf out = strbuf_new(whole->arena);
     generator.out = &out;
-    generator.trim = trim_new(request->templates, target_of(request->device, request->fast_math), kernel->name, 1);
+    generator.trim = trim_new(request->templates, target_of_text(request), kernel->name, 1);
     KernelText text = kernel_text(&generator, kernel->leaders[k]);
     text.entry = arena_printf(whole->arena, "%s_k0", kernel->name);
     text.provenance = "";
@@ -522,8 +529,7 @@ Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request)
     LaunchDraft *drafts = NEW_ARRAY(arena, LaunchDraft, request->plan->count);
     Kernel *kernel = draft_launches(arena, request, drafts);
     StrBuf out = strbuf_new(arena);
-    TextTarget target = target_of(request->device, request->fast_math);
-    target.keeps_lines = request->templates->line_directives;
+    TextTarget target = target_of_text(request);
     Generator generator = {.arena = arena,
                            .request = request,
                            .kernel = kernel,

@@ -13,7 +13,7 @@ typedef struct ConditionFold {
     char *text;   // a copy
     size_t length;
     bool *removed;   // of each character
-    bool any;
+    bool any, keeps_lines;
 } ConditionFold;
 
 // ---- statements ----
@@ -341,7 +341,7 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
         remove_text(fold, comment_above(fold, token.start), rest->start);
         return false;
     }
-    if (in_block && *token.start == '(' && slice_equals(peek(rest), "void"))
+    if (in_block && !fold->keeps_lines && *token.start == '(' && slice_equals(peek(rest), "void"))
         return fold_mentions(fold, rest, token.start);
     skip_to_semicolon(rest, token);
     return slice_equals(token, "return");
@@ -369,13 +369,13 @@ static Slice body_of(const char *text)
 }
 
 /* What is left of the lines; those that nothing, or only a comment on what was there, is left of go as
-   well. */
+   well, unless lines are counted. */
 static const char *remaining_text(Arena *arena, const ConditionFold *fold)
 {
     StrBuf out = strbuf_new(arena), line = strbuf_new(arena);
     bool cut = false, was_code = false;
     for (size_t i = 0; i < fold->length; i++) {
-        bool removed = fold->removed[i];
+        bool removed = fold->removed[i] && !(fold->keeps_lines && fold->text[i] == '\n');
         cut |= removed;
         was_code |= removed && !isspace((unsigned char)fold->text[i]);
         if (!removed)
@@ -385,7 +385,7 @@ static const char *remaining_text(Arena *arena, const ConditionFold *fold)
         Slice left = slice_of(line.text);
         const char *first = left.start + strspn(left.start, " \n");
         bool is_comment = was_code && first[0] == '/' && first[1] == '/';
-        if (!(cut && (*first == '\0' || is_comment)))
+        if (fold->keeps_lines || !(cut && (*first == '\0' || is_comment)))
             strbuf_write(&out, line.text, line.length);
         line.length = 0;
         line.text[0] = '\0';
@@ -424,7 +424,7 @@ bool fold_is_idle(const char *text)
     return idle;
 }
 
-const char *fold_branches(Arena *arena, const Constants *constants, const Slice *idle, const char *text)
+const char *fold_branches(Arena *arena, const Constants *constants, const Slice *idle, const char *text, bool keeps_lines)
 {
     Slice body = body_of(text);
     if (strstr(body.start, "\n#if") ||
@@ -437,7 +437,8 @@ const char *fold_branches(Arena *arena, const Constants *constants, const Slice 
                           .idle = idle,
                           .text = arena_strdup(arena, text),
                           .length = length,
-                 .removed = NEW_ARRAY(arena, bool, length + 1)};
+                          .removed = NEW_ARRAY(arena, bool, length + 1),
+                          .keeps_lines = keeps_lines};
     Slice rest = {fold.text + (body.start - text), fold.text + length};
     if (body.start < body.end)
         fold_block(&fold, &rest);

@@ -13,8 +13,8 @@
 #include "codegen/cuda/constant.h"
 
 /* A function's definition with its `if`s settled and without calls of `idle` functions, which end with an
-   empty slice; any other text as it is. */
-const char *fold_branches(Arena *arena, const Constants *constants, const Slice *idle, const char *text);
+   empty slice; any other text as it is. `keeps_lines`: what goes leaves its lines, blank. */
+const char *fold_branches(Arena *arena, const Constants *constants, const Slice *idle, const char *text, bool keeps_lines);
 
 /* Whether the text defines a function that does nothing, for any arguments. */
 bool fold_is_idle(const char *text);

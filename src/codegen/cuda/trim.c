@@ -155,11 +155,12 @@ static const Slice *idle_functions(Trim *trim, const TrimScope *scope)
 static void fold_scope(Trim *trim, TrimScope *scope)
 {
     static const Slice none = {0};
+    bool keeps_lines = trim->store->line_directives;   // which are the template's
     for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
-        unit->text = fold_branches(trim->arena, &scope->constants, &none, unit->text);
+        unit->text = fold_branches(trim->arena, &scope->constants, &none, unit->text, keeps_lines);
     const Slice *idle = idle_functions(trim, scope);
     for (TextUnit *unit = scope->units.first; unit && idle->start; unit = unit->next)
-        unit->text = fold_branches(trim->arena, &scope->constants, idle, unit->text);
+        unit->text = fold_branches(trim->arena, &scope->constants, idle, unit->text, keeps_lines);
 }
 
 void trim_add_kernel(Trim *trim, const KernelText *kernel)
@@ -177,8 +178,7 @@ void trim_add_kernel(Trim *trim, const KernelText *kernel)
         (UnitSource){template->path, template->body_line - 1, PLACE_BEHIND, named_body(trim, kernel)});
     read_constants(scope);
     units_name(&scope->units);
-    if (!trim->store->line_directives)   // then lines are the template's
-        fold_scope(trim, scope);
+    fold_scope(trim, scope);
 }
 
 void trim_avoid(const Trim *trim, Names *names)

@@ -195,7 +195,7 @@ static const char *folded(const char *text)
     constants_read(&constants, "constexpr int A = 3, B = 2 * A + 1;");
     constants_read(&constants, "constexpr bool FEW = B <= 7 && A != 2;");
     constants_read(&constants, "constexpr float REAL = 1.5f, C = unknown(A);");
-    return fold_branches(arena, &constants, &none, text);
+    return fold_branches(arena, &constants, &none, text, false);
 }
 
 START_TEST(branches_by_constants_are_settled)
@@ -241,16 +241,32 @@ START_TEST(calls_of_what_does_nothing_go)
     ck_assert(fold_is_idle("DEVICE void rest(int x)\n{\n    (void)x;\n}\n"));
     ck_assert(!fold_is_idle("DEVICE void rest(int x)\n{\n    g(x);\n}\n"));
     ck_assert(!fold_is_idle("DEVICE int rest(int x) { (void)x; }\n"));
-    ck_assert_str_eq(fold_branches(arena, &constants, idle, "void f(int x)\n{\n    (void)x;\n    rest(x, y + 1);\n    rest(x++);\n}\n"),
+    ck_assert_str_eq(fold_branches(arena, &constants, idle, "void f(int x)\n{\n    (void)x;\n    rest(x, y + 1);\n    rest(x++);\n}\n", false),
                      "void f(int x)\n{\n    rest(x++);\n}\n");
     ck_assert_str_eq(fold_branches(arena, &constants, idle,
-                                   "void f(int x)\n{\n    if (x % 4 == 0 && y <= x)\n        rest(x);\n    g(x);\n}\n"),
+                                   "void f(int x)\n{\n    if (x % 4 == 0 && y <= x)\n        rest(x);\n    g(x);\n}\n", false),
                      "void f(int x)\n{\n    g(x);\n}\n");
     static const char *const asks[] = {"g(x)", "x = y", "x++"};
     for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
         const char *text = arena_printf(arena, "void f(int x)\n{\n    if (%s)\n        rest(x);\n}\n", asks[i]);
-        ck_assert_str_eq(fold_branches(arena, &constants, idle, text), text);
+        ck_assert_str_eq(fold_branches(arena, &constants, idle, text, false), text);
     }
+}
+END_TEST
+
+START_TEST(lines_that_are_cited_stay)
+{
+    const Slice idle[] = {slice_of("rest"), {0}}, none = {0};
+    Constants constants = {.table = {.arena = arena}};
+    constants_read(&constants, "constexpr int A = 3;");
+    const char *text = "void f(int x)\n{\n    // Why.\n    if (A > 3) {\n        h();\n    }\n    (void)x;\n    rest(x,\n         1);\n    g(x);\n}\n";
+    text = fold_branches(arena, &constants, idle, fold_branches(arena, &constants, &none, text, true), true);
+    ck_assert_ptr_null(strstr(text, "h()"));
+    ck_assert_ptr_null(strstr(text, "rest"));
+    int line = 1;
+    for (const char *at = text; at < strstr(text, "g(x)"); at++)
+        line += *at == '\n';
+    ck_assert_int_eq(line, 10);
 }
 END_TEST
 
@@ -325,6 +341,7 @@ int main(void)
     tcase_add_test(tests, branches_by_constants_are_settled);
     tcase_add_test(tests, what_is_not_known_stays);
     tcase_add_test(tests, calls_of_what_does_nothing_go);
+    tcase_add_test(tests, lines_that_are_cited_stay);
     tcase_add_test(tests, names_are_those_of_the_expression_unless_they_are_taken);
     tcase_add_test(tests, all_files_are_listed);
     tcase_add_test(tests, templates_find_all_that_they_use);
