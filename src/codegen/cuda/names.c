@@ -22,6 +22,21 @@ static const char WORDS[] = "alignas alignof and and_eq asm assert auto bitand b
                             "xor xor_eq NULL NAN INFINITY EOF main std blockDim blockIdx dim3 gridDim "
                             "threadIdx warpSize rollerc rollerc_shared";
 
+/* Macros of the headers that nvcc reads before any file and that a kernel's file includes: <limits.h>, <stdint.h>,
+   <float.h>, <math.h>, <stdio.h>, <stdlib.h>, <time.h>, <endian.h>. */
+static const char MACROS[] = "CHAR_BIT CHAR_MAX CHAR_MIN INT_MAX INT_MIN LLONG_MAX LLONG_MIN LONG_BIT LONG_MAX LONG_MIN MB_LEN_MAX "
+                             "SCHAR_MAX SCHAR_MIN SHRT_MAX SHRT_MIN SSIZE_MAX UCHAR_MAX UINT_MAX ULLONG_MAX ULONG_MAX USHRT_MAX "
+                             "WORD_BIT LINE_MAX NAME_MAX PATH_MAX PIPE_BUF "
+                             "INT8_MAX INT8_MIN UINT8_MAX INT16_MAX INT16_MIN UINT16_MAX INT32_MAX INT32_MIN UINT32_MAX INT64_MAX "
+                             "INT64_MIN UINT64_MAX SIZE_MAX "
+                             "FLT_EPSILON FLT_MAX FLT_MIN DBL_EPSILON DBL_MAX DBL_MIN "
+                             "M_1_PI M_2_PI M_2_SQRTPI M_E M_LN10 M_LN2 M_LOG10E M_LOG2E M_PI M_PI_2 M_PI_4 M_SQRT1_2 M_SQRT2 "
+                             "FP_INFINITE FP_NAN FP_NORMAL FP_SUBNORMAL FP_ZERO HUGE_VAL HUGE_VALF MAXFLOAT SNAN OVERFLOW UNDERFLOW "
+                             "DOMAIN SING math_errhandling "
+                             "BUFSIZ FILENAME_MAX FOPEN_MAX SEEK_CUR SEEK_END SEEK_SET TMP_MAX L_tmpnam P_tmpdir stderr stdin stdout "
+                             "EXIT_FAILURE EXIT_SUCCESS MB_CUR_MAX RAND_MAX CLOCKS_PER_SEC TIMER_ABSTIME TIME_UTC "
+                             "BIG_ENDIAN BYTE_ORDER LITTLE_ENDIAN PDP_ENDIAN";
+
 struct Names {
     Arena *arena;
     WordTable words;   // of whatever is not NULL: they are known
@@ -34,10 +49,11 @@ void names_avoid_word(Names *names, Slice word) { *word_place(&names->words, wor
 
 Names *names_new(Arena *arena)
 {
-    enum { CAPACITY = 1024 };   // twice C++ and the prelude are 500
+    enum { CAPACITY = 2048 };   // more than twice C++, the headers and the prelude, which are 600
     Names *names = NEW(arena, Names);
     *names = (Names){.arena = arena, .words = word_table_new(arena, CAPACITY), .given = {.arena = arena}};
     names_avoid(names, WORDS);
+    names_avoid(names, MACROS);
     return names;
 }
 

@@ -281,7 +281,8 @@ START_TEST(names_are_those_of_the_expression_unless_they_are_taken)
     names_give(names, "v2", "float");
     names_give(names, "out0", "y.1");
     names_give(names, "v3", "x");
-    ck_assert_str_eq(names_put(names, "t.in0[e] = v1 + v2 * v10; out0(v3); // in0"), "t.x[e] = e_ + float_ * v10; y_1(x_); // in0");
+    names_give(names, "v4", "M_PI");   // which <math.h> says is 3.14
+    ck_assert_str_eq(names_put(names, "t.in0[e] = v1 + v2 * v10; out0(v3, v4); // in0"), "t.x[e] = e_ + float_ * v10; y_1(x_, M_PI_); // in0");
 }
 END_TEST
 
