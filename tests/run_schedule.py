@@ -267,7 +267,7 @@ PROGRAMS = [
     (beside("9, 7, 21, 24", "c, r, s", [((3, 3, 3), (3, 1, 1)), ((4, 1, 1), (5, 2, 1)), ((2, 0, 2), (9, 4, 1))],
             dtype="f16"), BESIDE),
     (beside("5, 21, 24, 40", "r, s, c", [((5, 2, 1), (5, 2, 1)), ((3, 1, 1), (7, 3, 1))], True),
-     CHANNELS_BESIDE),
+     [*CHANNELS_BESIDE, "loopnest/generic"]),
     (depthwise("3, 20, 32, 32", "20, 5, 5", "n, c, h:32, v:32", "n, c, h + r - 2, v + s - 2", "c, r, s"), STRIPS),
     (depthwise("5, 7, 21, 37", "7, 3, 5", "n, c, h:11, v:19", "n, c, 2*h + r - 2, 2*v + s - 2", "c, r, s", "f16"), STRIPS),
     (depthwise("5, 14, 20, 40", "3, 3, 40", "n, h:14, v:20, c", "n, h + r - 1, v + s - 1, c", "r, s, c", "f16"), STRIPS_OF_CHANNELS),
