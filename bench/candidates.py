@@ -34,7 +34,8 @@ def command(rollerc, row, args, *more):
 
 def rank(rollerc, row, args, count):
     """So many candidates, in the order of the model."""
-    done = subprocess.run(command(rollerc, row, args, "--emit", "json=/dev/stdout"), input=row["text"], capture_output=True, text=True)
+    done = subprocess.run(command(rollerc, row, args, "-o", os.devnull, "--emit", "json=/dev/stdout"), input=row["text"],
+                          capture_output=True, text=True)
     return json.loads(done.stdout)["candidates"][:count] if done.returncode == 0 else []
 
 

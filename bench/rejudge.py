@@ -26,7 +26,8 @@ def texts():
 
 def ranked(rollerc, text):
     """(id, predicted us, tiles, us of each launch) of its candidates."""
-    command = [rollerc, "-", "--name", "k", "--device", DEVICE, "-q", "--top-k", str(MOST), "--emit", "json=/dev/stdout"]
+    command = [rollerc, "-", "--name", "k", "--device", DEVICE, "-q", "--top-k", str(MOST), "-o", os.devnull,
+               "--emit", "json=/dev/stdout"]
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"rejudge: {done.stderr.strip()}")

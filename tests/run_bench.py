@@ -6,6 +6,7 @@ small sizes and types, is proven on the CPU (--all: all of them); README's table
 what bench/report.py makes of the committed results. Programs of bench/draw.py and bench/operators.py compile for the H100.
 """
 import argparse
+import contextlib
 import os
 import re
 import subprocess
@@ -77,11 +78,16 @@ TIMED = [["a", 9.0, 8.0, "gemm x 32 {} + reduce row 64 {}"], ["b", 5.0, 4.0, "ge
 TODAY = [("d", 3.0, ["gemm x 32 {}", "reduce column 128 {}"], [2.0, 1.0]), ("b", 6.0, ["gemm y 32 {}"], [6.0]), ("e", 2.0, ["gemm v 32 {}"], [2.0])]
 
 
-def check_rejudged():
-    """A timed candidate is today's by its id, or by its longest launch; what is made no more does not count."""
+def check_rejudged(rollerc):
+    """A timed candidate is today's by its id, or by its longest launch; what is made no more does not count. Rankings leave no file."""
     seen = rejudge.judged({"timed": TIMED}, TODAY)
     if seen != {"candidates": [[3.0, 9.0], [6.0, 5.0]], "first_timed": False}:
         return f"rejudged: {seen}"
+    rollerc = os.path.abspath(rollerc)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        rejudge.ranked(rollerc, THREE_LAYERS)
+        if os.listdir():
+            return f"rejudged: a ranking leaves {os.listdir()}"
     known = rejudge.texts()
     strange = [entry["name"] for entry in model.read_unseen_json()["programs"] if (entry["set"], entry["name"]) not in known]
     return f"timed programs that are not drawn: {strange[:3]}" if strange else None
@@ -133,7 +139,7 @@ def main():
     tally.add("README's table and the plots", check_report())
     tally.add("launches of a model", check_layers(args.rollerc))
     tally.add("programs that are drawn", check_drawn(args.rollerc))
-    tally.add("candidates that were timed before", check_rejudged())
+    tally.add("candidates that were timed before", check_rejudged(args.rollerc))
     return tally.exit_code()
 
 
