@@ -87,6 +87,7 @@ def test_the_plan_is_made_of_the_fastest(folder):
         for makes, what in kernels_of(chosen).items():
             assert emitted[makes] == what, (makes, emitted[makes], what)
     assert emitted["q"] == emitted["p"] and emitted["n2"] == emitted["n"]   # equal ones alike
+    assert "made of the fastest kernels" in (folder / "k.cu").read_text()   # no --candidate N makes it
     line = common.read_metadata(folder / "k.cu")
     assert [launch["grid"] for launch in line["launches"]] == [launch["grid"] for launch in best["launches"]]
 

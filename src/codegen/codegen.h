@@ -18,7 +18,7 @@ typedef struct CodegenRequest {
     const TemplateStore *templates;
     bool fast_math;
     CodegenForm form;
-    int rank, kept;   // the plan's place among the kept candidates, for the comment
+    int rank, kept;   // the plan's place among the kept candidates, for the comment; -1: a clock found its kernels
 } CodegenRequest;
 
 Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request);

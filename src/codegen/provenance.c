@@ -52,10 +52,10 @@ const char *provenance(Arena *arena, const CodegenRequest *request, const Kernel
     const RProgram *program = &planned->program;
     const TileSpace *space = planned->kind->space;
     const PerfEstimate *perf = &program->perf;
-    strbuf_printf(out,
-                  "// <rollerc: parameters>   %s (%s) for %s on %s, candidate %d of %d\n//\n//   level     ",
-                  planned->family->template_path, planned->kind->name, request->name,
-                  request->device->name, request->rank + 1, request->kept);
+    const char *which = request->rank >= 0 ? arena_printf(arena, "candidate %d of %d", request->rank + 1, request->kept)
+                                           : "made of the fastest kernels";
+    strbuf_printf(out, "// <rollerc: parameters>   %s (%s) for %s on %s, %s\n//\n//   level     ",
+                  planned->family->template_path, planned->kind->name, request->name, request->device->name, which);
     for (int a = 0; a < space->axis_count; a++)
         strbuf_printf(out, "%12s", space->axes[a].name);
     strbuf_puts(out, "\n");

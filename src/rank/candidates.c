@@ -34,7 +34,7 @@ void candidates_write(Arena *arena, CandidateList *list, int first, int count, c
     for (int i = first; i < first + count; i++) {
         CodegenRequest request = *base;
         request.plan = list->items[i].plan;
-        request.rank = i;
+        request.rank = list->items[i].model_rank - 1;
         request.kept = list->count;
         list->items[i].kernel = codegen_kernel(arena, &request);
     }
