@@ -396,7 +396,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     int neighbours = kind_neighbours(plan->kind), cluster = plan->program->cluster;
     strbuf_printf(
         out,
-        "constexpr int JOINED = %d;   // of each point, whose B's lie side by side in a stage\n"
+        "\nconstexpr int JOINED = %d;   // of each point, whose B's lie side by side in a stage\n"
         "constexpr Index BATCHES = %" PRId64 ";\n"
         "constexpr int NEIGHBOURS = %d, SHARERS = %d;   // blocks of a cluster: side by side, and of the "
         "same tile\n"
