@@ -292,24 +292,25 @@ static void add_launches(Arena *arena, Json *entry, const Ranking *ranking, cons
     add_launch_list(arena, entry, "launches", ranking, candidate, kernel, plan->prepare_count, plan->count);
 }
 
-static void add_candidate(Arena *arena, Json *candidates, const Ranking *ranking, int position)
+static void add_candidate(Json *candidates, const Ranking *ranking, int position, Arena *scratch)
 {
+    arena_reset(scratch);   // of 650 launches ten candidates' texts take 250 MB
     const Candidate *candidate = &ranking->candidates->items[position];
     Json *entry = json_push_object(candidates);
-    json_set_string(entry, "id", candidate_id(arena, candidate->plan));
+    json_set_string(entry, "id", candidate_id(scratch, candidate->plan));
     json_set_int(entry, "rank", position + 1);
     json_set_int(entry, "model_rank", candidate->model_rank);
     json_set_string(entry, "status", candidate_status_name[candidate->status]);
     if (candidate->reason)
         json_set_string(entry, "reason", candidate->reason);
     json_set_string(entry, "fusion", candidate->plan->fusion_plan);
-    add_launches(arena, entry, ranking, candidate);
+    add_launches(scratch, entry, ranking, candidate);
     if (candidate->measured)
         add_measured(entry, ranking->candidates, candidate->measured);
 }
 
 /* Each part of a program of many kernels, with its candidates as the candidates of the whole are. */
-static void add_parts(Arena *arena, Json *root, const Ranking *ranking)
+static void add_parts(Json *root, const Ranking *ranking, Arena *scratch)
 {
     Json *kernels = json_set_array(root, "kernels");
     for (int p = 0; p < ranking->parts->count; p++) {
@@ -322,7 +323,7 @@ static void add_parts(Arena *arena, Json *root, const Ranking *ranking)
         json_set_int(entry, "times", part->step_count);
         Json *candidates = json_set_array(entry, "candidates");
         for (int i = 0; i < part->list.count; i++)
-            add_candidate(arena, candidates, &of_part, i);
+            add_candidate(candidates, &of_part, i, scratch);
     }
 }
 
@@ -335,10 +336,12 @@ char *ranking_json(Arena *arena, const Ranking *ranking)
     add_summary(arena, root, ranking);
     add_emitted(arena, root, ranking);
     Json *candidates = json_set_array(root, "candidates");
+    Arena *scratch = arena_new();
     for (int i = 0; i < ranking->candidates->count; i++)
-        add_candidate(arena, candidates, ranking, i);
+        add_candidate(candidates, ranking, i, scratch);
     if (ranking->parts->count)
-        add_parts(arena, root, ranking);
+        add_parts(root, ranking, scratch);
+    arena_free(scratch);
     char *text = json_text(arena, root, true);
     json_free(root);
     return text;

@@ -360,7 +360,7 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
         fit->element_instructions * (lines && !by_lines ? bank_factor(lines, stage, along, device) : 1);
     kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(&stencil, stage), element,
                                  fit->output_instructions);
-    kind.schedule->computes = keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
+    kind.schedule->computes = keeps == KEEPS_WINDOWS || keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
                               : kind.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
                                                                    : COMPUTES_WINDOWS;
 
