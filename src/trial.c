@@ -146,8 +146,15 @@ static void time_both(Trial *trial, const PartList *parts)
     if (!parts_agree(parts)) {
         Plan *plan = NEW(trial->arena, Plan);
         *plan = parts_plan(trial->arena, parts, &trial->base);
-        candidates_add(trial->arena, list, plan);
-        candidates_write(trial->arena, list, list->count - 1, 1, &trial->base);
+        if (plan->fits) {
+            candidates_add(trial->arena, list, plan);
+            candidates_write(trial->arena, list, list->count - 1, 1, &trial->base);
+        } else {
+            diag_warning((Loc){0},
+                         "the plan of the fastest kernels needs a workspace of %" PRId64
+                         " bytes, for which %s has no room: only the model's plan is timed",
+                         plan->workspace_bytes, trial->base.device->name);
+        }
     }
     compile_lists(trial, &list, 1);
     stopwatch_lap(trial->watch, "compile", "the plan that is made of the fastest, and the model's first");

@@ -294,7 +294,7 @@ static Left left_of(const TensorOp *op)
     return left;
 }
 
-/* A view may still be contiguous (d of k[h, 32*d.0 + d.1]), a fetch never is: fewer fetches first. */
+/* Fewer fetches first: a product takes a view whose elements are contiguous (d of k[h, 32*d.0 + d.1]), and no fetch. */
 static bool is_less(Left a, Left b)
 {
     return a.fetches != b.fetches ? a.fetches < b.fetches : a.views < b.views;

@@ -127,8 +127,8 @@ typedef enum Computes {
     COMPUTES_INSIDE,    // those inside the tensors; a product multiplies whole tiles
     COMPUTES_WINDOWS,   // those inside; the first term of a result begins it
     COMPUTES_VECTORS,   // of rows whole vectors
-    COMPUTES_OWN        // of sums more or fewer, which only the template knows: it passes over rows beside the image, or
-                        // multiplies what lies between others
+    COMPUTES_OWN        // of sums more or fewer, which only the template knows: it passes over rows beside the image,
+                        // multiplies what lies between others, or adds up once what several outputs share
 } Computes;
 
 enum {
