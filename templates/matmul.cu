@@ -9,9 +9,11 @@
 //        +-------+        +-----------+         `OperandB::read` know. In shared memory k is always the outer index.
 //
 // A thread's TM rows are groups of QM neighbours, BM / (TM/QM) rows apart, so that a warp reads shared memory in whole
-// vectors without bank conflicts; likewise its columns. While a step is computed a later one is on its way: the next one in
-// registers, or of STAGES - 1 steps what is COPIED asynchronously, and the rest by way of registers. Then no store and no copy
-// is read right behind a barrier, and a thread reads what it needs for the next k while it multiplies for this one.
+// vectors without bank conflicts; likewise its columns. Where rows of C hold no whole vectors, columns are dealt out: in
+// shared memory they lie in such an order that neighbouring threads have, and store, neighbours. While a step is computed a
+// later one is on its way: the next one in registers, or of STAGES - 1 steps what is COPIED asynchronously, and the rest by way
+// of registers. Then no store and no copy is read right behind a barrier, and a thread reads what it needs for the next k while
+// it multiplies for this one.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -38,23 +40,31 @@ constexpr int PAD_A = 4, PAD_B = 0;                           // bank padding, e
 constexpr int QM = 4, QN = 4;                                 // neighbouring rows, columns of a thread
 constexpr Index PANEL = 8;                                    // rows of blocks that run together: their A and B stay in L2
 constexpr bool VECTOR_STORES = true;                          // QN columns of C are one aligned access
+constexpr bool DEALT = false;                                 // neighbouring threads have neighbouring columns
 constexpr int STAGES = 2;                                     // tiles of each operand in shared memory
 constexpr bool COPIED_A = false, COPIED_B = false;            // they come there asynchronously, from where at() says
+constexpr bool SKIPS = false;                                 // taps that a tile lacks
+constexpr int TAPS = 1;                                       // of a channel
+
+// Those that any of the tile's rows has: under all others they are zeros.
+__device__ __forceinline__ unsigned long long taps_of_tile(Index m0, Index n0) { return 1; }
 
 struct OperandA {
     static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
     static constexpr int VECTOR = 4;        // elements of one access
-    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index m, Index k, Value (&v)[VECTOR])
+    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index m, Index step, int inner,
+                                                Value (&v)[VECTOR])
     {
-        load_vector<VECTOR>(t.in0, m * 1024 + k, v);
+        load_vector<VECTOR>(t.in0, m * 1024 + step * BK + inner, v);
     }
 };
 struct OperandB {
     static constexpr bool ALONG_K = false;
     static constexpr int VECTOR = 4;
-    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index n, Index k, Value (&v)[VECTOR])
+    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index n, Index step, int inner,
+                                                Value (&v)[VECTOR])
     {
-        load_vector<VECTOR>(t.in1, k * 1024 + n, v);
+        load_vector<VECTOR>(t.in1, (step * BK + inner) * 1024 + n, v);
     }
 };
 
@@ -82,8 +92,16 @@ static_assert(AHEAD || !COPIES, "one step is on its way in registers");
 static_assert(!AHEAD || BK % 2 == 0, "a step ends with the registers that it began with");
 static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
 
+// Where a row of A's tile, or a column of B's, lies in its line of shared memory. Of columns that are dealt out a thread's
+// group are not neighbours but BN / TN apart: thread t of 8 has t, 8 + t, 16 + t and 24 + t.
+template <bool OF_B> __device__ __forceinline__ int place_of(int row)
+{
+    constexpr int LANES = BN / TN, APART = LANES * QN;
+    return OF_B && DEALT ? row / APART * APART + row % LANES * QN + row % APART / LANES : row;
+}
+
 // One thread's share of a tile on its way from global to shared memory: LOADS vectors along the operand's fast direction.
-template <class Operand, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch {
+template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch {
     static constexpr int VECTOR = Operand::VECTOR;
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static constexpr int FAST = (ALONG_K ? BK : BR) / VECTOR;      // vectors along the fast direction
@@ -92,7 +110,9 @@ template <class Operand, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch
     static constexpr bool EVEN = THREADS % FAST == 0;              // threads take whole lines together,
     static constexpr bool WIDE = FAST % THREADS == 0;              // or each line several times as many vectors as there are
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
-    static_assert(!COPIED || (!ALONG_K && VECTOR * sizeof(Value) == 16), "what is copied has its place as it is");
+    static constexpr bool BY_ELEMENTS = VECTOR == 1;               // each is copied to a place of its own
+    static constexpr bool IN_ROWS = !ALONG_K && VECTOR * sizeof(Value) == 16 && !(OF_B && DEALT);
+    static_assert(!COPIED || BY_ELEMENTS || IN_ROWS, "vectors that are copied have their place as they are");
 
     Value v[LOADS][VECTOR];
 
@@ -116,18 +136,22 @@ template <class Operand, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch
     };
 
     // Copies, or loads what end() stores; zeros beyond the ends.
-    __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Value (&tile)[BK][LD])
+    __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index step, Value (&tile)[BK][LD])
     {
         UNROLL for (int i = 0; i < LOADS; ++i) {
             const Mine it(i);
-            const Index of = batch + it.product, row = row0 + it.row, k = k0 + it.k;
+            const Index of = batch + it.product, row = row0 + it.row, k = step * BK + it.k;
             const bool product = BATCH % BB == 0 || of < BATCH;
             if constexpr (COPIED) {
-                const bool inside = product && (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
-                if (it.exists)
-                    async_copy16_or_zero(inside, &tile[it.k][it.product * BR + it.row], Operand::at(t, of, row, k));
+                bool inside = product && (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
+                const Value *from = Operand::at(t, of, row, step, it.k, inside);
+                Value *to = &tile[it.k][it.product * BR + place_of<OF_B>(it.row)];
+                if (it.exists && BY_ELEMENTS)
+                    async_copy_element_or_zero(inside, to, from);
+                else if (it.exists)
+                    async_copy16_or_zero(inside, to, from);
             } else if (it.exists && product && row < EXTENT && k < K) {
-                Operand::read(t, of, row, k, v[i]);
+                Operand::read(t, of, row, step, it.k, v[i]);
             } else {
                 UNROLL for (int e = 0; e < VECTOR; ++e)
                     v[i][e] = 0;
@@ -141,8 +165,10 @@ template <class Operand, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch
             const Mine it(i);
             if (!it.exists)
                 continue;
-            UNROLL for (int e = 0; e < VECTOR; ++e)
-                tile[it.k + (ALONG_K ? e : 0)][it.product * BR + it.row + (ALONG_K ? 0 : e)] = v[i][e];
+            UNROLL for (int e = 0; e < VECTOR; ++e) {
+                const int row = place_of<OF_B>(it.row + (ALONG_K ? 0 : e));
+                tile[it.k + (ALONG_K ? e : 0)][it.product * BR + row] = v[i][e];
+            }
         }
     }
 };
@@ -179,6 +205,29 @@ constexpr __device__ int row_of(int n)
     return n / (PAIR * TN) * PAIR + (AHEAD ? (n + n / PAIR) % PAIR : 0);
 }
 
+// The steps of a tile, and the one behind a step: each is of one tap, taps take turns, and what a tile lacks is left out.
+__device__ __forceinline__ Index steps_of(Index m0, Index n0)
+{
+    Index count = STEPS;
+    if (SKIPS) {
+        const unsigned long long taps = taps_of_tile(m0, n0);
+        count = 0;
+        UNROLL for (int tap = 0; tap < TAPS; ++tap)
+            count += (Index)(taps >> tap & 1) * (STEPS / TAPS);
+    }
+    return count;
+}
+__device__ __forceinline__ Index step_behind(Index m0, Index n0, Index step)
+{
+    ++step;
+    if (SKIPS) {
+        const unsigned long long taps = taps_of_tile(m0, n0);
+        while (taps && !(taps >> step % TAPS & 1))
+            ++step;
+    }
+    return step;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
@@ -199,19 +248,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const int row = own * BM + ty * QM, column = own * BN + tx * QN;          // its first ones in shared memory
 
     // Load the first tiles.
-    Fetch<OperandA, COPIED_A, M, BM, LDA> fetch_a;
-    Fetch<OperandB, COPIED_B, N, BN, LDB> fetch_b;
-    const auto begin = [&](Index step, int stage) {
-        fetch_a.begin(t, batch, m0, step * BK, As[stage]);
-        fetch_b.begin(t, batch, n0, step * BK, Bs[stage]);
+    Fetch<OperandA, false, COPIED_A, M, BM, LDA> fetch_a;
+    Fetch<OperandB, true, COPIED_B, N, BN, LDB> fetch_b;
+    const Index steps = steps_of(m0, n0);
+    Index following = step_behind(m0, n0, -1);                                // the one that is fetched next
+    const auto begin = [&](int stage) {
+        fetch_a.begin(t, batch, m0, following, As[stage]);
+        fetch_b.begin(t, batch, n0, following, Bs[stage]);
+        following = step_behind(m0, n0, following);
     };
     const auto end = [&](int stage) {
         fetch_a.end(As[stage]);
         fetch_b.end(Bs[stage]);
     };
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {
-        if (step < STEPS) {
-            begin(step, step);
+        if (step < steps) {
+            begin(step);
             end(step);
         }
         if (COPIES)
@@ -228,13 +280,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     // Compute: one step on the tiles in shared memory while a later one is fetched.
     int turn = 0, before = STAGES - 1;   // of the stages
 #pragma unroll 1
-    for (Index step = 0; step < STEPS; ++step) {
+    for (Index step = 0; step < steps; ++step) {
         const int now = AHEAD ? turn : (int)(step & 1), free = AHEAD ? before : 1 - now;
         const Index ahead = step + (STAGES - 1);
-        const bool more = ahead < STEPS;
-        const int next = step + 1 == STEPS ? now : now + 1 == STAGES ? 0 : now + 1;   // at last anything
+        const bool more = ahead < steps;
+        const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // at last anything
         if (!AHEAD && more)
-            begin(ahead, free);
+            begin(free);
 #pragma unroll AHEAD ? BK : BK > 8 ? 8 : (BK + 1) / 2   // else never a whole step: slower to compile, and to run
         for (int k = 0; k < BK; ++k) {
             const int used = AHEAD ? k % 2 : 0, other = AHEAD ? 1 - used : 0;
@@ -250,7 +302,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             a[other].read(As[stage][line], row);
             b[other].read(Bs[stage][line], column);
             if (first && more)
-                begin(ahead, free);
+                begin(free);
             if (first && COPIES)
                 async_commit();
             UNROLL for (int n = 0; n < TM * TN; ++n) {
@@ -274,7 +326,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         if (m >= M)
             continue;
         UNROLL for (int g = 0; g < TN / QN; ++g) {
-            const Index n = n0 + g * (BN / TN * QN) + tx * QN;
+            const Index n = n0 + g * (BN / TN * QN) + (DEALT ? tx : tx * QN);
             Value total[QN];
             UNROLL for (int q = 0; q < QN; ++q)
                 total[q] = acc[i][g * QN + q];
@@ -282,9 +334,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
                 if (n < N)
                     finish_vector(t, batch + own, m, n, total);
             } else {
-                UNROLL for (int q = 0; q < QN; ++q)
-                    if (n + q < N)
-                        finish(t, batch + own, m, n + q, total[q]);
+                UNROLL for (int q = 0; q < QN; ++q) {
+                    const Index of = n + q * (DEALT ? BN / TN : 1);
+                    if (of < N)
+                        finish(t, batch + own, m, of, total[q]);
+                }
             }
         }
     }

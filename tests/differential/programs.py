@@ -429,6 +429,19 @@ PROGRAMS = [
         input x[K, N, 6] : {T}  input w[M, K, 3, 3] : {T}
         y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])
         output y : {T}"""),
+    Program("convolution_by_taps", "matmul", REAL, {"M": ("m", 9), "N": ("n", 20)}, """
+        input x[48, N, 6] : {T}  input w[M, 48, 3, 3] : {T}
+        y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])
+        output y : {T}"""),
+    Program("convolution_last", "matmul", REAL, {"M": ("n", 12), "N": ("m", 21)}, """
+        input x[N, 6, 24] : {T}  input w[M, 3, 3, 24] : {T}
+        y[h:N, v:6, f] = sum[r, s, k](pad(x[h + 2 * r - 2, v + s - 1, k], 0) * w[f, r, s, k])
+        output y : {T}"""),
+    Program("convolution_phases", "matmul", REAL, {"M": ("m", 9), "N": ("n", 18)}, """
+        input d[2, 32, 5, N] : {T}  input w[32, 8 * M, 3, 2] : {T}
+        x[n, c, h:5, a:2, v:N, b:3] = sum[p:2, q:2, f](
+            pad(d[n, f, h + p, v + q], 0) * pad(w[f, c, a - 2*p + 1, b - 3*q], 0))
+        output x : {T}"""),
 
     Program("skinny", "skinny", NUMBERS, {"N": ("n", 40), "K": ("k", 72)}, """
         input A[3, K] : {T}  input B[K, N] : {T}

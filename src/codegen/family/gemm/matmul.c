@@ -3,8 +3,10 @@
 
 #include "base/checked.h"
 #include "codegen/family/gemm/families.h"
+#include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
 #include "codegen/family/gemm/product.h"
+#include "codegen/family/gemm/skips.h"
 #include "model/calibration.h"
 #include "rprogram/rprogram.h"
 #include "rtile/space.h"
@@ -14,7 +16,14 @@ enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS =
 enum { MIN_K_STEP = 8, MAX_K_STEP = 32, MANY_K_STEP = 16, HALF_K_STEP = 24, LARGE_TILE = 8 * 8 };
 /* Where steps are copied ahead (tuning-log 54): tiles of so many threads, two warps of a scheduler; across
    what is copied, across the other factor, and along k, which is unrolled. */
-enum { AHEAD_THREADS = 256, AHEAD_WIDE = 256, AHEAD_NARROW = 128, AHEAD_K_STEP = 16, AHEAD_REGISTERS = 8 };
+enum {
+    AHEAD_THREADS = 256,
+    AHEAD_WIDE = 256,
+    AHEAD_NARROW = 128,
+    AHEAD_K_STEP = 16,
+    AHEAD_REGISTERS = 8,
+    WINDOW_REGISTERS = 48
+};
 
 /* Elements of one access of shared memory. */
 static int64_t shared_vector(const Fusion *fusion)
@@ -31,7 +40,52 @@ static bool makes_several(const Fusion *fusion, const Product *product, const De
            product_stores_vectors(fusion, product, (int)shared_vector(fusion));
 }
 
+// ---- how factors come to shared memory, and results to memory ----
+
+/* How a factor comes to shared memory: through registers, or asynchronously. */
+typedef enum Coming { COMES_HELD, COMES_IN_VECTORS, COMES_BY_ELEMENTS } Coming;
+
+/* Its elements, or zeros in their place, are multiplied as they lie in memory. */
+static bool is_of_values(const Fusion *fusion, const Expr *factor)
+{
+    DType type = fusion->ops[0].body->type;
+    const Access *access = mma_access(factor);
+    return access && access->tensor->dtype == type && dtype_info[type].compute == type &&
+           dtype_info[type].bits >= 32;
+}
+
+/* In vectors where 16 bytes of it are neighbours along its rows. */
+static Coming coming_of(const Fusion *fusion, const Product *product, int factor)
+{
+    int vector = product_vector(fusion, product, factor, MAX_TILE);
+    if (!is_of_values(fusion, product->factor[factor]))
+        return COMES_HELD;
+    if (vector == 1)
+        return COMES_BY_ELEMENTS;
+    bool whole = vector * dtype_info[fusion->ops[0].body->type].bits == 8 * ACCESS_BYTES;
+    return whole && !product_along_k(fusion, product, factor) ? COMES_IN_VECTORS : COMES_HELD;
+}
+
+/* Columns of C that are not stored in vectors are dealt out to neighbouring threads: each of B's elements has a
+   place of its own. Vectors along k pass through registers, which is faster than copies of their elements
+   (tuning-log 54), but not those of both factors. */
+static Coming coming_ahead(const Fusion *fusion, const Product *product, int factor)
+{
+    Coming own = coming_of(fusion, product, factor);
+    bool both_held = own == COMES_HELD && coming_of(fusion, product, 1 - factor) == COMES_HELD;
+    bool dealt =
+        own == COMES_IN_VECTORS && !product_stores_vectors(fusion, product, (int)shared_vector(fusion));
+    bool by_elements = factor == 1 && (both_held || dealt) && is_of_values(fusion, product->factor[1]);
+    return by_elements ? COMES_BY_ELEMENTS : own;
+}
+
 // ---- kinds ----
+
+static void add_search(DataTile *tile, const Fusion *fusion, const Product *product, int factor)
+{
+    tile->instructions = product_search_instructions(fusion, product, factor);
+    tile->line_instructions = product_line_instructions(fusion, product, factor);
+}
 
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor, int value_bits)
 {
@@ -42,10 +96,8 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.staged_bits = value_bits;
     tile.apart = product_lies_apart(fusion, product, factor);
     tile.staged_vector = product_vector(fusion, product, factor, MAX_TILE);
-    if (tile.staged_vector == 1) {
-        tile.instructions = product_search_instructions(fusion, product, factor);
-        tile.line_instructions = product_line_instructions(fusion, product, factor);
-    }
+    if (tile.staged_vector == 1)
+        add_search(&tile, fusion, product, factor);
     bool along_k = product_along_k(fusion, product, factor);
     int row_dim = along_k ? 1 : 2, k_dim = along_k ? 2 : 1;
     tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
@@ -55,34 +107,12 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     return tile;
 }
 
-/* Lanes have vectors of columns side by side: stored one by one, each access touches all sectors of the
-   vectors. */
-static void spread_stores(TileSpace *space, const Fusion *fusion, const Product *product)
-{
-    int64_t vector = shared_vector(fusion), columns = product->group[GROUP_N].extent;
-    if (product_stores_vectors(fusion, product, (int)vector))
-        return;
-    for (int i = 0; i < space->tile_count; i++)
-        if (space->tiles[i].output)
-            space->tiles[i].scatter = (double)(columns < vector ? columns : vector);
-}
-
-/* A factor that has its place in shared memory as it lies: 16 bytes of it are neighbours along its rows. */
-static bool can_be_copied(const Fusion *fusion, const Product *product, int factor)
-{
-    DType type = fusion->ops[0].body->type;
-    const Expr *expr = product->factor[factor];
-    return !product_along_k(fusion, product, factor) && expr->kind == EXPR_ACCESS &&
-           expr->access.tensor->dtype == type && dtype_info[type].compute == type &&
-           product_vector(fusion, product, factor, MAX_TILE) * dtype_info[type].bits == 8 * ACCESS_BYTES;
-}
-
 /* Tiles of A and B, bit 0 and 1, that are copied asynchronously where there are more than two stages. */
 static uint32_t tiles_copied(const Fusion *fusion, const Product *product, int stages)
 {
     uint32_t tiles = 0;
     for (int factor = 0; factor < 2 && stages > 2; factor++)
-        tiles |= (uint32_t)can_be_copied(fusion, product, factor) << factor;
+        tiles |= (uint32_t)(coming_ahead(fusion, product, factor) != COMES_HELD) << factor;
     return tiles;
 }
 
@@ -162,8 +192,20 @@ static KernelKind of_several_products(const KernelKind *tiled, const Product *pr
     return kind;
 }
 
+/* A thread's elements along k are of as many rows, and where those of a window begin is found once: 255 registers
+   were taken, and 16 bytes spilled, where 208 were expected. */
+static int place_registers(const Fusion *fusion, const Product *product)
+{
+    int registers = 0;
+    for (int factor = 0; factor < 2; factor++)
+        if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS &&
+            product_along_k(fusion, product, factor) && mma_guard(product, factor))
+            registers += WINDOW_REGISTERS;
+    return registers;
+}
+
 static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const Fusion *fusion,
-                                 const Product *product)
+                                  const Product *product)
 {
     KernelKind kind = *tiled;
     uint32_t copied = tiles_copied(fusion, product, 3);
@@ -171,14 +213,19 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.name = matmul_family.variants[1];
     kind.cost = NULL;
     kind.space = space_copy(arena, tiled->space);
+    for (int factor = 0; factor < 2; factor++)
+        if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS) {
+            kind.space->tiles[factor].staged_vector = 1;
+            add_search(&kind.space->tiles[factor], fusion, product, factor);
+        }
     kind.schedule = schedule_of(arena, fusion, product, kind.space, 3);
-    kind.space->rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;
-    kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_WIDE, AHEAD_WIDE};
+    kind.space->rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;   // which is SKIPPED_STEP
+    kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_WIDE / 2, AHEAD_WIDE};
     kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_NARROW / 2, AHEAD_NARROW};
     kind.space->rule[LEVEL_REGISTER][wide] = (AxisRule){AHEAD_REGISTERS, 2 * AHEAD_REGISTERS};
     kind.space->rule[LEVEL_REGISTER][narrow] = (AxisRule){AHEAD_REGISTERS, AHEAD_REGISTERS};
     kind.threads.least = kind.threads.most = AHEAD_THREADS;
-    kind.registers.others = 32;
+    kind.registers.others = 32 + place_registers(fusion, product);
     kind.registers.input_buffers = 2;
     kind.registers.held_words = copied == 3 ? 0 : 1.0 / 3;   // of a narrow tile
     return kind;
@@ -192,6 +239,17 @@ static int64_t longest_step(const Product *product, const DeviceSpec *device)
     if (!fills_sms(product, device, LARGE_TILE))
         return MAX_K_STEP;
     return half > MANY_K_STEP && half <= HALF_K_STEP ? HALF_K_STEP : MANY_K_STEP;
+}
+
+/* A step is one of a tap that its tile has, which lies within a phase where it can. */
+static void skip_taps(TileSpace *space, const Skips *skips)
+{
+    space->phases = &skips->phases;
+    space->axes[GROUP_K].extent = phases_extent(&skips->phases);
+    space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){SKIPPED_STEP, SKIPPED_STEP};
+    AxisRule *rows = &space->rule[LEVEL_SHARED][skips->rows];
+    int64_t most = rows->limit < skips->phases.columns ? rows->limit : skips->phases.columns;
+    rows->limit = most > rows->granule ? most : rows->granule;
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
@@ -211,7 +269,6 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     for (int factor = 0; factor < 2; factor++)
         kind->space->tiles[kind->space->tile_count++] = operand_tile(fusion, product, factor, value_bits);
     product_add_results(kind->space, fusion, product, device);
-    spread_stores(kind->space, fusion, product);
     kind->schedule = schedule_of(arena, fusion, product, kind->space, 2);
 
     AxisRule none = {1, 1};
@@ -231,6 +288,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     kind->registers.input_buffers = 1;
     kind->registers.held_words = 1;
     kind->cost = &calibration.matmul.cost;
+    if (product->skips)
+        skip_taps(kind->space, product->skips);
     if (several) {
         *kind = of_several_products(kind, product, vector);
         return 1;
@@ -238,6 +297,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!device->has.async_copy || !tiles_copied(fusion, product, 3))
         return 1;
     variants[1] = in_three_stages(arena, kind, fusion, product);
+    if (product->skips)
+        skip_taps(variants[1].space, product->skips);
     return 2;
 }
 
@@ -258,9 +319,13 @@ static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope
     bool along_k = product_along_k(plan->fusion, product, factor);
     int fast = along_k ? GROUP_K : factor ? GROUP_N : GROUP_M;
     int64_t tile = plan->program->tile[LEVEL_SHARED].size[fast];
-    int vector = product_vector(plan->fusion, product, factor, tile);
     bool copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages) >> factor & 1;
-    product_emit_operand(out, scope, product, factor, vector, copied ? OPERAND_COPIED : OPERAND_LOADED);
+    bool by_elements = copied && coming_ahead(plan->fusion, product, factor) == COMES_BY_ELEMENTS;
+    int vector = by_elements ? 1 : product_vector(plan->fusion, product, factor, tile);
+    ProductSteps steps =
+        product_steps(plan->fusion, product, plan->program->tile[LEVEL_SHARED].size[GROUP_K]);
+    product_emit_operand(out, scope, product, factor, vector, copied ? OPERAND_COPIED : OPERAND_LOADED,
+                         &steps);
 }
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int qm, int qn,
@@ -282,6 +347,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   program->panel);
     strbuf_printf(out, "constexpr bool VECTOR_STORES = %s;   // QN columns of C are one aligned access\n",
                   vector_stores ? "true" : "false");
+    strbuf_printf(out, "constexpr bool DEALT = %s;   // neighbouring threads have neighbouring columns\n",
+                  qn > 1 && !vector_stores ? "true" : "false");
     uint32_t copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages);
     strbuf_printf(out, "constexpr int STAGES = %d;   // tiles of each operand in shared memory\n",
                   plan->kind->schedule->stages);
@@ -298,6 +365,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     int qn = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_N], value_bits);
     bool vector_stores = qn > 1 && product_stores_vectors(plan->fusion, product, qn);
     emit_constants(out, plan, product, qm, qn, vector_stores);
+    skips_emit(out, product->skips);
     for (int factor = 0; factor < 2; factor++)
         emit_operand(out, plan, &scope, product, factor);
     emit_finish(out, &scope, product);

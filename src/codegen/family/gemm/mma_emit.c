@@ -23,17 +23,6 @@ static void emit_opening(StrBuf *out, const Scope *scope, const Product *product
     product_emit_positions(out, scope, product, GROUP_K, "k", used);
 }
 
-/* `inside(i1 - 1, 56) && …`, behind so many bounds that were written before; their number. */
-static int emit_bounds(StrBuf *out, const Scope *scope, const Guard *guard, int before)
-{
-    for (int i = 0; guard && i < guard->count; i++) {
-        strbuf_puts(out, before++ ? " && inside(" : "inside(");
-        emit_affine(out, &guard->bounds[i].index, scope->axis);
-        strbuf_printf(out, ", %" PRId64 ")", guard->bounds[i].size);
-    }
-    return before;
-}
-
 /* Where an element lies, if it exists. */
 static void emit_source(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
@@ -43,8 +32,8 @@ static void emit_source(StrBuf *out, const Scope *scope, const Product *product,
     strbuf_printf(out, "        return {t.in%d + (", input_position(scope->fusion, access->tensor));
     emit_affine(out, &offset, scope->axis);
     strbuf_puts(out, "), ");
-    int bounds = emit_bounds(out, scope, product->guard, 0);
-    bounds = emit_bounds(out, scope, mma_guard(product, factor), bounds);
+    int bounds = product_emit_bounds(out, scope, product->guard, 0);
+    bounds = product_emit_bounds(out, scope, mma_guard(product, factor), bounds);
     strbuf_puts(out, bounds ? "};\n    }\n" : "true};\n    }\n");
 }
 

@@ -118,8 +118,8 @@ bool product_is_small(const Fusion *fusion, const Product *product, const Device
 {
     const int64_t m = product->group[GROUP_M].extent, n = product->group[GROUP_N].extent,
                   k = product->group[GROUP_K].extent;
-    double bits = (double)product_element_bits(product->factor[0]) * (double)m * (double)k
-                + (double)product_element_bits(product->factor[1]) * (double)n * (double)k;
+    double bits = (double)product_element_bits(product->factor[0]) * (double)m * (double)k +
+                  (double)product_element_bits(product->factor[1]) * (double)n * (double)k;
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored)
             bits += (double)dtype_info[fusion->ops[i].out->dtype].bits * (double)m * (double)n;
@@ -164,6 +164,16 @@ static double run_along(const Fusion *fusion, const Access *access, const AxisGr
     return (double)(extent < WALKERS ? extent : WALKERS) / (double)stride;
 }
 
+void product_store_together(const Fusion *fusion, Product *product)
+{
+    const Access *store = NULL;
+    for (int i = 0; i < fusion->op_count; i++)
+        store = fusion->ops[i].stored ? &fusion->ops[i].store : store;
+    if (store && run_along(fusion, store, &product->group[GROUP_M]) >
+                     2 * run_along(fusion, store, &product->group[GROUP_N]))
+        exchange(product);
+}
+
 /* Neighbouring threads should walk the direction in which the factor's elements lie closer together. A thread
    that takes all rows takes those side by side as vectors, however few they are. */
 bool product_along_k(const Fusion *fusion, const Product *product, int factor)
@@ -191,26 +201,6 @@ bool product_ends_in_vectors(const Fusion *fusion, const Access *access, const A
             row->size >= round_up(fusion->axes[axis].extent, vector));
 }
 
-int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile)
-{
-    const Expr *expr = product->factor[factor];
-    if (expr->kind != EXPR_ACCESS || product->guard || expr->access.tensor->dtype == DTYPE_B1)
-        return 1;
-    const AxisGroup *fast = &product->group[product_along_k(fusion, product, factor) ? GROUP_K
-                                            : factor                                 ? GROUP_N
-                                                                                     : GROUP_M];
-    if (!fast->count)
-        return 1;
-    Affine offset = access_offset(&expr->access);
-    int vector = ACCESS_BYTES * 8 / dtype_info[expr->access.tensor->dtype].bits;
-    int axis = axis_group_innermost(fast);
-    while (vector > 1 && (tile % vector || !affine_allows_vector(&offset, axis, vector) ||
-                          !(product->skinny ? fusion->axes[axis].extent % vector == 0
-                                            : product_ends_in_vectors(fusion, &expr->access, fast, vector))))
-        vector /= 2;
-    return vector;
-}
-
 /* The tensor's elements lie in memory as the groups of its tile do, outermost first. */
 static bool is_picture(const Fusion *fusion, const Product *product, const Access *access, const int group[3])
 {
@@ -233,8 +223,7 @@ bool product_lies_apart(const Fusion *fusion, const Product *product, int factor
     int rows = factor ? GROUP_N : GROUP_M;
     bool along_k = product_along_k(fusion, product, factor);
     const int group[] = {GROUP_BATCH, along_k ? rows : GROUP_K, along_k ? GROUP_K : rows};
-    return expr->kind != EXPR_ACCESS || product->guard ||
-           !is_picture(fusion, product, &expr->access, group);
+    return expr->kind != EXPR_ACCESS || product->guard || !is_picture(fusion, product, &expr->access, group);
 }
 
 uint32_t product_factor_axes(const Product *product, int factor)
@@ -283,74 +272,6 @@ void product_emit_positions(StrBuf *out, const Scope *scope, const Product *prod
                             const char *flat, uint32_t used)
 {
     emit_group_positions(out, "        ", flat, scope, &product->group[group], used);
-}
-
-/* The factor's element, zero where the guard above the product says that there is none. */
-static void emit_factor(StrBuf *out, const Scope *scope, const Product *product, int factor)
-{
-    Expr guarded = {.kind = EXPR_GUARD, .type = product->factor[factor]->type};
-    if (product->guard) {
-        guarded.guard = *product->guard;
-        guarded.guard.body = (Expr *)product->factor[factor];
-        emit_expr(out, scope, &guarded);
-    } else {
-        emit_expr(out, scope, product->factor[factor]);
-    }
-}
-
-/* Up to the positions of its axes. */
-static void emit_opening(StrBuf *out, int factor, OperandWay way)
-{
-    const char *rows = group_variable(factor ? GROUP_N : GROUP_M);
-    if (way == OPERAND_COPIED)
-        strbuf_printf(
-            out,
-            "    static __device__ __forceinline__ const Value *at(const Tensors &t, Index batch, Index %s, "
-            "Index k)\n    {\n        (void)batch;\n",
-            rows);
-    else
-        strbuf_printf(
-            out,
-            "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, Index k, "
-            "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
-            rows);
-}
-
-/* A vector of elements of an access: where it lies, or its way into registers. */
-static void emit_vector(StrBuf *out, const Scope *scope, const Access *access, OperandWay way)
-{
-    static const char *const begins[] = {[OPERAND_LOADED] = "load_vector<VECTOR>(t.in%d, ",
-                                         [OPERAND_STREAMED] = "stream_vector<VECTOR>(t.in%d, ",
-                                         [OPERAND_COPIED] = "return t.in%d + ("};
-    Affine offset = access_offset(access);
-    strbuf_puts(out, "        ");
-    strbuf_printf(out, begins[way], input_position(scope->fusion, access->tensor));
-    emit_affine(out, &offset, scope->axis);
-    strbuf_puts(out, way == OPERAND_COPIED ? ");\n" : ", v);\n");
-}
-
-void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
-                          OperandWay way)
-{
-    int rows = factor ? GROUP_N : GROUP_M;
-    bool along_k = product_along_k(scope->fusion, product, factor);
-    strbuf_printf(out,
-                  "\nstruct Operand%c {\n    static constexpr bool ALONG_K = %s;\n    static constexpr int "
-                  "VECTOR = %d;\n",
-                  "AB"[factor], along_k ? "true" : "false", vector);
-    emit_opening(out, factor, way);
-    uint32_t used = product_factor_axes(product, factor);
-    product_emit_positions(out, scope, product, GROUP_BATCH, "batch", used);
-    product_emit_positions(out, scope, product, rows, group_variable(rows), used);
-    product_emit_positions(out, scope, product, GROUP_K, "k", used);
-    if (vector > 1 || (way == OPERAND_STREAMED && !product->guard)) {
-        emit_vector(out, scope, &product->factor[factor]->access, way);
-    } else {
-        strbuf_puts(out, "        v[0] = ");
-        emit_factor(out, scope, product, factor);
-        strbuf_puts(out, ";\n");
-    }
-    strbuf_puts(out, "    }\n};\n");
 }
 
 bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns)

@@ -45,6 +45,7 @@ typedef struct Product {
        k is pixels. What has taps is as long as its steps then, which end with a tap's channels. NULL: there are none. */
     const struct Im2col *pixels;
     const struct PhasedFilter *phased;   // the second factor where the first one's rows are pixels: phases.h; NULL: lines
+    const struct Skips *skips;     // lanes leave taps out: skips.h; NULL: none
     const struct Beside *beside;   // of pixels, vectors that the epilogue reads: beside.h; NULL: none
 } Product;
 
@@ -58,6 +59,10 @@ View product_view;
 
 /* Registers that compilers take for a thread: with one step no next tile is on its way, and inputs are there once. */
 RegistersTaken product_registers_taken;
+
+/* Columns of C are those points of which more lie together: of dx[n, c, h, a:2, v, b:2] pixels (n, h, v), two
+   elements apart, and not (c, a, b), of which two lie side by side. */
+void product_store_together(const Fusion *fusion, Product *product);
 
 /* Whether the fusion's first definition is a product, and its parts: for the view. */
 bool product_find(const Fusion *fusion, Product *product);
@@ -145,12 +150,26 @@ void product_emit_positions(StrBuf *out, const Scope *scope, const Product *prod
 typedef enum OperandWay {
     OPERAND_LOADED,     // into registers;
     OPERAND_STREAMED,   // likewise, and no other thread reads it: it is an access
-    OPERAND_COPIED      // to shared memory: an access of aligned vectors
+    OPERAND_COPIED      // to shared memory: aligned vectors or elements of an access, or zeros in their place
 } OperandWay;
 
-/* `struct OperandA` or B, which reads `vector` elements of the factor, or says where they lie. */
+/* `inside(i1 - 1, 56) && …`, behind so many bounds that were written before; their number. */
+int product_emit_bounds(StrBuf *out, const Scope *scope, const Guard *guard, int before);
+
+/* How a kernel walks along k: so many terms a step, which are channels under one tap, or as the group has them. */
+typedef struct ProductSteps {
+    int64_t terms;
+    int channel;   // axis of the fusion along which these lie; -1: as the group has them
+} ProductSteps;
+
+/* Under one tap what all terms of a step have in common is found once. Not where neighbours along k would lie
+   farther apart by that. */
+ProductSteps product_steps(const Fusion *fusion, const Product *product, int64_t terms);
+
+/* `struct OperandA` or B, which reads `vector` elements of the factor, or says where they lie. Which ones: of a
+   step, or (NULL) from k on. */
 void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
-                          OperandWay way);
+                          OperandWay way, const ProductSteps *steps);
 
 /* `finish`: the epilogue of one element of C; `finish_vector`: of QN neighbours along n, stored as vectors if
    so. `kept`: their totals are what the sum is rounded to. */

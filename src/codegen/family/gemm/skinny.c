@@ -261,8 +261,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     bool small_along_k = product_along_k(plan->fusion, product, SMALL);
     int small = product_vector(plan->fusion, product, SMALL, small_along_k ? run : each[GROUP_M]);
     emit_constants(out, plan, product);
-    product_emit_operand(out, &scope, product, SMALL, small, OPERAND_LOADED);
-    product_emit_operand(out, &scope, product, LARGE, large, OPERAND_STREAMED);
+    product_emit_operand(out, &scope, product, SMALL, small, OPERAND_LOADED, NULL);
+    product_emit_operand(out, &scope, product, LARGE, large, OPERAND_STREAMED, NULL);
     emit_finish(out, &scope, product);
 }
 

@@ -6,6 +6,7 @@
 #include "codegen/family/gemm/im2col.h"
 #include "codegen/family/gemm/phases.h"
 #include "codegen/family/gemm/product_rows.h"
+#include "codegen/family/gemm/skips.h"
 
 enum { MAX_BOX = 256 };   // lines of a box, at most
 
@@ -251,6 +252,16 @@ static bool find_joined(Arena *arena, const Fusion *fusion, const Target *target
     return product->beside && (along_k || product->shared_atom->place == IN_SHARED);
 }
 
+/* Lanes store straight to memory, and leave taps out where rows of a factor are phases. */
+static const Product *tiled_of(Arena *arena, const Fusion *fusion, Product product)
+{
+    if (!product.atom) {
+        product_store_together(fusion, &product);
+        product.skips = skips_find(arena, fusion, &product);
+    }
+    return arena_copy(arena, &product, sizeof product);
+}
+
 const void *product_view(Arena *arena, const Fusion *fusion, const Target *target)
 {
     Product product;
@@ -268,7 +279,7 @@ const void *product_view(Arena *arena, const Fusion *fusion, const Target *targe
         found.skinny = arena_copy(arena, &product, sizeof product);
     if (find_tiled(fusion, target, &product)) {
         if (!product.share.chunk)
-            found.tiled = arena_copy(arena, &product, sizeof product);
+            found.tiled = tiled_of(arena, fusion, product);
         if (find_boxed(arena, fusion, target, &product))
             found.boxed = arena_copy(arena, &product, sizeof product);
     }

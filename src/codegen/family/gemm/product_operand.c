@@ -1,0 +1,223 @@
+// How a kernel reads a product's factors: in which vectors, in which order along k, and the text of it.
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "codegen/family/gemm/product.h"
+
+enum { ACCESS_BYTES = 16, LINE_BYTES = 128 };   // of a thread, of memory
+
+// ---- vectors ----
+
+/* Neighbours along the axis are all there, or none of them. */
+static bool guard_holds_along(const Guard *guard, int axis)
+{
+    bool holds = true;
+    for (int i = 0; guard && i < guard->count; i++)
+        holds &= guard->bounds[i].index.coef[axis] == 0;
+    return holds;
+}
+
+/* The elements that the factor is, or has zeros in place of; NULL: it is made of them. */
+static const Access *vector_access(const Product *product, const Expr *factor)
+{
+    bool guarded = factor->kind == EXPR_GUARD && expr_is_zero(factor->guard.otherwise) && !product->skinny;
+    const Expr *expr = guarded ? factor->guard.body : factor;
+    bool alone = product->skinny && product->guard;
+    return !alone && expr->kind == EXPR_ACCESS && expr->access.tensor->dtype != DTYPE_B1 ? &expr->access
+                                                                                         : NULL;
+}
+
+static const Guard *own_guard(const Expr *factor)
+{
+    return factor->kind == EXPR_GUARD ? &factor->guard : NULL;
+}
+
+int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile)
+{
+    const Access *access = vector_access(product, product->factor[factor]);
+    if (!access)
+        return 1;
+    const AxisGroup *fast = &product->group[product_along_k(fusion, product, factor) ? GROUP_K
+                                            : factor                                 ? GROUP_N
+                                                                                     : GROUP_M];
+    if (!fast->count)
+        return 1;
+    Affine offset = access_offset(access);
+    int vector = ACCESS_BYTES * 8 / dtype_info[access->tensor->dtype].bits;
+    int axis = axis_group_innermost(fast);
+    if (!guard_holds_along(own_guard(product->factor[factor]), axis) ||
+        !guard_holds_along(product->guard, axis))
+        return 1;
+    while (vector > 1 && (tile % vector || !affine_allows_vector(&offset, axis, vector) ||
+                          !(product->skinny ? fusion->axes[axis].extent % vector == 0
+                                            : product_ends_in_vectors(fusion, access, fast, vector))))
+        vector /= 2;
+    return vector;
+}
+
+// ---- steps ----
+
+/* Of a factor that is read along k, neighbours under one channel after the other lie within a line. */
+static bool goes_by_channels(const Fusion *fusion, const Product *product, int factor, int channel)
+{
+    const Access *access = vector_access(product, product->factor[factor]);
+    int innermost = axis_group_innermost(&product->group[GROUP_K]);
+    if (!product_along_k(fusion, product, factor) || channel == innermost)
+        return true;
+    if (!access || product_vector(fusion, product, factor, ACCESS_BYTES) > 1)
+        return false;
+    return llabs(access_offset(access).coef[channel]) * dtype_info[access->tensor->dtype].bits <=
+           8 * LINE_BYTES;
+}
+
+ProductSteps product_steps(const Fusion *fusion, const Product *product, int64_t terms)
+{
+    const AxisGroup *k = &product->group[GROUP_K];
+    ProductSteps steps = {.terms = terms, .channel = -1};
+    for (int i = 0; k->count > 1 && i < k->count; i++) {
+        int64_t extent = fusion->axes[k->axes[i]].extent;
+        bool longer = steps.channel < 0 || extent > fusion->axes[steps.channel].extent;
+        if (extent % terms == 0 && longer && goes_by_channels(fusion, product, 0, k->axes[i]) &&
+            goes_by_channels(fusion, product, 1, k->axes[i]))
+            steps.channel = k->axes[i];
+    }
+    return steps;
+}
+
+// ---- text ----
+
+/* The factor's element, zero where the guard above the product says that there is none. */
+static void emit_factor(StrBuf *out, const Scope *scope, const Product *product, int factor)
+{
+    Expr guarded = {.kind = EXPR_GUARD, .type = product->factor[factor]->type};
+    if (product->guard) {
+        guarded.guard = *product->guard;
+        guarded.guard.body = (Expr *)product->factor[factor];
+        emit_expr(out, scope, &guarded);
+    } else {
+        emit_expr(out, scope, product->factor[factor]);
+    }
+}
+
+/* Up to the positions of its axes. */
+static void emit_opening(StrBuf *out, int factor, OperandWay way, const char *k)
+{
+    const char *rows = group_variable(factor ? GROUP_N : GROUP_M);
+    if (way == OPERAND_COPIED)
+        strbuf_printf(
+            out,
+            "    static __device__ __forceinline__ const Value *at(const Tensors &t, Index batch, Index %s, "
+            "%s, bool &exists)\n    {\n        (void)batch;\n",
+            rows, k);
+    else
+        strbuf_printf(
+            out,
+            "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, %s, "
+            "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
+            rows, k);
+}
+
+int product_emit_bounds(StrBuf *out, const Scope *scope, const Guard *guard, int before)
+{
+    for (int i = 0; guard && i < guard->count; i++) {
+        strbuf_puts(out, before++ ? " && inside(" : "inside(");
+        emit_affine(out, &guard->bounds[i].index, scope->axis);
+        strbuf_printf(out, ", %" PRId64 ")", guard->bounds[i].size);
+    }
+    return before;
+}
+
+static bool emit_exists(StrBuf *out, const Scope *scope, const Product *product, const Expr *factor,
+                        const char *opening)
+{
+    const Guard *own = own_guard(factor);
+    if (!own && !product->guard)
+        return false;
+    strbuf_puts(out, opening);
+    product_emit_bounds(out, scope, own, product_emit_bounds(out, scope, product->guard, 0));
+    return true;
+}
+
+/* Where a vector or an element lies, and whether it exists. */
+static void emit_place(StrBuf *out, const Scope *scope, const Product *product, int factor)
+{
+    const Access *access = vector_access(product, product->factor[factor]);
+    Affine offset = access_offset(access);
+    if (emit_exists(out, scope, product, product->factor[factor], "        exists = exists && ")) {
+        strbuf_puts(out, ";\n");
+    } else {
+        strbuf_puts(out, "        (void)exists;\n");
+    }
+    strbuf_printf(out, "        return t.in%d + (", input_position(scope->fusion, access->tensor));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, ");\n");
+}
+
+/* A vector of elements of an access, on its way into registers. */
+static void emit_vector(StrBuf *out, const Scope *scope, const Product *product, const Expr *factor,
+                        OperandWay way)
+{
+    static const char *const begins[] = {[OPERAND_LOADED] = "load_vector<VECTOR>(t.in%d, ",
+                                         [OPERAND_STREAMED] = "stream_vector<VECTOR>(t.in%d, "};
+    const Access *access = vector_access(product, factor);
+    Affine offset = access_offset(access);
+    bool guarded = emit_exists(out, scope, product, factor, "        if (");
+    strbuf_puts(out, guarded ? ")\n            " : "        ");
+    strbuf_printf(out, begins[way], input_position(scope->fusion, access->tensor));
+    emit_affine(out, &offset, scope->axis);
+    strbuf_puts(out, ", v);\n");
+    if (guarded)
+        strbuf_puts(
+            out,
+            "        else\n            UNROLL for (int e = 0; e < VECTOR; ++e)\n                v[e] = 0;\n");
+}
+
+/* Of the step's terms `inner` is one: so many channels under one tap, then under the next one. */
+static void emit_step_positions(StrBuf *out, const Scope *scope, const Product *product,
+                                const ProductSteps *steps, uint32_t used)
+{
+    AxisGroup taps = {.extent = 1};
+    for (int i = 0; steps->channel >= 0 && i < product->group[GROUP_K].count; i++)
+        if (product->group[GROUP_K].axes[i] != steps->channel)
+            axis_group_add(&taps, scope->fusion, product->group[GROUP_K].axes[i]);
+    if (steps->channel < 0) {
+        strbuf_printf(out, "        const Index k = step * %" PRId64 " + inner;\n", steps->terms);
+        product_emit_positions(out, scope, product, GROUP_K, "k", used);
+        return;
+    }
+    if (used >> steps->channel & 1)
+        strbuf_printf(out, "        const Index %s = step / %" PRId64 " * %" PRId64 " + inner;\n",
+                      scope->axis[steps->channel], taps.extent, steps->terms);
+    if (used & axis_group_mask(&taps))
+        strbuf_printf(out, "        const Index tap = step %% %" PRId64 ";\n", taps.extent);
+    emit_group_positions(out, "        ", "tap", scope, &taps, used);
+}
+
+void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
+                          OperandWay way, const ProductSteps *steps)
+{
+    int rows = factor ? GROUP_N : GROUP_M;
+    bool along_k = product_along_k(scope->fusion, product, factor);
+    strbuf_printf(out,
+                  "\nstruct Operand%c {\n    static constexpr bool ALONG_K = %s;\n    static constexpr int "
+                  "VECTOR = %d;\n",
+                  "AB"[factor], along_k ? "true" : "false", vector);
+    emit_opening(out, factor, way, steps ? "Index step, int inner" : "Index k");
+    uint32_t used = product_factor_axes(product, factor);
+    product_emit_positions(out, scope, product, GROUP_BATCH, "batch", used);
+    product_emit_positions(out, scope, product, rows, group_variable(rows), used);
+    if (steps)
+        emit_step_positions(out, scope, product, steps, used);
+    else
+        product_emit_positions(out, scope, product, GROUP_K, "k", used);
+    if (way == OPERAND_COPIED) {
+        emit_place(out, scope, product, factor);
+    } else if (vector > 1 || (way == OPERAND_STREAMED && !product->guard)) {
+        emit_vector(out, scope, product, product->factor[factor], way);
+    } else {
+        strbuf_puts(out, "        v[0] = ");
+        emit_factor(out, scope, product, factor);
+        strbuf_puts(out, ";\n");
+    }
+    strbuf_puts(out, "    }\n};\n");
+}

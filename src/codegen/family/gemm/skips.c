@@ -1,0 +1,133 @@
+#include "codegen/family/gemm/skips.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "codegen/family/gemm/mma.h"
+
+enum { MAX_TAPS = 64, LEAST_ROWS = 64 };   // of a phase, so that tiles lie within one
+
+static uint32_t guard_axes(const Guard *guard)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < guard->count; i++)
+        axes |= affine_axes(&guard->bounds[i].index);
+    return axes;
+}
+
+static AxisGroup only_axes(const Fusion *fusion, const AxisGroup *group, uint32_t axes)
+{
+    AxisGroup only = {.extent = 1};
+    for (int i = 0; i < group->count; i++)
+        if (axes >> group->axes[i] & 1)
+            axis_group_add(&only, fusion, group->axes[i]);
+    return only;
+}
+
+/* The positions of a group's axes. */
+static void place_of(const Fusion *fusion, const AxisGroup *group, int64_t flat, int64_t *at)
+{
+    for (int i = group->count - 1; i >= 0; i--) {
+        int64_t extent = fusion->axes[group->axes[i]].extent;
+        at[group->axes[i]] = flat % extent;
+        flat /= extent;
+    }
+}
+
+static bool is_inside(const Guard *guard, const int64_t *at)
+{
+    bool inside = true;
+    for (int i = 0; i < guard->count; i++) {
+        int64_t index = guard->bounds[i].index.constant;
+        for (int a = 0; a < MAX_AXES; a++)
+            index += guard->bounds[i].index.coef[a] * at[a];
+        inside &= index >= 0 && index < guard->bounds[i].size;
+    }
+    return inside;
+}
+
+/* False: every phase has every tap. */
+static bool find_used(const Fusion *fusion, const Guard *guard, const AxisGroup *rows, const AxisGroup *taps,
+                      TapPhases *phases)
+{
+    bool all = true;
+    for (int64_t i = 0; i < rows->extent * taps->extent; i++) {
+        int64_t at[MAX_AXES] = {0};
+        place_of(fusion, rows, i / taps->extent, at);
+        place_of(fusion, taps, i % taps->extent, at);
+        bool inside = is_inside(guard, at);
+        phases->used[i / taps->extent] |= (uint64_t)inside << i % taps->extent;
+        all &= inside;
+    }
+    return !all;
+}
+
+/* The phases first, then the others: rows of B are columns of C, whose neighbours stay where they are. */
+static bool put_outermost(const Fusion *fusion, Product *product, int rows, const AxisGroup *phases)
+{
+    AxisGroup *group = &product->group[rows], ordered = *phases;
+    uint32_t others = axis_group_mask(group) & ~axis_group_mask(phases);
+    if (!memcmp(group->axes, phases->axes, sizeof(int) * (size_t)phases->count))
+        return true;
+    if (rows == GROUP_N)
+        return false;
+    for (int i = 0; i < group->count; i++)
+        if (others >> group->axes[i] & 1)
+            axis_group_add(&ordered, fusion, group->axes[i]);
+    *group = ordered;
+    return true;
+}
+
+static bool find_in(const Fusion *fusion, Product *product, int factor, Skips *skips)
+{
+    const Guard *guard = mma_guard(product, factor);
+    int rows = factor ? GROUP_N : GROUP_M, channel = product_steps(fusion, product, SKIPPED_STEP).channel;
+    uint32_t own = axis_group_mask(&product->group[rows]), terms = axis_group_mask(&product->group[GROUP_K]);
+    if (!guard || !mma_access(product->factor[factor]) || channel < 0)
+        return false;
+    uint32_t used = guard_axes(guard);
+    AxisGroup phases = only_axes(fusion, &product->group[rows], used);
+    AxisGroup taps = only_axes(fusion, &product->group[GROUP_K], ~(1u << channel));
+    if (used & ~(own | terms) || used >> channel & 1 || !phases.count ||
+        phases.count == product->group[rows].count || phases.extent > MAX_PHASES || taps.extent > MAX_TAPS)
+        return false;
+    *skips = (Skips){.rows = rows};
+    skips->phases = (TapPhases){.columns_axis = rows,
+                                .k_axis = GROUP_K,
+                                .count = (int)phases.extent,
+                                .columns = product->group[rows].extent / phases.extent,
+                                .step = product->group[GROUP_K].extent / taps.extent,
+                                .taps = (int)taps.extent};
+    return skips->phases.columns >= LEAST_ROWS && find_used(fusion, guard, &phases, &taps, &skips->phases) &&
+           put_outermost(fusion, product, rows, &phases);
+}
+
+const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product)
+{
+    Skips skips;
+    for (int factor = 0; factor < 2; factor++)
+        if (find_in(fusion, product, factor, &skips))
+            return arena_copy(arena, &skips, sizeof skips);
+    return NULL;
+}
+
+void skips_emit(StrBuf *out, const Skips *skips)
+{
+    strbuf_printf(out, "constexpr bool SKIPS = %s;   // taps that a tile lacks\n", skips ? "true" : "false");
+    if (!skips)
+        return;
+    const TapPhases *phases = &skips->phases;
+    const char *first = skips->rows == GROUP_M ? "m0" : "n0", *rows = skips->rows == GROUP_M ? "BM" : "BN";
+    strbuf_printf(out,
+                  "constexpr int TAPS = %d;   // of a channel\n\n"
+                  "// Those that any of the tile's rows has: under all others they are zeros.\n"
+                  "__device__ __forceinline__ unsigned long long taps_of_tile(Index m0, Index n0)\n{\n"
+                  "    unsigned long long taps = 0;\n"
+                  "    for (Index phase = %s / %" PRId64 "; phase < %d && phase * %" PRId64
+                  " < %s + %s; ++phase)\n"
+                  "        taps |= ",
+                  phases->taps, first, phases->columns, phases->count, phases->columns, first, rows);
+    for (int p = 0; p + 1 < phases->count; p++)
+        strbuf_printf(out, "phase == %d ? 0x%" PRIx64 "ull : ", p, phases->used[p]);
+    strbuf_printf(out, "0x%" PRIx64 "ull;\n    return taps;\n}\n", phases->used[phases->count - 1]);
+}

@@ -1,0 +1,23 @@
+// Skips: taps under which a factor is zero in all rows of a tile are left out.
+//
+//     dx[n, c, h, a:2, v, b:2] = sum[t:2, u:2, f](pad(dy[n, f, h + t, v + u], 0) *
+//                                                 pad(w[f, c, a - 2*t + 1, b - 2*u + 1], 0))
+//
+// Rows of the second factor are the filter's channels c in phases (a, b): of the four taps (t, u) phase (0, 0) has
+// one, (1, 1) all four. Phases become the outermost axes of these rows, so that a tile lies within one, and a step
+// is of one tap. phases.h finds the same for bulk copies of pixels.
+#pragma once
+#include "codegen/family/gemm/product.h"
+
+enum { SKIPPED_STEP = 16 };   // terms of a step, channels under one tap
+
+typedef struct Skips {
+    TapPhases phases;
+    int rows;   // GROUP_M or GROUP_N, whose outermost axes the phases are
+} Skips;
+
+/* Puts phases outermost, unless columns of C would lie farther apart by that. NULL: all taps are needed. */
+const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product);
+
+/* `taps_of_tile`, and whether there are any. */
+void skips_emit(StrBuf *out, const Skips *skips);
