@@ -146,27 +146,6 @@ struct Slab {
     Row rows[8];
 };
 
-// M, rounded wherever it is used: a product that the compiler would draw into the sum behind it is not.
-__device__ __forceinline__ float scaled_of(float maximum) { return fmaf(maximum, SCALE, 0.0f); }
-// What is taken from all scores before they are scaled: 0, but for a maximum whose M is off by more than an
-// eighth or infinite, such as that of columns masked by -1e9.
-__device__ __forceinline__ float origin_of(float maximum)
-{
-    return fabsf(maximum) < infinity<float>() && !(fabsf(scaled_of(maximum)) < 0x1p21f) ? maximum : 0.0f;
-}
-
-// Of the four lanes that share a row.
-__device__ __forceinline__ float largest_of_row(float own)
-{
-    const float two = op_max(own, warp_shuffle_xor(own, 2, 4));
-    return op_max(two, warp_shuffle_xor(two, 1, 4));
-}
-__device__ __forceinline__ float sum_of_row(float own)
-{
-    const float two = own + warp_shuffle_xor(own, 2, 4);
-    return two + warp_shuffle_xor(two, 1, 4);
-}
-
 // The scores of a warp's rows of a step become shares of what the largest so far would have, which may grow.
 struct Softmax {
     // Of rows l / 4 and 8 further down. scaled: M; sums of this lane's columns alone.
@@ -188,9 +167,10 @@ struct Softmax {
             UNROLL for (int e = 0; e < 2; ++e)
                 largest = op_max(largest, s[j][half * 2 + e]);
         largest = op_max(maximum[i][half], largest_of_row(largest));
-        const float origin = origin_of(largest), grown = origin != 0.0f ? 0.0f : scaled_of(largest);
+        const float origin = origin_of(largest, SCALE);
+        const float grown = origin != 0.0f ? 0.0f : scaled_of(largest, SCALE);
         const float base = largest == -infinity<float>() ? 0.0f : grown;
-        factor = power_of_two(fmaf(origin_of(maximum[i][half]) - origin, SCALE, scaled[i][half] - base));
+        factor = power_of_two(fmaf(origin_of(maximum[i][half], SCALE) - origin, SCALE, scaled[i][half] - base));
         if (origin != 0.0f)
             UNROLL for (int j = 0; j < BN / 8; ++j)
                 UNROLL for (int e = 0; e < 2; ++e)
@@ -211,7 +191,9 @@ struct Softmax {
     __device__ __forceinline__ Row row(int i, int half, float &factor) const
     {
         const float largest = maximum[i][half];
-        factor = origin_of(largest) != 0.0f ? 1.0f : power_of_two(-fmaf(largest, SCALE, -scaled_of(largest)));
+        factor = origin_of(largest, SCALE) != 0.0f
+                     ? 1.0f
+                     : power_of_two(-fmaf(largest, SCALE, -scaled_of(largest, SCALE)));
         const float total = sum_of_row(sum[i][half]) * factor;
         return {largest, total, 1.0f / total};
     }

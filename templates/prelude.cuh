@@ -45,6 +45,7 @@ namespace rollerc {
 #include "prelude/wgmma.cuh"
 #include "prelude/reductions.cuh"
 #include "prelude/row_tiles.cuh"
+#include "prelude/streams.cuh"
 #include "prelude/planes.cuh"
 #include "prelude/strips.cuh"
 #include "prelude/launches.cuh"
