@@ -282,10 +282,10 @@ static BoundBy largest_term(const PerfEstimate *perf)
 static void estimate_work(const KernelCounts *kernel, PerfEstimate *perf)
 {
     double wanted = all_points(kernel->space, &kernel->problem->whole);
-    double done = all_points(kernel->space, &kernel->padded);
+    double done = all_points(kernel->space, &kernel->padded) * kernel->visited;
     perf->flops = done * kernel->space->flops;
     perf->instructions = done * kernel->space->instructions;
-    perf->padding_waste = 1 - wanted / done;
+    perf->padding_waste = 1 - wanted * kernel->visited / done;
 }
 
 PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, const RProgram *program,

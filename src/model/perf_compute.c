@@ -175,7 +175,7 @@ double compute_time_us(const KernelCounts *kernel)
 
 double special_time_us(const KernelCounts *kernel)
 {
-    double points = all_points(kernel->space, &kernel->padded);
+    double points = all_points(kernel->space, &kernel->padded) * kernel->visited;
     double results = points * kernel->space->special;
     return results / perf_unit_peak(kernel->device, UNIT_SFU) / 1e3 / kernel->balance;
 }

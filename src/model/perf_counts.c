@@ -74,6 +74,28 @@ static RTile padded_problem(const TileSpace *space, const RTile *shared)
     return padded;
 }
 
+/* Share of the steps along a band's axis that tiles of so many positions make: their positions need what the first or the last one
+   needs. Of many tiles some stand for all. */
+static double visited_share(const TileSpace *space, const RTile *shared)
+{
+    enum { MOST_TILES = 64 };
+    const Band *band = &space->band;
+    if (!band->exists)
+        return 1;
+    double size = (double)shared->size[band->along], step = (double)shared->size[band->axis],
+           last = (double)space->axes[band->along].extent - 1, columns = (double)space->axes[band->axis].extent;
+    double tiles = ceil((last + 1) / size), stride = at_least(tiles / MOST_TILES, 1), made = 0, all = 0;
+    for (double tile = 0; tile < tiles; tile += stride) {
+        double row = floor(tile) * size, end_row = at_most(row + size - 1, last);
+        double from = band->begin + band->begin_step * (band->begin_step < 0 ? end_row : row),
+               end = band->end + band->end_step * (band->end_step > 0 ? end_row : row);
+        from = at_least(at_most(from, columns - 1), 0);
+        made += ceil(at_least(at_most(end, columns), from + 1) / step) - floor(from / step);
+        all += ceil(columns / step);
+    }
+    return made / all;
+}
+
 static RTile thread_walk(const KernelKind *kind, const RTile *shared, const RTile *inner)
 {
     RTile walk = {0};
@@ -214,7 +236,8 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.padded = padded_problem(space, kernel.shared);
     kernel.walk = thread_walk(kind, kernel.shared, kernel.inner);
     kernel.cluster = kind_sharers(kind);
-    kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster);
+    kernel.visited = visited_share(space, kernel.shared);
+    kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster) * kernel.visited;
     kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
     kernel.register_tiles = (double)program->threads / kind_tile_threads(kind);
     kernel.warps = (double)ceil_div(program->threads, device->warp_size);
@@ -243,6 +266,8 @@ double block_visits(const KernelCounts *kernel, const DataTile *data)
     for (int a = 0; a < kernel->space->axis_count; a++)
         if (kernel->space->axes[a].reduction && depends(kernel, data, a))
             visits *= (double)ceil_div(kernel->space->axes[a].extent, kernel->shared->size[a]);
+    if (data_tile_depends(data, kernel->space->band.axis))
+        visits *= kernel->visited;
     return visits > 1 || data->output ? visits / kernel->cluster : visits;
 }
 
@@ -252,5 +277,7 @@ double thread_visits(const KernelCounts *kernel, const DataTile *data)
     for (int a = 0; a < kernel->space->axis_count; a++)
         if (kernel->space->axes[a].reduction && depends(kernel, data, a))
             visits *= (double)ceil_div(kernel->padded.size[a], kernel->walk.size[a]);
+    if (data_tile_depends(data, kernel->space->band.axis))
+        visits *= kernel->visited;
     return visits > 1 ? at_least(visits / kernel->cluster, 1) : visits;
 }

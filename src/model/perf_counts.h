@@ -24,7 +24,8 @@ typedef struct KernelCounts {
     double blocks;
     double block_tiles;            // shared tiles that they make, each in its turn
     double cluster;                // blocks that share the steps along the reduction
-    double steps;                  // shared steps of a block
+    double steps;                  // shared steps of a block,
+    double visited;                // and the share of all that they are
     double inner_steps;            // register steps of a thread in each of them
     double register_tiles;         // of a block
     double warps;                  // of a block

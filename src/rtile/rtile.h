@@ -105,6 +105,14 @@ typedef struct AxisRule {
     int64_t limit;              // largest size; 1: this level does not tile the axis
 } AxisRule;
 
+/* Of a reduction axis a position of another axis needs a part alone, as rows need the columns up to the diagonal: those from
+   begin + begin_step * position on and before end + end_step * position. Steps outside are passed over. */
+typedef struct Band {
+    bool exists;
+    int axis, along;
+    double begin, begin_step, end, end_step;
+} Band;
+
 typedef struct TileSpace {
     int axis_count;
     Axis axes[MAX_AXES];        // any order; `reduction` says which are summed over
@@ -117,6 +125,7 @@ typedef struct TileSpace {
     double instructions;        // of one point, where a family counts them itself; 0: the flops tell
     Unit unit;                  // what does the flops
     PixelWalk walk;             // of the rows of a product's first factor
+    Band band;                  // of the reduction that it needs
     const TapPhases *phases;    // of a product's columns; NULL: there are none. k is as long as it is on average
     int tile_count;
     DataTile tiles[MAX_DATA_TILES];

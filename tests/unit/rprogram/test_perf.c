@@ -56,6 +56,23 @@ START_TEST(waves_and_tail)
 }
 END_TEST
 
+/* Row i needs k up to i alone: of 256 steps of 16 the first 128 rows make 8, the next 16, ... the last all of them, 132 on average.
+   What they read and multiply is that part. */
+START_TEST(steps_outside_of_a_band_are_not_made)
+{
+    DeviceSpec device = a100();
+    KernelKind kind = matmul_kind(4096, 4096, 4096);
+    RProgram all = complete(&kind, &device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
+    kind.space->band = (Band){.exists = true, .axis = 2, .along = 0, .end = 1, .end_step = 1};
+    RProgram part = complete(&kind, &device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
+    double share = 132 / 256.0;
+    ck_assert_double_eq_tol(part.perf.flops, all.perf.flops * share, 1);
+    ck_assert_double_eq_tol(part.perf.compute_us, all.perf.compute_us * share, 1e-6 * all.perf.compute_us);
+    ck_assert_double_eq_tol(part.perf.l2_load_bytes, all.perf.l2_load_bytes * share, 1);
+    ck_assert_double_eq_tol(part.perf.padding_waste, all.perf.padding_waste, 1e-12);
+}
+END_TEST
+
 /* L2 -> shared: 1024 blocks * 256 steps * (128*16 + 16*128) floats. Shared -> registers: 1024 *
    256 threads * 4096 steps * (8 + 8) floats. C is stored once. */
 START_TEST(matmul_traffic_by_hand)
@@ -398,6 +415,7 @@ int main(void)
     tcase_add_test(cases, registers_limit_the_resident_blocks);
     tcase_add_test(cases, each_scheduler_has_its_own_registers);
     tcase_add_test(cases, waves_and_tail);
+    tcase_add_test(cases, steps_outside_of_a_band_are_not_made);
     tcase_add_test(cases, matmul_traffic_by_hand);
     tcase_add_test(cases, what_misses_l2_is_read_again);
     tcase_add_test(cases, panels_are_nearly_square);

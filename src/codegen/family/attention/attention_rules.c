@@ -95,6 +95,36 @@ static void add_outputs(TileSpace *space, const Fusion *fusion, const Attention 
     }
 }
 
+/* A limit as a line over flat positions of rows; batches count as the one in the middle. */
+static void add_line(const Fusion *fusion, const Attention *attention, const Affine *limit, double *at, double *step)
+{
+    const AxisGroup *rows = &attention->group[ATTENTION_ROW];
+    *at = (double)limit->constant;
+    *step = rows->count ? (double)limit->coef[rows->axes[0]] * (double)fusion->axes[rows->axes[0]].extent / (double)rows->extent : 0;
+    for (int a = 0; a < fusion->axis_count; a++)
+        if (!rows->count || a != rows->axes[0])
+            *at += (double)limit->coef[a] * (double)(fusion->axes[a].extent - 1) / 2;
+}
+
+/* Which columns rows need. Of several limits that grow alike the tightest holds, of others the first one is taken. */
+static Band band_of(const Fusion *fusion, const Attention *attention)
+{
+    Band band = {.exists = attention->masks, .axis = ATTENTION_COLUMN, .along = ATTENTION_ROW};
+    double at, step;
+    band.end = (double)attention->group[ATTENTION_COLUMN].extent;
+    for (int i = 0; i < attention->first_count; i++) {
+        add_line(fusion, attention, &attention->first[i], &at, &step);
+        if (i == 0 || (step == band.begin_step && at > band.begin))
+            band.begin = at, band.begin_step = step;
+    }
+    for (int i = 0; i < attention->end_count; i++) {
+        add_line(fusion, attention, &attention->end[i], &at, &step);
+        if (i == 0 || (step == band.end_step && at < band.end))
+            band.end = at, band.end_step = step;
+    }
+    return band;
+}
+
 TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *attention,
                           const Atom *atom)
 {
@@ -106,6 +136,7 @@ TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *
     double depth = (double)attention->group[ATTENTION_DEPTH].extent,
            width = (double)attention->group[ATTENTION_WIDTH].extent;
     space->unit = atom->unit;
+    space->band = band_of(fusion, attention);
     space->flops = 2 * (double)(wide((int64_t)depth) + attention->parts * wide((int64_t)width)) / (depth * width);
     space->special = 1 / (depth * width);
     add_factor(space, fusion, attention, attention->q, ATTENTION_ROW, ATTENTION_DEPTH);
