@@ -319,19 +319,6 @@ static bool cut_all(Composer *composer, TensorOp *op)
     return any;
 }
 
-/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that gain nothing are undone. */
-static void cut(Composer *composer, TensorOp *op)
-{
-    TensorOp attempt = *op;
-    attempt.body = expr_copy(composer->arena, op->body);
-    while (cut_all(composer, &attempt))
-        settle_op(composer, &attempt);
-    if (is_less(left_of(&attempt), left_of(op)))
-        *op = attempt;
-}
-
-// ---- tensors in the shape of their axes ----
-
 /* The definition without the axes of one point that its result has dimensions for. */
 static void drop_axes(Composer *composer, TensorOp *op, uint32_t dims)
 {
@@ -347,6 +334,30 @@ static void drop_axes(Composer *composer, TensorOp *op, uint32_t dims)
     op->body = expr_substitute(composer->arena, op->body, forms, op->axis_count);
     op->axis_count = count;
 }
+
+static uint32_t unit_axes(const TensorOp *op)
+{
+    uint32_t axes = 0;
+    for (int a = 0; a < op->spatial_count; a++)
+        axes |= (uint32_t)(op->axes[a].extent == 1) << a;
+    return axes;
+}
+
+/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that gain nothing are undone. Of one point in [b, h, 1, j] readers
+   that are cut alike would not know whose dimension it is. */
+static void cut(Composer *composer, TensorOp *op)
+{
+    TensorOp attempt = *op;
+    attempt.body = expr_copy(composer->arena, op->body);
+    while (cut_all(composer, &attempt))
+        settle_op(composer, &attempt);
+    if (!is_less(left_of(&attempt), left_of(op)))
+        return;
+    *op = attempt;
+    drop_axes(composer, op, unit_axes(op));
+}
+
+// ---- tensors in the shape of their axes ----
 
 /* The user still sees the tensor in the shape that the program has. */
 static void reshape(Composer *composer, const TensorOp *op)
