@@ -67,6 +67,15 @@ static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY 
 
 static bool has_axis(const Expr *expr, int axis) { return expr_axes(expr) >> axis & 1; }
 
+/* x of select(c, 0, x), where rows have the condition: a row of which no column counts has no shares. NULL: it is none. */
+static Expr *chosen_by_row(const Expr *expr, int column)
+{
+    if (!is_apply(expr, OP_SELECT) || has_axis(expr->apply.operands[0], column))
+        return NULL;
+    Expr *const *sides = expr->apply.operands + 1;
+    return expr_is_zero(sides[0]) ? sides[1] : expr_is_zero(sides[1]) ? sides[0] : NULL;
+}
+
 /* Each of its dimensions is an axis of its own, from end to end: those axes; 0: it is not so. */
 static uint32_t axes_of_point(const Chain *chain, const Expr *expr)
 {
@@ -104,6 +113,9 @@ static Expr *find_exponential(Chain *chain, Expr *expr)
             chain->exponential_name = NULL;
         } else if (is_apply(expr, OP_MUL) && !has_axis(expr->apply.operands[0], chain->column)) {
             expr = expr->apply.operands[1];
+            chain->exponential_name = NULL;
+        } else if (chosen_by_row(expr, chain->column)) {
+            expr = chosen_by_row(expr, chain->column);
             chain->exponential_name = NULL;
         } else {
             return is_apply(expr, OP_EXP) && expr->type == DTYPE_F32 ? expr : NULL;
@@ -359,7 +371,7 @@ static bool is_candidate(const TensorOp *op)
 /* Parts of f32 shares are of at most 1: e, or e / z. */
 static bool has_parts(const Chain *chain)
 {
-    const Expr *share = chain->share;
+    const Expr *chosen = chosen_by_row(chain->share, chain->column), *share = chosen ? chosen : chain->share;
     if (chain->weight->out->dtype != DTYPE_F32 || expr_equal(share, chain->exponential))
         return true;
     bool found = false;

@@ -154,10 +154,13 @@ static void shares(Chain *c)
     } else if (kind == 2) {
         strbuf_printf(out, "%s = sum[j](e%s / z[b, g, h, i] * %s)\n", y, at, v);
     } else {
+        const char *share = arena_printf(c->arena, "e%s / z[b, g, h, i]", at);
+        if (chance(c, 15))   // of rows of which no column counts
+            share = arena_printf(c->arena, "select(m[b, g, h, i] == -inf, 0, %s)", share);
         if (chance(c, 25))   // of f32
-            strbuf_printf(out, "p%s = e%s / z[b, g, h, i]\n", at, at);
+            strbuf_printf(out, "p%s = %s\n", at, share);
         else
-            strbuf_printf(out, "p%s : %s = e%s / z[b, g, h, i]\n", at, type, at);
+            strbuf_printf(out, "p%s : %s = %s\n", at, type, share);
         if (kind < 8)
             strbuf_printf(out, "%s = sum[j](p%s * %s)\n", y, at, v);
         else

@@ -41,9 +41,12 @@ const Expr *attention_score(const Fusion *fusion, const Attention *attention);
 /* Something is read for each score, a bias or a mask of rows and columns. */
 bool attention_reads_beside(const Fusion *fusion, const Attention *attention);
 
-/* p is e / z. It is rounded to 16 bits, and z is at least about 1 where it is a number at all: one reciprocal
-   serves a row. */
-bool attention_is_quotient(const Fusion *fusion, const Attention *attention);
+/* e / z, where p is that, or 0 for some rows. It is rounded to 16 bits, and z is at least about 1 where it is a number at all: one
+   reciprocal serves a row. NULL: p is something else. */
+const Expr *attention_quotient(const Fusion *fusion, const Attention *attention);
+
+/* What makes p of values of a row, but for that quotient; NULL: nothing. */
+Expr *attention_share_beside(const Fusion *fusion, const Attention *attention);
 
 /* More rows have more columns, and none leaves out the first ones. */
 bool attention_is_longest_last(const Attention *attention);

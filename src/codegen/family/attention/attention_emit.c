@@ -187,8 +187,9 @@ bool attention_needs(const Fusion *fusion, const Attention *attention, int op, u
     for (int i = attention->sum + 1; i < fusion->op_count; i++)
         if (fusion->ops[i].spatial == axes)
             expr_visit(fusion->ops[i].body, value_visit, &search);
-    if (axes == attention->results && !attention_is_quotient(fusion, attention))
-        expr_visit(fusion->ops[attention->share].body, value_visit, &search);
+    Expr *beside = attention_share_beside(fusion, attention);
+    if (axes == attention->results && beside)
+        expr_visit(beside, value_visit, &search);
     return search.found;
 }
 
@@ -253,15 +254,28 @@ static void emit_finish_row(StrBuf *out, const Scope *scope, const Attention *at
     strbuf_puts(out, "}\n");
 }
 
+/* p of what e is. */
+static void emit_share(StrBuf *out, const Scope *scope, const Attention *attention)
+{
+    const Expr *share = scope->fusion->ops[attention->share].body;
+    const Expr *beside = attention_share_beside(scope->fusion, attention);
+    if (beside == share) {
+        emit_expr(out, scope, share);
+        return;
+    }
+    bool zero_first = beside && expr_is_zero(share->apply.operands[1]);
+    if (beside)
+        emit_expr(out, scope, beside);
+    strbuf_printf(out, "%sv%d * inverse%s", !beside ? "" : zero_first ? " ? 0.0f : " : " ? ", attention->exponential,
+                  beside && !zero_first ? " : 0.0f" : "");
+}
+
 /* y is a sum of shares, which are e or a part of it: the same part of the sum of e. */
 static void emit_result(StrBuf *out, const Scope *scope, const Attention *attention)
 {
     const Fusion *fusion = scope->fusion;
     StrBuf share = strbuf_new(out->arena);
-    if (attention_is_quotient(fusion, attention))
-        strbuf_printf(&share, "v%d * inverse", attention->exponential);
-    else
-        emit_expr(&share, scope, fusion->ops[attention->share].body);
+    emit_share(&share, scope, attention);
     strbuf_printf(out, "        const float v%d = totals[e];\n", attention->exponential);
     emit_reduced_op(out, "        ", scope, attention->sum, share.text);
     for (int i = attention->sum + 1; i < fusion->op_count; i++)
@@ -289,7 +303,7 @@ static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention 
     attention_emit_positions(out, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW,
                              inner | stores);
     emit_row_values(out, &scope, attention, attention->results);
-    if (attention_is_quotient(fusion, attention))
+    if (attention_quotient(fusion, attention))
         strbuf_puts(out, "    const float inverse = of.inverse;\n");
     for (int i = 0; i < fusion->op_count; i++)
         if (is_stored_result(&fusion->ops[i], attention))

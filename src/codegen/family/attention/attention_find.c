@@ -300,14 +300,24 @@ bool attention_reads_beside(const Fusion *fusion, const Attention *attention)
     return false;
 }
 
-bool attention_is_quotient(const Fusion *fusion, const Attention *attention)
+const Expr *attention_quotient(const Fusion *fusion, const Attention *attention)
 {
     const Expr *share = fusion->ops[attention->share].body;
+    if (is_apply(share, OP_SELECT))
+        share = share->apply.operands[expr_is_zero(share->apply.operands[1]) ? 2 : 1];
     if (!is_apply(share, OP_DIV))
-        return false;
+        return NULL;
     const Expr *e = share->apply.operands[0], *z = share->apply.operands[1];
-    return e->kind == EXPR_VALUE && e->value == attention->exponential && z->kind == EXPR_VALUE &&
-           fusion->ops[z->value].reduce == REDUCE_SUM && fusion->ops[z->value].out->dtype == DTYPE_F32;
+    bool found = e->kind == EXPR_VALUE && e->value == attention->exponential && z->kind == EXPR_VALUE &&
+                 fusion->ops[z->value].reduce == REDUCE_SUM && fusion->ops[z->value].out->dtype == DTYPE_F32;
+    return found ? share : NULL;
+}
+
+Expr *attention_share_beside(const Fusion *fusion, const Attention *attention)
+{
+    Expr *share = fusion->ops[attention->share].body;
+    const Expr *quotient = attention_quotient(fusion, attention);
+    return !quotient ? share : quotient == share ? NULL : share->apply.operands[0];
 }
 
 bool attention_is_longest_last(const Attention *attention)

@@ -111,7 +111,7 @@ static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
 static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
 {
     const Attention *attention = step->attention;
-    int count = axes == attention->results && attention_is_quotient(step->at->fusion, attention);
+    int count = axes == attention->results && attention_quotient(step->at->fusion, attention);
     *scaled = 0;
     for (int i = 0; i < attention->sum; i++) {
         const FusedOp *op = &step->at->fusion->ops[i];
@@ -132,9 +132,9 @@ static void turn(const AttentionStep *step, ItemWork *work)
     int64_t times = step->at->times, rows = times * step->at->count[ATTENTION_ROW];
     int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention);
     int scaled, values = row_values(step, attention->results, &scaled);
-    ExprWork share = {.multiplications = 1};
-    if (!attention_is_quotient(step->at->fusion, attention))
-        share = expr_work(step->at->fusion->ops[attention->share].body);
+    const Expr *beside = attention_share_beside(step->at->fusion, attention);
+    ExprWork share = beside ? expr_work(beside) : (ExprWork){0};
+    share.multiplications += attention_quotient(step->at->fusion, attention) != NULL;
     work_add_values(work, &(ExprWork){.additions = 2, .multiplications = 3 + is_lifted(step), .functions = 1},
                     times * step->row_parts);
     work_add_values(work, &(ExprWork){.multiplications = 1}, times * step->rows * step->width);
