@@ -6,8 +6,9 @@
 
 The second command needs a GPU, nvcc and PyTorch. The networks' weights are drawn from a seed, and rollerc imports the graphs with
 them; where FOLDER has f32.so and f16.so, made elsewhere of the same graphs, nothing is compiled. Each network has a process. They
-prepare side by side; then one after the other has the GPU for itself. A call is a CUDA graph, of PyTorch too, whose maps lie
-channels-last. Rivals take turns; a time is the median over replays, the GPU warm, everything where the last call left it.
+prepare side by side, for `--prepare` seconds at most; then one after the other has the GPU for itself. A call is a CUDA graph, of PyTorch
+too, whose maps lie channels-last. Rivals take turns; a time is the median over replays, the GPU warm, everything where the last call
+left it. `--kernels` adds what each kernel of a call on a stream takes, of all rivals.
 """
 import argparse
 import concurrent.futures
@@ -16,8 +17,12 @@ import json
 import multiprocessing
 import os
 import pathlib
+import queue
+import statistics
 import subprocess
 import sys
+import tempfile
+import time
 import traceback
 import zlib
 
@@ -29,6 +34,7 @@ TYPES = {"f32": "float32", "f16": "float16"}
 ALLOWED = {"f32": 1e-4, "f16": 0.02}   # of the largest value, where PyTorch's own error is no larger
 TIMES_PYTORCH = 3                      # its own error in the same type, which ours may be
 PEERS = ("eager", "compile")
+PROFILED = 5                           # calls
 
 
 # ---- weights
@@ -175,10 +181,36 @@ def error_of(made, wanted):
     return error.item() if error.isfinite() else float("inf")
 
 
+def calls_of(rivals):
+    """One stream each."""
+    return {name: rival.launch if name == "ours" else rival for name, rival in rivals.items() if name != "graph"}
+
+
+def kernels_of(call):
+    """[name, grid, us] of each kernel of a call on a stream. Its time is what passes between the end of the one before and its own:
+    a launch that begins early waits for that one."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+    call()
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+            for _ in range(PROFILED):
+                call()
+            torch.cuda.synchronize()
+        profiled.export_chrome_trace(file.name)
+        events = json.loads(pathlib.Path(file.name).read_text())["traceEvents"]
+    kernels = sorted((event for event in events if event.get("cat") in ("kernel", "gpu_memset", "gpu_memcpy")), key=lambda event: event["ts"])
+    ends = [event["ts"] + event["dur"] for event in kernels]
+    times = [min(event["dur"], end - before) for event, end, before in zip(kernels, ends, [0, *ends])]
+    count = len(kernels) // PROFILED
+    return [[kernel["name"][:100], kernel["args"].get("grid"), round(statistics.median(times[place::count]), 2)]
+            for place, kernel in enumerate(kernels[:count])]
+
+
 class Network:
     """All that is measured of a folder. PyTorch and what is compiled are ready when it is made."""
 
-    def __init__(self, options, folder):
+    def __init__(self, options, folder, one_by_one):
         import torch
         torch.set_grad_enabled(False)
         torch.backends.cudnn.allow_tf32 = False   # f32 means f32
@@ -190,12 +222,13 @@ class Network:
                       else generator.integers(0, told["values"], told["shape"], "i8"))
         with concurrent.futures.ThreadPoolExecutor(1) as pool:   # nvcc works while PyTorch does
             built = {precision: pool.submit(build, options, folder, precision) for precision in options.precisions}
-            self.prepare(options, built)
+            self.prepare(options, built, one_by_one)
 
-    def prepare(self, options, built):
+    def prepare(self, options, built, one_by_one):
         import torch
-        self.wanted = Theirs(self.folder, self.weights, self.given, torch.float64)()
-        torch.cuda.empty_cache()
+        with one_by_one:   # it takes four times the memory
+            self.wanted = Theirs(self.folder, self.weights, self.given, torch.float64)()
+            torch.cuda.empty_cache()
         self.rivals = {precision: self.rivals_of(options, precision, built[precision]) for precision in options.precisions}
 
     def rivals_of(self, options, precision, built):
@@ -235,30 +268,78 @@ class Network:
         rivals = self.rivals[precision]
         graph = rivals.pop("graph")
         names = ["graph", *rivals]
-        calls = [rival.launch if name == "ours" else rival for name, rival in rivals.items()]
-        times = times_us([graph, *(Captured([call] * CALLS) for call in calls)])
+        times = times_us([graph, *(Captured([call] * CALLS) for call in calls_of(rivals).values())])
         return {f"{'stream' if name == 'ours' else name}_us": us for name, us in zip(names, times)}
+
+    def kernels(self, precision):
+        try:
+            return {name: kernels_of(call) for name, call in calls_of(self.rivals[precision]).items()}
+        except Exception as error:   # times need no profiler
+            return {"failed": f"{type(error).__name__}: {error}"}
 
     def measure(self, options):
         for precision in options.precisions:
             told = self.prove(precision)
             if not options.no_times:
                 told.update(self.time(precision))
+            if options.kernels:
+                told["kernels"] = self.kernels(precision)
             del self.rivals[precision]
             self.entry[precision] = told
         return self.entry
 
 
-def work(options, folder, ready, alone, results):
+def failure(folder, why, trace=""):
+    return {"name": folder.name, "failed": why[:2000], "trace": trace[-1500:]}
+
+
+class Worker:
+    """The process of a network."""
+
+    def __init__(self, context, options, folder, shared):
+        self.folder, self.ready = folder, context.Event()
+        self.process = context.Process(target=work, args=(options, folder, self.ready, *shared))
+        self.process.start()
+
+    def prepares(self):
+        return self.process.is_alive() and not self.ready.is_set()
+
+
+def work(options, folder, ready, go, one_by_one, results):
     try:
-        try:
-            network = Network(options, folder)
-        finally:
-            ready.wait()
-        with alone:
+        network = Network(options, folder, one_by_one)
+        ready.set()
+        go.wait()
+        with one_by_one:
             results.put(network.measure(options))
     except BaseException as error:   # of whatever kind: the others go on
-        results.put({"name": folder.name, "failed": f"{type(error).__name__}: {error}"[:2000], "trace": traceback.format_exc()[-1500:]})
+        results.put(failure(folder, f"{type(error).__name__}: {error}", traceback.format_exc()))
+
+
+def leave_out_the_late(workers, seconds):
+    """Some compile for minutes, and all others wait for them."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and any(worker.prepares() for worker in workers):
+        time.sleep(0.1)
+    for worker in workers:
+        if worker.prepares():
+            worker.process.kill()
+
+
+def results_of(workers, results):
+    """An entry for each network, as they come; also for those whose processes ended without any."""
+    missing = {worker.folder.name: worker for worker in workers}
+    while missing:
+        ended = [worker for worker in missing.values() if not worker.process.is_alive()]
+        try:
+            entry = results.get(timeout=1)
+        except queue.Empty:
+            for worker in ended:
+                del missing[worker.folder.name]
+                yield failure(worker.folder, "its process was ended, or not ready in time")
+            continue
+        missing.pop(entry["name"])
+        yield entry
 
 
 def show(entry):
@@ -293,6 +374,8 @@ def main():
     parser.add_argument("--mode", default="max-autotune-no-cudagraphs", help="of torch.compile; the graph is made here")
     parser.add_argument("--no-times", action="store_true")
     parser.add_argument("--json", help="results")
+    parser.add_argument("--kernels", action="store_true", help="also of each kernel of a call, in the results")
+    parser.add_argument("--prepare", type=float, default=600, help="seconds after which a network that is not ready is left out")
     options = parser.parse_args()
     if options.draw or options.emit:
         for folder in options.folders:
@@ -303,17 +386,16 @@ def main():
                 emit(options, folder / precision)
         return 0
     context = multiprocessing.get_context("spawn")
-    ready, alone, results = context.Barrier(len(options.folders)), context.Lock(), context.Queue()
-    workers = [context.Process(target=work, args=(options, folder, ready, alone, results)) for folder in options.folders]
-    for worker in workers:
-        worker.start()
+    go, results = context.Event(), context.Queue()
+    shared = go, context.Lock(), results
+    workers = [Worker(context, options, folder, shared) for folder in options.folders]
+    leave_out_the_late(workers, options.prepare)
+    go.set()
     entries = []
-    for _ in workers:
-        entries.append(results.get())
-        show(entries[-1])
+    for entry in results_of(workers, results):
+        entries.append(entry)
+        show(entry)
         save(options, entries)
-    for worker in workers:
-        worker.join()
     failed = [entry["name"] for entry in entries if "failed" in entry or not all(entry[word]["right"] for word in options.precisions)]
     print(f"{len(entries) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed else 0
