@@ -265,7 +265,7 @@ static const Expr *masking_select(const Expr *expr)
    last one. */
 static void find_limits(const Fusion *fusion, Attention *attention, const Expr *score)
 {
-    const Expr *select = masking_select(score);
+    const Expr *select = masking_select(score->kind == EXPR_CAST ? score->cast.body : score);   // rounded, too
     bool all = select && add_limits(fusion, attention, select->apply.operands[0]);
     attention->masks = attention->first_count + attention->end_count > 0;
     attention->condition = all && attention->masks ? select->apply.operands[0] : NULL;
