@@ -237,8 +237,21 @@ def flat_linear(b, x, size, rows, columns):
     return b.add("Reshape", y, b.ints(batch, tokens, columns))
 
 
-def causal_attention(b, x, size):
-    """GPT-2's: q, k and v are parts of one product, what lies ahead is taken out by Where."""
+def added_mask(b, scores, tokens):
+    """As torch.onnx.export writes what lies ahead: a triangle of ones, compared, chosen by and added."""
+    ones = b.constant(numpy.ones((tokens, tokens), "f4"))
+    ahead = b.add("Equal", b.add("Trilu", ones, b.constant(numpy.int64(0)), upper=0), b.constant(numpy.float32(0)))
+    lowest = b.constant(numpy.float32(numpy.finfo("f4").min))
+    return b.add("Add", scores, b.add("Where", ahead, lowest, b.constant(numpy.float32(0))))
+
+
+def chosen_mask(b, scores, tokens):
+    seen = b.constant(numpy.tril(numpy.ones((1, 1, tokens, tokens), bool)))
+    return b.add("Where", seen, scores, b.constant(numpy.float32(numpy.finfo("f4").min)))
+
+
+def causal_attention(b, x, size, mask):
+    """GPT-2's: q, k and v are parts of one product."""
     batch, tokens, width, heads = size
     parts = [f"part_{len(b.nodes)}_{i}" for i in range(3)]
     qkv = flat_linear(b, x, (batch, tokens), width, 3 * width)
@@ -246,19 +259,18 @@ def causal_attention(b, x, size):
     q, k, v = (b.add("Transpose", b.add("Reshape", part, b.ints(batch, tokens, heads, width // heads)), perm=perm)
                for part, perm in zip(parts, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])))
     scores = b.add("Div", b.add("MatMul", q, k), b.constant(numpy.float32(math.sqrt(width // heads))))
-    seen = b.constant(numpy.tril(numpy.ones((1, 1, tokens, tokens), bool)))
-    scores = b.add("Where", seen, scores, b.constant(numpy.float32(numpy.finfo("f4").min)))
-    mixed = b.add("Transpose", b.add("MatMul", b.add("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
+    shares = b.add("Softmax", mask(b, scores, tokens), axis=-1)
+    mixed = b.add("Transpose", b.add("MatMul", shares, v), perm=[0, 2, 1, 3])
     return flat_linear(b, b.add("Reshape", mixed, b.ints(batch, tokens, width)), (batch, tokens), width, width)
 
 
-def gpt2(batch, tokens, width, heads, layers, words):
+def gpt2(batch, tokens, width, heads, layers, words, mask=chosen_mask):
     b = Builder()
     ids = b.input("input_ids", "i8", [batch, tokens])
     table = b.normal(words, width)
     x = b.add("Add", b.add("Gather", table, ids), b.normal(1, tokens, width))
     for _ in range(layers):
-        x = b.add("Add", x, causal_attention(b, layer_norm(b, x, width), (batch, tokens, width, heads)))
+        x = b.add("Add", x, causal_attention(b, layer_norm(b, x, width), (batch, tokens, width, heads), mask))
         y = tanh_gelu(b, flat_linear(b, layer_norm(b, x, width), (batch, tokens), width, 4 * width))
         x = b.add("Add", x, flat_linear(b, y, (batch, tokens), 4 * width, width))
     return b.model(b.add("MatMul", layer_norm(b, x, width), b.add("Transpose", table, perm=[1, 0])))

@@ -366,7 +366,7 @@ def test_a_batch_norm_is_a_scale_and_a_shift_of_each_channel(folder):
     model = onnx.model(nodes, [onnx.value("image", [1, 4, 8, 8])], [onnx.value("y", [1, 4, 8, 8])], weights)
     lines, _ = imported(folder, model, "--precision", "f16", "--io-precision", "f16", "--layout", "nchw")
     assert lines[-5:-1] == ["norm_scale[i] = gain[i] / sqrt(var[i] + 1e-05)", "norm_shift[i] = bias[i] - mean[i] * norm_scale[i]",
-                            "norm[i, j, k, l] : f16 = conv[i, j, k, l] * norm_scale[j] + norm_shift[j]",
+                            "norm[i, j, k, l] = conv[i, j, k, l] * norm_scale[j] + norm_shift[j]",
                             "y[i, j, k, l] : f16 = max(norm[i, j, k, l], 0)"], lines
 
 

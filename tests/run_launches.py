@@ -59,6 +59,14 @@ def test_layers_of_a_decoder(folder):
     assert found == ["elementwise"] + 2 * layer + ["rowwise", "product"], found
 
 
+def test_a_mask_of_positions_that_is_added(folder):
+    """No launch makes it, no kernel reads it, and what it takes out is not computed."""
+    found = launches(folder, onnx_models.gpt2(1, 128, 256, 4, 2, 1000, onnx_models.added_mask))
+    layer = ["rowwise", "product", "attention", "product", "rowwise", "product", "product"]
+    assert found == ["elementwise"] + 2 * layer + ["rowwise", "product"], found
+    assert "constexpr bool MASKS = true" in (folder / "m.cu").read_text()
+
+
 def test_layers_of_a_vision_transformer(folder):
     found = launches(folder, onnx_models.vit(1, 224, 16, 256, 4, 2, 100))
     layer = ["rowwise", "product", "attention", "product", "rowwise", "product", "product"]   # q, k and v are one kernel

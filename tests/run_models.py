@@ -38,6 +38,7 @@ MODELS = {   # name: (how it is compared, what makes it)
     "squeezenet-small": (FEW, lambda: onnx_models.light("squeezenet", 32)),
     "mobile-small": (WHOLE, lambda: onnx_models.mobile(2, 16, 8, 5)),
     "gpt2-small": (WHOLE, lambda: onnx_models.gpt2(2, 10, 32, 4, 2, 50)),
+    "gpt2-masked-small": (WHOLE, lambda: onnx_models.gpt2(1, 40, 16, 2, 1, 50, onnx_models.added_mask)),   # no constant of 1024 elements is folded
     "mobile-v2-small": (WHOLE, lambda: onnx_models.mobile_v2(2, 16, 4, 2, 5)),
     "efficient-small": (WHOLE, lambda: onnx_models.efficient(1, 16, 4, 2, 5)),
     "convnext-small": (WHOLE, lambda: onnx_models.convnext(2, 16, 16, 2, 5)),

@@ -33,6 +33,8 @@ struct Statement {
     bool fixed;    // an input or an output, or the same elements as one
     bool wanted;   // a product reads it, or what is moved of it
     bool fine;     // it is not rounded
+    const struct Statement *reader;   // one that reads it
+    bool shared;                      // there are others
     bool settled;  // made of weights alone: what is computed with it is no finer for that
 };
 

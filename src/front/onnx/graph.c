@@ -75,13 +75,19 @@ double constant_real(const GraphValue *value, int64_t index)
     return dtype_load(stored, value->data, value->uniform ? 0 : index);
 }
 
+bool constant_is_one_value(const GraphValue *value)
+{
+    size_t size = (size_t)constant_bytes(value->type), bytes = size * (size_t)shape_count(&value->shape);
+    return value->uniform ||
+           (bytes > 0 && memcmp(value->data, (const char *)value->data + size, bytes - size) == 0);
+}
+
 void constant_set(GraphValue *value, DType type, Dims shape, const void *data)
 {
-    size_t size = (size_t)constant_bytes(type), bytes = size * (size_t)shape_count(&shape);
     value->type = type;
     value->shape = shape;
     value->data = data;
-    value->uniform = bytes > 0 && bytes <= MOST_INLINE * size &&
-                     memcmp(data, (const char *)data + size, bytes - size) == 0;
+    value->uniform = false;
+    value->uniform = shape_count(&shape) <= MOST_INLINE && constant_is_one_value(value);
     value->state = VALUE_KNOWN;
 }

@@ -71,6 +71,9 @@ int constant_bytes(DType type);
 /* Element `index` of a constant of integers or bools. */
 int64_t constant_int(const GraphValue *value, int64_t index);
 /* Element `index` of any constant. */
+/* All elements have the same bits. */
+bool constant_is_one_value(const GraphValue *value);
+
 double constant_real(const GraphValue *value, int64_t index);
 /* Makes the value a constant that holds these elements; all alike are kept as one. */
 void constant_set(GraphValue *value, DType type, Dims shape, const void *data);

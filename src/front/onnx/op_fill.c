@@ -6,6 +6,7 @@
 #include "front/onnx/map.h"
 #include "front/onnx/operators.h"
 #include "front/onnx/tensor.h"
+#include "front/onnx/triangle.h"
 
 void map_trilu(Map *m)
 {
@@ -19,10 +20,14 @@ void map_trilu(Map *m)
     bool upper = attribute_int(m, "upper", 1) != 0;
     comment(m, upper ? "upper" : "lower");
     const char *letters = letters_of(rank);
-    const char *diagonal = affine(m, 1, letters[rank - 2], k);
-    define_moved(m, out(m, 0), x->type, &x->shape, letters,
-                 fmt(m, "select(%c %s %s, %s, %s)", letters[rank - 1], upper ? ">=" : "<=", diagonal,
-                     at(m, x, letters_list(m, letters)), zero_of(x->type)));
+    Triangle triangle = {.upper = upper, .diagonal = k};
+    const char *inside = triangle_condition(m, &triangle, letters[rank - 2], letters[rank - 1]);
+    if (x->data && constant_is_one_value(x))   // of a mask: no element is read
+        define(m, out(m, 0), x->type, &x->shape, letters,
+               fmt(m, "select(%s, %s, %s)", inside, literal(m, x), zero_of(x->type)));
+    else
+        define_moved(m, out(m, 0), x->type, &x->shape, letters,
+                     fmt(m, "select(%s, %s, %s)", inside, at(m, x, letters_list(m, letters)), zero_of(x->type)));
 }
 
 void map_eye_like(Map *m)

@@ -1,8 +1,10 @@
 // Normalisations and softmax.
 #include <inttypes.h>
+#include <string.h>
 
 #include "front/onnx/map.h"
 #include "front/onnx/operators.h"
+#include "front/onnx/triangle.h"
 
 /* With the mean and variance of the model; in training those of the batch. */
 typedef struct Affinity {
@@ -57,11 +59,41 @@ static void softmax_axes(const Map *m, const GraphValue *x, bool flags[MAX_RANK]
 }
 
 /* `text` of $0, the element, $1, the largest of its row, $2, the sum of exponentials, and $3, the exponential. */
+/* Numbers as low as these stand for minus infinity: a softmax of other scores beside them is 0 there. */
+static const double LOWEST = -1e30;
+
+/* Scores to which a mask of positions alone is added: what lies outside is left out, whatever it is, and a kernel need not
+   compute it. Each row has an element that counts: else all would count again, by their differences. */
+static const GraphValue *without_masked(Map *m, const GraphValue *x, bool along_last)
+{
+    const GraphNode *node = x->maker;
+    if (x->data || !along_last || !node || *node->domain || strcmp(node->op, "Add") != 0)
+        return x;
+    for (int i = 0; i < 2; i++) {
+        const GraphValue *scores = node->inputs[1 - i];
+        Triangle mask;
+        if (!triangle_of(m, node->inputs[i], &mask) || mask.inside != 0 || mask.outside > LOWEST ||
+            !triangle_meets_rows(&mask) || !shape_equal(&scores->shape, &x->shape))
+            continue;
+        const char *letters = letters_of(x->shape.rank), *last = letters + x->shape.rank - 1;
+        GraphValue *kept = part(m, out(m, 0), "scores");
+        define_moved(m, kept, x->type, &x->shape, letters,
+                     fmt(m, "select(%s, %s, -inf)", triangle_condition(m, &mask, last[-1], last[0]),
+                         at_broadcast(m, scores, &x->shape)));
+        return kept;
+    }
+    return x;
+}
+
 void map_softmax(Map *m)
 {
     const GraphValue *x = need(m, 0);
     bool flags[MAX_RANK];
     softmax_axes(m, x, flags);
+    int axes = 0;
+    for (int d = 0; d < x->shape.rank; d++)
+        axes += flags[d];
+    x = without_masked(m, x, axes == 1 && flags[x->shape.rank - 1]);
     GraphValue *largest = part(m, out(m, 0), "max"), *power = part(m, out(m, 0), "exp"),
                *sum = part(m, out(m, 0), "sum");
     const Dims *shape = &x->shape;

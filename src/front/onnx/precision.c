@@ -47,11 +47,20 @@ static void fix_outputs(const Draft *draft)
     }
 }
 
+static void find_readers(const Statement *s)
+{
+    for (int r = 0; r < s->read_count; r++) {
+        s->reads[r]->shared |= s->reads[r]->reader && s->reads[r]->reader != s;
+        s->reads[r]->reader = s;
+    }
+}
+
 /* From the last statement on: what reads a tensor stands behind it. */
 static void find_wanted(const PrecisionPass *p)
 {
     for (int i = p->draft->body.count; i-- > 0;) {
         const Statement *s = p->draft->body.items[i];
+        find_readers(s);
         FormulaKind kind = s->kind == STATEMENT_VIEW ? FORMULA_MOVE : kind_of(p, s);
         bool wants =
             (kind == FORMULA_PRODUCT && s->lowers) || (kind == FORMULA_MOVE && s->wanted && !s->fixed);
@@ -88,6 +97,14 @@ static bool is_fine(const PrecisionPass *p, const Statement *s)
     return fine && !s->wanted;
 }
 
+/* A step of a formula that is several nodes: nobody else reads it, and it is in no memory. */
+static bool is_passing(const PrecisionPass *p, const Statement *s)
+{
+    return s->kind == STATEMENT_DEFINE && kind_of(p, s) == FORMULA_POINT && s->reader && !s->shared && !s->wanted &&
+           s->reader->kind == STATEMENT_DEFINE && kind_of(p, s->reader) == FORMULA_POINT &&
+           shape_count(&s->reader->shape) == shape_count(&s->shape);
+}
+
 // ---- types ----
 
 static DType type_of(const PrecisionPass *p, const Statement *s)
@@ -96,7 +113,7 @@ static DType type_of(const PrecisionPass *p, const Statement *s)
         return p->io;
     if (s->kind == STATEMENT_VIEW)
         return s->reads[0]->type;
-    return s->fine ? DTYPE_F32 : p->narrow;
+    return s->fine || is_passing(p, s) ? DTYPE_F32 : p->narrow;
 }
 
 static bool reads_other(const Statement *s)
