@@ -42,7 +42,7 @@ class Ranker:
 
     def rank(self, text, *options):
         path = self.path()
-        command = [self.rollerc, "-q", "-", *options, "--json", path, "-o", path[:-5] + ".cu"]
+        command = [self.rollerc, "-q", "-", *options, "-o", path]
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
         if done.returncode != 0:
             raise RuntimeError(f"exit {done.returncode}: {done.stderr.strip()}")
@@ -124,13 +124,6 @@ def kinds_of(candidate):
     return tuple(f"{launch['family']}/{launch['config']['variant']}" for launch in candidate["launches"])
 
 
-def kinds_of_emitted(path):
-    """Of the launches that the ranking's kernel has."""
-    with open(path) as file:
-        ranking = json.load(file)
-    return kinds_of(next(c for c in ranking["candidates"] if c["rank"] == ranking["emitted"]["rank"]))
-
-
 def ends_of_kinds(candidates):
     """The ranks of the first and the last of every kind."""
     ranks = collections.defaultdict(list)
@@ -152,21 +145,25 @@ class Checker:
         try:
             sizes, tile = choose_sizes(self.ranker, case)
             text = source(program, dtype, sizes)
-            rank = choose_rank(self.ranker.rank(text, *options), case, tile)
+            candidates = self.ranker.rank(text, *options)
+            rank = choose_rank(candidates, case, tile)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             return f"no ranking: {error}"
-        return self.verify(text, [*options, "--candidate", str(rank)])
+        return self.verify_ranked(text, options, candidates, rank)
 
-    def verify(self, text, options):
-        command, ranking = [self.rollerc, "-q", "-", *options, "--verify", "-o", "-"], self.ranker.path()
+    def verify_ranked(self, text, options, candidates, rank):
+        kinds = next(kinds_of(candidate) for candidate in candidates if candidate["rank"] == rank)
+        return self.verify(text, [*options, "--candidate", str(rank)], kinds)
+
+    def verify(self, text, options, kinds):
+        command = [self.rollerc, "-q", "-", *options, "--verify", "-o", "-"]
         try:
-            done = subprocess.run([*command, "--json", ranking], input=text, capture_output=True, text=True,
-                                  errors="replace", timeout=300)
+            done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", timeout=300)
             reason = f"exit {done.returncode}: {done.stderr.strip()[:1500]}" if done.returncode else None
         except subprocess.TimeoutExpired:
             reason = "still running after 300 s"
         if not reason:
-            self.met.update(kinds_of_emitted(ranking))
+            self.met.update(kinds)
         again = [word for word in command if word != "-q"]
         return reason and f"{reason}\nagain: {shlex.join(again)} << END > kernel.cu\n{text}END"
 
@@ -174,14 +171,16 @@ class Checker:
         text = path.read_text()
         first = text.split("\n", 1)[0]
         options = shlex.split(first.removeprefix("# rollerc:")) if first.startswith("# rollerc:") else ["--device", "a100"]
-        if "--candidate" in options:
-            return self.verify(text, options)
         try:
-            ranks = ends_of_kinds(self.ranker.rank(text, *options))
+            candidates = self.ranker.rank(text, *options)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             return f"no ranking: {error}"
-        for rank in ranks:
-            reason = self.verify(text, [*options, "--candidate", str(rank)])
+        if "--candidate" in options:
+            rank = int(options[options.index("--candidate") + 1])
+            kinds = next((kinds_of(candidate) for candidate in candidates if candidate["rank"] == rank), ())
+            return self.verify(text, options, kinds)
+        for rank in ends_of_kinds(candidates):
+            reason = self.verify_ranked(text, options, candidates, rank)
             if reason:
                 return reason
         return None

@@ -1,5 +1,6 @@
 #include "front/foreign.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -36,6 +37,8 @@ enum {
 /* Is the word one of those in a row? Of an operator only the first one is. */
 static bool has_name(const Foreign *row, const char *word)
 {
+    if (row->kind == OPERATOR && *row->names != *word)
+        return false;
     size_t length = strlen(word);
     for (const char *name = row->names; *name; name += *name == ' ') {
         size_t end = strcspn(name, " ");
@@ -130,6 +133,9 @@ const char *foreign_in_brackets(const char *symbol)
 
 const char *foreign_symbol(Arena *arena, const char *text, int length)
 {
+    for (int i = 0; i < length; i++)
+        if (!ispunct((unsigned char)text[i]))   // of most symbols the next character
+            return NULL;
     const char *symbol = arena_strndup(arena, text, strnlen(text, (size_t)length));
     return foreign_operator(arena, symbol) ? symbol : NULL;
 }

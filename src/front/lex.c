@@ -69,7 +69,7 @@ static bool is_reserved(const char *name)
 {
     const char *word;
     for (int i = 0; (word = reserved_word(i)); i++)
-        if (strcmp(name, word) == 0)
+        if (*name == *word && strcmp(name, word) == 0)
             return !is_contextual(name);
     return false;
 }
@@ -198,14 +198,6 @@ static Token lex_number_token(Lexer *lexer)
     return token;
 }
 
-static bool take_symbol(Lexer *lexer, const char *symbol)
-{
-    size_t length = strlen(symbol);
-    bool taken = strncmp(lexer->at, symbol, length) == 0;
-    lexer->at += taken ? length : 0;
-    return taken;
-}
-
 static _Noreturn void unexpected_character(Lexer *lexer)
 {
     unsigned char c = (unsigned char)*lexer->at++;
@@ -221,12 +213,17 @@ static _Noreturn void unexpected_character(Lexer *lexer)
     reject(loc, "unexpected byte 0x%02x: outside comments a program is plain ASCII", c);
 }
 
-/* NULL: none of that length. */
-static const char *symbol_of_length(Lexer *lexer, size_t length)
+/* Of one character or two; NULL: none. */
+static const char *symbol_of_length(Lexer *lexer, int length)
 {
-    for (int i = 0; i < SYMBOL_COUNT; i++)
-        if (strlen(symbols[i]) == length && take_symbol(lexer, symbols[i]))
-            return symbols[i];
+    for (int i = 0; i < SYMBOL_COUNT; i++) {
+        const char *symbol = symbols[i];
+        bool is_long = symbol[1] != '\0';
+        if (is_long == (length == 2) && symbol[0] == lexer->at[0] && (!is_long || symbol[1] == lexer->at[1])) {
+            lexer->at += length;
+            return symbol;
+        }
+    }
     return NULL;
 }
 
@@ -247,7 +244,7 @@ static Token lex_symbol(Lexer *lexer)
 {
     const char *start = lexer->at;
     for (int length = 2; length > 0; length--) {
-        const char *symbol = symbol_of_length(lexer, (size_t)length);
+        const char *symbol = symbol_of_length(lexer, length);
         if (!symbol)
             refuse_foreign(lexer, length);
         if (!symbol)

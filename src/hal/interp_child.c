@@ -143,7 +143,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     unsigned char *address = info->si_addr;
     if (signal == SIGPROF)
         run_out("does not end within %d s", child.seconds);
-    if (signal == SIGFPE || signal == SIGILL)
+    child.report->trapped = signal == SIGILL || signal == SIGTRAP;
+    if (signal == SIGFPE || child.report->trapped)
         fail("%s", signal == SIGFPE ? "a division traps" : "an operation that traps");
     fail_outside(address, is_write(context));
 }
@@ -204,7 +205,7 @@ static void cast_shadow(InterpShadow *shadow)
 
 static void catch_signals(void)
 {
-    static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPROF};
+    static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGPROF};
     static const int plain[] = {SIGINT, SIGTERM, SIGHUP};
     stack_t stack = {.ss_size = SIGNAL_STACK_BYTES};
     stack.ss_sp =

@@ -11,6 +11,7 @@ enum { INTERP_WHERE_BYTES = 200, INTERP_WHAT_BYTES = 800 };
 /* What the child tells its parent, in memory that they share. */
 typedef struct InterpReport {
     RuntimeStatus status;
+    bool trapped;   // by a check that does not say which it is
     int64_t blocks_run, blocks_total;
     int launch_count;
     RuntimeTraffic traffic[INTERP_MAX_LAUNCHES];

@@ -198,6 +198,14 @@ typedef struct Build {
     const char *flags[5];
 } Build;
 
+/* A check that fails ends the program, and that is all: what is called instead, which says which check it was and
+   where, costs the compiler a quarter of its time. It is compiled in where one has failed. */
+typedef enum Failure { FAILURE_TRAPS, FAILURE_SPEAKS } Failure;
+static const char *const FAILURES[] = {
+    [FAILURE_TRAPS] = "-fsanitize-undefined-trap-on-error",
+    [FAILURE_SPEAKS] = "-DROLLERC_HANDLERS",
+};
+
 /* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since x86
    forgives it. In the plain build integers wrap as they do on GPUs; in the checked one an overflow of signed
    ones, which only indices are made of, is an error, so is an index past the end of an array, and every
@@ -219,7 +227,7 @@ static const Build BUILDS[] = {
 enum { BUILD_COUNT = sizeof BUILDS / sizeof *BUILDS };
 
 static bool start_build(Arena *arena, const char *compiler, const char *folder, int warp_size,
-                        const Build *build, pid_t *child)
+                        const Build *build, Failure failure, pid_t *child)
 {
     enum { MAX_ARGS = 32 };
     static const char *const common[] = {
@@ -231,20 +239,20 @@ static bool start_build(Arena *arena, const char *compiler, const char *folder, 
         argv[count++] = arena_strdup(arena, common[i]);
     for (int i = 0; build->flags[i]; i++)
         argv[count++] = arena_strdup(arena, build->flags[i]);
+    argv[count++] = arena_strdup(arena, FAILURES[failure]);
     argv[count++] = arena_printf(arena, "-DROLLERC_WARP=%d", warp_size);
     argv[count++] = arena_printf(arena, "%s/program.cpp", folder);
     argv[count++] = "-o";
     argv[count++] = arena_printf(arena, "%s/%s.so", folder, build->name);
-    argv[count++] = "-nodefaultlibs";   // no libtsan, no libubsan
+    argv[count++] = "-nodefaultlibs";   // no libtsan, no libubsan; libm brings libc
     argv[count++] = "-lm";
-    argv[count++] = "-lc";
     argv[count++] = "-lgcc";
     return start_command(arena, folder, argv, build->log, child);
 }
 
 /* The status of the first build that fails, 0 if none does; -1: the compiler cannot be run. */
 static int run_builds(Arena *arena, const char *compiler, const char *folder, const RuntimeSource *source,
-                      const Build **failed)
+                      Failure failure, const Build **failed)
 {
     pid_t children[BUILD_COUNT];
     bool started[BUILD_COUNT] = {false};
@@ -252,7 +260,7 @@ static int run_builds(Arena *arena, const char *compiler, const char *folder, co
     for (int i = 0; i < BUILD_COUNT && result == 0; i++)
         if (source->builds & BUILDS[i].build) {
             started[i] =
-                start_build(arena, compiler, folder, source->limits.warp_size, &BUILDS[i], &children[i]);
+                start_build(arena, compiler, folder, source->limits.warp_size, &BUILDS[i], failure, &children[i]);
             result = started[i] ? 0 : -1;
         }
     for (int i = 0; i < BUILD_COUNT; i++) {
@@ -286,7 +294,7 @@ static bool compiles_the_machine(Arena *arena, const char *compiler, const char 
 {
     const Build *failed;
     return write_text(arena, folder, "program.cpp", MACHINE) &&
-           run_builds(arena, compiler, folder, source, &failed) == 0;
+           run_builds(arena, compiler, folder, source, FAILURE_TRAPS, &failed) == 0;
 }
 
 /* Whether the text or the machine is why the compiler ends with `status`. */
@@ -309,12 +317,15 @@ RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpOb
         *reason = arena_printf(arena, "cannot write to %s: %s", folder, strerror(errno));
         return RUNTIME_MACHINE;
     }
-    *objects = (InterpObjects){folder, arena_printf(arena, "%s/plain.so", folder),
-                               arena_printf(arena, "%s/%s.so", folder,
-                                            source->builds & RUNTIME_COUNTED ? "counted" : "checked")};
+    *objects = (InterpObjects){
+        .folder = folder,
+        .plain = arena_printf(arena, "%s/plain.so", folder),
+        .checked = arena_printf(arena, "%s/%s.so", folder, source->builds & RUNTIME_COUNTED ? "counted" : "checked"),
+    };
     for (size_t i = 0; i < sizeof compilers / sizeof *compilers; i++) {
         const Build *failed = NULL;
-        int status = run_builds(arena, compilers[i], folder, source, &failed);
+        int status = run_builds(arena, compilers[i], folder, source, FAILURE_TRAPS, &failed);
+        objects->compiler = compilers[i];
         if (status == 0)
             return RUNTIME_DONE;
         if (status > 0)
@@ -323,6 +334,12 @@ RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpOb
     }
     *reason = "there is no C++ compiler: c++, g++ or clang++ must be on the PATH";
     return RUNTIME_MACHINE;
+}
+
+bool interp_compile_speaking(Arena *arena, const RuntimeSource *source, const InterpObjects *objects)
+{
+    const Build *failed;
+    return run_builds(arena, objects->compiler, objects->folder, source, FAILURE_SPEAKS, &failed) == 0;
 }
 
 // ---- lines ----

@@ -96,11 +96,8 @@ static const char *object_for(const RuntimeModule *module, const RuntimeJob *job
     return checked ? module->objects.checked : module->objects.plain;
 }
 
-static RuntimeResult run(Arena *arena, const RuntimeModule *module, const RuntimeJob *job)
+static RuntimeResult run_once(Arena *arena, const RuntimeModule *module, const RuntimeJob *job, bool *trapped)
 {
-    assert(!job->lazy || job->checked);
-    assert(!job->checked || module->source.builds & (RUNTIME_CHECKED | RUNTIME_COUNTED));
-    assert(!job->counts || (job->checked && module->source.builds & RUNTIME_COUNTED));
     int count = runtime_buffer_count(&module->source);
     InterpMemory *memory = interp_memory_map(arena, job, module->source.arg_count, count);
     InterpReport *report =
@@ -137,6 +134,7 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
     if (job->counts)
         result.counts = interp_counts_take(arena, counts, job->tensor_count);
     result.pages = interp_memory_pages(memory, &result.page_count);
+    *trapped = report->trapped;
     munmap(report, sizeof *report);
     return result;
 }
@@ -146,6 +144,21 @@ static void release(RuntimeResult *result)
     if (result->mappings)
         interp_memory_unmap(result->mappings);
     result->mappings = NULL;
+}
+
+/* Where a check has failed, once more: the same happens, and the check says what it is. */
+static RuntimeResult run(Arena *arena, const RuntimeModule *module, const RuntimeJob *job)
+{
+    assert(!job->lazy || job->checked);
+    assert(!job->checked || module->source.builds & (RUNTIME_CHECKED | RUNTIME_COUNTED));
+    assert(!job->counts || (job->checked && module->source.builds & RUNTIME_COUNTED));
+    bool trapped = false;
+    RuntimeResult result = run_once(arena, module, job, &trapped);
+    if (trapped && interp_compile_speaking(arena, &module->source, &module->objects)) {
+        release(&result);
+        result = run_once(arena, module, job, &trapped);
+    }
+    return result;
 }
 
 const Runtime runtime_interp = {.name = "interp", .checks = true, .load = load, .run = run, .release = release};

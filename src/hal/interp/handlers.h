@@ -1,6 +1,7 @@
 // What -fsanitize=signed-integer-overflow,alignment,bounds calls: GPUs wrap and forgive nothing of the kind,
 // but an index that overflows 32 bits points elsewhere, a vector access that is not aligned faults, and what
-// lies behind an array in registers is nobody's.
+// lies behind an array in registers is nobody's. Most builds trap instead (interp_compile.c) and have none of it.
+#ifdef ROLLERC_HANDLERS
 namespace rollerc_interp {
 
 struct CheckedPlace {        // how the compiler describes a place; its type follows
@@ -25,3 +26,4 @@ ROLLERC_TRAP(negate_overflow, "a negation overflows its integer type")
 ROLLERC_TRAP(divrem_overflow, "a division overflows its integer type")
 ROLLERC_TRAP(type_mismatch_v1, "a misaligned access")
 ROLLERC_TRAP(out_of_bounds, "an index past the end of an array")
+#endif
