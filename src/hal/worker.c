@@ -22,13 +22,28 @@ static int own_life = -1;   // of a worker: the end that its parent listens to
 
 // ---- the worker ----
 
+#ifndef __SANITIZE_ADDRESS__   // which maps terabytes
+/* Bytes of address space that the parent had mapped; 0 where /proc does not say. */
+static rlim_t inherited_bytes(void)
+{
+    unsigned long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    if (statm && fscanf(statm, "%lu", &pages) != 1)
+        pages = 0;
+    if (statm)
+        fclose(statm);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+#endif
+
 static void set_limits(const WorkerLimits *limits)
 {
     const struct rlimit no_core = {0, 0}, no_files = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
-#ifndef __SANITIZE_ADDRESS__   // which maps terabytes
-    const struct rlimit memory = {(rlim_t)limits->memory_bytes, (rlim_t)limits->memory_bytes};
+#ifndef __SANITIZE_ADDRESS__
     if (limits->memory_bytes) {
+        const rlim_t most = inherited_bytes() + (rlim_t)limits->memory_bytes;
+        const struct rlimit memory = {most, most};
         setrlimit(RLIMIT_AS, &memory);
         setrlimit(RLIMIT_FSIZE, &no_files);
     }

@@ -10,7 +10,7 @@
 
 typedef struct WorkerLimits {
     int seconds;            // wall clock, between two signs of life
-    int64_t memory_bytes;   // of address space; 0: no limit
+    int64_t memory_bytes;   // of address space, beside what its parent has mapped; 0: no limit
 } WorkerLimits;
 
 typedef enum WorkerState {

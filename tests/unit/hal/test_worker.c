@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -116,6 +117,41 @@ static void start_compiler_and_be_killed(void *number)
     raise(SIGKILL);
 }
 
+static bool can_map(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED)
+        munmap(memory, bytes);
+    return memory != MAP_FAILED;
+}
+
+static const size_t MEBIBYTE = (size_t)1 << 20;
+
+/* 64 MiB more, and not 1 GiB more. */
+static void map_little(void *ignored)
+{
+    (void)ignored;
+    exit(can_map(64 * MEBIBYTE) && !can_map(1024 * MEBIBYTE) ? 3 : 4);
+}
+
+/* Answers of hundreds of kernels are mapped before their workers start. */
+START_TEST(what_the_parent_has_mapped_does_not_count_as_the_workers)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return;   // there is no limit
+#endif
+    const WorkerLimits narrow = {.seconds = 1, .memory_bytes = 512 * (int64_t)MEBIBYTE};
+    const size_t bytes = 4096 * MEBIBYTE;
+    void *answers = worker_share(bytes);
+    Worker worker;
+    ck_assert_ptr_nonnull(answers);
+    ck_assert(worker_start(&worker, &narrow, map_little, NULL));
+    ck_assert_int_eq(worker_wait(&worker, 1), 0);
+    ck_assert_int_eq(worker.exit_code, 3);
+    worker_unshare(answers, bytes);
+}
+END_TEST
+
 START_TEST(what_a_killed_worker_has_started_ends_with_it)
 {
     Worker worker;
@@ -136,6 +172,7 @@ int main(void)
     TCase *cases = tcase_create("worker");
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, a_worker_leaves_nothing_however_it_ends);
+    tcase_add_test(cases, what_the_parent_has_mapped_does_not_count_as_the_workers);
     tcase_add_test(cases, what_a_killed_worker_has_started_ends_with_it);
     Suite *suite = suite_create("worker");
     suite_add_tcase(suite, cases);
