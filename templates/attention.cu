@@ -170,7 +170,8 @@ struct Softmax {
         const float origin = origin_of(largest, SCALE);
         const float grown = origin != 0.0f ? 0.0f : scaled_of(largest, SCALE);
         const float base = largest == -infinity<float>() ? 0.0f : grown;
-        factor = power_of_two(fmaf(origin_of(maximum[i][half], SCALE) - origin, SCALE, scaled[i][half] - base));
+        const float grows = origin_of(maximum[i][half], SCALE) - origin;
+        factor = power_of_two(fmaf(grows, SCALE, scaled[i][half] - base));
         if (origin != 0.0f)
             UNROLL for (int j = 0; j < BN / 8; ++j)
                 UNROLL for (int e = 0; e < 2; ++e)

@@ -15,9 +15,9 @@
 //   tensor cores    s0 = Q K0 |              s1 = Q K1 | Y += p0 V0 |              s2 = Q K2 | Y += p1 V1 | …
 //   four warps                | p0 = softmax           |            p1 = softmax             |            …
 //
-// Groups take turns at the tensor cores, so that one makes its softmax while another's products go on. A ring
-// of STAGES tiles of K and one of V have two barriers a stage, `full` and `free`, as those of
-// templates/bulk.cu; Q has one of each. Blocks make several tiles of Y, one after the other: what the next
+// Groups take turns at the tensor cores, so that one makes its softmax while another's products go on. Rings
+// of STAGES tiles of K and of V have two barriers a stage, `full` and `free`, as those of templates/bulk.cu,
+// and so has one of Q_STAGES tiles of Q. Blocks make several tiles of Y, one after the other: what the next
 // one needs is copied while this one ends.
 #include "prelude.cuh"
 
@@ -36,8 +36,8 @@ struct Tensors {
     const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, \
         f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
-constexpr Region EVERYTHING = {0, 184192};   // of shared memory: where it begins, bytes
-constexpr int SHARED_BYTES = 184192;                           // of a block
+constexpr Region EVERYTHING = {0, 216976};   // of shared memory: where it begins, bytes
+constexpr int SHARED_BYTES = 216976;                           // of a block
 using Element = f16;                                           // of Q, K, V, and of p
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
 constexpr int DEPTH = 128, WIDTH = 128;
@@ -45,6 +45,7 @@ constexpr int BM = 128, BN = 128;                              // rTile, shared 
 constexpr int WM = 64;                                         // rTile, registers of a group of four warps
 constexpr int PARTS = 1;                                       // elements whose sum a share is
 constexpr int STAGES = 2;                                      // steps of tiles in shared memory
+constexpr int Q_STAGES = 2;                                    // tiles of Q there
 constexpr bool BACKWARDS = false;                              // the last rows, of most columns, come first
 constexpr bool MASKS = false;                                  // some columns are left out, by where they are
 constexpr float SCALE = 0.12751743f;                           // of scores, and log2(e)
@@ -135,29 +136,30 @@ struct Slab {
     Row rows[8];
 };
 
-struct Ring {
-    unsigned long long full[STAGES], free[STAGES];
+template <int COUNT> struct Ring {
+    unsigned long long full[COUNT], free[COUNT];
 };
 
 // What a block has in shared memory. `turn`: that group may begin its products.
 struct Shared {
-    TileQ q;
+    TileQ q[Q_STAGES];
     TileK k[STAGES];
     TileV v[STAGES];
     Slab slabs[GROUPS * 4];
-    Ring k_ring, v_ring;
-    unsigned long long q_full, q_free, turn[GROUPS];
+    Ring<Q_STAGES> q_ring;
+    Ring<STAGES> k_ring, v_ring;
+    unsigned long long turn[GROUPS];
 };
 constexpr int ALIGNMENT = 1024;
 
 // Where one is in a ring of stages, and how often one has walked through it.
-struct Place {
+template <int COUNT> struct Place {
     int stage = 0;
     unsigned round = 0;
 
     __device__ __forceinline__ void step()
     {
-        stage = stage + 1 == STAGES ? 0 : stage + 1;
+        stage = stage + 1 == COUNT ? 0 : stage + 1;
         round += stage == 0;
     }
 };
@@ -196,15 +198,16 @@ struct Work {
 __device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorMap *map_k,
                                            const TensorMap *map_v, Shared &shared)
 {
-    Place place;
-    unsigned made = 0;
+    Place<Q_STAGES> tile;
+    Place<STAGES> place;
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
         const Work work(turn);
         if (!work.exists)
             continue;
-        mbarrier_wait(&shared.q_free, (made++ & 1) ^ 1);
-        shared.q.fetch(map_q, q_corner(work.batch), work.row0, &shared.q_full);
+        mbarrier_wait(&shared.q_ring.free[tile.stage], (tile.round & 1) ^ 1);
+        shared.q[tile.stage].fetch(map_q, q_corner(work.batch), work.row0, &shared.q_ring.full[tile.stage]);
+        tile.step();
 #pragma unroll 1
         for (Index column = work.begin; column < work.end; column += BN, place.step()) {
             const int stage = place.stage;
@@ -262,7 +265,8 @@ struct Softmax {
             const float origin = origin_of(largest, SCALE);
             const float grown = origin != 0.0f ? 0.0f : scaled_of(largest, SCALE);
             const float base = largest == -infinity<float>() ? 0.0f : grown;
-            factor[half] = power_of_two(fmaf(origin_of(maximum[half], SCALE) - origin, SCALE, scaled[half] - base));
+            const float grows = origin_of(maximum[half], SCALE) - origin;
+            factor[half] = power_of_two(fmaf(grows, SCALE, scaled[half] - base));
             if (origin != 0.0f)
                 UNROLL for (int j = 0; j < BN / 8; ++j)
                     UNROLL for (int e = 0; e < 2; ++e)
@@ -349,31 +353,32 @@ __device__ __forceinline__ void take_shares(const float (&s)[BN / 2], unsigned (
 
 // By a group of warps: its rows of a tile. Its first step stands before the loop, and there always is one:
 // else the compiler moves sums between registers, and products wait for that.
-__device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const Work &work, Place &place,
-                                       Turns &turns, int group, Index row, unsigned made,
-                                       float (&acc)[WIDE / 2], Softmax &softmax)
+__device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const Work &work,
+                                       const Place<Q_STAGES> &tile, Place<STAGES> &place, Turns &turns,
+                                       int group, Index row, float (&acc)[WIDE / 2], Softmax &softmax)
 {
     float s[BN / 2], factor[2];
     unsigned p[PARTS][BN / 16][4];
-    mbarrier_wait(&shared.q_full, made & 1);
+    const TileQ &q = shared.q[tile.stage];
+    mbarrier_wait(&shared.q_ring.full[tile.stage], tile.round & 1);
     mbarrier_wait(&shared.k_ring.full[place.stage], place.round & 1);
     turns.await(shared, group);
     open_products(acc);
-    begin_scores(s, shared.q, shared.k[place.stage], group);
+    begin_scores(s, q, shared.k[place.stage], group);
     turns.pass(shared, group);
     wait_products<0>(s);
     arrive(&shared.k_ring.free[place.stage]);
     finish_scores(t, work, row, work.begin, s);
     softmax.add(s, factor);
     take_shares(s, p);
-    Place last = place;   // the step whose p waits to be multiplied
+    Place<STAGES> last = place;   // the step whose p waits to be multiplied
     place.step();
 #pragma unroll 1
     for (Index column = work.begin + BN; column < work.end; column += BN, place.step()) {
         mbarrier_wait(&shared.k_ring.full[place.stage], place.round & 1);
         turns.await(shared, group);
         open_products(acc);
-        begin_scores(s, shared.q, shared.k[place.stage], group);
+        begin_scores(s, q, shared.k[place.stage], group);
         mbarrier_wait(&shared.v_ring.full[last.stage], last.round & 1);
         begin_sums(acc, p, shared.v[last.stage]);
         turns.pass(shared, group);
@@ -388,7 +393,7 @@ __device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const W
         take_shares(s, p);
         last = place;
     }
-    arrive(&shared.q_free);
+    arrive(&shared.q_ring.free[tile.stage]);
     mbarrier_wait(&shared.v_ring.full[last.stage], last.round & 1);
     open_products(acc);
     begin_sums(acc, p, shared.v[last.stage]);
@@ -401,6 +406,7 @@ __device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const W
 __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const Work &work, Index row0,
                                            const float (&acc)[WIDE / 2], const Softmax &softmax)
 {
+    constexpr int VECTORS = 8 * SLAB_COLUMNS / QN;
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int half = 0; half < 2; ++half) {
         const Index first = row0 + half * 8;
@@ -418,10 +424,11 @@ __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const W
                 move_vector<2>(slab.at[lane / 4] + j * 8 + lane % 4 * 2, two);
             }
             warp_sync();
-            UNROLL_4 for (int number = lane; number < 8 * SLAB_COLUMNS / QN; number += WARP) {
+            UNROLL_4 for (int round = 0; round < (VECTORS + WARP - 1) / WARP; ++round) {
+                const int number = round * WARP + lane;
                 const int line = number / (SLAB_COLUMNS / QN), column = number % (SLAB_COLUMNS / QN) * QN;
                 const int n = part * SLAB_COLUMNS + column;
-                if (first + line < ROWS && n < WIDTH) {
+                if (number < VECTORS && first + line < ROWS && n < WIDTH) {
                     float totals[QN];
                     load_vector<QN>(slab.at[line], column, totals);
                     finish_vector(t, work.batch, first + line, n, totals, slab.rows[line]);
@@ -451,8 +458,10 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             mbarrier_init(&shared.k_ring.free[stage], GROUPS * 4);
             mbarrier_init(&shared.v_ring.free[stage], GROUPS * 4);
         }
-        mbarrier_init(&shared.q_full, 1);
-        mbarrier_init(&shared.q_free, GROUPS * 4);
+        for (int stage = 0; stage < Q_STAGES; ++stage) {
+            mbarrier_init(&shared.q_ring.full[stage], 1);
+            mbarrier_init(&shared.q_ring.free[stage], GROUPS * 4);
+        }
         for (int group = 0; group < GROUPS; ++group)
             mbarrier_init(&shared.turn[group], 4);
     }
@@ -468,9 +477,9 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
         // Compute and store.
         take_registers<GROUPS == 2 ? 240 : 160>();
         const int group = warp / 4 - 1;
-        Place place;
+        Place<Q_STAGES> tile;
+        Place<STAGES> place;
         Turns turns;
-        unsigned made = 0;
 #pragma unroll 1
         for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
             const Work work(turn);
@@ -480,7 +489,8 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             const Index row = row0 + (int)threadIdx.x % WARP / 4;
             float acc[WIDE / 2] = {};   // (WM,WIDTH) of four warps
             Softmax softmax;
-            stream(t, shared, work, place, turns, group, row, made++, acc, softmax);
+            stream(t, shared, work, tile, place, turns, group, row, acc, softmax);
+            tile.step();
             store_rows(t, shared.slabs[warp - 4], work, row0, acc, softmax);
         }
     }

@@ -49,7 +49,7 @@ HAND = [
     ("AB1 the last shares are not multiplied", "attention_bulk.cu", "    begin_sums(acc, p, shared.v[last.stage]);\n    wait_products<0>(acc);", "    wait_products<0>(acc);", 1),
     ("AB2 shares change while they are multiplied", "attention_bulk.cu", "        wait_products<0>(acc);\n        arrive(&shared.v_ring.free[last.stage]);\n        UNROLL",
      "        arrive(&shared.v_ring.free[last.stage]);\n        UNROLL", 1),
-    ("AB3 the next q comes too early", "attention_bulk.cu", "        mbarrier_wait(&shared.q_free, (made++ & 1) ^ 1);", "        made++;", 1),
+    ("AB3 the next q comes too early", "attention_bulk.cu", "        mbarrier_wait(&shared.q_ring.free[tile.stage], (tile.round & 1) ^ 1);\n", "", 1),
     ("AB4 products do not wait for v", "attention_bulk.cu", "        mbarrier_wait(&shared.v_ring.full[last.stage], last.round & 1);\n        begin_sums", "        begin_sums", 1),
     ("AB5 scores of the other group's rows", "attention_bulk.cu", "q.along(group * WM, d * 16)", "q.along(0, d * 16)", 1),
     ("AB6 sums keep the scale of the first step", "attention_bulk.cu", "acc[i] *= factor[i / 2 % 2];", "acc[i] *= 1.0f;", 1),

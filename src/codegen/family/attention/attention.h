@@ -55,7 +55,8 @@ bool attention_is_longest_last(const Attention *attention);
 typedef struct AttentionTile {
     int16_t rows, columns;   // in a step, of a warp or of a group of four
     int16_t depth, width;
-    int16_t stages, groups;   // of warps; 0: each for itself
+    int16_t stages, q_stages;   // tiles of k and v in shared memory; of q, where blocks make several tiles
+    int16_t groups;             // of warps; 0: each for itself
     int16_t parts;            // of a share
     int16_t beside;           // something is read for each score
 } AttentionTile;

@@ -115,8 +115,8 @@ static int64_t tile_bytes(const AttentionTile *tile)
 {
     int64_t q = (int64_t)tile->groups * GROUP_ROWS * in_lines(tile->depth),
             step = tile->columns * (in_lines(tile->depth) + in_lines(tile->width));
-    return (q + tile->stages * step) * LINE_BYTES + (int64_t)tile->groups * GROUP_WARPS * SLAB_BYTES +
-           (4 * tile->stages + 2 + tile->groups) * BARRIER_BYTES + ALIGNMENT;
+    return (tile->q_stages * q + tile->stages * step) * LINE_BYTES + (int64_t)tile->groups * GROUP_WARPS * SLAB_BYTES +
+           (4 * tile->stages + 2 * tile->q_stages + tile->groups) * BARRIER_BYTES + ALIGNMENT;
 }
 
 /* One thread asks for boxes as far ahead as there are stages. */
@@ -207,10 +207,13 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .depth = (int16_t)attention->group[ATTENTION_DEPTH].extent,
             .width = (int16_t)attention->group[ATTENTION_WIDTH].extent,
             .stages = 2,
+            .q_stages = 2,
             .groups = tiles[variant].groups,
             .parts = (int16_t)attention->parts,
             .beside = attention_reads_beside(fusion, attention),
         };
+        if (!fits(&tile, device))
+            tile.q_stages = 1;
         if (!fits(&tile, device))
             continue;
         variants[count] = tile_kind(arena, space, fusion, device, attention, &tile);
@@ -261,6 +264,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const AttentionTile *tile = plan->kind->choice.value;
     Scope scope = attention_scope(plan);
     attention_emit_sizes(out, plan, attention, tile, "a group of four warps");
+    strbuf_printf(out, "constexpr int Q_STAGES = %d;   // tiles of Q there\n", tile->q_stages);
     strbuf_printf(
         out,
         "constexpr int TURNS = %d;   // tiles of Y that a block makes\nconstexpr Index BLOCKS = %" PRId64
