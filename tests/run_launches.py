@@ -87,6 +87,20 @@ def test_blocks_with_batch_norms(folder):
     assert found[0] == "permute" and counted(found[1:-2]) == {"window": 1, "product": 12}, found   # the image is rounded first
 
 
+SMALL_IMAGE = """
+input x[1, 7, 7, 128] : f16
+input w[32, 3, 3, 128] : f16
+y[n, h:7, v:7, f] : f16 = sum[c, r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
+output y
+"""
+
+
+def test_parts_of_a_sum_are_vectors(folder):
+    """A DenseNet's last convolutions have few outputs: parts of two channels would be more blocks, and each element an access."""
+    (folder / "m.te").write_text(SMALL_IMAGE)
+    assert launches_of(folder, "m.te") == ["product"]
+
+
 FLATTENED_HEADS = """
 input q[64, 512, 64] : f16   input k[64, 512, 64] : f16   input v[64, 512, 64] : f16   input mask[2, 512] : f32
 s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])

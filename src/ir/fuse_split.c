@@ -7,6 +7,8 @@
 #include "base/checked.h"
 #include "ir/fuse_axes.h"
 
+enum { VECTOR_BITS = 128 };   // what a thread loads at once
+
 static int largest_reduction(const Fusion *fusion)
 {
     int largest = -1;
@@ -205,6 +207,24 @@ static FusionPair *pair_of(Arena *arena, const Fusion *fusion, Fusion *partial, 
     return pair;
 }
 
+/* A part of a product has fewer terms that lie side by side, in both factors, than a thread loads at once: of two channels
+   under nine taps each is an access of its own, where 16 bytes are one. */
+static bool cuts_vectors(const Fusion *fusion, int cut, int64_t terms)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES), narrow = 0;
+    for (int i = 0; i < count; i++) {
+        const Access *access = found[i].access;
+        if (found[i].op != 0 || !(access_axes(access) >> cut & 1))
+            continue;
+        if (access->dims[access->rank - 1].index.coef[cut] != 1 ||
+            terms * dtype_info[access->tensor->dtype].bits >= VECTOR_BITS)
+            return false;
+        narrow++;
+    }
+    return narrow > 1;
+}
+
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
 {
     int cut = largest_reduction(fusion);
@@ -212,6 +232,8 @@ FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
         return NULL;
     parts = ceil_div(fusion->axes[cut].extent, ceil_div(fusion->axes[cut].extent, parts));   // no empty parts
     if (parts == fusion->axes[cut].extent && fusion->axis_count == fusion->spatial_count + 1)
+        return NULL;
+    if (cuts_vectors(fusion, cut, ceil_div(fusion->axes[cut].extent, parts)))
         return NULL;
     Tensor *tensor = partial_tensor(arena, fusion, parts);
     return pair_of(arena, fusion, partial_of_axis(arena, fusion, cut, tensor), tensor);
