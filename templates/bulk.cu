@@ -58,11 +58,11 @@ constexpr int NEIGHBOURS = 2, SHARERS = 1;   // blocks of a cluster: side by sid
 constexpr int TURNS = 1;                                      // tiles that each makes
 constexpr Index CLUSTERS = 16;
 constexpr bool BACK_M = false, BACK_N = false;                // the last tile lies back, to end where C does
-// Of a convolution rows of A are pixels, one after the other from row to row and image to image, and k is tap
-// by tap: a step has channels of what one tap of the filter sees. B is the filter, whose taps are boxes of
-// their own. Of the filter's gradient k is the pixels instead, of which each batch may have a part, and rows
-// of one factor are tap by tap the channels that it sees.
-constexpr bool IM2COL = false, TAPS_A = false, TAPS_B = false;
+// Of a convolution rows of a factor are pixels, one after the other from row to row and image to image, and k
+// is tap by tap: a step has channels of what one tap of the filter sees. The other factor is the filter, whose
+// taps are boxes of their own. Of the filter's gradient k is the pixels instead, of which each batch may have
+// a part, and rows of one factor are tap by tap the channels that it sees.
+constexpr bool IM2COL_A = false, IM2COL_B = false, TAPS_A = false, TAPS_B = false;
 constexpr Index PART = 0;                                     // of k, which each batch has
 constexpr Index TAP = K;                                      // a tap's channels, in whole lines
 // Columns of C may be several phases, whose taps are not the same. Those that a tile's columns do not have
@@ -165,7 +165,7 @@ constexpr bool MOVES_REGISTERS = GROUPS == 2 && WIDE / 2 * (CHAINS ? 2 : 1) > (J
 
 static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0,
               "groups of warps cover the block's tile");
-static_assert(JOINED == 1 || (BESIDE && !SHIFTED && !IM2COL), "only those have sums side by side");
+static_assert(JOINED == 1 || (BESIDE && !SHIFTED && !IM2COL_A && !IM2COL_B), "only those have sums side by side");
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || SHIFTED || N % QN == 0, "rows of C hold whole vectors");
 static_assert((!BACK_M || (M > BM && !SHIFTED)) && (!BACK_N || (N > BN && N % QN == 0 && !SHIFTED)),
@@ -364,9 +364,12 @@ __device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stag
         unsigned long long *full = &ring.full[place.stage];
         mbarrier_expect(full, (int)sizeof(Stage));
         const Index k0 = corner.batch * PART + (steps.first + step) * BK;
-        if (IM2COL) {
+        if (IM2COL_A) {
             fetch_pixels(maps[0], corner.tile_m, k0, stages[place.stage].a, full);
             TileB::fetch(maps + 1, k0 / TAP, corner.tile_n, k0 % TAP, stages[place.stage].b, full);
+        } else if (IM2COL_B) {
+            TileA::fetch(maps, k0 / TAP, corner.tile_m, k0 % TAP, stages[place.stage].a, full);
+            fetch_pixels(maps[1], corner.tile_n, k0, stages[place.stage].b, full);
         } else if (TAPS_A) {
             fetch_taps<TileA>(maps[0], M, corner.tile_m, k0, stages[place.stage].a, full);
             TileB::fetch(maps + 1, 0, corner.tile_n, k0, stages[place.stage].b, full);

@@ -49,6 +49,17 @@ input w[72, 5, 128] : f16
 y[n, h:99, a:3, c] = sum[p:2, f](pad(d[n, h + p, f], 0) * pad(w[f, a - 3*p + 2, c], 0))
 output y : f16
 """
+def planes(outputs, spread="h + r - 1, v + s - 1"):
+    """Pixels are columns of the product; of so many a plane has 8 neighbours, 4 or one in an access."""
+    return (f"input x[3, 10, 14, 72] : f16\ninput w[136, 3, 3, 72] : f16\ninput z[136] : f32\nC[n, f, {outputs}] = sum[r, s, c]"
+            f"(pad(x[n, {spread}, c], 0) * w[f, r, s, c])\nD[n, f, h, v] = max(C[n, f, h, v] + z[f], 0)\noutput D : f16\n")
+
+
+LINES_OF_PLANES = """input x[3, 136, 9, 24] : bf16
+input w[136, 200] : bf16
+y[n, f, h, v] = sum[c](x[n, c, h, v] * w[c, f])
+output y : bf16
+"""
 MATMUL = ["matmul/tiled", "matmul/three stages"]
 GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages", "gemm/cluster"]
 BULK = ["bulk/four stages", "bulk/six stages", "bulk/eight stages", "bulk/cluster"]
@@ -331,7 +342,8 @@ PROGRAMS = [
     (filter_gradient("3, 9, 13, 128", "3, 9, 13, 72", "72, 3, 3", "n, h + r - 1, v + s - 1"), BULK[:3]),
     (filter_gradient("5, 34, 64", "5, 17, 136", "136, 3", "n, 2*v + s - 1", "bf16", True), BULK),
     (filter_gradient("2, 18, 23, 64", "2, 9, 12, 40", "40, 3, 2", "n, 2*h + r - 1, 2*v + 3*s - 2"), BULK),
-    (PHASES, BULK[:3]),
+    (PHASES, BULK[:3]), (planes("h:10, v:12"), BULK), (planes("h:5, v:7", "2*h + r - 1, 2*v + s"), BULK),
+    (LINES_OF_PLANES, [*BULK[:3], *NEIGHBOURS]),
     (convolution("17, 34, 192", "520, 3, 192", "n, v:17", "n, 2*v + s - 1"), PERSISTENT[:3]),
     (convolution("5, 34, 34, 64", "136, 1, 1, 64", "n, h:17, v:17", "n, 2*h + r, 2*v + s"), PERSISTENT[:3]),
     # Of these all arithmetic is stated: no exchange, division or choice is in the way.

@@ -116,6 +116,7 @@ typedef struct Band {
 typedef struct TileSpace {
     int axis_count;
     Axis axes[MAX_AXES];        // any order; `reduction` says which are summed over
+    uint32_t fused[MAX_AXES];   // of the fusion's axes those that each of these goes along, as one flat axis; 0: it is not said
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
     int least_sharers;          // threads that share a reduction and combine, at least, if it is long enough: neighbours read
                                 // runs of memory; 0: each goes through it alone
@@ -124,7 +125,7 @@ typedef struct TileSpace {
     double special;             // special-function results of one point
     double instructions;        // of one point, where a family counts them itself; 0: the flops tell
     Unit unit;                  // what does the flops
-    PixelWalk walk;             // of the rows of a product's first factor
+    PixelWalk walk;             // of the factor of a product whose rows are pixels
     Band band;                  // of the reduction that it needs
     const TapPhases *phases;    // of a product's columns; NULL: there are none. k is as long as it is on average
     int tile_count;

@@ -357,6 +357,24 @@ PROGRAMS = [
         t[d:4, h:5, v:N, f] = sum[q, r, s, c](pad(x[d + q - 1, h + r, v + s - 2, c], 0) * w[f, q, r, s, c])
         y[d, h, v, f] = t[d, h, v, f] * z[d, f]
         output t : {T}  output y : f32"""),
+    Program("bulk_planes", "bulk", HALVES, {"M": ("m", 9), "N": ("n", 18)}, """
+        input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}  input z[2, M, 5, N] : {T}  input b[M] : f32
+        t[n, f, h:5, v:N] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
+        y[n, f, h, v] = relu(t[n, f, h, v] + z[n, f, h, v] + b[f])
+        output y : {T}"""),
+    Program("bulk_planes_apart", "bulk", HALVES, {"M": ("m", 9), "N": ("n", 18), "K": ("k", 9)}, """
+        input x[3, 12, 2 * N, 8 * K] : {T}  input w[3, 2, 8 * K, 8 * M] : {T}
+        y[n, f, h:6, v:N] = sum[c, r, s](pad(x[n, 2 * h - 2 * r + 3, 2 * v + 3 * s - 2, c], 0) * w[r, s, c, f])
+        output y : {T}"""),
+    Program("bulk_planes_of_boxes", "bulk", HALVES, {"M": ("m", 18), "N": ("n", 9)}, """
+        input x[4, 6, N, 72] : {T}  input w[M, 3, 2, 72] : {T}
+        y[f, d:4, h:5, v:N] = sum[q, r, c](pad(x[d + q - 1, h + r, v, c], 0) * w[f, q, r, c])
+        output y : f32"""),
+    Program("bulk_lines_of_planes", "bulk", HALVES, {"M": ("m", 9), "N": ("n", 18), "K": ("k", 9)}, """
+        input x[3, 8 * K, 2, 8 * N] : {T}  input w[8 * K, 8 * M] : {T}  input z[3, 8 * M, 2, 8 * N] : {T}
+        t[n, f, h, v] = sum[c](x[n, c, h, v] * w[c, f])
+        y[n, f, h, v] = t[n, f, h, v] + z[n, f, h, v]
+        output y : {T}"""),
     Program("bulk_pixels_of_lines", "bulk", ("i8", "u8", "f32"), {"M": ("n", 72), "N": ("m", 130)}, """
         input x[2, N, 32] : {T}  input w[M, 5, 32] : {T}
         y[n, v:N, f] = sum[s, c](pad(x[n, v + s - 2, c], 0) * w[f, s, c])

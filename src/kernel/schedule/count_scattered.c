@@ -70,11 +70,73 @@ static bool is_new(SectorSet *set, int64_t sector)
     return !found;
 }
 
+/* Each of the fusion's outputs is at one position along the space's axes. */
+static bool goes_along_axes(const TileSpace *space, const Fusion *fusion)
+{
+    uint32_t axes = 0;
+    for (int a = 0; a < space->axis_count; a++)
+        axes |= space->axes[a].reduction ? 0 : space->fused[a];
+    return axes && fusion->spatial_count < MAX_AXES && axes == (1u << fusion->spatial_count) - 1;
+}
+
+typedef struct Outputs {
+    const Region *region;
+    const Fusion *fusion;
+    const Affine *offset;
+    int bits;   // of an element
+    SectorSet seen;
+    int64_t sectors;
+} Outputs;
+
+/* Of the position along some of the fusion's axes. */
+static int64_t offset_along(const Outputs *outputs, uint32_t axes, int64_t position)
+{
+    int64_t at = 0;
+    for (int a = outputs->fusion->spatial_count - 1; a >= 0; a--)
+        if (axes >> a & 1) {
+            at += outputs->offset->coef[a] * (position % outputs->fusion->axes[a].extent);
+            position /= outputs->fusion->axes[a].extent;
+        }
+    return at;
+}
+
+/* Those of the block from the space's axis on. */
+static void add_outputs(Outputs *outputs, int axis, int64_t element)
+{
+    const Region *region = outputs->region;
+    const TileSpace *space = region->kind->space;
+    while (axis < space->axis_count && space->axes[axis].reduction)
+        axis++;
+    if (axis == space->axis_count) {
+        outputs->sectors += is_new(&outputs->seen, element * outputs->bits / SECTOR_BITS);
+        return;
+    }
+    for (int64_t p = region->first[axis]; p < region->first[axis] + region->count[axis]; p++)
+        if (region_is_own(region, axis, p))
+            add_outputs(outputs, axis + 1, element + offset_along(outputs, space->fused[axis], p));
+}
+
+/* Of a tile along several axes, each of which goes along some of the fusion's. */
+static int64_t count_outputs(const Region *region, const Fusion *fusion, const DataTile *tile, const Affine *offset)
+{
+    const TileSpace *space = region->kind->space;
+    int64_t points = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        points = size_product(points, space->axes[a].reduction ? 1 : region->count[a]);
+    if (points > MOST_POINTS || tile->element_bits < 8)
+        return COUNT_UNKNOWN;
+    Outputs outputs = {region, fusion, offset, tile->element_bits, set_of(region->arena, points), 0};
+    add_outputs(&outputs, 0, offset->constant);
+    return outputs.sectors;
+}
+
 int64_t count_scattered(const CountWalk *walk, const Region *region, const DataTile *tile)
 {
     const TileSpace *space = walk->kind->space;
     const Fusion *fusion = walk->fusion;
     Affine offset;
+    if (tile->output && goes_along_axes(space, fusion) && offset_of(fusion, tile, &offset))
+        return region_is_stored_elsewhere(region, tile) ? 0 : count_outputs(region, fusion, tile, &offset);
     if (!is_flat(space, fusion) || !tile->name || !offset_of(fusion, tile, &offset))
         return COUNT_UNKNOWN;
     int64_t terms = reduction_points(fusion), sectors = 0;

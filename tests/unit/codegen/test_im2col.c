@@ -34,6 +34,13 @@ static bool finds(const char *text, Im2col *im2col)
     return true;
 }
 
+static const Product *boxed_of(const char *text)
+{
+    const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
+    const Products *view = product_view(arena, fusion_of(text), &target);
+    return view ? view->boxed : NULL;
+}
+
 #define IMAGES "input x[3, 20, 30, 64] : f16  input w[64, 3, 3, 64] : f16  "
 #define SUM(h, v) "sum[r, s, c](pad(x[n, " h ", " v ", c], 0) * w[f, r, s, c])  output y : f16"
 
@@ -147,6 +154,35 @@ START_TEST(others_are_left_alone)
 }
 END_TEST
 
+/* Where what is made are planes. */
+START_TEST(pixels_are_columns)
+{
+    Im2col of;
+    ck_assert(finds(IMAGES "y[n, f, h:10, v:15] = " SUM("2*h + r - 1", "2*v + s"), &of));
+    ck_assert(of.factor == 1 && of.pixels == GROUP_N && of.seen == GROUP_K && im2col_has_rows(&of));
+    ck_assert(of.lower[0] == -1 && of.upper[0] == 18 - 20 && of.taps.extent == 9);
+    ck_assert(finds(IMAGES "y[n, h:10, v:15, f] = " SUM("2*h + r - 1", "2*v + s"), &of));
+    ck_assert(of.factor == 0 && of.pixels == GROUP_M && im2col_has_rows(&of));
+    /* Rows of a plane begin within vectors, and the plane itself is whole ones. */
+    const char *planes = IMAGES "y[n, f, h:20, v:30] = " SUM("h + r - 1", "v + s - 1");
+    ck_assert(product_stores_vectors(fusion_of(planes), boxed_of(planes), 8));
+}
+END_TEST
+
+/* Images of planes are batches of a product whose first factor has none. */
+START_TEST(images_are_batches)
+{
+    const Product *product = boxed_of("input x[3, 64, 4, 6] : f16  input w[72, 64] : f16  y[n, f, h, v] = "
+                                      "sum[c](x[n, c, h, v] * w[f, c])  output y : f16");
+    ck_assert(product && !product->pixels && product->group[GROUP_BATCH].extent == 3);
+    ck_assert(product->group[GROUP_N].extent == 24 && !product->lines[1].along_k);
+    ck_assert(product->lines[0].batch == 0 && product->lines[1].batch == 64 * 24 && product->lines[1].line == 24);
+    /* 98 bytes are no vectors. */
+    ck_assert(!boxed_of("input x[3, 64, 7, 7] : f16  input w[72, 64] : f16  y[n, f, h, v] = "
+                        "sum[c](x[n, c, h, v] * w[f, c])  output y : f16"));
+}
+END_TEST
+
 /* Pixels that the walk has are those of the definition. */
 START_TEST(positions_of_pixels)
 {
@@ -183,12 +219,17 @@ END_TEST
 #define PLANES "input x[3, 64, 20, 30] : f16  input w[72, 64, 3, 3] : f16  "
 #define PLANES_SUM "sum[c, r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[f, c, r, s])  "
 
-static const Rewritten *turned_on(const char *text, const char *device)
+static const Rewritten *rewritten_on(const Rewrite *rewrite, const char *text, const char *device)
 {
     const Target target = {.device = device_read(arena, device), .math = EVAL_EXACT};
     const Fusion *fusion = fusion_of(text);
     const void *view = product_view(arena, fusion, &target);
-    return view ? turn_planes.make(arena, view, fusion, &target) : NULL;
+    return view ? rewrite->make(arena, view, fusion, &target) : NULL;
+}
+
+static const Rewritten *turned_on(const char *text, const char *device)
+{
+    return rewritten_on(&turn_planes, text, device);
 }
 
 START_TEST(planes_are_turned_to_pixels)
@@ -212,6 +253,26 @@ START_TEST(planes_are_turned_to_pixels)
                        "sum[c, r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[f, r, s, c])  output y : f16",
                        "h200");
     ck_assert(turned && turned->before_count == 1);
+}
+END_TEST
+
+/* What is made stays as it is to lie: pixels are columns of the product. */
+START_TEST(factors_alone_are_turned)
+{
+    const Rewritten *turned =
+        rewritten_on(&turn_planes_to_columns, PLANES "y[n, f, h:20, v:30] = " PLANES_SUM "output y : f16", "h200");
+    ck_assert(turned && turned->before_count == 2 && turned->behind_count == 0);
+    const Tensor *y = turned->main->outputs[0];
+    ck_assert(y->role == ROLE_OUTPUT && y->shape[1] == 72);
+    /* Of 1x1 the image; the filter's rows may be contiguous along either. */
+    turned = rewritten_on(&turn_planes_to_columns,
+                          "input x[3, 64, 7, 7] : f16  input w[64, 72] : f16  y[n, f, h, v] = "
+                          "sum[c](x[n, c, h, v] * w[c, f])  output y : f16", "h200");
+    ck_assert(turned && turned->before_count == 1 && turned->behind_count == 0);
+    /* Planes of whole vectors are read as they lie. */
+    ck_assert(!rewritten_on(&turn_planes_to_columns,
+                            "input x[3, 64, 4, 6] : f16  input w[64, 72] : f16  y[n, f, h, v] = "
+                            "sum[c](x[n, c, h, v] * w[c, f])  output y : f16", "h200"));
 }
 END_TEST
 
@@ -285,13 +346,6 @@ END_TEST
 
 #define PHASED "input d[3, 20, 30, 64] : f16  input w[64, 3, 3, 128] : f16  "
 
-static const Product *boxed_of(const char *text)
-{
-    const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
-    const Products *view = product_view(arena, fusion_of(text), &target);
-    return view ? view->boxed : NULL;
-}
-
 START_TEST(each_phase_has_taps_of_its_own)
 {
     const Product *product =
@@ -328,6 +382,10 @@ START_TEST(gradients_of_planes_are_turned)
     const Tensor *parts = turned->main->outputs[0], *w = turned->behind[0]->outputs[0];
     ck_assert(parts->rank == 5 && parts->shape[1] == 72 && parts->shape[2] == 3 && parts->shape[4] == 64);
     ck_assert(w->rank == 4 && w->shape[0] == 72 && w->shape[1] == 3 && w->shape[3] == 64);
+    /* Of 1x1 both are images, and what is made has the second one's channels last already. */
+    turned = turned_on("input x[8, 64, 14, 14] : f16  input d[8, 72, 14, 14] : f16  w[f, c] = "
+                       "sum[n, h, v](d[n, f, h, v] * x[n, c, h, v])  output w : f16", "h200");
+    ck_assert(turned && turned->before_count == 2 && turned->behind_count == 0);
     turned = turned_on("input d[3, 64, 20, 30] : f16  input w[64, 128, 3, 3] : f16  "
                        "x[n, c, h:20, a:2, v:30, b:2] = sum[p:2, q:2, f](pad(d[n, f, h + p, v + q], 0) * "
                        "pad(w[f, c, a - 2*p + 1, b - 2*q + 1], 0))  output x : f16", "h200");
@@ -345,6 +403,8 @@ int main(void)
     tcase_add_test(tests, taps_are_counted_as_the_filter_has_them);
     tcase_add_loop_test(tests, what_the_hardware_takes, 0, sizeof LIMITS / sizeof *LIMITS);
     tcase_add_test(tests, others_are_left_alone);
+    tcase_add_test(tests, pixels_are_columns);
+    tcase_add_test(tests, images_are_batches);
     tcase_add_test(tests, positions_of_pixels);
     tcase_add_test(tests, pixels_are_counted_once);
     tcase_add_test(tests, pixels_are_k_of_a_filters_gradient);
@@ -353,6 +413,7 @@ int main(void)
     tcase_add_test(tests, each_phase_has_taps_of_its_own);
     tcase_add_test(tests, gradients_of_planes_are_turned);
     tcase_add_test(tests, planes_are_turned_to_pixels);
+    tcase_add_test(tests, factors_alone_are_turned);
     tcase_add_test(tests, others_are_not_turned);
     Suite *suite = suite_create("im2col");
     suite_add_tcase(suite, tests);

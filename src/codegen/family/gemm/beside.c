@@ -29,8 +29,7 @@ static void visit(Expr *expr, void *context)
         index_of(beside, expr) >= 0)
         return;
     Affine offset = access_offset(&expr->access);
-    int axis = axis_group_innermost(&search->product->group[GROUP_N]);
-    if (!affine_allows_vector(&offset, axis, search->columns))
+    if (!product_has_vectors(beside->fusion, &search->product->group[GROUP_N], &offset, search->columns))
         return;
     uint32_t rows = axis_group_mask(&search->product->group[GROUP_M]) |
                     axis_group_mask(&search->product->group[GROUP_BATCH]);

@@ -161,13 +161,21 @@ static void set_taps(const Product *product, TileSpace *space)
         tile->dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
         tile->dims[k_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
         tile->taps = (TapTile){.k = k_dim, .step = im2col->step, .channels = im2col->channels};
-        if (!factor)
+        if (factor == im2col->factor)
             tile->taps.pixels = pixels_per_output(&im2col->walk);
     }
     if (product->phased) {
         space->phases = &product->phased->phases;
         space->axes[GROUP_K].extent = phases_extent(space->phases);
     }
+}
+
+/* A factor that all batches share. */
+static void set_shared(const Product *product, TileSpace *space)
+{
+    for (int factor = 0; factor < 2; factor++)
+        if (!product->lines[factor].batch)
+            space->tiles[factor].dims[0] = (Dim){affine_constant(0), 1};
 }
 
 /* The same where k is pixels, of which a part may have some: rows are taps and channels. */
@@ -244,6 +252,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     mma_group_kind(arena, &common, fusion, device, product, product->shared_atom);
     if (product->pixels)
         (im2col_has_rows(product->pixels) ? set_taps : set_taps_along_k)(product, common.space);
+    else
+        set_shared(product, common.space);
     if (product->phased && product->phased->phases.columns < MAX_GROUP_TILE)   // of two, taps of both would be made
         common.space->rule[LEVEL_SHARED][GROUP_N].limit = product->phased->phases.columns;
     kind_choose(arena, &common, &product->sums, sizeof product->sums);
@@ -320,7 +330,7 @@ static TensorMap map_of_pixels(const KernelPlan *plan, const Product *product)
         .box = {(int)block->size[GROUP_K], (int)block->size[GROUP_K]},   // along k so many pixels, too
     };
     if (im2col_has_rows(im2col))
-        map.box[1] = box_rows(block, 0, product->group[GROUP_M].extent);
+        map.box[1] = box_rows(block, im2col->factor, product->group[im2col->pixels].extent);
     for (int i = 0; i < count; i++) {
         const WindowAxis *axis = &im2col->walk.axis[count - 1 - i];
         map.sizes[i + 1] = axis->inputs;
@@ -384,7 +394,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Products *products = plan->view;
     const Product *product = products->boxed;
-    bool rows_of_pixels = product->pixels && im2col_has_rows(product->pixels);
     mma_emit(out, plan, product,
              &(MmaBlock){.atom_shared = true,
                          .holders = "a group of four warps",
@@ -409,14 +418,11 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         lies_back(plan, product, GROUP_M) ? "true" : "false",
         lies_back(plan, product, GROUP_N) ? "true" : "false");
     for (int factor = 0; factor < 2; factor++)
-        strbuf_printf(out, "constexpr bool TAPS_%c = %s;   // its rows are channels under taps, and k is pixels\n",
-                      "AB"[factor],
-                      product->pixels && !rows_of_pixels && product->pixels->factor == factor ? "true" : "false");
+        im2col_emit_flags(out, product->pixels, factor);
     strbuf_printf(out,
-                  "constexpr bool IM2COL = %s;   // rows of A are pixels under the taps of a filter\n"
                   "constexpr Index PART = %" PRId64 ";   // of k, which each batch has\n"
                   "constexpr bool PHASES = %s;   // columns of C are phases, each with taps of its own\n",
-                  rows_of_pixels ? "true" : "false", product->share.chunk, product->phased ? "true" : "false");
+                  product->share.chunk, product->phased ? "true" : "false");
     if (product->pixels)
         emit_taps(out, plan, product);
 }
@@ -431,8 +437,9 @@ const Family bulk_family = {
     .streams = true,
     .joins = true,
     .view = product_view,
-    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, &parts_of_wide_tiles,
-                                              &parts_of_medium_tiles, &parts_of_square_tiles, NULL},
+    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, &turn_planes_to_columns,
+                                              &parts_of_wide_tiles, &parts_of_medium_tiles,
+                                              &parts_of_square_tiles, NULL},
     .kinds = kinds,
     .emit = emit,
     .maps = maps,

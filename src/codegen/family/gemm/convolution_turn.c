@@ -73,22 +73,29 @@ static Fusion *with_axes_last(Arena *arena, const Fusion *fusion, uint32_t last)
     return moved;
 }
 
-/* `image`: which of the factors; the other one is the filter. */
-static Rewritten *turn_factors(Arena *arena, const Fusion *fusion, const Product *product, int image)
+/* Channels of both factors come last. `image`: which of them; the other one is the filter. */
+static bool wish_of_factors(const Product *product, int image, TurnWish *wish)
 {
     const Access *x = mma_access(product->factor[image]), *w = mma_access(product->factor[1 - image]);
     bool phased = mma_guard(product, 1 - image);   // taps of a filter beside it are zeros
-    if (!x || !w || !has_windows(x) || has_windows(w) != phased)
-        return NULL;
+    if (!x || !w || has_windows(w) != phased)
+        return false;
     uint32_t channel = lone_axes(&product->group[GROUP_K], x);
-    uint32_t filters = lone_axes(&product->group[image ? GROUP_M : GROUP_N], w);
-    if (!is_one(channel) || !filters)
+    *wish = (TurnWish){.images = {x, w}, .last = {channel, channel}, .image_count = 2};
+    return is_one(channel);
+}
+
+/* Those of what is made, too. */
+static Rewritten *turn_factors(Arena *arena, const Fusion *fusion, const Product *product, int image)
+{
+    TurnWish wish;
+    if (!wish_of_factors(product, image, &wish) || !has_windows(wish.images[0]))
         return NULL;
-    TurnWish wish = {.images = {x, w},
-                     .last = {channel, channel},
-                     .image_count = 2,
-                     .results = filters,
-                     .apart = axis_group_mask(&product->group[image ? GROUP_N : GROUP_M])};
+    uint32_t filters = lone_axes(&product->group[image ? GROUP_M : GROUP_N], wish.images[1]);
+    if (!filters)
+        return NULL;
+    wish.results = filters;
+    wish.apart = axis_group_mask(&product->group[image ? GROUP_N : GROUP_M]);
     Rewritten *turned = fusion_turn(arena, fusion, &wish);
     if (turned)
         turned->main = with_axes_last(arena, turned->main, filters);
@@ -99,7 +106,7 @@ static Rewritten *turn_factors(Arena *arena, const Fusion *fusion, const Product
 static Rewritten *turn_gradient(Arena *arena, const Fusion *fusion, const Product *product, int image)
 {
     const Access *x = mma_access(product->factor[image]), *dy = mma_access(product->factor[1 - image]);
-    if (!x || !dy || product->factor[1 - image]->kind != EXPR_ACCESS || !has_windows(x) || has_windows(dy))
+    if (!x || !dy || product->factor[1 - image]->kind != EXPR_ACCESS || has_windows(dy))
         return NULL;
     uint32_t channel = lone_axes(&product->group[image ? GROUP_N : GROUP_M], x);
     uint32_t filters = lone_axes(&product->group[image ? GROUP_M : GROUP_N], dy);
@@ -119,13 +126,19 @@ static bool is_granted(Arena *arena, const Rewritten *turned, const Target *targ
     return view && view->boxed;
 }
 
+/* The product that bulk copies do not bring as it is; NULL: they do, or it is none. */
+static const Product *unboxed(const Products *products)
+{
+    const Product *product = products->tiled;
+    return !product || products->boxed || product->guard || product->group[GROUP_BATCH].count ? NULL : product;
+}
+
 static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
-    const Products *products = view;
-    const Product *product = products->tiled;
-    if (!product || products->boxed || product->guard || product->group[GROUP_BATCH].count)
+    const Product *product = unboxed(view);
+    if (!product)
         return NULL;
-    for (int image = 0; image < 2; image++) {
+    for (int image = 1; image >= 0; image--) {   // what is made has the second one's axes last already
         Rewritten *turned = turn_gradient(arena, fusion, product, image);
         if (turned && is_granted(arena, turned, target)) {
             parts_within(arena, turned, target);
@@ -138,5 +151,22 @@ static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, con
     return NULL;
 }
 
-/* Copies of planes to pixels and back take less than the best kernel that needs none. */
+/* What is made stays. A filter whose lines can be copied is not turned. */
+static Rewritten *turn_to_columns(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    const Product *product = unboxed(view);
+    TurnWish wish;
+    if (!product || !wish_of_factors(product, 1, &wish))
+        return NULL;
+    for (int count = 1; count <= 2; count++) {
+        wish.image_count = count;
+        Rewritten *turned = fusion_turn(arena, fusion, &wish);
+        if (turned && is_granted(arena, turned, target))
+            return turned;
+    }
+    return NULL;
+}
+
+/* Copies of planes take less than the best kernel that needs none. */
 const Rewrite turn_planes = {.make = turn, .most_share = 1};
+const Rewrite turn_planes_to_columns = {.make = turn_to_columns, .most_share = 1};

@@ -27,9 +27,14 @@ void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
                      "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index "
                      "n, Value total)\n"
                      "{\n    (void)batch;\n    {\n");
-    emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion) | store_axes(scope->fusion));
+    StrBuf flat = strbuf_new(out->arena);
+    bool is_flat = product_emit_flat_elements(&flat, "        ", scope, product);
+    emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion) | (is_flat ? 0 : store_axes(scope->fusion)));
     emit_epilogue(out, "        ", scope, "total");
-    emit_stores(out, "        ", scope);
+    if (is_flat)
+        strbuf_puts(out, flat.text);
+    else
+        emit_stores(out, "        ", scope);
     strbuf_puts(out, "    }\n}\n");
 }
 

@@ -160,13 +160,13 @@ static bool find(const Fusion *fusion, const Product *product, const Affine *fil
            has_whole_channels(fusion, product, access, im2col);
 }
 
-bool im2col_find(const Fusion *fusion, const Product *product, Im2col *im2col)
+bool im2col_find(const Fusion *fusion, const Product *product, int factor, Im2col *im2col)
 {
-    *im2col = (Im2col){.pixels = GROUP_M, .seen = GROUP_K, .images = 1};
+    *im2col = (Im2col){.factor = factor, .pixels = factor ? GROUP_N : GROUP_M, .seen = GROUP_K, .images = 1};
     if (!mma_access(product->factor[0]) || !mma_access(product->factor[1]) || product->guard ||
         product->group[GROUP_BATCH].count)
         return false;
-    Affine filter = access_offset(mma_access(product->factor[1]));
+    Affine filter = access_offset(mma_access(product->factor[1 - factor]));
     return find(fusion, product, &filter, im2col);
 }
 
@@ -233,6 +233,16 @@ static const char *end_of_pixels(Arena *arena, const Product *product, const Im2
     return arena_printf(arena,
                         "    if (pixel >= %" PRId64 ")\n        pixel = 0, channel = %" PRId64 ";\n",
                         im2col->outputs.extent, im2col->channels);
+}
+
+void im2col_emit_flags(StrBuf *out, const Im2col *im2col, int factor)
+{
+    bool walked = im2col && im2col->factor == factor, rows = walked && im2col_has_rows(im2col);
+    char name = "AB"[factor];
+    strbuf_printf(out,
+                  "constexpr bool IM2COL_%c = %s;   // its rows are pixels under the taps of a filter\n"
+                  "constexpr bool TAPS_%c = %s;     // its rows are channels under taps, and k is pixels\n",
+                  name, rows ? "true" : "false", name, walked && !rows ? "true" : "false");
 }
 
 void im2col_emit(StrBuf *out, const Scope *scope, const Product *product, const Im2col *im2col)

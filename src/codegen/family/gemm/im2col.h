@@ -1,9 +1,10 @@
-// Im2col: the first factor of a convolution, whose rows are pixels under the taps of a filter, as bulk copies bring it in a
-// mode of that name: a box is so many pixels, walked along the outputs from image to image, and of each 128 bytes of channels.
+// Im2col: the factor of a convolution whose rows are pixels under the taps of a filter, as bulk copies bring it in a mode
+// of that name: a box is so many pixels, walked along the outputs from image to image, and of each 128 bytes of channels.
 //
 //     y[n, p, q, f] = sum[r, s, c](pad(x[n, 2*p + r - 1, 2*q + s - 1, c], 0) * w[f, r, s, c])
 //
-// The gradient of the filter reads the same boxes. There k is pixels, and rows of a factor are taps and channels:
+// Where the result is planes, y[n, f, p, q], pixels are columns of the product: rows of its second factor. The gradient of
+// the filter reads the same boxes. There k is pixels, and rows of a factor are taps and channels:
 //
 //     dw[f, r, s, c] = sum[n, p, q](dy[n, p, q, f] * pad(x[n, 2*p + r - 1, 2*q + s - 1, c], 0))
 //
@@ -25,14 +26,17 @@ typedef struct Im2col {
         upper[MAX_PIXEL_AXES];   // corners of what the first tap sees, beside the image's
 } Im2col;
 
-/* False: the first factor is none, or the hardware has no such copies. */
-bool im2col_find(const Fusion *fusion, const Product *product, Im2col *im2col);
+/* False: the factor is none, or the hardware has no such copies. */
+bool im2col_find(const Fusion *fusion, const Product *product, int factor, Im2col *im2col);
 
-/* The same of the factor, where k is pixels. */
+/* The same where k is pixels. */
 bool im2col_find_along_k(const Fusion *fusion, const Product *product, int factor, Im2col *im2col);
 
-/* Rows of the product's first factor are the pixels. */
-static inline bool im2col_has_rows(const Im2col *im2col) { return im2col->pixels == GROUP_M; }
+/* Pixels are rows of the factor; else k is. */
+static inline bool im2col_has_rows(const Im2col *im2col) { return im2col->pixels != GROUP_K; }
+
+/* `IM2COL_A` and `TAPS_A`, or of B: what the factor is. `im2col` NULL: neither has pixels. */
+void im2col_emit_flags(StrBuf *out, const Im2col *im2col, int factor);
 
 /* `fetch_pixels`: a box of them on its way. */
 void im2col_emit(StrBuf *out, const Scope *scope, const Product *product, const Im2col *im2col);

@@ -185,10 +185,18 @@ bool product_along_k(const Fusion *fusion, const Product *product, int factor)
     return run_along(fusion, access, &product->group[GROUP_K]) > run_along(fusion, access, rows);
 }
 
-/* The same of all the axis: no vector ends beside it. */
-static bool allows_vector(const Fusion *fusion, const Affine *offset, int axis, int64_t vector)
+bool product_has_vectors(const Fusion *fusion, const AxisGroup *group, const Affine *offset, int64_t vector)
 {
-    return fusion->axes[axis].extent % vector == 0 && affine_allows_vector(offset, axis, vector);
+    int64_t together = 1;
+    Affine others = *offset;
+    for (int i = group->count - 1; i >= 0 && others.coef[group->axes[i]] == together; i--) {
+        others.coef[group->axes[i]] = 0;
+        together *= fusion->axes[group->axes[i]].extent;
+    }
+    bool aligned = together > 1 && together % vector == 0 && others.constant % vector == 0;
+    for (int a = 0; a < MAX_AXES; a++)
+        aligned &= others.coef[a] % vector == 0;
+    return aligned;
 }
 
 bool product_ends_in_vectors(const Fusion *fusion, const Access *access, const AxisGroup *group,
@@ -279,7 +287,7 @@ bool product_stores_vectors(const Fusion *fusion, const Product *product, int co
     for (int i = 0; i < fusion->op_count; i++) {
         Affine offset = access_offset(&fusion->ops[i].store);
         if (fusion->ops[i].stored &&
-            !allows_vector(fusion, &offset, axis_group_innermost(&product->group[GROUP_N]), columns))
+            !product_has_vectors(fusion, &product->group[GROUP_N], &offset, columns))
             return false;
     }
     return true;

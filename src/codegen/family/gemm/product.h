@@ -93,6 +93,10 @@ bool product_ends_in_vectors(const Fusion *fusion, const Access *access, const A
    way. */
 int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile);
 
+/* Whether so many neighbours along the group's flat axis from multiples of `vector` on are one access, of all of
+   them: elements may lie side by side along several axes, as of a row and of the rows of a plane. */
+bool product_has_vectors(const Fusion *fusion, const AxisGroup *group, const Affine *offset, int64_t vector);
+
 /* Whether neighbours are one access of columns of C, in every output. */
 bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns);
 
@@ -177,8 +181,12 @@ void emit_finish(StrBuf *out, const Scope *scope, const Product *product);
 
 /* `shift_of`: elements of the only output that lie before this one in the same aligned access of QN. */
 void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product);
-/* The offset as `m * 128 + n`, where elements lie evenly apart along each group; else nothing, and false. */
+/* The offset as `m * 128 + n`, where elements lie evenly apart along each group, or along its inner axes and its outer
+   ones; else nothing, and false. */
 bool product_emit_offset(StrBuf *out, const Fusion *fusion, const Product *product, const Affine *offset);
+
+/* One element of all outputs there; nothing, and false, where one lies unevenly. */
+bool product_emit_flat_elements(StrBuf *out, const char *indent, const Scope *scope, const Product *product);
 
 /* Vectors of all outputs there, or, if so, of the sums as they are; nothing, and false, where one lies
    unevenly. */

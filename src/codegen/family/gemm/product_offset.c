@@ -10,21 +10,65 @@ const char *group_variable(int group)
     return names[group];
 }
 
+/* So many of the group's outermost axes, or the others. */
+static AxisGroup part_of(const Fusion *fusion, const AxisGroup *group, int first, int end)
+{
+    AxisGroup part = {.extent = 1};
+    for (int i = first; i < end; i++)
+        axis_group_add(&part, fusion, group->axes[i]);
+    return part;
+}
+
+static void emit_term(StrBuf *out, const char *flat, int64_t stride)
+{
+    if (stride)
+        strbuf_printf(out, stride == 1 ? "%s%s" : "%s%s * %" PRId64, out->length ? " + " : "", flat, stride);
+}
+
+/* Elements are evenly apart along all of the group, as `n * 128`; or along its inner axes and along the others, as pixels
+   of planes: `n / 784 * 100352 + n % 784`. */
+static bool emit_group_term(StrBuf *out, const Fusion *fusion, const AxisGroup *group, const char *flat,
+                            const Affine *offset)
+{
+    for (int split = 0; split < group->count; split++) {
+        AxisGroup outer = part_of(fusion, group, 0, split), inner = part_of(fusion, group, split, group->count);
+        int64_t far = split ? axis_group_stride(&outer, offset) : 0, near = axis_group_stride(&inner, offset);
+        if (!axis_group_has_stride(&inner, fusion, offset, near) ||
+            (split && !axis_group_has_stride(&outer, fusion, offset, far)))
+            continue;
+        if (split)
+            emit_term(out, arena_printf(out->arena, "%s / %" PRId64, flat, inner.extent), far);
+        emit_term(out, split ? arena_printf(out->arena, "%s %% %" PRId64, flat, inner.extent) : flat, near);
+        return true;
+    }
+    return !group->count;
+}
+
 bool product_emit_offset(StrBuf *out, const Fusion *fusion, const Product *product, const Affine *offset)
 {
     StrBuf text = strbuf_new(out->arena);
-    for (int g = GROUP_BATCH; g <= GROUP_N; g++) {
-        const AxisGroup *group = &product->group[g];
-        int64_t stride = axis_group_stride(group, offset);
-        if (group->count && !axis_group_has_stride(group, fusion, offset, stride))
+    for (int g = GROUP_BATCH; g <= GROUP_N; g++)
+        if (!emit_group_term(&text, fusion, &product->group[g], group_variable(g), offset))
             return false;
-        if (!group->count || !stride)
-            continue;
-        strbuf_printf(&text, stride == 1 ? "%s%s" : "%s%s * %" PRId64, text.length ? " + " : "",
-                      group_variable(g), stride);
-    }
     if (offset->constant || !text.length)
         strbuf_printf(&text, "%s%" PRId64, text.length ? " + " : "", offset->constant);
+    strbuf_puts(out, text.text);
+    return true;
+}
+
+bool product_emit_flat_elements(StrBuf *out, const char *indent, const Scope *scope, const Product *product)
+{
+    StrBuf text = strbuf_new(out->arena);
+    for (int i = 0; i < scope->fusion->op_count; i++) {
+        const FusedOp *op = &scope->fusion->ops[i];
+        if (!op->stored)
+            continue;
+        Affine offset = access_offset(&op->store);
+        strbuf_printf(&text, "%sstore(t.out%d, ", indent, output_position(scope->fusion, op->out));
+        if (op->out->dtype == DTYPE_B1 || !product_emit_offset(&text, scope->fusion, product, &offset))
+            return false;
+        strbuf_printf(&text, ", v%d);\n", i);
+    }
     strbuf_puts(out, text.text);
     return true;
 }

@@ -1,5 +1,7 @@
 #include "codegen/family/gemm/product_rows.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "ir/fuse_axes.h"
 #include "rtile/space.h"
@@ -170,6 +172,7 @@ void product_rows_add(KernelKind *kind, const ProductRows *reduced, const Produc
     FusionWork work = fusion_work(&reduced->all);
     space->flops = work.flops;
     space->special = work.special;
+    memset(space->fused, 0, sizeof space->fused);   // outputs have no columns
     for (int i = reduced->product.op_count; i < reduced->all.op_count && space->tile_count < MAX_DATA_TILES;
          i++)
         space->tiles[space->tile_count++] = tile_of(reduced, product, i);

@@ -74,6 +74,8 @@ static bool is_repeated(const FusedAccess *found, int sums, int index)
 void product_add_results(TileSpace *space, const Fusion *fusion, const Product *product,
                          const DeviceSpec *device)
 {
+    for (int g = 0; g < FLAT_GROUPS; g++)
+        space->fused[g] = axis_group_mask(&product->group[g]);
     for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored)
             space->tiles[space->tile_count++] = output_tile(fusion, product, &fusion->ops[i]);

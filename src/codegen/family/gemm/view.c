@@ -96,17 +96,19 @@ static bool find_box(const Fusion *fusion, const Product *product, int factor, L
 /* Of a convolution's filter: channels or rows lie side by side, and taps are its batches. */
 static bool find_filter(const Fusion *fusion, const Product *product, const Im2col *im2col, Lines *lines)
 {
-    const Expr *expr = product->factor[1];
+    int factor = 1 - im2col->factor;
+    const Expr *expr = product->factor[factor];
     if (expr->kind != EXPR_ACCESS)
         return false;
     Affine offset = access_offset(&expr->access);
-    int64_t rows = group_stride(fusion, &offset, &product->group[GROUP_N]);
+    int64_t rows = group_stride(fusion, &offset, &product->group[factor ? GROUP_N : GROUP_M]);
     int64_t channels = offset.coef[im2col->channel], piece = mma_piece(product);
     lines->along_k = channels == 1;
     lines->line = lines->along_k ? rows : channels;
     lines->batch = im2col->taps.count ? group_stride(fusion, &offset, &im2col->taps) : 0;
     return offset.constant == 0 && (lines->along_k || rows == 1) && lines->line > 0 &&
-           is_legal(lines->line, piece) && is_legal(lines->batch, piece) && has_coordinates(product, 1, lines);
+           is_legal(lines->line, piece) && is_legal(lines->batch, piece) &&
+           has_coordinates(product, factor, lines);
 }
 
 // ---- the view ----
@@ -146,23 +148,28 @@ static void find_beside(Arena *arena, const Fusion *fusion, Product *product)
         product->beside = arena_copy(arena, &beside, sizeof beside);
 }
 
-/* Rows of the first factor are no lines, but pixels. */
-static bool find_pixels(Arena *arena, const Fusion *fusion, Product *product)
+/* Rows of a factor are no lines, but pixels. Columns may be phases, and then rows of the first one are. */
+static bool find_pixels_of(Arena *arena, const Fusion *fusion, int factor, Product *product)
 {
     Im2col im2col;
     PhasedFilter phased;
-    if (!im2col_find(fusion, product, &im2col))
+    if (!im2col_find(fusion, product, factor, &im2col))
         return false;
-    if (phases_find(arena, fusion, product, &im2col, &phased)) {
+    if (factor == 0 && phases_find(arena, fusion, product, &im2col, &phased)) {
         product->phased = arena_copy(arena, &phased, sizeof phased);
         product->lines[1] = (Lines){.along_k = phased.along_k, .line = phased.along_k ? im2col.channels : phased.phases.columns};
-    } else if (!find_filter(fusion, product, &im2col, &product->lines[1])) {
+    } else if (!find_filter(fusion, product, &im2col, &product->lines[1 - factor])) {
         return false;
     }
-    product->lines[0] = (Lines){.along_k = true, .line = im2col.pixel};
+    product->lines[factor] = (Lines){.along_k = true, .line = im2col.pixel};
     product->group[GROUP_K].extent = size_product(im2col.taps.extent, im2col.step);
     product->pixels = arena_copy(arena, &im2col, sizeof im2col);
     return true;
+}
+
+static bool find_pixels(Arena *arena, const Fusion *fusion, Product *product)
+{
+    return find_pixels_of(arena, fusion, 0, product) || find_pixels_of(arena, fusion, 1, product);
 }
 
 /* k is pixels: of one factor as they lie, of the other one under taps. */
@@ -186,15 +193,39 @@ static bool find_pixels_along_k(Arena *arena, const Fusion *fusion, Product *pro
     return false;
 }
 
+static bool find_lines(const Fusion *fusion, Product *product)
+{
+    return !product->share.chunk && !mma_guard(product, 1) &&
+           find_box(fusion, product, 0, &product->lines[0]) && find_box(fusion, product, 1, &product->lines[1]);
+}
+
+/* Columns lie evenly apart only within each step along their outermost axis, as pixels of planes do within an
+   image: that one is the batch, and the first factor has none. */
+static bool find_lines_in_batches(const Fusion *fusion, Product *product)
+{
+    const AxisGroup *columns = &product->group[GROUP_N];
+    if (product->group[GROUP_BATCH].count || columns->count < 2)
+        return false;
+    Product batched = *product;
+    AxisGroup *within = &batched.group[GROUP_N];
+    axis_group_add(&batched.group[GROUP_BATCH], fusion, columns->axes[0]);
+    *within = (AxisGroup){.extent = 1};
+    for (int i = 1; i < columns->count; i++)
+        axis_group_add(within, fusion, columns->axes[i]);
+    if (!find_lines(fusion, &batched))
+        return false;
+    *product = batched;
+    return true;
+}
+
 /* Of factors whose lines bulk copies bring as the instruction reads them. */
 static bool find_boxed(Arena *arena, const Fusion *fusion, const Target *target, Product *product)
 {
-    Lines *lines = product->lines;
+    const Lines *lines = product->lines;
     if (!target->device->has.bulk_tensor_copy || !product->shared_atom)
         return false;
-    bool in_lines = !product->share.chunk && !mma_guard(product, 1) && find_box(fusion, product, 0, &lines[0]);
-    bool found = in_lines ? find_box(fusion, product, 1, &lines[1]) : find_pixels(arena, fusion, product);
-    if (!found && !find_pixels_along_k(arena, fusion, product))
+    if (!find_lines(fusion, product) && !find_lines_in_batches(fusion, product) &&
+        !find_pixels(arena, fusion, product) && !find_pixels_along_k(arena, fusion, product))
         return false;
     find_beside(arena, fusion, product);
     return product->shared_atom->place == IN_SHARED || (lines[0].along_k && lines[1].along_k);
