@@ -8,7 +8,7 @@
 
 enum {
     ALIGNMENT = 16,   // of what is copied
-    PLACES = 2        // that exchanges take turns at: one is written again when all have read it
+    PLACES = 2        // double buffer of exchanges: one is written again when all have read it
 };
 
 void layout_put(SharedLayout *layout, const char *name, int64_t at, int64_t bytes)
@@ -79,7 +79,7 @@ SharedLayout kind_layout(const KernelKind *kind, const RTile *block, const RTile
 
 static int at_least_1(int times) { return times > 0 ? times : 1; }
 
-/* Results meet in shared memory more than once. */
+/* Results are exchanged in shared memory more than once. */
 static bool meets_again(const Schedule *schedule)
 {
     int64_t count = 0;
@@ -91,7 +91,7 @@ static bool meets_again(const Schedule *schedule)
     return count > 1;
 }
 
-/* Bytes that results take in shared memory as they meet; of slots, without the warps' own. Rows are copied
+/* Bytes of shared memory that an exchange takes; of slots, without the warps' own. Rows are copied
    behind the first. */
 static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange)
 {

@@ -12,7 +12,7 @@ typedef struct SharedRegion {
 } SharedRegion;
 
 /* Regions may lie in the place of those that are done with. */
-enum { MAX_REGIONS = 6 };   // of filter_gemm: two pictures, zeros, slabs, sums, marks
+enum { MAX_REGIONS = 6 };   // of filter_gemm: two operands, zeros, epilogue staging, sums, marks
 typedef struct SharedLayout {
     int count;
     SharedRegion regions[MAX_REGIONS];
@@ -41,7 +41,7 @@ LayOut lay_out_staged;
 
 // ---- what follows from a schedule ----
 
-/*     | partial: what threads leave for each other | staged tiles, each with all that is made together … |
+/*     | partial: what threads leave for each other | staged tiles, each with all tensors of a phase … |
  *
  * Few bytes of partial, since L1 is what shared memory leaves of an SM, in large steps (tuning-log 29). Of rows every read has a
  * tile that is copied, be it another for each row or the same for many: a scale[b] of rows (b,t) is as long as the row is. */

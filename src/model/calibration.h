@@ -21,11 +21,11 @@ typedef struct KindCost {
     double special_share;       // of the special functions' rate that the threads of a register tile reach alone, between
                                 // their products, while other tiles' threads multiply; 0: they make both at once
     double busy_warps;          // of a scheduler, of which some multiply while others load; 0: any number does
-    double step_knee;           // how sharply the loading and the computing of its steps meet; 0: as usual
+    double step_knee;           // how sharply its steps turn from load-bound to compute-bound; 0: as usual
     double once_knee;           // the same of blocks that load once and compute, more than 1; 0: not so
     double tail_share;          // of a block's time: for so long the last ones run on while SMs idle
     double single_wave_share;   // of the time, where all blocks run at once: none loads while others store
-    double read_share;          // of what blocks copy is read from L2, where requests meet; 0 = 1
+    double read_share;          // of what blocks copy is read from L2, where requests to a line are merged; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
     double thread_instructions; // in a thread's whole life beside those of items: positions, copies, guards
 } KindCost;
@@ -39,7 +39,7 @@ typedef struct WindowFit {
 typedef struct Calibration {
     double operand_knee;    // how sharply other warps hide that one waits for its operands
     double beside_knee;     // how sharply the warps of a scheduler keep it busy that seldom wait in their steps
-    double in_turn_knee;    // how sharply throughput and waiting meet in blocks that load, compute and store once
+    double in_turn_knee;    // how sharply those that load, compute and store once turn from throughput- to latency-bound
     double step_knee;       // and in each of their steps, where these are many
     double exchange_gb_s;   // of a block's sums in f32, which a cluster adds up
     double large_cluster_sms;   // share of the SMs where clusters of more than two blocks find room
@@ -52,7 +52,7 @@ typedef struct Calibration {
         double gather_instructions;   // of a thread for each point: it is read, and put into its vector
     } permute;
     struct {
-        int thread_terms;      // whose loads are under way together,
+        int thread_terms;      // whose loads are in flight at a time,
         int many_rows_bytes;   // or so many bytes where there are many rows
         int run_bytes;         // that a block reads of each row at least, walking columns
         int least_run_bytes;   // that the threads of a row read side by side
@@ -60,12 +60,12 @@ typedef struct Calibration {
     WindowFit window, staged_window, depthwise;
     double element_in_same_bank;   // times its instructions where other lanes' elements lie in its bank
     struct {
-        double piece_instructions;   // of a thread for each element that a block copies in one piece,
+        double piece_instructions;   // of a thread for each element that a block copies contiguously,
         double line_instructions;    // line by line,
         double pair_instructions;    // and for threads of two columns, whose lines have zeros at both ends
         KindCost cost;
     } many_taps;
-    double depthwise_copy_instructions;   // to find a piece of an image, and its place in shared memory
+    double depthwise_copy_instructions;   // to find a vector of an image, and its place in shared memory
     struct {
         int threads;   // of a block
         double step_instructions;   // of a thread for a row of the input, beside its elements
@@ -86,7 +86,7 @@ typedef struct Calibration {
     } gemm;
     KindCost wgmma;
     struct {
-        KindCost alone;         // SMs that ask for the same lines at about the same time are served together
+        KindCost alone;         // SMs that ask for the same lines at about the same time are served at once
         KindCost in_clusters;   // each stores half as many sums
     } bulk;
     KindCost attention, attention_bulk;

@@ -12,7 +12,7 @@
 //
 //     time    = largest + exposed share * (sum of the others) + tail + latency + launch
 //
-// Nothing hides below anything in cooperative launches, whose blocks all load, meet, compute and store at the
+// Nothing hides below anything in cooperative launches, whose blocks all load, synchronise, compute and store at the
 // same time.
 //
 // Blocks whose threads load once, compute once and store once overlap with other blocks only:
@@ -20,8 +20,7 @@
 //     turn    = waiting of a block + its bytes / what one unit can draw   * rounds
 //     time    = the larger one, softly, of the largest term and compute + turn; + first load + launch
 //
-// Where they do so in each of many steps, those meet that bring elements from memory and those that compute
-// on them:
+// Where they do so in each of many steps, what brings elements from memory overlaps with what computes on them:
 //
 //     time    = the larger one, softly, of (dram, l2) and (compute + special + what is read again from L1); + latency + launch
 //
@@ -75,7 +74,7 @@ static double shared_time_us(const KernelCounts *kernel, double bytes)
     return bytes / kernel->device->shared.bandwidth_gb_s / 1e3 / kernel->balance;
 }
 
-// ---- all together ----
+// ---- the sum ----
 
 /* Of the shorter terms, the share that does not hide below the longest. c buffers (staged) or
    warps (else) of an SM are in different phases: with one, loading and computing alternate; with c,
@@ -109,7 +108,7 @@ static double step_load_us(const KernelCounts *kernel)
 }
 
 /* Of each step: what neither the other buffers nor the other blocks cover of its load. With loads of
-   several steps under way each is waited for in its turn. */
+   several steps in flight each is waited for one after the other. */
 static double uncovered_time_us(const KernelCounts *kernel, double step_us)
 {
     double covering = kernel->ahead + (kernel->resident - 1) / kernel->resident;
@@ -178,7 +177,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
 }
 
 /* Waiting of blocks that load, compute and store once. Copies that are waited for in between take longer,
-   and all blocks of a cluster wait for them; those that began a turn ahead take nothing. The first blocks begin, and
+   and all blocks of a cluster wait for them; those that were prefetched a tile ahead take nothing. The first blocks begin, and
    the last ones end, with the launch (tuning-log 132). */
 static double turn_time_us(const KernelCounts *kernel, double l2_us)
 {

@@ -31,7 +31,7 @@ typedef struct PerfEstimate {
     double instructions;       // the same where a family counts them, else 0
     double padding_waste;      // share of the work that falls outside the tensors
     double waves;              // grid / resident blocks
-    double supersteps;         // of a bulk-synchronous device: dram_us is its exchange, latency_us its meetings; else 0
+    double supersteps;         // of a bulk-synchronous device: dram_us is its exchange, latency_us its barriers; else 0
     double tail_efficiency;    // mean blocks of an SM / blocks of the busiest; 1: none idles
     int blocks_per_sm;         // that fit on one SM at the same time
     Limiter limiter;
@@ -58,8 +58,8 @@ typedef struct RProgram {
     int64_t grid;                    // blocks: product of ceil(extent / shared tile) of spatial axes, by
                                      // `turns`, times those of a cluster that share a reduction
     int64_t dealt;                   // what SMs get one by one: blocks, or shared tiles of persistent ones
-    int turns;                       // shared tiles that a block makes, one after the other
-    int cluster;                     // blocks that share a walk along the reduction, or are neighbours
+    int turns;                       // shared tiles of a persistent block
+    int cluster;                     // blocks of a cluster: of split-K, or of multicast
     bool cooperative;                // all blocks wait for each other
     int64_t panel;                   // rows of shared tiles that blocks make side by side; 0: along one row
     int threads;                     // of a block: register tiles in it, times threads a tile

@@ -64,8 +64,8 @@ static double own_instructions(const KernelCounts *kernel)
     return once / (kernel->steps * kernel->inner_steps) + each;
 }
 
-/* How many times as much a warp multiplies as its lanes have to: where a tap meets the image for one of the lines that lie side
-   by side in it, all go on. */
+/* How many times as much a warp multiplies as its lanes have to: where a tap lies inside the image for one of the
+   warp's lines, all go on. */
 static double warp_share(const KernelCounts *kernel)
 {
     const WindowAxis *window = &kernel->problem->skipped;

@@ -44,7 +44,7 @@ const KindCost *perf_cost(const KernelKind *kind)
 }
 
 /* SMs that a launch's blocks find room on. Those of a large cluster lie in one part of the device, which is
-   no multiple of them; what is known of rows in turn holds as they are. */
+   no multiple of them; what is known of rows one after the other holds as they are. */
 static double usable_sms(const KernelKind *kind, int cluster, const DeviceSpec *device)
 {
     bool large = cluster > 2 && perf_cost(kind)->pace == PACE_FREE;

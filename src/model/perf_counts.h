@@ -22,7 +22,7 @@ typedef struct KernelCounts {
     RTile padded;                  // the problem, rounded up to whole shared tiles
     RTile walk;                    // what a thread advances by at once along each axis
     double blocks;
-    double block_tiles;            // shared tiles that they make, each in its turn
+    double block_tiles;            // shared tiles that they make, one after the other
     double cluster;                // blocks that share the steps along the reduction
     double steps;                  // shared steps of a block,
     double visited;                // and the share of all that they are
@@ -32,7 +32,7 @@ typedef struct KernelCounts {
     double resident;               // blocks that share an SM while there is work
     double l1_bytes;               // that their shared memory leaves an SM to cache in
     double panel;                  // rows of shared tiles that blocks make side by side; 0: along one row
-    double turns;                  // tiles that a block makes, one after the other
+    double turns;                  // tiles of a persistent block
     double rounds;                 // ceil(waves), times the turns of a block
     double sm_tiles;               // shared tiles of the busiest SM
     double balance;                // tail efficiency

@@ -73,7 +73,7 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
     if (is_for_all_blocks(kernel, data) && stays_in_l1(kernel))
         return at_most(kernel->blocks, kernel->device->sm_count) * problem_bytes_of(kernel, data);
     double scatter = data->staged ? 1 : at_least(data->scatter, 1);
-    /* Each neighbour reads its part. */
+    /* Each block of a multicast cluster reads its part. */
     bool shared = data->staged && !depends(kernel, data, kernel->kind->schedule->cluster_axis);
     double share = data->staged && kernel->cost->read_share > 0 ? kernel->cost->read_share : 1;
     return kernel->block_tiles * share / (shared ? kind_neighbours(kernel->kind) : 1)
@@ -132,7 +132,7 @@ static double touched_bytes(const KernelCounts *kernel, const RTile *of)
 }
 
 /* What the blocks go through until they need the same elements again: all of the problem, unless positions
-   share elements. Those that neighbours share are needed again at once, those that come in cycles after one
+   share elements. Those that adjacent tiles share are needed again at once, those that come in cycles after one
    of them. */
 static RTile before_again(const KernelCounts *kernel, const DataTile *data, const RTile *wave)
 {

@@ -1,15 +1,15 @@
 // One kernel = rounds of blocks, one block a unit; a block = supersteps along the reduction:
 //
 //     exchange   what the block needs next comes from the memories of all units, as fast as its port takes it
-//     meet       no unit computes before all have what they need
+//     barrier    no unit computes before all have what they need
 //     compute    the workers of the unit share the register tiles, and all of it lies in the unit's own memory
 //
 //     exchange = rounds * bytes into one block / (bandwidth / units)
 //     compute  = rounds * (work of one block / (peak / units) + special functions) / share of the workers that are busy
 //     local    = rounds * bytes between a unit's memory and its workers / (bandwidth / units)
-//     time     = exchange + larger of (compute, local) + supersteps * (meeting + latency) + launch
+//     time     = exchange + larger of (compute, local) + supersteps * (barrier + latency) + launch
 //
-// Phases do not overlap, so nothing hides: a tile that is large enough saves exchanges and meetings.
+// Phases do not overlap, so nothing hides: a tile that is large enough saves exchanges and barriers.
 #include "model/superstep.h"
 
 #include <math.h>

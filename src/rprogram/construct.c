@@ -7,7 +7,7 @@
 //                     shrink while SMs idle                 -> more rPrograms
 //     sort by estimated time, keep the best that differ
 //
-// The paper follows one path, the axis with the best reuse score; here BEAM paths grow together.
+// The paper follows one path, the axis with the best reuse score; here BEAM paths grow at once.
 // Without any reuse all scores are equal: the register tile is then a vector of the last axis, and
 // the block tile a number of threads.
 #include <math.h>
@@ -381,7 +381,7 @@ static int compare_programs(const void *left, const void *right)
         return a->perf.time_us < b->perf.time_us ? -1 : 1;
     if (a->grid != b->grid)
         return a->grid < b->grid ? -1 : 1;
-    if (a->threads != b->threads)   // the more warps, the less they wait together (tuning-log 58)
+    if (a->threads != b->threads)   // the more warps, the less all of them wait at once (tuning-log 58)
         return a->threads > b->threads ? -1 : 1;
     int order = compare_tiles(&a->tile[LEVEL_SHARED], &b->tile[LEVEL_SHARED]);
     return order ? order : compare_tiles(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER]);

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Vectors of lines that the threads neither take together nor make up whole have an address each; else those
-   of a thread lie evenly apart (tuning-log 127). */
+/* Where lines and threads do not divide each other, each vector has an address; else those of a thread have a
+   constant stride (tuning-log 127). */
 static int64_t address_registers(const KernelKind *kind, const RProgram *program)
 {
     int64_t registers = 0;

@@ -12,7 +12,7 @@ const char *const prune_reason_name[PRUNE_COUNT] = {
     [PRUNE_DUPLICATE] = "duplicate",  [PRUNE_SLOWER] = "slower",
 };
 
-/* Shared tiles of the problem, in whole clusters of neighbours. */
+/* Shared tiles of the problem, in whole multicast clusters. */
 static int64_t tiles_of(const KernelKind *kind, const RTile *shared)
 {
     const TileSpace *space = kind->space;
@@ -26,7 +26,7 @@ static int64_t tiles_of(const KernelKind *kind, const RTile *shared)
     return tiles;
 }
 
-/* Blocks that make them; in how many turns is known before, or follows from the SMs that there are. */
+/* Blocks that make them; how many tiles a persistent one makes is known before, or follows from the SMs that there are. */
 static void fill_grid(const KernelKind *kind, const DeviceSpec *device, RProgram *program)
 {
     int reducers = kind_sharers(kind), neighbours = kind_neighbours(kind);
@@ -97,7 +97,7 @@ static bool sharers_legal(const KernelKind *kind, const RTile *shared, const RTi
    (tuning-log 127). */
 enum { SPARE_REGISTERS = 16 };
 
-/* As many blocks as a launch may have; and kernels whose blocks make tiles in turns count these in 32 bits. */
+/* As many blocks as a launch may have; and persistent kernels count tiles in 32 bits. */
 static bool grid_legal(const DeviceSpec *device, const RProgram *program)
 {
     return program->grid <= device_most_blocks(device, program->threads) && program->dealt <= MOST_BLOCKS;
@@ -134,7 +134,7 @@ static bool fill_shape(const KernelKind *kind, const DeviceSpec *device, const i
     return true;
 }
 
-/* Blocks that run together cover a square, nearly (tuning-log 40): 132 of 128 x 256 are 16 rows of 8.25,
+/* Blocks of a wave cover a square, nearly (tuning-log 40): 132 of 128 x 256 are 16 rows of 8.25,
    which read 2048 rows of one factor and 2112 columns of the other. */
 static int64_t panel_rows(const KernelKind *kind, const RTile *shared, double blocks)
 {

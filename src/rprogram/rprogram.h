@@ -45,7 +45,7 @@ int rprogram_diverse(Arena *arena, const KernelKind *kind, RProgram *const *sort
                      int keep, RProgram *kept);
 
 /* Threads of a block: its register tiles, times the threads that hold one; where units work in supersteps, the
-   workers of one, which go through its register tiles in turn. */
+   workers of one, which go through its register tiles one after the other. */
 int64_t rprogram_threads(const KernelKind *kind, const DeviceSpec *device, const RTile *shared,
                          const RTile *inner);
 

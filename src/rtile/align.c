@@ -137,11 +137,11 @@ static bool crosses_lines(const TileSpace *space, const DataTile *tile, const RT
     return false;
 }
 
-/* Of lines whose pieces of 16 bytes change places by an exclusive or: they hold 2, 4 or a multiple of 8. */
+/* Of swizzled lines: they hold 2, 4 or a multiple of 8 vectors of 16 bytes. */
 static int64_t swizzled_padding(int64_t width, int64_t vector)
 {
-    int64_t pieces = ceil_div(width, vector);
-    return (pieces > 4 ? round_up(pieces, 8) : pieces > 2 ? 4 : 2) * vector - width;
+    int64_t vectors = ceil_div(width, vector);
+    return (vectors > 4 ? round_up(vectors, 8) : vectors > 2 ? 4 : 2) * vector - width;
 }
 
 static int64_t padding_of(const TileSpace *space, const DataTile *tile, int64_t width, const RTile *inner,

@@ -92,7 +92,7 @@ double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count)
     return bytes * pixels_share(tile, of, axis_count);
 }
 
-/* A data tile in memory: contiguous pieces, their starts a multiple of the row length apart.
+/* A data tile in memory: contiguous runs, whose stride is a multiple of the row length.
  *
  *      |<--------- row --------->|
  *      ....[== run ==]...........        a 3 x 11 tile of a [.., 25] tensor: 3 runs of 11

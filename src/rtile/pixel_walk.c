@@ -12,7 +12,7 @@ int64_t pixels_of(const PixelWalk *walk, int64_t outputs)
 
 int64_t pixel_at(const PixelWalk *walk, int64_t output, int64_t tap)
 {
-    int64_t pixel = 0, before = 1;   // pixels that one along the axis is apart from the next
+    int64_t pixel = 0, before = 1;   // stride of the axis, in pixels
     for (int i = walk->count - 1; i >= 0; i--) {
         const WindowAxis *axis = &walk->axis[i];
         int64_t at = output % axis->outputs * axis->stride - axis->pad +

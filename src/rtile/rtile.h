@@ -31,7 +31,7 @@ typedef struct RTile {
     int64_t size[MAX_AXES];     // 0 beyond the last axis
 } RTile;
 
-/* How positions along a dimension share elements: `run` neighbours have the same one, and after `cycle`
+/* How positions along a dimension share elements: `run` adjacent ones have the same one, and after `cycle`
    different ones those come again, `again` times in all before there are others. Of rows (b,h,q) a scale[b]
    has runs of H*Q rows, a mask[q] cycles of Q that come B*H times, a bias[b,q] cycles of Q that come H
    times. */
@@ -39,7 +39,7 @@ typedef struct Repeats {
     int64_t run, cycle, again;  // run 0: every position has its own element
 } Repeats;
 
-/* Of a factor of a convolution, dimension `k` goes tap by tap, and of a piece of a concatenation row by row:
+/* Of a factor of a convolution, dimension `k` goes tap by tap, and of a part of a concatenation row by row:
    of each the channels, then positions up to `step` where there are none. */
 typedef struct TapTile {
     int k;
@@ -64,13 +64,13 @@ typedef struct DataTile {
     int staged_bits;            // of an element there (f16 may be kept widened); 0: element_bits
     int staged_inner;           // the dimension that is contiguous there
     int staged_granule;         // bank padding is a multiple of this: vector accesses stay aligned
-    bool swizzled;              // staged lines of whole pieces of 16 bytes, which change places instead of being padded
+    bool swizzled;              // staged lines of whole 16-byte vectors, swizzled in place of bank padding
     int64_t plane;              // staged from its first element to its last, with all that lies between and no bank padding,
                                 // out of planes of so many elements; 0: staged line by line
     TapTile taps;
-    bool windows;               // staged, and read from there as often as windows meet it
+    bool windows;               // staged, and read from there once for each window that holds it
     int staged_vector;          // elements that a thread brings there at once; 0: 16 bytes
-    double instructions;        // of a thread to find one element that is staged; 0: whole vectors lie side by side
+    double instructions;        // of a thread to find one element that is staged; 0: whole vectors are contiguous
     double line_instructions;   // the same where threads share lines evenly, so that what a thread's elements have
                                 // in common is found once; 0: no difference
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
@@ -82,7 +82,7 @@ typedef struct DataTile {
 typedef struct PixelWalk {
     int count;                          // of axes; 0: there is no image
     WindowAxis axis[MAX_PIXEL_AXES];    // outermost first; dilations may be negative
-    int64_t tap_step[MAX_PIXEL_AXES];   // of all taps in turn every so many is the axis's next one
+    int64_t tap_step[MAX_PIXEL_AXES];   // stride of the axis's taps among all taps
 } PixelWalk;
 
 /* Columns of a product that are several phases, each of which has some of the taps: those that none of a tile's columns
@@ -118,9 +118,9 @@ typedef struct TileSpace {
     Axis axes[MAX_AXES];        // any order; `reduction` says which are summed over
     uint32_t fused[MAX_AXES];   // of the fusion's axes those that each of these goes along, as one flat axis; 0: it is not said
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
-    int least_sharers;          // threads that share a reduction and combine, at least, if it is long enough: neighbours read
+    int least_sharers;          // threads that share a reduction, at least, if it is long enough: adjacent ones read
                                 // runs of memory; 0: each goes through it alone
-    bool unpadded;              // lines lie side by side whatever banks they share, to see what padding buys
+    bool unpadded;              // lines are contiguous whatever banks they share, to see what padding buys
     double flops;               // of one point of the space
     double special;             // special-function results of one point
     double instructions;        // of one point, where a family counts them itself; 0: the flops tell
@@ -153,8 +153,8 @@ static inline bool data_tile_depends(const DataTile *tile, int axis)
 /* All axes along which it does, as bits. */
 uint32_t data_tile_axes(const DataTile *tile, int axis_count);
 
-/* The threads take whole lines of the tile together, or each line makes up so many of them: the elements of each
-   lie evenly apart. */
+/* The threads take whole lines of the tile at a time, or several times as many threads share one: the stride from
+   one element of a thread to its next is constant. */
 bool data_tile_lines_even(const DataTile *tile, const RTile *of, int axis_count, int64_t threads);
 
 /* Elements of a data tile inside a tile of the axes, one for every position; INT64_MAX if there are more. */
@@ -174,7 +174,7 @@ double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count);
 double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
                          int transaction_bytes);
 
-/* Bytes of 16-byte pieces that hold everything between the tile's first element and its last: up to one more
+/* Bytes of the 16-byte vectors that hold everything between the tile's first element and its last: up to one more
    at each end. INT64_MAX if there are too many. */
 int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_count);
 
@@ -277,8 +277,8 @@ int64_t rtile_previous_size(const TileSpace *space, Level level, const RTile *in
 bool rtile_smallest(const TileSpace *space, Level level, const RTile *inner, Tolerance *tolerance,
                     RTile *tile);
 
-/* Elements of padding on the contiguous extent of a shared data tile, so that reading pieces of
-   `read_extent` elements from row after row meets no bank twice: with 4 banks of one element, a
+/* Elements of padding on the contiguous extent of a shared data tile, so that reading vectors of
+   `read_extent` elements from row after row has no bank conflict: with 4 banks of one element, a
    [3,4] tile read by columns needs 1 ([3,5]). */
 int64_t bank_padding(int64_t inner_extent, int64_t read_extent, int element_bytes, int granule,
                      int banks, int bank_bytes);

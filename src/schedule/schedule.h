@@ -33,10 +33,10 @@ typedef enum Place {
     PLACE_REGISTERS
 } Place;
 
-/* Whose threads meet. */
+/* Whose threads synchronise. */
 typedef enum ThreadScope { SCOPE_WARP, SCOPE_BLOCK, SCOPE_CLUSTER, SCOPE_GRID, SCOPE_COUNT } ThreadScope;
 
-/* How the results of threads come together. Shuffles combine those of a warp first. */
+/* How the results of threads are combined. Shuffles combine those of a warp first. */
 typedef enum Combine {
     COMBINE_NOTHING,      // nothing is passed on: a barrier
     COMBINE_LANES,  // no more than a warp takes part
@@ -44,15 +44,17 @@ typedef enum Combine {
     COMBINE_ALL,       // every warp leaves its result, and all threads go through those of all warps
     COMBINE_COLUMNS,   // every group of lanes leaves a row of results; of each column one thread makes the total
     COMBINE_TREE,      // partial results in shared memory, half as many after each barrier
-    COMBINE_HALVES,    // a lane keeps half its sums in each shuffle, and what is left meets; a cluster's blocks share the totals
+    COMBINE_HALVES,    // a lane keeps half its sums in each shuffle, the rest goes by way of shared memory;
+                       // a cluster's blocks share the totals
     COMBINE_SLOTS,     // one thread makes a block's total; each op has a slot for those of all blocks of the cluster
     COMBINE_TURNS,     // after shuffles each part of the block's results is added to what is there, one after the other;
                        // warps leave marks of what is no number
     COMBINE_DIAGONALS, // warps add up the diagonals of their tiles by way of shared memory, then the parts of
                        // a result; marks, too
     COMBINE_ROWS,      // none is combined: a warp's results lie in rows when they come back, those that exist
-    COMBINE_SHARES,    // a cluster's blocks leave each other their shares of a tile's sums, so many rows in turn; then COMBINE_ROWS
-    COMBINE_BITS       // lanes put their bits together to words
+    COMBINE_SHARES,    // a cluster's blocks leave each other their shares of a tile's sums, rows round-robin; then
+                       // COMBINE_ROWS
+    COMBINE_BITS       // lanes pack their bits to words
 } Combine;
 
 typedef enum ItemKind {
@@ -68,7 +70,7 @@ typedef struct Loop {
     bool by_thread;  // a round for each register tile along it; else for each shared tile, unless it is known
     bool tiles;      // along no axis: a round for each shared tile that the block makes; they go on by next_turn(), which
                      // may leave out some in a proof
-    int8_t skips;    // a warp leaves out a tap that meets an input for none of its lanes along this axis; 0: for whatever lanes
+    int8_t skips;    // a warp leaves out a tap that lies inside an input for none of its lanes along this axis; 0: for whatever lanes
     int32_t times;   // how many there are; 0: it depends on the tiles, and of `tiles` on the SMs that there are
 } Loop;
 
@@ -86,7 +88,7 @@ typedef struct Move {
 /* What is made of elements. */
 typedef struct Arithmetic {
     uint64_t ops;          // bit i: op i of the fusion
-    double instructions;   // of a thread in all rounds together, beside arithmetic: counters, guards, shifts
+    double instructions;   // of a thread in all rounds, beside arithmetic: counters, guards, shifts
 } Arithmetic;
 
 typedef struct Exchange {
@@ -138,7 +140,7 @@ enum {
 typedef struct Schedule {
     uint8_t order;           // BlockOrder
     uint8_t computes;        // Computes
-    int rows;                // staged tiles of every kind side by side, each with what is made together; 0 = 1
+    int rows;                // staged tiles of every kind side by side, each with all tensors of a phase; 0 = 1
     int64_t kept;            // elements of a staged tile that is kept as one run; 0: its footprint, with bank padding
     int64_t points;          // of the reduction, where the space has it rounded up to whole tiles; 0: it has not
     int64_t run;             // of these that one block of a cluster has before the next block's follow; 0: a tile's
@@ -211,7 +213,7 @@ bool schedule_is_persistent(const Schedule *schedule);
 /* A block goes through its shared tiles by next_turn(). */
 bool schedule_counts_turns(const Schedule *schedule);
 
-/* How often all blocks of the launch wait for each other, and so must be resident together. */
+/* How often all blocks of the launch wait for each other, and so must be co-resident. */
 int schedule_grid_barriers(const Schedule *schedule);
 
 /* The blocks of a cluster leave all sums of their tiles for each other. */

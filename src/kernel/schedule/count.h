@@ -6,7 +6,7 @@
 typedef struct CountedBlock {
     const RTile *shared, *inner;   // its tile, a thread's
     int threads;                   // as launched
-    int turns;                     // shared tiles that it makes one by one, if its kind leaves that open,
+    int turns;                     // shared tiles of a persistent block, if its kind leaves that open,
     int64_t grid, panel;           // where such a launch has so many blocks, and so many rows of tiles side by side
     bool last;                     // of the launch; else the first
     StatedWork *work;              // the family's, or NULL,
@@ -33,7 +33,7 @@ void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts);
 
 // ---- count_region.c: the part of a tensor that belongs to a block ----
 
-/* Rows of a tile's results that a cluster's blocks have in turn, so many side by side. */
+/* Rows of a tile's results that a cluster's blocks have round-robin, in runs of so many. */
 typedef struct DealtRows {
     int axis;
     int64_t from, run;   // run 0: all are the block's
@@ -52,7 +52,7 @@ typedef struct TilePlace {
     int64_t at[MAX_AXES];
 } TilePlace;
 
-/* The block's only tile, or the first ones of those that it makes in turns known before. */
+/* The block's only tile, or the first ones of those of a persistent block whose number is known before. */
 TilePlace region_place(const KernelKind *kind, const CountedBlock *block);
 
 /* Of what it stores, or loads: other positions where tiles lie back. */
@@ -68,13 +68,13 @@ int64_t region_sectors(const Region *region, const DataTile *tile, unsigned char
 /* Elements, one for every position. */
 int64_t region_elements(const Region *region, const DataTile *tile);
 
-/* Bytes of aligned pieces of so many that hold each of its runs of memory. */
+/* Bytes of aligned vectors of so many that hold each of its runs of memory. */
 int64_t region_pieces(const Region *region, const DataTile *tile, int64_t piece_bytes);
 
 /* The block's part of the tile is one run of memory. */
 bool region_is_run(const Region *region, const DataTile *tile);
 
-/* The block has that position along the axis: of a reduction that a cluster shares it has runs in turn with the others. */
+/* The block has that position along the axis: of a reduction that a cluster shares blocks have runs round-robin. */
 bool region_is_own(const Region *region, int axis, int64_t position);
 
 /* What is the same for several blocks is stored by the first of them; of a cluster that shares a reduction only that one

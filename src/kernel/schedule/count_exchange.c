@@ -121,33 +121,33 @@ static int64_t halving_shuffles(int64_t sums, int64_t lanes)
     return shuffles;
 }
 
-/* What meets in shared memory at a time. */
-typedef struct Meeting {
+/* Partial sums that shared memory holds at a time. */
+typedef struct Partials {
     int64_t rows, columns;   // of the block's tile,
-    int64_t together;        // rows that there is room for,
+    int64_t rows_at_once;    // that there is room for,
     int64_t parts;           // of each sum
-} Meeting;
+} Partials;
 
-static Meeting meeting_of(const CountWalk *walk, const Exchange *exchange, int64_t lanes)
+static Partials partials_of(const CountWalk *walk, const Exchange *exchange, int64_t lanes)
 {
     const RTile *shared = walk->block->shared;
-    Meeting meeting = {.columns = shared->size[columns_axis(walk)], .parts = count_tiles(walk, true) / lanes};
-    meeting.rows = (int64_t)rtile_points(walk->kind->space, shared, false) / meeting.columns;
-    int64_t room = (int64_t)exchange->parts * exchange->width / (meeting.parts * meeting.columns);
-    meeting.together = room < meeting.rows ? room : meeting.rows;
-    return meeting;
+    Partials partials = {.columns = shared->size[columns_axis(walk)], .parts = count_tiles(walk, true) / lanes};
+    partials.rows = (int64_t)rtile_points(walk->kind->space, shared, false) / partials.columns;
+    int64_t room = (int64_t)exchange->parts * exchange->width / (partials.parts * partials.columns);
+    partials.rows_at_once = room < partials.rows ? room : partials.rows;
+    return partials;
 }
 
 /* Totals that fall to the block: a cluster's threads take one each, those of its first block before the next
    block's. */
-static int64_t dealt_totals(const CountWalk *walk, const Meeting *meeting)
+static int64_t dealt_totals(const CountWalk *walk, const Partials *partials)
 {
     int64_t cluster = kind_sharers(walk->kind), rank = walk->block->last ? cluster - 1 : 0,
             totals = 0;
     int64_t inside = walk->region.count[columns_axis(walk)];
-    for (int64_t row = 0; row < meeting->rows; row++)
+    for (int64_t row = 0; row < partials->rows; row++)
         for (int64_t column = 0; column < inside; column++) {
-            int64_t turn = (row % meeting->together * meeting->columns + column) / walk->block->threads;
+            int64_t turn = (row % partials->rows_at_once * partials->columns + column) / walk->block->threads;
             totals += turn % cluster == rank;
         }
     return totals;
@@ -165,30 +165,30 @@ static void share_totals(CountWalk *walk, int64_t own)
 static void count_halves(CountWalk *walk, const Exchange *exchange)
 {
     int64_t lanes = halving_lanes(walk, exchange->along), cluster = kind_sharers(walk->kind);
-    Meeting meeting = meeting_of(walk, exchange, lanes);
-    int64_t meetings = ceil_div(meeting.rows, meeting.together),
-            bytes = meeting.parts * exchange->value_bytes;
+    Partials partials = partials_of(walk, exchange, lanes);
+    int64_t exchanges = ceil_div(partials.rows, partials.rows_at_once),
+            bytes = partials.parts * exchange->value_bytes;
     walk->counts->shuffles +=
         halving_shuffles((int64_t)rtile_points(walk->kind->space, walk->block->inner, false), lanes);
-    int64_t own = dealt_totals(walk, &meeting);
+    int64_t own = dealt_totals(walk, &partials);
     share_totals(walk, own);
     count_shared(walk, own * cluster * bytes,
-                 meeting.rows * meeting.columns * bytes);
-    walk->counts->barriers[exchange->scope] += meetings * (meetings > 1 || cluster > 1 ? 2 : 1);
-    walk->dealt = cluster > 1 && meeting.together * meeting.columns > walk->block->threads;
+                 partials.rows * partials.columns * bytes);
+    walk->counts->barriers[exchange->scope] += exchanges * (exchanges > 1 || cluster > 1 ? 2 : 1);
+    walk->dealt = cluster > 1 && partials.rows_at_once * partials.columns > walk->block->threads;
 }
 
 /* Every thread adds what shuffles bring, and of each total that falls to the block all parts. */
 int64_t count_halves_combinations(const CountWalk *walk, const Exchange *exchange)
 {
     int64_t lanes = halving_lanes(walk, exchange->along), cluster = kind_sharers(walk->kind);
-    Meeting meeting = meeting_of(walk, exchange, lanes);
+    Partials partials = partials_of(walk, exchange, lanes);
     int64_t sums = (int64_t)rtile_points(walk->kind->space, walk->block->inner, false);
     return walk->block->threads * halving_shuffles(sums, lanes) +
-           dealt_totals(walk, &meeting) * cluster * meeting.parts;
+           dealt_totals(walk, &partials) * cluster * partials.parts;
 }
 
-/* Each result passes two barriers on its way to the block's total; then all meet once. */
+/* Each result passes two barriers on its way to the block's total; then all synchronise once. */
 static void count_slots(CountWalk *walk, const Exchange *exchange)
 {
     int64_t results = __builtin_popcountll(exchange->ops), bytes = exchange->value_bytes;
@@ -210,7 +210,7 @@ static int64_t points_inside(const CountWalk *walk)
     return inside;
 }
 
-/* Rows of the tile that begins there go to the cluster's blocks in turn, so many side by side. */
+/* Rows of the tile that begins there are dealt to the cluster's blocks round-robin, in runs of so many. */
 static void deal_rows(CountWalk *walk, const int64_t *first, int64_t run)
 {
     int rows = space_last_spatial(walk->kind->space, columns_axis(walk));
@@ -236,7 +236,7 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
     share_totals(walk, own);
 }
 
-/* Of the first rows of the block's tile those that fall to it: so many side by side, then as many to the
+/* Of the first rows of the block's tile those that fall to it: a run of so many, then as many to the
    cluster's next block. */
 static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t together)
 {
@@ -300,7 +300,7 @@ int64_t count_turns_combinations(const CountWalk *walk, const Exchange *exchange
            (parts - 1) * points + points_inside(walk);
 }
 
-/* The lanes that share a word of bits put it together, for each of a thread's vectors. */
+/* The lanes that share a word of bits pack it, for each of a thread's vectors. */
 static void count_bits(CountWalk *walk, const Exchange *exchange, int64_t times)
 {
     const RTile *inner = walk->block->inner;

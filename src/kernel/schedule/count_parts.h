@@ -16,7 +16,7 @@ typedef struct CountWalk {
     int roles;           // of warps, so far
     DealtRows rows;      // those are dealt by
     bool dealt;          // totals of a tile are made by several blocks
-    bool shares;         // a cluster's blocks make the tile's totals together
+    bool shares;         // a cluster's blocks share the tile's totals
     int64_t own;         // of these the block's
 } CountWalk;
 

@@ -8,7 +8,7 @@ enum { SECTOR_BYTES = 32 };
 
 // ---- positions ----
 
-/* Along a spatial axis the block has one shared tile, or several in turn. */
+/* Along a spatial axis the block has one shared tile, or several one after the other if it is persistent. */
 static int64_t stretch_size(const KernelKind *kind, const CountedBlock *block, int axis)
 {
     return block->shared->size[axis] * kind_turns(kind);
@@ -63,9 +63,9 @@ Region region_of(Arena *arena, const KernelKind *kind, const CountedBlock *block
     return region;
 }
 
-/* Of a reduction that a cluster shares, a block has runs in turn with the others. */
+/* Of a reduction that a cluster shares (cluster split-K), blocks have runs round-robin. */
 typedef struct OwnRuns {
-    int64_t shift, run, rank, cluster;   // positions that the first run lacks; of a run; the block's turn
+    int64_t shift, run, rank, cluster;   // positions that the first run lacks; of a run; the block's rank, of so many
 } OwnRuns;
 
 static OwnRuns own_runs(const Region *region, int axis)
@@ -282,7 +282,7 @@ typedef struct RunWalk {
     int bits, count;      // of an element; runs so far
     unsigned char *seen;  // NULL, or a bit for each sector
     int64_t piece_bytes, tensor_bytes;
-    int64_t sectors, bytes;   // of pieces, inside the tensor
+    int64_t sectors, bytes;   // of vectors, inside the tensor
 } RunWalk;
 
 static void end_run(RunWalk *runs)

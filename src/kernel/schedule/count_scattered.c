@@ -1,4 +1,4 @@
-// Sectors of tensors whose elements lie apart from position to position: one by one, as the fusion's accesses say.
+// Sectors of tensors whose elements are strided or scattered: one by one, as the fusion's accesses say.
 #include <string.h>
 
 #include "base/checked.h"

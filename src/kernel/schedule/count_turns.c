@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "kernel/schedule/count_parts.h"
 
-/* Tiles along an axis; of neighbours in a cluster all or none. */
+/* Tiles along an axis; of a multicast cluster all or none. */
 static int64_t tiles_along(const CountWalk *walk, int axis)
 {
     const KernelKind *kind = walk->kind;
