@@ -88,17 +88,19 @@ def test_blocks_with_batch_norms(folder):
 
 
 SMALL_IMAGE = """
-input x[1, 7, 7, 128] : f16
-input w[32, 3, 3, 128] : f16
-y[n, h:7, v:7, f] : f16 = sum[c, r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
+input x[1, {size}, {size}, {channels}] : f16
+input w[{filters}, 3, 3, {channels}] : f16
+y[n, h:{size}, v:{size}, f] : f16 = sum[c, r, s](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
 output y
 """
 
 
 def test_parts_of_a_sum_are_vectors(folder):
-    """A DenseNet's last convolutions have few outputs: parts of two channels would be more blocks, and each element an access."""
-    (folder / "m.te").write_text(SMALL_IMAGE)
-    assert launches_of(folder, "m.te") == ["product"]
+    """A DenseNet's and an Inception's last convolutions have few outputs: parts of two or 14 channels would be more blocks, and each
+    element an access."""
+    for sizes in (dict(size=7, channels=128, filters=32), dict(size=5, channels=448, filters=192)):
+        (folder / "m.te").write_text(SMALL_IMAGE.format(**sizes))
+        assert launches_of(folder, "m.te") == ["product"], sizes
 
 
 FLATTENED_HEADS = """

@@ -51,7 +51,7 @@ FusionPlans fuse(Arena *arena, const Program *program);
 /* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of
    the reduction axis with the largest extent (an uneven last share is guarded by the reduction's identity),
    the second reduces them and goes on with the epilogue. NULL if it has no single, leading reduction, parts >
-   extent, each part would be one term, which is no sum, or fewer than lie in a vector of memory. */
+   extent, each part would be one term, which is no sum, or parts of a product begin within a vector of memory. */
 typedef struct FusionPair {
     Fusion *partial, *final;
     const TensorOp *definition;   // of the partial results, for the reference evaluator
