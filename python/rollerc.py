@@ -392,7 +392,8 @@ class _Module:
     def start(self, key, addresses, beside, stream):
         for function, config, args in self.launches(key):
             config.stream = stream
-            values = [addresses[self.order[arg["arg"]]] if "arg" in arg else _place_beside(arg, beside) for arg in args if "map" not in arg]
+            values = [addresses[self.order[arg["arg"]]] + arg.get("offset", 0) if "arg" in arg else _place_beside(arg, beside)
+                      for arg in args if "map" not in arg]
             maps = [self.tensor_map(values[arg["map"]], arg) for arg in args if "map" in arg]
             cells = (ctypes.c_void_p * len(values))(*values)
             base = ctypes.addressof(cells)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Planted faults are found by random programs: in the front end the bounds of a view, the clamp of an element as an index, the range
-of a remainder; in the code generator places that overlap, a missing edge and a missing wait.
+of a remainder; in the code generator places that overlap, missing edges and a missing wait.
 
     python3 tests/run_planted_faults.py --rollerc build/rollerc
     python3 tests/run_planted_faults.py --rollerc build/rollerc --only clamp --verbose
@@ -36,6 +36,8 @@ FAULTS = [
      "for (int i = 0; i < life->reader_count && ended; i++)", "for (int i = 0; i < life->reader_count - 1 && ended; i++)"),
     ("edges: a launch that needs several comes after the latest of them alone", "src/hal/launch_order.c",
      "if (bit_get(order, number, before))", "if (bit_get(order, number, before) || kept)"),
+    ("parts: who makes a part of a concatenation is taken to have made all of it", "src/hal/launch_order.c",
+     "arg->row_end - arg->row_first == arg->row ||", "arg->row_end - arg->row_first <= arg->row ||"),
     ("waits: a launch that needs what is before it waits at its end", "src/codegen/chain.c",
      "k && launch->early && !touches_earlier(launches, k);", "k && launch->early && (k > 1 || !touches_earlier(launches, k));"),
 ]

@@ -51,7 +51,7 @@ def total(pattern, text):
 def lacking(args, proven, counts):
     """What so many programs should have done and did not."""
     rare = [f"{variant} {count}" for variant, count in proven.items() if count < LEAST and variant not in ELSEWHERE]
-    if rare and args.structures and not args.moves and not args.chains:
+    if rare and args.structures and not args.moves and not args.chains and not args.joined:
         yield f"proven fewer than {LEAST} times: " + ", ".join(rare)
     if counts["replaced"] > REPLACED * args.count:
         yield f"{counts['replaced']} programs were passed over: less than half of an output can be judged, or a device holds none"
@@ -74,6 +74,7 @@ def main():
     parser.add_argument("--nvrtc", type=int, default=7, help="of every so many programs these by NVRTC, too; 0: of none")
     parser.add_argument("--moves", action="store_true", help="only programs of moves: views, elements as indices, quotients and remainders")
     parser.add_argument("--chains", action="store_true", help="only two products with a softmax between them")
+    parser.add_argument("--joined", action="store_true", help="only concatenations of what kernels make")
     args = parser.parse_args()
 
     binary = os.path.join(os.path.dirname(os.path.abspath(args.rollerc)), "tests", "random_programs")
@@ -84,7 +85,7 @@ def main():
 
     def prove(part):
         command = [binary, "--seed", str(args.seed), "--first", str(part[0]), "--count", str(part[1]),
-                   *(f"--{name}={getattr(args, name)}" for name in ("structures", "compile", "nvrtc")), *["--moves"] * args.moves, *["--chains"] * args.chains]
+                   *(f"--{name}={getattr(args, name)}" for name in ("structures", "compile", "nvrtc")), *["--moves"] * args.moves, *["--chains"] * args.chains, *["--joined"] * args.joined]
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
 
     failed = False

@@ -76,16 +76,27 @@ static int64_t pick_element(const Tensor *tensor, uint64_t *counter)
     return element;
 }
 
+/* Of a part of a concatenation one that lies in it. */
+static int64_t in_part(const Tensor *tensor, int64_t element)
+{
+    if (tensor_has(tensor, element))
+        return element;
+    int64_t at = element % tensor->part_stride;
+    return element - at + tensor->part_first + at % (tensor->part_end - tensor->part_first);
+}
+
 static void choose_elements(Arena *arena, Sample *sample)
 {
     int64_t all = tensor_elements(sample->tensor);
     uint64_t counter = (uint64_t)sample->tensor->id << 32;
     sample->count = all < MAX_SAMPLE ? all : MAX_SAMPLE;
     sample->elements = NEW_ARRAY(arena, int64_t, sample->count);
-    for (int64_t i = 0; i < sample->count; i++)
-        sample->elements[i] = all <= MAX_SAMPLE ? i
-                              : i < 2           ? i * (all - 1)
-                                                : pick_element(sample->tensor, &counter);
+    for (int64_t i = 0; i < sample->count; i++) {
+        int64_t element = all <= MAX_SAMPLE ? i
+                          : i < 2           ? i * (all - 1)
+                                            : pick_element(sample->tensor, &counter);
+        sample->elements[i] = in_part(sample->tensor, element);
+    }
 }
 
 // ---- their values ----

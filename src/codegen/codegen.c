@@ -19,6 +19,7 @@
 #include "codegen/provenance.h"
 #include "codegen/workspace.h"
 #include "hal/launch_order.h"
+#include "ir/concatenation.h"
 
 enum { SCHEMA = 1, SCHEMA_OF_WEIGHTS = 2 };   // of the file's first line
 
@@ -71,12 +72,27 @@ static int program_argument(const Program *program, const Tensor *tensor)
     return argument;
 }
 
+/* Of a concatenation a kernel may make, or read, some of its parts. */
+static void set_part(LaunchArg *arg, const Fusion *fusion, const Tensor *seen)
+{
+    if (!seen->part_stride)
+        return;
+    int64_t bytes = dtype_info[seen->dtype].bits / 8;
+    RowPart part = fusion_part(fusion, seen, arg->written);
+    arg->first = seen->part_first * bytes;
+    arg->row = seen->part_stride * bytes;
+    arg->row_first = part.first * bytes;
+    arg->row_end = part.end * bytes;
+}
+
 /* A kernel may see a view of the tensor. */
-static LaunchArg launch_arg(const Kernel *kernel, const Tensor *seen, bool written, bool in_call, const Places *places)
+static LaunchArg launch_arg(const Kernel *kernel, const Fusion *fusion, const Tensor *seen, bool written, bool in_call,
+                            const Places *places)
 {
     const Program *program = kernel->program;
     const Tensor *tensor = program->tensors[seen->id];
     LaunchArg arg = {.tensor = tensor, .bytes = tensor_bytes(tensor), .written = written};
+    set_part(&arg, fusion, seen);
     if (prepare_find(kernel, places->prepared, tensor, in_call, &arg))
         return arg;
     if (tensor->role == ROLE_TEMPORARY) {
@@ -155,9 +171,9 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
         .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count + 1),
     };
     for (int i = 0; i < fusion->input_count; i++)
-        launch.args[launch.arg_count++] = launch_arg(kernel, fusion->inputs[i], false, in_call, places);
+        launch.args[launch.arg_count++] = launch_arg(kernel, fusion, fusion->inputs[i], false, in_call, places);
     for (int i = 0; i < fusion->output_count; i++)
-        launch.args[launch.arg_count++] = launch_arg(kernel, fusion->outputs[i], true, in_call, places);
+        launch.args[launch.arg_count++] = launch_arg(kernel, fusion, fusion->outputs[i], true, in_call, places);
     int64_t scratch = rprogram_scratch_bytes(planned->kind, program);
     if (scratch)
         launch.args[launch.arg_count++] = (LaunchArg){.buffer = buffer_beside(kernel->program, BUFFER_WORKSPACE),

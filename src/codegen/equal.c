@@ -100,7 +100,7 @@ static void write_map(StrBuf *out, const TensorMap *map, int place)
 /* Of the workspace and of arguments both, the launcher knows no more of these. */
 static int64_t alignment_of(const LaunchArg *arg)
 {
-    int64_t alignment = arg->offset & -arg->offset;
+    int64_t start = launch_arg_start(arg), alignment = start & -start;
     return alignment == 0 || alignment > WIDEST_ACCESS ? WIDEST_ACCESS : alignment;
 }
 

@@ -48,7 +48,7 @@ typedef struct Placing {
 
 static int last_user(const Life *life)
 {
-    int last = life->writer;
+    int last = life->other_count ? life->others[life->other_count - 1] : life->writer;
     for (int i = 0; i < life->reader_count; i++)
         last = life->readers[i] > last ? life->readers[i] : last;
     return last;
@@ -74,6 +74,8 @@ static int64_t most_alive(const Placing *p)
 static bool has_ended(const Placing *p, const Life *life, int launch)
 {
     bool ended = bit_get(p->later, life->writer, launch);
+    for (int i = 0; i < life->other_count && ended; i++)
+        ended = bit_get(p->later, life->others[i], launch);
     for (int i = 0; i < life->reader_count && ended; i++)
         ended = bit_get(p->later, life->readers[i], launch);
     return ended;
@@ -88,17 +90,24 @@ static bool add_pair(Placing *p, int life, int other)
     return true;
 }
 
+/* When each of the other's writers begins. */
+static bool has_ended_for(const Placing *p, const Life *of, const Life *other)
+{
+    bool ended = has_ended(p, of, other->writer);
+    for (int i = 0; i < other->other_count && ended; i++)
+        ended = has_ended(p, of, other->others[i]);
+    return ended;
+}
+
 /* Those that the life meets, of the ones that begin with it or later. */
 static bool find_pairs_of(Placing *p, int life, int window)
 {
     const Life *of = &p->lives[life];
     int64_t end = smaller((int64_t)last_user(of) + window + 1, p->later->count);
     for (int launch = of->writer; launch < end; launch++) {
-        if (has_ended(p, of, launch))
-            continue;
         int from = launch == of->writer ? life + 1 : p->first_of[launch];
         for (int other = from; other < p->first_of[launch + 1]; other++)
-            if (!add_pair(p, life, other))
+            if (!has_ended_for(p, of, &p->lives[other]) && !add_pair(p, life, other))
                 return false;
     }
     return true;

@@ -7,7 +7,9 @@
 
 typedef struct Life {
     int64_t bytes;    // a multiple of the alignment of places
-    int writer;       // launch; lives come in their order
+    int writer;       // launch, the first of them; lives come in their order
+    const int *others;   // that write parts of it, in order
+    int other_count;
     const int *readers;
     int reader_count;
     int64_t offset;   // set

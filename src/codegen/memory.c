@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "base/checked.h"
 #include "codegen/codegen.h"
 
 static void check_place(const Kernel *kernel, const LaunchArg *arg)
@@ -40,10 +41,18 @@ static void check_apart(const Launch *launch, int written)
         assert(i == written || !launch_args_overlap(&launch->args[i], &launch->args[written]));
 }
 
-/* Who wrote last there, before the launch that reads, wrote this tensor. Inputs nobody writes, nor the file of weights. */
+/* Bytes of a row that are both's. */
+static int64_t shared_part(const LaunchArg *a, const LaunchArg *b)
+{
+    return smaller(a->row_end, b->row_end) - larger(a->row_first, b->row_first);
+}
+
+/* Who wrote last there, before the launch that reads, wrote this tensor, or parts of it that together are what is read. Inputs
+   nobody writes, nor the file of weights. */
 static void check_made(const Kernel *kernel, int launch, const LaunchArg *read)
 {
     int prepared = buffer_beside(kernel->program, BUFFER_PREPARED);
+    int64_t missing = read->row_end - read->row_first;
     for (int k = launch - 1; k >= 0; k--)
         for (int i = 0; i < kernel->launches[k].arg_count; i++) {
             const LaunchArg *made = &kernel->launches[k].args[i];
@@ -51,7 +60,9 @@ static void check_made(const Kernel *kernel, int launch, const LaunchArg *read)
                 continue;
             assert(made->tensor == read->tensor && made->offset == read->offset);
             assert((k < kernel->prepare_count) == (launch < kernel->prepare_count) || read->buffer == prepared);
-            return;
+            missing -= read->row ? shared_part(made, read) : missing;
+            if (missing <= 0)
+                return;
         }
     if (read->buffer == prepared)
         assert(is_copied(kernel, read));

@@ -321,7 +321,7 @@ static bool start_launch(Gpu *gpu, const Launch *launch, CudaFunction function, 
     CudaLaunchAttribute attributes[3];
     CudaLaunchConfig config = config_of(gpu, launch, attributes);
     for (int i = 0; i < launch->arg_count; i++) {
-        pointers[i] = buffers[launch->args[i].buffer].memory + (CudaPointer)launch->args[i].offset;
+        pointers[i] = buffers[launch->args[i].buffer].memory + (CudaPointer)launch_arg_start(&launch->args[i]);
         parameters[i] = &pointers[i];
     }
     for (int i = 0; i < launch->map_count; i++) {

@@ -335,11 +335,12 @@ static void check_ends(void)
 {
     for (int i = 0; i < child.host.region_count; i++) {
         const InterpRegion *region = &child.host.regions[i];
+        const RuntimeTensor *tensor = &child.job->tensors[i];
         if (!region->written)
             continue;
-        bool first = interp_known(region, 0);
-        if (!first || !interp_known(region, region->bytes - 1))
-            fail("the %s element of %s is not written", first ? "last" : "first", child.job->tensors[i].name);
+        bool first = interp_known(region, tensor->first);
+        if (!first || !interp_known(region, (tensor->end ? tensor->end : region->bytes) - 1))
+            fail("the %s element of %s is not written", first ? "last" : "first", tensor->name);
     }
 }
 

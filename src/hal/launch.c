@@ -62,14 +62,16 @@ static void write_map(Json *entry, const TensorMap *map)
 static const char *const beside_name[] = {
     [BUFFER_WORKSPACE] = "workspace", [BUFFER_PREPARED] = "prepared", [BUFFER_WEIGHTS] = "weights"};
 
-/* {"arg": position among the program's} or {"workspace": offset in bytes}. */
+/* {"arg": position among the program's}, with "offset" in bytes unless it is 0, or {"workspace": offset}. */
 static void write_args(Json *list, const Launch *launch, int arguments)
 {
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *arg = &launch->args[i];
         int beside = arg->buffer - arguments;
-        json_set_int(json_push_object(list), beside < 0 ? "arg" : beside_name[beside],
-                     beside < 0 ? arg->buffer : arg->offset);
+        Json *entry = json_push_object(list);
+        json_set_int(entry, beside < 0 ? "arg" : beside_name[beside], beside < 0 ? arg->buffer : launch_arg_start(arg));
+        if (beside < 0 && launch_arg_start(arg))
+            json_set_int(entry, "offset", launch_arg_start(arg));
     }
     for (int i = 0; i < launch->map_count; i++)
         write_map(json_push_object(list), &launch->maps[i]);

@@ -24,7 +24,13 @@ typedef struct LaunchArg {
     int64_t offset, bytes;
     bool written;                  // else only read
     const struct Tensor *tensor;   // what lies there, dense and row-major; NULL: memory that the launch uses for itself
+    int64_t first;                 // the kernel is given the place so many bytes behind `offset`
+    int64_t row;                   // of every so many bytes the launch touches those
+    int64_t row_first, row_end;    // … from here to there; row 0: all of `bytes`
 } LaunchArg;
+
+/* Where what the kernel is given lies in its buffer. */
+static inline int64_t launch_arg_start(const LaunchArg *arg) { return arg->offset + arg->first; }
 
 enum {
     MAX_LAUNCH_ARGS = 512,   // 4096 bytes of pointers; fuse() stays below
@@ -82,10 +88,18 @@ static inline int launch_cluster_blocks(const Launch *launch)
     return launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
 }
 
+/* Parts of the rows of one tensor, side by side. */
+static inline bool launch_args_are_beside(const LaunchArg *a, const LaunchArg *b)
+{
+    return a->row && a->row == b->row && a->offset == b->offset && a->bytes == b->bytes &&
+           (a->row_end <= b->row_first || b->row_end <= a->row_first);
+}
+
 /* Whether the two share bytes. */
 static inline bool launch_args_overlap(const LaunchArg *a, const LaunchArg *b)
 {
-    return a->buffer == b->buffer && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    return a->buffer == b->buffer && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes &&
+           !launch_args_are_beside(a, b);
 }
 
 /* Whether one of the two reads or writes what the other writes. */

@@ -2,17 +2,18 @@
 
 #include <stdlib.h>
 
-typedef struct Reader {
+/* A launch that reads or writes, and how. */
+typedef struct Use {
     int launch;
-    struct Reader *before;
-} Reader;
+    const LaunchArg *arg;
+    struct Use *before;
+} Use;
 
 /* Bytes of a buffer that the same launches touch, up to where the next section begins. */
 typedef struct Section {
     int buffer;
     int64_t offset;
-    int writer;        // the last one so far; -1: nobody
-    Reader *readers;   // since then
+    Use *uses;   // the last one first, without those before a write of the same bytes
 } Section;
 
 typedef struct Sweep {
@@ -45,8 +46,8 @@ static void find_sections(Sweep *sweep, int count)
     for (int k = 0, n = 0; k < count; k++)
         for (int i = 0; i < sweep->launches[k].arg_count; i++) {
             const LaunchArg *arg = &sweep->launches[k].args[i];
-            sections[n++] = (Section){arg->buffer, arg->offset, -1, NULL};
-            sections[n++] = (Section){arg->buffer, arg->offset + arg->bytes, -1, NULL};
+            sections[n++] = (Section){arg->buffer, arg->offset, NULL};
+            sections[n++] = (Section){arg->buffer, arg->offset + arg->bytes, NULL};
         }
     qsort(sections, (size_t)most, sizeof *sections, by_start);
     for (int i = 0; i < most; i++)
@@ -69,7 +70,7 @@ static bool holds(const LaunchArg *arg, const Section *section)
 
 static void note(Sweep *sweep, int launch, int before)
 {
-    if (before < 0 || before == launch || sweep->seen[before] == launch + 1)
+    if (before == launch || sweep->seen[before] == launch + 1)
         return;
     sweep->seen[before] = launch + 1;
     sweep->found[sweep->found_count++] = before;
@@ -78,24 +79,37 @@ static void note(Sweep *sweep, int launch, int before)
 /* Those that touched the argument's bytes before. */
 static void find_before(Sweep *sweep, int launch, const LaunchArg *arg)
 {
-    for (const Section *section = section_of(sweep, arg); holds(arg, section); section++) {
-        note(sweep, launch, section->writer);
-        for (const Reader *r = section->readers; r && arg->written; r = r->before)
-            note(sweep, launch, r->launch);
-    }
+    for (const Section *section = section_of(sweep, arg); holds(arg, section); section++)
+        for (const Use *t = section->uses; t; t = t->before)
+            if ((t->arg->written || arg->written) && launch_args_overlap(t->arg, arg))
+                note(sweep, launch, t->launch);
+}
+
+/* Whoever meets the other's bytes of the section meets the argument's, too. */
+static bool covers(const LaunchArg *arg, const LaunchArg *other)
+{
+    bool same_rows = arg->row == other->row && arg->offset == other->offset && arg->bytes == other->bytes;
+    return !arg->row || arg->row_end - arg->row_first == arg->row ||
+           (same_rows && arg->row_first <= other->row_first && other->row_end <= arg->row_end);
+}
+
+static void forget_covered(Section *section, const LaunchArg *arg)
+{
+    for (Use **t = &section->uses; *t;)
+        if (covers(arg, (*t)->arg))
+            *t = (*t)->before;
+        else
+            t = &(*t)->before;
 }
 
 static void touch(Sweep *sweep, int launch, const LaunchArg *arg)
 {
     for (Section *section = section_of(sweep, arg); holds(arg, section); section++) {
-        if (arg->written) {
-            section->writer = launch;
-            section->readers = NULL;
-        } else if (!section->readers || section->readers->launch != launch) {
-            Reader *reader = NEW(sweep->arena, Reader);
-            *reader = (Reader){launch, section->readers};
-            section->readers = reader;
-        }
+        if (arg->written)
+            forget_covered(section, arg);
+        Use *use = NEW(sweep->arena, Use);
+        *use = (Use){launch, arg, section->uses};
+        section->uses = use;
     }
 }
 

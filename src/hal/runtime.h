@@ -77,6 +77,7 @@ typedef struct RuntimeTensor {
     int buffer;
     int64_t offset, bytes;          // within the buffer
     bool written;                   // poisoned before the run; else filled, and may not be written to
+    int64_t first, end;             // bytes from the first that is written to the last; end 0: all
     bool costly;                    // in lazy jobs: filled where it is read and no further
 } RuntimeTensor;
 

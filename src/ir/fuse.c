@@ -7,6 +7,7 @@
 #include "ir/exact_type.h"
 #include "ir/fuse_axes.h"
 #include "ir/fuse_beside.h"
+#include "ir/fuse_in_place.h"
 #include "ir/fuse_inline.h"
 #include "ir/fuse_order.h"
 #include "ir/fuse_settle.h"
@@ -539,7 +540,8 @@ static void finish(Fuser *fuser)
 }
 
 /* False if the plan would equal the plain one, or cannot be made. */
-static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int plain_count, FusionPlan *plan)
+static bool make_plan(Arena *arena, const Program *program, const Concatenation *const *joined, PlanKind kind, int plain_count,
+                      FusionPlan *plan)
 {
     enum { MOST_ROUNDS = 4 };   // each separates what could not be settled in those before
     bool *apart = NEW_ARRAY(arena, bool, program->tensor_count), settled = false;
@@ -548,6 +550,8 @@ static bool make_plan(Arena *arena, const Program *program, PlanKind kind, int p
         fuser.apart = apart;
         if (!place_kernels(&fuser, program, kind, plain_count))
             return false;
+        fusions_list_tensors(arena, &fuser.plan, program->tensor_count);
+        fuse_in_place(arena, program, joined, &fuser.plan);
         fusions_list_tensors(arena, &fuser.plan, program->tensor_count);
         settled = settle_all(&fuser, apart);
         if (settled)
@@ -561,7 +565,8 @@ FusionPlans fuse(Arena *arena, const Program *program)
 {
     FusionPlans plans = {.plans = NEW_ARRAY(arena, FusionPlan, PLAN_KINDS), .program = program};
     prepared_mark(program);
+    const Concatenation **joined = concatenations_find(arena, program);
     for (PlanKind kind = PLAN_INLINE; kind < PLAN_KINDS; kind++)
-        plans.count += make_plan(arena, program, kind, plans.plans[0].count, &plans.plans[plans.count]);
+        plans.count += make_plan(arena, program, joined, kind, plans.plans[0].count, &plans.plans[plans.count]);
     return plans;
 }

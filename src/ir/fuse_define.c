@@ -1,4 +1,5 @@
 // An op of a kernel as a definition of the program, so that the reference evaluator knows it.
+#include "ir/concatenation.h"
 #include "ir/fuse.h"
 
 typedef struct Definition {
@@ -11,10 +12,12 @@ static void value_visit(Expr *expr, void *context)
 {
     const Definition *definition = context;
     const Fusion *fusion = definition->fusion;
-    if (expr->kind != EXPR_VALUE)
-        return;
-    Expr read = {.kind = EXPR_ACCESS, .type = expr->type, .access = fusion->ops[expr->value].store};
-    *expr = *expr_substitute(definition->arena, &read, definition->forms, fusion->axis_count);
+    if (expr->kind == EXPR_VALUE) {
+        Expr read = {.kind = EXPR_ACCESS, .type = expr->type, .access = fusion->ops[expr->value].store};
+        *expr = *expr_substitute(definition->arena, &read, definition->forms, fusion->axis_count);
+    }
+    if (expr->kind == EXPR_ACCESS && expr->access.tensor->part_of)
+        expr->access = access_of_whole(definition->arena, &expr->access);
 }
 
 const TensorOp *fused_op_define(Arena *arena, const Fusion *fusion, const FusedOp *op)

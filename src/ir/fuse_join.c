@@ -34,7 +34,7 @@ static bool waits_for(const Fusion *fusion, const Fusion *other)
 {
     for (int i = 0; i < other->output_count; i++)
         for (int factor = 0; factor < 2; factor++)
-            if (factor_of(fusion, factor)->access.tensor == other->outputs[i])
+            if (factor_of(fusion, factor)->access.tensor->id == other->outputs[i]->id)
                 return true;
     return false;
 }
@@ -72,8 +72,9 @@ static Expr *join_access(Joining *joining, Expr *expr)
 {
     const Fusion *fusion = joining->fusion;
     for (int i = 0; i < fusion->op_count; i++) {
-        if (fusion->ops[i].out != expr->access.tensor)
+        if (fusion->ops[i].out->id != expr->access.tensor->id)
             continue;
+        joining->legal &= fusion->ops[i].out == expr->access.tensor;
         Affine made = access_offset(&fusion->ops[i].store), read = access_offset(&expr->access);
         joining->legal &= memcmp(&made, &read, sizeof made) == 0;
         return value_of(joining, i);
@@ -146,6 +147,15 @@ static void list_tensors(Arena *arena, Fusion *fusion, Fusion *const *parts, int
     }
 }
 
+/* Two parts of a concatenation are one tensor, which a launch writes once. */
+static bool writes_twice(const Fusion *fusion)
+{
+    for (int i = 1; i < fusion->output_count; i++)
+        if (fusion->outputs[i]->id == fusion->outputs[i - 1]->id)
+            return true;
+    return false;
+}
+
 Fusion *fusion_join(Arena *arena, Fusion *const *parts, int count, const bool *needed)
 {
     int ops = 0;
@@ -169,6 +179,8 @@ Fusion *fusion_join(Arena *arena, Fusion *const *parts, int count, const bool *n
     if (!joining.legal)
         return NULL;
     list_tensors(arena, fusion, parts, count, needed);
+    if (writes_twice(fusion))
+        return NULL;
     fusion_verify(fusion, "fusion_join");
     return fusion;
 }

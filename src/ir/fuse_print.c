@@ -33,6 +33,8 @@ static void fused_op_print(StrBuf *out, const Fusion *fusion, int index)
             affine_print(out, &op->store.dims[d].index, fusion->axes, fusion->axis_count);
         }
         strbuf_puts(out, "]");
+        if (op->out->part_of)
+            strbuf_printf(out, " in %s from %" PRId64 " on", op->out->part_of->name, op->out->part_first);
     }
     strbuf_printf(out, " : %s\n", dtype_info[op->out->dtype].name);
 }

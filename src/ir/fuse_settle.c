@@ -72,6 +72,7 @@ bool fusion_settle_axes(Arena *arena, Fusion *fusion)
 static void list_outputs(Arena *arena, Fusion *fusion, const Readers *readers)
 {
     fusion->outputs = NEW_ARRAY(arena, Tensor *, fusion->op_count);
+    fusion->output_count = 0;
     for (int i = 0; i < fusion->op_count; i++) {
         FusedOp *op = &fusion->ops[i];
         op->stored = op->out->role == ROLE_OUTPUT || (op->out->id >= 0 && readers->last[op->out->id]);

@@ -1,5 +1,7 @@
 #include "ir/fuse_turn.h"
 
+#include "ir/concatenation.h"
+
 /* Dimension `from[d]` of a tensor is dimension d of its transposed copy: those along some axes come last. */
 typedef struct Turning {
     int from[MAX_AXES];
@@ -222,8 +224,27 @@ static void turn_results(Arena *arena, Rewritten *turned, const Fusion *fusion, 
         }
 }
 
+/* Copies are of whole tensors: others may be making the rest of this one. */
+static bool has_part(const Fusion *fusion, const Access *access)
+{
+    RowPart part = access_part(fusion, access);
+    return access->tensor->part_stride && part.end - part.first < access->tensor->part_stride;
+}
+
+static bool has_parts(const Fusion *fusion, const TurnWish *wish)
+{
+    bool found = false;
+    for (int i = 0; i < wish->image_count; i++)
+        found |= has_part(fusion, wish->images[i]);
+    for (int i = 0; i < fusion->op_count && wish->results; i++)
+        found |= fusion->ops[i].stored && has_part(fusion, &fusion->ops[i].store);
+    return found;
+}
+
 Rewritten *fusion_turn(Arena *arena, const Fusion *fusion, const TurnWish *wish)
 {
+    if (has_parts(fusion, wish))
+        return NULL;
     int results = wish->results ? turned_results(fusion, wish->results) : 0;
     Rewritten *turned = NEW(arena, Rewritten);
     turned->main = fusion_copy(arena, fusion);

@@ -71,6 +71,9 @@ static Tensor *view_in_units(Arena *arena, const Tensor *tensor, DType unit, int
     *view = *tensor;
     view->dtype = unit;
     view->views = NULL;
+    view->part_stride = tensor->part_stride % count ? 0 : tensor->part_stride / count;
+    view->part_first = tensor->part_first / count;
+    view->part_end = tensor->part_end / count;
     shape_in_units(view->shape, &view->rank, count);
     for (const TensorView *seen = tensor->views; seen; seen = seen->next) {
         TensorView *in_units = NEW(arena, TensorView);

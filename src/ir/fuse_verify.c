@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "base/diag.h"
+#include "ir/concatenation.h"
 #include "ir/fuse.h"
 
 /* The guards above an expression, innermost first. */
@@ -325,23 +326,29 @@ static void check_masks(Check *check, const FusedOp *op)
 // ---- what an op stores ----
 
 /* The steps of the axes are mixed radix: the smallest is 1, the next one is how far that axis gets, up to all
-   elements. */
+   elements; or to the part of a row that the kernel makes of a concatenation, and then on from row to row. */
 static bool reaches_each_once(const Check *check, const FusedOp *op)
 {
     Affine offset = access_offset(&op->store);
+    RowPart part = access_part(check->fusion, &op->store);
+    int64_t reached = 1, row = op->out->part_stride;
     uint32_t left = op->spatial;
-    int64_t reached = 1;
     for (int a = 0; a < check->fusion->axis_count; a++)
         if (check->extents[a] == 1)
             left &= ~(1u << a);
+    if (row && reached == part.end - part.first)   // of one element
+        reached = row;
     for (int a = 0; a < check->fusion->axis_count; a++)
         if (left >> a & 1 && offset.coef[a] == reached) {
             if (!checked_mul(reached, check->extents[a], &reached))
                 return false;
+            if (row && reached == part.end - part.first)
+                reached = row;
             left &= ~(1u << a);
             a = -1;   // from the first axis again
         }
-    return !left && offset.constant == 0 && reached == tensor_elements(op->store.tensor);
+    return !left && offset.constant == part.first - op->out->part_first && (!row || part.end <= row) &&
+           reached == tensor_elements(op->out);
 }
 
 static void check_store(Check *check, const FusedOp *op)

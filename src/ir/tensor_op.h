@@ -108,6 +108,10 @@ struct Tensor {
     int rank;                   // at most MAX_RANK, except temporaries that hold a nested reduction (MAX_AXES)
     int64_t shape[MAX_AXES];    // row-major, dense
     const TensorView *views;    // in which some access may see it; NULL: none
+    int64_t part_stride;        // of a concatenation: elements from a row of its parts to the next (concatenation.h); 0: it is none
+    const Tensor *part_of;      // the tensor of this id, of which a kernel is given what lies from here on (fuse_in_place.h); NULL: all
+    int64_t part_first;         // elements of it that lie before that,
+    int64_t part_end;           // … and up to where the kernel makes them, in each row
     int64_t indexes;            // elements are indices of a dimension of this size: test inputs lie there; 0: they are none
     bool exact;                 // its definition's values are of its type as they are: none is rounded
     const Tensor *shown;        // an output that is a view: its name and shape for the user; NULL: its own
@@ -208,6 +212,13 @@ int64_t tensor_bytes(const Tensor *tensor);
 
 /* Of all inputs and outputs. */
 int64_t program_bytes(const Program *program);
+
+/* Of a part: whether the element of the whole is one of it. */
+static inline bool tensor_has(const Tensor *tensor, int64_t element)
+{
+    int64_t at = tensor->part_of ? element % tensor->part_stride : 0;
+    return !tensor->part_of || (tensor->part_first <= at && at < tensor->part_end);
+}
 
 // Affine forms.
 Affine affine_constant(int64_t value);

@@ -70,9 +70,10 @@ static void compare_all(Proof *proof, const Tensor *tensor, const void *memory)
 {
     int64_t elements[VERIFY_BATCH], all = tensor_elements(tensor);
     for (int64_t first = 0; first < all && !proof->report->message; first += VERIFY_BATCH) {
-        int64_t count = all - first < VERIFY_BATCH ? all - first : VERIFY_BATCH;
-        for (int64_t i = 0; i < count; i++)
-            elements[i] = first + i;
+        int64_t end = all - first < VERIFY_BATCH ? all : first + VERIFY_BATCH, count = 0;
+        for (int64_t e = first; e < end; e++)
+            if (tensor_has(tensor, e))
+                elements[count++] = e;
         compare(proof, tensor, memory, elements, count);
     }
 }

@@ -61,15 +61,25 @@ static void add_scratch(Proof *proof, const LaunchArg *arg)
     };
 }
 
+/* From the first row's part to the last row's. */
+static void set_part(RuntimeTensor *tensor, const LaunchArg *arg)
+{
+    tensor->first = arg->row_first;
+    tensor->end = arg->bytes - arg->row + arg->row_end;
+}
+
 /* One launch: what it reads was made before. */
 static void place_launch(Proof *proof, const Launch *launch)
 {
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *arg = &launch->args[i];
-        if (arg->tensor)
-            add_tensor(proof, arg->tensor, arg->buffer, arg->offset, arg->written);
-        else
+        if (!arg->tensor) {
             add_scratch(proof, arg);
+            continue;
+        }
+        add_tensor(proof, arg->tensor, arg->buffer, arg->offset, arg->written);
+        if (arg->row)
+            set_part(&proof->tensors[proof->tensor_count - 1], arg);
     }
 }
 

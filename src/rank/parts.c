@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "ir/concatenation.h"
 
 // ---- a fusion as a program ----
 
@@ -36,6 +37,28 @@ static bool is_input(const Fusion *fusion, const Tensor *tensor)
     return i < fusion->input_count;
 }
 
+/* Of a concatenation that is read its parts are elements. */
+static void read_parts(Arena *arena, Program *part, const Concatenation *concatenation)
+{
+    for (int i = 0; i < part->op_count; i++)
+        for (int k = 0; k < concatenation->count; k++)
+            if (part->ops[i]->out == concatenation->parts[k].tensor)
+                part->ops[i] = concatenation_part(arena, concatenation, k);
+}
+
+static void read_all_parts(Arena *arena, Program *part, const Program *whole, const Fusion *fusion)
+{
+    const Concatenation **found = NULL;
+    for (int i = 0; i < fusion->input_count; i++) {
+        const Tensor *tensor = fusion->inputs[i];
+        if (!tensor->part_stride || tensor->id >= whole->tensor_count || tensor->id < 0)
+            continue;
+        found = found ? found : concatenations_find(arena, whole);
+        if (found[tensor->id])
+            read_parts(arena, part, found[tensor->id]);
+    }
+}
+
 /* Ids and definitions stay, but for those of what it reads. */
 static const Program *program_of(Arena *arena, const Program *whole, const Fusion *fusion)
 {
@@ -56,6 +79,7 @@ static const Program *program_of(Arena *arena, const Program *whole, const Fusio
     for (int i = 0; i < whole->op_count; i++)
         if (!is_input(fusion, whole->ops[i]->out))
             part->ops[part->op_count++] = whole->ops[i];
+    read_all_parts(arena, part, whole, fusion);
     return part;
 }
 

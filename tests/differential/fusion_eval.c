@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/concatenation.h"
 #include "ir/eval_parts.h"
 
 enum { LANES = BATCH };   // points that are evaluated together
@@ -134,8 +135,8 @@ static void eval_elements(Launch *launch, const Tensor *tensor, const int64_t *o
                           Scalar *result)
 {
     const Storage *storage = memory_of(launch->memory, tensor);
-    if (tensor->dtype != storage->tensor->dtype)
-        FINDING(launch, "%s is read in units, but not just moved", tensor->name);
+    if (tensor->dtype != storage->tensor->dtype || tensor->part_first)
+        FINDING(launch, "%s is read in units, but not just moved, or from a part on", tensor->name);
     for (int lane = 0; lane < launch->count; lane++) {
         result[lane].whole = 0;
         if (!inside[lane] || launch->finding)
@@ -309,6 +310,7 @@ static void store_values(Launch *launch, const FusedOp *op)
 {
     Storage *storage = memory_of(launch->memory, op->out);
     Affine form = access_offset(&op->store);
+    form.constant += op->out->part_first;
     Walk walk = walk_start(launch->fusion, op->spatial, 0);
     int64_t offsets[LANES], point = 0;
     if (storage->tensor->dtype != op->out->dtype)
@@ -349,6 +351,7 @@ static void move_units(Launch *launch, const FusedOp *op)
     const Storage *from = memory_of(launch->memory, read->tensor);
     Storage *to = memory_of(launch->memory, op->out);
     Affine source = access_offset(read), target = access_offset(&op->store);
+    target.constant += op->out->part_first;
     int64_t sources[LANES], targets[LANES];
     int64_t size = dtype_info[op->out->dtype].bits / dtype_info[to->tensor->dtype].bits;
     Walk walk = walk_start(launch->fusion, op->spatial, 0);
@@ -414,14 +417,43 @@ static void check_axes(Launch *launch)
             FINDING(launch, "axis %d of %d spatial ones says otherwise", a, fusion->spatial_count);
 }
 
+/* Rows of elements of which the kernel makes those from `first` to `end`: of a concatenation a part, else one row, all. */
+typedef struct OwnPart {
+    Storage *storage;
+    int64_t row, first, end;
+} OwnPart;
+
+static OwnPart own_part(Memory *memory, const Fusion *fusion, const Tensor *tensor)
+{
+    Storage *storage = memory_of(memory, tensor);
+    if (!tensor->part_stride)
+        return (OwnPart){storage, storage->count, 0, storage->count};
+    RowPart part = fusion_part(fusion, tensor, true);
+    int64_t size = dtype_info[tensor->dtype].bits / dtype_info[storage->tensor->dtype].bits;   // of a unit
+    return (OwnPart){storage, tensor->part_stride * size, part.first * size, part.end * size};
+}
+
 static void check_outputs(Launch *launch)
 {
     for (int i = 0; i < launch->fusion->output_count; i++) {
-        const Storage *storage = memory_of(launch->memory, launch->fusion->outputs[i]);
-        const bool *missing = memchr(storage->written, false, (size_t)storage->count);
-        if (missing)
-            FINDING(launch, "element %td of %s is never written", missing - storage->written,
-                    storage->tensor->name);
+        OwnPart part = own_part(launch->memory, launch->fusion, launch->fusion->outputs[i]);
+        for (int64_t row = 0; row < part.storage->count; row += part.row) {
+            const bool *written = part.storage->written + row + part.first;
+            const bool *missing = memchr(written, false, (size_t)(part.end - part.first));
+            if (missing)
+                FINDING(launch, "element %td of %s is never written", missing - part.storage->written,
+                        part.storage->tensor->name);
+        }
+    }
+}
+
+/* A kernel is evaluated again and again, in other forms. */
+static void forget_outputs(Memory *memory, const Fusion *fusion)
+{
+    for (int i = 0; i < fusion->output_count; i++) {
+        OwnPart part = own_part(memory, fusion, fusion->outputs[i]);
+        for (int64_t row = 0; row < part.storage->count; row += part.row)
+            memset(part.storage->written + row + part.first, false, (size_t)(part.end - part.first));
     }
 }
 
@@ -432,8 +464,7 @@ const char *fusion_evaluate(Memory *memory, const Fusion *fusion)
     launch->fusion = fusion;
     launch->values = NEW_ARRAY(memory->arena, Scalar *, fusion->op_count);
     check_axes(launch);
-    for (int i = 0; i < fusion->output_count; i++)
-        storage_forget(memory_of(memory, fusion->outputs[i]));
+    forget_outputs(memory, fusion);
     for (launch->op = 0; launch->op < fusion->op_count && !launch->finding; launch->op++) {
         const FusedOp *op = &fusion->ops[launch->op];
         check_op(launch, op);

@@ -41,7 +41,6 @@ Memory *memory_new(Arena *arena, const Program *program);
 Storage *memory_of(Memory *memory, const Tensor *tensor);
 
 /* No element has been written. */
-void storage_forget(Storage *storage);
 
 /* The same for all but the program's inputs. */
 void memory_forget(Memory *memory);

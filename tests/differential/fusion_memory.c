@@ -42,7 +42,7 @@ Storage *memory_of(Memory *memory, const Tensor *tensor)
     return storage;
 }
 
-void storage_forget(Storage *storage)
+static void storage_forget(Storage *storage)
 {
     if (storage->written)
         memset(storage->written, false, sizeof(bool) * (size_t)storage->count);

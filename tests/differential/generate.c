@@ -2,7 +2,7 @@
 
 #include "differential/generate_parts.h"
 
-enum { PLACES = 12 };   // of a hundred programs are made of moves; the others keep their shares of the rest
+enum { PLACES = 12, JOINED = 4 };   // of a hundred programs are made of moves, and of concatenations; the others keep their shares
 
 uint64_t generate_hash(uint64_t x)
 {
@@ -78,6 +78,8 @@ static char *generate_any(Arena *arena, uint64_t state)
     uint64_t kind = generate_hash(state + 1) % 100;
     if (generate_hash(state + 7) % 100 < PLACES)
         return generate_places(arena, state);
+    if (generate_hash(state + 8) % 100 < JOINED)
+        return generate_joined(arena, state);
     return kind < 5    ? generate_sum(arena, state)
            : kind < 13 ? generate_grammar(arena, state)
            : kind < 17 ? generate_filter_gradient(arena, state)
@@ -109,4 +111,10 @@ char *generate_chains(Arena *arena, uint64_t seed, uint64_t number)
 {
     uint64_t state = generate_hash(seed ^ generate_hash(number));
     return with_weights(arena, state, generate_attention(arena, state));
+}
+
+char *generate_joined_alone(Arena *arena, uint64_t seed, uint64_t number)
+{
+    uint64_t state = generate_hash(seed ^ generate_hash(number));
+    return with_weights(arena, state, generate_joined(arena, state));
 }

@@ -16,6 +16,8 @@ char *generate_moves(Arena *arena, uint64_t seed, uint64_t number);
 
 /* Two products with a softmax between them, or almost. */
 char *generate_chains(Arena *arena, uint64_t seed, uint64_t number);
+/* Only concatenations. */
+char *generate_joined_alone(Arena *arena, uint64_t seed, uint64_t number);
 
 /* A sum whose terms are multiplied and divided by what they share, and powers of such: for any values of its inputs.
    Tensors are named by what they hold: t moderate numbers, all others any. */

@@ -47,6 +47,9 @@ char *generate_depthwise_last(Arena *arena, uint64_t state);
 /* A convolution of lines, planes or boxes with no, one or a few filters, channels mostly last. */
 char *generate_convolution(Arena *arena, uint64_t state);
 
+/* Concatenations of what kernels make. */
+char *generate_joined(Arena *arena, uint64_t state);
+
 /* Several readers of a padded definition that is no output. */
 char *generate_padded(Arena *arena, uint64_t state);
 

@@ -120,6 +120,7 @@ static const struct argp_option options[] = {
      "those of every Nth program by NVRTC, where it is and knows the device (default 0: none)", 0},
     {"moves", 'm', NULL, 0, "only programs of moves: views, elements as indices, quotients and remainders", 0},
     {"chains", 'a', NULL, 0, "only two products with a softmax between them", 0},
+    {"joined", 'o', NULL, 0, "only concatenations", 0},
     {"print", 'p', NULL, 0, "only print the programs", 0},
     {"print-device", 'y', NULL, 0, "only print the device file", 0},
     {0},
@@ -140,6 +141,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'j': run->nvrtc = atoi(text); return 0;
     case 'm': run->kind = " --moves", run->generate = generate_moves; return 0;
     case 'a': run->kind = " --chains", run->generate = generate_chains; return 0;
+    case 'o': run->kind = " --joined", run->generate = generate_joined_alone; return 0;
     case 'p': run->print = true; return 0;
     case 'y': run->print_device = true; return 0;
     }

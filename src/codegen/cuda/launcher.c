@@ -193,33 +193,38 @@ static void write_attributes(StrBuf *out, const char *indent, const Launch *laun
                   indent, launch->shared_bytes, count);
 }
 
+/* It lies beside the program's arguments, or behind where one of them begins. */
+static bool has_place(const Program *program, const LaunchArg *arg)
+{
+    return arg->buffer >= argument_count(program) || arg->first;
+}
+
 /* What the launcher calls argument i of a launch; `program` NULL: what a kernel's own function does. */
 static const char *pointer_name(Arena *arena, const Program *program, const Launch *launch, int i)
 {
     if (!program)
         return arena_printf(arena, "a%d", i);
-    int buffer = launch->args[i].buffer;
-    return buffer >= argument_count(program) ? arena_printf(arena, "w%d", i)
-                                             : launcher_argument(arena, program, buffer);
+    return has_place(program, &launch->args[i]) ? arena_printf(arena, "w%d", i)
+                                                : launcher_argument(arena, program, launch->args[i].buffer);
 }
 
-/* `(char *)workspace + 4096`, which the launch may write to if it is not const. */
-static void write_place(StrBuf *out, const LaunchArg *arg, int beside)
+/* `void *w2 = (char *)workspace + 4096`, which the launch may write to if it is not const. */
+static void write_place(StrBuf *out, const Program *program, const LaunchArg *arg, int i)
 {
     static const char *const names[] = {
         [BUFFER_WORKSPACE] = "workspace", [BUFFER_PREPARED] = "prepared", [BUFFER_WEIGHTS] = "weights"};
-    bool constant = beside != BUFFER_WORKSPACE && !arg->written;
-    strbuf_printf(out, "(%schar *)%s + %" PRId64, constant ? "const " : "", names[beside], arg->offset);
+    int beside = arg->buffer - argument_count(program);
+    const char *constant = beside != BUFFER_WORKSPACE && !arg->written ? "const " : "";
+    strbuf_printf(out, "%svoid *w%d = (%schar *)%s + %" PRId64, constant, i, constant,
+                  beside < 0 ? launcher_argument(out->arena, program, arg->buffer) : names[beside], launch_arg_start(arg));
 }
 
 void launcher_write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
 {
     for (int i = 0; i < launch->arg_count && program; i++)
-        if (launch->args[i].buffer >= argument_count(program)) {
-            int beside = launch->args[i].buffer - argument_count(program);
-            bool constant = beside != BUFFER_WORKSPACE && !launch->args[i].written;
-            strbuf_printf(out, "%s%svoid *w%d = ", indent, constant ? "const " : "", i);
-            write_place(out, &launch->args[i], beside);
+        if (has_place(program, &launch->args[i])) {
+            strbuf_puts(out, indent);
+            write_place(out, program, &launch->args[i], i);
             strbuf_puts(out, ";\n");
         }
     for (int i = 0; i < launch->map_count; i++)

@@ -130,6 +130,16 @@ static void write_given(StrBuf *out, const Kernel *kernel, LaunchRange range, bo
                           beside_name(b));
 }
 
+/* `y`, or `(char *)y + 128`. */
+static void write_argument(StrBuf *out, const Program *program, const LaunchArg *arg)
+{
+    const char *name = launcher_argument(out->arena, program, arg->buffer);
+    if (arg->first)
+        strbuf_printf(out, ", (%schar *)%s + %" PRId64, arg->written ? "" : "const ", name, arg->first);
+    else
+        strbuf_printf(out, ", %s", name);
+}
+
 /* `    net_k2_launch(to, after<0>(), true, x, workspace + 4096);   // h`, in the user's words. */
 static void write_call(StrBuf *out, const Kernel *kernel, LaunchRange range, int k)
 {
@@ -141,9 +151,9 @@ static void write_call(StrBuf *out, const Kernel *kernel, LaunchRange range, int
     for (int i = 0; i < launch->arg_count; i++) {
         int beside = launch->args[i].buffer - argument_count(program);
         if (beside >= 0)
-            strbuf_printf(out, ", %s + %" PRId64, beside_name((BufferBeside)beside), launch->args[i].offset);
+            strbuf_printf(out, ", %s + %" PRId64, beside_name((BufferBeside)beside), launch_arg_start(&launch->args[i]));
         else
-            strbuf_printf(out, ", %s", launcher_argument(out->arena, program, launch->args[i].buffer));
+            write_argument(out, program, &launch->args[i]);
     }
     strbuf_puts(out, ");   //");
     for (int i = 0; i < launch->arg_count; i++)

@@ -20,21 +20,24 @@ typedef struct Route {
     int64_t workspace_bytes;
 } Route;
 
-/* Bytes of temporaries that earlier fusions have made and this or a later one reads, by fusion. */
+/* Bytes of temporaries that earlier fusions have made and this or a later one reads, by fusion; those of which it makes a part are
+   its own. */
 static int64_t *kept_bytes(Arena *arena, const FusionPlan *plan, const Program *program)
 {
-    int *last = NEW_ARRAY(arena, int, program->tensor_count);
+    int *end = NEW_ARRAY(arena, int, program->tensor_count);   // behind the last reader, or the next that makes a part
     int64_t *kept = NEW_ARRAY(arena, int64_t, plan->count + 2);
     for (int f = 0; f < plan->count; f++)
         for (int i = 0; i < plan->fusions[f]->input_count; i++)
-            last[plan->fusions[f]->inputs[i]->id] = f;
-    for (int f = 0; f < plan->count; f++)
+            end[plan->fusions[f]->inputs[i]->id] = f + 1;
+    for (int f = plan->count - 1; f >= 0; f--)
         for (int i = 0; i < plan->fusions[f]->output_count; i++) {
             const Tensor *tensor = plan->fusions[f]->outputs[i];
-            if (tensor->role != ROLE_TEMPORARY || last[tensor->id] <= f)
+            int until = end[tensor->id];
+            end[tensor->id] = f;
+            if (tensor->role != ROLE_TEMPORARY || until <= f + 1)
                 continue;
             kept[f + 1] += round_up(tensor_bytes(tensor), WORKSPACE_ALIGNMENT);
-            kept[last[tensor->id] + 1] -= round_up(tensor_bytes(tensor), WORKSPACE_ALIGNMENT);
+            kept[until] -= round_up(tensor_bytes(tensor), WORKSPACE_ALIGNMENT);
         }
     for (int f = 0; f < plan->count; f++)
         kept[f + 1] += kept[f];

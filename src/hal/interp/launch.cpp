@@ -249,7 +249,7 @@ bool is_same(const TensorBox &seen, const Launch &launch, const TensorMap &said)
 {
     const LaunchArg &arg = launch.args[said.arg];
     bool same = seen.rank == said.rank && seen.element_bytes == said.element_bytes && seen.pixel_axes == said.pixel_axes &&
-                seen.tf32 == said.tf32 && seen.start == host->buffers[arg.buffer] + arg.offset;
+                seen.tf32 == said.tf32 && seen.start == host->buffers[arg.buffer] + launch_arg_start(&arg);
     for (int d = 0; d < said.rank; d++)
         same &= seen.sizes[d] == said.sizes[d] && seen.box[d] == said.box[d] && (d == 0 || seen.strides[d - 1] == said.strides[d - 1]);
     for (int i = 0; i < said.pixel_axes; i++)
@@ -261,7 +261,7 @@ bool is_same(const TensorBox &seen, const Launch &launch, const TensorMap &said)
 const char *difference(const Launch &said, const LaunchShape &shape, void **args)
 {
     for (int i = 0; i < said.arg_count; i++)
-        if (*static_cast<unsigned char **>(args[i]) != host->buffers[said.args[i].buffer] + said.args[i].offset)
+        if (*static_cast<unsigned char **>(args[i]) != host->buffers[said.args[i].buffer] + launch_arg_start(&said.args[i]))
             return "args";
     for (int i = 0; i < said.map_count; i++)
         if (!is_same(*static_cast<const TensorBox *>(args[said.arg_count + i]), said, said.maps[i]))

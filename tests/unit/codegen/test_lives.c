@@ -104,6 +104,26 @@ START_TEST(branches_do_not_share)
 }
 END_TEST
 
+/* Launch 0 makes life 0, which launch 1 reads for life 1; launches 2 and 3 make parts of life 2, of which the second reads life 1 and
+   the first reads nothing: life 2 may have neither's place. */
+START_TEST(all_who_make_parts_come_after_who_lay_there)
+{
+    static const int other[] = {3}, read_by_1[] = {1}, read_by_3[] = {3};
+    Life lives[] = {{.bytes = 4 * UNIT, .writer = 0, .readers = read_by_1, .reader_count = 1},
+                    {.bytes = 4 * UNIT, .writer = 1, .readers = read_by_3, .reader_count = 1},
+                    {.bytes = 4 * UNIT, .writer = 2, .others = other, .other_count = 1}};
+    BitRows later = bit_rows_new(arena, 4);
+    bit_set(&later, 1, 3), bit_set(&later, 0, 3), bit_set(&later, 0, 1);
+    LivesPlan plan = lives_place(lives, 3, &later);
+    ck_assert(plan.window == 0 || !meet(&lives[0], &lives[2]));
+    bit_set(&later, 1, 2), bit_set(&later, 0, 2);   // the other one reads it, too: it has life 0's place
+    plan = lives_place(lives, 3, &later);
+    ck_assert_int_eq(plan.window, INT_MAX);
+    ck_assert_int_eq(plan.bytes, 8 * UNIT);
+    ck_assert_int_eq(lives[0].offset, lives[2].offset);
+}
+END_TEST
+
 /* 20 lines of 3 launches that have nothing to do with each other. */
 START_TEST(far_too_many_branches_follow_the_stream)
 {
@@ -175,6 +195,7 @@ int main(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, a_line_takes_two_places_in_turn);
     tcase_add_test(cases, branches_do_not_share);
+    tcase_add_test(cases, all_who_make_parts_come_after_who_lay_there);
     tcase_add_test(cases, far_too_many_branches_follow_the_stream);
     tcase_add_loop_test(cases, random_programs_stay_within_the_bound, 0, 60);
     tcase_add_loop_test(cases, places_are_the_same_each_time, 0, 10);

@@ -14,6 +14,11 @@ enum { A, B, C, WORKSPACE };   // buffers
 #define READ_AT(place) {.buffer = WORKSPACE, .offset = (place), .bytes = 512}
 #define WRITE_AT(place) {.buffer = WORKSPACE, .offset = (place), .bytes = 512, .written = true}
 
+/* Of rows of 64 bytes those from `from` to `to`. */
+#define PART(from, to) .buffer = WORKSPACE, .bytes = 512, .row = 64, .row_first = (from), .row_end = (to)
+#define READ_PART(from, to) {PART(from, to)}
+#define WRITE_PART(from, to) {PART(from, to), .written = true}
+
 typedef struct Case {
     LaunchArg args[5][4];   // of each launch; those of no bytes end them
     const char *after;      // what each comes after, behind a bar
@@ -42,6 +47,18 @@ static const Case CASES[] = {
       {READ(A), {.buffer = WORKSPACE, .bytes = 1024, .written = true}},
       {READ_AT(512), WRITE(B)}},
      "|||0 1|2"},
+    /* Two make the parts of a concatenation, side by side; who reads all of it comes after both, */
+    {{{READ(A), WRITE_PART(0, 16)}, {READ(A), WRITE_PART(16, 64)}, {READ_PART(0, 64), WRITE(B)}}, "|||0 1"},
+    /* … who reads one of them after its writer, */
+    {{{READ(A), WRITE_PART(0, 16)}, {READ(A), WRITE_PART(16, 64)}, {READ_PART(0, 16), WRITE(B)}, {READ_PART(8, 24), WRITE(C)}},
+     "|||0|0 1"},
+    /* … and who writes another tensor there after all that read it. */
+    {{{READ(A), WRITE_PART(0, 16)}, {READ(A), WRITE_PART(16, 64)}, {READ_PART(0, 16), WRITE(B)}, {READ(A), WRITE_AT(256)}},
+     "|||0|1 2"},
+    /* Parts of other rows are as any bytes. */
+    {{{READ(A), WRITE_PART(0, 16)},
+      {READ(A), {.buffer = WORKSPACE, .bytes = 512, .row = 32, .row_first = 16, .row_end = 32, .written = true}}},
+     "||0"},
 };
 
 static int launches_of(const Case *of, LaunchArg (*args)[4], Launch *launches)
