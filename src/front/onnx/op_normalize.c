@@ -72,8 +72,10 @@ static const GraphValue *without_masked(Map *m, const GraphValue *x, bool along_
     for (int i = 0; i < 2; i++) {
         const GraphValue *scores = node->inputs[1 - i];
         Triangle mask;
-        if (!triangle_of(m, node->inputs[i], &mask) || mask.inside != 0 || mask.outside > LOWEST ||
-            !triangle_meets_rows(&mask) || !shape_equal(&scores->shape, &x->shape))
+        if (!scores || !node->inputs[i] || !triangle_of(m, node->inputs[i], &mask))
+            continue;
+        if (mask.inside != 0 || !(mask.outside <= LOWEST) || !triangle_meets_rows(&mask) ||
+            !shape_equal(&scores->shape, &x->shape))
             continue;
         const char *letters = letters_of(x->shape.rank), *last = letters + x->shape.rank - 1;
         GraphValue *kept = part(m, out(m, 0), "scores");

@@ -4,7 +4,10 @@
 
 #include "base/checked.h"
 
-enum { MOST_OPERANDS = 3 };
+enum {
+    MOST_OPERANDS = 3,
+    MOST_NODES = 8   // from a mask to its triangle: of a chain whose nodes read the one before twice, 2^8 ways
+};
 
 static bool is_trilu(const GraphNode *node, const GraphValue *value)
 {
@@ -24,7 +27,7 @@ static void begin(const Map *m, const GraphValue *value, Triangle *triangle)
         .columns = value->shape.size[value->shape.rank - 1],
         .inside = constant_real(filled, 0),
     };
-    int64_t diagonal = offset ? constant_int(offset, 0) : 0;
+    int64_t diagonal = offset && shape_count(&offset->shape) > 0 ? constant_int(offset, 0) : 0;
     triangle->diagonal = smaller(larger(diagonal, -triangle->rows - 1), triangle->columns + 1);
 }
 
@@ -53,29 +56,34 @@ static bool is_alike(const Triangle *a, const Triangle *b)
     return a->upper == b->upper && a->diagonal == b->diagonal && a->rows == b->rows && a->columns == b->columns;
 }
 
+static bool find(const Map *m, const GraphValue *value, int nodes, Triangle *triangle);
+
 /* An operand's values inside and outside; the first triangle gives the others theirs. */
-static bool add_operand(const Map *m, const GraphValue *operand, Triangle *triangle, double *inside, double *outside)
+static bool add_operand(const Map *m, const GraphValue *operand, int nodes, Triangle *triangle, double *inside,
+                        double *outside)
 {
     Triangle other;
     if (operand->data && constant_is_one_value(operand)) {
         *inside = *outside = constant_real(operand, 0);
         return true;
     }
-    if (!triangle_of(m, operand, &other) || (triangle->rows && !is_alike(triangle, &other)))
+    if (!find(m, operand, nodes, &other) || (triangle->rows && !is_alike(triangle, &other)))
         return false;
     *triangle = other;
     *inside = other.inside, *outside = other.outside;
     return true;
 }
 
-static bool compute(const Map *m, const GraphValue *value, Formula *formula, int operands, Triangle *triangle)
+static bool compute(const Map *m, const GraphValue *value, Formula *formula, int operands, int nodes,
+                    Triangle *triangle)
 {
     double inside[MOST_OPERANDS], outside[MOST_OPERANDS];
     const GraphNode *node = value->maker;
     bool condition = value->type == DTYPE_B1;
     *triangle = (Triangle){0};
     for (int i = 0; i < operands; i++)
-        if (i >= node->input_count || !add_operand(m, node->inputs[i], triangle, &inside[i], &outside[i]))
+        if (i >= node->input_count || !node->inputs[i] ||
+            !add_operand(m, node->inputs[i], nodes, triangle, &inside[i], &outside[i]))
             return false;
     triangle->inside = condition ? formula(inside) != 0 : formula(inside);
     triangle->outside = condition ? formula(outside) != 0 : formula(outside);
@@ -84,10 +92,10 @@ static bool compute(const Map *m, const GraphValue *value, Formula *formula, int
            value->shape.size[rank - 1] == triangle->columns;
 }
 
-bool triangle_of(const Map *m, const GraphValue *value, Triangle *triangle)
+static bool find(const Map *m, const GraphValue *value, int nodes, Triangle *triangle)
 {
     const GraphNode *node = value->maker;
-    if (value->data || !node || *node->domain || node->input_count == 0 || !node->inputs[0])
+    if (nodes == 0 || value->data || !node || *node->domain || node->input_count == 0 || !node->inputs[0])
         return false;
     if (is_trilu(node, value)) {
         begin(m, value, triangle);
@@ -95,8 +103,13 @@ bool triangle_of(const Map *m, const GraphValue *value, Triangle *triangle)
     }
     for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
         if (strcmp(node->op, formulas[i].op) == 0)
-            return compute(m, value, formulas[i].formula, formulas[i].operands, triangle);
+            return compute(m, value, formulas[i].formula, formulas[i].operands, nodes - 1, triangle);
     return false;
+}
+
+bool triangle_of(const Map *m, const GraphValue *value, Triangle *triangle)
+{
+    return find(m, value, MOST_NODES, triangle);
 }
 
 // ---- what it says ----
