@@ -258,6 +258,7 @@ def layers():
     groups = {"stem": stems(), "data gradient": resnet("data"), "filter gradient": resnet("filter"), "upwards": upward(),
               "grouped": grouped(), "dilated": dilated(), "three axes": three_axes(),
               "NCHW": [conv for d in ("forward", "data", "filter") for conv in resnet(d, "NCHW")[1:10:4]],
+              "NCHW forward": [conv for i, conv in enumerate(resnet("forward", "NCHW")) if i not in (1, 5, 9)],   # the others
               "f32": [conv for d in ("data", "filter") for conv in resnet(d, "NCHW", "f32")[1:10:4]]}
     return [case_of(conv, group) for group, convs in groups.items() for conv in convs]
 
