@@ -111,8 +111,8 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     static constexpr bool WIDE = FAST % THREADS == 0;              // or each line several times as many vectors as there are
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
     static constexpr bool BY_ELEMENTS = VECTOR == 1;               // each is copied to a place of its own
-    static constexpr bool IN_ROWS = !ALONG_K && VECTOR * sizeof(Value) == 16 && !(OF_B && DEALT);
-    static_assert(!COPIED || BY_ELEMENTS || IN_ROWS, "vectors that are copied have their place as they are");
+    static_assert(!COPIED || BY_ELEMENTS || (!ALONG_K && VECTOR * sizeof(Value) == 16 && !(OF_B && DEALT)),
+                  "vectors that are copied have their place as they are");
 
     Value v[LOADS][VECTOR];
 
@@ -143,12 +143,14 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
             const Index of = batch + it.product, row = row0 + it.row, k = step * BK + it.k;
             const bool product = BATCH % BB == 0 || of < BATCH;
             if constexpr (COPIED) {
+                if (!it.exists)
+                    continue;
                 bool inside = product && (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
                 const Value *from = Operand::at(t, of, row, step, it.k, inside);
                 Value *to = &tile[it.k][it.product * BR + place_of<OF_B>(it.row)];
-                if (it.exists && BY_ELEMENTS)
+                if (BY_ELEMENTS)
                     async_copy_element_or_zero(inside, to, from);
-                else if (it.exists)
+                else
                     async_copy16_or_zero(inside, to, from);
             } else if (it.exists && product && row < EXTENT && k < K) {
                 Operand::read(t, of, row, step, it.k, v[i]);
@@ -251,10 +253,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     Fetch<OperandA, false, COPIED_A, M, BM, LDA> fetch_a;
     Fetch<OperandB, true, COPIED_B, N, BN, LDB> fetch_b;
     const Index steps = steps_of(m0, n0);
-    Index following = step_behind(m0, n0, -1);                                // the one that is fetched next
-    const auto begin = [&](int stage) {
-        fetch_a.begin(t, batch, m0, following, As[stage]);
-        fetch_b.begin(t, batch, n0, following, Bs[stage]);
+    Index following = step_behind(m0, n0, -1);                                // where some are left out: what is fetched next
+    const auto begin = [&](Index number, int stage) {
+        const Index step = SKIPS ? following : number;
+        fetch_a.begin(t, batch, m0, step, As[stage]);
+        fetch_b.begin(t, batch, n0, step, Bs[stage]);
         following = step_behind(m0, n0, following);
     };
     const auto end = [&](int stage) {
@@ -263,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     };
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {
         if (step < steps) {
-            begin(step);
+            begin(step, step);
             end(step);
         }
         if (COPIES)
@@ -272,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     if constexpr (COPIES)
         async_wait<STAGES - 2>();
     block_sync();
-    if (AHEAD) {
+    if (AHEAD && steps > 0) {
         a[0].read(As[0][0], row);
         b[0].read(Bs[0][0], column);
     }
@@ -286,7 +289,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         const bool more = ahead < steps;
         const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // at last anything
         if (!AHEAD && more)
-            begin(free);
+            begin(ahead, free);
 #pragma unroll AHEAD ? BK : BK > 8 ? 8 : (BK + 1) / 2   // else never a whole step: slower to compile, and to run
         for (int k = 0; k < BK; ++k) {
             const int used = AHEAD ? k % 2 : 0, other = AHEAD ? 1 - used : 0;
@@ -302,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
             a[other].read(As[stage][line], row);
             b[other].read(Bs[stage][line], column);
             if (first && more)
-                begin(free);
+                begin(ahead, free);
             if (first && COPIES)
                 async_commit();
             UNROLL for (int n = 0; n < TM * TN; ++n) {

@@ -54,12 +54,12 @@ HAND = [
     ("AB5 scores of the other group's rows", "attention_bulk.cu", "q.along(group * WM, d * 16)", "q.along(0, d * 16)", 1),
     ("AB6 sums keep the scale of the first step", "attention_bulk.cu", "acc[i] *= factor[i / 2 % 2];", "acc[i] *= 1.0f;", 1),
     # ---- matmul ----
-    ("M1 missing first barrier", "matmul.cu", "    block_sync();\n    if (AHEAD) {", "    if (AHEAD) {", 1),
+    ("M1 missing first barrier", "matmul.cu", "    block_sync();\n    if (AHEAD &&", "    if (AHEAD &&", 1),
     ("M2 missing barrier between steps", "matmul.cu", "            end(free);\n            block_sync();\n", "            end(free);\n", 1),
     ("M3 tail of k not zero-filled", "matmul.cu", "row < EXTENT && k < K)", "row < EXTENT)", 1),
     ("M4 rows past the end are read", "matmul.cu", "row < EXTENT && k < K)", "k < K)", 1),
     ("M5 row guard one too far", "matmul.cu", "if (m >= M)", "if (m > M)", 1),
-    ("M6 column guard one too far", "matmul.cu", "if (n + q < N)", "if (n + q <= N)", 1),
+    ("M6 column guard one too far", "matmul.cu", "if (of < N)", "if (of <= N)", 1),
     ("M7 vector store past the end", "matmul.cu", "if (n < N)", "if (n <= N)", 1),
     ("M8 steps of k round down", "matmul.cu", "STEPS = (K + BK - 1) / BK", "STEPS = K / BK", 1),
     ("M9 next tile of A into the buffer in use", "matmul.cu", "fetch_a.end(As[stage])", "fetch_a.end(As[(stage + 1) % STAGES])", 1),
@@ -79,6 +79,8 @@ HAND = [
      "                    async_wait<STAGES - 2>();", 1),
     ("M20 what is copied has no end along k", "matmul.cu", "(K % BK == 0 || k < K);", "true;", 1),
     ("M21 nor along its rows", "matmul.cu", "(EXTENT % BR == 0 || row < EXTENT) &&", "", 1),
+    ("M22 columns are dealt out, and stored side by side", "matmul.cu", "(DEALT ? tx : tx * QN)", "tx * QN", 1),
+    ("M23 taps are walked that a tile lacks", "matmul.cu", "        while (taps && !(taps >> step % TAPS & 1))\n            ++step;\n", "", 1),
     # ---- toeplitz ----
     ("Z1 missing barrier before the input is read", "toeplitz.cu", "any_of_block<WARPS>(found, marks)", "found", 1),
     ("Z2 rows beside the image are read", "toeplitz.cu", "inside(row, ROWS) ? place", "true ? place", 1),

@@ -313,19 +313,37 @@ static int group_of(int64_t register_tile, int value_bits)
     return group;
 }
 
-static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Product *product,
-                         int factor)
+/* How many elements of the factor one thread brings at once. */
+static int operand_vector(const KernelPlan *plan, const Product *product, int factor)
 {
     bool along_k = product_along_k(plan->fusion, product, factor);
     int fast = along_k ? GROUP_K : factor ? GROUP_N : GROUP_M;
-    int64_t tile = plan->program->tile[LEVEL_SHARED].size[fast];
     bool copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages) >> factor & 1;
-    bool by_elements = copied && coming_ahead(plan->fusion, product, factor) == COMES_BY_ELEMENTS;
-    int vector = by_elements ? 1 : product_vector(plan->fusion, product, factor, tile);
+    if (copied && coming_ahead(plan->fusion, product, factor) == COMES_BY_ELEMENTS)
+        return 1;
+    return product_vector(plan->fusion, product, factor, plan->program->tile[LEVEL_SHARED].size[fast]);
+}
+
+static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Product *product,
+                         int factor)
+{
+    bool copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages) >> factor & 1;
+    int vector = operand_vector(plan, product, factor);
     ProductSteps steps =
         product_steps(plan->fusion, product, plan->program->tile[LEVEL_SHARED].size[GROUP_K]);
     product_emit_operand(out, scope, product, factor, vector, copied ? OPERAND_COPIED : OPERAND_LOADED,
                          &steps);
+}
+
+/* Columns that are not stored in vectors. Those that a thread brings along k are some apart, and so are their places
+   where that is a multiple of the threads side by side; else each would have an address of its own (tuning-log 137). */
+static bool deals_columns(const KernelPlan *plan, const Product *product, int qn, bool vector_stores)
+{
+    const int64_t *shared = plan->program->tile[LEVEL_SHARED].size;
+    int64_t across = shared[GROUP_N] / plan->program->tile[LEVEL_REGISTER].size[GROUP_N];
+    int64_t line = shared[GROUP_K] / operand_vector(plan, product, 1);
+    bool even = plan->program->threads % line == 0 && plan->program->threads / line % across == 0;
+    return qn > 1 && !vector_stores && (even || !product_along_k(plan->fusion, product, 1));
 }
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int qm, int qn,
@@ -348,7 +366,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     strbuf_printf(out, "constexpr bool VECTOR_STORES = %s;   // QN columns of C are one aligned access\n",
                   vector_stores ? "true" : "false");
     strbuf_printf(out, "constexpr bool DEALT = %s;   // neighbouring threads have neighbouring columns\n",
-                  qn > 1 && !vector_stores ? "true" : "false");
+                  deals_columns(plan, product, qn, vector_stores) ? "true" : "false");
     uint32_t copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages);
     strbuf_printf(out, "constexpr int STAGES = %d;   // tiles of each operand in shared memory\n",
                   plan->kind->schedule->stages);

@@ -170,7 +170,7 @@ void product_store_together(const Fusion *fusion, Product *product)
     for (int i = 0; i < fusion->op_count; i++)
         store = fusion->ops[i].stored ? &fusion->ops[i].store : store;
     if (store && run_along(fusion, store, &product->group[GROUP_M]) >
-                     2 * run_along(fusion, store, &product->group[GROUP_N]))
+                     run_along(fusion, store, &product->group[GROUP_N]))
         exchange(product);
 }
 
