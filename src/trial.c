@@ -52,6 +52,8 @@ static void compile_lists(Trial *trial, CandidateList *const *lists, int count)
         candidates_compile(trial->arena, lists, count, &trial->how, profiled, wanted ? &beside : NULL);
     if (helpers)
         trial->helpers = helpers;
+    for (int l = 0; l < count; l++)
+        candidates_judge(trial->arena, lists[l], trial->base.device);
 }
 
 /* Of one candidate alone also of those that it may have to give way to, if it fails or spills: so the kernel is the same as where
@@ -63,6 +65,7 @@ static void compile_candidates(Trial *trial, bool all)
     if (!all && !trial->opt->candidate) {
         candidates_write(trial->arena, list, 1, candidates_contenders(list), &trial->base);
         candidates_compile(trial->arena, &list, 1, &trial->how, false, NULL);
+        candidates_judge(trial->arena, list, trial->base.device);
     }
 }
 

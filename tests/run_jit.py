@@ -148,9 +148,16 @@ def test_spilling_candidates_come_later(folder):
     def expected_us(candidate):
         spills = sum(launch["compiled"]["spill_store_bytes"] + launch["compiled"]["spill_load_bytes"]
                      for launch in candidate["launches"])
-        return candidate["predicted"]["time_us"] * (2 if spills else 1)
-    times = [expected_us(candidate) for candidate in check_schema(folder / "k.json")["candidates"]]
+        predicted = candidate["predicted"]
+        return predicted.get("compiled_time_us", predicted["time_us"]) * (2 if spills else 1)
+    candidates = check_schema(folder / "k.json")["candidates"]
+    times = [expected_us(candidate) for candidate in candidates]
     assert times == sorted(times), times
+    slower = [candidate for candidate in candidates if "compiled_time_us" in candidate["predicted"]]
+    assert slower, "no candidate took more registers than the model counted on: look for another program"
+    for candidate in slower:
+        assert candidate["predicted"]["compiled_time_us"] > candidate["predicted"]["time_us"], candidate["predicted"]
+        assert any(launch["compiled"]["registers"] > launch["estimated_registers"] for launch in candidate["launches"])
 
 
 def test_a_candidate_can_be_chosen(folder):

@@ -181,6 +181,49 @@ bool candidate_spills(const Candidate *candidate)
     return spills;
 }
 
+// ---- as compiled ----
+
+/* What the model expects with the registers that the compiler took. With fewer than expected it stays at what it said, so that one
+   that is not compiled needs not be to come behind. */
+static double launch_judged_us(const PlannedLaunch *launch, const DeviceSpec *device, int registers)
+{
+    Limiter limiter;
+    RProgram program = launch->program;
+    program.registers = registers;
+    int blocks = perf_blocks_per_sm(device, program.threads, registers, program.shared_bytes, &limiter);
+    if (blocks == 0 || blocks >= launch->program.perf.blocks_per_sm)
+        return launch->program.perf.time_us;
+    PerfProblem problem = perf_problem(launch->kind);
+    double judged_us = perf_estimate(launch->kind, &problem, &program, device).time_us;
+    return judged_us > launch->program.perf.time_us ? judged_us : launch->program.perf.time_us;
+}
+
+/* Of a call, which runs no launch of NAME_prepare. */
+static void judge(Arena *arena, Candidate *candidate, const DeviceSpec *device)
+{
+    const Plan *plan = candidate->plan;
+    candidate->judged_us = plan->time_us;
+    for (int k = plan->prepare_count; k < plan->count; k++) {
+        CandidateCode code = candidate_code(arena, candidate, k);
+        const JitKernel *kernel = jit_find_kernel(code.compiled, code.entry);
+        if (kernel)
+            candidate->judged_us += launch_judged_us(&plan->launches[k], device, kernel->registers) -
+                                    plan->launches[k].program.perf.time_us;
+    }
+}
+
+void candidates_judge(Arena *arena, CandidateList *list, const DeviceSpec *device)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].compiled)
+            judge(arena, &list->items[i], device);
+}
+
+double candidate_judged_us(const Candidate *candidate)
+{
+    return candidate->judged_us > 0 ? candidate->judged_us : candidate->plan->time_us;
+}
+
 // ---- order ----
 
 bool candidate_failed(const Candidate *candidate)
@@ -197,7 +240,7 @@ static int group_of(const Candidate *candidate)
 /* The model knows nothing of spills. */
 static double expected_us(const Candidate *candidate)
 {
-    return candidate->plan->time_us * (candidate_spills(candidate) ? SPILL_FACTOR : 1);
+    return candidate_judged_us(candidate) * (candidate_spills(candidate) ? SPILL_FACTOR : 1);
 }
 
 static int compare(const void *left, const void *right)

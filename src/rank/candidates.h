@@ -31,6 +31,7 @@ typedef struct Candidate {
     const char *reason;      // NULL: nothing is wrong
     Kernel *kernel;          // NULL: no text was needed
     const JitResult **compiled;   // of each kernel the text that holds it: its piece, or the whole; NULL: not compiled, or in vain
+    double judged_us;        // with the registers that the compiler took; 0: not compiled
     Measurement *measured;   // NULL: not timed
 } Candidate;
 
@@ -65,11 +66,15 @@ bool candidate_spills(const Candidate *candidate);
 const JitResult *candidates_compile(Arena *arena, CandidateList *const *lists, int list_count, const JitOptions *how,
                                     bool progress, const JitRequest *beside);
 
+/* The model judges what is compiled again: registers that leave an SM fewer blocks than were planned make it slower. */
+void candidates_judge(Arena *arena, CandidateList *list, const DeviceSpec *device);
+double candidate_judged_us(const Candidate *candidate);
+
 /* Of those behind the first in the model's order, how many may come before it now that it alone is compiled: all
-   if it failed; if it spills, those that are expected to be faster. */
+   if it failed; if it spills or took more registers, those that are expected to be faster. */
 int candidates_contenders(const CandidateList *list);
 
-/* Best first: what was timed, by its median; then what was not, as the model has it, where a kernel that
+/* Best first: what was timed, by its median; then what was not, as the model judged it, where a kernel that
    spills registers counts as twice as slow as predicted; then what failed. */
 void candidates_sort(CandidateList *list);
 

@@ -286,7 +286,10 @@ static void add_launches(Arena *arena, Json *entry, const Ranking *ranking, cons
         .name = ranking->options->name, .program = ranking->program, .plan = plan, .device = ranking->device};
     const Kernel *kernel = candidate->kernel ? candidate->kernel : codegen_launches(arena, &request);
     json_set_int(entry, "workspace_bytes", kernel->workspace_bytes);
-    json_set_double(json_set_object(entry, "predicted"), "time_us", plan->time_us);
+    Json *predicted = json_set_object(entry, "predicted");
+    json_set_double(predicted, "time_us", plan->time_us);
+    if (candidate_judged_us(candidate) > plan->time_us)
+        json_set_double(predicted, "compiled_time_us", candidate_judged_us(candidate));
     if (plan->prepare_count)
         add_launch_list(arena, entry, "prepare", ranking, candidate, kernel, 0, plan->prepare_count);
     add_launch_list(arena, entry, "launches", ranking, candidate, kernel, plan->prepare_count, plan->count);
