@@ -9,8 +9,8 @@
 `collect` keeps what was measured of cases that the new lines do not hold. And of programs that nobody tuned for, beside those:
 
     python3 bench/candidates.py drawn.jsonl times.jsonl --rollerc old=… new=… --device h100    # on a GPU machine
-    python3 bench/model.py gather times.jsonl              # into bench/results/h100-candidates.json; `write` makes unseen.md
-    python3 bench/model.py rejudge build/rollerc           # what this one predicts for them, into the same file: no GPU
+    python3 bench/model.py gather times.jsonl              # into bench/results/h100-candidates.json or another GPU's; `write` makes unseen.md
+    python3 bench/model.py rejudge build/rollerc           # what this one predicts for them, into the same files: no GPU
 """
 import fileinput
 import json
@@ -23,7 +23,7 @@ import rejudge
 
 RESULTS = os.path.join(cases.BENCH, "results")
 JSON, TABLE = os.path.join(RESULTS, "h200-model.json"), os.path.join(RESULTS, "h200-model.md")
-UNSEEN_JSON, UNSEEN_TABLE = os.path.join(RESULTS, "h100-candidates.json"), os.path.join(RESULTS, "unseen.md")
+UNSEEN_END, UNSEEN_TABLE = "-candidates.json", os.path.join(RESULTS, "unseen.md")
 KEPT = ["case", "group", "rank", "predicted_us", "tiles", "us", "failed"]     # of a result line
 AS_FAST, AS_FAST_US = 1.05, 0.3              # a choice as good as the best
 LEVELS = (0.15, 0.2, 0.25)                   # of predicted times' errors
@@ -140,14 +140,24 @@ def gather(lines):
     return {"about": about, "programs": [entry for entry in gathered if entry["candidates"]]}
 
 
-def read_unseen_json():
-    with open(UNSEEN_JSON) as file:
+def unseen_devices():
+    """Those of which there are timings, by the names of their files."""
+    return sorted(name[:-len(UNSEEN_END)] for name in os.listdir(RESULTS) if name.endswith(UNSEEN_END))
+
+
+def device_of(about):
+    """"NVIDIA H100 80GB HBM3" is h100."""
+    return about["device"].split()[1].lower()
+
+
+def read_unseen_json(device):
+    with open(os.path.join(RESULTS, device + UNSEEN_END)) as file:
         return json.load(file)
 
 
 def write_unseen_json(results):
     lines = ",\n".join("  " + json.dumps(entry) for entry in results["programs"])
-    with open(UNSEEN_JSON, "w") as file:
+    with open(os.path.join(RESULTS, device_of(results["about"]) + UNSEEN_END), "w") as file:
         later = f' "rejudged": {json.dumps(results["rejudged"])},\n' if "rejudged" in results else ""
         file.write(f'{{\n "about": {json.dumps(results["about"])},\n{later} "programs": [\n{lines}\n ]\n}}\n')
 
@@ -190,19 +200,25 @@ def tuned():
                "candidates": [[row["rank"], row["predicted_us"], row["us"], row["tiles"][-1]] for row in rows]}
 
 
-def unseen_table(results):
+def unseen_table():
+    return f"""\
+# The model where nobody tuned it
+
+Written by `bench/model.py`. Programs of `bench/draw.py` (even seeds
+may be looked at, odd ones are held out) and Roller's 119 operators (`bench/operators.py`). *Best* is the fastest of all candidates of a program
+that were timed; a first choice within {100 * (AS_FAST - 1):.0f} % or {AS_FAST_US} us of it counts. *Lost* is how many times the best one's time the first choices take
+(geometric mean), *order* Kendall's tau of a program's candidates, *gained* how many times as long the first choice of the rollerc before took.
+""" + "".join(unseen_section(read_unseen_json(device)) for device in unseen_devices())
+
+
+def unseen_section(results):
     groups, about = {"tuned: the bench's own, on an H200": list(tuned())}, results["about"]
     for entry in results["programs"]:
         groups.setdefault(group_of(entry), []).append(entry)
         groups.setdefault(group_of(entry).split(":")[0] + ": all", []).append(entry)
     worst = sorted(results["programs"], key=lambda entry: entry["best"] / entry["candidates"][0][2])[:24]
-    return f"""\
-# The model where nobody tuned it
-
-Written by `bench/model.py`. {about["device"]}, driver {about["driver"]}, {about["date"][:10]}. Programs of `bench/draw.py` (even seeds
-may be looked at, odd ones are held out) and Roller's 119 operators (`bench/operators.py`). *Best* is the fastest of all candidates of a program
-that were timed; a first choice within {100 * (AS_FAST - 1):.0f} % or {AS_FAST_US} us of it counts. *Lost* is how many times the best one's time the first choices take
-(geometric mean), *order* Kendall's tau of a program's candidates, *gained* how many times as long the first choice of the rollerc before took.
+    return f"""
+## {about["device"]}, driver {about["driver"]}, {about["date"][:10]}
 
 """ + markdown(["programs", "", "first choice is the best", "lost", f"predicted within {100 * LEVELS[0]:.0f} %", "order", "gained"],
                [unseen_row(group, groups[group]) for group in sorted(groups)]) + """
@@ -240,9 +256,9 @@ def rejudged_table(results):
             groups.setdefault(group, []).append(entry)
     about = results["rejudged"]
     return f"""
-## The same timings, later predictions
+### The same timings, later predictions
 
-Times are those above, of {results["about"]["date"][:10]}; predictions are of rollerc {about["version"]} as it was on {about["date"]}, for an {about["device"]}, without a GPU
+Times are those above, of {results["about"]["date"][:10]}; predictions are of rollerc {about["version"]}{f" ({about['commit']})" if "commit" in about else ""} as it was on {about["date"]}, for an {about["device"]}, without a GPU
 (`bench/model.py rejudge`). Of a program's candidates those count that it still makes: {sum(len(entry["now"]["candidates"]) for entry in entries)} of {sum(len(entry["timed"]) for entry in results["programs"])}; *first* is the first of
 them in its order, *untimed* how often another one that was not timed comes before. Programs are in halves by their names: `half 1` was not
 looked at when the model was changed (tuning-log 132).
@@ -256,8 +272,8 @@ looked at when the model was changed (tuning-log 132).
 def pages():
     """{path: what `write` writes there}."""
     made = {TABLE: table(read_json())}
-    if os.path.exists(UNSEEN_JSON):
-        made[UNSEEN_TABLE] = unseen_table(read_unseen_json())
+    if unseen_devices():
+        made[UNSEEN_TABLE] = unseen_table()
     return made
 
 
@@ -274,8 +290,8 @@ def main():
         write_json(collect(fileinput.input(paths)))
     if command == "gather":
         write_unseen_json(gather(fileinput.input(paths)))
-    if command == "rejudge":
-        write_unseen_json(rejudge.rejudged(read_unseen_json(), *paths))
+    for device in unseen_devices() if command == "rejudge" else []:
+        write_unseen_json(rejudge.rejudged(read_unseen_json(device), *paths, device))
     if command == "check":
         return f"not what `bench/model.py write` writes: {' '.join(stale())}" if stale() else 0
     for path, text in pages().items():

@@ -10,8 +10,8 @@ import candidates
 import draw
 import operators
 
-DEVICE, MOST = "h100", 100                   # that the candidates were timed on; --top-k
-DRAWN = {"seed 1": (1, 60)}                  # of bench/draw.py: seed, programs
+MOST = 100                                   # --top-k
+DRAWN = {1: 60, 3: 60}                       # programs of seeds of bench/draw.py
 
 
 def is_held(name):
@@ -20,13 +20,13 @@ def is_held(name):
 
 
 def texts():
-    rows = operators.load() + [row for seed, count in DRAWN.values() for row in draw.draw(seed, count)]
+    rows = operators.load() + [row for seed, count in DRAWN.items() for row in draw.draw(seed, count)]
     return {(row["set"], row["name"]): row["text"] for row in rows}
 
 
-def ranked(rollerc, text):
+def ranked(rollerc, text, device):
     """(id, predicted us, tiles, us of each launch) of its candidates."""
-    command = [rollerc, "-", "--name", "k", "--device", DEVICE, "-q", "--top-k", str(MOST), "-o", os.devnull,
+    command = [rollerc, "-", "--name", "k", "--device", device, "-q", "--top-k", str(MOST), "-o", os.devnull,
                "--emit", "json=/dev/stdout"]
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     if done.returncode:
@@ -64,11 +64,17 @@ def judged(entry, now):
     return {"candidates": pairs, "first_timed": first in found.values()}
 
 
-def rejudged(results, rollerc):
+def commit():
+    """That the compiler is said to be of."""
+    done = subprocess.run(["git", "-C", os.path.dirname(__file__), "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def rejudged(results, rollerc, device):
     known, programs = texts(), results["programs"]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        rankings = pool.map(lambda entry: ranked(rollerc, known[entry["set"], entry["name"]]), programs)
+        rankings = pool.map(lambda entry: ranked(rollerc, known[entry["set"], entry["name"]], device), programs)
         programs = [{**entry, "now": judged(entry, now)} for entry, now in zip(programs, rankings)]
     version = subprocess.run([rollerc, "--version"], capture_output=True, text=True).stdout.split()[1]
-    about = {"version": version, "date": time.strftime("%Y-%m-%d", time.gmtime()), "device": DEVICE}
+    about = {"version": version, "commit": commit(), "date": time.strftime("%Y-%m-%d", time.gmtime()), "device": device}
     return {"about": results["about"], "rejudged": about, "programs": programs}

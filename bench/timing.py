@@ -12,7 +12,7 @@ import torch
 
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
           "i64": torch.int64, "i32": torch.int32, "i8": torch.int8, "u8": torch.uint8, "b1": torch.bool}
-MAX_SETS = 64                                # of buffers; small tensors need no more
+MAX_SETS = 2048                              # of buffers: with 64 all tensors of less than 0.8 MB stayed in L2
 GRAPH_US, TOTAL_US = 400, 20000              # a graph lasts at least, its replays together at least
 WARM_US, WARM_REPLAYS = 40000, 40            # for the first 16 to 36 an H200 moved memory 10 % slower after a check
 WARM_MOST_US = 400000                        # so many of a graph that lasts 0.1 s would be 4 s

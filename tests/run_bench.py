@@ -85,11 +85,12 @@ def check_rejudged(rollerc):
         return f"rejudged: {seen}"
     rollerc = os.path.abspath(rollerc)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        rejudge.ranked(rollerc, THREE_LAYERS)
+        rejudge.ranked(rollerc, THREE_LAYERS, "h100")
         if os.listdir():
             return f"rejudged: a ranking leaves {os.listdir()}"
     known = rejudge.texts()
-    strange = [entry["name"] for entry in model.read_unseen_json()["programs"] if (entry["set"], entry["name"]) not in known]
+    strange = [entry["name"] for device in model.unseen_devices() for entry in model.read_unseen_json(device)["programs"]
+               if (entry["set"], entry["name"]) not in known]
     return f"timed programs that are not drawn: {strange[:3]}" if strange else None
 
 
