@@ -200,7 +200,7 @@ struct Softmax {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(TILES_Q, Element, Qs, [TileQ::ELEMENTS]);

@@ -339,7 +339,7 @@ __device__ __forceinline__ void write_outputs(const Tensors &t, const Place &pla
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(PICTURES, X, images, [LINES * IMAGE_PITCH]);

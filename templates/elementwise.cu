@@ -65,7 +65,7 @@ __device__ __forceinline__ void store_point(const Tensors &t, Index point, int e
 __device__ __forceinline__ void store_words(const Tensors &, Index, const Outputs &) {}
 // </rollerc>
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const Index first = ((Index)blockIdx.x * (THREADS * VECTORS) + (Index)threadIdx.x) * VECTOR;

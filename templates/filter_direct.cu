@@ -182,7 +182,7 @@ __device__ __forceinline__ Value exact_total(const Tensors &t, Index channel, in
         t, channel, IMAGES, k * DILATION_H + TOP, l * DILATION_W + LEFT);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(PICTURES_X, X, xs, [2 * STEP_X]);

@@ -220,7 +220,7 @@ __device__ __forceinline__ Value exact_total(const Tensors &t, Index channel, in
     return exact_correlation<Value, SourceX, SourceD, XH, XW, DH, DW>(t, channel, IMAGES, k + TOP, l + LEFT);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(PICTURES_X, Element, xs, [2 * STEP_X]);

@@ -297,7 +297,7 @@ struct Slab {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED_AT(0, Element, As, [STAGES][TileA::ELEMENTS]);

@@ -67,7 +67,7 @@ __device__ __forceinline__ void make_others(const Tensors &t, Index thread)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const Index thread = (Index)blockIdx.x * THREADS + (Index)threadIdx.x;

@@ -230,7 +230,7 @@ __device__ __forceinline__ Index step_behind(Index m0, Index n0, Index step)
     return step;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED_AT(0, Value, As, [STAGES][BK][LDA]);                                  // (STAGES,BK,BM)

@@ -253,7 +253,7 @@ __device__ __forceinline__ void store_ends(const Tensors &t, const Element *tile
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(TILE, Element, tile, [TO * OUTER_PITCH]);         // (TO,TR,WIDTH), or (TO,WIDTH,TR) if COPIED

@@ -62,3 +62,6 @@ namespace rollerc {
 #ifndef ENTRY
 #define ENTRY entry_default
 #endif
+#ifndef BOUNDS
+#define BOUNDS THREADS
+#endif

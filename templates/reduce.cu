@@ -93,7 +93,7 @@ __device__ __forceinline__ void accumulate(const Tensors &t, Index output, Index
             }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const int thread = (int)threadIdx.x;

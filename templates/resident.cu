@@ -239,7 +239,7 @@ __device__ __forceinline__ void compute(const Tensors &t, LastPass &pass)
     walk<LastPass>(t, pass);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const Index row = (Index)blockIdx.x / CLUSTER;

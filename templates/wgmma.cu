@@ -111,7 +111,7 @@ struct Stage {
 
 constexpr int ALIGNMENT = 1024;
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(SLABS, Slab, slabs, [GROUPS * 4]);                 // when A and B are done with

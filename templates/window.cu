@@ -298,7 +298,7 @@ __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile,
                 finish(t, out, outer, down + a, along + b, acc[a][b]);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const Index block = (Index)blockIdx.x;

@@ -362,6 +362,13 @@ static void name_values(Arena *arena, Names *names, const Fusion *fusion, const 
         }
 }
 
+/* Compilers leave registers free for more blocks than there are, and load one element after the other for it. */
+static const char *launch_bounds(Arena *arena, const RProgram *program, const DeviceSpec *device)
+{
+    int blocks = rprogram_grid_blocks(program, device);
+    return blocks && device->dialect != DIALECT_HIP ? arena_printf(arena, "THREADS, %d", blocks) : "THREADS";
+}
+
 static KernelText kernel_text(Generator *generator, int index)
 {
     const PlannedLaunch *planned = &generator->request->plan->launches[index];
@@ -383,6 +390,7 @@ static KernelText kernel_text(Generator *generator, int index)
         .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion, draft->scratch)),
         .maps = emit_maps(generator->arena, launch->map_count),
         .map_list = emit_map_list(generator->arena, launch->map_count),
+        .bounds = launch_bounds(generator->arena, &planned->program, generator->request->device),
         .opening = chain_opening(generator->arena, launch, templates->line_directives),
         .template = template,
         .shares_body = planned->family->shares_body,

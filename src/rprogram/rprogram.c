@@ -185,6 +185,12 @@ int rprogram_least_blocks(const RProgram *program, int threads)
     return program->sure_blocks * threads / FOUR_WARPS * FOUR_WARPS / threads;
 }
 
+int rprogram_grid_blocks(const RProgram *program, const DeviceSpec *device)
+{
+    int64_t blocks = ceil_div(program->grid, device->sm_count);
+    return blocks < program->perf.blocks_per_sm && blocks <= program->sure_blocks ? (int)blocks : 0;
+}
+
 int64_t rprogram_scratch_bytes(const KernelKind *kind, const RProgram *program)
 {
     const TileSpace *space = kind->space;

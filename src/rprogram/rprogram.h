@@ -59,3 +59,6 @@ void rprogram_print(StrBuf *out, const KernelKind *kind, const RProgram *program
    whole fours of warps, since each of its four schedulers has its own registers. Of 14 warps one would have
    four: they get what 12 can have, 168 and not 128. */
 int rprogram_least_blocks(const RProgram *program, int threads);
+
+/* Blocks of an SM where the grid has fewer than find room, so that each may have more registers; 0: it has as many. */
+int rprogram_grid_blocks(const RProgram *program, const DeviceSpec *device);

@@ -121,6 +121,7 @@ static const char *named_body(const Trim *trim, const KernelText *kernel)
                            : slice_equals(token, "TENSORS")    ? kernel->tensors
                            : slice_equals(token, "MAPS")       ? kernel->maps
                            : slice_equals(token, "MAP_LIST")   ? kernel->map_list
+                           : slice_equals(token, "BOUNDS")     ? kernel->bounds
                                                                : NULL;
         if (!name)
             continue;
