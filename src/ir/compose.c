@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "ir/kept_dims.h"
 #include "ir/read_shape.h"
+#include "ir/reduction_order.h"
 #include "ir/result_order.h"
 
 typedef struct Composer {
@@ -533,7 +534,7 @@ Program *compose(Arena *arena, const Program *program)
 {
     int fetches = 0;
     if (is_plain(program) && !kept_dims_find(arena, program) && !results_read_otherwise(arena, program))
-        return (Program *)program;
+        return (Program *)reductions_in_memory_order(arena, program);
     for (int i = 0; i < program->op_count; i++)
         expr_visit(program->ops[i]->body, count_fetch, &fetches);
     Composer composer = {.arena = arena, .program = program_copy(arena, program, fetches)};
@@ -546,5 +547,5 @@ Program *compose(Arena *arena, const Program *program)
     for (int i = 0; i < own.op_count; i++)
         compose_op(&composer, own.ops[i]);
     results_in_read_order(arena, copy);
-    return copy;
+    return (Program *)reductions_in_memory_order(arena, copy);
 }

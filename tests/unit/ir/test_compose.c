@@ -1,4 +1,4 @@
-// Axes that are cut where an index divides, and what a sum would fetch again and again.
+// Axes that are cut where an index divides, what a sum would fetch again and again, and the order of what is reduced.
 #include "build.h"
 #include "ir/compose.h"
 
@@ -144,6 +144,27 @@ START_TEST(a_product_fetches_once)
 }
 END_TEST
 
+/* sum[c, s](x[w + s, c] * f[n, c, s]): x is read window by window, with its channels beside each other, though the filter is not. */
+START_TEST(a_reduction_walks_as_its_window_lies)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 8, 4), *f = INPUT(build, DTYPE_F32, 100, 4, 3);
+    enum { W, N, C, S };
+    Affine pixel = affine_axis(W), channel = affine_axis(C);
+    pixel.coef[S] = 1;
+    Expr *term = build_op(build, OP_MUL, build_access(build, x, (Affine[]){pixel, channel}), AT(build, f, N, C, S), NULL);
+    REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 2, term, 6, 100, 4, 3);
+    const TensorOp *op = compose(build->arena, &build->program)->ops[0];
+    ck_assert_int_eq(op->axes[2].extent, 3);
+    ck_assert_int_eq(op->axes[3].extent, 4);
+    const Access *image = &op->body->apply.operands[0]->access;
+    ck_assert_int_eq(image->dims[0].index.coef[2], 1);
+    ck_assert_int_eq(affine_single_axis(&image->dims[1].index), 3);
+    ck_assert_int_eq(build->ops[0]->axes[2].extent, 4);   // the program that was given is as it was
+    build_free(build);
+}
+END_TEST
+
 START_TEST(a_plain_program_is_itself)
 {
     Build *build = build_new();
@@ -162,6 +183,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_sum_reads_a_view_as_it_is);
     tcase_add_test(tests, a_sum_has_the_shape_of_what_it_reads);
     tcase_add_test(tests, a_product_fetches_once);
+    tcase_add_test(tests, a_reduction_walks_as_its_window_lies);
     tcase_add_test(tests, a_plain_program_is_itself);
 }
 
