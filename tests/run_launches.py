@@ -128,6 +128,8 @@ def test_heads_that_an_index_divides(folder):
     for few in ("few_rows_of_heads_by_a_quotient.te", "one_position_of_heads_that_share_k_and_v.te"):
         found = launches_of(folder, os.path.join(regressions, few))
         assert found == ["attention", "channelwise"], found
+    found = launches_of(folder, os.path.join(regressions, "a_bias_that_is_fetched_for_each_score.te"))
+    assert found == ["attention"], found
 
 
 SHARES_IN_ONE_LINE = """

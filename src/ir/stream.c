@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "ir/eval_parts.h"
 #include "ir/exact_type.h"
 #include "ir/fuse_inline.h"
 
@@ -34,25 +33,19 @@ static Expr *body_at(const Chain *chain, const TensorOp *op, const Access *acces
     return expr_substitute(chain->arena, op->body, forms, op->axis_count);
 }
 
+static Expr *expand(const Chain *chain, const Expr *expr);
+
+static Expr *expanded(const Expr *expr, void *chain) { return expand(chain, expr); }
+
 /* A copy with the pointwise definitions in place of their elements. */
 static Expr *expand(const Chain *chain, const Expr *expr)
 {
     const TensorOp *op = pointwise_at(chain, expr);
-    if (op) {
-        chain->used[op->out->id] = true;
-        Expr *body = expand(chain, body_at(chain, op, &expr->access, -1));
-        return op->out->exact ? body : expr_cast(chain->arena, op->out->dtype, body);
-    }
-    Expr *copy = NEW(chain->arena, Expr);
-    *copy = *expr;
-    if (expr->kind == EXPR_GUARD)
-        copy->guard.body = expand(chain, expr->guard.body);
-    else if (expr->kind == EXPR_CAST)
-        copy->cast.body = expand(chain, expr->cast.body);
-    else if (expr->kind == EXPR_APPLY)
-        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
-            copy->apply.operands[i] = expand(chain, expr->apply.operands[i]);
-    return copy;
+    if (!op)
+        return expr_remake(chain->arena, expr, expanded, (Chain *)chain);
+    chain->used[op->out->id] = true;
+    Expr *body = expand(chain, body_at(chain, op, &expr->access, -1));
+    return op->out->exact ? body : expr_cast(chain->arena, op->out->dtype, body);
 }
 
 /* A reduction along one axis whose result another definition may ask for. */
@@ -180,22 +173,6 @@ static const Expr *unmoved(const Chain *chain, const Expr *expr)
         chain->used[op->out->id] = true;
         expr = body_at(chain, op, &expr->access, -1);
     }
-}
-
-bool stream_number(const Expr *expr, double *value)
-{
-    double a, b = 0;
-    if (!dtype_info[expr->type].is_real)
-        return false;
-    if (expr->kind == EXPR_CONST) {
-        *value = expr->constant.real;
-        return true;
-    }
-    bool takes = expr->kind == EXPR_APPLY && op_info[expr->apply.op].operands <= 2 &&
-                 stream_number(expr->apply.operands[0], &a) &&
-                 (op_info[expr->apply.op].operands == 1 || stream_number(expr->apply.operands[1], &b));
-    *value = takes ? op_value(expr->apply.op, a, b) : 0;
-    return takes;
 }
 
 /* So far from 1 a number may wait until the sum is there: doc/language.md, "Arithmetic". */

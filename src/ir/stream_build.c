@@ -36,22 +36,17 @@ static void know(Builder *builder, const Expr *expr, int op)
     builder->known[builder->known_count++] = (Known){expr, op};
 }
 
+static Expr *rewrite(const Builder *builder, const Expr *expr);
+
+static Expr *rewritten(const Expr *expr, void *builder) { return rewrite(builder, expr); }
+
 /* The expression with the kernel's values in the place of what they are. */
-static Expr *rewrite(const Builder *builder, Expr *expr)
+static Expr *rewrite(const Builder *builder, const Expr *expr)
 {
     for (int i = 0; i < builder->known_count; i++)
         if (expr_equal(expr, builder->known[i].expr))
             return value_of(builder, builder->known[i].op);
-    Expr *copy = NEW(builder->chain->arena, Expr);
-    *copy = *expr;
-    if (expr->kind == EXPR_GUARD)
-        copy->guard.body = rewrite(builder, expr->guard.body);
-    else if (expr->kind == EXPR_CAST)
-        copy->cast.body = rewrite(builder, expr->cast.body);
-    else if (expr->kind == EXPR_APPLY)
-        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
-            copy->apply.operands[i] = rewrite(builder, expr->apply.operands[i]);
-    return copy;
+    return expr_remake(builder->chain->arena, expr, rewritten, (Builder *)builder);
 }
 
 /* The store of a tensor whose dimensions are read so. */

@@ -1,4 +1,5 @@
 // Which definitions may be rounded at another scale: see stream.h.
+#include "ir/eval_parts.h"
 #include "ir/stream.h"
 
 static bool is_half(DType type) { return type == DTYPE_F16 || type == DTYPE_BF16; }
@@ -38,4 +39,20 @@ bool *streams_find_loose(Arena *arena, const Program *program)
     for (int i = 0; i < program->tensor_count; i++)
         search.loose[i] &= search.factor[i];
     return search.loose;
+}
+
+bool stream_number(const Expr *expr, double *value)
+{
+    double a, b = 0;
+    if (!dtype_info[expr->type].is_real)
+        return false;
+    if (expr->kind == EXPR_CONST) {
+        *value = expr->constant.real;
+        return true;
+    }
+    bool takes = expr->kind == EXPR_APPLY && op_info[expr->apply.op].operands <= 2 &&
+                 stream_number(expr->apply.operands[0], &a) &&
+                 (op_info[expr->apply.op].operands == 1 || stream_number(expr->apply.operands[1], &b));
+    *value = takes ? op_value(expr->apply.op, a, b) : 0;
+    return takes;
 }

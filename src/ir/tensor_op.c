@@ -219,34 +219,26 @@ Expr *expr_cast(Arena *arena, DType to, Expr *body)
     return expr;
 }
 
-Expr *expr_copy(Arena *arena, const Expr *expr)
+Expr *expr_remake(Arena *arena, const Expr *expr, ExprMake *make, void *context)
 {
     Expr *copy = NEW(arena, Expr);
     *copy = *expr;
-    switch (expr->kind) {
-    case EXPR_CONST:
-    case EXPR_VALUE:
-    case EXPR_INDEX:
-    case EXPR_ACCESS:
-        break;
-    case EXPR_FETCH:
+    if (expr->kind == EXPR_GUARD)
+        copy->guard.body = make(expr->guard.body, context);
+    if (expr->kind == EXPR_CAST)
+        copy->cast.body = make(expr->cast.body, context);
+    for (int i = 0; expr->kind == EXPR_APPLY && i < op_info[expr->apply.op].operands; i++)
+        copy->apply.operands[i] = make(expr->apply.operands[i], context);
+    if (expr->kind == EXPR_FETCH)
         copy->fetch.places = NEW_ARRAY(arena, FetchPlace, expr->fetch.count);
-        for (int i = 0; i < expr->fetch.count; i++)
-            copy->fetch.places[i] = (FetchPlace){expr_copy(arena, expr->fetch.places[i].value), expr->fetch.places[i].stride};
-        break;
-    case EXPR_GUARD:
-        copy->guard.body = expr_copy(arena, expr->guard.body);
-        break;
-    case EXPR_APPLY:
-        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
-            copy->apply.operands[i] = expr_copy(arena, expr->apply.operands[i]);
-        break;
-    case EXPR_CAST:
-        copy->cast.body = expr_copy(arena, expr->cast.body);
-        break;
-    }
+    for (int i = 0; expr->kind == EXPR_FETCH && i < expr->fetch.count; i++)
+        copy->fetch.places[i] = (FetchPlace){make(expr->fetch.places[i].value, context), expr->fetch.places[i].stride};
     return copy;
 }
+
+static Expr *copy_of(const Expr *expr, void *arena) { return expr_copy(arena, expr); }
+
+Expr *expr_copy(Arena *arena, const Expr *expr) { return expr_remake(arena, expr, copy_of, arena); }
 
 typedef struct Substitution {
     Arena *arena;

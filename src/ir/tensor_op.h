@@ -278,6 +278,10 @@ Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int a
 /* Calls visit for every node, parents first. */
 void expr_visit(Expr *expr, void (*visit)(Expr *expr, void *context), void *context);
 int expr_size(const Expr *expr);
+/* A copy of the node, its operands, bodies and places what `make` makes of them. */
+typedef Expr *ExprMake(const Expr *expr, void *context);
+Expr *expr_remake(Arena *arena, const Expr *expr, ExprMake *make, void *context);
+
 /* Both have the same places; NULL has none. */
 bool fetch_places_equal(const Fetch *left, const Fetch *right);
 /* Whether two trees over the same axes are the same, node by node. */

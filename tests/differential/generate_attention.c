@@ -132,6 +132,10 @@ static const char *made_of_scores(Chain *c)
         t = arena_printf(c->arena, "%s + %s", t, bias(c, "bias", chance(c, 50) ? "f16" : "f32"));
     if (chance(c, 12))
         t = arena_printf(c->arena, "%s - 0.125 * abs(i - j)", t);
+    if (chance(c, 10)) {
+        strbuf_puts(&c->text, "input table[16] : f32\n");
+        t = arena_printf(c->arena, "%s + table[%s]", t, bias(c, "bucket", "i32"));
+    }
     if (chance(c, 50))
         t = chance(c, 75) ? arena_printf(c->arena, "select(%s, %s, -inf)", condition(c), t)
                           : arena_printf(c->arena, "%s + select(%s, 0, -inf)", t, condition(c));

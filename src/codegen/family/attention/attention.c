@@ -167,6 +167,7 @@ const Family attention_family = {
     .variants = (const char *const[]){"16 rows, 32 columns", "16 rows, 64 columns", "16 rows, 128 columns",
                                       "32 rows, 32 columns", "32 rows, 64 columns", NULL},
     .streams = true,
+    .fetches = true,
     .view = attention_packed_view,
     .kinds = kinds,
     .emit = emit,

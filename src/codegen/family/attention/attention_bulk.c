@@ -285,6 +285,7 @@ const Family attention_bulk_family = {
                               "3 groups, 64 columns", "3 groups, 128 columns", NULL},
     .copying_warps = GROUP_WARPS,
     .streams = true,
+    .fetches = true,
     .view = attention_view,
     .kinds = kinds,
     .emit = emit,
