@@ -319,6 +319,7 @@ PRELUDE_PROGRAMS = [
     ("gemm_rows", "f16", dict(M=5, N=17, K=40), "a100"), ("gemm_rows", "f16", dict(M=5, N=24, K=40), "a100"),
     ("gemm_rows", "bf16", dict(M=9, N=40, K=33), "a100"), ("attention_bulk_parts", "f16", dict(M=66, N=70), "h200"),
     ("attention_bulk_parts", "bf16", dict(M=66, N=70), "h200"),
+    ("attention_masked", "f16", dict(M=67, N=67), "a100"),
     ("row_softmax", "f32", dict(M=3, N=67), "a100"), ("row_weights", "f16", dict(M=3, N=77), "a100"),
     ("row_mask", "f32", dict(M=3, N=40), "a100"),
     ("turned", "i8", dict(M=20, N=28), "a100"), ("turned", "i8", dict(M=128, N=128), "a100"), ("turned_inside", "f16", dict(P=3, M=21, N=25), "a100"),
