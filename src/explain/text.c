@@ -226,9 +226,26 @@ static void print_timed(StrBuf *out, const Report *report)
 
 // ---- all of them ----
 
+/* In a line of its own where the names of the launches leave it no room. */
+static void print_longest(StrBuf *out, const ReportCandidate *candidate, size_t line)
+{
+    enum { MOST_COLUMNS = 160, NAMES_AT = 47 };
+    const ReportLaunch *launch = longest_launch(candidate);
+    const char *what = arena_printf(out->arena, "%.0f thread%s a block, bound by %s", launch->threads,
+                                    plural(launch->threads), launch->bound_by);
+    bool full = out->length - line + strlen("; the longest: ") + strlen(what) > MOST_COLUMNS;
+    if (candidate->launch_count == 1)
+        strbuf_printf(out, ", %s", what);
+    else if (full)
+        strbuf_printf(out, ";\n%*sthe longest: %s", NAMES_AT, "", what);
+    else
+        strbuf_printf(out, "; the longest: %s", what);
+}
+
 static void print_candidate(StrBuf *out, const Report *report, int position)
 {
     const ReportCandidate *candidate = &report->candidates[position];
+    size_t line = out->length;
     strbuf_printf(out, "  %3d %6.0f %11.2f ", position + 1, candidate->model_rank, candidate->costs.time);
     if (candidate->measured_us > 0)
         strbuf_printf(out, "%11.2f %8.2f  ", candidate->measured_us,
@@ -236,10 +253,7 @@ static void print_candidate(StrBuf *out, const Report *report, int position)
     else
         strbuf_printf(out, "%11s %8s  ", "-", "-");
     candidate_name(out, candidate);
-    const ReportLaunch *launch = longest_launch(candidate);
-    strbuf_printf(out, "%s %.0f thread%s a block, bound by %s",
-                  candidate->launch_count > 1 ? "; the longest:" : ",", launch->threads,
-                  plural(launch->threads), launch->bound_by);
+    print_longest(out, candidate, line);
     if (candidate->status)
         strbuf_printf(out, "; %s: %s", candidate->status, candidate->reason ? candidate->reason : "");
     strbuf_putc(out, '\n');
