@@ -90,6 +90,9 @@ CASES = {
                  ("toeplitz", "f32", dict(M=5, N=18)), ("toeplitz_turned", "f32", dict(M=1, N=65)), ("toeplitz_beside", "f32", dict(M=5, N=18))],
     "pairs": [("pairs", "f16", dict(M=3, N=25)), ("pairs_turned", "bf16", dict(M=3, N=70)), ("pairs_beside", "f16", dict(M=5, N=18)),
               ("pairs_apart", "f16", dict(M=17, N=9)), ("pairs_lines", "bf16", dict(M=3, N=65))],
+    "narrow": [("narrow", "f16", dict(M=12, N=20)), ("narrow_odd", "bf16", dict(M=2, N=11)), ("narrow_lines", "f16", dict(M=70, N=200)),
+               ("narrow_groups", "bf16", dict(M=9, N=14)), ("narrow_groups_of_two", "f16", dict(M=12, N=9)),
+               ("narrow_gradient", "f16", dict(M=5, N=9))],
     "reduce": [("rows", "f32", dict(M=37, N=1023), "a100", "mi50"), ("columns", "f32", dict(M=257, N=70)),
                ("rows", "f16", dict(M=5, N=4096)), ("everything", "i32", dict(M=9, N=1000)), ("columns", "i8", dict(M=67, N=128)),
                ("product", "f64", dict(M=13, N=5)), ("columns", "f32", dict(M=3, N=1024)),
@@ -144,12 +147,12 @@ CASES = {
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
 DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=(SMALL,), wgmma=(SMALL,), skinny=("h200",),
                                   attention=("a100",), attention_bulk=(SMALL,),
-                                  toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), pairs=("h200",), filter_direct=("a100",), filter_strip=("a100",), filter_gemm=("a100",),
+                                  toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), pairs=("h200",), narrow=("a100",), filter_direct=("a100",), filter_strip=("a100",), filter_gemm=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
 TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", pairs="h200", skinny="h200", toeplitz=SMALL, bulk=SMALL, wgmma=SMALL, attention_bulk=SMALL)
 # How many candidates of each program, beside the last and one of odd threads.
-COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, wgmma=3, pairs=3, attention=3, attention_bulk=3)
+COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, wgmma=3, pairs=3, narrow=3, attention=3, attention_bulk=3)
 # Infinite taps of images' outermost rows, in two thirds of the channels: outputs that meet them beside the image alone are no numbers.
 INFINITE_ROWS_OF_TAPS = ("input x[64, 384, 32, 32] : f32  input f[384, 5, 5] : f32  w[c, r, s] = select(c < 200 && r == 0 && s == 2"
                          " || c > 220 && r == 4 && s == 0, inf, f[c, r, s])"
@@ -170,6 +173,13 @@ INFINITE_ROWS = ("input x[5, 4, 2, 24] : f16  input e[5, 4, 21, 16] : f16  d[n, 
 INFINITE_CHANNELS = ("input g[32, 32, 32, 128] : f16  input f[7, 7, 128] : f16  x[n, h, v, c] = select(n == 0 && h == 0 && v == 31 && c == 3"
                      " || n == 31 && h == 31 && v == 7 && c == 112, inf, g[n, h, v, c])  w[r, s, c] = select(r == 0 && s == 6 && c == 70, inf, f[r, s, c])"
                      "  y[n, h:32, v:32, c] = sum[r, s](pad(x[n, h + r - 3, v + s - 3, c], 0) * w[r, s, c])  output y : f16  output x : f16  output w : f16")
+# Infinite elements beside windows that begin with an odd one, and of every third group of two channels.
+INFINITE_PIXELS = ("input a[2, 12, 16, 3] : f16  input w[40, 7, 7, 3] : f16  x[n, h:12, v:16, c:3] = select(h == 3 && v % 5 == 0 && c != 1, inf,"
+                   " a[n, h, v, c])  y[n, h:6, v:8, f] = sum[r, s, c](pad(x[n, 2*h + r - 3, 2*v + s - 3, c], 0) * w[f, r, s, c])"
+                   "  output x : f16  output y : f16")
+INFINITE_GROUPS = ("input a[8, 28, 28, 32, 2] : f16  input w[32, 2, 3, 3, 2] : f16  x[n, h:28, v:28, g, c] = select(h == 3 && v % 5 == 0 && g % 3 == 1 &&"
+                   " c == 1, inf, a[n, h, v, g, c])  y[n, h:28, v:28, g, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, g, c], 0) * w[g, f, r, s, c])"
+                   "  output x : f16  output y : f16")
 def far_rows(B=2, M=37, D=8, W=24, share=" : f16"):
     """Attention whose scores of neighbouring rows lie far apart, so that the maximum of another row is found; every third row has one
     score, which is taken from it before it is scaled. Lines of one piece of 16 bytes, or of half a tile more than whole ones."""
@@ -230,6 +240,13 @@ TEXTS = {
               "  y[n, h:20, v:4, c] = sum[r, s](pad(x[n, h + r - 1, v + s, c], 0) * w[r, s, c])  output y : f16",
               (INFINITE_CHANNELS, "h200"), (INFINITE_CHANNELS.replace("output y : f16", "output y"), "h200"),
               (INFINITE_CHANNELS.replace("f16", "bf16"), "h200")],
+    "narrow": ["input x[3, 20, 300, 4] : f16  input w[140, 3, 3, 4] : f16"
+               "  y[n, h:18, v:296, f] = sum[r, s, c](x[n, h + r, v + 2*s, c] * w[f, r, s, c])  output y : f16",
+               "input x[2, 9, 130, 3] : bf16  input w[30, 2, 4, 3] : bf16"
+               "  y[n, h:8, v:127, f] = sum[r, s, c](x[n, h + r, v + s, c] * w[f, r, s, c])  output y",
+               "input x[2, 9, 14, 6, 8] : f16  input w[6, 24, 3, 3, 8] : f16"
+               "  y[n, h:9, v:14, g, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, g, c], 0) * w[g, f, r, s, c])  output y : f16",
+               INFINITE_PIXELS, INFINITE_GROUPS],
     "reduce": ["input x[37, 1023] : f32  y[i] = sum[j](select(j < 25 * i, x[i, j], 1))  output y"],
     "window": ["input x[9, 41, 23] : f32  y[h:8, v:20, c:11] = sum[r:2, s:3, q:3](x[h + r, 2 * v + s, 2 * c + q])  output y",
                "input x[7, 25, 9] : f64  y[p, v:25, c:9] = sum[s:3, q:3](pad(x[p, v + s - 1, c + q - 1], 0))  output y",

@@ -73,6 +73,7 @@ BESIDE, CHANNELS_BESIDE = (["depthwise/lines beside"], ["depthwise/channels besi
 STRIPS, STRIPS_OF_CHANNELS = (["strip/lines"], ["strip/channels"])
 FILTER_STRIPS, FILTER_STRIPS_OF_CHANNELS = (["filter_strip/lines"], ["filter_strip/channels"])
 TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images", "2 images", "1 image")]
+NARROW_ROWS, NARROW_GROUPS = (["narrow/rows"], ["narrow/groups"])
 PAIR = ["pairs/32 by 4", "pairs/16 by 4", "pairs/16 by 2"]
 ATTENTION = [f"attention/{rows} rows, {columns} columns" for rows, columns in ((16, 32), (16, 64), (16, 128), (32, 32), (32, 64))]
 ATTENTION_BULK = [f"attention_bulk/{groups} groups, {columns} columns"
@@ -110,6 +111,10 @@ def depthwise(x, w, y, image, tap, dtype="f32"):
     """The shapes of the image and the filter, what is defined, and of which element and tap."""
     return (f"input x[{x}] : {dtype}\ninput w[{w}] : {dtype}\ny[{y}] = sum[r, s](pad(x[{image}], 0) * w[{tap}])\n"
             f"output y : {dtype}\n")
+
+
+def few_channels(x, w, y, image, tap, dtype="f16"):
+    return depthwise(x, w, y, image, tap, dtype).replace("sum[r, s]", "sum[r, s, c]")
 
 
 def beside(image, tap, filters, channels_last=False, dtype="f32"):
@@ -285,6 +290,12 @@ PROGRAMS = [
     (depthwise("5, 14, 20, 40", "5, 5, 40", "n, h:14, v:20, c", "n, h + r - 2, v + s - 2, c", "r, s, c", "f16"), PAIR),
     (depthwise("3, 25, 37, 24", "7, 4, 24", "n, h:23, v:39, c", "n, h + r - 3, v + s - 3, c", "r, s, c", "bf16"), PAIR),
     (depthwise("1, 9, 70, 32", "9, 9, 32", "n, h:9, v:70, c", "n, h - r + 4, v - s + 4, c", "r, s, c", "f16"), PAIR),
+    (few_channels("3, 20, 24, 3", "40, 7, 7, 3", "n, h:10, v:12, f", "n, 2*h + r - 3, 2*v + s - 3, c", "f, r, s, c"), NARROW_ROWS),
+    (few_channels("2, 9, 11, 5", "9, 3, 2, 5", "n, h:9, v:11, f", "n, h + r - 1, v + s - 1, c", "f, r, s, c"), NARROW_ROWS),
+    (few_channels("2, 12, 9, 5, 8", "5, 16, 3, 3, 8", "n, h:12, v:9, g, f", "n, h + r - 1, v + s - 1, g, c", "g, f, r, s, c"), NARROW_GROUPS),
+    (few_channels("2, 12, 9, 12, 2", "12, 2, 3, 3, 2", "n, h:12, v:9, g, f", "n, h + r - 1, v + s - 1, g, c", "g, f, r, s, c"), NARROW_GROUPS),
+    (with_map(few_channels("2, 12, 9, 12, 4", "12, 8, 3, 3, 4", "n, h:12, v:9, g, f", "n, h + r - 1, v + s - 1, g, c", "g, f, r, s, c"), "n, h, v, g, f"),
+     NARROW_GROUPS),
     (depthwise("3, 14, 18, 17", "5, 5, 17", "n, h:14, v:18, c", "n, h + r - 2, v + s - 2, c", "r, s, c"), STRIPS_OF_CHANNELS),
     (product(256, 256, 128), MATMUL), (product(100, 90, 70), ["matmul/tiled"]), (product(200, 328, 134), MATMUL),
     (products(64, 8, 8, 8), ["matmul/several products"]), (products(37, 7, 8, 13), ["matmul/several products"]),

@@ -106,4 +106,5 @@ const Calibration calibration = {
                               .tail_share = 0.33,
                               .read_share = 3},
               .step_instructions = 170},
+    .narrow = {.pace = PACE_IN_TURN, .thread_instructions = 150},
 };

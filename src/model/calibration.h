@@ -114,6 +114,7 @@ typedef struct Calibration {
         KindCost cost, narrow_cost;   // of blocks of few channels: twice what is read and written
         double step_instructions;     // of a warp in each row of the input, beside products
     } pairs;
+    KindCost narrow;
 } Calibration;
 
 extern const Calibration calibration;

@@ -443,6 +443,31 @@ PROGRAMS = [
         input x[M, N + 8, 48] : {T}  input w[9, 48] : {T}
         y[n, v:N, c] = sum[s](x[n, v + s, c] * w[s, c])
         output y : {T}"""),
+    Program("narrow", "narrow", HALVES, {"M": ("multiplier", 12), "N": ("along", 20)}, """
+        input x[2, 13, 2 * N, 3] : {T}  input w[M, 5, 7, 3] : {T}  input b[M] : f32
+        t[n, h:7, v:N, f] = sum[r, s, c](pad(x[n, 2*h + r - 2, 2*v + s - 3, c], 0) * w[f, r, s, c])
+        y[n, h, v, f] = relu(t[n, h, v, f] + b[f])
+        output y : {T}"""),
+    Program("narrow_odd", "narrow", HALVES, {"M": ("batch", 2), "N": ("along", 11)}, """
+        input x[M, 9, N, 5] : {T}  input w[9, 3, 2, 5] : {T}
+        y[n, h:9, v:N, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])
+        output y : {T}"""),
+    Program("narrow_lines", "narrow", HALVES, {"M": ("multiplier", 70), "N": ("along", 200)}, """
+        input x[2, N + 4, 1] : {T}  input w[M, 5] : {T}
+        y[n, v:N, f] = sum[s](x[n, v + s, 0] * w[f, s])
+        output y : f32"""),
+    Program("narrow_groups", "narrow", HALVES, {"M": ("channel", 8), "N": ("along", 14)}, """
+        input x[2, 11, N, M, 8] : {T}  input w[M, 8, 3, 3, 8] : {T}
+        y[n, h:11, v:N, g, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, g, c], 0) * w[g, f, r, s, c])
+        output y : {T}"""),
+    Program("narrow_groups_of_two", "narrow", HALVES, {"M": ("channel", 12), "N": ("along", 9)}, """
+        input x[1, 10, 2 * N, M, 2] : {T}  input w[M, 2, 3, 3, 2] : {T}
+        y[n, h:4, v:N, g, f] = sum[r, s, c](pad(x[n, 2*h + 2*r - 1, 2*v + 2*s - 1, g, c], 0) * w[g, f, r, s, c])
+        output y : {T}"""),
+    Program("narrow_gradient", "narrow", HALVES, {"M": ("channel", 5), "N": ("along", 9)}, """
+        input dy[2, 12, N, M, 8] : {T}  input w[M, 8, 3, 3, 20] : {T}
+        dx[n, h:12, v:N, g, c] = sum[r, s, f](pad(dy[n, h - r + 1, v - s + 1, g, f], 0) * w[g, f, r, s, c])
+        output dx : {T}"""),
     Program("convolution", "matmul", REAL, {"M": ("m", 9), "N": ("n", 20), "K": ("k", 4)}, """
         input x[K, N, 6] : {T}  input w[M, K, 3, 3] : {T}
         y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])

@@ -73,6 +73,7 @@ const Family *const families[] = {
     &skinny_family,
     &toeplitz_family,
     &pairs_family,
+    &narrow_family,
     &window_family,
     &strip_family,
     &depthwise_family,

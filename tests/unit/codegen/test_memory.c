@@ -68,6 +68,9 @@ static const Case cases_of_families[] = {
     {"pairs", NULL,
      "input x[8, 40, 40, 32] : f16\ninput w[5, 5, 32] : f16\n"
      "y[n, h:40, v:40, c] = sum[r, s](pad(x[n, h + r - 2, v + s - 2, c], 0) * w[r, s, c])\noutput y : f16\n"},
+    {"narrow", NULL,
+     "input x[8, 40, 40, 3] : f16\ninput w[64, 7, 7, 3] : f16\n"
+     "y[n, h:20, v:20, f] = sum[r, s, c](pad(x[n, 2*h + r - 3, 2*v + s - 3, c], 0) * w[f, r, s, c])\noutput y : f16\n"},
     {"filter_direct", NULL, FILTER_GRADIENT("5", "2")},
     {"filter_gemm", NULL, FILTER_GRADIENT("5", "2")},
     {"filter_strip", NULL, FILTER_GRADIENT("3", "1")},

@@ -9,7 +9,7 @@
 enum { CHUNK = 4 };   // inputs that a thread looks at together
 
 /* Space axes. */
-enum { CHANNEL, MULTIPLIER, BATCH, DOWN, ALONG, DOWN_TAP, ALONG_TAP };
+enum { CHANNEL, MULTIPLIER, BATCH, DOWN, ALONG, DOWN_TAP, ALONG_TAP, SUMMED };   // SUMMED: channels of a group, where there are any
 
 /* The family's choice. */
 typedef struct DirectWay {

@@ -122,6 +122,7 @@ void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, con
                         uint32_t used)
 {
     const AxisGroup *batch = &shape->batch, *channel = &shape->channel, *multiplier = &shape->multiplier;
+    emit_group_positions(out, indent, "summed", scope, &shape->summed, used);
     emit_group_positions(out, indent, "batch", scope, batch, used);
     emit_group_positions(out, indent, "channel", scope, channel, used);
     emit_group_positions(out, indent, "multiplier", scope, multiplier, used);

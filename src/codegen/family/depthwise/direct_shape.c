@@ -74,6 +74,7 @@ DataTile direct_tile(const Fusion *fusion, const Depthwise *shape, const Access 
     add_group(&dims, fusion, &shape->channel, CHANNEL, &offset);
     add_group(&dims, fusion, &shape->multiplier, MULTIPLIER, &offset);
     add_group(&dims, fusion, &shape->batch, BATCH, &offset);
+    add_group(&dims, fusion, &shape->summed, SUMMED, &offset);
     if (shape->image_count > 1)
         add_image_dim(&dims, &shape->image[0], of, DOWN, DOWN_TAP, &offset);
     add_image_dim(&dims, &shape->image[shape->image_count - 1], of, ALONG, ALONG_TAP, &offset);

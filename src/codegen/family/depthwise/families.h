@@ -1,6 +1,6 @@
-// Depthwise convolutions, and the gradients of their filters.
+// Depthwise convolutions, those of few channels, and the gradients of depthwise filters.
 #pragma once
 #include "kernel/family.h"
 
-extern const Family depthwise_family, strip_family, toeplitz_family, pairs_family, filter_direct_family,
+extern const Family depthwise_family, strip_family, toeplitz_family, pairs_family, narrow_family, filter_direct_family,
     filter_strip_family, filter_gemm_family;

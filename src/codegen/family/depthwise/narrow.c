@@ -1,0 +1,408 @@
+// narrow: a convolution of few channels on tensor cores, where channels and filters are innermost in memory. The image
+// is copied once, and A's registers are read where windows begin.
+#include "codegen/family/depthwise/narrow.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "model/calibration.h"
+#include "rtile/space.h"
+
+enum { INPUT, FILTER };        // tiles of the space
+enum { OF_ROWS, OF_GROUPS };   // variants
+
+enum {
+    PIECE = 8,           // elements of 16 bytes
+    MOST_CHANNELS = 24,   // of a group; with more, filters take longer to bring (tuning-log 144)
+    ALONE = 8,           // of one group: products of more have whole lines
+    WARP_EIGHTS = 4,     // of filters, and as many groups
+    MOST_REGISTERS = 250,
+    BLOCK_FILTERS = 128,   // of a group
+    SIDE_BY_SIDE = 64,     // elements of a pixel that a block copies: 128 bytes
+    MOST_WIDTH = 128,      // outputs of a line
+    LEAST_PIXELS = 64,     // of a block
+    MOST_WARPS = 8,
+    HEIGHTS = 3,       // of blocks of one kind: fewer lines see more of the image twice
+    LEAST_BLOCKS = 2   // shared memory has room for so many blocks of an SM, at least
+};
+
+// ---- which ones ----
+
+/* Elements from one channel to the next; those of the next group follow. 0: they lie in another way. */
+static int64_t channel_stride(const Fusion *fusion, const Depthwise *shape)
+{
+    const AxisGroup *summed = &shape->summed, *groups = &shape->channel;
+    int64_t stride = summed->count ? axis_group_stride(summed, &shape->x_offset) : 1;
+    bool even = (!summed->count || axis_group_has_stride(summed, fusion, &shape->x_offset, stride)) &&
+                (!groups->count || axis_group_has_stride(groups, fusion, &shape->x_offset,
+                                                         fitting_mul(stride, summed->extent)));
+    return even && stride > 0 ? stride : 0;
+}
+
+/* Of one group a row of taps has no gaps. */
+static bool has_row_runs(const Depthwise *shape)
+{
+    const WindowAxis *along = slide_along(shape);
+    return shape->channel.extent == 1 && shape->summed.extent < PIECE &&
+           (along->taps == 1 || along->dilation == 1);
+}
+
+/* Positions along the axis are small numbers. */
+static bool is_short(const WindowAxis *axis)
+{
+    return !axis->input_turned && axis->inputs < INT16_MAX && axis->outputs < INT16_MAX &&
+           llabs(axis->pad) < INT16_MAX && axis->stride < INT16_MAX && window_reach(axis, 1) < INT16_MAX;
+}
+
+static bool takes(const DepthwiseView *view, const Fusion *fusion)
+{
+    const Depthwise *shape = view->sum;
+    if (!shape || !view->atom || shape->image_count > 2 || shape->multiplier.extent < 2)
+        return false;
+    DType type = factor_access(shape->x)->tensor->dtype;
+    int64_t channels = shape->summed.extent;
+    for (int i = 0; i < shape->image_count; i++)
+        if (!is_short(&shape->image[i]))
+            return false;
+    return (type == DTYPE_F16 || type == DTYPE_BF16) && channel_stride(fusion, shape) > 0 &&
+           channels <= (shape->channel.extent > 1 ? MOST_CHANNELS : ALONE) &&
+           (has_row_runs(shape) || channels == 2 || channels == 4 || channels % PIECE == 0);
+}
+
+// ---- how an image lies in shared memory ----
+
+/* Channels are innermost; all lines begin at whole pieces, and end with them. */
+static bool has_pieces(const NarrowWay *way, const Depthwise *shape, int64_t line)
+{
+    if (way->channel != 1)
+        return false;
+    int64_t all = shape->x_origin | line;
+    for (int i = 0; i < shape->batch.count; i++)
+        all |= shape->x_offset.coef[shape->batch.axes[i]];
+    if (shape->image_count > 1)
+        all |= shape->image[0].x_stride;
+    return all % PIECE == 0;
+}
+
+/* Words are aligned: pixels are even, or windows move by two; else each has an element more. */
+static void lay_out_rows(NarrowWay *way, const Depthwise *shape)
+{
+    const WindowAxis *along = slide_along(shape);
+    int channels = (int)shape->summed.extent;
+    way->pixel = channels + (int)(along->stride * channels % 2);
+    way->pieces = way->pixel == channels && along->x_stride == channels &&
+                  has_pieces(way, shape, along->inputs * channels);
+    if (way->pieces)
+        way->lead = (int)((-along->pad * channels % PIECE + PIECE) % PIECE);
+    way->shift = way->lead % 2;
+    way->run = (int)along->taps * way->pixel + way->shift;
+    way->runs = way->together = 1;
+    int64_t first = way->lead - way->shift, last = (way->width - 1) * along->stride * way->pixel;
+    int64_t line = first + last + round_up(way->run, NARROW_EIGHT);
+    way->reach = (int)ceil_div(line, way->pixel);
+    way->line = (int)(way->pieces ? round_up(line, PIECE) : way->reach * way->pixel);
+}
+
+/* The pixels that lanes read together lie in different banks: their distance is an odd number of 16 bytes. */
+static void lay_out_groups(NarrowWay *way, const Depthwise *shape)
+{
+    enum { BANKS = 2 * PIECE };
+    const WindowAxis *along = slide_along(shape);
+    int channels = (int)shape->summed.extent, side_by_side = way->groups * channels;
+    bool folds = channels < NARROW_EIGHT;
+    way->pixel = side_by_side + (PIECE - side_by_side % BANKS + BANKS) % BANKS;
+    way->pieces = side_by_side % PIECE == 0 && has_pieces(way, shape, shape->channel.extent * channels) &&
+                  along->x_stride % PIECE == 0;
+    way->together = folds ? NARROW_EIGHT / channels : 1;
+    way->run = folds ? (int)along->taps * channels : channels;
+    way->runs = folds ? 1 : (int)along->taps;
+    int64_t taps = folds ? round_up(along->taps, way->together) : along->taps;
+    way->reach = (int)((way->width - 1) * along->stride + (taps - 1) * along->dilation + 1);
+    way->line = way->reach * way->pixel;
+}
+
+// ---- tiles of blocks and warps ----
+
+/* Filters of a warp in eights, and groups, whose registers hold them; false: there are too many. */
+static bool set_warp(NarrowWay *way, const Depthwise *shape, int eights, int words)
+{
+    int64_t filters = shape->multiplier.extent, groups = 1;
+    int tiles = (int)smaller(ceil_div(filters, NARROW_EIGHT), eights);
+    while (tiles > 1 && tiles * way->steps > words)
+        tiles--;
+    way->folded = (filters == 2 || filters == 4) && way->groups >= NARROW_EIGHT / filters
+                      ? NARROW_EIGHT / (int)filters
+                      : 1;
+    bool whole = tiles * NARROW_EIGHT >= filters;
+    while (groups < way->folded || (whole && 2 * groups <= way->groups && 2 * groups * tiles <= eights &&
+                                    2 * groups * tiles * way->steps <= words))
+        groups *= 2;
+    way->warp_tiles = tiles;
+    way->warp_groups = (int)groups;
+    way->filters = (int)smaller(round_up(filters, tiles * NARROW_EIGHT),
+                                BLOCK_FILTERS / (tiles * NARROW_EIGHT) * (tiles * NARROW_EIGHT));
+    return groups * tiles * way->steps <= words;
+}
+
+/* As many groups as are side by side in 128 bytes: a power of two. */
+static int groups_of(const Depthwise *shape)
+{
+    int groups = 1;
+    while (2 * groups <= shape->channel.extent && 2 * groups * shape->summed.extent <= SIDE_BY_SIDE)
+        groups *= 2;
+    return groups;
+}
+
+static int shares_of(const NarrowWay *way)
+{
+    return way->groups / way->warp_groups * (way->filters / (way->warp_tiles * NARROW_EIGHT));
+}
+
+/* Parts of a line are whole pieces of the image. */
+static int width_of(const Depthwise *shape)
+{
+    int64_t outputs = slide_along(shape)->outputs, parts = ceil_div(outputs, MOST_WIDTH);
+    return (int)(parts == 1 ? outputs : round_up(ceil_div(outputs, parts), PIECE));
+}
+
+static void find_way(const Fusion *fusion, const Depthwise *shape, NarrowWay *way)
+{
+    *way = (NarrowWay){.rows = has_row_runs(shape),
+                       .channel = channel_stride(fusion, shape),
+                       .groups = groups_of(shape),
+                       .width = width_of(shape)};
+    (way->rows ? lay_out_rows : lay_out_groups)(way, shape);
+    way->steps = (int)(slide_down(shape)->taps * way->runs * ceil_div(way->run, NARROW_EIGHT));
+}
+
+/* A warp's sums that lie side by side in a lane are stored by so many. */
+static void set_stored(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
+{
+    int beside = way->warp_tiles % 4 ? way->warp_tiles : 4, lane = 2 * beside;
+    way->stored = depthwise_stores_together(fusion, axis_group_innermost(&shape->multiplier), lane & -lane);
+}
+
+static int64_t staged_bytes(const NarrowWay *way) { return 2 * (int64_t)way->line * way->lines; }
+
+static int64_t filter_bytes(const NarrowWay *way)
+{
+    return 2 * (int64_t)way->groups * way->filters * (way->steps | 1) * NARROW_EIGHT;
+}
+
+static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *warp,
+                    const DeviceSpec *device)
+{
+    const NarrowWay *way = kind->choice.value;
+    (void)block, (void)warp, (void)device;
+    layout_add(layout, "INPUTS", round_up(staged_bytes(way), 16));
+    layout_add(layout, "FILTERS", filter_bytes(way));
+}
+
+// ---- what a block does ----
+
+static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape, const NarrowWay *way)
+{
+    enum { FIND = 24 };   // instructions of a copy: where it comes from, where it goes
+    const Expr *factors[] = {shape->x, shape->w};
+    for (int i = 0; i < 2; i++) {
+        DataTile *tile = &space->tiles[space->tile_count++];
+        *tile = direct_tile(fusion, shape, factor_access(factors[i]), i == FILTER ? OF_TAPS : OF_INPUTS);
+        tile->apart |= !direct_reads_all(shape);
+        tile->staged = true;
+        tile->instructions = (double)FIND / (i == INPUT && way->pieces ? PIECE : 1);
+        tile->staged_inner = tile->rank - 1;
+    }
+    direct_add_outer_tiles(space, fusion, shape);
+}
+
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const NarrowWay *way)
+{
+    Schedule schedule = {.computes = COMPUTES_OWN};
+    const double alone = 3.5;   // of a warp's 32 lanes: filters of an output lie in different planes (tuning-log 144)
+    uint32_t input = 1u << INPUT, filter = 1u << FILTER;
+    schedule_load(&schedule, (Move){.tiles = input, .to = PLACE_SHARED, .async = way->pieces});
+    schedule_load(&schedule, (Move){.tiles = filter, .to = PLACE_SHARED});
+    schedule_wait(&schedule, 0);
+    schedule_barrier(&schedule, SCOPE_BLOCK);
+    schedule_load(&schedule, (Move){.tiles = filter, .from = PLACE_SHARED});
+    schedule_load(&schedule, (Move){.tiles = input, .from = PLACE_SHARED});
+    schedule_product(&schedule, schedule_ops(fusion, true));
+    schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~(input | filter)});
+    schedule_map(&schedule, schedule_ops(fusion, false));
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .instructions = way->stored > 1 ? 0 : alone});
+    return schedule_copy(arena, &schedule);
+}
+
+/* Tiles of outputs that a block multiplies whole: of rows that exist. */
+static int64_t tiles_of(const NarrowWay *way, int64_t rows)
+{
+    return ceil_div(rows * way->width, NARROW_TILE * way->row_tiles) * way->row_tiles;
+}
+
+/* All that is copied, zeros beside the image, too; each warp reads two words of a lane in each step of a tile. */
+static int64_t shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
+                            const RTile *warp, const int64_t *first)
+{
+    enum { WORDS = 32 * 4 };   // bytes that a warp reads at once
+    const NarrowWay *way = kind->choice.value;
+    (void)warp;
+    int64_t rows = smaller(block->size[DOWN], kind->space->axes[DOWN].extent - first[DOWN]);
+    int64_t each = way->warp_groups * way->steps, shares = shares_of(way);
+    int64_t span = way->rows ? way->line : way->reach * way->groups * kind->space->axes[SUMMED].extent;
+    if (tile == INPUT)
+        return written ? 2 * span * way->lines : 2 * WORDS * tiles_of(way, rows) * shares * each;
+    if (tile != FILTER)
+        return 0;
+    return written ? 2 * way->groups * way->filters * way->steps * NARROW_EIGHT
+                   : WORDS * shares * way->sets * each * way->warp_tiles;
+}
+
+static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
+{
+    enum { PRODUCTS = NARROW_TILE * NARROW_EIGHT * NARROW_EIGHT };
+    (void)view;
+    const NarrowWay *way = at->kind->choice.value;
+    if (at->item->kind != ITEM_PRODUCT)
+        return false;
+    int64_t tiles = tiles_of(way, at->count[DOWN]),
+            warps = smaller(way->sets, tiles / way->row_tiles) * shares_of(way);
+    work->multiplying_warps = warps;
+    work->tensor_products =
+        at->times * tiles * shares_of(way) * way->warp_groups * way->warp_tiles * way->steps * PRODUCTS;
+    return true;
+}
+
+// ---- kinds ----
+
+static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
+
+/* Warps with the same filters share lines, or of one line its outputs. */
+static void set_tiles(KernelKind *kind, const Depthwise *shape, const NarrowWay *way)
+{
+    int64_t block[] = {[CHANNEL] = way->groups,
+                       [MULTIPLIER] = way->filters,
+                       [BATCH] = 1,
+                       [DOWN] = way->height,
+                       [ALONG] = way->width,
+                       [DOWN_TAP] = slide_down(shape)->taps,
+                       [ALONG_TAP] = slide_along(shape)->taps,
+                       [SUMMED] = shape->summed.extent};
+    for (int a = 0; a < kind->space->axis_count; a++)
+        kind->space->rule[LEVEL_SHARED][a] = kind->space->rule[LEVEL_REGISTER][a] = all_of(block[a]);
+    kind->space->rule[LEVEL_REGISTER][CHANNEL] = all_of(way->warp_groups);
+    kind->space->rule[LEVEL_REGISTER][MULTIPLIER] = all_of(way->warp_tiles * NARROW_EIGHT);
+    kind->space->rule[LEVEL_REGISTER][DOWN] = all_of(way->height / way->sets);
+}
+
+/* Zeros of runs, of eights of filters and of tiles of outputs are multiplied, too. */
+static void set_work(TileSpace *space, const Depthwise *shape, const NarrowWay *way)
+{
+    double taps = (double)(slide_down(shape)->taps * slide_along(shape)->taps * shape->summed.extent);
+    double filters = (double)(ceil_div(shape->multiplier.extent, way->filters) * way->filters);
+    double outputs = (double)(tiles_of(way, way->height) * NARROW_TILE) / (double)(way->height * way->width);
+    space->flops =
+        2 * way->steps * NARROW_EIGHT / taps * (filters / (double)shape->multiplier.extent) * outputs;
+}
+
+static int registers_of(const NarrowWay *way)
+{
+    enum { OTHERS = 44, SUMS = 4 };
+    return OTHERS + way->warp_groups * way->warp_tiles * (way->steps + SUMS * way->row_tiles);
+}
+
+/* Lines of a block, a multiple of those that warps with the same filters make. False: they do not fit. */
+static bool set_height(NarrowWay *way, const Depthwise *shape, const DeviceSpec *device, int64_t lines)
+{
+    const WindowAxis *down = slide_down(shape);
+    way->height = (int)round_up(lines, way->sets);
+    way->lines = (int)window_reach(down, smaller(way->height, down->outputs));
+    return way->height * way->width >= smaller(LEAST_PIXELS, down->outputs * way->width) &&
+           LEAST_BLOCKS * (staged_bytes(way) + filter_bytes(way)) <= device->shared_per_sm;
+}
+
+static int64_t blocks_of(const Depthwise *shape, const NarrowWay *way)
+{
+    int64_t tiles = size_product(ceil_div(shape->channel.extent, way->groups),
+                                 ceil_div(shape->multiplier.extent, way->filters));
+    int64_t parts =
+        ceil_div(slide_down(shape)->outputs, way->height) * ceil_div(slide_along(shape)->outputs, way->width);
+    return size_product(size_product(tiles, parts), shape->batch.extent);
+}
+
+static KernelKind kind_of(Arena *arena, const DepthwiseView *view, const Fusion *fusion,
+                          const DeviceSpec *device, const NarrowWay *way)
+{
+    KernelKind kind = {.name = narrow_family.variants[way->rows ? OF_ROWS : OF_GROUPS],
+                       .cost = &calibration.narrow,
+                       .space = space_new(arena, fusion),
+                       .threads.of_tile = device->warp_size,
+                       .lay_out = lay_out,
+                       .shared_moved = shared_moved,
+                       .registers = {.input_buffers = 1, .most_inputs = 1, .others = registers_of(way)}};
+    kind.space->unit = view->atom->unit;
+    direct_add_axes(kind.space, view->sum);
+    space_add_axis(kind.space, "summed", view->sum->summed.extent, true);
+    add_tiles(kind.space, fusion, view->sum, way);
+    kind.schedule = schedule_of(arena, fusion, kind.space, way);
+    kind_choose(arena, &kind, way, sizeof *way);
+    set_tiles(&kind, view->sum, way);
+    set_work(kind.space, view->sum, way);
+    return kind;
+}
+
+/* Filters and outputs that a warp multiplies together. */
+static const struct {
+    int eights, words, row_tiles;
+} forms[] = {{4, 96, 1}, {4, 96, 2}, {8, 176, 1}};
+
+/* The first ones that leave SMs without a block are too high, if they can be lower. */
+static int add_heights(Arena *arena, const DepthwiseView *view, const Fusion *fusion,
+                       const DeviceSpec *device, NarrowWay way, KernelKind *variants)
+{
+    int64_t rows = slide_down(view->sum)->outputs, last = 0;
+    int count = 0;
+    for (int64_t parts = 1; parts < 2 * rows && count < HEIGHTS; parts *= 2) {
+        int64_t lines = ceil_div(rows, parts);
+        bool fits = lines != last && set_height(&way, view->sum, device, lines);
+        last = lines;
+        if (fits && (2 * blocks_of(view->sum, &way) >= device->sm_count || lines == 1))
+            variants[count++] = kind_of(arena, view, fusion, device, &way);
+    }
+    return count;
+}
+
+static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
+                 KernelKind *variants)
+{
+    const DepthwiseView *found = view;
+    NarrowWay way;
+    int count = 0;
+    if (!takes(found, fusion))
+        return 0;
+    find_way(fusion, found->sum, &way);
+    for (int f = 0; f < (int)(sizeof forms / sizeof *forms); f++) {
+        way.row_tiles = forms[f].row_tiles;
+        int held = f ? way.warp_tiles * way.warp_groups : 0;
+        bool fits = set_warp(&way, found->sum, forms[f].eights, forms[f].words) &&
+                    registers_of(&way) <= MOST_REGISTERS;
+        if (!fits || (forms[f].eights > WARP_EIGHTS && held == way.warp_tiles * way.warp_groups))
+            continue;
+        set_stored(&way, fusion, found->sum);
+        for (int warps = MOST_WARPS / 2; warps <= MOST_WARPS && shares_of(&way) <= MOST_WARPS; warps *= 2) {
+            way.sets = (int)larger(1, warps / shares_of(&way));
+            count += add_heights(arena, found, fusion, device, way, variants + count);
+        }
+    }
+    return count;
+}
+
+const Family narrow_family = {
+    .name = "narrow",
+    .template_path = "templates/narrow.cu",
+    .variants = (const char *const[]){"rows", "groups", NULL},
+    .whole_warps = true,
+    .view = depthwise_view,
+    .kinds = kinds,
+    .emit = narrow_emit,
+    .work = work_of,
+};
