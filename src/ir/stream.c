@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "ir/compose.h"
 #include "ir/exact_type.h"
 #include "ir/fuse_inline.h"
 
@@ -438,9 +439,10 @@ static void add_guarded_shares(Arena *arena, const Program *program, bool *share
 bool *streams_find_shares(Arena *arena, const Program *program)
 {
     bool *shares = NEW_ARRAY(arena, bool, program->tensor_count);
-    StreamList list = streams_find(arena, program);
+    StreamList list = streams_find(arena, compose(arena, program));   // heads that share k and v by a quotient are cut there
     for (int s = 0; s < list.count; s++)
-        shares[list.streams[s].share->id] = true;
+        if (list.streams[s].share->id < program->tensor_count)
+            shares[list.streams[s].share->id] = true;
     add_guarded_shares(arena, program, shares);
     return shares;
 }
