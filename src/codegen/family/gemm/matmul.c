@@ -339,11 +339,14 @@ static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope
    where that is a multiple of the threads side by side; else each would have an address of its own (tuning-log 137). */
 static bool deals_columns(const KernelPlan *plan, const Product *product, int qn, bool vector_stores)
 {
+    if (qn == 1 || vector_stores)
+        return false;
+    if (!product_along_k(plan->fusion, product, 1))
+        return true;
     const int64_t *shared = plan->program->tile[LEVEL_SHARED].size;
     int64_t across = shared[GROUP_N] / plan->program->tile[LEVEL_REGISTER].size[GROUP_N];
     int64_t line = shared[GROUP_K] / operand_vector(plan, product, 1);
-    bool even = plan->program->threads % line == 0 && plan->program->threads / line % across == 0;
-    return qn > 1 && !vector_stores && (even || !product_along_k(plan->fusion, product, 1));
+    return plan->program->threads % line == 0 && plan->program->threads / line % across == 0;
 }
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int qm, int qn,
