@@ -49,9 +49,10 @@ typedef struct FusionPlans {
 FusionPlans fuse(Arena *arena, const Program *program);
 
 /* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of
-   the reduction axis with the largest extent (an uneven last share is guarded by the reduction's identity),
-   the second reduces them and goes on with the epilogue. NULL if it has no single, leading reduction, parts >
-   extent, each part would be one term, which is no sum, or parts of a product begin within a vector of memory. */
+   the reduction axis with the largest extent, of a product in whole vectors of memory (an uneven last share is
+   guarded by the reduction's identity), the second reduces them and goes on with the epilogue. NULL if it has no
+   single, leading reduction, parts > extent, each part would be one term, which is no sum, or vectors leave half
+   as many parts. */
 typedef struct FusionPair {
     Fusion *partial, *final;
     const TensorOp *definition;   // of the partial results, for the reference evaluator

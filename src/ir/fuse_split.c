@@ -76,9 +76,9 @@ static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, Expr *body, Te
 }
 
 /* k < chunk in place of the axis that is cut: body(s…, part * chunk + k). Where chunk is 1, there is no k. */
-static Fusion *partial_of_axis(Arena *arena, const Fusion *fusion, int cut, Tensor *tensor)
+static Fusion *partial_of_axis(Arena *arena, const Fusion *fusion, int cut, int64_t chunk, Tensor *tensor)
 {
-    int64_t extent = fusion->axes[cut].extent, parts = tensor->shape[0], chunk = ceil_div(extent, parts);
+    int64_t extent = fusion->axes[cut].extent, parts = tensor->shape[0];
     Affine forms[MAX_AXES];
     for (int a = 0; a < fusion->axis_count; a++)
         forms[a] = affine_axis(a + 1);
@@ -207,23 +207,25 @@ static FusionPair *pair_of(Arena *arena, const Fusion *fusion, Fusion *partial, 
     return pair;
 }
 
-/* Parts of a product begin within what a thread loads at once, of terms that lie side by side in both factors: of 448
-   channels under nine taps 14 are three times and a half as much, and each is an access of its own. */
-static bool cuts_vectors(const Fusion *fusion, int cut, int64_t terms)
+/* Terms that lie side by side in both factors of a product, and which a thread loads at once; 1: there are none. Parts that begin
+   within them are slow: of 448 channels under nine taps 14 are three times and a half as much, and each is an access of its own. */
+static int64_t terms_together(const Fusion *fusion, int cut)
 {
     FusedAccess found[MAX_ACCESSES];
-    int count = fusion_accesses(fusion, found, MAX_ACCESSES), narrow = 0;
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES), factors = 0;
+    int64_t together = 1;
     for (int i = 0; i < count; i++) {
         const Access *access = found[i].access;
         if (found[i].op != 0 || !(access_axes(access) >> cut & 1))
             continue;
         int bits = dtype_info[access->tensor->dtype].bits;
-        if (access->dims[access->rank - 1].index.coef[cut] != 1 || terms * bits % VECTOR_BITS == 0 ||
-            fusion->axes[cut].extent * bits % VECTOR_BITS != 0)
-            return false;
-        narrow++;
+        if (access->dims[access->rank - 1].index.coef[cut] != 1 || fusion->axes[cut].extent * bits % VECTOR_BITS != 0)
+            return 1;
+        if (VECTOR_BITS / bits > together)
+            together = VECTOR_BITS / bits;
+        factors++;
     }
-    return narrow > 1;
+    return factors > 1 ? together : 1;
 }
 
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
@@ -231,13 +233,12 @@ FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
     int cut = largest_reduction(fusion);
     if (fusion->streams || cut < 0 || !is_splittable(fusion) || parts < 2 || parts > fusion->axes[cut].extent)
         return NULL;
-    parts = ceil_div(fusion->axes[cut].extent, ceil_div(fusion->axes[cut].extent, parts));   // no empty parts
-    if (parts == fusion->axes[cut].extent && fusion->axis_count == fusion->spatial_count + 1)
+    int64_t extent = fusion->axes[cut].extent, chunk = round_up(ceil_div(extent, parts), terms_together(fusion, cut));
+    int64_t full = ceil_div(extent, chunk);   // no empty parts
+    if (full < 2 || 2 * full <= parts || (full == extent && fusion->axis_count == fusion->spatial_count + 1))
         return NULL;
-    if (cuts_vectors(fusion, cut, ceil_div(fusion->axes[cut].extent, parts)))
-        return NULL;
-    Tensor *tensor = partial_tensor(arena, fusion, parts);
-    return pair_of(arena, fusion, partial_of_axis(arena, fusion, cut, tensor), tensor);
+    Tensor *tensor = partial_tensor(arena, fusion, full);
+    return pair_of(arena, fusion, partial_of_axis(arena, fusion, cut, chunk, tensor), tensor);
 }
 
 FusionPair *fusion_split_points(Arena *arena, const Fusion *fusion, const AxisGroup *points, int64_t chunk)

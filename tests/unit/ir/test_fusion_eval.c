@@ -158,6 +158,29 @@ START_TEST(an_uneven_split_gives_the_whole_sum)
 }
 END_TEST
 
+/* Twenty terms of a product in two parts: of ten the second would begin within the third vector of four, so the first has twelve.
+   Four parts of eight terms would have half a vector each: there are two. */
+START_TEST(parts_of_a_product_begin_at_whole_vectors)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 20), *w = INPUT(build, DTYPE_F32, 20), *v = INPUT(build, DTYPE_F32, 8);
+    Expr *terms = build_op(build, OP_MUL, AT(build, x, 0), AT(build, w, 0), NULL);
+    Expr *few = build_op(build, OP_MUL, AT(build, v, 0), AT(build, v, 0), NULL);
+    REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, terms, 20);
+    REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, few, 8);
+    FusionPlans plans = fuse(build->arena, &build->program);
+    FusionPair *pair = fusion_split(build->arena, plans.plans[0].fusions[0], 2);
+    Memory *memory = memory_new(build->arena, &build->program);
+    fill(memory, x);
+    fill(memory, w);
+    ck_assert_ptr_null(fusion_evaluate(memory, pair->partial));
+    expect(memory, pair->partial->outputs[0], (const double[]){39974, 522692});
+    ck_assert_ptr_null(fusion_split(build->arena, plans.plans[0].fusions[1], 4));
+    ck_assert_ptr_nonnull(fusion_split(build->arena, plans.plans[0].fusions[1], 2));
+    build_free(build);
+}
+END_TEST
+
 /* Six points in parts of four: the second has the last two. */
 START_TEST(parts_of_points_give_the_whole_sum)
 {
@@ -230,6 +253,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_value_of_other_points_is_found);
     tcase_add_test(tests, a_tensor_that_is_not_listed_is_found);
     tcase_add_test(tests, an_uneven_split_gives_the_whole_sum);
+    tcase_add_test(tests, parts_of_a_product_begin_at_whole_vectors);
     tcase_add_test(tests, parts_of_points_give_the_whole_sum);
     tcase_add_test(tests, what_is_stored_is_rounded);
     tcase_add_test(tests, units_are_moved_as_their_elements);
