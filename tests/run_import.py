@@ -402,6 +402,28 @@ def test_wrong_words_are_refused(folder):
         (folder / "m.te").unlink()
 
 
+MASKED_SCORES = {"square": (256, 256, 256, 256), "a row for all": (4, 70000, 1, 70000), "a column for all": (70000, 3, 70000, 1)}
+
+
+def masked(op, rows, columns, mask_rows, mask_columns):
+    """Scores, a mask of positions alone that is added to them, and what is made of their rows."""
+    nodes = [onnx.node("Trilu", ["ones", "offset"], ["seen"], upper=0), onnx.node("Equal", ["seen", "zero"], ["ahead"]),
+             onnx.node("Where", ["ahead", "lowest", "zero"], ["mask"]), onnx.node("Add", ["x", "mask"], ["scores"]),
+             onnx.node(op, ["scores"], ["y"], axis=-1)]
+    constants = [onnx.floats("ones", [mask_rows, mask_columns], [1.0] * mask_rows * mask_columns), onnx.integers("offset", [0]),
+                 onnx.floats("zero", [], [0.0]), onnx.floats("lowest", [], [-3.4e38])]
+    return onnx.model(nodes, [onnx.value("x", [2, rows, columns])], [onnx.value("y", [2, rows, columns])], constants)
+
+
+def test_a_mask_of_all_positions_is_a_select_of_a_softmax(folder):
+    """One that is broadcast is no triangle of the scores; and logarithms of shares are finite where it is."""
+    for name, sizes in MASKED_SCORES.items():
+        lines, _ = imported(folder, masked("Softmax", *sizes))
+        assert any("-inf" in line for line in lines) == (name == "square"), (name, lines)
+    lines, _ = imported(folder, masked("LogSoftmax", *MASKED_SCORES["square"]))
+    assert not any("-inf" in line for line in lines), lines
+
+
 def main():
     global ROLLERC
     parser = argparse.ArgumentParser(description=__doc__)

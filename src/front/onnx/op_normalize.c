@@ -58,16 +58,21 @@ static void softmax_axes(const Map *m, const GraphValue *x, bool flags[MAX_RANK]
         flags[d] = old ? d >= axis : d == axis;
 }
 
-/* `text` of $0, the element, $1, the largest of its row, $2, the sum of exponentials, and $3, the exponential. */
 /* Numbers as low as these stand for minus infinity: a softmax of other scores beside them is 0 there. */
 static const double LOWEST = -1e30;
 
+/* It has a position for each of the scores': none is broadcast along rows or columns. */
+static bool covers_scores(const Triangle *mask, const Dims *shape)
+{
+    return mask->rows == shape->size[shape->rank - 2] && mask->columns == shape->size[shape->rank - 1];
+}
+
 /* Scores to which a mask of positions alone is added: what lies outside is left out, whatever it is, and a kernel need not
    compute it. Each row has an element that counts: else all would count again, by their differences. */
-static const GraphValue *without_masked(Map *m, const GraphValue *x, bool along_last)
+static const GraphValue *without_masked(Map *m, const GraphValue *x)
 {
     const GraphNode *node = x->maker;
-    if (x->data || !along_last || !node || *node->domain || strcmp(node->op, "Add") != 0)
+    if (x->data || !node || *node->domain || strcmp(node->op, "Add") != 0)
         return x;
     for (int i = 0; i < 2; i++) {
         const GraphValue *scores = node->inputs[1 - i];
@@ -75,7 +80,7 @@ static const GraphValue *without_masked(Map *m, const GraphValue *x, bool along_
         if (!scores || !node->inputs[i] || !triangle_of(m, node->inputs[i], &mask))
             continue;
         if (mask.inside != 0 || !(mask.outside <= LOWEST) || !triangle_meets_rows(&mask) ||
-            !shape_equal(&scores->shape, &x->shape))
+            !shape_equal(&scores->shape, &x->shape) || !covers_scores(&mask, &x->shape))
             continue;
         const char *letters = letters_of(x->shape.rank), *last = letters + x->shape.rank - 1;
         GraphValue *kept = part(m, out(m, 0), "scores");
@@ -87,6 +92,7 @@ static const GraphValue *without_masked(Map *m, const GraphValue *x, bool along_
     return x;
 }
 
+/* `text` of $0, the element, $1, the largest of its row, $2, the sum of exponentials, and $3, the exponential. */
 void map_softmax(Map *m)
 {
     const GraphValue *x = need(m, 0);
@@ -95,7 +101,9 @@ void map_softmax(Map *m)
     int axes = 0;
     for (int d = 0; d < x->shape.rank; d++)
         axes += flags[d];
-    x = without_masked(m, x, axes == 1 && flags[x->shape.rank - 1]);
+    bool shares = strcmp(m->node->op, "Softmax") == 0;   // their logarithms stay finite where a mask is
+    if (shares && axes == 1 && flags[x->shape.rank - 1])
+        x = without_masked(m, x);
     GraphValue *largest = part(m, out(m, 0), "max"), *power = part(m, out(m, 0), "exp"),
                *sum = part(m, out(m, 0), "sum");
     const Dims *shape = &x->shape;
