@@ -74,25 +74,29 @@ static RTile padded_problem(const TileSpace *space, const RTile *shared)
     return padded;
 }
 
-/* Share of the steps along a band's axis that tiles of so many positions make: their positions need what the first or the last one
-   needs. Of many tiles some stand for all. */
-static double visited_share(const TileSpace *space, const RTile *shared)
+/* Share of the steps along a band's axis that tiles of so many positions make, and the tile that makes most: their positions need what
+   the first or the last one needs. Of many tiles some stand for all. */
+static double visited_share(const TileSpace *space, const RTile *shared, double *most)
 {
     enum { MOST_TILES = 64 };
     const Band *band = &space->band;
+    *most = 1;
     if (!band->exists)
         return 1;
     double size = (double)shared->size[band->along], step = (double)shared->size[band->axis],
            last = (double)space->axes[band->along].extent - 1, columns = (double)space->axes[band->axis].extent;
-    double tiles = ceil((last + 1) / size), stride = at_least(tiles / MOST_TILES, 1), made = 0, all = 0;
+    double tiles = ceil((last + 1) / size), stride = at_least(tiles / MOST_TILES, 1), made = 0, all = 0, longest = 0;
     for (double tile = 0; tile < tiles; tile += stride) {
         double row = floor(tile) * size, end_row = at_most(row + size - 1, last);
         double from = band->begin + band->begin_step * (band->begin_step < 0 ? end_row : row),
                end = band->end + band->end_step * (band->end_step > 0 ? end_row : row);
         from = at_least(at_most(from, columns - 1), 0);
-        made += ceil(at_least(at_most(end, columns), from + 1) / step) - floor(from / step);
+        double own = ceil(at_least(at_most(end, columns), from + 1) / step) - floor(from / step);
+        longest = at_least(longest, own);
+        made += own;
         all += ceil(columns / step);
     }
+    *most = longest / ceil(columns / step);
     return made / all;
 }
 
@@ -236,8 +240,8 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.padded = padded_problem(space, kernel.shared);
     kernel.walk = thread_walk(kind, kernel.shared, kernel.inner);
     kernel.cluster = kind_sharers(kind);
-    kernel.visited = visited_share(space, kernel.shared);
-    kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster) * kernel.visited;
+    double most;
+    kernel.visited = visited_share(space, kernel.shared, &most);
     kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
     kernel.register_tiles = (double)program->threads / kind_tile_threads(kind);
     kernel.warps = (double)ceil_div(program->threads, device->warp_size);
@@ -248,6 +252,9 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.panel = (double)program->panel;
     kernel.turns = (double)program->turns;
     kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * sms)) * program->turns;
+    // Tiles that all run at once end with the one of most steps.
+    kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster) *
+                   at_least(kernel.visited, most / kernel.rounds);
     double dealt = (double)program->dealt;
     kernel.sm_tiles = kernel.block_tiles / dealt * ceil(dealt / sms);
     kernel.balance = sm_balance(dealt, device->sm_count, sms);

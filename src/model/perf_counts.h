@@ -24,8 +24,8 @@ typedef struct KernelCounts {
     double blocks;
     double block_tiles;            // shared tiles that they make, one after the other
     double cluster;                // blocks that share the steps along the reduction
-    double steps;                  // shared steps of a block,
-    double visited;                // and the share of all that they are
+    double steps;                  // shared steps of a block: what an SM's time goes by
+    double visited;                // share of all steps that blocks make on average: what is moved and multiplied
     double inner_steps;            // register steps of a thread in each of them
     double register_tiles;         // of a block
     double warps;                  // of a block

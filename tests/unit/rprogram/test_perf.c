@@ -56,6 +56,19 @@ START_TEST(waves_and_tail)
 }
 END_TEST
 
+/* Of four tiles that run at once the last has all columns to go through, and the kernel ends with it; what is read is what all four need. */
+START_TEST(tiles_that_run_at_once_end_with_the_longest)
+{
+    DeviceSpec device = a100();
+    KernelKind kind = matmul_kind(512, 128, 4096);
+    RProgram all = complete(&kind, &device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
+    kind.space->band = (Band){.exists = true, .axis = 2, .along = 0, .end = 8, .end_step = 8};
+    RProgram part = complete(&kind, &device, (RTile){{128, 128, 16}}, (RTile){{8, 8, 1}});
+    ck_assert_double_eq_tol(part.perf.compute_us, all.perf.compute_us, 1e-6 * all.perf.compute_us);
+    ck_assert_double_eq_tol(part.perf.flops, all.perf.flops * 0.625, 1);
+}
+END_TEST
+
 /* Row i needs k up to i alone: of 256 steps of 16 the first 128 rows make 8, the next 16, ... the last all of them, 132 on average.
    What they read and multiply is that part. */
 START_TEST(steps_outside_of_a_band_are_not_made)
@@ -418,6 +431,7 @@ int main(void)
     tcase_add_test(cases, each_scheduler_has_its_own_registers);
     tcase_add_test(cases, waves_and_tail);
     tcase_add_test(cases, steps_outside_of_a_band_are_not_made);
+    tcase_add_test(cases, tiles_that_run_at_once_end_with_the_longest);
     tcase_add_test(cases, matmul_traffic_by_hand);
     tcase_add_test(cases, what_misses_l2_is_read_again);
     tcase_add_test(cases, panels_are_nearly_square);
