@@ -196,6 +196,8 @@ static RowPart part_below(const Fusion *fusion, const Access *access, const Arou
         if (!affine_range(&dim->index, extents, fusion->axis_count, &low, &high))
             return all;
         narrow(&dim->index, around, &low, &high);
+        if (low > high)   // never read
+            return (RowPart){0, 0};
         first += stride * larger(low, 0);
         last += stride * smaller(high, dim->size - 1);
         stride *= dim->size;
@@ -208,8 +210,8 @@ RowPart access_part(const Fusion *fusion, const Access *access) { return part_be
 
 static RowPart part_of_both(RowPart some, RowPart more)
 {
-    if (some.end == 0)
-        return more;
+    if (some.end == 0 || more.end == 0)
+        return some.end ? some : more;
     return (RowPart){smaller(some.first, more.first), larger(some.end, more.end)};
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "ir/prepared.h"
 
 enum { VECTOR_BITS = 128 };
@@ -167,9 +168,11 @@ static bool is_one_place(const Placer *placer, const Expr *expr, const Affine *p
 {
     const Affine *compared;
     int64_t border;
-    if (select_border(expr, &compared, &border) && affine_equal(compared, place) && low < border && border < high)
-        return is_one_place(placer, expr->apply.operands[1], place, low, border, all) &&
-               is_one_place(placer, expr->apply.operands[2], place, border, high, all);
+    if (select_border(expr, &compared, &border) && affine_equal(compared, place)) {
+        border = larger(low, smaller(border, high));   // of a slice one side may hold nothing
+        return (low == border || is_one_place(placer, expr->apply.operands[1], place, low, border, all)) &&
+               (border == high || is_one_place(placer, expr->apply.operands[2], place, border, high, all));
+    }
     const Access *leaf = select_leaf(expr, place, low, high);
     if (!leaf || !placer->spots[leaf->tensor->id].whole)
         return false;

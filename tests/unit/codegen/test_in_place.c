@@ -83,6 +83,20 @@ START_TEST(who_reads_a_part_alone_reads_it_there)
 }
 END_TEST
 
+/* Of columns from 70 on nothing lies in the first part: what would read it is never chosen. */
+START_TEST(a_slice_reads_where_it_lies)
+{
+    FusionPlan plan = plan_of(INPUTS PARTS WHOLE READER "z[i] = max[l:20](c[i, l + 70])\noutput z");
+    ck_assert_int_eq(parts_of(&plan), 2);
+    for (int f = 0; f < plan.count; f++)
+        if (!strcmp(plan.fusions[f]->outputs[0]->name, "z")) {
+            RowPart part = fusion_part(plan.fusions[f], plan.fusions[f]->inputs[0], false);
+            ck_assert(part.first == 70 && part.end == 90);
+            ck_assert_int_eq(plan.fusions[f]->ops[0].body->kind, EXPR_ACCESS);
+        }
+}
+END_TEST
+
 /* An output that is concatenated is written by parts. */
 START_TEST(outputs_are_made_of_parts)
 {
@@ -121,6 +135,7 @@ int main(void)
     tcase_add_test(cases, products_store_their_parts);
     tcase_add_test(cases, smaller_ones_lie_in_the_largest);
     tcase_add_test(cases, who_reads_a_part_alone_reads_it_there);
+    tcase_add_test(cases, a_slice_reads_where_it_lies);
     tcase_add_test(cases, outputs_are_made_of_parts);
     tcase_add_loop_test(cases, others_are_copied, 0, sizeof others / sizeof *others);
     Suite *suite = suite_create("in_place");
