@@ -65,8 +65,8 @@ def judged(entry, now):
 
 
 def commit():
-    """That the compiler is said to be of."""
-    done = subprocess.run(["git", "-C", os.path.dirname(__file__), "describe", "--always", "--dirty"], capture_output=True, text=True)
+    """The one that is checked out, whose compiler this is said to be."""
+    done = subprocess.run(["git", "-C", os.path.dirname(__file__), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
 
 

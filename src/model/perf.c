@@ -47,14 +47,12 @@ const char *const bound_name[] = {
 
 /* Little's law with a soft knee (tuning-log 9): what is loaded waits, as many bytes at a time as are in flight, while
    all bytes pass at the bandwidth. Stores wait for nothing, and a kernel without inputs neither: 256 KB loaded at once
-   from memory take the latency, however much is stored (tuning-log 132). What is under way first is the first load,
-   which latency_time_us waits for: only what is asked for behind it waits here (tuning-log 141). */
+   from memory take the latency, however much is stored (tuning-log 132). */
 static double memory_time_us(const KernelCounts *kernel, double moving_us, double load_bytes, double latency_ns)
 {
     if (kernel->in_flight_bytes <= 0)
         return moving_us;
-    double later = at_least(load_bytes / kernel->in_flight_bytes - 1, 0);
-    return hypot(moving_us, later * latency_ns / 1e3);
+    return hypot(moving_us, load_bytes / kernel->in_flight_bytes * latency_ns / 1e3);
 }
 
 static double dram_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
