@@ -47,6 +47,19 @@ static int64_t shared_part(const LaunchArg *a, const LaunchArg *b)
     return smaller(a->row_end, b->row_end) - larger(a->row_first, b->row_first);
 }
 
+/* What a launch reads of a row is said by its first and its last byte: parts in between that it does not read may be made later. */
+static int64_t made_later(const Kernel *kernel, int launch, const LaunchArg *read)
+{
+    int64_t bytes = 0;
+    for (int k = launch + 1; k < kernel->launch_count && read->row; k++)
+        for (int i = 0; i < kernel->launches[k].arg_count; i++) {
+            const LaunchArg *made = &kernel->launches[k].args[i];
+            if (made->written && made->tensor == read->tensor && launch_args_overlap(made, read))
+                bytes += shared_part(made, read);
+        }
+    return bytes;
+}
+
 /* Who wrote last there, before the launch that reads, wrote this tensor, or parts of it that together are what is read. Inputs
    nobody writes, nor the file of weights. */
 static void check_made(const Kernel *kernel, int launch, const LaunchArg *read)
@@ -64,6 +77,8 @@ static void check_made(const Kernel *kernel, int launch, const LaunchArg *read)
             if (missing <= 0)
                 return;
         }
+    if (read->row && missing < read->row_end - read->row_first && missing <= made_later(kernel, launch, read))
+        return;
     if (read->buffer == prepared)
         assert(is_copied(kernel, read));
     else
