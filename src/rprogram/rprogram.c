@@ -179,16 +179,24 @@ void rprogram_pad(const KernelKind *kind, const DeviceSpec *device, RProgram *pr
             program->padding[i] = staged_lines(kind->space, &kind->space->tiles[i], shared, inner, device).padding;
 }
 
-int rprogram_least_blocks(const RProgram *program, int threads)
+static int blocks_in_fours(int64_t blocks, int threads)
 {
     enum { FOUR_WARPS = 128 };
-    return program->sure_blocks * threads / FOUR_WARPS * FOUR_WARPS / threads;
+    return (int)(blocks * threads / FOUR_WARPS * FOUR_WARPS / threads);
+}
+
+int rprogram_least_blocks(const RProgram *program, int threads)
+{
+    return blocks_in_fours(program->sure_blocks, threads);
 }
 
 int rprogram_grid_blocks(const RProgram *program, const DeviceSpec *device)
 {
     int64_t blocks = ceil_div(program->grid, device->sm_count);
-    return blocks < program->perf.blocks_per_sm && blocks <= program->sure_blocks ? (int)blocks : 0;
+    if (blocks >= program->perf.blocks_per_sm || blocks > program->sure_blocks)
+        return 0;
+    int in_fours = blocks_in_fours(blocks, program->threads);
+    return in_fours > 1 ? in_fours : 1;
 }
 
 int64_t rprogram_scratch_bytes(const KernelKind *kind, const RProgram *program)
