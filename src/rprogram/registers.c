@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Where lines and threads do not divide each other, each vector has an address; else those of a thread have a
-   constant stride (tuning-log 127). */
+/* Where lines and threads do not divide each other, or lines begin where windows do, each vector has an address; else those
+   of a thread have a constant stride (tuning-log 127). */
 static int64_t address_registers(const KernelKind *kind, const RProgram *program)
 {
     int64_t registers = 0;
@@ -13,7 +13,7 @@ static int64_t address_registers(const KernelKind *kind, const RProgram *program
             continue;
         const RTile *shared = &program->tile[LEVEL_SHARED];
         int axis_count = kind->space->axis_count;
-        if (!data_tile_lines_even(data, shared, axis_count, program->threads))
+        if (data->line_places || !data_tile_lines_even(data, shared, axis_count, program->threads))
             registers += 2 * ceil_div(data_tile_elements(data, shared, axis_count),
                                       (int64_t)program->threads * data->staged_vector);
     }

@@ -96,6 +96,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.staged_bits = value_bits;
     tile.apart = product_lies_apart(fusion, product, factor);
     tile.staged_vector = product_vector(fusion, product, factor, MAX_TILE);
+    tile.line_places = product_has_line_places(fusion, product, factor);
     if (tile.staged_vector == 1)
         add_search(&tile, fusion, product, factor);
     bool along_k = product_along_k(fusion, product, factor);

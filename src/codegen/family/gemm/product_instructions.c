@@ -29,6 +29,12 @@ double product_line_instructions(const Fusion *fusion, const Product *product, i
     return search_instructions(fusion, product, product_factor_axes(product, factor) & along);
 }
 
+bool product_has_line_places(const Fusion *fusion, const Product *product, int factor)
+{
+    uint32_t rows = product_factor_axes(product, factor) & ~axis_group_mask(&product->group[GROUP_K]);
+    return product_along_k(fusion, product, factor) && search_instructions(fusion, product, rows) > ELEMENT_INSTRUCTIONS;
+}
+
 /* What a function or a quotient of exact arithmetic is made of. */
 enum { FUNCTION_INSTRUCTIONS = 20, QUOTIENT_INSTRUCTIONS = 10 };
 
