@@ -4,7 +4,7 @@
 
 typedef struct Leader {
     const TensorOp *op;
-    const Access *access;   // whose order counts: one with a window before others, then the one of most elements
+    const Access *access;   // whose order counts: one with a window, else the largest tensor's
     bool windowed;
 } Leader;
 
@@ -27,15 +27,16 @@ static void lead_visit(Expr *expr, void *context)
     if (expr->kind != EXPR_ACCESS)
         return;
     const bool windowed = has_window(search->op, &expr->access);
-    const bool larger = !search->access || tensor_elements(expr->access.tensor) > tensor_elements(search->access->tensor);
+    const bool larger = !search->access ||
+                        tensor_elements(expr->access.tensor) > tensor_elements(search->access->tensor);
     if (windowed == search->windowed ? larger : windowed) {
         search->access = &expr->access;
         search->windowed = windowed;
     }
 }
 
-/* Fills `order` with the axes, those of the result as they are, the reduced ones by falling steps of the leader. Axes that it does
-   not have stay where they are, and so does everything if there is one. False: nothing moves. */
+/* Fills `order`: axes of the result as they are, then the reduced ones by falling strides of the leader. False:
+   they stand so, or the leader lacks one of them, which then has no stride to be ordered by. */
 static bool find_order(const TensorOp *op, int *order)
 {
     Leader leader = {.op = op};
