@@ -63,8 +63,13 @@ struct OperandB {
     }
 };
 
+// What the epilogue reads beside the sums of QN columns of a row: of that row, and of all rows.
+struct Beside {};
+__device__ __forceinline__ void read_beside(const Tensors &, Index, Index, Index, Beside &) {}
+struct Columns {};
+__device__ __forceinline__ void read_columns(const Tensors &, Index, Index, Index, Columns &) {}
 __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n,
-                                              const Value (&total)[QN])
+                                              const Value (&total)[QN], const Beside &, const Columns &)
 {
     store_vector<QN>(t.out0, m * 1024 + n, total);
 }
@@ -273,29 +278,88 @@ struct Slab {
         return CLUSTER > 1 ? cluster_map(this, row % CLUSTER)->at[rank * OWN_ROWS + row / CLUSTER] : at[row];
     }
 
-    // They are added up and stored: lanes side by side have columns side by side.
-    __device__ __forceinline__ void store(const Tensors &t, Index batch, Index m0, Index n0, int part,
-                                          int rank)
+    // All of a cluster's are added up.
+    __device__ __forceinline__ void read(int line, int column, Value (&total)[QN]) const
     {
-        UNROLL_4 for (int first = 0; first < OWN_ROWS * WN / QN; first += WARP) {
-            const int v = first + (int)threadIdx.x % WARP, column = v % (WN / QN) * QN;
-            const int line = v / (WN / QN), row = line * CLUSTER + rank;
-            const Index m = m0 + (CLUSTER > 1 ? row : part / 2 * 16 + TileA::row_of(part % 2, row));
-            const Index n = n0 + column;
-            if (row >= ROWS || (BATCH % BB && batch >= BATCH) || m >= M || n >= N)
-                continue;
-            Value total[QN];
-            load_vector<QN>(at[line], column, total);
-            UNROLL for (int other = 1; other < CLUSTER; ++other) {
-                Value more[QN];
-                load_vector<QN>(at[other * OWN_ROWS + line], column, more);
-                UNROLL for (int e = 0; e < QN; ++e)
-                    total[e] = op_add(total[e], more[e]);
-            }
-            finish_vector(t, batch, m, n, total);
+        load_vector<QN>(at[line], column, total);
+        UNROLL for (int other = 1; other < CLUSTER; ++other) {
+            Value more[QN];
+            load_vector<QN>(at[other * OWN_ROWS + line], column, more);
+            UNROLL for (int e = 0; e < QN; ++e)
+                total[e] = op_add(total[e], more[e]);
         }
     }
 };
+
+// Where a warp's tile of C lies.
+struct Corner {
+    Index batch, m, n;
+    int rank;   // of its block in the cluster
+};
+
+// One of a lane's vectors of a part of these rows: lanes side by side have columns side by side.
+struct LaneVector {
+    static constexpr int LINE = WN / QN, COUNT = (OWN_ROWS * LINE + WARP - 1) / WARP;
+    int line, column;
+    Index m, n;
+    bool exists;
+
+    __device__ __forceinline__ LaneVector(const Corner &corner, int part, int i)
+    {
+        const int vector = i * WARP + (int)threadIdx.x % WARP;
+        line = vector / LINE;
+        column = vector % LINE * QN;
+        const int row = line * CLUSTER + corner.rank;
+        m = corner.m + (CLUSTER > 1 ? row : part / 2 * 16 + TileA::row_of(part % 2, row));
+        n = corner.n + column;
+        exists = row < ROWS && (BATCH % BB == 0 || corner.batch < BATCH) && m < M && n < N;
+    }
+};
+
+// What the epilogue reads for a lane's vectors, some of them ahead: while products are on their way, or vectors before
+// them are stored.
+struct Ahead {
+    static constexpr int ALL = WM / ROWS * LaneVector::COUNT, FIT = 64 / (int)sizeof(Beside);
+    static constexpr int OF_ROWS = FIT < 1 ? 1 : FIT < ALL ? FIT : ALL;
+    static constexpr int OF_COLUMNS = WARP % LaneVector::LINE ? LaneVector::COUNT : 1;   // 1: a lane has the same ones of all rows
+    static constexpr bool EARLY = TILES * 4 <= 32;   // there are registers for them beside products
+    Beside rows[OF_ROWS];
+    Columns columns[OF_COLUMNS];
+
+    __device__ __forceinline__ void ask_row(const Tensors &t, const Corner &corner, int vector)
+    {
+        const LaneVector own(corner, vector / LaneVector::COUNT, vector % LaneVector::COUNT);
+        if (own.exists)
+            read_beside(t, corner.batch, own.m, own.n, rows[vector % OF_ROWS]);
+    }
+    __device__ __forceinline__ void begin(const Tensors &t, const Corner &corner)
+    {
+        UNROLL for (int i = 0; i < OF_COLUMNS; ++i) {
+            const LaneVector own(corner, 0, i);
+            if (own.n < N)
+                read_columns(t, corner.batch, own.m, own.n, columns[i]);
+        }
+        UNROLL for (int vector = 0; vector < OF_ROWS; ++vector)
+            ask_row(t, corner, vector);
+    }
+};
+
+__device__ __forceinline__ void store_part(const Tensors &t, const Slab &slab, const Corner &corner, int part,
+                                           Ahead &ahead)
+{
+    UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
+        const LaneVector own(corner, part, i);
+        const int vector = part * LaneVector::COUNT + i;
+        Value total[QN];
+        if (own.exists) {
+            slab.read(own.line, own.column, total);
+            finish_vector(t, corner.batch, own.m, own.n, total, ahead.rows[vector % Ahead::OF_ROWS],
+                          ahead.columns[i % Ahead::OF_COLUMNS]);
+        }
+        if (vector + Ahead::OF_ROWS < Ahead::ALL)
+            ahead.ask_row(t, corner, vector + Ahead::OF_ROWS);
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
@@ -324,11 +388,14 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     if (CLUSTER > 1)
         cluster_arrive();   // has started
 
+    const Corner corner = {batch + own, m0 + warp_m, n0 + warp_n, rank};
+    Ahead ahead;
+
     // Load: the first steps' tiles, then the registers of the first part.
     Fetch<OperandA, TileA> fetch_a(t);
     Fetch<OperandB, TileB> fetch_b(t);
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {
-        if (step < steps) {
+        if (step < STEPS / CLUSTER || step < steps) {   // without a branch addresses are made once for all steps
             fetch_a.begin(t, batch, m0, k0 + step * (CLUSTER * BK), As[step]);
             fetch_b.begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
             fetch_a.end(batch, m0, k0 + step * (CLUSTER * BK), As[step]);
@@ -336,6 +403,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         }
         async_commit();
     }
+    if (Ahead::EARLY)
+        ahead.begin(t, corner);
     async_wait<STAGES - 2>();
     block_sync();
     UNROLL for (int i = 0; i < WM / 16; ++i)
@@ -394,11 +463,13 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 
     if (REDUCES) {
         UNROLL for (int i = 0; i < WM / AM; ++i)
-            reduce_rows<Row, WN>(t, acc[i][0], batch + own, m0 + warp_m + i * 16, n0 + warp_n, M, N);
+            reduce_rows<Row, WN>(t, acc[i][0], corner.batch, corner.m + i * 16, corner.n, M, N);
     } else {
         // Store: eight rows of each warp at a time by way of shared memory, or all of them to where they are
         // added up.
         SHARED(SLABS, Slab, slabs, [BB * WARPS]);   // A and B are done with, but in other blocks
+        if (!Ahead::EARLY)
+            ahead.begin(t, corner);
         if (CLUSTER > 1)
             cluster_wait();
         else
@@ -419,13 +490,13 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
             }
             if (CLUSTER == 1) {
                 warp_sync();
-                slab.store(t, batch + own, m0 + warp_m, n0 + warp_n, part, 0);
+                store_part(t, slab, corner, part, ahead);
                 warp_sync();
             }
         }
         if (CLUSTER > 1) {
             cluster_sync();
-            slab.store(t, batch + own, m0 + warp_m, n0 + warp_n, 0, rank);
+            store_part(t, slab, corner, 0, ahead);
         }
     }
 }

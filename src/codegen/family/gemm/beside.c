@@ -135,11 +135,26 @@ static uint32_t uneven_axes(Arena *arena, const Scope *scope, const Product *pro
     return axes;
 }
 
+static bool has_part(const Beside *beside, bool of_rows)
+{
+    for (int i = 0; i < beside->count; i++)
+        if (beside->of_rows[i] == of_rows)
+            return true;
+    return false;
+}
+
 /* A struct of all that is of rows, or of all that is not, and the function that reads it. */
 static void emit_part(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside,
                       int columns, bool of_rows)
 {
     const char *type = of_rows ? "Beside" : "Columns", *reader = of_rows ? "read_beside" : "read_columns";
+    if (!has_part(beside, of_rows)) {
+        strbuf_printf(out,
+                      "struct %s {};\n"
+                      "__device__ __forceinline__ void %s(const Tensors &, Index, Index, Index, %s &) {}\n",
+                      type, reader, type);
+        return;
+    }
     strbuf_printf(out, "struct %s {\n", type);
     for (int i = 0; i < beside->count; i++)
         if (beside->of_rows[i] == of_rows)
@@ -158,16 +173,21 @@ static void emit_part(StrBuf *out, const Scope *scope, const Product *product, c
     strbuf_puts(out, "}\n");
 }
 
-void beside_emit(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside, int columns,
-                 bool kept)
+void beside_emit_reads(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside, int columns)
 {
     strbuf_puts(out, "\n// What the epilogue reads beside the sums of QN columns of a row: of that row, and "
                      "of all rows.\n");
     emit_part(out, scope, product, beside, columns, true);
     emit_part(out, scope, product, beside, columns, false);
+}
+
+void beside_emit(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside, int columns,
+                 bool kept)
+{
+    beside_emit_reads(out, scope, product, beside, columns);
     Scope own = *scope;
     own.loaded = loaded;
     own.context = &(Spelling){.beside = beside};
     FinishReads reads = {", const Beside &beside, const Columns &columns", axes_left(beside)};
-    emit_finish_vector(out, &own, product, true, kept, &reads);
+    emit_finish_vector(out, &own, product, columns > 1, kept, &reads);
 }

@@ -399,6 +399,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                          .holders = "a group of four warps",
                          .keeps = true,
                          .reads_ahead = !products->rows,
+                         .asks_beside = !products->rows,
                          .reduces = true,
                          .rows = products->rows,
                          .emit_operand = emit_operand});

@@ -68,8 +68,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     }
     if (cluster == 1)
         schedule_barrier(&schedule, SCOPE_BLOCK);
-    mma_schedule_end(&schedule, fusion, product, space, cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP,
-                     mma_sum_type(product));
+    Exchange exchange = {.scope = cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP, .combine = COMBINE_ROWS};
+    mma_schedule_store(&schedule, fusion, product, space, exchange, mma_sum_type(product), product->beside ? 1 : 0);
     return schedule_copy(arena, &schedule);
 }
 
@@ -238,7 +238,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Products *products = plan->view;
     mma_emit(out, plan, products->tiled,
-             &(MmaBlock){.holders = "a warp", .reduces = true, .rows = products->rows});
+             &(MmaBlock){.holders = "a warp", .reads_ahead = true, .reduces = true, .rows = products->rows});
 }
 
 const Family gemm_family = {

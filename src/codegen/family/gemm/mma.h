@@ -67,7 +67,8 @@ void mma_group_kind(Arena *arena, KernelKind *kind, const Fusion *fusion, const 
 typedef struct MmaBlock {
     bool atom_shared;      // instructions read shared memory; else registers: the template knows their shape
     const char *holders;   // of a register tile
-    bool reads_ahead;      // what the epilogue reads of rows beside the sums: the template asks whether there is something
+    bool reads_ahead;      // what the epilogue reads beside the sums is asked for ahead;
+    bool asks_beside;      // the template asks whether there is something
     bool keeps;            // sums are rounded before they pass shared memory: the template asks what to
     bool reduces;              // the template asks whether rows are reduced:
     const ProductRows *rows;   // those. NULL: C is stored

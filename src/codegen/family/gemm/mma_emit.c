@@ -139,6 +139,8 @@ static void emit_of_rows(StrBuf *out, const KernelPlan *plan, const Product *pro
     emit_constants(out, &own, product, 1, how);
     for (int factor = 0; factor < 2; factor++)
         (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, product, factor);
+    if (how->reads_ahead)
+        beside_emit_reads(out, &scope, product, &(Beside){.fusion = scope.fusion}, 1);
     product_rows_emit(out, &own, how->rows, product);
 }
 
@@ -159,11 +161,12 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
     if (shifted || columns == 1)
         emit_finish(out, &scope, product);
     bool kept = how->keeps && mma_is_kept(plan->fusion, product);
-    if (how->reads_ahead)
+    if (how->asks_beside)
         strbuf_printf(out, "constexpr bool BESIDE = %s;   // the epilogue reads vectors, which are asked for ahead\n",
                       product->beside ? "true" : "false");
-    if (how->reads_ahead && product->beside)
-        beside_emit(out, &scope, product, product->beside, columns, kept);
+    const Beside nothing = {.fusion = plan->fusion, .sums = product->sums};
+    if (how->reads_ahead && (product->beside || !how->asks_beside))
+        beside_emit(out, &scope, product, product->beside ? product->beside : &nothing, columns, kept);
     else
         emit_finish_vector(out, &scope, product, columns > 1, kept,
                            how->reads_ahead ? &(FinishReads){"", epilogue_axes(plan->fusion)} : NULL);

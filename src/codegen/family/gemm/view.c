@@ -283,10 +283,12 @@ static bool find_joined(Arena *arena, const Fusion *fusion, const Target *target
     return product->beside && (along_k || product->shared_atom->place == IN_SHARED);
 }
 
-/* Lanes store straight to memory, and leave taps out where rows of a factor are phases. */
+/* Without tensor cores threads store straight to memory, and leave taps out where rows of a factor are phases. */
 static const Product *tiled_of(Arena *arena, const Fusion *fusion, Product product)
 {
-    if (!product.atom) {
+    if (product.atom) {
+        find_beside(arena, fusion, &product);
+    } else {
         product_store_together(fusion, &product);
         product.skips = skips_find(arena, fusion, &product);
     }
