@@ -70,6 +70,8 @@ double dtype_round(DType type, double value);
 /* Element `index` of memory laid out as kernels see it (b1: bit 32*w+j; f16, bf16: their bits). */
 double dtype_load(DType type, const void *memory, int64_t index);
 void dtype_store(DType type, void *memory, int64_t index, double value);
+/* The same of many f32, one after another: of a hundred million weights. Neither has to be aligned. */
+void dtype_store_singles(DType type, void *memory, const void *singles, int64_t count);
 
 // ---- test inputs (eval_inputs.c) ----
 

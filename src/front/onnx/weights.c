@@ -18,6 +18,8 @@ static void store_one(const DraftWeight *weight, char *bytes, int64_t to, int64_
     size_t size = (size_t)constant_bytes(weight->type);
     if (weight->value->type == weight->type)
         memcpy(bytes + (size_t)to * size, data + (size_t)from * size, size);
+    else if (weight->value->type == DTYPE_F32 && weight->type != DTYPE_B1)
+        dtype_store_singles(weight->type, bytes + (size_t)to * size, data + (size_t)from * sizeof(float), 1);
     else
         dtype_store(weight->type, bytes, to, dtype_load(weight->value->type, data, from));
 }
@@ -49,6 +51,8 @@ static void store(const DraftWeight *weight, char *bytes)
     bool same = weight->value->type == DTYPE_B1 || weight->value->type == weight->type;
     if (same && !weight->order.rank)
         memcpy(bytes, weight->value->data, size_of(weight));
+    else if (weight->value->type == DTYPE_F32 && weight->type != DTYPE_B1 && !weight->order.rank)
+        dtype_store_singles(weight->type, bytes, weight->value->data, shape_count(&weight->value->shape));
     else
         store_each(weight, bytes);
 }

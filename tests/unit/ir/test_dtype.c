@@ -33,6 +33,28 @@ START_TEST(every_finite_pattern_rounds_to_itself_and_its_middle_to_even)
 }
 END_TEST
 
+/* All signs, exponents and upper digits, with lower digits below, at and above each middle. */
+START_TEST(many_singles_are_stored_as_each_is)
+{
+    static const uint32_t lower[] = {0, 1, 0xfff, 0x1000, 0x1001, 0x2fff, 0x3000, 0x3001, 0x7fff, 0x8000, 0x8001, 0xffff};
+    enum { COUNT = sizeof lower / sizeof *lower };
+    for (uint32_t upper = 0; upper < 65536; upper++) {
+        uint32_t singles[COUNT];
+        uint16_t many[COUNT], each[COUNT];
+        for (int i = 0; i < COUNT; i++) {
+            singles[i] = upper << 16 | lower[i];
+            dtype_store(HALVES[_i], each, i, dtype_load(DTYPE_F32, singles, i));
+        }
+        dtype_store_singles(HALVES[_i], many, singles, COUNT);
+        ck_assert_mem_eq(many, each, sizeof many);
+    }
+    float singles[] = {1.5f, -2};
+    double wide[2];
+    dtype_store_singles(DTYPE_F64, wide, singles, 2);
+    ck_assert(wide[0] == 1.5 && wide[1] == -2);
+}
+END_TEST
+
 START_TEST(known_patterns)
 {
     static const struct { DType type; uint16_t bits; double value; } rows[] = {
@@ -203,6 +225,7 @@ static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, every_16_bit_pattern_survives_a_load_and_a_store, 0, 2);
     tcase_add_loop_test(tests, every_finite_pattern_rounds_to_itself_and_its_middle_to_even, 0, 2);
+    tcase_add_loop_test(tests, many_singles_are_stored_as_each_is, 0, 2);
     tcase_add_test(tests, known_patterns);
     tcase_add_test(tests, what_is_too_large_is_infinite);
     tcase_add_test(tests, tiny_values_become_denormal_or_a_signed_zero);
