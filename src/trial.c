@@ -17,8 +17,10 @@ typedef struct Trial {
     CodegenRequest base;
     const Target *target;
     CandidateList *list;
-    JitOptions how;
-    const JitResult *helpers;   // the profiler's own kernels
+    Compilation *compilation;
+    const JitResult *helpers;   // the profiler's own kernels; NULL: not compiled yet
+    Profiler *profiler;         // of the lists that are being compiled; NULL: they are not timed
+    CandidateList *const *lists;
     Stopwatch *watch;
 } Trial;
 
@@ -43,17 +45,33 @@ static bool wants_one_code(const Options *opt)
 
 // ---- machine code ----
 
-/* Those of the lists that have a text, and the profiler's own kernels, unless they are there. */
+/* A CompileEvents. */
+static void take_helpers(void *context, const JitResult *result)
+{
+    Trial *trial = context;
+    trial->helpers = result;
+    profile_take_helpers(trial->profiler, result);
+}
+
+/* A CompileEvents. */
+static void take_list(void *context, int list)
+{
+    Trial *trial = context;
+    candidates_judge(trial->arena, trial->lists[list], trial->base.device);
+    if (trial->profiler)
+        profile_take_job(trial->profiler);
+}
+
+/* Those of the lists that have a text; the profiler goes on with each that is compiled. */
 static void compile_lists(Trial *trial, CandidateList *const *lists, int count)
 {
-    JitRequest beside = profile_helpers();
-    bool profiled = trial->opt->profile, wanted = profiled && !trial->helpers;
-    const JitResult *helpers =
-        candidates_compile(trial->arena, lists, count, &trial->how, profiled, wanted ? &beside : NULL);
-    if (helpers)
-        trial->helpers = helpers;
-    for (int l = 0; l < count; l++)
-        candidates_judge(trial->arena, lists[l], trial->base.device);
+    JitRequest helpers = profile_helpers();
+    bool wanted = trial->profiler && !trial->helpers;
+    if (trial->profiler && trial->helpers)
+        profile_take_helpers(trial->profiler, trial->helpers);
+    trial->lists = lists;
+    candidates_compile(trial->compilation, lists, count, wanted ? &helpers : NULL,
+                       &(CompileEvents){take_helpers, take_list, trial});
 }
 
 /* Of one candidate alone also of those that it may have to give way to, if it fails or spills: so the kernel is the same as where
@@ -64,8 +82,7 @@ static void compile_candidates(Trial *trial, bool all)
     compile_lists(trial, &list, 1);
     if (!all && !trial->opt->candidate) {
         candidates_write(trial->arena, list, 1, candidates_contenders(list), &trial->base);
-        candidates_compile(trial->arena, &list, 1, &trial->how, false, NULL);
-        candidates_judge(trial->arena, list, trial->base.device);
+        compile_lists(trial, &list, 1);
     }
 }
 
@@ -82,11 +99,19 @@ static void warn_of_compiler(Arena *arena, const DeviceSpec *device)
 
 // ---- candidates of the whole ----
 
-static void profile_list(const Trial *trial, const Program *program, CandidateList *list, bool quiet, double most_work)
+static void begin_profile(Trial *trial, const ProfileJob *jobs, int count, const ProfileOptions *how)
 {
-    const Options *opt = trial->opt;
-    profile(trial->arena, program, trial->base.device, trial->helpers,
-            &(ProfileOptions){opt->math, opt->hang_after, quiet, most_work}, list);
+    ProfileOptions options = *how;
+    options.math = trial->opt->math;
+    options.hang_seconds = trial->opt->hang_after;
+    options.jobs = trial->opt->jobs;
+    trial->profiler = profile_begin(trial->arena, jobs, count, trial->base.device, &options);
+}
+
+static void end_profile(Trial *trial)
+{
+    profile_end(trial->profiler);
+    trial->profiler = NULL;
 }
 
 static void try_whole(Trial *trial)
@@ -102,43 +127,55 @@ static void try_whole(Trial *trial)
                   "%d of %d plans; the first: %d launches, %zu bytes, workspace %" PRId64 ", alive %" PRId64,
                   all ? list->count : 1, list->count, kernel->launch_count, kernel->source_length, kernel->workspace_bytes,
                   kernel->alive_bytes);
+    if (opt->profile)
+        begin_profile(trial, &(ProfileJob){trial->base.program, list}, 1, &(ProfileOptions){0});
     if (compiled) {
         compile_candidates(trial, all);
         stopwatch_lap(trial->watch, "compile", "%s", all ? "all candidates" : "the candidate that comes first");
         warn_of_compiler(trial->arena, trial->base.device);
     }
     if (opt->profile) {
-        profile_list(trial, trial->base.program, list, false, 0);
+        end_profile(trial);
         stopwatch_lap(trial->watch, "profile", "%d candidates on a %s", list->count, list->gpu);
     }
 }
 
 // ---- a program of many kernels ----
 
-/* A Clock. */
-static void measure_part(const Clock *clock, Arena *arena, const Program *program, CandidateList *list)
+/* What ProfileOptions has to be told of a part. */
+static void take_part(void *context, int part) { part_is_timed(context, part); }
+
+static ProfileJob *jobs_of_parts(const Trial *trial, PartList *parts)
 {
-    const Trial *trial = clock->context;
-    (void)arena;
-    list->gpu_ordinal = trial->list->gpu_ordinal;
-    list->gpu = trial->list->gpu;
-    list->driver = trial->list->driver;
-    profile_list(trial, program, list, true, 0);
+    ProfileJob *jobs = NEW_ARRAY(trial->arena, ProfileJob, parts->count);
+    for (int p = 0; p < parts->count; p++) {
+        CandidateList *list = &parts->parts[p].list;
+        list->gpu_ordinal = trial->list->gpu_ordinal;
+        list->gpu = trial->list->gpu;
+        list->driver = trial->list->driver;
+        jobs[p] = (ProfileJob){parts->parts[p].program, list};
+    }
+    return jobs;
 }
 
-static void compile_parts(Trial *trial, PartList *parts)
+/* One part is timed while the next ones are compiled. */
+static void time_parts(Trial *trial, PartList *parts)
 {
     CandidateList **lists = NEW_ARRAY(trial->arena, CandidateList *, parts->count);
     int candidates = 0;
+    parts_write(trial->arena, parts, &trial->base);
     for (int p = 0; p < parts->count; p++) {
         lists[p] = &parts->parts[p].list;
         candidates += lists[p]->count;
     }
-    parts_write(trial->arena, parts, &trial->base);
     stopwatch_lap(trial->watch, "codegen", "%d different kernels of %d, %d candidates", parts->count, parts->plan->step_count,
                   candidates);
+    begin_profile(trial, jobs_of_parts(trial, parts), parts->count,
+                  &(ProfileOptions){.quiet = true, .done = take_part, .context = parts});
     compile_lists(trial, lists, parts->count);
     stopwatch_lap(trial->watch, "compile", "their candidates");
+    end_profile(trial);
+    stopwatch_lap(trial->watch, "profile", "%d kernels on a %s", parts->count, trial->list->gpu);
 }
 
 /* The plan that the parts make, and the model's first. */
@@ -159,9 +196,10 @@ static void time_both(Trial *trial, const PartList *parts)
                          plan->workspace_bytes, trial->base.device->name);
         }
     }
+    begin_profile(trial, &(ProfileJob){trial->base.program, list}, 1, &(ProfileOptions){.most_work = MOST_WORK_OF_WHOLE});
     compile_lists(trial, &list, 1);
     stopwatch_lap(trial->watch, "compile", "the plan that is made of the fastest, and the model's first");
-    profile_list(trial, trial->base.program, list, false, MOST_WORK_OF_WHOLE);
+    end_profile(trial);
     stopwatch_lap(trial->watch, "profile", "both on a %s", list->gpu);
 }
 
@@ -169,10 +207,8 @@ static PartList try_parts(Trial *trial)
 {
     PartList parts = parts_of_plan(trial->arena, trial->list->items[0].plan, &trial->base, trial->target,
                                    trial->opt->top_k);
-    compile_parts(trial, &parts);
     warn_of_compiler(trial->arena, trial->base.device);
-    profile_parts(trial->arena, &(Clock){measure_part, trial}, &parts);
-    stopwatch_lap(trial->watch, "profile", "%d kernels on a %s", parts.count, trial->list->gpu);
+    time_parts(trial, &parts);
     time_both(trial, &parts);
     return parts;
 }
@@ -183,11 +219,12 @@ PartList try_candidates(Arena *arena, const Options *opt, const CodegenRequest *
     Trial trial = {.arena = arena, .opt = opt, .base = *base, .target = target, .list = list, .watch = watch};
     PartList parts = {0};
     trial.base.form = opt->profile && !wants_one_code(opt) ? CODEGEN_BOTH : CODEGEN_WHOLE;
-    trial.how = (JitOptions){.arch = base->device->arch, .jobs = opt->jobs};
+    JitOptions how = {.arch = base->device->arch, .jobs = opt->jobs};
     if (device_is_ranked_only(base->device))
         return parts;   // in the model's order, which they have
     if (opt->cache)
-        trial.how.cache = jit_cache_open(arena, opt->cache, opt->cache_bytes);
+        how.cache = jit_cache_open(arena, opt->cache, opt->cache_bytes);
+    trial.compilation = compilation_new(arena, &how, opt->profile);
     if (opt->profile)
         profile_find_gpu(arena, opt->profile, base->device, opt->force_device, list);
     if (opt->profile && !opt->candidate && parts_are_many(list->items[0].plan, opt->top_k))

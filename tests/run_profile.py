@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`--profile` of programs of many kernels, with a stand-in for the clock (tests/stand_in/clock.c): which kernels are timed, the plan
-that is made of the fastest, what the ranking says of it, and what fails. NVRTC is needed, a GPU is not; what a GPU is asked is
-what `--profile` asks for a single kernel (tests/gpu_profile.py)."""
+that is made of the fastest, what the ranking says of it, and what fails. And the profiler itself with a stand-in for the driver
+(tests/stand_in/zeros.c): kernels that crash, hang or write beside their buffers take no other down. NVRTC is needed, a GPU is not;
+tests/gpu_profile.py has one."""
 import argparse
 import json
 import os
@@ -12,11 +13,13 @@ import sys
 import tempfile
 
 import common
+import run_scarce
 from run_jit import has_nvrtc
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKIPPED = 77
 STAND_IN = ""
+ROLLERC = ""
 CACHE = tempfile.TemporaryDirectory()   # of machine code, for all tests
 TOP_K = 4
 DEVICE = "a100"
@@ -39,9 +42,21 @@ output y : f16
 """
 
 
-def profile(folder, *options, code=0, program=PROGRAM, env=None, top_k=TOP_K):
+# All of whose results are zero, whatever they are made of.
+ZEROS = """
+input x[96, 128] : f16
+weight a[128, 128] : f16   weight b[128, 128] : f16   weight c[128, 130] : f16   weight d[130, 64] : f16
+p[i, j] : f16 = min(sum[k](x[i, k] * a[k, j]), -1000) + 1000
+q[i, j] : f16 = min(sum[k](p[i, k] * b[k, j]), -1000) + 1000
+r[i, j] : f16 = min(sum[k](q[i, k] * c[k, j]), -1000) + 1000
+y[i, j] : f16 = min(sum[k](r[i, k] * d[k, j]), -1000) + 1000
+output y
+"""
+
+
+def profile(folder, *options, code=0, program=PROGRAM, env=None, top_k=TOP_K, rollerc=None, device=DEVICE):
     (folder / "k.te").write_text(program)
-    command = [STAND_IN, folder / "k.te", "--cache", CACHE.name, "--device", DEVICE, "--profile", "--top-k", top_k, "-o", folder / "k.cu", "--json",
+    command = [rollerc or STAND_IN, folder / "k.te", "--cache", CACHE.name, "--device", device, "--profile", "--top-k", top_k, "-o", folder / "k.cu", "--json",
                folder / "k.json", *options]
     done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True, env={**os.environ, **(env or {})})
     assert done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stderr}"
@@ -101,6 +116,25 @@ def test_the_models_plan_stays_where_the_whole_is_faster(folder):
     profile(folder, env={"STAND_IN_WHOLE": "model"})
     document = ranking(folder)
     assert document["emitted"]["model_rank"] == 1 and document["candidates"][1]["model_rank"] == 0
+
+
+def test_a_plan_without_room_is_not_timed(folder):
+    """Of a GPU whose memory holds the model's own plan, and not that of the fastest, which sums in two launches. No device has less
+    than 64 MB: a large map fills them."""
+    count = 1 << 25
+    program = PROGRAM + f"input large[{count}] : f16  z[l] : f16 = relu(large[l])  output z : f16"
+    tensors = 2 * (96 * 128 + 2 * 128 * 128 + 128 * 130 + 130 * 64 + 96 * 64 + 2 * count)
+    profile(folder, program=program)
+    fastest, first = ranking(folder)["candidates"][:2]
+    room = (fastest["workspace_bytes"] + first["workspace_bytes"]) // 2
+    assert (fastest["model_rank"], first["model_rank"]) == (0, 1) and first["workspace_bytes"] < room < fastest["workspace_bytes"]
+    small = run_scarce.device(folder, DEVICE, "small", {"dram.bytes": tensors + room})
+    said = profile(folder, program=program, device=small)
+    wanted = re.search(r"needs a workspace of (\d+) bytes, for which small has no room: only the model's plan is timed", said)
+    assert wanted and int(wanted[1]) > room, said
+    document = ranking(folder)
+    assert document["emitted"]["model_rank"] == 1 and all(candidate["model_rank"] for candidate in document["candidates"])
+    assert common.read_metadata(folder / "k.cu")["workspace"] <= room
 
 
 def test_a_candidate_that_crashes_is_a_result(folder):
@@ -181,13 +215,70 @@ def test_an_explanation_has_them(folder):
     assert abs(sum(float(row.split()[1]) for row in table) - 100) < 0.3
 
 
+def profile_zeros(folder, bugs=(), code=0):
+    """The candidates of each kernel, and what was said."""
+    driver = os.path.join(os.path.dirname(STAND_IN), "stand_in_zeros")
+    env = {"LD_LIBRARY_PATH": driver + ":" + os.environ.get("LD_LIBRARY_PATH", ""),
+           "STAND_IN_BUGS": "".join(f"{bug} {grid}x{block}," for bug, (grid, block) in bugs)}
+    said = profile(folder, "--force-device", "--hang-after", 1, program=ZEROS, env=env, code=code, rollerc=ROLLERC)
+    return [] if code else [kernel["candidates"] for kernel in ranking(folder)["kernels"]], said
+
+
+def shapes_of(candidate):
+    return {(launch["grid"][0], launch["block"][0]) for launch in candidate["launches"] + candidate.get("prepare", [])}
+
+
+def shapes_of_one(kernels):
+    """Of each kernel's candidates a shape that no other candidate has, where there is one."""
+    everywhere = [shape for kernel in kernels for candidate in kernel for shape in shapes_of(candidate)]
+    alone = [[[shape for shape in shapes_of(candidate) if everywhere.count(shape) == 1] for candidate in kernel] for kernel in kernels]
+    return [[min(shapes) for shapes in kernel if shapes] for kernel in alone]
+
+
+def test_one_process_times_all_kernels(folder):
+    kernels, said = profile_zeros(folder)
+    assert len(kernels) == 3 and all(candidate["status"] == "ok" for kernel in kernels for candidate in kernel), kernels
+    assert all(candidate["measured"]["verified"]["elements"] == 4000 for kernel in kernels for candidate in kernel)
+    assert re.findall(r"timed (\d+) of 3 kernels", said) == ["1", "2", "3"], said
+
+
+def test_a_bug_in_a_candidate_takes_no_other_down(folder):
+    shapes = shapes_of_one(profile_zeros(folder)[0])
+    assert all(len(of_kernel) >= 2 for of_kernel in shapes), shapes
+    first, second, third = shapes
+    for bugs in ([("crash", first[0]), ("hang", second[1]), ("fault", third[0]), ("beside", third[1])],
+                 [("fault", first[-1]), ("beside", second[0]), ("crash", second[-1]), ("hang", third[-1])]):
+        kernels, _ = profile_zeros(folder, bugs)
+        planted, found = {shape: "timeout" if bug == "hang" else "fault" for bug, shape in bugs}, 0
+        for candidate in [candidate for kernel in kernels for candidate in kernel]:
+            expected = {planted[shape] for shape in shapes_of(candidate) if shape in planted} or {"ok"}
+            found += expected != {"ok"}
+            assert candidate["status"] in expected, (shapes_of(candidate), expected, candidate["status"], candidate["reason"])
+        assert found == len(bugs), (found, bugs)
+        emitted = [(launch["grid"][0], launch["block"][0]) for launch in common.read_metadata(folder / "k.cu")["launches"]]
+        assert not set(emitted) & set(planted), (emitted, planted)
+
+
+def test_a_kernel_whose_candidates_all_crash_ends_it(folder):
+    last = profile_zeros(folder)[0][-1]
+    _, said = profile_zeros(folder, [("crash", shape) for candidate in last for shape in shapes_of(candidate)], code=5)
+    assert "every candidate of the kernel that makes y failed; the first one: ends the process that runs it (Killed)" in said, said
+
+
+def test_what_was_compiled_for_a_kernel_is_not_compiled_for_the_whole(folder):
+    """Where no launch waits within a kernel, all texts are there: one more compilation would say so."""
+    said = profile_zeros(folder)[1]
+    assert len(set(re.findall(r"compiled \d+ of (\d+) kernels", said))) <= 1, said
+
+
 def main():
-    global STAND_IN
+    global STAND_IN, ROLLERC
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollerc", required=True)
     parser.add_argument("filter", nargs="?", default="", help="only tests whose name holds this")
     options = parser.parse_args()
     STAND_IN = os.path.join(os.path.dirname(os.path.abspath(options.rollerc)), "tests", "stand_in_clock")
+    ROLLERC = os.path.abspath(options.rollerc)
     if not has_nvrtc():
         print("SKIPPED: there is no NVRTC here; the profile of programs of many kernels is NOT tested")
         return SKIPPED

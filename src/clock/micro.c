@@ -294,7 +294,7 @@ static bool measure(MicroBench *bench, const Micro *micro)
 static bool begin(MicroBench *bench)
 {
     static const int64_t bytes[BUFFERS] = {(int64_t)DATA_MIB << 20, 256, 256};
-    if (!gpu_open(&bench->gpu, bench->info->ordinal, NULL, bench->report->reason, MICRO_REASON))
+    if (!gpu_open(&bench->gpu, bench->info->ordinal, bench->report->reason, MICRO_REASON))
         return false;
     for (int i = 0; i < BUFFERS; i++) {
         bench->args[i] = (LaunchArg){.buffer = i, .bytes = bytes[i], .written = true};

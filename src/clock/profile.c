@@ -1,5 +1,6 @@
 #include "clock/profile.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +13,25 @@
 #include "hal/worker.h"
 
 enum {
-    OPEN_SECONDS = 60,   // a driver that wakes up takes a few
-    HANG_SECONDS = 10    // between two signs of life: then a kernel is taken to hang
+    OPEN_SECONDS = 60,             // a driver that wakes up takes a few
+    HANG_SECONDS = 10,             // between two signs of life: then a kernel is taken to hang
+    REFERENCE_SECONDS = 1 << 30,   // an element may take as long as it likes
+    MAX_PROCESSES = 64             // of the reference
+};
+
+static const size_t SHARED_BYTES = (size_t)2 << 30;   // of address space: the code of 320 candidates is 0.02 GB
+
+struct Profiler {
+    Arena *arena;
+    ProfileOptions options;
+    ProfileTask task;
+    SharedMemory shared;
+    Worker processes[1 + MAX_PROCESSES];   // the GPU's, and those of the reference
+    int process_count;
+    int told_jobs, shown;              // jobs whose results are in their lists; candidates of the next one that were shown
+    const JitResult **taken;           // texts whose machine code is shared already
+    const unsigned char **taken_code;
+    int taken_count, taken_room;
 };
 
 // ---- the GPU ----
@@ -33,6 +51,43 @@ JitRequest profile_helpers(void)
     return (JitRequest){.text = embedded_find("src/hal/gpu/helpers.cu")->text, .name = "helpers.cu"};
 }
 
+// ---- machine code, for the worker ----
+
+static void *take(Profiler *profiler, size_t bytes)
+{
+    void *taken = shared_take(&profiler->shared, bytes);
+    if (!taken)
+        fatal(EXIT_MACHINE, "the candidates have more than %zu GB of machine code", SHARED_BYTES >> 30);
+    return taken;
+}
+
+static void *share(Profiler *profiler, const void *bytes, size_t count)
+{
+    return memcpy(take(profiler, count), bytes, count);
+}
+
+/* Once for all launches and candidates that are of one text. */
+static const unsigned char *share_code(Profiler *profiler, const JitResult *compiled)
+{
+    for (int i = 0; i < profiler->taken_count; i++)
+        if (profiler->taken[i] == compiled)
+            return profiler->taken_code[i];
+    assert(profiler->taken_count < profiler->taken_room);
+    profiler->taken[profiler->taken_count] = compiled;
+    return profiler->taken_code[profiler->taken_count++] = share(profiler, compiled->cubin, compiled->cubin_length);
+}
+
+static void share_candidate(Profiler *profiler, const Candidate *candidate, ProfileSlot *slot)
+{
+    int count = candidate->kernel->launch_count;
+    GpuCode *codes = take(profiler, sizeof *codes * (size_t)count);
+    for (int k = 0; k < count; k++) {
+        CandidateCode code = candidate_code(profiler->arena, candidate, k);
+        codes[k] = (GpuCode){share_code(profiler, code.compiled), share(profiler, code.entry, strlen(code.entry) + 1)};
+    }
+    slot->codes = codes;
+}
+
 // ---- candidates ----
 
 static void show(const Candidate *candidate, const ProfileSlot *slot)
@@ -46,49 +101,19 @@ static void show(const Candidate *candidate, const ProfileSlot *slot)
                  slot->reason);
 }
 
-static void show_new(const ProfileTask *task, int *shown)
-{
-    const CandidateList *list = task->list;
-    const ProfileBoard *board = task->board;
-    for (; *shown < list->count && (board->slots[*shown].finished || *shown < board->current); ++*shown)
-        if (board->slots[*shown].finished && !task->quiet)
-            show(&list->items[*shown], &board->slots[*shown]);
-}
+static const CandidateList *list_of(const Profiler *profiler, int job) { return profiler->task.jobs[job].list; }
 
-/* The candidate that was at work when the worker ended is to blame, unless it said so itself. */
-static void blame(ProfileBoard *board, const Worker *worker, int count, int hang_seconds)
+/* Candidates of the job at work that are finished. */
+static void show_new(Profiler *profiler)
 {
-    if (board->current >= count || board->slots[board->current].finished)
+    int job = profiler->told_jobs;
+    if (profiler->options.quiet || job == profiler->task.job_count)
         return;
-    ProfileSlot *slot = &board->slots[board->current];
-    slot->finished = true;
-    slot->status = worker->state == WORKER_TIMEOUT ? CANDIDATE_TIMEOUT : CANDIDATE_FAULT;
-    if (worker->state == WORKER_TIMEOUT)
-        snprintf(slot->reason, sizeof slot->reason, "does not end within %d s", hang_seconds);
-    else
-        snprintf(slot->reason, sizeof slot->reason, "ends the process that runs it (%s)",
-                 worker->signal ? strsignal(worker->signal) : "it exited");
-}
-
-/* One worker, until it is done or a candidate brought it down. */
-static void run_worker(ProfileTask *task, int hang_seconds, int *shown)
-{
-    Worker worker;
-    ProfileBoard *board = task->board;
-    board->opened = false;
-    board->current = task->first;
-    if (!worker_start(&worker, &(WorkerLimits){.seconds = OPEN_SECONDS}, profile_work, task))
-        fatal(EXIT_MACHINE, "no further process can be started");
-    while (worker.state == WORKER_RUNNING) {
-        worker_wait(&worker, 1);
-        worker_limit(&worker, hang_seconds);   // it said that the GPU is open
-        show_new(task, shown);
-    }
-    if (!board->opened)
-        fatal(EXIT_MACHINE, "cannot profile: %s",
-              board->reason[0] ? board->reason : "the GPU's driver ends the process");
-    blame(board, &worker, task->list->count, hang_seconds);
-    show_new(task, shown);
+    const CandidateList *list = list_of(profiler, job);
+    const ProfileSlot *slots = profiler->task.slots[job];
+    for (int *i = &profiler->shown; *i < list->count && (slots[*i].finished || !slots[*i].codes); ++*i)
+        if (slots[*i].finished)
+            show(&list->items[*i], &slots[*i]);
 }
 
 static void take_slot(Arena *arena, Candidate *candidate, const ProfileSlot *slot)
@@ -104,32 +129,183 @@ static void take_slot(Arena *arena, Candidate *candidate, const ProfileSlot *slo
     *candidate->measured = slot->measurement;
 }
 
-void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitResult *helpers,
-             const ProfileOptions *options, CandidateList *list)
+static void tell_finished(Profiler *profiler)
+{
+    show_new(profiler);
+    while (profiler->told_jobs < profiler->task.board->finished_jobs) {
+        int job = profiler->told_jobs;
+        const CandidateList *list = list_of(profiler, job);
+        for (int i = 0; i < list->count; i++)
+            take_slot(profiler->arena, &list->items[i], &profiler->task.slots[job][i]);
+        profiler->told_jobs++;
+        profiler->shown = 0;
+        if (profiler->options.done)
+            profiler->options.done(profiler->options.context, job);
+    }
+}
+
+// ---- the GPU's process ----
+
+static int hang_seconds(const Profiler *profiler)
+{
+    return profiler->options.hang_seconds ? profiler->options.hang_seconds : HANG_SECONDS;
+}
+
+static void start_worker(Profiler *profiler)
+{
+    profiler->task.board->opened = false;
+    if (!worker_start(&profiler->processes[0], &(WorkerLimits){.seconds = OPEN_SECONDS}, profile_work, &profiler->task))
+        fatal(EXIT_MACHINE, "no further process can be started");
+}
+
+/* The candidate that was at work when the worker ended is to blame, unless it said so itself. */
+static void blame(Profiler *profiler, ProfileSlot *slot)
+{
+    const Worker *worker = &profiler->processes[0];
+    slot->finished = true;
+    slot->status = worker->state == WORKER_TIMEOUT ? CANDIDATE_TIMEOUT : CANDIDATE_FAULT;
+    if (worker->state == WORKER_TIMEOUT)
+        snprintf(slot->reason, sizeof slot->reason, "does not end within %d s", hang_seconds(profiler));
+    else
+        snprintf(slot->reason, sizeof slot->reason, "ends the process that runs it (%s)",
+                 worker->signal ? strsignal(worker->signal) : "it exited");
+}
+
+/* Another one goes on behind the candidate that ended it. */
+static void succeed(Profiler *profiler)
+{
+    ProfileTask *task = &profiler->task;
+    ProfileBoard *board = task->board;
+    if (!board->opened)
+        fatal(EXIT_MACHINE, "cannot profile: %s", board->reason[0] ? board->reason : "the GPU's driver ends the process");
+    task->first_job = board->job;
+    task->first = board->candidate + 1;
+    if (board->candidate == list_of(profiler, board->job)->count) {   // timing the best again: they have been timed once
+        board->finished_jobs = ++task->first_job;
+        task->first = 0;
+    } else if (!task->slots[board->job][board->candidate].finished) {
+        blame(profiler, &task->slots[board->job][board->candidate]);
+    }
+    if (task->first_job < task->job_count)
+        start_worker(profiler);
+    else
+        board->done = true;
+}
+
+/* After something was heard of the worker. */
+static void attend(Profiler *profiler)
+{
+    Worker *worker = &profiler->processes[0];
+    ProfileBoard *board = profiler->task.board;
+    if (worker->state == WORKER_RUNNING)
+        worker_limit(worker, board->opened ? hang_seconds(profiler) : OPEN_SECONDS);
+    else if (!board->done)
+        succeed(profiler);
+    tell_finished(profiler);
+}
+
+// ---- the reference ----
+
+static void evaluate_references(void *context)
+{
+    const ProfileTask *task = context;
+    int i;
+    while ((i = atomic_fetch_add(&task->board->next_reference, 1)) < INPUT_CLASSES * task->job_count)
+        reference_evaluate(task->references[i / INPUT_CLASSES], i % INPUT_CLASSES, task->math, task->most_work);
+}
+
+static void start_references(Profiler *profiler)
+{
+    int wanted = profiler->options.jobs ? profiler->options.jobs : worker_cores(), all = INPUT_CLASSES * profiler->task.job_count;
+    wanted = wanted < all ? wanted : all;
+    wanted = wanted < MAX_PROCESSES ? wanted : MAX_PROCESSES;
+    for (int i = 0; i < wanted; i++)
+        if (!worker_start(&profiler->processes[profiler->process_count++], &(WorkerLimits){.seconds = REFERENCE_SECONDS},
+                          evaluate_references, &profiler->task))
+            fatal(EXIT_MACHINE, "no further process can be started");
+}
+
+static void check_reference(const Worker *worker)
+{
+    if (worker->state == WORKER_CRASHED)
+        fatal(EXIT_MACHINE, "cannot profile: what computes the right values ends early (%s)",
+              worker->signal ? strsignal(worker->signal) : "it exited");
+}
+
+// ---- from begin to end ----
+
+static int count_texts(const ProfileJob *jobs, int count)
+{
+    int texts = 0;
+    for (int j = 0; j < count; j++)
+        for (int i = 0; i < jobs[j].list->count; i++)
+            texts += jobs[j].list->items[i].kernel ? jobs[j].list->items[i].kernel->kernel_count : 0;
+    return texts;
+}
+
+static void prepare_task(Profiler *profiler)
+{
+    ProfileTask *task = &profiler->task;
+    Arena *arena = profiler->arena;
+    task->board = take(profiler, sizeof *task->board);
+    task->slots = NEW_ARRAY(arena, ProfileSlot *, task->job_count);
+    task->references = NEW_ARRAY(arena, ProfileReference *, task->job_count);
+    for (int j = 0; j < task->job_count; j++) {
+        task->slots[j] = take(profiler, sizeof(ProfileSlot) * (size_t)task->jobs[j].list->count);
+        task->references[j] = reference_new(arena, task->jobs[j].program, &profiler->shared);
+    }
+}
+
+Profiler *profile_begin(Arena *arena, const ProfileJob *jobs, int count, const DeviceSpec *device, const ProfileOptions *options)
+{
+    Profiler *profiler = NEW(arena, Profiler);
+    *profiler = (Profiler){
+        .arena = arena,
+        .options = *options,
+        .task = {.jobs = jobs, .job_count = count, .math = options->math, .most_work = options->most_work,
+                 .l2_bytes = device->l2_bytes, .gpu = jobs[0].list->gpu_ordinal},
+        .shared = {worker_share(SHARED_BYTES), SHARED_BYTES, 0},
+        .process_count = 1,
+        .taken_room = count_texts(jobs, count),
+    };
+    if (!profiler->shared.start)
+        fatal(EXIT_MACHINE, "out of memory");
+    profiler->taken = NEW_ARRAY(arena, const JitResult *, profiler->taken_room);
+    profiler->taken_code = NEW_ARRAY(arena, const unsigned char *, profiler->taken_room);
+    prepare_task(profiler);
+    start_worker(profiler);
+    start_references(profiler);
+    return profiler;
+}
+
+void profile_take_helpers(Profiler *profiler, const JitResult *helpers)
 {
     if (helpers->status != JIT_DONE)
         fatal(EXIT_MACHINE, "cannot compile the profiler's own kernels: %s", helpers->reason);
-    size_t bytes = sizeof(ProfileBoard) + (size_t)list->count * sizeof(ProfileSlot);
-    ProfileBoard *board = worker_share(bytes);
-    if (!board)
-        fatal(EXIT_MACHINE, "out of memory");
-    ProfileTask task = {
-        .list = list,
-        .reference = profile_reference(arena, program, options->math, options->most_work),
-        .quiet = options->quiet,
-        .helpers = helpers->cubin,
-        .l2_bytes = device->l2_bytes,
-        .gpu = list->gpu_ordinal,
-        .board = board,
-    };
-    int shown = 0;
-    do {
-        run_worker(&task, options->hang_seconds ? options->hang_seconds : HANG_SECONDS, &shown);
-        task.first = board->current + 1;
-    } while (!board->done && task.first <= list->count);
-    if (!options->quiet)
+    profiler->task.board->helpers = share(profiler, helpers->cubin, helpers->cubin_length);
+}
+
+void profile_take_job(Profiler *profiler)
+{
+    ProfileTask *task = &profiler->task;
+    int job = task->board->compiled_jobs;
+    for (int i = 0; i < list_of(profiler, job)->count; i++)
+        if (list_of(profiler, job)->items[i].compiled)
+            share_candidate(profiler, &list_of(profiler, job)->items[i], &task->slots[job][i]);
+    task->board->compiled_jobs = job + 1;
+    worker_hear(&profiler->processes[0]);
+    attend(profiler);
+}
+
+void profile_end(Profiler *profiler)
+{
+    int heard;
+    while ((heard = worker_wait(profiler->processes, profiler->process_count)) >= 0)
+        if (heard == 0)
+            attend(profiler);
+        else
+            check_reference(&profiler->processes[heard]);
+    if (!profiler->options.quiet)
         progress_end();
-    for (int i = 0; i < list->count; i++)
-        take_slot(arena, &list->items[i], &board->slots[i]);
-    worker_unshare(board, bytes);
+    worker_unshare(profiler->shared.start, profiler->shared.bytes);
 }

@@ -1,15 +1,22 @@
 // The proof and the clock on a GPU: every candidate runs there, is compared with the reference, and only
 // then timed.
+//
+// Both go on while candidates are compiled: the reference on all cores, the GPU with those that are there.
 #pragma once
-#include "ir/eval.h"
-#include "rank/candidates.h"
+#include "clock/profile_board.h"
 
 typedef struct ProfileOptions {
     EvalMath math;      // what the kernels were allowed to do
     int hang_seconds;   // after which a kernel is taken to hang; 0: 10
+    int jobs;           // processes of the reference; 0: as many as there are cores
     bool quiet;         // nothing is said of single candidates
     double most_work;   // of the reference for one element, in scalar operations: outputs that take more are not compared; 0: any
+    /* After each job, in their order: its candidates have what became of them. May be NULL. */
+    void (*done)(void *context, int job);
+    void *context;
 } ProfileOptions;
+
+typedef struct Profiler Profiler;
 
 /* Finds the GPU that the device file describes and notes its name in `list`. None: EXIT_MACHINE. One of
    another kind will do if `force`. `option`: what asks for it, as written. */
@@ -18,7 +25,14 @@ void profile_find_gpu(Arena *arena, const char *option, const DeviceSpec *device
 /* The text of its own kernels, to be compiled with those of the candidates. */
 JitRequest profile_helpers(void);
 
-/* Checks and times all candidates that were compiled; what fails gets its status and reason, and the others
-   go on. `helpers`: what became of its own kernels. */
-void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitResult *helpers,
-             const ProfileOptions *options, CandidateList *list);
+/* Begins with all that can be done before there is machine code. The candidates of the jobs have their texts. */
+Profiler *profile_begin(Arena *arena, const ProfileJob *jobs, int count, const DeviceSpec *device, const ProfileOptions *options);
+
+/* What became of its own kernels. */
+void profile_take_helpers(Profiler *profiler, const JitResult *helpers);
+
+/* The candidates of the next job are compiled, or failed: they are checked and timed when their turn comes. */
+void profile_take_job(Profiler *profiler);
+
+/* Waits until all jobs are done. What fails gets its status and reason, and the others go on. */
+void profile_end(Profiler *profiler);

@@ -11,16 +11,12 @@ static void tell(const PartList *list, int p)
              part->step_count, best->model_rank, part->list.count, best->measured ? best->measured->median_us : 0);
 }
 
-void profile_parts(Arena *arena, const Clock *clock, PartList *list)
+void part_is_timed(PartList *list, int position)
 {
-    for (int p = 0; p < list->count; p++) {
-        ProgramPart *part = &list->parts[p];
-        clock->measure(clock, arena, part->program, &part->list);
-        candidates_sort(&part->list);
-        if (candidate_failed(&part->list.items[0]))
-            fatal(EXIT_WRONG, "every candidate of the kernel that makes %s failed; the first one: %s", part->makes,
-                  part->list.items[0].reason);
-        tell(list, p);
-    }
-    progress_end();
+    ProgramPart *part = &list->parts[position];
+    candidates_sort(&part->list);
+    if (candidate_failed(&part->list.items[0]))
+        fatal(EXIT_WRONG, "every candidate of the kernel that makes %s failed; the first one: %s", part->makes,
+              part->list.items[0].reason);
+    tell(list, position);
 }

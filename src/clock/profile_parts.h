@@ -1,12 +1,6 @@
-// A program of many kernels on a GPU: the candidates of each different kernel are timed, then the whole as it follows from them.
+// A program of many kernels on a GPU: what the clock said of the candidates of each different kernel.
 #pragma once
 #include "rank/parts.h"
 
-/* What proves and times the compiled candidates of a program, and says of each what became of it: profile(), or a test's. */
-typedef struct Clock {
-    void (*measure)(const struct Clock *clock, Arena *arena, const Program *program, CandidateList *list);
-    void *context;
-} Clock;
-
-/* Of each part; its best candidate comes first then. A part none of whose candidates is right ends the program with EXIT_WRONG. */
-void profile_parts(Arena *arena, const Clock *clock, PartList *list);
+/* The candidates of one part have been timed: the best comes first then. If none is right, the program ends with EXIT_WRONG. */
+void part_is_timed(PartList *list, int position);

@@ -2,8 +2,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
 
-#include "base/stopwatch.h"
+#include "base/diag.h"
 
 enum {
     MAX_SAMPLE = 2000,
@@ -11,7 +12,7 @@ enum {
     DIMENSION_CHOICES = 4   // first, last, or (twice as often) any
 };
 
-static const double SECONDS = 0.2;   // of the reference, for one output and class; one batch at least
+static const double SECONDS = 0.2;   // of a processor, for one output and class; one batch at least
 
 static const char *const input_class_name[INPUT_CLASSES] = {"random real inputs",
                                                             "random whole-number inputs"};
@@ -101,44 +102,75 @@ static void choose_elements(Arena *arena, Sample *sample)
 
 // ---- their values ----
 
-/* As many as time allows: an element of a long reduction may take a second. */
-static void evaluate_sample(Evaluator *evaluator, Sample *sample, Value *values)
+/* Of this process: others that keep the cores busy do not make the proof weaker. */
+static double seconds_worked(void)
 {
-    double end = seconds_now() + SECONDS;
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* As many as time allows: an element of a long reduction may take a second. */
+static int64_t evaluate_sample(Evaluator *evaluator, const Sample *sample, Value *values)
+{
+    double end = seconds_worked() + SECONDS;
     int64_t done = 0;
-    while (done < sample->count && (done == 0 || seconds_now() < end)) {
+    while (done < sample->count && (done == 0 || seconds_worked() < end)) {
         int64_t batch = done == 0 && sample->count > 2 ? 2 : BATCH;   // first and last whatever it takes
         batch = batch < sample->count - done ? batch : sample->count - done;
         evaluate(evaluator, sample->tensor, sample->elements + done, batch, values + done);
         done += batch;
     }
-    sample->count = done;
+    return done;
 }
 
-ProfileReference *profile_reference(Arena *arena, const Program *program, EvalMath math, double most_work)
+static void *take(SharedMemory *shared, size_t bytes)
+{
+    void *taken = shared_take(shared, bytes);
+    if (!taken)
+        fatal(EXIT_MACHINE, "out of memory for what kernels are compared with");
+    return taken;
+}
+
+ProfileReference *reference_new(Arena *arena, const Program *program, SharedMemory *shared)
 {
     ProfileReference *reference = NEW(arena, ProfileReference);
-    *reference = (ProfileReference){.program = program};
+    *reference = (ProfileReference){.program = program, .ready = take(shared, INPUT_CLASSES * sizeof(atomic_bool))};
     reference->samples = NEW_ARRAY(arena, Sample, program->output_count);
     for (int i = 0; i < program->output_count; i++) {
-        reference->samples[i].tensor = program->outputs[i];
-        choose_elements(arena, &reference->samples[i]);
+        Sample *sample = &reference->samples[i];
+        sample->tensor = program->outputs[i];
+        choose_elements(arena, sample);
+        sample->evaluated = take(shared, INPUT_CLASSES * sizeof(int64_t));
+        for (int class = 0; class < INPUT_CLASSES; class++)
+            sample->values[class] = take(shared, (size_t)sample->count * sizeof(Value));
     }
-    for (int class = 0; class < INPUT_CLASSES; class++) {
+    for (int class = 0; class < INPUT_CLASSES; class++)
         reference->inputs[class] = make_inputs(arena, program, class == 1 ? INPUT_WHOLE : INPUT_REAL);
-        InputSource source = {input_element, reference->inputs[class]};
-        Evaluator *evaluator = evaluator_new(arena, program, source);
-        evaluator_allow(evaluator, math);
-        for (int i = 0; i < program->output_count; i++) {
-            Sample *sample = &reference->samples[i];
-            if (most_work && evaluator_work(evaluator, sample->tensor, false) > most_work)
-                sample->count = 0;
-            sample->values[class] = NEW_ARRAY(arena, Value, sample->count + 1);
-            evaluate_sample(evaluator, sample, sample->values[class]);
-        }
-        evaluator_free(evaluator);
-    }
     return reference;
+}
+
+void reference_evaluate(ProfileReference *reference, int class, EvalMath math, double most_work)
+{
+    Arena *arena = arena_new();
+    Evaluator *evaluator = evaluator_new(arena, reference->program, (InputSource){input_element, reference->inputs[class]});
+    evaluator_allow(evaluator, math);
+    for (int i = 0; i < reference->program->output_count; i++) {
+        Sample *sample = &reference->samples[i];
+        if (!most_work || evaluator_work(evaluator, sample->tensor, false) <= most_work)
+            sample->evaluated[class] = evaluate_sample(evaluator, sample, sample->values[class]);
+    }
+    evaluator_free(evaluator);
+    arena_free(arena);
+    reference->ready[class] = true;
+}
+
+bool reference_is_ready(const ProfileReference *reference)
+{
+    bool ready = true;
+    for (int class = 0; class < INPUT_CLASSES; class++)
+        ready &= reference->ready[class];
+    return ready;
 }
 
 // ---- comparison ----
@@ -168,7 +200,7 @@ static bool judge(DType type, double seen, Value expected, Comparison *compariso
 bool sample_compare(const Sample *sample, int class, const void *memory, Comparison *comparison, char *reason,
                     size_t reason_bytes)
 {
-    for (int64_t i = 0; i < sample->count; i++) {
+    for (int64_t i = 0; i < sample->evaluated[class]; i++) {
         Value expected = sample->values[class][i];
         double seen = element_seen(sample, memory, i);
         comparison->elements++;

@@ -1,7 +1,10 @@
 // What a GPU's results are judged by: inputs that take no time to make, and the reference's values of some
 // elements of each output. A large reference is never computed whole.
 #pragma once
+#include <stdatomic.h>
+
 #include "hal/gpu.h"
+#include "hal/worker.h"
 #include "ir/eval.h"
 
 enum { INPUT_CLASSES = 2 };   // random reals; whole numbers, whose sums are exact
@@ -17,17 +20,24 @@ typedef struct ProfileInput {
 typedef struct Sample {
     const Tensor *tensor;
     int64_t count, *elements;
-    Value *values[INPUT_CLASSES];
+    int64_t *evaluated;             // of each class, how many of them have a value; shared
+    Value *values[INPUT_CLASSES];   // shared
 } Sample;
 
 typedef struct ProfileReference {
     const Program *program;
     ProfileInput *inputs[INPUT_CLASSES];
-    Sample *samples;   // one for each output
+    Sample *samples;      // one for each output
+    atomic_bool *ready;   // of each class; shared
 } ProfileReference;
 
-/* Outputs of which one element takes more scalar operations than `most_work` have empty samples; 0: all have some. */
-ProfileReference *profile_reference(Arena *arena, const Program *program, EvalMath math, double most_work);
+/* Inputs, and which elements are compared. Their values lie in shared memory: any process may make them, and all see them. */
+ProfileReference *reference_new(Arena *arena, const Program *program, SharedMemory *shared);
+
+/* The values of one class. Outputs of which an element takes more scalar operations than `most_work` have none; 0: all have
+   some. */
+void reference_evaluate(ProfileReference *reference, int class, EvalMath math, double most_work);
+bool reference_is_ready(const ProfileReference *reference);
 
 /* How the elements that a kernel wrote differ. */
 typedef struct Comparison {

@@ -59,7 +59,7 @@ int gpu_list(GpuInfo *infos, int most, char *reason, size_t reason_bytes)
     return count;
 }
 
-bool gpu_open(Gpu *gpu, int ordinal, const void *helpers, char *reason, size_t reason_bytes)
+bool gpu_open(Gpu *gpu, int ordinal, char *reason, size_t reason_bytes)
 {
     CudaContext context;
     int device;
@@ -73,8 +73,12 @@ bool gpu_open(Gpu *gpu, int ordinal, const void *helpers, char *reason, size_t r
     TRY(gpu->cuda.stream_new(&gpu->stream, 1), "cannot use the GPU");   // 1: not ordered with the default stream
     TRY(gpu->cuda.event_new(&gpu->start, 0), "cannot use the GPU");
     TRY(gpu->cuda.event_new(&gpu->stop, 0), "cannot use the GPU");
-    if (helpers)
-        TRY(gpu->cuda.module_load(&gpu->helpers, helpers), "cannot load the helper kernels");
+    return true;
+}
+
+bool gpu_load_helpers(Gpu *gpu, const void *cubin)
+{
+    TRY(gpu->cuda.module_load(&gpu->helpers, cubin), "cannot load the helper kernels");
     return true;
 }
 

@@ -56,8 +56,9 @@ typedef struct GpuSeries {
 /* Facts of each GPU, at most `most`; the number of them. Needs no gpu_open. */
 int gpu_list(GpuInfo *infos, int most, char *reason, size_t reason_bytes);
 
-/* `helpers` is the machine code of src/hal/gpu/helpers.cu; NULL: neither gpu_fill nor gpu_gather is called. */
-bool gpu_open(Gpu *gpu, int ordinal, const void *helpers, char *reason, size_t reason_bytes);
+bool gpu_open(Gpu *gpu, int ordinal, char *reason, size_t reason_bytes);
+/* The machine code of src/hal/gpu/helpers.cu, for gpu_fill and gpu_gather. */
+bool gpu_load_helpers(Gpu *gpu, const void *cubin);
 int64_t gpu_free_bytes(Gpu *gpu);
 
 bool gpu_buffer_new(Gpu *gpu, GpuBuffer *buffer, int64_t bytes);

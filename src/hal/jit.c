@@ -134,6 +134,15 @@ static bool answer_spills(const JitAnswer *answer)
     return spills;
 }
 
+/* No more than there is: pages that are never touched cost nothing. */
+static void copy_answer(JitAnswer *to, const JitAnswer *from)
+{
+    memcpy(to, from, offsetof(JitAnswer, log));
+    strcpy(to->log, from->log);
+    memcpy(to->ptx, from->ptx, from->ptx_length + 1);
+    memcpy(to->cubin, from->cubin, from->cubin_length);
+}
+
 /* Once more, if that leaves no spills. */
 static void compile_without_spills(const Nvrtc *nvrtc, const JitJob *job)
 {
@@ -145,7 +154,7 @@ static void compile_without_spills(const Nvrtc *nvrtc, const JitJob *job)
         return;
     compile_text(nvrtc, job, true, again);
     if (again->status == JIT_DONE && !answer_spills(again))
-        memcpy(job->answer, again, sizeof *again);
+        copy_answer(job->answer, again);
     free(again);
 }
 

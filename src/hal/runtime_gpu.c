@@ -100,7 +100,7 @@ static void work(void *context)
     GpuReport *report = task->report;
     report->status = RUNTIME_MACHINE;
     task->buffers = NEW_ARRAY(task->arena, GpuBuffer, task->buffer_count);
-    if (!gpu_open(&task->gpu, 0, NULL, report->reason, REASON_BYTES) || !upload(task))
+    if (!gpu_open(&task->gpu, 0, report->reason, REASON_BYTES) || !upload(task))
         return;
     report->status = RUNTIME_WRONG;
     worker_alive();

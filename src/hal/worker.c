@@ -144,7 +144,8 @@ static int patience(const Worker *workers, int count)
     return left <= 0 ? 0 : left > 1e6 ? 1000000000 : (int)(left * 1e3) + 1;
 }
 
-static void hear(Worker *worker)
+/* What its pipe holds. */
+static void read_signs(Worker *worker)
 {
     char signs[64];
     if (read(worker->life, signs, sizeof signs) > 0)
@@ -175,12 +176,23 @@ int worker_wait(Worker *workers, int count)
             if (workers[i].state != WORKER_RUNNING)
                 continue;
             if (polled[i].revents)
-                return hear(&workers[i]), i;
+                return read_signs(&workers[i]), i;
             if (seconds_now() >= workers[i].deadline)
                 return bury(&workers[i], WORKER_TIMEOUT), i;
         }
     }
     return -1;
+}
+
+void worker_hear(Worker *worker)
+{
+    struct pollfd polled = {.fd = worker->life, .events = POLLIN};
+    if (worker->state != WORKER_RUNNING)
+        return;
+    if (poll(&polled, 1, 0) > 0)
+        read_signs(worker);
+    else if (seconds_now() >= worker->deadline)
+        bury(worker, WORKER_TIMEOUT);
 }
 
 void *worker_share(size_t bytes)
@@ -191,3 +203,14 @@ void *worker_share(size_t bytes)
 }
 
 void worker_unshare(void *memory, size_t bytes) { munmap(memory, bytes); }
+
+void *shared_take(SharedMemory *memory, size_t bytes)
+{
+    enum { ALIGNMENT = 64 };
+    char *taken = memory->start + memory->used;
+    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (rounded > memory->bytes - memory->used)
+        return NULL;
+    memory->used += rounded;
+    return taken;
+}

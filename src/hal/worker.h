@@ -46,7 +46,20 @@ void worker_limit(Worker *worker, int seconds);
 /* Waits until some worker gives a sign of life or ends; its position, or -1 if none is running. */
 int worker_wait(Worker *workers, int count);
 
+/* The same without waiting, of one worker: takes what it has said until now, or its end. */
+void worker_hear(Worker *worker);
+
 /* Zeroed memory that workers and parent share; NULL: there is none. Pages that are never touched cost
    nothing. */
 void *worker_share(size_t bytes);
 void worker_unshare(void *memory, size_t bytes);
+
+/* Memory that the parent hands out piece by piece, also to workers that run already: it lies at the same address in all
+   of them. */
+typedef struct SharedMemory {
+    char *start;
+    size_t bytes, used;
+} SharedMemory;
+
+/* Zeroed, at a multiple of 64; NULL: there is no room. */
+void *shared_take(SharedMemory *memory, size_t bytes);

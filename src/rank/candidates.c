@@ -42,82 +42,73 @@ void candidates_write(Arena *arena, CandidateList *list, int first, int count, c
 
 // ---- compilation ----
 
-/* Texts that are compiled, each once. */
-typedef struct Compilation {
-    Arena *arena;
-    JitRequest *requests;
-    JitResult *results;
-    const Candidate **askers;   // of each text the candidate whose whole it is; NULL: a kernel of some
-    int count, done;
-    bool progress;
-} Compilation;
+/* What all lists need: those before `ready` have it. */
+typedef struct Wanted {
+    CandidateList *const *lists;
+    int ***texts;   // of each list and candidate, of each kernel its text; NULL: not compiled now
+    int count, ready;
+    const CompileEvents *events;
+} Wanted;
 
-static void report_compiled(void *context, int index, const JitResult *result)
+struct Compilation {
+    Arena *arena;
+    JitOptions how;
+    bool progress;
+    JitRequest *requests;
+    const JitResult **results;   // NULL: not compiled yet
+    const Candidate **askers;    // of each text the candidate whose whole it is; NULL: a kernel of some
+    int count, room;
+    int before, done;            // texts of earlier calls; of this one, that are compiled
+    int first;                   // that comes first; -1: none does
+    Wanted wanted;
+};
+
+Compilation *compilation_new(Arena *arena, const JitOptions *how, bool progress)
 {
-    Compilation *compilation = context;
-    if (index == compilation->count)   // the text beside them
-        return;
-    compilation->done++;
-    if (!compilation->progress || result->status == JIT_MACHINE)
-        return;
-    const Candidate *asker = compilation->askers[index];
-    const char *whose = asker ? arena_printf(compilation->arena, "(candidate %d", asker->model_rank) : "kernels";
-    progress("compiled %d of %d %s%s%s%s", compilation->done, compilation->count, whose, result->reason ? ": " : "",
-             result->reason ? result->reason : "", asker ? ")" : "");
+    Compilation *compilation = NEW(arena, Compilation);
+    *compilation = (Compilation){.arena = arena, .how = *how, .progress = progress};
+    return compilation;
 }
 
-/* Position of the text among those that are compiled. */
-static int take_text(Compilation *compilation, const Kernel *kernel, int piece, const Candidate *asker)
+static void make_room(Compilation *compilation, int more)
 {
-    const char *text = kernel->pieces ? kernel->pieces[piece] : kernel->source;
+    Compilation old = *compilation;
+    compilation->room = old.count + more;
+    compilation->requests = NEW_ARRAY(old.arena, JitRequest, compilation->room);
+    compilation->results = NEW_ARRAY(old.arena, const JitResult *, compilation->room);
+    compilation->askers = NEW_ARRAY(old.arena, const Candidate *, compilation->room);
+    if (old.count == 0)
+        return;
+    memcpy(compilation->requests, old.requests, sizeof *old.requests * (size_t)old.count);
+    memcpy(compilation->results, old.results, sizeof *old.results * (size_t)old.count);
+    memcpy(compilation->askers, old.askers, sizeof *old.askers * (size_t)old.count);
+}
+
+static int add_text(Compilation *compilation, JitRequest request, const Candidate *asker)
+{
     int i = 0;
-    while (i < compilation->count && strcmp(compilation->requests[i].text, text) != 0)
+    while (i < compilation->count && strcmp(compilation->requests[i].text, request.text) != 0)
         i++;
     if (i == compilation->count) {
-        compilation->requests[i] = (JitRequest){text, arena_printf(compilation->arena, "%s.cu", kernel->name),
-                                                kernel->pieces ? 1 : kernel->kernel_count};
-        compilation->askers[i] = kernel->pieces ? NULL : asker;
+        compilation->requests[i] = request;
+        compilation->askers[i] = asker;
         compilation->count++;
     }
     return i;
 }
 
+/* Position of the text among all. */
+static int take_text(Compilation *compilation, const Kernel *kernel, int piece, const Candidate *asker)
+{
+    const char *text = kernel->pieces ? kernel->pieces[piece] : kernel->source;
+    JitRequest request = {text, arena_printf(compilation->arena, "%s.cu", kernel->name),
+                          kernel->pieces ? 1 : kernel->kernel_count};
+    return add_text(compilation, request, kernel->pieces ? NULL : asker);
+}
+
 static bool is_compiled_now(const Candidate *candidate)
 {
     return candidate->kernel && !candidate->compiled && !candidate_failed(candidate);
-}
-
-/* All must do: the first that fails says why. */
-static void take_results(Compilation *compilation, Candidate *candidate, const int *texts)
-{
-    const JitResult **compiled = NEW_ARRAY(compilation->arena, const JitResult *, candidate->kernel->kernel_count);
-    for (int k = 0; k < candidate->kernel->kernel_count; k++) {
-        const JitResult *result = compiled[k] = &compilation->results[texts[k]];
-        if (result->status == JIT_DONE)
-            continue;
-        candidate->status = result->status == JIT_TIMEOUT ? CANDIDATE_TIMEOUT : CANDIDATE_COMPILE_ERROR;
-        candidate->reason = result->reason;
-        return;
-    }
-    candidate->compiled = compiled;
-}
-
-static int most_texts(CandidateList *const *lists, int count)
-{
-    int most = 0;
-    for (int l = 0; l < count; l++)
-        for (int i = 0; i < lists[l]->count; i++)
-            most += lists[l]->items[i].kernel ? lists[l]->items[i].kernel->kernel_count : 0;
-    return most;
-}
-
-static Compilation compilation_new(Arena *arena, int most, bool progress)
-{
-    return (Compilation){.arena = arena,
-                         .requests = NEW_ARRAY(arena, JitRequest, most + 1),
-                         .results = NEW_ARRAY(arena, JitResult, most + 1),
-                         .askers = NEW_ARRAY(arena, const Candidate *, most + 1),
-                         .progress = progress};
 }
 
 /* The texts of each candidate's kernels. */
@@ -135,34 +126,106 @@ static int **take_texts(Compilation *compilation, const CandidateList *list)
     return texts;
 }
 
-static void compile_texts(Compilation *compilation, const JitOptions *how, const JitRequest *beside)
+/* All must do: the first that fails says why. */
+static void take_results(const Compilation *compilation, Candidate *candidate, const int *texts)
 {
-    if (beside)
-        compilation->requests[compilation->count] = *beside;
-    JitOptions options = *how;
-    options.done = report_compiled;
-    options.context = compilation;
-    jit_compile(compilation->arena, compilation->requests, compilation->count + (beside != NULL), &options, compilation->results);
-    if (compilation->progress)
-        progress_end();
-    for (int i = 0; i < compilation->count; i++)
-        if (compilation->results[i].status == JIT_MACHINE)
-            fatal(EXIT_MACHINE, "%s", compilation->results[i].reason);
+    const JitResult **compiled = NEW_ARRAY(compilation->arena, const JitResult *, candidate->kernel->kernel_count);
+    for (int k = 0; k < candidate->kernel->kernel_count; k++) {
+        const JitResult *result = compiled[k] = compilation->results[texts[k]];
+        if (result->status == JIT_MACHINE)
+            fatal(EXIT_MACHINE, "%s", result->reason);
+        if (result->status == JIT_DONE)
+            continue;
+        candidate->status = result->status == JIT_TIMEOUT ? CANDIDATE_TIMEOUT : CANDIDATE_COMPILE_ERROR;
+        candidate->reason = result->reason;
+        return;
+    }
+    candidate->compiled = compiled;
 }
 
-const JitResult *candidates_compile(Arena *arena, CandidateList *const *lists, int list_count, const JitOptions *how,
-                                    bool progress, const JitRequest *beside)
+static bool list_is_ready(const Compilation *compilation, int list)
 {
-    Compilation compilation = compilation_new(arena, most_texts(lists, list_count), progress);
-    int ***texts = NEW_ARRAY(arena, int **, list_count);
-    for (int l = 0; l < list_count; l++)
-        texts[l] = take_texts(&compilation, lists[l]);
-    compile_texts(&compilation, how, beside);
-    for (int l = 0; l < list_count; l++)
+    const Wanted *wanted = &compilation->wanted;
+    bool ready = true;
+    for (int i = 0; i < wanted->lists[list]->count; i++)
+        for (int k = 0; wanted->texts[list][i] && k < wanted->lists[list]->items[i].kernel->kernel_count; k++)
+            ready &= compilation->results[wanted->texts[list][i][k]] != NULL;
+    return ready;
+}
+
+static void hand_out(Compilation *compilation)
+{
+    Wanted *wanted = &compilation->wanted;
+    for (; wanted->ready < wanted->count && list_is_ready(compilation, wanted->ready); wanted->ready++) {
+        CandidateList *list = wanted->lists[wanted->ready];
+        for (int i = 0; i < list->count; i++)
+            if (wanted->texts[wanted->ready][i])
+                take_results(compilation, &list->items[i], wanted->texts[wanted->ready][i]);
+        if (wanted->events && wanted->events->list)
+            wanted->events->list(wanted->events->context, wanted->ready);
+    }
+}
+
+static void tell_compiled(Compilation *compilation, int text, const JitResult *result)
+{
+    const Candidate *asker = compilation->askers[text];
+    int all = compilation->count - compilation->before - (compilation->first >= 0);
+    const char *whose = asker ? arena_printf(compilation->arena, "(candidate %d", asker->model_rank) : "kernels";
+    compilation->done++;
+    if (compilation->progress && result->status != JIT_MACHINE)
+        progress("compiled %d of %d %s%s%s%s", compilation->done, all, whose, result->reason ? ": " : "",
+                 result->reason ? result->reason : "", asker ? ")" : "");
+}
+
+/* For jit_compile(), of which this is told after each text. */
+static void take_result(void *context, int index, const JitResult *result)
+{
+    Compilation *compilation = context;
+    int text = compilation->before + index;
+    compilation->results[text] = result;
+    if (text != compilation->first)
+        tell_compiled(compilation, text, result);
+    else if (compilation->wanted.events->first)
+        compilation->wanted.events->first(compilation->wanted.events->context, result);
+    hand_out(compilation);
+}
+
+static void compile_texts(Compilation *compilation)
+{
+    int count = compilation->count - compilation->before;
+    JitResult *results = NEW_ARRAY(compilation->arena, JitResult, count);
+    JitOptions options = compilation->how;
+    options.done = take_result;
+    options.context = compilation;
+    compilation->done = 0;
+    jit_compile(compilation->arena, compilation->requests + compilation->before, count, &options, results);
+    for (int i = 0; i < count; i++)   // also those that could not even be started
+        compilation->results[compilation->before + i] = &results[i];
+    if (compilation->progress && count)
+        progress_end();
+}
+
+static int most_texts(CandidateList *const *lists, int count)
+{
+    int most = 0;
+    for (int l = 0; l < count; l++)
         for (int i = 0; i < lists[l]->count; i++)
-            if (texts[l][i])
-                take_results(&compilation, &lists[l]->items[i], texts[l][i]);
-    return beside ? &compilation.results[compilation.count] : NULL;
+            most += lists[l]->items[i].kernel ? lists[l]->items[i].kernel->kernel_count : 0;
+    return most;
+}
+
+void candidates_compile(Compilation *compilation, CandidateList *const *lists, int list_count, const JitRequest *first,
+                        const CompileEvents *events)
+{
+    make_room(compilation, most_texts(lists, list_count) + 1);
+    compilation->before = compilation->count;
+    compilation->first = first ? add_text(compilation, *first, NULL) : -1;
+    Wanted *wanted = &compilation->wanted;
+    *wanted = (Wanted){lists, NEW_ARRAY(compilation->arena, int **, list_count), list_count, 0, events};
+    for (int l = 0; l < list_count; l++)
+        wanted->texts[l] = take_texts(compilation, lists[l]);
+    compile_texts(compilation);
+    hand_out(compilation);
 }
 
 CandidateCode candidate_code(Arena *arena, const Candidate *candidate, int launch)

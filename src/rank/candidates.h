@@ -60,11 +60,21 @@ typedef struct CandidateCode {
 CandidateCode candidate_code(Arena *arena, const Candidate *candidate, int launch);
 bool candidate_spills(const Candidate *candidate);
 
-/* Compiles the candidates of all lists that have a text and are not compiled yet, and at the same time a text `beside` them,
-   unless that is NULL; returns what became of it. Texts that are equal are compiled once. Without an NVRTC for the architecture
-   the program ends with EXIT_MACHINE. */
-const JitResult *candidates_compile(Arena *arena, CandidateList *const *lists, int list_count, const JitOptions *how,
-                                    bool progress, const JitRequest *beside);
+/* Texts and what became of them: equal ones are compiled once, whenever they come. */
+typedef struct Compilation Compilation;
+Compilation *compilation_new(Arena *arena, const JitOptions *how, bool progress);
+
+/* While lists are compiled. */
+typedef struct CompileEvents {
+    void (*first)(void *context, const JitResult *result);   // of the text that comes first; may be NULL
+    void (*list)(void *context, int list);                   // all that the list needs is compiled, or failed; in their order
+    void *context;
+} CompileEvents;
+
+/* Compiles the candidates of all lists that have a text and are not compiled yet, and before them a text `first`, unless that is
+   NULL. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
+void candidates_compile(Compilation *compilation, CandidateList *const *lists, int list_count, const JitRequest *first,
+                        const CompileEvents *events);
 
 /* The model judges what is compiled again: registers that leave an SM fewer blocks than were planned make it slower. */
 void candidates_judge(Arena *arena, CandidateList *list, const DeviceSpec *device);

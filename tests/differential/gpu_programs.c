@@ -27,7 +27,8 @@ static bool prove_program(Arena *arena, DeviceSpec *device, const char *path)
     if (list.count == 0)
         return true;
     candidates_write(arena, &list, 0, 1, &base);
-    candidates_compile(arena, &(CandidateList *){&list}, 1, &(JitOptions){.arch = device->arch}, false, NULL);
+    Compilation *compilation = compilation_new(arena, &(JitOptions){.arch = device->arch}, false);
+    candidates_compile(compilation, &(CandidateList *){&list}, 1, NULL, NULL);
     const Candidate *first = list.items;
     if (!first->compiled) {
         printf("%s: %s\n", path, first->reason);

@@ -36,27 +36,54 @@ static double time_of(const Candidate *candidate, bool whole)
     return whole ? (candidate->model_rank == 0 ? 50 : model ? 40 : 60) : 200 - candidate->model_rank;
 }
 
-void profile(Arena *arena, const Program *program, const DeviceSpec *device, const JitResult *helpers, const ProfileOptions *options,
-             CandidateList *list)
+struct Profiler {
+    Arena *arena;
+    const ProfileJob *jobs;
+    ProfileOptions options;
+    int next;
+};
+
+Profiler *profile_begin(Arena *arena, const ProfileJob *jobs, int count, const DeviceSpec *device, const ProfileOptions *options)
 {
-    (void)device;
+    (void)count, (void)device;
+    Profiler *profiler = NEW(arena, Profiler);
+    *profiler = (Profiler){arena, jobs, *options, 0};
+    return profiler;
+}
+
+void profile_take_helpers(Profiler *profiler, const JitResult *helpers)
+{
+    (void)profiler;
     if (helpers->status != JIT_DONE)
         fatal(EXIT_MACHINE, "%s", helpers->reason);
-    fprintf(stderr, "clock: %lld bytes, %d candidates, %s\n", (long long)program_bytes(program), list->count,
-            options->quiet ? "a kernel" : "the whole");
-    for (int i = 0; i < list->count; i++) {
-        Candidate *candidate = &list->items[i];
-        if (!candidate->compiled)
-            continue;
-        if (options->quiet && faults() && candidate->model_rank % faults() == 0) {
-            candidate->status = CANDIDATE_FAULT;
-            candidate->reason = "ends the process that runs it (Killed)";
-            continue;
-        }
-        double us = time_of(candidate, !options->quiet);
-        candidate->status = CANDIDATE_OK;
-        candidate->measured = NEW(arena, Measurement);
-        *candidate->measured = (Measurement){.warmup = 1, .reps = 1, .buffer_sets = 1, .min_us = us, .median_us = us,
-                                             .mean_us = us, .p95_us = us, .elements = options->quiet};
-    }
 }
+
+static void time_candidate(const Profiler *profiler, Candidate *candidate)
+{
+    bool part = profiler->options.quiet;
+    if (part && faults() && candidate->model_rank % faults() == 0) {
+        candidate->status = CANDIDATE_FAULT;
+        candidate->reason = "ends the process that runs it (Killed)";
+        return;
+    }
+    double us = time_of(candidate, !part);
+    candidate->status = CANDIDATE_OK;
+    candidate->measured = NEW(profiler->arena, Measurement);
+    *candidate->measured = (Measurement){.warmup = 1, .reps = 1, .buffer_sets = 1, .min_us = us, .median_us = us,
+                                         .mean_us = us, .p95_us = us, .elements = part};
+}
+
+void profile_take_job(Profiler *profiler)
+{
+    int job = profiler->next++;
+    const CandidateList *list = profiler->jobs[job].list;
+    fprintf(stderr, "clock: %lld bytes, %d candidates, %s\n", (long long)program_bytes(profiler->jobs[job].program), list->count,
+            profiler->options.quiet ? "a kernel" : "the whole");
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].compiled)
+            time_candidate(profiler, &list->items[i]);
+    if (profiler->options.done)
+        profiler->options.done(profiler->options.context, job);
+}
+
+void profile_end(Profiler *profiler) { (void)profiler; }

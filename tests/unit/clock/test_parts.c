@@ -91,18 +91,18 @@ START_TEST(each_candidate_of_a_part_is_right_by_itself)
 END_TEST
 
 /* The later candidates are faster; the second of each crashes. */
-static void measure(const Clock *clock, Arena *of, const Program *program, CandidateList *list)
+static void time_part(PartList *parts, int p)
 {
-    int *asked = clock->context;
-    ++*asked;
-    ck_assert_int_gt(program->input_count, 0);
+    CandidateList *list = &parts->parts[p].list;
+    ck_assert_int_gt(parts->parts[p].program->input_count, 0);
     for (int i = 0; i < list->count; i++) {
         Candidate *candidate = &list->items[i];
         candidate->status = candidate->model_rank == 2 ? CANDIDATE_FAULT : CANDIDATE_OK;
         candidate->reason = candidate->model_rank == 2 ? "crashes" : NULL;
-        candidate->measured = NEW(of, Measurement);
+        candidate->measured = NEW(arena, Measurement);
         candidate->measured->median_us = 10 - candidate->model_rank;
     }
+    part_is_timed(parts, p);
 }
 
 START_TEST(the_plan_of_the_fastest_is_right)
@@ -110,10 +110,10 @@ START_TEST(the_plan_of_the_fastest_is_right)
     PlanList plans;
     CodegenRequest base = base_of(layers, "a100", &plans);
     PartList parts = parts_of(&base, &plans);
-    int asked = 0, alike = 0;
+    int alike = 0;
     ck_assert(parts_are_many(&plans.plans[0], KEEP));
-    profile_parts(arena, &(Clock){measure, &asked}, &parts);
-    ck_assert_int_eq(asked, parts.count);
+    for (int p = 0; p < parts.count; p++)
+        time_part(&parts, p);
     ck_assert(!parts_agree(&parts));
     for (int p = 0; p < parts.count; p++) {
         const CandidateList *list = &parts.parts[p].list;
@@ -151,32 +151,47 @@ START_TEST(the_models_own_choices_are_its_plan)
 }
 END_TEST
 
-static void crash(const Clock *clock, Arena *of, const Program *program, CandidateList *list)
-{
-    (void)clock, (void)of, (void)program;
-    for (int i = 0; i < list->count; i++)
-        list->items[i].status = CANDIDATE_FAULT, list->items[i].reason = "crashes";
-}
-
 START_TEST(a_part_without_a_right_candidate_is_an_error)
 {
     PlanList plans;
     CodegenRequest base = base_of(layers, "a100", &plans);
     PartList parts = parts_of(&base, &plans);
-    profile_parts(arena, &(Clock){crash, NULL}, &parts);
+    CandidateList *list = &parts.parts[0].list;
+    for (int i = 0; i < list->count; i++)
+        list->items[i].status = CANDIDATE_FAULT, list->items[i].reason = "crashes";
+    part_is_timed(&parts, 0);
 }
 END_TEST
+
+/* Of both classes, of the output that is `position`. */
+static void evaluated(const CodegenRequest *base, double most_work, int position, int64_t *counts)
+{
+    SharedMemory shared = {worker_share(1 << 24), 1 << 24, 0};
+    ProfileReference *reference = reference_new(arena, base->program, &shared);
+    ck_assert(!reference_is_ready(reference));
+    for (int class = 0; class < INPUT_CLASSES; class++)
+        reference_evaluate(reference, class, EVAL_EXACT, most_work);
+    ck_assert(reference_is_ready(reference));
+    for (int class = 0; class < INPUT_CLASSES; class++)
+        counts[class] = reference->samples[position].evaluated[class];
+    worker_unshare(shared.start, shared.bytes);
+}
 
 START_TEST(outputs_that_cost_too_much_are_not_compared)
 {
     PlanList plans;
     CodegenRequest base = base_of(layers, "a100", &plans);
-    const ProfileReference *all = profile_reference(arena, base.program, EVAL_EXACT, 0),
-                           *cheap = profile_reference(arena, base.program, EVAL_EXACT, 2e4);
-    ck_assert_int_gt(all->samples[0].count, 100);
-    ck_assert_int_gt(all->samples[1].count, 100);
-    ck_assert_int_eq(cheap->samples[1].count, 0);   // behind two products, a softmax and a third
-    ck_assert_int_gt(profile_reference(arena, base.program, EVAL_EXACT, 1e9)->samples[1].count, 100);
+    int64_t first[INPUT_CLASSES], all[INPUT_CLASSES], cheap[INPUT_CLASSES], ample[INPUT_CLASSES];
+    evaluated(&base, 0, 0, first);
+    evaluated(&base, 0, 1, all);
+    evaluated(&base, 2e4, 1, cheap);   // behind two products, a softmax and a third
+    evaluated(&base, 1e9, 1, ample);
+    for (int class = 0; class < INPUT_CLASSES; class++) {
+        ck_assert_int_gt(first[class], 100);
+        ck_assert_int_gt(all[class], 100);
+        ck_assert_int_eq(cheap[class], 0);
+        ck_assert_int_gt(ample[class], 100);
+    }
 }
 END_TEST
 

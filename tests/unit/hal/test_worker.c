@@ -167,11 +167,51 @@ START_TEST(what_a_killed_worker_has_started_ends_with_it)
 }
 END_TEST
 
+/* Waits for a word that its parent puts into memory that was shared before. */
+static void wait_for_word(void *memory)
+{
+    const SharedMemory *shared = memory;
+    worker_alive();
+    while (!*(volatile const char *)shared->start)
+        usleep(1000);
+    _exit(strcmp(shared->start, "a word") == 0 ? 3 : 4);
+}
+
+START_TEST(a_worker_sees_what_its_parent_hands_out_later)
+{
+    SharedMemory shared = {worker_share(200), 200, 0};
+    Worker worker;
+    ck_assert(worker_start(&worker, &limits, wait_for_word, &shared));
+    ck_assert_int_eq(worker_wait(&worker, 1), 0);   // a sign of life
+    worker_hear(&worker);                           // does not wait
+    ck_assert_int_eq(worker.state, WORKER_RUNNING);
+    strcpy(shared_take(&shared, 7), "a word");
+    while (worker.state == WORKER_RUNNING)
+        worker_hear(&worker);
+    ck_assert_int_eq(worker.exit_code, 3);
+    ck_assert_ptr_nonnull(shared_take(&shared, 100));   // 64 and 128 bytes are taken
+    ck_assert_ptr_null(shared_take(&shared, 1));
+    worker_unshare(shared.start, shared.bytes);
+}
+END_TEST
+
+START_TEST(a_worker_that_hangs_is_found_without_waiting)
+{
+    Worker worker;
+    ck_assert(worker_start(&worker, &limits, hang, NULL));
+    while (worker.state == WORKER_RUNNING)
+        worker_hear(&worker);
+    ck_assert_int_eq(worker.state, WORKER_TIMEOUT);
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("worker");
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, a_worker_leaves_nothing_however_it_ends);
+    tcase_add_test(cases, a_worker_sees_what_its_parent_hands_out_later);
+    tcase_add_test(cases, a_worker_that_hangs_is_found_without_waiting);
     tcase_add_test(cases, what_the_parent_has_mapped_does_not_count_as_the_workers);
     tcase_add_test(cases, what_a_killed_worker_has_started_ends_with_it);
     Suite *suite = suite_create("worker");

@@ -88,8 +88,9 @@ START_TEST(machine_code_is_that_of_the_whole_file)
         return;
     CandidateList whole = candidates_of(CODEGEN_WHOLE), apart = candidates_of(CODEGEN_PIECES);
     whole.count = 1;
-    candidates_compile(arena, &(CandidateList *){&whole}, 1, &(JitOptions){.arch = "sm_90a"}, false, NULL);
-    candidates_compile(arena, &(CandidateList *){&apart}, 1, &(JitOptions){.arch = "sm_90a"}, false, NULL);
+    Compilation *compilation = compilation_new(arena, &(JitOptions){.arch = "sm_90a"}, false);
+    candidates_compile(compilation, &(CandidateList *){&whole}, 1, NULL, NULL);
+    candidates_compile(compilation, &(CandidateList *){&apart}, 1, NULL, NULL);
     const Candidate *left = &whole.items[0], *right = &apart.items[0];
     ck_assert_msg(left->compiled && right->compiled, "%s %s", left->reason, right->reason);
     for (int k = 0; k < left->kernel->launch_count; k++) {
@@ -105,6 +106,9 @@ START_TEST(machine_code_is_that_of_the_whole_file)
 }
 END_TEST
 
+/* A CompileEvents. */
+static void tell(void *context, int list) { ((bool *)context)[list] = true; }
+
 /* Plans that differ in one launch share the code of the others. */
 START_TEST(equal_pieces_are_compiled_once)
 {
@@ -115,7 +119,16 @@ START_TEST(equal_pieces_are_compiled_once)
     char reason[500];
     if (!nvrtc_open(&nvrtc, reason, sizeof reason))
         return;
-    candidates_compile(arena, &(CandidateList *){&list}, 1, &(JitOptions){.arch = "sm_90a"}, false, NULL);
+    Compilation *compilation = compilation_new(arena, &(JitOptions){.arch = "sm_90a"}, false);
+    CandidateList again = candidates_of(CODEGEN_PIECES), *both[] = {&list, &again};
+    bool told[2] = {false};
+    candidates_compile(compilation, both, 1, NULL, &(CompileEvents){.list = tell, .context = told});
+    ck_assert(told[0] && !told[1]);
+    candidates_compile(compilation, both, 2, NULL, &(CompileEvents){.list = tell, .context = told});
+    ck_assert(told[1]);
+    for (int i = 0; i < list.count; i++)   // what was compiled before is not compiled again
+        for (int k = 0; k < list.items[i].kernel->kernel_count; k++)
+            ck_assert_ptr_eq(list.items[i].compiled[k], again.items[i].compiled[k]);
     for (int i = 0; i < list.count; i++)
         for (int k = 0; k < list.items[i].kernel->kernel_count; k++, kernels++) {
             int found = 0;
