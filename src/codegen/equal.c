@@ -107,11 +107,7 @@ static int64_t alignment_of(const LaunchArg *arg)
 static void write_arguments(StrBuf *out, const LaunchDraft *draft, const Launch *launch, const int *order)
 {
     const Fusion *fusion = draft->plan.fusion;
-    Fusion ordered = *fusion;
-    ordered.inputs = NEW_ARRAY(out->arena, Tensor *, fusion->input_count + 1);
-    for (int i = 0; i < fusion->input_count; i++)
-        ordered.inputs[i] = fusion->inputs[order[i]];
-    strbuf_printf(out, "%d %s\n", draft->plan.wide, emit_signature(out->arena, &ordered, draft->scratch));
+    strbuf_printf(out, "%d %s\n", draft->plan.wide, emit_signature(out->arena, fusion, launch, order, draft->scratch));
     for (int i = 0; i < launch->arg_count; i++)
         strbuf_printf(out, " %" PRId64, alignment_of(&launch->args[i < fusion->input_count ? order[i] : i]));
     for (int i = 0; i < launch->map_count; i++) {

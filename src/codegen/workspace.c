@@ -1,115 +1,46 @@
 #include "codegen/workspace.h"
 
 #include "base/checked.h"
+#include "codegen/in_place.h"
 #include "codegen/lives.h"
 
 typedef struct Tenants {
+    const Program *program;
     const Plan *plan;
     const int64_t *prepared;   // by tensor id; -1: it lies in the workspace
     int **writers;     // by tensor id: the launches that write it, or parts of it, in order
     int *writer_count; // by tensor id
+    int **readers;     // by tensor id: the launches that read it, in order
+    int *reader_count;
+    int *under;        // by tensor id: the one that it lies on, which is added up in place; -1: none
     int *life_of;      // by tensor id; -1: it does not lie in the workspace
     int *scratch_of;   // by launch: the life of what it uses for itself; -1: it uses nothing
     Life *lives;
     int count;
 } Tenants;
 
-static int add_life(Tenants *tenants, int64_t bytes, int writer)
-{
-    tenants->lives[tenants->count] =
-        (Life){.bytes = round_up(bytes, WORKSPACE_ALIGNMENT), .writer = writer};
-    return tenants->count++;
-}
+// ---- who writes and reads ----
 
-static void add_launch(Tenants *tenants, const Program *program, int launch)
+/* Of each tensor those that write it, or those that read it. */
+static void list_launches(Arena *arena, const Plan *plan, int tensor_count, bool written, int ***lists, int **counts)
 {
-    const PlannedLaunch *planned = &tenants->plan->launches[launch];
-    for (int i = 0; i < planned->fusion->output_count; i++) {
-        const Tensor *tensor = program->tensors[planned->fusion->outputs[i]->id];
-        bool is_first = tenants->writers[tensor->id][0] == launch;
-        if (is_first && tensor->role == ROLE_TEMPORARY && tenants->prepared[tensor->id] < 0)
-            tenants->life_of[tensor->id] = add_life(tenants, tensor_bytes(tensor), launch);
-    }
-    int64_t scratch = rprogram_scratch_bytes(planned->kind, &planned->program);
-    tenants->scratch_of[launch] = scratch ? add_life(tenants, scratch, launch) : -1;
-}
-
-/* The launches that write each tensor. */
-static void find_writers(Arena *arena, Tenants *tenants, int tensor_count)
-{
-    const Plan *plan = tenants->plan;
-    tenants->writers = NEW_ARRAY(arena, int *, tensor_count);
-    tenants->writer_count = NEW_ARRAY(arena, int, tensor_count);
+    int **list = NEW_ARRAY(arena, int *, tensor_count), *count = NEW_ARRAY(arena, int, tensor_count);
     for (int pass = 0; pass < 2; pass++) {   // count, then list
-        for (int k = 0; k < plan->count; k++)
-            for (int i = 0; i < plan->launches[k].fusion->output_count; i++) {
-                int id = plan->launches[k].fusion->outputs[i]->id, at = tenants->writer_count[id]++;
+        for (int k = 0; k < plan->count; k++) {
+            const Fusion *fusion = plan->launches[k].fusion;
+            for (int i = 0; i < (written ? fusion->output_count : fusion->input_count); i++) {
+                int id = (written ? fusion->outputs : fusion->inputs)[i]->id, at = count[id]++;
                 if (pass)
-                    tenants->writers[id][at] = k;
+                    list[id][at] = k;
             }
+        }
         for (int t = 0; t < tensor_count && pass == 0; t++) {
-            tenants->writers[t] = NEW_ARRAY(arena, int, tenants->writer_count[t]);
-            tenants->writer_count[t] = 0;
+            list[t] = NEW_ARRAY(arena, int, count[t]);
+            count[t] = 0;
         }
     }
-}
-
-/* Lives of what several launches write, part by part. */
-static void set_other_writers(Tenants *tenants, int tensor_count)
-{
-    for (int t = 0; t < tensor_count; t++)
-        if (tenants->life_of[t] >= 0) {
-            Life *life = &tenants->lives[tenants->life_of[t]];
-            life->others = tenants->writers[t] + 1;
-            life->other_count = tenants->writer_count[t] - 1;
-        }
-}
-
-static int most_lives(const Plan *plan)
-{
-    int count = plan->count;
-    for (int k = 0; k < plan->count; k++)
-        count += plan->launches[k].fusion->output_count;
-    return count;
-}
-
-static Tenants tenants_of(Arena *arena, const Program *program, const Plan *plan, const int64_t *prepared)
-{
-    Tenants tenants = {
-        .plan = plan,
-        .prepared = prepared,
-        .life_of = NEW_ARRAY(arena, int, program->tensor_count),
-        .scratch_of = NEW_ARRAY(arena, int, plan->count),
-        .lives = NEW_ARRAY(arena, Life, most_lives(plan)),
-    };
-    for (int t = 0; t < program->tensor_count; t++)
-        tenants.life_of[t] = -1;
-    find_writers(arena, &tenants, program->tensor_count);
-    for (int k = 0; k < plan->count; k++)
-        add_launch(&tenants, program, k);
-    set_other_writers(&tenants, program->tensor_count);
-    return tenants;
-}
-
-/* The launches that read each temporary. */
-static void find_readers(Arena *arena, Tenants *tenants)
-{
-    const Plan *plan = tenants->plan;
-    int **readers = NEW_ARRAY(arena, int *, tenants->count), *room = NEW_ARRAY(arena, int, tenants->count);
-    for (int pass = 0; pass < 2; pass++) {   // count, then list
-        for (int k = 0; k < plan->count; k++)
-            for (int i = 0; i < plan->launches[k].fusion->input_count; i++) {
-                int life = tenants->life_of[plan->launches[k].fusion->inputs[i]->id];
-                if (life < 0)
-                    continue;
-                if (pass == 0)
-                    room[life]++;
-                else
-                    readers[life][tenants->lives[life].reader_count++] = k;
-            }
-        for (int i = 0; i < tenants->count && pass == 0; i++)
-            tenants->lives[i].readers = readers[i] = NEW_ARRAY(arena, int, room[i]);
-    }
+    *lists = list;
+    *counts = count;
 }
 
 /* Paths along which results go, from the last launch to the first. */
@@ -131,12 +62,115 @@ static BitRows paths_of(Arena *arena, const Tenants *tenants)
     return later;
 }
 
+// ---- what is added up in place ----
+
+/* Paths lead from all others that read it to the launch: no branch waits for that. */
+static bool dies_at(const Tenants *tenants, const BitRows *later, int tensor, int launch)
+{
+    bool dies = true;
+    for (int i = 0; i < tenants->reader_count[tensor] && dies; i++)
+        dies = tenants->readers[tensor][i] == launch || bit_get(later, tenants->readers[tensor][i], launch);
+    return dies;
+}
+
+static bool lies_here(const Tenants *tenants, int tensor)
+{
+    return tenants->program->tensors[tensor]->role == ROLE_TEMPORARY && tenants->prepared[tensor] < 0;
+}
+
+static void place_output_of(Tenants *tenants, const BitRows *later, int launch)
+{
+    const PlannedLaunch *planned = &tenants->plan->launches[launch];
+    const Fusion *fusion = planned->fusion;
+    int made = fusion->outputs[0]->id;
+    for (int i = 0; i < fusion->input_count && tenants->under[made] < 0; i++) {
+        int read = fusion->inputs[i]->id;
+        if (lies_here(tenants, read) && lies_here(tenants, made) && tenants->writer_count[made] == 1 &&
+            dies_at(tenants, later, read, launch) && in_place_may(tenants->program, planned, i))
+            tenants->under[made] = read;
+    }
+}
+
+// ---- lives ----
+
+static int add_life(Tenants *tenants, int64_t bytes, int writer)
+{
+    tenants->lives[tenants->count] =
+        (Life){.bytes = round_up(bytes, WORKSPACE_ALIGNMENT), .writer = writer};
+    return tenants->count++;
+}
+
+/* Behind what the life has of them. */
+static void append(Arena *arena, const int **list, int *count, const int *more, int more_count)
+{
+    int *joined = NEW_ARRAY(arena, int, *count + more_count);
+    for (int i = 0; i < *count + more_count; i++)
+        joined[i] = i < *count ? (*list)[i] : more[i - *count];
+    *list = joined;
+    *count += more_count;
+}
+
+/* What several launches write, part by part, has one life, and so has what is added up in place. */
+static void add_tensor(Arena *arena, Tenants *tenants, int tensor, int launch)
+{
+    int under = tenants->under[tensor];
+    int life = under < 0 ? add_life(tenants, tensor_bytes(tenants->program->tensors[tensor]), launch)
+                         : tenants->life_of[under];
+    int first = under < 0;   // the one that begins the life is none of the others
+    Life *to = &tenants->lives[life];
+    append(arena, &to->others, &to->other_count, tenants->writers[tensor] + first, tenants->writer_count[tensor] - first);
+    append(arena, &to->readers, &to->reader_count, tenants->readers[tensor], tenants->reader_count[tensor]);
+    tenants->life_of[tensor] = life;
+}
+
+static void add_launch(Arena *arena, Tenants *tenants, int launch)
+{
+    const PlannedLaunch *planned = &tenants->plan->launches[launch];
+    for (int i = 0; i < planned->fusion->output_count; i++) {
+        int tensor = planned->fusion->outputs[i]->id;
+        if (tenants->writers[tensor][0] == launch && lies_here(tenants, tensor))
+            add_tensor(arena, tenants, tensor, launch);
+    }
+    int64_t scratch = rprogram_scratch_bytes(planned->kind, &planned->program);
+    tenants->scratch_of[launch] = scratch ? add_life(tenants, scratch, launch) : -1;
+}
+
+static int most_lives(const Plan *plan)
+{
+    int count = plan->count;
+    for (int k = 0; k < plan->count; k++)
+        count += plan->launches[k].fusion->output_count;
+    return count;
+}
+
+static Tenants tenants_of(Arena *arena, const Program *program, const Plan *plan, const int64_t *prepared)
+{
+    int tensors = program->tensor_count;
+    Tenants tenants = {
+        .program = program,
+        .plan = plan,
+        .prepared = prepared,
+        .under = NEW_ARRAY(arena, int, tensors),
+        .life_of = NEW_ARRAY(arena, int, tensors),
+        .scratch_of = NEW_ARRAY(arena, int, plan->count),
+        .lives = NEW_ARRAY(arena, Life, most_lives(plan)),
+    };
+    for (int t = 0; t < tensors; t++)
+        tenants.under[t] = tenants.life_of[t] = -1;
+    list_launches(arena, plan, tensors, true, &tenants.writers, &tenants.writer_count);
+    list_launches(arena, plan, tensors, false, &tenants.readers, &tenants.reader_count);
+    return tenants;
+}
+
 Workspace workspace_place(Arena *arena, const Program *program, const Plan *plan, const int64_t *prepared)
 {
     Arena *scratch = arena_new();
     Tenants tenants = tenants_of(scratch, program, plan, prepared);
-    find_readers(scratch, &tenants);
     BitRows later = paths_of(scratch, &tenants);
+    for (int k = 0; k < plan->count; k++) {
+        place_output_of(&tenants, &later, k);
+        add_launch(scratch, &tenants, k);
+    }
     LivesPlan places = lives_place(tenants.lives, tenants.count, &later);
     Workspace workspace = {.of_tensor = NEW_ARRAY(arena, int64_t, program->tensor_count),
                            .of_launch = NEW_ARRAY(arena, int64_t, plan->count),

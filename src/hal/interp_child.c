@@ -338,10 +338,18 @@ static void check_ends(void)
         const RuntimeTensor *tensor = &child.job->tensors[i];
         if (!region->written)
             continue;
-        bool first = interp_known(region, tensor->first);
-        if (!first || !interp_known(region, (tensor->end ? tensor->end : region->bytes) - 1))
+        bool first = interp_written(region, tensor->first);
+        if (!first || !interp_written(region, (tensor->end ? tensor->end : region->bytes) - 1))
             fail("the %s element of %s is not written", first ? "last" : "first", tensor->name);
     }
+}
+
+/* What was read in place and not written is no result. */
+static void take_back(void)
+{
+    for (int i = 0; i < child.host.region_count; i++)
+        if (child.host.regions[i].written && child.host.regions[i].costly)
+            interp_take_back(&child.host.regions[i], child.job->poison);
 }
 
 _Noreturn void interp_child_run(const InterpTask *task)
@@ -376,5 +384,6 @@ _Noreturn void interp_child_run(const InterpTask *task)
         fail("%s", what);
     if (job->checked && job->ends_written)
         check_ends();
+    take_back();
     end(RUNTIME_DONE);
 }

@@ -18,6 +18,15 @@ bool launches_meet(const Launch *a, const Launch *b)
     return false;
 }
 
+int launch_in_place(const Launch *launch, int i)
+{
+    const LaunchArg *arg = &launch->args[i];
+    for (int k = 0; k < launch->arg_count; k++)
+        if (k != i && (arg->written || launch->args[k].written) && launch_args_overlap(&launch->args[k], arg))
+            return k;
+    return -1;
+}
+
 // ---- out ----
 
 static void write_integers(Json *object, const char *key, const int64_t *values, int count)

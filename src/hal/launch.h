@@ -102,6 +102,9 @@ static inline bool launch_args_overlap(const LaunchArg *a, const LaunchArg *b)
            !launch_args_are_beside(a, b);
 }
 
+/* The argument that has the bytes of argument i, too: of a sum that is made in place the one is read, the other written. -1: none. */
+int launch_in_place(const Launch *launch, int i);
+
 /* Whether one of the two reads or writes what the other writes. */
 bool launches_meet(const Launch *a, const Launch *b);
 

@@ -68,16 +68,28 @@ static void set_part(RuntimeTensor *tensor, const LaunchArg *arg)
     tensor->end = arg->bytes - arg->row + arg->row_end;
 }
 
+/* What the last tensor is made of in place. */
+static void set_under(Proof *proof, const Tensor *tensor)
+{
+    proof->under[proof->tensor_count - 1] = tensor;
+    proof->tensors[proof->tensor_count - 1].costly = true;
+}
+
 /* One launch: what it reads was made before. */
 static void place_launch(Proof *proof, const Launch *launch)
 {
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *arg = &launch->args[i];
+        int other = launch_in_place(launch, i);
         if (!arg->tensor) {
             add_scratch(proof, arg);
             continue;
         }
+        if (other >= 0 && !arg->written)
+            continue;   // it comes with the sum
         add_tensor(proof, arg->tensor, arg->buffer, arg->offset, arg->written);
+        if (other >= 0)
+            set_under(proof, launch->args[other].tensor);
         if (arg->row)
             set_part(&proof->tensors[proof->tensor_count - 1], arg);
     }
@@ -89,6 +101,7 @@ void verify_place(Proof *proof)
     int count = argument_count(program) + BUFFERS_BESIDE + (proof->launch ? proof->launch->arg_count : 0);
     proof->tensors = NEW_ARRAY(proof->arena, RuntimeTensor, count);
     proof->sources = NEW_ARRAY(proof->arena, const Tensor *, count);
+    proof->under = NEW_ARRAY(proof->arena, const Tensor *, count);
     proof->buffer_bytes = kernel_buffers(proof->arena, proof->kernel);
     if (proof->launch)
         place_launch(proof, proof->launch);
@@ -306,7 +319,7 @@ void verify_fill(void *context, int index, int64_t offset, int64_t bytes, void *
 {
     Proof *proof = context;
     const Program *program = proof->kernel->program;
-    const Tensor *tensor = proof->sources[index];
+    const Tensor *tensor = proof->under[index] ? proof->under[index] : proof->sources[index];
     int64_t first, count = elements_of(tensor, offset, bytes, &first);
     memset(memory, 0, (size_t)bytes);
     int input = verify_position(program->inputs, program->input_count, tensor);

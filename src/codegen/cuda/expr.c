@@ -480,15 +480,15 @@ const char *emit_map_list(Arena *arena, int count)
     return out.text;
 }
 
-const char *emit_signature(Arena *arena, const Fusion *fusion, bool scratch)
+const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *launch, const int *order, bool scratch)
 {
     StrBuf out = strbuf_new(arena);
     for (int i = 0; i < fusion->input_count + fusion->output_count; i++) {
         bool input = i < fusion->input_count;
-        int position = input ? i : i - fusion->input_count;
+        int position = input ? i : i - fusion->input_count, arg = input && order ? order[i] : i;
         strbuf_puts(&out, i ? ", " : "");
-        emit_pointer(&out, input ? fusion->inputs[position] : fusion->outputs[position], input, position,
-                     "__restrict__ ");
+        emit_pointer(&out, input ? fusion->inputs[arg] : fusion->outputs[position], input, position,
+                     launch_in_place(launch, arg) < 0 ? "__restrict__ " : "");
     }
     strbuf_puts(&out, scratch ? ", char *scratch" : "");
     return out.text;

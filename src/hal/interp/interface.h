@@ -43,7 +43,7 @@ typedef struct InterpRegion {
     long long bytes;
     int written;                        // else only read, and initialised
     int sealed;                         // was written by NAME_prepare, and is only read from then on
-    int costly;                         // a cell is filled when it is read
+    int costly;                         // a cell is filled when it is read; of a written one when it is accessed
     const unsigned char *opened;        // of chunks from `first_page` on: those that hold anything yet; null: all do
     unsigned char *first_page;
     InterpShadow *shadows;              // of a written or costly region: of each stretch; null: never accessed
@@ -112,7 +112,10 @@ int interp_run(InterpHost *host, InterpLauncher *prepare, InterpLauncher *launch
 int interp_thread(void);
 
 /* Whether a byte of a written region was written. */
-int interp_known(const InterpRegion *region, long long byte);
+int interp_written(const InterpRegion *region, long long byte);
+
+/* Of a region that was filled where it was read: what was not written holds the poison again. */
+void interp_take_back(InterpRegion *region, int poison);
 
 #ifdef __cplusplus
 }

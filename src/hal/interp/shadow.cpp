@@ -392,7 +392,7 @@ void fill(const Access &access, const InterpRegion *region)
         const long long left = region->bytes - first;
         if (cell->known)
             continue;
-        cell->known = true;
+        cell[0].known = cell[1].known = true;
         run_on_deep_stack({fill_wanted, region, first, left < FILLED ? static_cast<int>(left) : FILLED});
     }
 }
@@ -424,9 +424,11 @@ void check_access(const Access &access)
         fail_access(access, 0, "touches what an earlier launch writes, without waiting for it");
     if (region->sealed)
         check_sealed(access, region);
-    else if (region->written)
+    else if (region->written) {
+        if (region->costly)
+            fill(access, region);
         visit_tensor(access, region);
-    else if (access.write)
+    } else if (access.write)
         fail_access(access, 0, "writes to a tensor that it may only read");
     else if (region->costly)
         fill(access, region);
@@ -434,15 +436,16 @@ void check_access(const Access &access)
 
 }   // namespace
 
-bool is_known(const InterpRegion *region, long long byte)
+// The one that speaks for the byte.
+Cell &cell_of(const InterpRegion *region, long long byte)
 {
     const InterpShadow shadow = shadow_at(region, byte);
-    const Cell &word = shadow.words[byte % INTERP_STRETCH_BYTES / WORD];
+    Cell &word = shadow.words[byte % INTERP_STRETCH_BYTES / WORD];
     const long long at = byte % INTERP_STRETCH_BYTES, half = at / HALF * HALF;
-    if (!word.is_split)
-        return word.known;
-    return shadow.bytes[word.split_halves >> byte % WORD / HALF & 1 ? at : half].known;
+    return word.is_split ? shadow.bytes[word.split_halves >> byte % WORD / HALF & 1 ? at : half] : word;
 }
+
+bool is_known(const InterpRegion *region, long long byte) { return cell_of(region, byte).known; }
 
 // By the host: bytes of a tensor, from a word on.
 void note_copied(unsigned char *to, long long bytes)
@@ -606,7 +609,18 @@ ROLLERC_EXPORT void *__tsan_memmove(void *to, const void *from, size_t n)
 
 }   // namespace rollerc_interp
 
-int interp_known(const InterpRegion *region, long long byte)
+void interp_take_back(InterpRegion *region, int poison)
 {
-    return rollerc_interp::is_known(region, byte);
+    using namespace rollerc_interp;
+    for (long long at = 0; at < region->bytes; at++) {
+        if (!region->shadows[at / INTERP_STRETCH_BYTES].words)
+            at += INTERP_STRETCH_BYTES - 1;   // nothing of it was accessed
+        else if (cell_of(region, at).known && !cell_of(region, at).write.epoch)
+            region->start[at] = static_cast<unsigned char>(poison);
+    }
+}
+
+int interp_written(const InterpRegion *region, long long byte)
+{
+    return rollerc_interp::cell_of(region, byte).write.epoch != 0;
 }

@@ -437,6 +437,7 @@ const Family bulk_family = {
     .copying_warps = GROUP_WARPS,
     .streams = true,
     .joins = true,
+    .adds_in_place = true,
     .view = product_view,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, &turn_planes_to_columns,
                                               &parts_of_wide_tiles, &parts_of_medium_tiles,

@@ -247,6 +247,7 @@ const Family gemm_family = {
     .shares_body = true,
     .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster",
                                       "several products", NULL},
+    .adds_in_place = true,
     .view = product_view,
     .streams = true,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},

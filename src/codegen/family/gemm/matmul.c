@@ -399,6 +399,7 @@ const Family matmul_family = {
     .template_path = "templates/matmul.cu",
     .variants = (const char *const[]){"tiled", "three stages", "several products", NULL},
     .tiles_both = true,
+    .adds_in_place = true,
     .view = product_view,
     .rewrites = (const Rewrite *const[]){&pack_for_lanes, NULL},
     .kinds = kinds,

@@ -78,6 +78,7 @@ const Family wgmma_family = {
     .name = "wgmma",
     .template_path = "templates/wgmma.cu",
     .variants = (const char *const[]){"three stages", "four stages", NULL},
+    .adds_in_place = true,
     .view = product_view,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
     .kinds = kinds,
