@@ -64,13 +64,24 @@ void import_stage_weights(Arena *arena, OutputSet *outputs, const char *path, co
     output_stage(outputs, arena_printf(arena, "%s.S", path), out.text, out.length);
 }
 
+/* They go with what launches them, or where they are asked for: rankings and explanations need none. */
+static bool writes_weights(const Options *options)
+{
+    bool writes = options->weights || options->embed;
+    for (int i = 0; i < options->artefact_count; i++) {
+        ArtefactKind kind = options->artefacts[i].kind;
+        writes |= kind != ARTEFACT_JSON && kind != ARTEFACT_TEXT && kind != ARTEFACT_PAGE;
+    }
+    return writes && options->artefact_count;
+}
+
 ModelInput import_input(Arena *arena, const Options *options)
 {
     if (!options_input_is_model(options))
         return (ModelInput){.source = source_read(arena, options->input), .program = given_weights(options)};
     ModelInput input = {.program = imported(arena, options), .embeds = options->embed};
     input.source = source_of(arena, options->input, &input.program);
-    if ((input.program.weight_bytes || options->weights) && options->artefact_count)
+    if ((input.program.weight_bytes || options->weights) && writes_weights(options))
         input.weights_path = weights_path_of(arena, options);
     return input;
 }

@@ -229,6 +229,15 @@ def test_an_expression_is_ranked_first():
         assert sorted(os.listdir(folder)) == ["page.html", "rank.json", "x.html", "x.txt"]
 
 
+def test_a_model_is_explained_without_its_weights():
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, os.path.join(common.TESTS, "onnx_examples.py"), "digits", "digits.onnx"], cwd=folder, check=True)
+        command = [BINARY, "explain", "digits.onnx", "--bind", "batch=1", "--device", "h200", "--html", "page.html", "--json", "rank.json"]
+        said = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+        assert "Kernels of candidate 1 by time" in said
+        assert sorted(os.listdir(folder)) == ["digits.onnx", "page.html", "rank.json"]
+
+
 # ---- the page ----
 
 class Page(html.parser.HTMLParser):

@@ -1,6 +1,7 @@
 // A model on one image: rollerc digits.onnx --bind batch=1 --device h200 -o digits.cu --emit header
 //     nvcc -arch=sm_90a digits.cu main.c -o digits && ./digits digits.weights image.bin
 #include <cuda_runtime.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
         for (int i = 1; i < CLASSES; i++)
             best = shares[i] > shares[best] ? i : best;
         printf("%d: %.4f\n", best, shares[best]);
-        shares[best] = -1;
+        shares[best] = -INFINITY;
     }
     return 0;
 }

@@ -91,7 +91,10 @@ static LaunchArg launch_arg(const Kernel *kernel, const Fusion *fusion, const Te
 {
     const Program *program = kernel->program;
     const Tensor *tensor = program->tensors[seen->id];
-    LaunchArg arg = {.tensor = tensor, .bytes = tensor_bytes(tensor), .written = written};
+    LaunchArg arg = {.tensor = tensor,
+                     .part = seen->part ? program->tensors[seen->part->id] : NULL,
+                     .bytes = tensor_bytes(tensor),
+                     .written = written};
     set_part(&arg, fusion, seen);
     if (prepare_find(kernel, places->prepared, tensor, in_call, &arg))
         return arg;

@@ -24,6 +24,7 @@ typedef struct LaunchArg {
     int64_t offset, bytes;
     bool written;                  // else only read
     const struct Tensor *tensor;   // what lies there, dense and row-major; NULL: memory that the launch uses for itself
+    const struct Tensor *part;     // of a concatenation, the tensor that the launch makes of it; NULL: all
     int64_t first;                 // the kernel is given the place so many bytes behind `offset`
     int64_t row;                   // of every so many bytes the launch touches those
     int64_t row_first, row_end;    // … from here to there; row 0: all of `bytes`

@@ -148,6 +148,7 @@ static Access moved_store(const Placer *placer, const Access *store, const Spot 
     there.tensor->name = store->tensor->name;
     there.tensor->views = NULL;
     there.tensor->part_of = spot->whole;
+    there.tensor->part = store->tensor;
     int64_t step = spot->whole->part_stride / spot->whole->shape[spot->axis];
     there.tensor->part_first = step * spot->first;
     there.tensor->part_end = step * (spot->first + store->dims[spot->axis].size);

@@ -110,6 +110,7 @@ struct Tensor {
     const TensorView *views;    // in which some access may see it; NULL: none
     int64_t part_stride;        // of a concatenation: elements from a row of its parts to the next (concatenation.h); 0: it is none
     const Tensor *part_of;      // the tensor of this id, of which a kernel is given what lies from here on (fuse_in_place.h); NULL: all
+    const Tensor *part;         // … which is this one of the program's
     int64_t part_first;         // elements of it that lie before that,
     int64_t part_end;           // … and up to where the kernel makes them, in each row
     int64_t indexes;            // elements are indices of a dimension of this size: test inputs lie there; 0: they are none

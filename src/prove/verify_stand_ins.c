@@ -11,6 +11,7 @@
 // elements, which is therefore made of the elements or stand-ins that the launch finds. A tensor has stand-ins if
 //   * it is a sum of products, or made point by point of some that no other definition reads,
 //   * and the launch reads it and could not have made it from the others that it reads.
+// Of a concatenation that several launches write the parts have stand-ins, and what is read of it is chosen among these.
 #include <math.h>
 
 #include "prove/verify_parts.h"
@@ -126,12 +127,29 @@ static bool stands_alone(const Proof *proof, Arena *arena, const StandIns *stand
     return ends_so && is_closed(&cone, tensor);
 }
 
+/* The tensor that the launch writes there; NULL: it writes none. */
+static const Tensor *made_by(const LaunchArg *arg)
+{
+    return arg->written && arg->part ? arg->part : arg->written ? arg->tensor : NULL;
+}
+
+/* The tensor in memory that holds what the launch writes of this one. */
+static const Tensor *holder_of(const Launch *writer, const Tensor *tensor)
+{
+    for (int i = 0; i < writer->arg_count; i++)
+        if (made_by(&writer->args[i]) == tensor)
+            return writer->args[i].tensor;
+    return tensor;
+}
+
 static bool is_read_later(const Proof *proof, const StandIns *stand_ins, const Tensor *tensor)
 {
+    const Launch *launches = proof->kernel->launches;
     int writer = stand_ins->writer[tensor->id];
-    for (int k = writer + 1; k < proof->kernel->launch_count && writer >= 0; k++)
-        for (int i = 0; i < proof->kernel->launches[k].arg_count; i++)
-            if (proof->kernel->launches[k].args[i].tensor == tensor)
+    const Tensor *holder = writer >= 0 ? holder_of(&launches[writer], tensor) : NULL;
+    for (int k = writer + 1; k < proof->kernel->launch_count && holder; k++)
+        for (int i = 0; i < launches[k].arg_count; i++)
+            if (!launches[k].args[i].written && launches[k].args[i].tensor == holder)
                 return true;
     return false;
 }
@@ -147,8 +165,8 @@ StandIns verify_stand_ins(const Proof *proof)
     for (int k = 0; k < proof->kernel->launch_count; k++) {
         const Launch *launch = &proof->kernel->launches[k];
         for (int i = 0; i < launch->arg_count; i++)
-            if (launch->args[i].written && launch->args[i].tensor)
-                stand_ins.writer[launch->args[i].tensor->id] = k;
+            if (made_by(&launch->args[i]))
+                stand_ins.writer[made_by(&launch->args[i])->id] = k;
     }
     Arena *scratch = arena_new();
     for (int i = 0; i < proof->program->tensor_count;
@@ -266,8 +284,8 @@ void verify_draw(Proof *proof)
 {
     const Launch *launch = proof->launch;
     for (int i = 0; i < launch->arg_count && !proof->report->message; i++) {
-        const Tensor *tensor = launch->args[i].tensor;
-        if (launch->args[i].written && tensor && proof->stand_ins.allowed[tensor->id])
+        const Tensor *tensor = made_by(&launch->args[i]);
+        if (tensor && proof->stand_ins.allowed[tensor->id])
             draw(proof, tensor);
     }
 }
