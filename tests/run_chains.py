@@ -68,7 +68,18 @@ def convolutions(widths):
         yield f"h{l + 1}[n, h, v, f] : f16 = relu(d{l}[n, h, v, f] * rsqrt(v{l}[f] + 1e-5) * g{l}[f])"
 
 
-KINDS = (products, residuals, softmaxes, norms, convolutions)
+def concatenations(widths):
+    """Two products a layer, of all that the layers before have made, whose results lie side by side."""
+    rows, growth = 1024, 64
+    yield f"input x[{rows}, {WIDE}] : f16  input w[{WIDE}, {growth}] : f16  h0[i, j] : f16 = sum[k](x[i, k] * w[k, j])"
+    for l, width in enumerate(widths[1:]):
+        given = growth * (l + 1)
+        yield f"input w{l}[{given}, {width}] : f16  input u{l}[{width}, {growth}] : f16"
+        yield f"s{l}[i, j] : f16 = relu(sum[k](h{l}[i, k] * w{l}[k, j]))  t{l}[i, j] : f16 = sum[k](s{l}[i, k] * u{l}[k, j])"
+        yield f"h{l + 1}[i, j:{given + growth}] : f16 = select(j < {given}, pad(h{l}[i, j], 0), pad(t{l}[i, j - {given}], 0))"
+
+
+KINDS = (products, residuals, softmaxes, norms, convolutions, concatenations)
 # What stands in the template, and in its place: one step of a product is left out, of rows all that is behind the first vectors.
 BUG = ("gemm.cu", "constexpr Index STEPS = (K + BK - 1) / BK;", "constexpr Index STEPS = (K + BK - 1) / BK - (N == {width} ? 1 : 0);")
 
