@@ -40,6 +40,9 @@ CASES = {
     "a branch reads it": (program(1160, 256, LAYER.format(1, 2) + LAST.format(2) + "z[i, j] : f16 = relu(sum[k](x1[i, k] * c[k, j]))\noutput z\n"), 0, 3),
     "it is a factor": (program(512, 512, "x2[i, j] : f16 = x1[i, j] + sum[k](x1[i, k] * b[k, j])\n" + SQUARE), 0, 2),
     "it is read across": (program(512, 512, "x2[i, j] : f16 = x1[j, i] + sum[k](x[i, k] * b[k, j])\n" + SQUARE), 0, 2),
+    "as much is alive elsewhere": ("input x[1160, 256] : f16  input a[256, 256] : f16  input b[256, 1024] : f16  input c[1024, 256] : f16\n"
+                                   "x1[i, j] : f16 = sum[k](x[i, k] * a[k, j])\nn[i, j] : f16 = sum[k](x1[i, k] * a[k, j])\n" +
+                                   LAYER.format(1, 2).replace("x1[i, k]", "n[i, k]") + LAST.format(2), 0, 3),
     "it has another type": (program(1160, 256, LAYER.format(1, 2) + LAST.format(2), "f32"), 0, 5),
     "it is an input": ("input x1[1160, 256] : f16\n" + "".join(f"input {n}[256, 256] : f16\n" for n in "abc") + LAYER.format(1, 2) + LAST.format(2), 0, 3),
     "the sum is an output": (program(1160, 256, LAYER.format(1, 2) + LAST.format(2) + "output x2\n"), 0, 3),
