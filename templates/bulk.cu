@@ -71,6 +71,7 @@ constexpr bool PHASES = false;
 constexpr Index PHASE = N, TAPS = 1;                          // columns of a phase, and taps of all
 constexpr bool BESIDE = false;   // the epilogue reads vectors, which are asked for ahead
 constexpr bool REDUCES = false;                               // rows of C are reduced, and C is not stored
+constexpr bool EARLY_A = false, EARLY_B = false;   // no launch of the program writes it
 
 struct OperandA {
     static constexpr bool ALONG_K = true;    // neighbours along k are neighbours in memory
@@ -354,32 +355,80 @@ __device__ __forceinline__ void fetch_taps(const TensorMap *map, Index rows, Ind
         fetch_pixels(map, k0, op_min<Index>(row0 + row, rows - Tile::BOX), tile + row * BK, full);
 }
 
+// By one thread: a step's part of A.
+__device__ __forceinline__ void fetch_a(const TensorMap *const *maps, const Corner &corner, Index k0,
+                                        Element *tile, unsigned long long *full)
+{
+    if (IM2COL_A)
+        fetch_pixels(maps[0], corner.tile_m, k0, tile, full);
+    else if (IM2COL_B)
+        TileA::fetch(maps, k0 / TAP, corner.tile_m, k0 % TAP, tile, full);
+    else if (TAPS_A)
+        fetch_taps<TileA>(maps[0], M, corner.tile_m, k0, tile, full);
+    else if (TAPS_B)
+        TileA::fetch(maps, 0, corner.tile_m, k0, tile, full);
+    else
+        TileA::fetch(maps, corner.batch, corner.tile_m, k0, tile, full);
+}
+
+// By one thread: a step's part of B.
+__device__ __forceinline__ void fetch_b(const TensorMap *const *maps, const Corner &corner, Index k0,
+                                        Element *tile, unsigned long long *full)
+{
+    if (IM2COL_B)
+        fetch_pixels(maps[1], corner.tile_n, k0, tile, full);
+    else if (IM2COL_A)
+        TileB::fetch(maps + 1, k0 / TAP, corner.tile_n, k0 % TAP, tile, full);
+    else if (TAPS_B)
+        fetch_taps<TileB>(maps[1], N, corner.tile_n, k0, tile, full);
+    else if (TAPS_A)
+        TileB::fetch(maps + 1, 0, corner.tile_n, k0, tile, full);
+    else
+        TileB::fetch(maps + 1, corner.batch, corner.tile_n, k0, tile, full);
+}
+
+__device__ __forceinline__ Index first_k(const Corner &corner, const Steps &steps, Index step)
+{
+    return corner.batch * PART + (steps.first + step) * BK;
+}
+
+// By one thread, before the launches before this one have ended: of the first tile's first steps what no
+// launch writes.
+__device__ __forceinline__ void copy_early(const TensorMap *const *maps, Stage *stages, Ring &ring,
+                                           const Steps &steps)
+{
+    const Corner corner(0);
+    const Index count = corner.exists ? op_min<Index>(steps.count, STAGES) : 0;
+#pragma unroll 1
+    for (int step = 0; step < count; ++step) {
+        const Index k0 = first_k(corner, steps, step);
+        mbarrier_expect(&ring.full[step], (int)sizeof(Stage));
+        if (EARLY_A)
+            fetch_a(maps, corner, k0, stages[step].a, &ring.full[step]);
+        if (EARLY_B)
+            fetch_b(maps, corner, k0, stages[step].b, &ring.full[step]);
+    }
+}
+
+__device__ __forceinline__ bool was_early(bool first_tile, Index step) { return first_tile && step < STAGES; }
+
 // By one thread.
 __device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stage *stages, Ring &ring,
-                                              const Corner &corner, const Steps &steps, Place &place)
+                                              const Corner &corner, const Steps &steps, Place &place,
+                                              bool first_tile)
 {
 #pragma unroll 1
     for (Index step = 0; step < steps.count; ++step, place.step()) {
-        mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);   // at first as if they had been used
         unsigned long long *full = &ring.full[place.stage];
-        mbarrier_expect(full, (int)sizeof(Stage));
-        const Index k0 = corner.batch * PART + (steps.first + step) * BK;
-        if (IM2COL_A) {
-            fetch_pixels(maps[0], corner.tile_m, k0, stages[place.stage].a, full);
-            TileB::fetch(maps + 1, k0 / TAP, corner.tile_n, k0 % TAP, stages[place.stage].b, full);
-        } else if (IM2COL_B) {
-            TileA::fetch(maps, k0 / TAP, corner.tile_m, k0 % TAP, stages[place.stage].a, full);
-            fetch_pixels(maps[1], corner.tile_n, k0, stages[place.stage].b, full);
-        } else if (TAPS_A) {
-            fetch_taps<TileA>(maps[0], M, corner.tile_m, k0, stages[place.stage].a, full);
-            TileB::fetch(maps + 1, 0, corner.tile_n, k0, stages[place.stage].b, full);
-        } else if (TAPS_B) {
-            TileA::fetch(maps, 0, corner.tile_m, k0, stages[place.stage].a, full);
-            fetch_taps<TileB>(maps[1], N, corner.tile_n, k0, stages[place.stage].b, full);
-        } else {
-            TileA::fetch(maps, corner.batch, corner.tile_m, k0, stages[place.stage].a, full);
-            TileB::fetch(maps + 1, corner.batch, corner.tile_n, k0, stages[place.stage].b, full);
+        const Index k0 = first_k(corner, steps, step);
+        if ((!EARLY_A && !EARLY_B) || !was_early(first_tile, step)) {
+            mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);   // at first as if they had been used
+            mbarrier_expect(full, (int)sizeof(Stage));
         }
+        if (!EARLY_A || !was_early(first_tile, step))
+            fetch_a(maps, corner, k0, stages[place.stage].a, full);
+        if (!EARLY_B || !was_early(first_tile, step))
+            fetch_b(maps, corner, k0, stages[place.stage].b, full);
     }
 }
 
@@ -729,6 +778,8 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
         block_sync();
     if (SHARERS > 1)
         cluster_arrive();   // has started
+    if ((EARLY_A || EARLY_B) && threadIdx.x == 0)
+        copy_early(maps, stages, ring, steps);
     const Tensors t = TENSORS;
 
     Place place;
@@ -745,7 +796,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                 if (PHASES)
                     copy_phases(maps, stages, ring, corner, place);
                 else
-                    copy_operands(maps, stages, ring, corner, steps, place);
+                    copy_operands(maps, stages, ring, corner, steps, place, turn == 0);
             }
         warp_sync();
         if (SHARERS > 1) {

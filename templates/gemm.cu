@@ -28,6 +28,7 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
+#define OPENING (void)0   // waits for the launches before this one
 constexpr Region OPERANDS = {0, 147456};   // of shared memory: where it begins, bytes
 constexpr Region SLABS = {0, 147456};
 constexpr int SHARED_BYTES = 147456;   // of a block
@@ -45,6 +46,7 @@ constexpr Index CHAIN = 128;                                  // steps whose pro
 constexpr int QN = 8;                                         // columns of C that are one aligned access
 constexpr Index PANEL = 8;                                    // rows of blocks that run together
 constexpr bool REDUCES = false;                               // rows of C are reduced, and C is not stored
+constexpr bool EARLY_A = false, EARLY_B = false;   // no launch of the program writes it
 
 struct OperandA {
     static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
@@ -391,13 +393,27 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Corner corner = {batch + own, m0 + warp_m, n0 + warp_n, rank};
     Ahead ahead;
 
-    // Load: the first steps' tiles, then the registers of the first part.
+    // Load: the first steps' tiles, then the registers of the first part. What no launch writes is asked for
+    // before those before this one have ended. Where all blocks have a step there is no branch: addresses are
+    // made once for all.
+    const auto has = [&](int step) { return step < STEPS / CLUSTER || step < steps; };
+    if (EARLY_A)
+        UNROLL for (int step = 0; step < STAGES - 1; ++step)
+            if (has(step))
+                Fetch<OperandA, TileA>(t).begin(t, batch, m0, k0 + step * (CLUSTER * BK), As[step]);
+    if (EARLY_B)
+        UNROLL for (int step = 0; step < STAGES - 1; ++step)
+            if (has(step))
+                Fetch<OperandB, TileB>(t).begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
+    OPENING;
     Fetch<OperandA, TileA> fetch_a(t);
     Fetch<OperandB, TileB> fetch_b(t);
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {
-        if (step < STEPS / CLUSTER || step < steps) {   // without a branch addresses are made once for all steps
-            fetch_a.begin(t, batch, m0, k0 + step * (CLUSTER * BK), As[step]);
-            fetch_b.begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
+        if (has(step)) {
+            if (!EARLY_A)
+                fetch_a.begin(t, batch, m0, k0 + step * (CLUSTER * BK), As[step]);
+            if (!EARLY_B)
+                fetch_b.begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
             fetch_a.end(batch, m0, k0 + step * (CLUSTER * BK), As[step]);
             fetch_b.end(batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
         }

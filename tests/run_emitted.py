@@ -4,6 +4,7 @@
 What a compiler is needed for is left out, loudly, where there is none.
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -129,6 +130,39 @@ def test_launches_begin_early(rollerc, _):
     assert len(begins) > 1 and not any(begins) and "begins_early" not in text and '"early"' not in text and "griddepcontrol" not in text
     softmax = emitted(rollerc, "softmax", "h200")
     assert "griddepcontrol.wait" in softmax and "griddepcontrol.launch" not in softmax, "several blocks share an SM"
+
+
+LAYERS = ("input x[256, 512] : f16 input w[512, 512] : f16 input v[512, 512] : f16 h[i, j] = cast(max(sum[k](x[i, k] * w[j, k]), 0), f16) "
+          "y[i, j] = cast(sum[k](h[i, k] * v[j, k]), f16) output y")
+
+
+def compile_layers(rollerc, folder, *options):
+    return subprocess.run([rollerc, "-", "--device", "h200", "-o", folder / "layers.cu", *options], input=LAYERS, capture_output=True, text=True)
+
+
+def candidate_whose_second_launch_is(rollerc, folder, family):
+    compile_layers(rollerc, folder, "-q", "--json", folder / "layers.json")
+    ranked = json.loads((folder / "layers.json").read_text())["candidates"]
+    return next(rank for rank, candidate in enumerate(ranked, 1) if [launch["family"] for launch in candidate["launches"]][1:] == [family])
+
+
+def test_what_no_launch_writes_is_asked_for_before_the_wait(rollerc, folder):
+    """Of the second product the factor v; the first one waits before it reads anything. Where h is asked for, too, --verify says so."""
+    folder = pathlib.Path(folder)
+    for family, ask in ("bulk", "        if (EARLY_A)"), ("gemm", "    if (EARLY_A)"):
+        candidate = f"--candidate={candidate_whose_second_launch_is(rollerc, folder, family)}"
+        assert compile_layers(rollerc, folder, "-q", candidate).returncode == 0
+        text = (folder / "layers.cu").read_text()
+        asked = [re.findall(r"copy_early\(maps|(?<=Fetch<)Operand[AB](?=, Tile.>\(t\)\.begin)", kernel.split("wait_for_earlier();")[0])
+                 for kernel in text.split("__launch_bounds__")[1:]]
+        assert asked == [[], ["copy_early(maps" if family == "bulk" else "OperandB"]], asked
+        templates = folder / f"templates_{family}"
+        shutil.copytree(ROOT / "templates", templates)
+        body = (templates / f"{family}.cu").read_text()
+        assert body.count(ask + "\n") == 1
+        (templates / f"{family}.cu").write_text(body.replace(ask, ask.replace("_A", "_B")))
+        done = compile_layers(rollerc, folder, candidate, "--templates", templates, "--verify")
+        assert done.returncode == 5 and "touches what an earlier launch writes, without waiting" in done.stderr, done.stderr
 
 
 def test_too_old_an_architecture_is_told(rollerc, folder):

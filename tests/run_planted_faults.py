@@ -40,6 +40,8 @@ FAULTS = [
      "arg->row_end - arg->row_first == arg->row ||", "arg->row_end - arg->row_first <= arg->row ||"),
     ("waits: a launch that needs what is before it waits at its end", "src/codegen/chain.c",
      "k && launch->early && !touches_earlier(launches, k);", "k && launch->early && (k > 1 || !touches_earlier(launches, k));"),
+    ("early: what earlier launches write is asked for before the launch waits", "src/codegen/chain.c",
+     "launches[k].early && !is_written[launches[k].args[i].buffer];", "launches[k].early;"),
 ]
 
 

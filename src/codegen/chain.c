@@ -27,7 +27,29 @@ static bool touches_earlier(const Launch *launches, int index)
     return false;
 }
 
-void chain_launches(Launch *launches, int count, const DeviceSpec *device)
+static int buffer_count(const Launch *launches, int count)
+{
+    int last = 0;
+    for (int k = 0; k < count; k++)
+        for (int i = 0; i < launches[k].arg_count; i++)
+            last = launches[k].args[i].buffer > last ? launches[k].args[i].buffer : last;
+    return last + 1;
+}
+
+/* What no launch of the program writes is as the stream left it, for which the first launch has waited: all others begin
+   behind that. Whole buffers, as places of the workspace are used again. */
+static void mark_early_args(Arena *arena, Launch *launches, int count)
+{
+    bool *is_written = NEW_ARRAY(arena, bool, buffer_count(launches, count));
+    for (int k = 0; k < count; k++)
+        for (int i = 0; i < launches[k].arg_count; i++)
+            is_written[launches[k].args[i].buffer] |= launches[k].args[i].written;
+    for (int k = 1; k < count; k++)
+        for (int i = 0; i < launches[k].arg_count; i++)
+            launches[k].args[i].early = launches[k].early && !is_written[launches[k].args[i].buffer];
+}
+
+void chain_launches(Arena *arena, Launch *launches, int count, const DeviceSpec *device)
 {
     for (int k = 0; k < count; k++) {
         Launch *launch = &launches[k];
@@ -36,6 +58,7 @@ void chain_launches(Launch *launches, int count, const DeviceSpec *device)
                                            : !launch->cooperative && fills_sms(launch, device);
         launch->waits_last = k && launch->early && !touches_earlier(launches, k);
     }
+    mark_early_args(arena, launches, count);
 }
 
 /* Lines that are cited keep their numbers. */

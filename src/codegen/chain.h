@@ -4,9 +4,9 @@
 #include "codegen/cuda/kernel.h"
 #include "hal/device.h"
 
-/* Sets `early`, `waits_last` and `lets_begin` of all launches, whose arguments are known. */
-void chain_launches(Launch *launches, int count, const DeviceSpec *device);
+/* Sets `early`, `waits_last` and `lets_begin` of all launches, whose arguments are known, and `early` of these. */
+void chain_launches(Arena *arena, Launch *launches, int count, const DeviceSpec *device);
 
-/* What the launch's kernel begins with, behind the statement that names its tensors; `joined`: in that one's line. "" where it
-   waits for nobody. */
+/* What the launch's kernel begins with, behind the statement that names its tensors, or behind loads of arguments that are
+   `early`; `joined`: in that one's line. "" where it waits for nobody. */
 const char *chain_opening(Arena *arena, const Launch *launch, bool joined);

@@ -192,11 +192,11 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
 }
 
 /* NAME_prepare's launches are a chain of their own, and a call's. */
-static void chain_both(Kernel *kernel, const DeviceSpec *device)
+static void chain_both(Arena *arena, Kernel *kernel, const DeviceSpec *device)
 {
     int prepared = kernel->prepare_count;
-    chain_launches(kernel->launches, prepared, device);
-    chain_launches(kernel->launches + prepared, kernel->launch_count - prepared, device);
+    chain_launches(arena, kernel->launches, prepared, device);
+    chain_launches(arena, kernel->launches + prepared, kernel->launch_count - prepared, device);
 }
 
 /* Launches come after others of their own list. */
@@ -218,6 +218,14 @@ static void emit_shared(StrBuf *out, const SharedLayout *shared)
         strbuf_printf(out, "constexpr int SHARED_BYTES = %" PRId64 ";   // of a block\n", shared->bytes);
 }
 
+static const bool *early_inputs(Arena *arena, const Launch *launch, const Fusion *fusion)
+{
+    bool *early = NEW_ARRAY(arena, bool, fusion->input_count + 1);
+    for (int i = 0; i < fusion->input_count; i++)
+        early[i] = launch->args[i].early;
+    return early;
+}
+
 /* What the launch is to its kernel: the parameter block. */
 static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const Kernel *kernel, int index)
 {
@@ -226,6 +234,7 @@ static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const K
     LaunchDraft draft = {.plan = kernel_plan(request, planned),
                          .template_path = planned->family->template_path,
                          .scratch = schedule_scratch_writes(planned->kind->schedule) > 0};
+    draft.plan.early = early_inputs(arena, launch, planned->fusion);
     StrBuf tensors = strbuf_new(arena), block = strbuf_new(arena);
     emit_tensors(&tensors, kernel->program, planned->fusion, draft.plan.wide, draft.scratch);
     emit_shared(&block, &draft.plan.shared);
@@ -255,7 +264,7 @@ static Kernel *draft_launches(Arena *arena, const CodegenRequest *request, Launc
     order_both(arena, kernel);
     memory_check_launches(kernel);
     if (request->device->has.early_launches)
-        chain_both(kernel, request->device);
+        chain_both(arena, kernel, request->device);
     for (int k = 0; k < plan->count; k++)
         drafts[k] = draft_of(arena, request, kernel, k);
     equal_kernels(arena, kernel, drafts);

@@ -12,6 +12,7 @@
 #define CLOSING "// </rollerc>\n"
 #define MAIN "templates/main.cuh"
 #define INCLUDE "#include \"prelude/"
+#define OPENS "OPENING;"
 
 static const char *const TYPES[TYPE_COUNT] = {"float", "double", "long", "short", "char"};
 
@@ -108,27 +109,45 @@ Trim *trim_main(const TemplateStore *store, TextTarget target)
     return trim;
 }
 
+/* What stands in the body for a word of the template; NULL: the word itself. */
+static const char *replaced(const KernelText *kernel, Slice word)
+{
+    return slice_equals(word, "ENTRY")        ? kernel->entry
+           : slice_equals(word, "PARAMETERS") ? kernel->signature
+           : slice_equals(word, "TENSORS")    ? kernel->tensors
+           : slice_equals(word, "OPENING")    ? kernel->opening
+           : slice_equals(word, "MAPS")       ? kernel->maps
+           : slice_equals(word, "MAP_LIST")   ? kernel->map_list
+           : slice_equals(word, "BOUNDS")     ? kernel->bounds
+                                              : NULL;
+}
+
+/* Of `OPENING;`, which may become nothing: the line goes with it. */
+static const char *without_blanks(const char *text, const char *end)
+{
+    while (end > text && isspace((unsigned char)end[-1]))
+        end--;
+    return end;
+}
+
 /* The body with the launch's own names and what it begins with. */
 static const char *named_body(const Trim *trim, const KernelText *kernel)
 {
     StrBuf out = strbuf_new(trim->arena);
     Slice rest = slice_of(kernel->template.body), token;
     const char *written = rest.start;
-    bool opened = false;
+    bool says_where = strstr(written, OPENS) != NULL, opened = says_where;
     while (token_read(&rest, &token)) {
-        const char *name = slice_equals(token, "ENTRY")        ? kernel->entry
-                           : slice_equals(token, "PARAMETERS") ? kernel->signature
-                           : slice_equals(token, "TENSORS")    ? kernel->tensors
-                           : slice_equals(token, "MAPS")       ? kernel->maps
-                           : slice_equals(token, "MAP_LIST")   ? kernel->map_list
-                           : slice_equals(token, "BOUNDS")     ? kernel->bounds
-                                                               : NULL;
-        if (!name)
+        const char *text = replaced(kernel, token), *end = token.start;
+        bool opens = slice_equals(token, "OPENING");
+        if (!text)
             continue;
-        strbuf_write(&out, written, (size_t)(token.start - written));
-        strbuf_puts(&out, name);
-        written = token.end;
-        if (name == kernel->tensors && *written == ';') {
+        if (opens && !trim->store->line_directives)
+            end = without_blanks(written, end);
+        strbuf_write(&out, written, (size_t)(end - written));
+        strbuf_puts(&out, text);
+        written = token.end + opens;   // and the semicolon
+        if (text == kernel->tensors && *written == ';' && !says_where) {
             strbuf_printf(&out, ";%s", kernel->opening);
             written++;
             opened = true;

@@ -279,6 +279,8 @@ void bulk_copy(void *target, const void *map, const BoxPlace &from, void *addres
     if (box->rank != from.rank)
         fail_at(place, "a bulk copy along other dimensions than its tensor map has");
     check_pixels(*box, from, place);
+    if (is_too_early(box->start))   // it lands while others run, who may have waited
+        fail_at(place, "touches what an earlier launch writes, without waiting for it");
     if (offset < 0 || (SHARED_START + offset) % (PIECE_LINES * LINE_BYTES) ||
         offset + bytes_of(*box) > static_cast<long long>(shared_bytes))
         fail_at(place, "a bulk copy to where no eight lines begin, or beside shared memory");

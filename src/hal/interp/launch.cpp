@@ -306,6 +306,7 @@ static cudaError_t run_launch(const Invocation &what, const LaunchShape &shape)
     cluster_blocks = static_cast<int>(volume(shape.cluster));
     team_blocks = cooperative ? static_cast<int>(volume(shape.grid)) : cluster_blocks;
     shared_bytes = shape.shared;
+    note_earlier();
     start_traffic();
     host->map_shared(static_cast<long long>(shared_bytes), team_blocks);
     prepare_team();
@@ -361,8 +362,6 @@ cudaError_t allow(void *kernel, cudaFuncAttribute attribute, int value)
 }
 
 int next_turn(int turn, int turns) { return only_some && turn + 2 < turns ? turns - 1 : turn + 1; }
-
-void wait_for_earlier() { current->waited_for_earlier = true; }
 
 void trap(Place place, const char *what) { fail_at(place, what); }
 

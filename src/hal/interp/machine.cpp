@@ -9,5 +9,6 @@
 #include "bulk.cpp"
 #include "counts.cpp"
 #include "shadow.cpp"
+#include "earlier.cpp"
 #include "launch.cpp"
 #include "graph.cpp"

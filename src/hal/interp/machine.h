@@ -8,6 +8,7 @@
 //   products.cpp   those that read shared memory
 //   bulk.cpp       copies of boxes, and the barriers that count their bytes
 //   shadow.cpp     what is known of memory: races, uninitialised reads, traffic
+//   earlier.cpp    launches that begin before those before them have ended
 //   counts.cpp     what single blocks do, to be compared with schedules
 //   launch.cpp     grids, teams of blocks and the way in
 //   graph.cpp      launches in another order than the stream's
@@ -201,5 +202,9 @@ void note_operand(void *shared);   // 16 bytes that a tensor core reads
 void note_end(const Block &block);
 void forget_shared();
 void start_traffic();
+// earlier.cpp
+void note_earlier();   // of the launch that begins
+bool has_waited();     // for what the stream did before it
+bool is_too_early(const unsigned char *at);   // to touch that tensor
 
 }   // namespace rollerc_interp

@@ -178,9 +178,6 @@ void note_write(const Access &access, Cell *cell)
     cell->known = true;
 }
 
-// For what the stream did before its launch.
-bool has_waited() { return !early || current->waited_for_earlier; }
-
 // The interpreter runs one launch behind the other. What an early one finds here of those before it, a thread may read or
 // write only once it has waited for them. (Whoever read it before found it written: one question serves both.)
 void check_early(const Access &access, const Cell &cell)
@@ -419,8 +416,7 @@ void check_access(const Access &access)
         return check_elsewhere(access);
     open_pieces(region, access.at, static_cast<size_t>(access.bytes));
     count(access, region);
-    const bool first = host->launch == 0 || host->launch == host->source->prepare_count;
-    if (first && !has_waited())   // before it the stream may have done anything
+    if (is_too_early(access.at))
         fail_access(access, 0, "touches what an earlier launch writes, without waiting for it");
     if (region->sealed)
         check_sealed(access, region);

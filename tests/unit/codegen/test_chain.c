@@ -56,6 +56,7 @@ static const Chain CHAINS[] = {
 START_TEST(who_begins_early_waits_where_it_must)
 {
     const Chain *chain = &CHAINS[_i];
+    Arena *arena = arena_new();
     Launch launches[4] = {0};
     LaunchArg args[4][3];
     for (int k = 0; k < chain->count; k++) {
@@ -67,12 +68,31 @@ START_TEST(who_begins_early_waits_where_it_must)
     if (chain->cooperative)
         launches[chain->cooperative].cooperative = true;
     const DeviceSpec device = {.shared_per_sm = 228 << 10, .shared_reserved_per_block = 1 << 10};
-    chain_launches(launches, chain->count, &device);
+    chain_launches(arena, launches, chain->count, &device);
+    arena_free(arena);
     for (int k = 0; k < chain->count; k++) {
         ck_assert_int_eq(launches[k].early, chain->waits[k] != '-');
         ck_assert_int_eq(launches[k].waits_last, chain->waits[k] == 'e');
         ck_assert_int_eq(launches[k].lets_begin, chain->begins[k] == 'b');
     }
+}
+END_TEST
+
+/* A weight of both launches, what the first one makes, and what the second one makes of them. */
+START_TEST(what_no_launch_writes_may_be_read_before_waiting)
+{
+    Arena *arena = arena_new();
+    LaunchArg first[] = {READ(A), WRITE_AT(0)}, second[] = {READ(A), READ_AT(0), READ_AT(512), WRITE(B)};
+    Launch launches[] = {{.args = first, .arg_count = 2}, {.args = second, .arg_count = 4}};
+    const DeviceSpec device = {.shared_per_sm = 228 << 10};
+    chain_launches(arena, launches, 2, &device);
+    ck_assert(!first[0].early && !first[1].early);   // before the program anybody may write it
+    ck_assert(second[0].early && !second[1].early && !second[3].early);
+    ck_assert(!second[2].early);   // other bytes of the buffer: places are used again
+    launches[0].cooperative = true;
+    chain_launches(arena, launches, 2, &device);
+    ck_assert(!second[0].early);   // begins when the first one has ended
+    arena_free(arena);
 }
 END_TEST
 
@@ -98,6 +118,7 @@ int main(void)
 {
     TCase *cases = tcase_create("chain");
     tcase_add_loop_test(cases, who_begins_early_waits_where_it_must, 0, sizeof CHAINS / sizeof *CHAINS);
+    tcase_add_test(cases, what_no_launch_writes_may_be_read_before_waiting);
     tcase_add_test(cases, a_kernel_begins_with_it);
     Suite *suite = suite_create("chain");
     suite_add_tcase(suite, cases);

@@ -424,6 +424,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                   "constexpr Index PART = %" PRId64 ";   // of k, which each batch has\n"
                   "constexpr bool PHASES = %s;   // columns of C are phases, each with taps of its own\n",
                   product->share.chunk, product->phased ? "true" : "false");
+    mma_emit_early(out, plan, product, product->phased ? 0 : 3);
     if (product->pixels)
         emit_taps(out, plan, product);
 }

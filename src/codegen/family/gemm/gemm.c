@@ -239,6 +239,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const Products *products = plan->view;
     mma_emit(out, plan, products->tiled,
              &(MmaBlock){.holders = "a warp", .reads_ahead = true, .reduces = true, .rows = products->rows});
+    mma_emit_early(out, plan, products->tiled, tiles_read(products->tiled, true));
 }
 
 const Family gemm_family = {

@@ -76,5 +76,8 @@ typedef struct MmaBlock {
     void (*emit_operand)(StrBuf *out, const Scope *scope, const Product *product, int factor);
 } MmaBlock;
 
+/* Of factors that the template can ask for before the launch waits, bit 0 and 1, which it does. */
+void mma_emit_early(StrBuf *out, const KernelPlan *plan, const Product *product, unsigned able);
+
 /* The parameter block. */
 void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const MmaBlock *how);

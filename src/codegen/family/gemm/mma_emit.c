@@ -130,6 +130,20 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   plan->program->panel);
 }
 
+static bool is_early(const KernelPlan *plan, const Expr *factor)
+{
+    return plan->early[input_position(plan->fusion, mma_access(factor)->tensor)];
+}
+
+void mma_emit_early(StrBuf *out, const KernelPlan *plan, const Product *product, unsigned able)
+{
+    bool early[2] = {is_early(plan, product->factor[0]), is_early(plan, product->factor[1])};
+    for (int s = 1; s < product->sums; s++)
+        early[1] = early[1] && is_early(plan, product->more[s - 1]);
+    strbuf_printf(out, "constexpr bool EARLY_A = %s, EARLY_B = %s;   // no launch of the program writes it\n",
+                  early[0] && able & 1 ? "true" : "false", early[1] && able & 2 ? "true" : "false");
+}
+
 /* C is not stored: no column of it is an access. */
 static void emit_of_rows(StrBuf *out, const KernelPlan *plan, const Product *product, const MmaBlock *how)
 {
