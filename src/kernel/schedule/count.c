@@ -203,7 +203,7 @@ static void count_meeting(CountWalk *walk, const Exchange *exchange, int64_t tim
         walk->counts->shared_written = written;
         return;
     }
-    count_combined(walk, exchange);
+    count_combined(walk, exchange, times);
 }
 
 static void count_item(CountWalk *walk, int index, int64_t times)

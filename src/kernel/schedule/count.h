@@ -83,3 +83,6 @@ bool region_is_stored_elsewhere(const Region *region, const DataTile *tile);
 
 /* Positions of the block along an axis; of a reduction that a cluster shares its own. */
 int64_t region_positions(const Region *region, int axis);
+
+/* Elements of a row, and what lies beside it in its first and last vectors where rows begin within one; the block's own. */
+int64_t region_vectors(const Region *region, int64_t row);

@@ -64,12 +64,12 @@ static int64_t rounds_needed(const CountWalk *walk, int axis)
     return size_product(count_rounds(walk, &tiles), alone ? count_rounds(walk, &parts) : 1);
 }
 
-/* Positions along an axis of a reduction that an item comes to: each once, if the loops go as often as that takes. */
-static int64_t reached(const CountWalk *walk, int item, int axis)
+/* Of so many positions along an axis of a reduction, those that an item comes to: each once, if the loops go as often
+   as that takes. */
+static int64_t reached(const CountWalk *walk, int item, int axis, int64_t positions)
 {
     Rounds rounds = rounds_around(walk, item, axis);
     int64_t needed = rounds.counted ? rounds_needed(walk, axis) : rounds.innermost;
-    int64_t positions = region_positions(&walk->region, axis);
     bool is_all = rounds.all == needed || needed == 0;   // a block of a cluster may have no step
     return is_all ? positions : size_product(positions, rounds.all) / needed;
 }
@@ -79,7 +79,27 @@ static bool is_of_elements(const Fusion *fusion, const FusedOp *op)
     return (op->spatial | op->reduced) >> fusion->spatial_count;
 }
 
-/* A row that ends within a vector is made with what lies behind it, and what is made of rows' totals every thread makes. */
+/* Threads have parts of rows, and not all positions of other axes. */
+static bool makes_rows(const CountWalk *walk)
+{
+    return walk->kind->schedule->computes == COMPUTES_VECTORS && walk->kind->schedule->run > 0;
+}
+
+/* Rows that the block makes: a group behind the last one makes that again, and nobody stores it. */
+static int64_t rows_made(const CountWalk *walk)
+{
+    return round_up(walk->region.count[0], walk->block->shared->size[0]);
+}
+
+/* What is made of a row's totals each of its threads makes. */
+static int64_t row_values(const CountWalk *walk)
+{
+    int64_t together = at_least_1(walk->kind->schedule->rows);
+    int64_t groups = walk->block->shared->size[0] / together;   // of threads
+    return rows_made(walk) * (walk->block->threads / groups);
+}
+
+/* What is made of columns' totals is made several times. */
 static bool is_whole(const CountWalk *walk, bool of_elements)
 {
     const Schedule *schedule = walk->kind->schedule;
@@ -87,7 +107,17 @@ static bool is_whole(const CountWalk *walk, bool of_elements)
     if (schedule->computes != COMPUTES_VECTORS)
         return true;
     bool fits = rtile_points(walk->kind->space, &problem, true) == (double)schedule->points;
-    return of_elements && fits && !schedule->vector;
+    return of_elements && (fits || makes_rows(walk));
+}
+
+/* Elements of the block's rows. A row that begins and ends within vectors is made with what lies beside it in these. */
+static int64_t row_elements(const CountWalk *walk)
+{
+    const Region *region = &walk->region;
+    int64_t count = region->count[0], all = 0;
+    for (int64_t i = 0; i < rows_made(walk); i++)
+        all += region_vectors(region, region->first[0] + (i < count ? i : count - 1));
+    return all;
 }
 
 /* Each of several windows goes through terms of its own. Where all are one axis of the space, it has 525
@@ -115,15 +145,21 @@ static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
     const TileSpace *space = walk->kind->space;
     bool of_elements = is_of_elements(walk->fusion, op), reduces = op->reduce != REDUCE_NONE;
     int64_t points = 1;
+    if (!of_elements && !reduces && makes_rows(walk))
+        return row_values(walk);
     if ((reduces && walk->kind->schedule->computes == COMPUTES_OWN) || !is_whole(walk, of_elements))
         return COUNT_UNKNOWN;
     if (!reduces && walk->shares)
         return walk->own;
+    if (makes_rows(walk))
+        return countable(reached(walk, item, space->axis_count - 1, row_elements(walk)));
     for (int a = 0; a < space->axis_count; a++)
         if (!space->axes[a].reduction)
             points = size_product(points, walk->region.count[a]);
-        else if (of_elements)
-            points = size_product(points, own_terms(walk->fusion, op, reached(walk, item, a)));
+        else if (of_elements) {
+            int64_t positions = region_positions(&walk->region, a);
+            points = size_product(points, own_terms(walk->fusion, op, reached(walk, item, a, positions)));
+        }
     return countable(points);
 }
 
@@ -198,8 +234,8 @@ void count_ops(CountWalk *walk, int index)
         ItemWork work = {0};
         int64_t times = evaluations(walk, op, index);
         work_add_values(&work, &of, times);
-        if (of.divides && walk->kind->schedule->computes ==
-                              COMPUTES_VECTORS)   // all of a row by one reciprocal, if it can
+        bool vectors = walk->kind->schedule->computes == COMPUTES_VECTORS;
+        if (of.divides && vectors && is_of_elements(fusion, op))   // all of a row by one reciprocal, if it can
             work.additions = work.multiplications = COUNT_UNKNOWN;
         count_work(walk->counts, &work);
         if (op->reduce != REDUCE_NONE)
@@ -258,6 +294,9 @@ static int64_t combinations(CountWalk *walk, const Exchange *exchange)
     case COMBINE_ROWS:   // counted there
     case COMBINE_SHARES:
     case COMBINE_BITS: return 0;
+    case COMBINE_LANES:
+    case COMBINE_ALL:
+        return count_all_combinations(walk, exchange);
     case COMBINE_TREE: return count_tree_combinations(walk, exchange);
     case COMBINE_HALVES: return count_halves_combinations(walk, exchange);
     case COMBINE_TURNS: return count_turns_combinations(walk, exchange);
@@ -265,9 +304,11 @@ static int64_t combinations(CountWalk *walk, const Exchange *exchange)
     }
 }
 
-void count_combined(CountWalk *walk, const Exchange *exchange)
+void count_combined(CountWalk *walk, const Exchange *exchange, int64_t times)
 {
     int64_t combined = combinations(walk, exchange);
+    if (combined != COUNT_UNKNOWN)
+        combined = size_product(combined, times * at_least_1(exchange->times));
     for (int i = 0; i < walk->fusion->op_count && combined; i++)
         if (has_op(exchange->ops, i) && walk->fusion->ops[i].reduce != REDUCE_NONE)
             count_add(combining(walk->counts, walk->fusion->ops[i].reduce), combined);

@@ -14,10 +14,11 @@ static int log2_of(int64_t lanes)
     return steps;
 }
 
+enum { FEW_WARPS = 8 };   // of which every thread goes through all results
+
 /* Every warp leaves its result. Few are gone through by every thread, many by the lanes of every warp. */
 static void count_all(CountWalk *walk, const Exchange *exchange, int64_t times)
 {
-    enum { FEW = 8 };
     int warp = walk->device->warp_size;
     int64_t warps = (int64_t)exchange->parts * LEAST_WARP / warp, bytes = exchange->value_bytes;
     bool parts = exchange->values > 1;   // sums and distances: the sums are read once more
@@ -25,11 +26,26 @@ static void count_all(CountWalk *walk, const Exchange *exchange, int64_t times)
         walk->counts->shuffles += times * at_least_1(exchange->values) * log2_of(exchange->width);
     if (exchange->scope == SCOPE_WARP)
         return;
-    int64_t readers = warps <= FEW ? walk->block->threads : walk->block->threads / warp;
-    if (warps > FEW)
+    int64_t readers = warps <= FEW_WARPS ? walk->block->threads : walk->block->threads / warp;
+    if (warps > FEW_WARPS)
         walk->counts->shuffles += times * (parts ? 2 : 1) * log2_of(warp);
     count_shared(walk, times * readers * warps * (parts ? bytes * 3 / 2 : bytes), times * warps * bytes);
     walk->counts->barriers[exchange->scope] += times;
+}
+
+/* Every lane combines at each step of its warp's tree, then what the warps have left. */
+int64_t count_all_combinations(CountWalk *walk, const Exchange *exchange)
+{
+    int warp = walk->device->warp_size;
+    int64_t warps = (int64_t)exchange->parts * LEAST_WARP / warp, steps = log2_of(exchange->width);
+    if (exchange->values > 1)
+        return COUNT_UNKNOWN;   // sums and distances in one
+    if (exchange->scope == SCOPE_WARP)
+        return walk->block->threads * steps;
+    int64_t left = walk->block->threads * warps;
+    if (warps > FEW_WARPS)
+        left = walk->block->threads / warp * warps + walk->block->threads * log2_of(warp);
+    return walk->block->threads * steps + left;
 }
 
 /* A tile's results lie side by side along its innermost axis. */

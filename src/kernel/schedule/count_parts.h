@@ -63,7 +63,7 @@ void count_work(Counts *counts, const ItemWork *work);
 void count_ops(CountWalk *walk, int index);            // of a MAP or a REDUCE
 /* `times`: how often the block comes by. `own`: what the family states of it, or NULL. */
 void count_product(CountWalk *walk, int64_t times, const ItemWork *own);
-void count_combined(CountWalk *walk, const Exchange *exchange);
+void count_combined(CountWalk *walk, const Exchange *exchange, int64_t times);
 void count_role(CountWalk *walk, WarpRole role);
 
 // ---- count_exchange.c ----
@@ -72,6 +72,7 @@ void count_role(CountWalk *walk, WarpRole role);
 void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t times);
 
 /* How many results of an op such an exchange combines. */
+int64_t count_all_combinations(CountWalk *walk, const Exchange *exchange);
 int64_t count_tree_combinations(const CountWalk *walk, const Exchange *exchange);
 int64_t count_halves_combinations(const CountWalk *walk, const Exchange *exchange);
 int64_t count_turns_combinations(const CountWalk *walk, const Exchange *exchange);

@@ -115,6 +115,14 @@ int64_t region_positions(const Region *region, int axis)
     return own_before(&runs, runs.shift + count) - own_before(&runs, runs.shift);
 }
 
+int64_t region_vectors(const Region *region, int64_t row)
+{
+    const Schedule *schedule = region->kind->schedule;
+    OwnRuns runs = own_runs(region, 0);
+    int64_t vector = schedule->vector ? schedule->vector : 1, shift = row * schedule->points % vector;
+    return own_before(&runs, round_up(shift + schedule->points, vector));
+}
+
 bool region_is_stored_elsewhere(const Region *region, const DataTile *tile)
 {
     const KernelKind *kind = region->kind;
