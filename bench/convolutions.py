@@ -22,6 +22,7 @@ import cases
 import generate
 
 POSITIONS, TAPS = "hvu", "rst"               # index variables, of up to three axes
+MOST_INDICES = 8                             # that the language has in one statement's result
 MOST_ELEMENTS, MOST_TERMS = 2**26, 2**36     # of a tensor; of all sums together
 
 
@@ -40,6 +41,7 @@ class Convolution:
     pad: int = 0
     dilation: int = 1
     groups: int = 1
+    joined: bool = False                     # forward: with a bias, a residual and ReLU
 
     @property
     def outputs(self):
@@ -51,7 +53,8 @@ class Convolution:
 
     def is_legal(self):
         """Rows of a gradient by phase come in whole strides, and each was read."""
-        return min(self.outputs) >= 1 and (not self.by_phase or (self.dilation == 1 and all(
+        indices = 2 + (self.groups > 1) + 2 * len(self.size)
+        return min(self.outputs) >= 1 and (not self.by_phase or (self.dilation == 1 and indices <= MOST_INDICES and all(
             n % self.stride == 0 and n == o * self.stride for n, o in zip(self.size, self.outputs))))
 
     def terms(self):
@@ -71,6 +74,7 @@ class Convolution:
         words = [self.direction, self.layout, f"{self.images}x{by(self.size)}", f"{self.channels}->{self.filters}", by(self.taps)]
         words += [f"/{self.stride}"] * (self.stride > 1) + [f"pad {self.pad}"] * (self.pad > 0)
         words += [f"dilated {self.dilation}"] * (self.dilation > 1) + [f"of {self.groups} groups"] * (self.groups > 1)
+        words += ["+ residual"] * self.joined
         return " ".join(words + [self.dtype])
 
 
@@ -117,8 +121,10 @@ def used_taps(conv):
 def forward_text(conv):
     indices = [f"{h}:{o}" for h, o in zip(POSITIONS, conv.outputs)]
     x = padded(f"x[{pixel(conv, 'n', 'g', 'c', window(conv))}]", conv.pad > 0)
-    return (f"y[{pixel(conv, 'n', 'g', 'f', indices)}] = "
-            f"sum[{', '.join(used_taps(conv) + ['c'])}]({x} * w[{weight(conv, 'g', 'f', 'c', TAPS)}])\n")
+    total = f"sum[{', '.join(used_taps(conv) + ['c'])}]({x} * w[{weight(conv, 'g', 'f', 'c', TAPS)}])"
+    if conv.joined:
+        total = f"max({total} + b[f] + z[{pixel(conv, 'n', 'g', 'f', POSITIONS[:len(conv.taps)])}], 0)"
+    return f"y[{pixel(conv, 'n', 'g', 'f', indices)}] = {total}\n"
 
 
 def filter_text(conv):
@@ -164,14 +170,19 @@ OPERANDS = {"forward": ("x", "w"), "data": ("dy", "w"), "filter": ("x", "dy")}
 RESULT = {"forward": "y", "data": "dx", "filter": "dw"}
 
 
+def operands(conv):
+    return OPERANDS[conv.direction] + (("b", "z") if conv.joined else ())
+
+
 def program(conv):
     shapes = {"x": pixel(conv, conv.images, conv.groups, conv.channels, conv.size),
               "dy": pixel(conv, conv.images, conv.groups, conv.filters, conv.outputs),
-              "w": weight(conv, conv.groups, conv.filters, conv.channels, conv.taps)}
+              "w": weight(conv, conv.groups, conv.filters, conv.channels, conv.taps),
+              "b": conv.filters, "z": pixel(conv, conv.images, conv.groups, conv.filters, conv.outputs)}
     if conv.by_phase:
         shapes["w"] = weight(dataclasses.replace(conv, taps=(2,) * len(conv.taps)), conv.groups, conv.filters, conv.channels,
                              conv.taps)
-    inputs = "".join(f"input {name}[{shapes[name]}] : {conv.dtype}\n" for name in OPERANDS[conv.direction])
+    inputs = "".join(f"input {name}[{shapes[name]}] : {conv.dtype}\n" for name in operands(conv))
     text = phase_text(conv) if conv.by_phase else TEXTS[conv.direction](conv)
     return inputs + text + f"output {RESULT[conv.direction]} : {conv.dtype}\n"
 
@@ -189,7 +200,7 @@ def other_layout(conv):
         return [*range(leading), *range(leading + channels, leading + channels + spatial), *range(leading, leading + channels)]
     taps = len(conv.taps) if conv.by_phase else len(used_taps(conv))
     image, w = order(1, len(conv.taps)), order(1 + (conv.groups > 1), taps)
-    return {name: w if name == "w" else image for name in OPERANDS[conv.direction]}
+    return {name: w if name == "w" else image for name in operands(conv) if name != "b"}
 
 
 def result_shape(conv):
@@ -203,8 +214,7 @@ def result_shape(conv):
 
 
 def case_of(conv, group):
-    operands = ", ".join(f"{name}={name}" for name in OPERANDS[conv.direction])
-    call = f"convolution({dataclasses.asdict(conv)}, {operands})"
+    call = f"convolution({dataclasses.asdict(conv)}, {', '.join(f'{name}={name}' for name in operands(conv))})"
     entry = {"terms": str(conv.terms()), "turned": other_layout(conv), "torch": call,
              "reference": f"{call}.reshape({result_shape(conv)})"}
     return cases.Case(f"{group} {conv.label()}", group, conv.dtype, program(conv), [], [], entry)
@@ -255,7 +265,11 @@ def three_axes():
 
 
 def layers():
-    groups = {"stem": stems(), "data gradient": resnet("data"), "filter gradient": resnet("filter"), "upwards": upward(),
+    forward = [conv for images in (1, 32, 256) for conv in resnet("forward", images=images)]
+    groups = {"forward 3x3": [conv for conv in forward if conv.taps == (3, 3)],
+              "forward 1x1": [conv for conv in forward if conv.taps == (1, 1)],
+              "forward with residual": [dataclasses.replace(conv, joined=True) for conv in resnet("forward")],
+              "stem": stems(), "data gradient": resnet("data"), "filter gradient": resnet("filter"), "upwards": upward(),
               "grouped": grouped(), "dilated": dilated(), "three axes": three_axes(),
               "NCHW": [conv for d in ("forward", "data", "filter") for conv in resnet(d, "NCHW")[1:10:4]],
               "NCHW forward": [conv for i, conv in enumerate(resnet("forward", "NCHW")) if i not in (1, 5, 9)],   # the others

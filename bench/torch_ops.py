@@ -236,9 +236,19 @@ def back(conv, y):
     return y if conv["layout"] == "NCHW" else y.movedim(1, -1)
 
 
-def convolution(conv, x=None, dy=None, w=None):
+def joined(conv, x, w, b, z):
+    """cuDNN has one kernel for a convolution, a bias, a residual and ReLU, though not of float64."""
+    x, w, z, dims = image_view(conv, x), filter_view(conv, w), image_view(conv, z), dims_of(conv)
+    if x.dtype == torch.float64:
+        return back(conv, torch.relu(torch.ops.aten.convolution(x, w, b, *dims) + z))
+    return back(conv, torch.cudnn_convolution_add_relu(x, w, z, 1.0, b, *dims[:3], conv["groups"]))
+
+
+def convolution(conv, x=None, dy=None, w=None, b=None, z=None):
     """What is not given is what is computed: the output, or the gradient of the image or of the filter."""
     without_benchmark(w if x is None else x)
+    if z is not None:
+        return joined(conv, x, w, b, z)
     if dy is None:
         return back(conv, torch.ops.aten.convolution(image_view(conv, x), filter_view(conv, w), None, *dims_of(conv)))
     dy, mask = image_view(conv, dy), [x is None, w is None, False]
