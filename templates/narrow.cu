@@ -33,8 +33,8 @@ struct Tensors {
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
 constexpr Region INPUTS = {0, 29232};   // of shared memory: where it begins, bytes
-constexpr Region FILTERS = {29232, 21504};
-constexpr int SHARED_BYTES = 50736;   // of a block
+constexpr Region FILTERS = {29232, 18816};
+constexpr int SHARED_BYTES = 48048;   // of a block
 using X = f16;
 using A = float;   // of products and sums
 constexpr Index BATCH = 32, CHANNELS = 1, MULTIPLIERS = 64;   // a multiplier: filters of a channel
@@ -57,6 +57,8 @@ constexpr bool ROW_RUNS = true, PIECES = true;            // a row of taps is a 
 constexpr int PIXEL = 3, LEAD = 7, REACH = 229;           // in shared memory: elements; before the first one; pixels,
 constexpr int LINE = 696, LINES = 21;                     // elements of a line, lines
 constexpr int QN = 8;                                     // filters that are one aligned access of outputs
+constexpr int FILTER_RUN = 9408;                          // elements of a block's filters, one run of memory; 0: they are not
+constexpr Index GROUP_STRIDE = 9408, FILTER_STRIDE = 147, ALL_FILTERS = 9408;   // elements of w
 
 // The first element of an image's first line.
 __device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index)
@@ -67,6 +69,12 @@ __device__ __forceinline__ A tap(Index summed, const Tensors &t, Index, Index mu
 {
     return load(t.in1, multiplier * 147 + k * 21 + l * 3 + summed);
 }
+__device__ __forceinline__ const X *filters_of(const Tensors &t) { return t.in1; }
+__device__ __forceinline__ Tensors with_filters(Tensors t, const X *filters)
+{
+    t.in1 = filters;
+    return t;
+}
 __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index, Index multiplier, Index down,
                                        Index along, const A (&totals)[QN])
 {
@@ -74,6 +82,7 @@ __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index, Ind
 }
 // </rollerc>
 
+constexpr bool PAIRED = !ROW_RUNS && SUMMED % 4 == 0;
 constexpr int EIGHTS = (RUN + 7) / 8, STEPS = DOWN_TAPS * RUNS * EIGHTS;   // of a run; of K
 constexpr int PITCH = (STEPS | 1) * 8;                        // of filters: those of a warp's lanes in different banks
 constexpr int WARP_FILTERS = 8 * WARP_TILES, PARTS = BF / WARP_FILTERS;
@@ -172,24 +181,31 @@ __device__ __forceinline__ void copy_inputs(const Tensors &t, const Corner &corn
             [&](int number, X value) __attribute__((always_inline)) { inputs[Inputs(t, corner, number).to] = value; });
 }
 
-// An element of the block's filters, which lie one after the other in the order of K, with its zeros.
-__device__ __forceinline__ X filter_element(const Tensors &t, const Corner &corner, int own, int k)
+// The block's filters as they lie in memory, in shared memory. Those of the last block may be fewer.
+__device__ __forceinline__ void copy_filters(const Tensors &t, Index first, X *filters)
 {
-    const int run = k / (EIGHTS * 8), element = k % (EIGHTS * 8) - SHIFT, each = ROW_RUNS ? PIXEL : SUMMED;
-    const int l = RUNS > 1 ? run % RUNS : op_max(element, 0) / each, c = RUNS > 1 ? element : op_max(element, 0) % each;
-    const Index channel = corner.channel + own / BF, multiplier = corner.multiplier + own % BF;
-    const bool exists = element >= 0 && l < ALONG_TAPS && c < SUMMED;
-    const A value = tap(op_min(c, SUMMED - 1), t, op_min(channel, CHANNELS - 1), op_min(multiplier, MULTIPLIERS - 1),
-                        run / RUNS, op_min(l, ALONG_TAPS - 1));
-    return narrow<X>(exists ? value : A(0));
+    UNROLL_4 for (int element = (int)threadIdx.x * 8; element < FILTER_RUN; element += THREADS * 8)
+        async_copy16_or_zero(first + element < ALL_FILTERS, filters + element, filters_of(t) + (first + element));
 }
 
-__device__ __forceinline__ void copy_filters(const Tensors &t, const Corner &corner, X *filters)
+// Two eights of a run are read together, where four neighbours are aligned: a lane has these, two in each.
+__device__ __forceinline__ constexpr bool is_paired(int eight) { return PAIRED && (eight | 1) < EIGHTS; }
+
+// Of a run, the first of a lane's two elements in an eight.
+__device__ __forceinline__ int own_element(int eight)
 {
-    constexpr int K = STEPS * 8;
-    copy_elements<TC * BF * K>(
-        [&](int number) __attribute__((always_inline)) { return filter_element(t, corner, number / K, number % K); },
-        [&](int number, X value) __attribute__((always_inline)) { filters[number / K * PITCH + number % K] = value; });
+    const int quad = lane_id() % 4;
+    return is_paired(eight) ? eight / 2 * 16 + quad * 4 + eight % 2 * 2 : eight * 8 + quad * 2;
+}
+
+// An element of a filter's run, or zero where it has none. It is asked for without a branch.
+__device__ __forceinline__ A filter_element(const Tensors &t, Index channel, Index multiplier, int run, int k)
+{
+    const int element = k - SHIFT, each = ROW_RUNS ? PIXEL : SUMMED;
+    const int l = RUNS > 1 ? run % RUNS : op_max(element, 0) / each, c = RUNS > 1 ? element : op_max(element, 0) % each;
+    const bool exists = element >= 0 && l < ALONG_TAPS && c < SUMMED;
+    const A value = tap(op_min(c, SUMMED - 1), t, channel, multiplier, run / RUNS, op_min(l, ALONG_TAPS - 1));
+    return exists ? value : A(0);
 }
 
 __device__ __forceinline__ unsigned word_of(const X *at)
@@ -205,50 +221,95 @@ __device__ __forceinline__ unsigned word_of(const X *at)
 struct Filter {
     unsigned at[WARP_GROUPS][STEPS][WARP_TILES];
 
-    __device__ __forceinline__ Filter(const X *filters, int group, int first)
+    __device__ __forceinline__ void read(const Tensors &t, const Corner &corner, int group, int first)
     {
-        const int column = lane_id() / 4, k = lane_id() % 4 * 2;
+        const int column = lane_id() / 4;
         UNROLL for (int g = 0; g < WARP_GROUPS; ++g)
             UNROLL for (int j = 0; j < WARP_TILES; ++j) {
                 const int own = FOLDED > 1 ? (int)(column % MULTIPLIERS)
-                                           : first + j / BESIDE * (8 * BESIDE) + column / 2 * (2 * BESIDE) + j % BESIDE * 2 + column % 2;
-                const X *const from = filters + ((group + g) * BF + own) * PITCH + k;
-                UNROLL for (int i = 0; i < STEPS; ++i)
-                    at[g][i][j] = word_of(from + i * 8);
+                                           : first + j / BESIDE * (8 * BESIDE) + column / 2 * (2 * BESIDE) +
+                                                 j % BESIDE * 2 + column % 2;
+                const Index channel = op_min<Index>(corner.channel + group + g, CHANNELS - 1);
+                const Index multiplier = op_min<Index>(corner.multiplier + own, MULTIPLIERS - 1);
+                UNROLL for (int i = 0; i < STEPS; ++i) {
+                    const int k = own_element(i % EIGHTS);
+                    at[g][i][j] = pair_of(X(), filter_element(t, channel, multiplier, i / EIGHTS, k),
+                                          filter_element(t, channel, multiplier, i / EIGHTS, k + 1));
+                }
             }
     }
 };
 
-// Where a lane's words of A lie: of the outputs `lane / 4` and 8 further of a tile.
+// From the first element of a run to one of its others.
+__device__ __forceinline__ int run_offset(int element)
+{
+    return TOGETHER == 1 ? element : element / SUMMED * (ALONG_DILATION * PIXEL) + element % SUMMED;
+}
+
+// Where a lane's words of A lie: of the outputs `lane / 4` and 8 further of a tile; of eights alone and in pairs.
 struct Places {
-    int at[2];
+    int at[2], paired[2];
 
     __device__ __forceinline__ void find(int tile, int group)
     {
-        const int k = lane_id() % 4 * 2;
-        const int own = TOGETHER == 1 ? k : k / SUMMED * (ALONG_DILATION * PIXEL) + k % SUMMED;
+        const int quad = lane_id() % 4;
         UNROLL for (int half = 0; half < 2; ++half) {
             const int pixel = op_min(tile * TILE + half * 8 + lane_id() / 4, PIXELS - 1);
-            at[half] = pixel / BA * (DOWN_STEP * LINE) + pixel % BA * (ALONG_STEP * PIXEL) + LEAD - SHIFT +
-                       group * SUMMED + own;
+            const int window = pixel / BA * (DOWN_STEP * LINE) + pixel % BA * (ALONG_STEP * PIXEL) + LEAD - SHIFT +
+                               group * SUMMED;
+            at[half] = window + run_offset(quad * 2);
+            paired[half] = window + run_offset(quad * 4);
         }
     }
+    __device__ __forceinline__ int of(int half, int eight) const { return is_paired(eight) ? paired[half] : at[half]; }
 };
 
-// From the window's first element to those of a step.
+// From the window's first element to those of a step; of a pair's second one, to those of the first.
 __device__ __forceinline__ constexpr int step_offset(int i)
 {
-    const int eight = i % EIGHTS, run = i / EIGHTS % RUNS, row = i / (EIGHTS * RUNS);
-    return row * (DOWN_DILATION * LINE) + run * (ALONG_DILATION * PIXEL) +
+    const int eight = is_paired(i % EIGHTS) ? i % EIGHTS / 2 * 2 : i % EIGHTS, run = i / EIGHTS % RUNS;
+    return i / (EIGHTS * RUNS) * (DOWN_DILATION * LINE) + run * (ALONG_DILATION * PIXEL) +
            eight * (TOGETHER == 1 ? 8 : TOGETHER * ALONG_DILATION * PIXEL);
 }
 
-// Bits of a lane's word that belong to the run, in its i-th eight.
+// Some lane has elements beside the run, in that eight; bits of a lane's word that belong to it.
+__device__ __forceinline__ constexpr bool leaves_run(int eight)
+{
+    return (eight == 0 && SHIFT > 0) || (is_paired(eight) ? (eight / 2 + 1) * 16 : (eight + 1) * 8) > RUN;
+}
 __device__ __forceinline__ unsigned bits_of_run(int eight)
 {
-    const int k = eight * 8 + lane_id() % 4 * 2;
+    const int k = own_element(eight);
     return (k >= SHIFT && k < RUN ? 0xffffu : 0u) | (k + 1 < RUN ? 0xffff0000u : 0u);
 }
+
+// A lane's words of a step, of both halves of each tile.
+struct Words {
+    unsigned now[2 * ROW_TILES], next[2 * ROW_TILES];   // `next`: of the pair's second eight
+
+    __device__ __forceinline__ void read(const X *inputs, const Places (&places)[ROW_TILES], int g, int i)
+    {
+        const int eight = i % EIGHTS;
+        UNROLL for (int r = 0; r < ROW_TILES * 2; ++r) {
+            const X *const from = inputs + places[r / 2].of(r % 2, eight) + (g * SUMMED + step_offset(i));
+            if (is_paired(eight) && eight % 2 == 1)
+                now[r] = next[r];
+            else if (is_paired(eight))
+                read_pair(r, from);
+            else
+                now[r] = word_of(from);
+            if (leaves_run(eight))
+                now[r] &= bits_of_run(eight);
+        }
+    }
+    __device__ __forceinline__ void read_pair(int r, const X *from)
+    {
+        unsigned both[2];
+        move_vector<2>(both, reinterpret_cast<const unsigned *>(from));
+        now[r] = both[0];
+        next[r] = both[1];
+    }
+};
 
 // Those of ROW_TILES tiles: each register of B meets as many of A.
 struct Sums {
@@ -256,18 +317,13 @@ struct Sums {
 
     __device__ __forceinline__ void add(const X *inputs, const Places (&places)[ROW_TILES], const Filter &filter)
     {
-        const unsigned first = bits_of_run(0), last = bits_of_run(EIGHTS - 1);
         UNROLL for (int g = 0; g < WARP_GROUPS; ++g) {
             unsigned a[ROW_TILES][4];
+            Words words;
             UNROLL for (int i = 0; i < STEPS; ++i) {
-                UNROLL for (int r = 0; r < ROW_TILES * 2; ++r) {
-                    unsigned word = word_of(inputs + places[r / 2].at[r % 2] + (g * SUMMED + step_offset(i)));
-                    if (SHIFT > 0 && i % EIGHTS == 0)
-                        word &= first;
-                    if (RUN % 8 != 0 && i % EIGHTS == EIGHTS - 1)
-                        word &= last;
-                    a[r / 2][i % 2 * 2 + r % 2] = word;
-                }
+                words.read(inputs, places, g, i);
+                UNROLL for (int r = 0; r < ROW_TILES * 2; ++r)
+                    a[r / 2][i % 2 * 2 + r % 2] = words.now[r];
                 UNROLL for (int j = 0; j < WARP_TILES; ++j)
                     UNROLL for (int u = 0; u < ROW_TILES; ++u)
                         if (i % 2 == 1)
@@ -287,9 +343,10 @@ struct Sums {
                 A run[2 * BESIDE];
                 UNROLL for (int e = 0; e < 2 * BESIDE; ++e) {
                     run[e] = at[tile][g][j + e / 2][half * 2 + e % 2];
-                    UNROLL for (int other = 1; other < FOLDED; ++other)
-                        if (quad * 2 / MULTIPLIERS == other)
-                            run[e] = at[tile][g + other][j + e / 2][half * 2 + e % 2];
+                    UNROLL for (int other = 1; other < FOLDED; ++other) {
+                        const A another = at[tile][g + other][j + e / 2][half * 2 + e % 2];
+                        run[e] = quad * 2 / MULTIPLIERS == other ? another : run[e];
+                    }
                 }
                 const int column = j * 8 + quad * (2 * BESIDE);
                 if (FOLDED > 1)
@@ -304,18 +361,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
 {
     const Tensors t = TENSORS;
     SHARED(INPUTS, X, inputs, [LINES * LINE]);
-    SHARED(FILTERS, X, filters, [TC * BF * PITCH]);
+    SHARED(FILTERS, X, filters, [FILTER_RUN > 0 ? FILTER_RUN : 8]);
     const Corner corner = own_corner();
     const int warp = (int)threadIdx.x / WARP, share = warp % SHARES;
     const int group = share / PARTS * WARP_GROUPS, first = share % PARTS * WARP_FILTERS;   // of the block's
 
     // ---- load ----
     copy_inputs(t, corner, inputs);
-    copy_filters(t, corner, filters);
+    const Index run = corner.channel * GROUP_STRIDE + corner.multiplier * FILTER_STRIDE;
+    Filter filter;
+    if (FILTER_RUN > 0)
+        copy_filters(t, run, filters);
+    else
+        filter.read(t, corner, group, first);
     async_commit();
     async_wait<0>();
     block_sync();
-    const Filter filter(filters, group, first);
+    if (FILTER_RUN > 0)
+        filter.read(with_filters(t, filters - run), corner, group, first);
 
     // ---- compute ----
     const int rows = DOWN % BD == 0 ? BD : op_min(BD, DOWN - corner.down);

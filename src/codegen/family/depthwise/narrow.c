@@ -175,6 +175,25 @@ static void find_way(const Fusion *fusion, const Depthwise *shape, NarrowWay *wa
     way->steps = (int)(slide_down(shape)->taps * way->runs * ceil_div(way->run, NARROW_EIGHT));
 }
 
+/* Are the filters of a block one run of memory, that begins at a whole piece? All of the tensor is read, and what a block
+   has lies together: groups, of which it has all filters, or filters. */
+static bool has_filter_run(const Fusion *fusion, const Depthwise *shape, int64_t run)
+{
+    int64_t filter = narrow_filter(shape), group = filter * shape->multiplier.extent, all = group * shape->channel.extent;
+    const AxisGroup *outer = shape->channel.extent > 1 ? &shape->channel : &shape->multiplier;
+    int64_t stride = shape->channel.extent > 1 ? group : filter;
+    return shape->w->kind == EXPR_ACCESS && tensor_elements(factor_access(shape->w)->tensor) == all &&
+           run % PIECE == 0 && all % PIECE == 0 && (run == all || axis_group_has_stride(outer, fusion, &shape->w_offset, stride));
+}
+
+static void set_filter_run(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
+{
+    int64_t filters = smaller(way->filters, shape->multiplier.extent);
+    int64_t run = size_product(size_product(smaller(way->groups, shape->channel.extent), filters), narrow_filter(shape));
+    bool whole = shape->channel.extent == 1 || filters == shape->multiplier.extent;
+    way->filter_run = whole && has_filter_run(fusion, shape, run) ? run : 0;
+}
+
 /* A warp's sums that lie side by side in a lane are stored by so many. */
 static void set_stored(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
 {
@@ -184,10 +203,8 @@ static void set_stored(NarrowWay *way, const Fusion *fusion, const Depthwise *sh
 
 static int64_t staged_bytes(const NarrowWay *way) { return 2 * (int64_t)way->line * way->lines; }
 
-static int64_t filter_bytes(const NarrowWay *way)
-{
-    return 2 * (int64_t)way->groups * way->filters * (way->steps | 1) * NARROW_EIGHT;
-}
+/* What a block copies of its filters; 0: warps read them where they are. */
+static int64_t filter_bytes(const NarrowWay *way) { return 2 * way->filter_run; }
 
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *warp,
                     const DeviceSpec *device)
@@ -195,7 +212,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     const NarrowWay *way = kind->choice.value;
     (void)block, (void)warp, (void)device;
     layout_add(layout, "INPUTS", round_up(staged_bytes(way), 16));
-    layout_add(layout, "FILTERS", filter_bytes(way));
+    layout_add(layout, "FILTERS", larger(filter_bytes(way), 2 * PIECE));
 }
 
 // ---- what a block does ----
@@ -208,8 +225,8 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
         DataTile *tile = &space->tiles[space->tile_count++];
         *tile = direct_tile(fusion, shape, factor_access(factors[i]), i == FILTER ? OF_TAPS : OF_INPUTS);
         tile->apart |= !direct_reads_all(shape);
-        tile->staged = true;
-        tile->instructions = (double)FIND / (i == INPUT && way->pieces ? PIECE : 1);
+        tile->staged = i == INPUT || way->filter_run > 0;
+        tile->instructions = (double)FIND / ((i == INPUT ? way->pieces : way->filter_run > 0) ? PIECE : 1);
         tile->staged_inner = tile->rank - 1;
     }
     direct_add_outer_tiles(space, fusion, shape);
@@ -220,11 +237,13 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     Schedule schedule = {.computes = COMPUTES_OWN};
     const double alone = 3.5;   // of a warp's 32 lanes: filters of an output lie in different planes (tuning-log 144)
     uint32_t input = 1u << INPUT, filter = 1u << FILTER;
+    bool staged = way->filter_run > 0;
     schedule_load(&schedule, (Move){.tiles = input, .to = PLACE_SHARED, .async = way->pieces});
-    schedule_load(&schedule, (Move){.tiles = filter, .to = PLACE_SHARED});
+    schedule_load(&schedule, (Move){.tiles = filter, .to = staged ? PLACE_SHARED : PLACE_USUAL, .async = staged});
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    schedule_load(&schedule, (Move){.tiles = filter, .from = PLACE_SHARED});
+    if (staged)
+        schedule_load(&schedule, (Move){.tiles = filter, .from = PLACE_SHARED});
     schedule_load(&schedule, (Move){.tiles = input, .from = PLACE_SHARED});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~(input | filter)});
@@ -251,10 +270,9 @@ static int64_t shared_moved(const KernelKind *kind, int tile, bool written, cons
     int64_t span = way->rows ? way->line : way->reach * way->groups * kind->space->axes[SUMMED].extent;
     if (tile == INPUT)
         return written ? 2 * span * way->lines : 2 * WORDS * tiles_of(way, rows) * shares * each;
-    if (tile != FILTER)
+    if (tile != FILTER || !way->filter_run)
         return 0;
-    return written ? 2 * way->groups * way->filters * way->steps * NARROW_EIGHT
-                   : WORDS * shares * way->sets * each * way->warp_tiles;
+    return written ? filter_bytes(way) : WORDS * shares * way->sets * each * way->warp_tiles;
 }
 
 static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
@@ -388,6 +406,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         if (!fits || (forms[f].eights > WARP_EIGHTS && held == way.warp_tiles * way.warp_groups))
             continue;
         set_stored(&way, fusion, found->sum);
+        set_filter_run(&way, fusion, found->sum);
         for (int warps = MOST_WARPS / 2; warps <= MOST_WARPS && shares_of(&way) <= MOST_WARPS; warps *= 2) {
             way.sets = (int)larger(1, warps / shares_of(&way));
             count += add_heights(arena, found, fusion, device, way, variants + count);

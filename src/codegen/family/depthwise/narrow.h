@@ -20,9 +20,16 @@ typedef struct NarrowWay {
     int pixel, lead, reach;           // in shared memory: elements; before the first one; pixels,
     int line, lines;                  // elements of a line, lines
     int stored;                       // filters that are one aligned access of outputs
+    int64_t filter_run;               // elements of a block's filters, one run of memory; 0: they are not
 } NarrowWay;
 
 enum { NARROW_EIGHT = 8, NARROW_TILE = 16 };   // of K and filters; outputs that an instruction makes
+
+/* Elements of a filter. */
+static inline int64_t narrow_filter(const Depthwise *shape)
+{
+    return slide_down(shape)->taps * slide_along(shape)->taps * shape->summed.extent;
+}
 
 /* The parameter block. */
 void narrow_emit(StrBuf *out, const KernelPlan *plan);

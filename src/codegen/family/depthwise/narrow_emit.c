@@ -52,6 +52,26 @@ static void emit_layout(StrBuf *out, const NarrowWay *way)
                   way->stored);
 }
 
+/* Where filters lie, and the tensors for which they lie elsewhere. */
+static void emit_filters(StrBuf *out, const Scope *scope, const Depthwise *shape, const NarrowWay *way)
+{
+    int64_t filter = narrow_filter(shape), group = filter * shape->multiplier.extent;
+    int w = input_position(scope->fusion, factor_access(shape->w)->tensor);
+    strbuf_printf(
+        out,
+        "constexpr int FILTER_RUN = %" PRId64
+        ";   // elements of a block's filters that are one run of memory; 0: they are not\n"
+        "constexpr Index GROUP_STRIDE = %" PRId64 ", FILTER_STRIDE = %" PRId64 ", ALL_FILTERS = %" PRId64
+        ";   // elements of w\n",
+        way->filter_run, group, filter, group * shape->channel.extent);
+    strbuf_printf(out, "\n__device__ __forceinline__ const X *filters_of(const Tensors &t) { return t.in%d; }\n", w);
+    strbuf_printf(out,
+                  "\n// The same with filters elsewhere.\n"
+                  "__device__ __forceinline__ Tensors with_filters(Tensors t, const X *filters)\n{\n"
+                  "    t.in%d = filters;\n    return t;\n}\n",
+                  w);
+}
+
 void narrow_emit(StrBuf *out, const KernelPlan *plan)
 {
     const Depthwise *shape = ((const DepthwiseView *)plan->view)->sum;
@@ -60,6 +80,7 @@ void narrow_emit(StrBuf *out, const KernelPlan *plan)
     direct_emit_window(out, "constexpr ", shape);
     emit_tiles(out, plan, shape, way);
     emit_layout(out, way);
+    emit_filters(out, &scope, shape, way);
     direct_emit_image(out, &scope, shape);
     direct_emit_tap(out, "Index summed, ", &scope, shape);
     direct_emit_finish(out, &scope, shape, axis_group_innermost(&shape->multiplier));
