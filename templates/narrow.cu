@@ -82,9 +82,8 @@ __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index, Ind
 }
 // </rollerc>
 
-constexpr bool PAIRED = !ROW_RUNS && SUMMED % 4 == 0;
+constexpr bool PAIRED = TOGETHER > 1 && SUMMED % 4 == 0;     // (see is_paired)
 constexpr int EIGHTS = (RUN + 7) / 8, STEPS = DOWN_TAPS * RUNS * EIGHTS;   // of a run; of K
-constexpr int PITCH = (STEPS | 1) * 8;                        // of filters: those of a warp's lanes in different banks
 constexpr int WARP_FILTERS = 8 * WARP_TILES, PARTS = BF / WARP_FILTERS;
 constexpr int SHARES = TC / WARP_GROUPS * PARTS, SETS = THREADS / WARP / SHARES;   // of groups and filters; of outputs
 constexpr int BESIDE = WARP_TILES % 4 == 0 ? 4 : WARP_TILES;   // eights of which lanes have filters side by side
@@ -188,7 +187,7 @@ __device__ __forceinline__ void copy_filters(const Tensors &t, Index first, X *f
         async_copy16_or_zero(first + element < ALL_FILTERS, filters + element, filters_of(t) + (first + element));
 }
 
-// Two eights of a run are read together, where four neighbours are aligned: a lane has these, two in each.
+// Two eights of a run are read together where a tap has four elements: a lane has those of one tap, two in each eight.
 __device__ __forceinline__ constexpr bool is_paired(int eight) { return PAIRED && (eight | 1) < EIGHTS; }
 
 // Of a run, the first of a lane's two elements in an eight.

@@ -106,5 +106,5 @@ const Calibration calibration = {
                               .tail_share = 0.33,
                               .read_share = 3},
               .step_instructions = 170},
-    .narrow = {.pace = PACE_BY_STEPS, .busy_warps = 1, .once_knee = 0.2, .thread_instructions = 150},
+    .narrow = {.pace = PACE_BY_STEPS, .busy_warps = 1, .once_knee = 0.1, .thread_instructions = 150},
 };

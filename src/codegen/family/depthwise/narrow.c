@@ -12,10 +12,10 @@ enum { INPUT, FILTER };        // tiles of the space
 enum { OF_ROWS, OF_GROUPS };   // variants
 
 enum {
-    PIECE = 8,           // elements of 16 bytes
+    PIECE = 8,            // elements of 16 bytes
     MOST_CHANNELS = 24,   // of a group; with more, filters take longer to bring (tuning-log 144)
-    ALONE = 8,           // of one group: products of more have whole lines
-    WARP_EIGHTS = 4,     // of filters, and as many groups
+    ALONE = 8,            // of one group: products of more have whole lines
+    WARP_EIGHTS = 4,      // of filters, and as many groups
     MOST_REGISTERS = 250,
     BLOCK_FILTERS = 128,   // of a group
     SIDE_BY_SIDE = 64,     // elements of a pixel that a block copies: 128 bytes
@@ -179,17 +179,20 @@ static void find_way(const Fusion *fusion, const Depthwise *shape, NarrowWay *wa
    has lies together: groups, of which it has all filters, or filters. */
 static bool has_filter_run(const Fusion *fusion, const Depthwise *shape, int64_t run)
 {
-    int64_t filter = narrow_filter(shape), group = filter * shape->multiplier.extent, all = group * shape->channel.extent;
+    int64_t filter = narrow_filter(shape), group = filter * shape->multiplier.extent,
+            all = group * shape->channel.extent;
     const AxisGroup *outer = shape->channel.extent > 1 ? &shape->channel : &shape->multiplier;
     int64_t stride = shape->channel.extent > 1 ? group : filter;
     return shape->w->kind == EXPR_ACCESS && tensor_elements(factor_access(shape->w)->tensor) == all &&
-           run % PIECE == 0 && all % PIECE == 0 && (run == all || axis_group_has_stride(outer, fusion, &shape->w_offset, stride));
+           run % PIECE == 0 && all % PIECE == 0 &&
+           (run == all || axis_group_has_stride(outer, fusion, &shape->w_offset, stride));
 }
 
 static void set_filter_run(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
 {
     int64_t filters = smaller(way->filters, shape->multiplier.extent);
-    int64_t run = size_product(size_product(smaller(way->groups, shape->channel.extent), filters), narrow_filter(shape));
+    int64_t run = size_product(size_product(smaller(way->groups, shape->channel.extent), filters),
+                               narrow_filter(shape));
     bool whole = shape->channel.extent == 1 || filters == shape->multiplier.extent;
     way->filter_run = whole && has_filter_run(fusion, shape, run) ? run : 0;
 }
@@ -235,20 +238,24 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const NarrowWay *way)
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
-    const double alone = 3.5;   // of a warp's 32 lanes: filters of an output lie in different planes (tuning-log 144)
+    const double alone =
+        3.5;   // of a warp's 32 lanes: filters of an output lie in different planes (tuning-log 144)
     uint32_t input = 1u << INPUT, filter = 1u << FILTER;
+    const double fetch = 2.5 / 32;   // of a lane for each element of a warp's filters: half a pair
     bool staged = way->filter_run > 0;
     schedule_load(&schedule, (Move){.tiles = input, .to = PLACE_SHARED, .async = way->pieces});
-    schedule_load(&schedule, (Move){.tiles = filter, .to = staged ? PLACE_SHARED : PLACE_USUAL, .async = staged});
+    schedule_load(&schedule,
+                  (Move){.tiles = filter, .to = staged ? PLACE_SHARED : PLACE_USUAL, .async = staged});
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     if (staged)
-        schedule_load(&schedule, (Move){.tiles = filter, .from = PLACE_SHARED});
+        schedule_load(&schedule, (Move){.tiles = filter, .from = PLACE_SHARED, .instructions = fetch});
     schedule_load(&schedule, (Move){.tiles = input, .from = PLACE_SHARED});
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~(input | filter)});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .instructions = way->stored > 1 ? 0 : alone});
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .instructions = way->stored > 1 ? 0 : alone});
     return schedule_copy(arena, &schedule);
 }
 

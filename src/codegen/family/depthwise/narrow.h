@@ -4,23 +4,23 @@
 
 /* The family's choice. */
 typedef struct NarrowWay {
-    bool rows;       // a row of taps is a run of K; else the channels under a tap, or those of `together` taps
-    bool pieces;     // lines are copied by 16 bytes
-    int64_t channel; // elements from one channel to the next
-    int run, runs;   // elements of a run; of each row of taps
-    int shift;       // of these so many lie before the first tap
+    bool rows;     // a row of taps is a run of K; else the channels under a tap, or those of `together` taps
+    bool pieces;   // lines are copied by 16 bytes
+    int64_t channel;   // elements from one channel to the next
+    int run, runs;     // elements of a run; of each row of taps
+    int shift;         // of these so many lie before the first tap
     int together;
-    int steps;       // eights of K
-    int groups, filters;              // of a block, filters of each group,
-    int warp_groups, warp_tiles;      // of a warp, in eights of filters
-    int folded;                       // groups of 2 or 4 filters that an eight has room for
-    int row_tiles;                      // tiles of outputs that it multiplies together
-    int sets;                         // of outputs, that warps with the same filters share
-    int height, width;                // outputs of a block
-    int pixel, lead, reach;           // in shared memory: elements; before the first one; pixels,
-    int line, lines;                  // elements of a line, lines
-    int stored;                       // filters that are one aligned access of outputs
-    int64_t filter_run;               // elements of a block's filters, one run of memory; 0: they are not
+    int steps;                     // eights of K
+    int groups, filters;           // of a block, filters of each group,
+    int warp_groups, warp_tiles;   // of a warp, in eights of filters
+    int folded;                    // groups of 2 or 4 filters that an eight has room for
+    int row_tiles;                 // tiles of outputs that it multiplies together
+    int sets;                      // of outputs, that warps with the same filters share
+    int height, width;             // outputs of a block
+    int pixel, lead, reach;        // in shared memory: elements; before the first one; pixels,
+    int line, lines;               // elements of a line, lines
+    int stored;                    // filters that are one aligned access of outputs
+    int64_t filter_run;            // elements of a block's filters, one run of memory; 0: they are not
 } NarrowWay;
 
 enum { NARROW_EIGHT = 8, NARROW_TILE = 16 };   // of K and filters; outputs that an instruction makes

@@ -57,14 +57,14 @@ static void emit_filters(StrBuf *out, const Scope *scope, const Depthwise *shape
 {
     int64_t filter = narrow_filter(shape), group = filter * shape->multiplier.extent;
     int w = input_position(scope->fusion, factor_access(shape->w)->tensor);
+    strbuf_printf(out,
+                  "constexpr int FILTER_RUN = %" PRId64
+                  ";   // elements of a block's filters that are one run of memory; 0: they are not\n"
+                  "constexpr Index GROUP_STRIDE = %" PRId64 ", FILTER_STRIDE = %" PRId64
+                  ", ALL_FILTERS = %" PRId64 ";   // elements of w\n",
+                  way->filter_run, group, filter, group * shape->channel.extent);
     strbuf_printf(
-        out,
-        "constexpr int FILTER_RUN = %" PRId64
-        ";   // elements of a block's filters that are one run of memory; 0: they are not\n"
-        "constexpr Index GROUP_STRIDE = %" PRId64 ", FILTER_STRIDE = %" PRId64 ", ALL_FILTERS = %" PRId64
-        ";   // elements of w\n",
-        way->filter_run, group, filter, group * shape->channel.extent);
-    strbuf_printf(out, "\n__device__ __forceinline__ const X *filters_of(const Tensors &t) { return t.in%d; }\n", w);
+        out, "\n__device__ __forceinline__ const X *filters_of(const Tensors &t) { return t.in%d; }\n", w);
     strbuf_printf(out,
                   "\n// The same with filters elsewhere.\n"
                   "__device__ __forceinline__ Tensors with_filters(Tensors t, const X *filters)\n{\n"
