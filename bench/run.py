@@ -113,7 +113,7 @@ def about(folder):
         versions["triton"] = triton.__version__
     except ImportError:
         pass
-    driver = output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    driver = output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0]   # of several GPUs
     return {"device": torch.cuda.get_device_name(), "driver": driver, **versions, "commit": index["commit"],
             "compiled for": index["device"], "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
 
