@@ -103,6 +103,22 @@ def test_parts_of_a_sum_are_vectors(folder):
         assert launches_of(folder, "m.te") == ["product"], sizes
 
 
+GRADIENT_OF_GROUPS = """
+input x[64, 9, 9, 32, 16] : f16   input dy[64, 9, 9, 32] : f16
+dw[g, r:3, s:3, c] = sum[n, h, v](dy[n, h, v, g] * pad(x[n, h + r - 1, v + s - 1, g, c], 0))
+output dw : f16
+"""
+
+
+def test_parts_of_a_sum_whose_threads_wait(folder):
+    """Each thread would wait for its loads some hundred times, one after the other: so many parts have room beside each other that it
+    is some ten times."""
+    (folder / "m.te").write_text(GRADIENT_OF_GROUPS)
+    assert launches_of(folder, "m.te") == ["window", "reduce"]
+    first = json.loads((folder / "m.json").read_text())["candidates"][0]["launches"][0]
+    assert first["config"]["tile"]["global"]["tap"] <= 64, first["config"]["tile"]
+
+
 FLATTENED_HEADS = """
 input q[64, 512, 64] : f16   input k[64, 512, 64] : f16   input v[64, 512, 64] : f16   input mask[2, 512] : f32
 s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])

@@ -147,6 +147,18 @@ static bool waits_beside(const KernelCounts *kernel)
     return false;
 }
 
+/* Of rounds in each of which a thread waits for its loads, what takes longer than all that passes meanwhile: few threads of
+   many rounds keep little under way, whatever their bandwidth (tuning-log 149). */
+static double waiting_rounds_us(const KernelCounts *kernel, double throughput_us)
+{
+    const Loop *loop = schedule_waiting_loop(kernel->kind->schedule);
+    if (!loop)
+        return 0;
+    double rounds = (double)ceil_div(kernel->shared->size[loop->axis], kernel->inner->size[loop->axis]);
+    double wait_us = kernel->rounds * kernel->steps * rounds * kernel->device->l2_latency_ns / 1e3;
+    return at_least(wait_us - throughput_us, 0);
+}
+
 /* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a load's
    latency that is not covered; at the end the threads' partial results, combined pairwise, and what
    follows. */
@@ -168,7 +180,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
         combine_us += kernel->device->dram_latency_ns / 1e3;
     load_us += end_time_us(kernel);
     if (!kernel->staged)
-        return load_us + kernel->rounds * combine_us;
+        return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, throughput_us);
 
     double step_us = throughput_us / (kernel->rounds * kernel->steps);
     double uncovered_us = uncovered_time_us(kernel, step_us);

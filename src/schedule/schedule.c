@@ -172,6 +172,14 @@ int schedule_rounds_ahead(const Schedule *schedule)
     return most;
 }
 
+const Loop *schedule_waiting_loop(const Schedule *schedule)
+{
+    for (int i = 0; i < schedule->count; i++)
+        if (schedule->items[i].kind == ITEM_LOOP && schedule->items[i].loop.waits)
+            return &schedule->items[i].loop;
+    return NULL;
+}
+
 bool schedule_reads_late(const Schedule *schedule)
 {
     for (int i = 0; i < schedule->count; i++) {

@@ -70,6 +70,7 @@ typedef struct Loop {
     bool by_thread;  // a round for each register tile along it; else for each shared tile, unless it is known
     bool tiles;      // along no axis: a round for each shared tile that the block makes; they go on by next_turn(), which
                      // may leave out some in a proof
+    bool waits;      // compilers do not write its rounds out: in each one a thread waits for what it loads
     int8_t skips;    // a warp leaves out a tap that lies inside an input for none of its lanes along this axis; 0: for whatever lanes
     int32_t times;   // how many there are; 0: it depends on the tiles, and of `tiles` on the SMs that there are
 } Loop;
@@ -206,6 +207,9 @@ int schedule_rounds_ahead(const Schedule *schedule);
 
 /* Some of it is read in a pass, when all else is there, from L2. */
 bool schedule_reads_late(const Schedule *schedule);
+
+/* Its loop in whose rounds threads wait, or NULL. */
+const Loop *schedule_waiting_loop(const Schedule *schedule);
 
 /* No more blocks than SMs make all shared tiles, each several one after the other. */
 bool schedule_is_persistent(const Schedule *schedule);

@@ -56,9 +56,18 @@ static const TensorOp **with_definition(Arena *arena, const Choice *before, cons
     return list;
 }
 
-/* `only`: whose kernels may make the parts; NULL: anyone's. Returns what the best one takes. */
+/* Of threads that wait in every round of a loop as many as run at the same time take no longer: for so many times as many
+   parts there is room. */
+static int64_t room_for_waiting(const PlannedLaunch *launch)
+{
+    double waves = launch->program.perf.waves;
+    return waves > 0 && schedule_waiting_loop(launch->kind->schedule) ? (int64_t)(1 / waves) : 0;
+}
+
+/* `only`: whose kernels may make the parts; NULL: anyone's. Returns what the best one takes, and of more parts how many it
+   has room for. */
 static double add_split(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
-                        int64_t parts, const Family *only)
+                        int64_t parts, const Family *only, int64_t *room)
 {
     FusionPair *pair = fusion_split(planner->arena, fusion, parts);
     double best_us = INFINITY;
@@ -75,6 +84,8 @@ static double add_split(Planner *planner, ChoiceList *list, const Choice *before
             continue;
         Choice choice = choice_extend(planner, split, first.choices[i]);
         choice = choice_extend(planner, choice, second.choices[0]);
+        if (choice.time_us < best_us)
+            *room = parts * room_for_waiting(&first.choices[i]->launches[0]);
         best_us = fmin(best_us, choice.time_us);
         choices_add(planner, list, choice);
     }
@@ -128,13 +139,15 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
     double best_us = before->time_us + planned_us(best);
     if (!rewritten)
         pass_over_slow_families(planner, list, FAR_BEHIND);
+    int64_t room = room_for_waiting(best);
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
-        bool of_all = choices_employ(parts, idle) || (short_of_blocks && parts <= PRODUCT_PARTS);
+        bool of_all =
+            choices_employ(parts, idle) || parts <= room || (short_of_blocks && parts <= PRODUCT_PARTS);
         if (!of_all && !(spread && choices_employ(parts, choices_idle_sms(planner, spread))))
             continue;
         double time_us = add_split(planner, list, before, fusion,
                                    deep || rewritten ? fusion_even_parts(fusion, parts) : parts,
-                                   of_all ? NULL : spread->family);
+                                   of_all ? NULL : spread->family, &room);
         if (isfinite(time_us) && time_us > PAST_THE_BEST * best_us)
             break;
         best_us = fmin(best_us, time_us);

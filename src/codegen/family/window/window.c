@@ -213,6 +213,8 @@ static uint32_t filter_tiles(const Stencil *stencil, const StagedInput *stage)
     return tiles;
 }
 
+enum { WRITTEN_OUT = 64 };   // taps at most, in templates/window.cu
+
 /* Of inputs that the windows share, a block may stage one; and where it does, collect its outputs. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, uint32_t filters,
                              double element, double output)
@@ -227,7 +229,9 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
         schedule_wait(&schedule, 0);
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
-    schedule_loop(&schedule, (Loop){.axis = OTHER, .by_thread = true});
+    schedule_loop(&schedule, (Loop){.axis = OTHER,
+                                    .by_thread = true,
+                                    .waits = !staged && space->axes[OTHER].extent > WRITTEN_OUT});
     schedule_load(&schedule, (Move){.tiles = staged, .from = PLACE_SHARED, .instructions = element});
     schedule_load(&schedule, (Move){.tiles = others, .instructions = element});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
