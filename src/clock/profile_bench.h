@@ -18,6 +18,7 @@ typedef struct Bench {
     int set_count;
     GpuBuffer weights;
     GpuBuffer *tables[INPUT_CLASSES];   // one for each input
+    double warm_until;                  // the GPU's clocks are up until then
     char reason[PROFILE_REASON];
 } Bench;
 

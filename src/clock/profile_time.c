@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/stopwatch.h"
 #include "clock/profile_bench.h"
 #include "hal/worker.h"
 
@@ -12,7 +13,10 @@ enum {
 
 static const double SERIES_US = 2e3;      // at least, so that starting it does not count
 static const double WARM_UP_US = 30e3;    // until the clocks are up
-static const double BUDGET_US = 60e3;     // for timing one candidate; a slower one is timed once
+static const double WARM_US = 5e3;        // the same if they are
+static const double STAYS_WARM = 0.05;    // seconds after work
+static const double BUDGET_US = 30e3;     // for timing one candidate; the best are timed again
+static const double SLOW_US = 60e3;       // a series that takes longer is none: it is timed once
 
 static int ascending(const void *left, const void *right)
 {
@@ -56,7 +60,8 @@ static bool prepare_series(Bench *bench, Loaded *loaded, double us)
 
 static bool warm_up(Bench *bench, Loaded *loaded, double us)
 {
-    int series = (int)ceil(WARM_UP_US / (us * loaded->series.calls));
+    double wanted = seconds_now() < bench->warm_until ? WARM_US : WARM_UP_US;
+    int series = (int)ceil(wanted / (us * loaded->series.calls));
     for (int i = 0; i < series; i++)
         if (!gpu_series_time(&bench->gpu, &loaded->series, &us))
             return false;
@@ -69,10 +74,10 @@ static bool warm_up(Bench *bench, Loaded *loaded, double us)
 static bool find_slow(Bench *bench, const Loaded *loaded, double *us, bool *is_slow)
 {
     double again = *us;
-    if (*us * bench->set_count > BUDGET_US && !gpu_call_timed(&bench->gpu, &loaded->program, bench->sets[0], &again))
+    if (*us * bench->set_count > SLOW_US && !gpu_call_timed(&bench->gpu, &loaded->program, bench->sets[0], &again))
         return false;
     *us = fmin(*us, again);
-    *is_slow = *us * bench->set_count > BUDGET_US;
+    *is_slow = *us * bench->set_count > SLOW_US;
     return true;
 }
 
@@ -97,6 +102,7 @@ bool bench_time(Bench *bench, Loaded *loaded, double us)
             return false;
         left -= *sample * loaded->series.calls;
     }
+    bench->warm_until = seconds_now() + STAYS_WARM;
     summarise(loaded);
     return true;
 }

@@ -9,9 +9,10 @@
 
 static CandidateStatus try_candidate(Bench *bench, int position, Loaded *loaded)
 {
+    const Kernel *kernel = bench->list->items[position].kernel;
     double us = 0;
-    if (!bench_load(bench, position, loaded) || !bench_make_workspaces(bench, loaded->candidate->kernel->workspace_bytes,
-                                                           loaded->candidate->kernel->prepared_bytes))
+    if (!bench_load(bench, position, loaded) ||
+        !bench_make_workspaces(bench, kernel->workspace_bytes, kernel->prepared_bytes))
         return CANDIDATE_FAULT;
     worker_alive();
     CandidateStatus status = bench_prove(bench, loaded, &us);
