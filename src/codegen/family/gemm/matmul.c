@@ -397,6 +397,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 const Family matmul_family = {
     .name = "matmul",
     .template_path = "templates/matmul.cu",
+    .shares_body = true,
     .variants = (const char *const[]){"tiled", "three stages", "several products", NULL},
     .tiles_both = true,
     .adds_in_place = true,
