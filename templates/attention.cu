@@ -10,6 +10,9 @@
 // et al., "FlashAttention", 2022). Scores never leave the registers: those of a step are the left operand of
 // the second product, where the tensor cores have put them.
 //
+// Where rows are few, WALKERS warps have the same rows and other columns: each goes from one of its steps to
+// the next by itself. In the end they combine what they have made, in a fixed order, by way of shared memory.
+//
 //                DEPTH                      Q stays; STAGES tiles of K and V lie in shared memory: while
 //              +--------+                   one is used, the others are on their way.
 //              | K  BN  |  j
@@ -45,6 +48,7 @@ constexpr int DEPTH = 64, WIDTH = 64;
 constexpr int BM = 128, BN = 64;                               // rTile, shared memory
 constexpr int WM = 16;                                         // rTile, registers of a warp
 constexpr int PARTS = 1;                                       // elements whose sum a share is
+constexpr int WALKERS = 1;                                     // warps that share the columns
 constexpr int STAGES = 2;                                      // steps of tiles in shared memory
 constexpr bool BACKWARDS = false;                              // the last rows, of most columns, come first
 constexpr bool MASKS = false;                                  // some columns are left out, by where they are
@@ -90,7 +94,9 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 }
 // </rollerc>
 
-constexpr int WARPS = BM / WM, THREADS = WARPS * WARP;
+constexpr int WARPS = BM / WM * WALKERS, THREADS = WARPS * WARP;
+constexpr int OWNERS = WALKERS > 1 ? WARP : THREADS;           // threads that a tile of K or V is for
+constexpr Index STEP = BN * WALKERS;                           // columns of all of them
 constexpr int PIECE = 8;                                       // elements that move together
 constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16;
 constexpr Index BLOCKS = (ROWS + BM - 1) / BM;                 // of a product
@@ -100,10 +106,12 @@ constexpr int DEPTHS_AT_ONCE = KEEPS_Q ? DEPTHS : 4;           // a warp of 32 r
 
 static_assert(BM % WM == 0 && WM % 16 == 0 && BN % 16 == 0, "tiles of 16 rows are multiplied");
 static_assert(DEPTH % PIECE == 0 && WIDTH % PIECE == 0 && STAGES >= 2, "rows are whole pieces");
+static_assert(WALKERS == 1 || BM == WM, "warps that share columns have the same rows");
 
 // Lines of a factor in shared memory, in whole tiles of 16. One piece more, so that the same piece of eight
 // neighbouring lines lies in eight different groups of banks.
-template <int LINES, int LINE> struct Tile {
+// OWNERS threads bring it.
+template <int LINES, int LINE, int OWNERS> struct Tile {
     static constexpr int WIDE = (LINE + 15) / 16 * 16, PITCH = WIDE + PIECE, ELEMENTS = LINES * PITCH;
 
     // Brings lines from `first` on, `end` of which exist; zeros in place of the others.
@@ -111,12 +119,12 @@ template <int LINES, int LINE> struct Tile {
     static __device__ __forceinline__ void begin(Element *tile, Index first, Index end, At at)
     {
         constexpr int PIECES = WIDE / PIECE;
-        UNROLL for (int i = 0; i < (LINES * PIECES + THREADS - 1) / THREADS; ++i) {
-            const int number = i * THREADS + (int)threadIdx.x;
+        UNROLL for (int i = 0; i < (LINES * PIECES + OWNERS - 1) / OWNERS; ++i) {
+            const int number = i * OWNERS + (int)threadIdx.x % OWNERS;
             const int line = number / PIECES, piece = number % PIECES;
             const bool exists = first + line < end && (LINE % 16 == 0 || piece * PIECE < LINE);
             Element *place = tile + line * PITCH + piece * PIECE;
-            if (LINES * PIECES % THREADS == 0 || line < LINES)
+            if (LINES * PIECES % OWNERS == 0 || line < LINES)
                 async_copy16_or_zero(exists, place, at(first + line, piece * PIECE));
         }
     }
@@ -136,14 +144,15 @@ template <int LINES, int LINE> struct Tile {
         load_matrices_turned(matrices, tile + own * PITCH + element + lane / 8 % 2 * 8);
     }
 };
-using TileQ = Tile<BM, DEPTH>;
-using TileK = Tile<BN, DEPTH>;
-using TileV = Tile<BN, WIDTH>;
+using TileQ = Tile<BM, DEPTH, THREADS>;
+using TileK = Tile<BN, DEPTH, OWNERS>;
+using TileV = Tile<BN, WIDTH, OWNERS>;
 
-// Eight rows of a warp's part of Y, on their way to memory.
+// Rows of a warp's part of Y on their way to memory: eight at a time, or all of them where they are combined.
+constexpr int SLAB_ROWS = WALKERS == 1 || ROWS <= 8 ? 8 : WM;
 struct Slab {
-    float at[8][WIDTHS * 16 + 8];   // no two lanes of those that write together meet in a bank
-    Row rows[8];
+    float at[SLAB_ROWS][WIDTHS * 16 + 8];   // no two lanes of those that write together meet in a bank
+    Row rows[SLAB_ROWS];
 };
 
 // The scores of a warp's rows of a step become shares of what the largest so far would have, which may grow.
@@ -200,28 +209,72 @@ struct Softmax {
     }
 };
 
+// Neighbours in a row of all warps' slabs: their sums for the largest score of all. A warp without a column
+// that counts, or with none that counts beside that score, adds nothing.
+__device__ __forceinline__ Row combine(const Slab (&slabs)[WARPS], int line, int n, float (&totals)[QN])
+{
+    float largest = slabs[0].rows[line].maximum, sum = 0.0f;
+    UNROLL for (int i = 1; i < WARPS; ++i)
+        largest = op_max(largest, slabs[i].rows[line].maximum);
+    UNROLL for (int e = 0; e < QN; ++e)
+        totals[e] = 0.0f;
+    UNROLL for (int i = 0; i < WARPS; ++i) {
+        const float weight = power_of_two((slabs[i].rows[line].maximum - largest) * SCALE);
+        float own[QN];
+        load_vector<QN>(slabs[i].at[line], n, own);
+        sum += weight == 0.0f ? 0.0f : slabs[i].rows[line].sum * weight;
+        UNROLL for (int e = 0; e < QN; ++e)
+            totals[e] += weight == 0.0f ? 0.0f : own[e] * weight;
+    }
+    return {largest, sum, 1.0f / sum};
+}
+
+// All warps have left their rows in their slabs.
+__device__ __forceinline__ void combine_and_store(const Tensors &t, const Slab (&slabs)[WARPS], Index batch,
+                                                  Index row0)
+{
+    constexpr int VECTORS = WIDTH / QN;   // of a row
+    block_sync();
+#pragma unroll 1
+    for (int number = (int)threadIdx.x; number < BM * VECTORS; number += THREADS) {
+        const int line = number / VECTORS, n = number % VECTORS * QN;
+        if (row0 + line >= ROWS)
+            break;
+        float totals[QN];
+        const Row own = combine(slabs, line, n, totals);
+        if (n == 0)
+            finish_row(t, batch, row0 + line, own);
+        finish_vector(t, batch, row0 + line, n, totals, own);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(TILES_Q, Element, Qs, [TileQ::ELEMENTS]);
-    SHARED(TILES_K, Element, Ks, [STAGES][TileK::ELEMENTS]);
-    SHARED(TILES_V, Element, Vs, [STAGES][TileV::ELEMENTS]);
+    SHARED(TILES_K, Element, all_ks, [WALKERS][STAGES][TileK::ELEMENTS]);
+    SHARED(TILES_V, Element, all_vs, [WALKERS][STAGES][TileV::ELEMENTS]);
     SHARED(SLABS, Slab, slabs, [WARPS]);
     float acc[WM / 16][WIDTHS * 2][4] = {};                     // (WM,WIDTH)
     unsigned q[KEEPS_Q ? WM / 16 : 1][KEEPS_Q ? DEPTHS : 1][4];
     Softmax softmax;
 
+    const int warp = (int)threadIdx.x / WARP, walker = warp % WALKERS;
+    Element(&Ks)[STAGES][TileK::ELEMENTS] = all_ks[walker];
+    Element(&Vs)[STAGES][TileV::ELEMENTS] = all_vs[walker];
+
     const Index block = BACKWARDS ? BATCH * BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
     const Index batch = block / BLOCKS, row0 = block % BLOCKS * BM, last = op_min<Index>(row0 + BM, ROWS) - 1;
-    const int warp_row = (int)threadIdx.x / WARP * WM, lane = (int)threadIdx.x % WARP;
+    const int warp_row = warp / WALKERS * WM, lane = (int)threadIdx.x % WARP;
 
     // Steps from the first column that counts for any of the rows to the last one; where all count for all,
     // none is asked.
-    const Index begin =
+    const Index first =
         MASKS ? op_min<Index>(first_column(batch, row0), first_column(batch, last)) / BN * BN : 0;
     const Index end = MASKS ? op_max<Index>(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
     const Index clear_begin = MASKS ? op_max<Index>(first_column(batch, row0), first_column(batch, last)) : 0;
     const Index clear_end = MASKS ? op_min<Index>(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
+    const Index begin = first + walker * BN;
     const auto copy = [&](Index column, int stage) {
         if (column < end) {
             TileK::begin(Ks[stage], column, end, [&](Index line, int d) { return k_at(t, batch, line, d); });
@@ -231,18 +284,25 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     };
     TileQ::begin(Qs, row0, ROWS, [&](Index line, int d) { return q_at(t, batch, line, d); });
     UNROLL for (int stage = 0; stage < STAGES - 1; ++stage)
-        copy(begin + stage * BN, stage);
+        copy(begin + stage * STEP, stage);
+    if (WALKERS > 1) {   // these meet once, for Q
+        async_wait<STAGES - 2>();
+        block_sync();
+    }
 
     int now = 0;   // stage
 #pragma unroll 1
-    for (Index column = begin; column < end; column += BN) {
+    for (Index column = begin; column < end; column += STEP) {
         async_wait<STAGES - 2>();
-        block_sync();
+        if (WALKERS > 1)
+            warp_sync();
+        else
+            block_sync();
         if (KEEPS_Q && column == begin)
             UNROLL for (int i = 0; i < WM / 16; ++i)
                 UNROLL for (int d = 0; d < DEPTHS; ++d)
                     TileQ::load(q[KEEPS_Q ? i : 0][KEEPS_Q ? d : 0], Qs, warp_row + i * 16, d * 16);
-        copy(column + (STAGES - 1) * BN, now == 0 ? STAGES - 1 : now - 1);
+        copy(column + (STAGES - 1) * STEP, now == 0 ? STAGES - 1 : now - 1);
 
         // Scores.
         float s[WM / 16][BN / 8][4] = {};   // (WM,BN)
@@ -314,31 +374,36 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     // Store: eight rows of each warp at a time by way of shared memory.
     async_wait<0>();
     block_sync();
-    Slab &slab = slabs[warp_row / WM];
-    UNROLL for (int part = 0; part < WM / 8; ++part) {
-        const Index first = row0 + warp_row + part * 8;
+    Slab &slab = slabs[warp];
+    UNROLL for (int part = 0; part < (WALKERS > 1 ? SLAB_ROWS : WM) / 8; ++part) {
+        const Index first_row = row0 + warp_row + part * 8;
+        const int place = WALKERS > 1 ? part * 8 : 0, line = place + lane / 4;
         float factor;
         const Row own = softmax.row(part / 2, part % 2, factor);
         const float lowered = LIFTED ? factor * 0x1p-15f : factor;
         if (lane % 4 == 0)
-            slab.rows[lane / 4] = own;
+            slab.rows[line] = own;
         UNROLL for (int n = 0; n < WIDTHS * 2; ++n) {
             const float *sums = acc[part / 2][n] + part % 2 * 2;
             const float two[2] = {sums[0] * lowered, sums[1] * lowered};
-            move_vector<2>(slab.at[lane / 4] + n * 8 + lane % 4 * 2, two);
+            move_vector<2>(slab.at[line] + n * 8 + lane % 4 * 2, two);
         }
+        if (WALKERS > 1)
+            continue;
         warp_sync();
-        if (lane % 4 == 0 && first + lane / 4 < ROWS)
-            finish_row(t, batch, first + lane / 4, own);
+        if (lane % 4 == 0 && first_row + lane / 4 < ROWS)
+            finish_row(t, batch, first_row + lane / 4, own);
         UNROLL_4 for (int number = lane; number < 8 * WIDTH / QN; number += WARP) {
-            const int line = number / (WIDTH / QN), n = number % (WIDTH / QN) * QN;
-            if (first + line < ROWS) {
+            const int other = number / (WIDTH / QN), n = number % (WIDTH / QN) * QN;
+            if (first_row + other < ROWS) {
                 float totals[QN];
-                load_vector<QN>(slab.at[line], n, totals);
-                finish_vector(t, batch, first + line, n, totals, slab.rows[line]);
+                load_vector<QN>(slab.at[other], n, totals);
+                finish_vector(t, batch, first_row + other, n, totals, slab.rows[other]);
             }
         }
         warp_sync();
     }
+    if (WALKERS > 1)
+        combine_and_store(t, slabs, batch, row0);
 }
 }   // namespace KERNEL

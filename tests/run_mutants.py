@@ -76,7 +76,7 @@ CASES = {
              ("bulk_filter", "f16", dict(M=9, N=5)), ("bulk_filter_turned", "bf16", dict(M=9, N=7)),
              ("bulk_phases", "bf16", dict(M=17, N=7)), ("bulk_phases_turned", "f16", dict(M=9, N=9))],
     "attention": [("attention", "f16", dict(M=37, N=70)), ("attention", "bf16", dict(M=16, N=133)), ("attention_masked", "f16", dict(M=67, N=67)),
-                  ("attention_masked", "bf16", dict(M=20, N=41))],
+                  ("attention_masked", "bf16", dict(M=20, N=41)), ("attention", "f16", dict(M=3, N=330)), ("attention", "bf16", dict(M=15, N=137))],
     "attention_bulk": [("attention_bulk", "f16", dict(M=70, N=133)), ("attention_bulk", "bf16", dict(M=70, N=300)),
                        ("attention_bulk_heads", "f16", dict(M=131, N=131)), ("attention_bulk_heads", "f16", dict(M=300, N=200)),
                        ("attention_bulk_parts", "f16", dict(M=66, N=130)), ("attention_bulk_parts", "bf16", dict(M=70, N=65))],
@@ -188,6 +188,13 @@ def far_rows(B=2, M=37, D=8, W=24, share=" : f16"):
             "  m[b, i] = max[j](t[b, i, j])  e[b, i, j] = exp(t[b, i, j] - m[b, i])  z[b, i] = sum[j](e[b, i, j])"
             f"  p[b, i, j]{share} = e[b, i, j] / z[b, i]  y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])"
             "  l[b, i] = m[b, i] + log(z[b, i])  output y : f16  output l")
+
+
+def fewer_columns(M, N, condition):
+    """Attention of which each row has other columns than the one before it."""
+    return (f"input q[2, {M}, 64] : f16  input k[2, {N}, 64] : f16  input v[2, {N}, 64] : f16  s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])"
+            f"  t[b, i, j] = select({condition}, s[b, i, j] / 8, -inf)  m[b, i] = max[j](t[b, i, j])  e[b, i, j] = exp(t[b, i, j] - m[b, i])"
+            "  z[b, i] = sum[j](e[b, i, j])  p[b, i, j] : f16 = e[b, i, j] / z[b, i]  y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])  output y : f16")
 
 
 # Further programs, and on which device, if not on that one, with which options.
@@ -309,8 +316,9 @@ TEXTS = {
              "input A[61, 264] : bf16  input B[120, 264] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C",
              "input A[200, 72] : f16  input B[141, 72] : f16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C : f16",
              "input A[2, 65, 72] : f16  input B[2, 133, 72] : f16  C[b, m, n] = sum[k](A[b, m, k] * B[b, n, k])  output C : f16"],
-    "attention": [far_rows(), far_rows(D=120, W=136), far_rows(share="")],
-    "attention_bulk": [far_rows(), far_rows(B=1, M=384, D=192, W=192)],   # rows that fill tiles, more than two lines of 128 bytes
+    "attention": [far_rows(), far_rows(D=120, W=136), far_rows(share=""), fewer_columns(40, 100, "i + j < 90"),
+                  fewer_columns(5, 300, "j > i + 130 && j < 290 - i"), fewer_columns(9, 130, "j < 20 * i - 5")],
+    "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192)],   # rows that fill tiles, more than two lines of 128 bytes
     "wgmma": ["input A[130, 264] : bf16  input B[200, 328] : bf16  C[m, n] = sum[k:200](A[m, k + 64] * B[k, n])  output C : bf16",
               "input A[2, 264, 200] : f16  input B[2, 136, 200] : f16  C[b, m:136, n] = sum[k:200](A[b, k + 64, m + 64] * B[b, n, k])  output C",
               "input A[3, 8384] : bf16  input B[8320, 24] : bf16  C[m, n] = sum[k:8320](A[m, k + 64] * B[k, n])  output C",

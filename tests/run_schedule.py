@@ -76,6 +76,7 @@ TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images",
 NARROW_ROWS, NARROW_GROUPS = (["narrow/rows"], ["narrow/groups"])
 PAIR = ["pairs/32 by 4", "pairs/16 by 4", "pairs/16 by 2"]
 ATTENTION = [f"attention/{rows} rows, {columns} columns" for rows, columns in ((16, 32), (16, 64), (16, 128), (32, 32), (32, 64))]
+FEW_ROWS = ["attention/4 warps of 16 columns"]
 ATTENTION_BULK = [f"attention_bulk/{groups} groups, {columns} columns"
                   for groups, columns in ((2, 64), (2, 128), (2, 192), (3, 64), (3, 128))]
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
@@ -326,6 +327,8 @@ PROGRAMS = [
     (attention(2, 130, 260, 128, 128, more="output m : f32\n"), [*ATTENTION, *ATTENTION_BULK]),
     (attention(2, 197, 131, 72, 40, typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 256, 256, 64, 64, "bf16", typed=False), [*ATTENTION, *ATTENTION_BULK]),
+    (attention(3, 3, 600, 64, 64), FEW_ROWS), (attention(2, 16, 771, 72, 40, "bf16", more="output m : f32\n"), FEW_ROWS),
+    (attention(1, 11, 300, 128, 128, typed=False), FEW_ROWS),
     (filter_gradients((8, 3, 32, 32), 5, 2), ["filter_direct/taps", "filter_gemm/diagonals"]),
     (filter_gradients((5, 2, 20, 21), 9, 4), ["filter_direct/taps", "filter_gemm/diagonals"]),
     (filter_gradients((8, 3, 32, 32), 5, 2, "f16"), ["filter_direct/taps", "filter_gemm/diagonals"]),

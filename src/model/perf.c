@@ -108,10 +108,12 @@ static double step_load_us(const KernelCounts *kernel)
 }
 
 /* Of each step: what neither the other buffers nor the other blocks cover of its load. With loads of
-   several steps in flight each is waited for one after the other. */
+   several steps in flight each is waited for one after the other. A warp that walks by itself asks for the copies of a later step
+   when the ones of this step are there: half a step less is in flight (tuning-log 150). */
 static double uncovered_time_us(const KernelCounts *kernel, double step_us)
 {
     double covering = kernel->ahead + (kernel->resident - 1) / kernel->resident;
+    covering -= kernel->kind->schedule->apart ? 0.5 : 0;
     double load_us = step_load_us(kernel);
     return at_least(covering > 1 ? load_us / covering - step_us : load_us - step_us * covering, 0);
 }
@@ -184,7 +186,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
 
     double step_us = throughput_us / (kernel->rounds * kernel->steps);
     double uncovered_us = uncovered_time_us(kernel, step_us);
-    double barriers_us = barrier_us * (kernel->stages > 1 ? 1 : 2);
+    double barriers_us = kernel->kind->schedule->apart ? 0 : barrier_us * (kernel->stages > 1 ? 1 : 2);
     return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
 }
 

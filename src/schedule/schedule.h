@@ -150,6 +150,7 @@ typedef struct Schedule {
     uint32_t cut;            // bit a: of the only tile along axis a no more is loaded than there is, in eights
     int vector;              // of rows that begin anywhere: elements of the aligned vectors that hold them; 0: aligned
     int stages;              // buffers of every staged tile: 2 = the next is loaded meanwhile; 0 = 1, but of rows `vectors`
+    bool apart;              // warps go from step to step by themselves: they meet before the first and behind the last
     int vectors;             // of a row that a thread takes; 0: no schedule of rows
     int cluster;             // blocks of a cluster; 0 = 1
     int cluster_axis;        // that it lies along: of a reduction each block has a share; else their tiles lie side by side,

@@ -181,12 +181,32 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times, const I
     walk->under_way += move->async ? at_least_1(walk->kind->schedule->rows) : 0;
 }
 
-/* Of copies several rounds ahead none is left in the last round. */
-static void count_wait(CountWalk *walk, int behind, int64_t times)
+static bool is_in_loop(const Schedule *schedule, int item)
 {
+    bool inside = false;
+    for (int i = 0; i < item; i++)
+        inside |= schedule_is_around(schedule, i, item);
+    return inside;
+}
+
+/* Groups of copies for the rounds of the loop behind an item, of those that begin before it. */
+static int64_t groups_ahead(const CountWalk *walk, int item)
+{
+    const Schedule *schedule = walk->kind->schedule;
+    while (item < schedule->count && schedule->items[item].kind != ITEM_LOOP)
+        item++;
+    return item < schedule->count ? count_rounds(walk, &schedule->items[item].loop) - 1 : 0;
+}
+
+/* Of copies several rounds ahead none is left in the last round; before a loop those for its first rounds are under way, if what
+   all of these need has been asked for, too. */
+static void count_wait(CountWalk *walk, int item, int64_t times)
+{
+    int behind = walk->kind->schedule->items[item].behind;
     walk->counts->waits += times;
     if (schedule_rounds_ahead(walk->kind->schedule) > 1) {
-        walk->counts->pending += (times - 1) * behind;
+        bool before = walk->under_way && !is_in_loop(walk->kind->schedule, item);
+        walk->counts->pending += before ? smaller(behind, groups_ahead(walk, item)) : (times - 1) * behind;
         return;
     }
     walk->under_way = walk->under_way < behind ? walk->under_way : behind;
@@ -216,7 +236,7 @@ static void count_item(CountWalk *walk, int index, int64_t times)
     switch ((ItemKind)item->kind) {
     case ITEM_LOAD:
     case ITEM_STORE: count_move(walk, item, times, own ? &work : NULL); return;
-    case ITEM_WAIT: count_wait(walk, item->behind, times); return;
+    case ITEM_WAIT: count_wait(walk, index, times); return;
     case ITEM_EXCHANGE: count_meeting(walk, &item->exchange, times, own); return;
     case ITEM_MAP:
     case ITEM_REDUCE:

@@ -13,12 +13,14 @@ enum {
     MAX_THREADS = 256,
     KEPT_TILES = 8,   // of q, in registers
     OTHER_REGISTERS = 40,
-    MASK_REGISTERS = 16   // places of rows and columns that a condition asks for
+    MASK_REGISTERS = 16,   // places of rows and columns that a condition asks for
 };
 
 static const struct {
     int16_t rows, columns;   // of a warp in a step
-} tiles[] = {{16, 32}, {16, 64}, {16, 128}, {32, 32}, {32, 64}};
+    int16_t stages, walkers;
+} tiles[] = {{16, 32, 2, 1}, {16, 64, 2, 1}, {16, 128, 2, 1}, {32, 32, 2, 1}, {32, 64, 2, 1},
+             {16, 16, 3, 4}};
 
 // ---- kinds ----
 
@@ -28,14 +30,15 @@ static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    enum { ELEMENT = 2, SUM = 4, SLAB_ROWS = 8, ROW_VALUES = 3 };
+    enum { ELEMENT = 2, SUM = 4, ROW_VALUES = 3 };
     (void)inner, (void)device;
     const AttentionTile *tile = kind->choice.value;
     int64_t depth = wide(tile->depth) + PAD, width = wide(tile->width) + PAD, rows = block->size[ATTENTION_ROW];
     layout_add(layout, "TILES_Q", rows * depth * ELEMENT);
-    layout_add(layout, "TILES_K", tile->stages * tile->columns * depth * ELEMENT);
-    layout_add(layout, "TILES_V", tile->stages * tile->columns * width * ELEMENT);
-    layout_put(layout, "SLABS", 0, rows / tile->rows * SLAB_ROWS * (width + ROW_VALUES) * SUM);
+    int64_t columns = block->size[ATTENTION_COLUMN], slabs = rows / tile->rows * tile->walkers;
+    layout_add(layout, "TILES_K", tile->stages * columns * depth * ELEMENT);
+    layout_add(layout, "TILES_V", tile->stages * columns * width * ELEMENT);
+    layout_put(layout, "SLABS", 0, slabs * attention_slab_rows(tile) * (width + ROW_VALUES) * SUM);
 }
 
 /* See KEEPS_Q of the template. */
@@ -50,24 +53,33 @@ static bool keeps_q(const AttentionTile *tile) { return kept_tiles(tile) <= KEPT
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
-    Schedule schedule = {.computes = COMPUTES_OWN, .stages = tile->stages};
+    bool walks = tile->walkers > 1;
+    Schedule schedule = {.computes = COMPUTES_OWN, .stages = tile->stages, .apart = walks};
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
     if (keeps_q(tile))   // read when it is there, in the first step
         schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .from = PLACE_SHARED});
+    if (walks) {   // the warps meet once, for q
+        schedule_wait(&schedule, tile->stages - 2);
+        schedule_barrier(&schedule, SCOPE_BLOCK);
+    }
     schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
     schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
                                     .to = PLACE_SHARED,
                                     .async = true,
                                     .ahead = (uint8_t)(tile->stages - 1)});
     schedule_wait(&schedule, tile->stages - 2);
-    schedule_barrier(&schedule, SCOPE_BLOCK);
+    if (!walks)
+        schedule_barrier(&schedule, SCOPE_BLOCK);
     attention_schedule_step(&schedule, fusion, attention, space, tile->rows, keeps_q(tile));
     schedule_end(&schedule);
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    attention_schedule_store(&schedule, fusion, attention, space, tile->rows);
+    if (walks)   // all slabs are there
+        schedule_barrier(&schedule, SCOPE_BLOCK);
+    attention_schedule_store(&schedule, fusion, attention, space, walks ? attention_slab_rows(tile) : tile->rows,
+                             walks ? SCOPE_BLOCK : SCOPE_WARP);
     return schedule_copy(arena, &schedule);
 }
 
@@ -91,7 +103,9 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .columns = tiles[variant].columns,
         .depth = (int16_t)group[ATTENTION_DEPTH].extent,
         .width = (int16_t)group[ATTENTION_WIDTH].extent,
-        .stages = 2,
+        .stages = tiles[variant].stages,
+        .walkers = tiles[variant].walkers,
+        .kept_rows = (int16_t)smaller(group[ATTENTION_ROW].extent, tiles[variant].rows),
         .parts = (int16_t)attention->parts,
     };
     KernelKind kind = {
@@ -108,9 +122,17 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .shared_moved = attention_shared_moved,
     };
     kind_choose(arena, &kind, &tile, sizeof tile);
-    attention_set_axes(&kind, &tile, MAX_ROWS);
+    attention_set_axes(&kind, &tile, tile.walkers > 1 ? tile.rows : MAX_ROWS);
+    kind.space->least_sharers = tile.walkers > 1;
     kind.schedule = schedule_of(arena, fusion, attention, space, &tile);
     return kind;
+}
+
+/* One tile has all rows, and each SM one block at most: the more of its warps ask for columns the better (tuning-log 150). */
+static bool has_few_rows(const DeviceSpec *device, const Attention *attention, int variant)
+{
+    const AxisGroup *group = attention->group;
+    return group[ATTENTION_ROW].extent <= tiles[variant].rows && group[ATTENTION_BATCH].extent <= device->sm_count;
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
@@ -122,7 +144,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     TileSpace *space = attention_space(arena, fusion, attention, attention->registers);
     int count = 0;
     for (int variant = 0; attention_family.variants[variant]; variant++)
-        variants[count++] = tile_kind(arena, space, fusion, device, attention, variant);
+        if (tiles[variant].walkers == 1 || has_few_rows(device, attention, variant))
+            variants[count++] = tile_kind(arena, space, fusion, device, attention, variant);
     return count;
 }
 
@@ -165,7 +188,8 @@ const Family attention_family = {
     .name = "attention",
     .template_path = "templates/attention.cu",
     .variants = (const char *const[]){"16 rows, 32 columns", "16 rows, 64 columns", "16 rows, 128 columns",
-                                      "32 rows, 32 columns", "32 rows, 64 columns", NULL},
+                                      "32 rows, 32 columns", "32 rows, 64 columns",
+                                      "4 warps of 16 columns", NULL},
     .streams = true,
     .fetches = true,
     .view = attention_packed_view,

@@ -58,6 +58,8 @@ typedef struct AttentionTile {
     int16_t stages, q_stages;   // tiles of k and v in shared memory; of q, where blocks make several tiles
     int16_t groups;             // of warps; 0: each for itself
     int16_t parts;            // of a share
+    int16_t walkers;          // warps of a block that share the columns; 1: none do
+    int16_t kept_rows;        // of a tile that exist
     int16_t beside;           // something is read for each score
 } AttentionTile;
 
@@ -81,9 +83,12 @@ void attention_set_axes(KernelKind *kind, const AttentionTile *tile, int64_t blo
 void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, int warp_rows, bool keeps_q);
 
-/* Rows of results on their way to memory. */
+/* Rows of results on their way to memory: those of a warp, or what all of that scope have of these. */
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
-                              const TileSpace *space, int warp_rows);
+                              const TileSpace *space, int warp_rows, ThreadScope scope);
+
+/* Rows of a warp that its slab holds at a time: see SLAB_ROWS of the template. */
+int attention_slab_rows(const AttentionTile *tile);
 
 /* Family.work */
 StatedWork attention_work;

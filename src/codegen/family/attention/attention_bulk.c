@@ -149,7 +149,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_wait(&schedule, 0);
     attention_schedule_step(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS, false);
     schedule_end(&schedule);
-    attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS);
+    attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS, SCOPE_WARP);
     schedule_end(&schedule);
     return schedule_copy(arena, &schedule);
 }
@@ -209,6 +209,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .stages = 2,
             .q_stages = 2,
             .groups = tiles[variant].groups,
+            .walkers = 1,
             .parts = (int16_t)attention->parts,
             .beside = attention_reads_beside(fusion, attention),
         };

@@ -157,8 +157,10 @@ int64_t attention_shared_moved(const KernelKind *kind, int tile, bool written, c
 void attention_set_axes(KernelKind *kind, const AttentionTile *tile, int64_t block_rows)
 {
     const int64_t fixed[ATTENTION_GROUPS] = {1, tile->rows, tile->columns, tile->depth, tile->width};
+    const int64_t columns = (int64_t)tile->columns * tile->walkers;
     for (int g = 0; g < ATTENTION_GROUPS; g++)
         kind->space->rule[LEVEL_REGISTER][g] = kind->space->rule[LEVEL_SHARED][g] = (AxisRule){fixed[g], fixed[g]};
+    kind->space->rule[LEVEL_SHARED][ATTENTION_COLUMN] = (AxisRule){columns, columns};
     kind->space->rule[LEVEL_SHARED][ATTENTION_ROW] = (AxisRule){tile->groups ? block_rows : tile->rows, block_rows};
 }
 
@@ -197,13 +199,19 @@ void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Att
     schedule_product(schedule, UINT64_C(1) << attention->sum);
 }
 
+int attention_slab_rows(const AttentionTile *tile)
+{
+    enum { ROWS_AT_A_TIME = 8 };
+    return tile->walkers == 1 || tile->kept_rows <= ROWS_AT_A_TIME ? ROWS_AT_A_TIME : tile->rows;
+}
+
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
-                              const TileSpace *space, int warp_rows)
+                              const TileSpace *space, int warp_rows, ThreadScope scope)
 {
     schedule_lanes(schedule, ops_of(fusion, attention->rows, true) & ~(UINT64_C(1) << attention->maximum),
                    warp_rows);
     schedule_exchange(schedule, (Exchange){.ops = UINT64_C(1) << attention->sum,
-                                           .scope = SCOPE_WARP,
+                                           .scope = (uint8_t)scope,
                                            .combine = COMBINE_ROWS,
                                            .value_bytes = 4,
                                            .width = 2});

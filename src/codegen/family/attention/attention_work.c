@@ -10,8 +10,10 @@ typedef struct AttentionStep {
     const Attention *attention;
     const CountedItem *at;
     AttentionTile tile;
-    int64_t rows, columns;   // of a block, in a step
+    int64_t rows, columns;   // of a block, in a step; of a warp that walks by itself
     int64_t depth, width;    // as they are multiplied
+    int64_t walkers;         // warps that share the columns
+    int64_t slab_rows;       // of a walker, that are combined
     int64_t row_parts;       // of all lanes
     int64_t steps;
 } AttentionStep;
@@ -25,9 +27,20 @@ static AttentionStep step_of(const Attention *attention, const CountedItem *at)
     step.depth = round_up(step.tile.depth, ATOM);
     step.width = round_up(step.tile.width, step.tile.groups ? LINE : ATOM);
     step.row_parts = step.rows * LANES_OF_A_ROW;
+    step.walkers = step.tile.walkers;
+    step.slab_rows = attention_slab_rows(&step.tile);
     step.steps = ceil_div(attention->group[ATTENTION_COLUMN].extent, step.columns);
     return step;
 }
+
+/* By the block, or by its walkers together. */
+static int64_t steps_made(const AttentionStep *step)
+{
+    return step->walkers > 1 ? step->steps : step->at->times;
+}
+
+/* Warps that have a step. */
+static int64_t busy_walkers(const AttentionStep *step) { return smaller(step->walkers, step->steps); }
 
 // ---- tiles in shared memory ----
 
@@ -36,20 +49,23 @@ static void copy(const AttentionStep *step, uint32_t tiles, ItemWork *work)
 {
     int64_t depth = step->tile.groups ? round_up(step->tile.depth, LINE) : step->depth;
     int64_t elements = 0;
-    elements += tiles & ATTENTION_Q ? step->rows * depth : 0;
     elements += tiles & ATTENTION_K ? step->columns * depth : 0;
     elements += tiles & ATTENTION_V ? step->columns * step->width : 0;
-    work->shared_written = step->at->times * elements * ELEMENT;
+    elements *= steps_made(step);
+    elements += tiles & ATTENTION_Q ? step->at->times * step->rows * depth : 0;
+    work->shared_written = elements * ELEMENT;
 }
 
 /* What multiplies: a warp loads matrices of all columns; of a group's four these are read once, for each part of a share. */
 static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
 {
     int64_t readers = step->rows / step->tile.rows, elements = 0;
+    bool before = !(tiles & (ATTENTION_K | ATTENTION_V));   // q that stays
     elements += tiles & ATTENTION_Q ? step->rows * step->depth : 0;
     elements += tiles & ATTENTION_K ? readers * step->columns * step->depth : 0;
     elements += tiles & ATTENTION_V ? readers * step->columns * step->width * (step->tile.groups ? step->tile.parts : 1) : 0;
-    work->shared_read = step->at->times * elements * ELEMENT;
+    int64_t times = step->walkers == 1 ? step->at->times : before ? busy_walkers(step) : steps_made(step);
+    work->shared_read = times * elements * ELEMENT;
 }
 
 // ---- a step ----
@@ -57,7 +73,7 @@ static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
 static void multiply(const AttentionStep *step, bool scores, ItemWork *work)
 {
     work->tensor_products =
-        step->at->times * step->rows * step->columns * (scores ? step->depth : step->tile.parts * step->width);
+        steps_made(step) * step->rows * step->columns * (scores ? step->depth : step->tile.parts * step->width);
 }
 
 /* Shares of f32 lie in the upper half of f16's range before they are parted, and their sums in the end where they did. */
@@ -68,8 +84,8 @@ static void make_shares(const AttentionStep *step, ItemWork *work)
 {
     const Attention *attention = step->attention;
     const FusedOp *ops = step->at->fusion->ops;
-    int64_t inside = step->rows * attention->group[ATTENTION_COLUMN].extent * step->at->times / step->steps;
-    int64_t all = step->at->times * step->rows * step->columns;
+    int64_t inside = step->rows * attention->group[ATTENTION_COLUMN].extent * steps_made(step) / step->steps;
+    int64_t all = steps_made(step) * step->rows * step->columns;
     for (int i = 1; i <= attention->score; i++) {
         bool shown = i == attention->score && attention->shown;
         ExprWork of = expr_work(shown ? attention->shown : ops[i].body);
@@ -83,7 +99,7 @@ static void make_shares(const AttentionStep *step, ItemWork *work)
    for which a group of warps has nothing to scale in its first step. */
 static void correct(const AttentionStep *step, ItemWork *work)
 {
-    int64_t columns = step->columns / LANES_OF_A_ROW, times = step->at->times;
+    int64_t columns = step->columns / LANES_OF_A_ROW, times = steps_made(step);
     const ExprWork of = {
         .comparisons = (int)columns + 1,
         .additions = (int)columns + 7,   // M, where it is taken from, now and before; how far it has grown, the sum
@@ -99,11 +115,11 @@ static void correct(const AttentionStep *step, ItemWork *work)
 /* What the lanes of a row pass on to each other, to be the same for all. */
 static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
 {
-    int64_t combined = step->at->times * step->row_parts * 2;
+    bool walks = step->walkers > 1;
     if (ops == UINT64_C(1) << step->attention->maximum)
-        work->comparisons = combined;
+        work->comparisons = steps_made(step) * step->row_parts * 2;
     else
-        work->additions = combined;
+        work->additions = (walks ? step->walkers * step->slab_rows * LANES_OF_A_ROW : step->at->times * step->row_parts) * 2;
 }
 
 /* The maximum, the sum of p and its inverse, as far as what has these axes needs them: how many, and products by a scale
@@ -123,27 +139,51 @@ static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
     return count;
 }
 
+/* Of all warps' slabs, for each vector of a row that exists: the largest score, then each one's weight and what it adds. M of rows
+   that slabs leave out is not asked for in the end. */
+static void combine_walkers(const AttentionStep *step, ItemWork *work)
+{
+    enum { ROW_VALUES = 3 };   // the maximum, twice, and the sum
+    int64_t vector = attention_vector(step->at->fusion, step->attention), slabs = step->walkers;
+    int64_t vectors = step->at->count[ATTENTION_ROW] * step->tile.width / vector;
+    int64_t beyond = (step->rows - step->slab_rows) * LANES_OF_A_ROW * busy_walkers(step);
+    const ExprWork of = {
+        .comparisons = (int)(slabs - 1),
+        .additions = (int)(slabs * (1 + 1 + vector)),
+        .multiplications = (int)(slabs * (1 + 1 + vector)),
+        .functions = (int)slabs,
+    };
+    work_add_values(work, &of, vectors);
+    work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1}, -beyond);
+    work->shared_read += vectors * slabs * (vector + ROW_VALUES) * SUM;
+}
+
 /* M was rounded, which a factor of all of a row's sums makes good. These and the row's values go through shared memory, from
    where vectors of those rows come back that exist; sums of p * V become those of shares. */
 static void turn(const AttentionStep *step, ItemWork *work)
 {
     enum { ROW_VALUES = 3 * SUM };
     const Attention *attention = step->attention;
+    bool walks = step->walkers > 1;
     int64_t times = step->at->times, rows = times * step->at->count[ATTENTION_ROW];
+    int64_t lines = walks ? step->walkers * step->slab_rows : times * step->rows;   // that warps leave
     int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention);
     int scaled, values = row_values(step, attention->results, &scaled);
     const Expr *beside = attention_share_beside(step->at->fusion, attention);
     ExprWork share = beside ? expr_work(beside) : (ExprWork){0};
     share.multiplications += attention_quotient(step->at->fusion, attention) != NULL;
     work_add_values(work, &(ExprWork){.additions = 2, .multiplications = 3 + is_lifted(step), .functions = 1},
-                    times * step->row_parts);
-    work_add_values(work, &(ExprWork){.multiplications = 1}, times * step->rows * step->width);
+                    lines * LANES_OF_A_ROW);
+    work_add_values(work, &(ExprWork){.multiplications = 1}, lines * step->width);
     work_add_values(work, &(ExprWork){.multiplications = scaled}, vectors);
     work_add_values(work, &share, rows * step->tile.width);
     row_values(step, attention->rows, &scaled);
     work_add_values(work, &(ExprWork){.multiplications = scaled}, rows);
-    work->shared_written = times * step->rows * (step->width * SUM + ROW_VALUES);
-    work->shared_read = rows * step->tile.width * SUM + vectors * values * SUM;
+    work->shared_written = lines * (step->width * SUM + ROW_VALUES);
+    if (walks)
+        combine_walkers(step, work);
+    else
+        work->shared_read = rows * step->tile.width * SUM + vectors * values * SUM;
 }
 
 static void finish_values(const AttentionStep *step, uint32_t axes, int64_t values, ItemWork *work)
