@@ -10,7 +10,8 @@
 //
 // A thread's TM rows are groups of QM neighbours, BM / (TM/QM) rows apart, so that a warp reads shared memory in whole
 // vectors without bank conflicts; likewise its columns. Where rows of C hold no whole vectors, columns are dealt out: in
-// shared memory they lie in such an order that neighbouring threads have, and store, neighbours. While a step is computed a
+// shared memory they lie in such an order that neighbouring threads have, and store, neighbours; or, where few threads share a
+// row, sums leave through shared memory, a row of each thread at a time. While a step is computed a
 // later one is on its way: the next one in registers, or of STAGES - 1 steps what is COPIED asynchronously, and the rest by way
 // of registers. Then no store and no copy is read right behind a barrier, and a thread reads what it needs for the next k while
 // it multiplies for this one.
@@ -41,6 +42,7 @@ constexpr int QM = 4, QN = 4;                                 // neighbouring ro
 constexpr Index PANEL = 8;                                    // rows of blocks that run together: their A and B stay in L2
 constexpr bool VECTOR_STORES = true;                          // QN columns of C are one aligned access
 constexpr bool DEALT = false;                                 // neighbouring threads have neighbouring columns
+constexpr bool COLLECTED = false;                             // rows of sums are stored by way of shared memory
 constexpr int STAGES = 2;                                     // tiles of each operand in shared memory
 constexpr bool COPIED_A = false, COPIED_B = false;            // they come there asynchronously, from where at() says
 constexpr bool SKIPS = false;                                 // taps that a tile lacks
@@ -91,6 +93,7 @@ static_assert((STEPS - 1) * BK < K, "no step is in vain");
 static_assert(AHEAD || !COPIES, "one step is on its way in registers");
 static_assert(!AHEAD || BK % 2 == 0, "a step ends with the registers that it began with");
 static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
+static_assert(!COLLECTED || (BB == 1 && !DEALT), "a round of the block's threads is whole rows");
 
 // Where a row of A's tile, or a column of B's, lies in its line of shared memory. Of columns that are dealt out a thread's
 // group are not neighbours but BN / TN apart: thread t of 8 has t, 8 + t, 16 + t and 24 + t.
@@ -322,6 +325,27 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     }
 
     // Store: the epilogue, and C in vectors where it allows.
+    if constexpr (COLLECTED) {
+        SHARED_AT(0, Value, Cs, [BM / TM][BN]);                               // where As and Bs were
+        static_assert((int)sizeof Cs <= STAGED.bytes, "a row of each thread fits");
+        UNROLL for (int i = 0; i < TM; ++i) {
+            block_sync();
+            UNROLL for (int g = 0; g < TN / QN; ++g) {
+                Group<QN> own_sums;
+                UNROLL for (int q = 0; q < QN; ++q)
+                    own_sums.at[q] = acc[i][g * QN + q];
+                *reinterpret_cast<Group<QN> *>(&Cs[ty][(g * (BN / TN) + tx) * QN]) = own_sums;
+            }
+            block_sync();
+            UNROLL for (int j = 0; j < TN; ++j) {
+                const int number = j * THREADS + (int)threadIdx.x, line = number / BN, n = number % BN;
+                const Index m = m0 + i / QM * (BM / TM * QM) + line * QM + i % QM;
+                if (m < M && n0 + n < N)
+                    finish(t, batch, m, n0 + n, Cs[line][n]);
+            }
+        }
+        return;
+    }
     if (BATCH % BB && batch + own >= BATCH)
         return;
     UNROLL for (int i = 0; i < TM; ++i) {

@@ -82,6 +82,8 @@ typedef struct Move {
     uint8_t ahead;       // rounds before the one that uses it; the first ones start before the loop
     bool again;          // the block has had it before: it comes from a cache
     bool collected;      // a store that goes by way of shared memory and a barrier, where a block's part is one run of memory
+    uint8_t lanes;       // of a product's store: rows that fewer threads share go by way of shared memory, a row of each
+                         // thread at a time
     int32_t bytes;       // of scratch that the block moves, or of zeros that it writes to shared memory
     double instructions; // of a thread for each of its elements of the tiles, beside accesses to whole vectors
 } Move;

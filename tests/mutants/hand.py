@@ -86,6 +86,10 @@ HAND = [
     ("M20 what is copied has no end along k", "matmul.cu", "(K % BK == 0 || k < K);", "true;", 1),
     ("M21 nor along its rows", "matmul.cu", "(EXTENT % BR == 0 || row < EXTENT) &&", "", 1),
     ("M22 columns are dealt out, and stored side by side", "matmul.cu", "(DEALT ? tx : tx * QN)", "tx * QN", 1),
+    ("M25 rows of sums are read before all threads have left theirs", "matmul.cu",
+     "            block_sync();\n            UNROLL for (int j = 0; j < TN; ++j) {", "            UNROLL for (int j = 0; j < TN; ++j) {", 1),
+    ("M26 and left before those of the row before are read", "matmul.cu",
+     "        UNROLL for (int i = 0; i < TM; ++i) {\n            block_sync();", "        UNROLL for (int i = 0; i < TM; ++i) {", 1),
     ("M23 taps are walked that a tile lacks", "matmul.cu", "        while (taps && !(taps >> step % TAPS & 1))\n            ++step;\n", "", 1),
     # ---- toeplitz ----
     ("Z1 missing barrier before the input is read", "toeplitz.cu", "any_of_block<WARPS>(found, marks)", "found", 1),

@@ -103,6 +103,27 @@ static void count_collected(CountWalk *walk, const DataTile *tile)
     walk->counts->barriers[SCOPE_BLOCK]++;
 }
 
+/* All sums of the tile are left, a row of each thread at a time, and those that lie inside are read again. */
+static void count_lines(CountWalk *walk)
+{
+    const RTile *shared = walk->block->shared;
+    int64_t bytes = walk->kind->registers.accumulator_bits / 8;
+    int columns = space_last_spatial(walk->kind->space, walk->kind->space->axis_count),
+        rows = space_last_spatial(walk->kind->space, columns);
+    int64_t inside = 1;
+    for (int a = 0; a < walk->kind->space->axis_count; a++)
+        inside *= walk->kind->space->axes[a].reduction ? 1 : walk->region.count[a];
+    count_shared(walk, inside * bytes, (int64_t)rtile_points(walk->kind->space, shared, false) * bytes);
+    walk->counts->barriers[SCOPE_BLOCK] += 2 * walk->block->inner->size[rows];
+}
+
+/* Fewer threads than that share a row of the block's tile. */
+static bool has_fewer_lanes(const CountWalk *walk, int lanes)
+{
+    int columns = space_last_spatial(walk->kind->space, walk->kind->space->axis_count);
+    return walk->block->shared->size[columns] / walk->block->inner->size[columns] < lanes;
+}
+
 /* Of the last tiles as much as lies inside. */
 static void count_scratch(CountWalk *walk, const Item *item)
 {
@@ -178,6 +199,8 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times, const I
         if (move->collected)
             count_collected(walk, tile);
     }
+    if (move->lanes && has_fewer_lanes(walk, move->lanes))
+        count_lines(walk);
     walk->under_way += move->async ? at_least_1(walk->kind->schedule->rows) : 0;
 }
 

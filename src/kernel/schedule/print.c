@@ -56,6 +56,8 @@ static void print_move(StrBuf *out, const TileSpace *space, const Item *item)
         strbuf_printf(out, " ahead %d", move->ahead);
     strbuf_puts(out, move->again ? " again" : "");
     strbuf_puts(out, move->collected ? " collected" : "");
+    if (move->lanes)
+        strbuf_printf(out, " collected below %d lanes", move->lanes);
 }
 
 static const char *const role_name[] = {[WARPS_COPY] = "copy", [WARPS_COMPUTE] = "compute"};

@@ -79,6 +79,30 @@ static Coming coming_ahead(const Fusion *fusion, const Product *product, int fac
     return by_elements ? COMES_BY_ELEMENTS : own;
 }
 
+/* Threads that share a row of C, of which fewer store less than a sector side by side. */
+static int sector_lanes(const DeviceSpec *device, int value_bits)
+{
+    return device->dram.transaction_bytes * 8 / value_bits;
+}
+
+/* Rows of C that are no whole vectors, of a tile that few threads share, are stored by way of shared memory: a part of
+   a sector costs more than all of it (tuning-log 146). */
+static bool has_few_lanes(const RTile *block, const RTile *inner, const DeviceSpec *device, int value_bits)
+{
+    return block->size[GROUP_N] / inner->size[GROUP_N] < sector_lanes(device, value_bits);
+}
+
+/* The stages of both operands; in the same place a row of each thread, where rows are collected. */
+static void lay_out_rows(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
+                         const DeviceSpec *device)
+{
+    int bits = kind->registers.accumulator_bits;
+    int64_t staged = kind_staged_bytes(kind, block, inner, device),
+            rows = block->size[GROUP_M] / inner->size[GROUP_M];
+    int64_t bytes = has_few_lanes(block, inner, device, bits) ? rows * block->size[GROUP_N] * bits / 8 : 0;
+    layout_add(layout, "STAGED", bytes > staged ? bytes : staged);
+}
+
 // ---- kinds ----
 
 static void add_search(DataTile *tile, const Fusion *fusion, const Product *product, int factor)
@@ -154,7 +178,7 @@ static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint3
 }
 
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
-                             const TileSpace *space, int stages)
+                             const TileSpace *space, const DeviceSpec *device, int stages)
 {
     Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
     uint32_t operands = FACTOR_TILES, copied = tiles_copied(fusion, product, stages);
@@ -162,12 +186,14 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
         schedule_steps_ahead(&schedule, fusion, operands, copied, stages);
     else
         schedule_steps(&schedule, fusion, operands);
-    schedule_load(&schedule, (Move){.tiles = product_read_beside(space)});
-    schedule_map(&schedule, schedule_ops(fusion, false));
     int columns = (int)shared_vector(fusion);
     bool vectors = product_stores_vectors(fusion, product, columns);
+    schedule_load(&schedule, (Move){.tiles = product_read_beside(space)});
+    schedule_map(&schedule, schedule_ops(fusion, false));
     double each = product_end_instructions(fusion, product, vectors ? columns : 1);
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .instructions = each});
+    int lanes = vectors || stages > 2 ? 0 : sector_lanes(device, dtype_info[fusion->ops[0].body->type].bits);
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space), .lanes = (uint8_t)lanes, .instructions = each});
     return schedule_copy(arena, &schedule);
 }
 
@@ -206,7 +232,7 @@ static int place_registers(const Fusion *fusion, const Product *product)
 }
 
 static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const Fusion *fusion,
-                                  const Product *product)
+                                  const Product *product, const DeviceSpec *device)
 {
     KernelKind kind = *tiled;
     uint32_t copied = tiles_copied(fusion, product, 3);
@@ -219,7 +245,8 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
             kind.space->tiles[factor].staged_vector = 1;
             add_search(&kind.space->tiles[factor], fusion, product, factor);
         }
-    kind.schedule = schedule_of(arena, fusion, product, kind.space, 3);
+    kind.schedule = schedule_of(arena, fusion, product, kind.space, device, 3);
+    kind.lay_out = lay_out_staged;
     kind.space->rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;   // which is SKIPPED_STEP
     kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_WIDE / 2, AHEAD_WIDE};
     kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_NARROW / 2, AHEAD_NARROW};
@@ -270,7 +297,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     for (int factor = 0; factor < 2; factor++)
         kind->space->tiles[kind->space->tile_count++] = operand_tile(fusion, product, factor, value_bits);
     product_add_results(kind->space, fusion, product, device);
-    kind->schedule = schedule_of(arena, fusion, product, kind->space, 2);
+    kind->schedule = schedule_of(arena, fusion, product, kind->space, device, 2);
 
     AxisRule none = {1, 1};
     kind->space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind->space->rule[LEVEL_SHARED][GROUP_BATCH] = none;
@@ -289,6 +316,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     kind->registers.input_buffers = 1;
     kind->registers.held_words = 1;
     kind->cost = &calibration.matmul.cost;
+    if (!product_stores_vectors(fusion, product, (int)vector))
+        kind->lay_out = lay_out_rows;
     if (product->skips)
         skip_taps(kind->space, product->skips);
     if (several) {
@@ -297,7 +326,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     }
     if (!device->has.async_copy || !tiles_copied(fusion, product, 3))
         return 1;
-    variants[1] = in_three_stages(arena, kind, fusion, product);
+    variants[1] = in_three_stages(arena, kind, fusion, product, device);
     if (product->skips)
         skip_taps(variants[1].space, product->skips);
     return 2;
@@ -336,11 +365,19 @@ static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope
                          &steps);
 }
 
+static bool collects_rows(const KernelPlan *plan)
+{
+    const RTile *tile = plan->program->tile;
+    return plan->kind->lay_out == lay_out_rows &&
+           has_few_lanes(&tile[LEVEL_SHARED], &tile[LEVEL_REGISTER], plan->device,
+                         plan->kind->registers.accumulator_bits);
+}
+
 /* Columns that are not stored in vectors. Those that a thread brings along k are some apart, and so are their places
    where that is a multiple of the threads side by side; else each would have an address of its own (tuning-log 137). */
 static bool deals_columns(const KernelPlan *plan, const Product *product, int qn, bool vector_stores)
 {
-    if (qn == 1 || vector_stores)
+    if (qn == 1 || vector_stores || collects_rows(plan))
         return false;
     if (!product_along_k(plan->fusion, product, 1))
         return true;
@@ -371,6 +408,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
                   vector_stores ? "true" : "false");
     strbuf_printf(out, "constexpr bool DEALT = %s;   // neighbouring threads have neighbouring columns\n",
                   deals_columns(plan, product, qn, vector_stores) ? "true" : "false");
+    strbuf_printf(out,
+                  "constexpr bool COLLECTED = %s;   // rows of sums are stored by way of shared memory\n",
+                  collects_rows(plan) ? "true" : "false");
     uint32_t copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages);
     strbuf_printf(out, "constexpr int STAGES = %d;   // tiles of each operand in shared memory\n",
                   plan->kind->schedule->stages);
