@@ -86,7 +86,7 @@ static int sector_lanes(const DeviceSpec *device, int value_bits)
 }
 
 /* Rows of C that are no whole vectors, of a tile that few threads share, are stored by way of shared memory: a part of
-   a sector costs more than all of it (tuning-log 146). */
+   a sector costs more than all of it (tuning-log 137). */
 static bool has_few_lanes(const RTile *block, const RTile *inner, const DeviceSpec *device, int value_bits)
 {
     return block->size[GROUP_N] / inner->size[GROUP_N] < sector_lanes(device, value_bits);
