@@ -161,6 +161,17 @@ static double waiting_rounds_us(const KernelCounts *kernel, double throughput_us
     return at_least(wait_us - throughput_us, 0);
 }
 
+/* Until the first stage is there. Where threads copy several steps ahead they ask for all that come before the loop,
+   one after the other: for the last one when the first one may have come. */
+static double first_load_us(const KernelCounts *kernel)
+{
+    double latency_us = kernel->device->dram_latency_ns / 1e3;
+    if (!copies_ahead(kernel))
+        return latency_us;
+    double each_us = asking_us(kernel);
+    return setup_us(kernel) + at_least(each_us + latency_us, each_us * kernel->ahead);
+}
+
 /* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a load's
    latency that is not covered; at the end the threads' partial results, combined pairwise, and what
    follows. */
@@ -180,7 +191,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
         combine_us += timing->block_wait_us + load_us;
     if (waits_beside(kernel))
         combine_us += kernel->device->dram_latency_ns / 1e3;
-    load_us += end_time_us(kernel);
+    load_us = first_load_us(kernel) + end_time_us(kernel);
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, throughput_us);
 

@@ -9,6 +9,13 @@
    barrier. */
 static const double STEP_INSTRUCTIONS = 12;
 
+/* Of one thread before its first copy and its first product: which tile is its own, where in it it reads, sums that are zero.
+   Counted in SASS of gemm kernels, 138 to 181. */
+static const double SETUP_INSTRUCTIONS = 160;
+
+/* From an instruction on integers to the next one that needs its result: micro-kernels of Volta and later GPUs. */
+static const double DEPENDENT_CYCLES = 4;
+
 /* Flop (or results) of one lane of one instruction: a fused multiply-add, or a lane's share of the
    smallest mma that feeds the unit: m16n8k16 is 4096 flop for 32 lanes. */
 static const double flop_per_lane[UNIT_COUNT] = {
@@ -36,6 +43,13 @@ static double load_instructions(const KernelCounts *kernel)
     return loads / (kernel->steps * kernel->inner_steps);
 }
 
+/* Warps of the busiest scheduler, where so many blocks share an SM: of six on four schedulers two have two. A
+   warp stays with its scheduler. */
+static double busiest_warps(const KernelCounts *kernel, double blocks)
+{
+    return ceil(blocks * kernel->warps / kernel->device->schedulers_per_sm);
+}
+
 /* Instructions of one thread that bring the staged tiles in, spread over the register steps they
    serve. */
 static double staging_instructions(const KernelCounts *kernel)
@@ -47,7 +61,20 @@ static double staging_instructions(const KernelCounts *kernel)
     bool direct = !kind_passes_registers(kernel->kind, kernel->device) && kernel->stages > 1;
     double per_copy = direct ? 1 : 2;   // a load into a register and a store
     double finding = kernel->staging_instructions / threads;
-    return (copies * per_copy + finding + STEP_INSTRUCTIONS) / kernel->inner_steps;
+    double waiting = at_least(DEPENDENT_CYCLES / busiest_warps(kernel, kernel->resident), 1);
+    double chain = kernel->chain_instructions * waiting;   // of few warps each instruction waits for the one before
+    return (copies * per_copy + finding + chain + STEP_INSTRUCTIONS) / kernel->inner_steps;
+}
+
+double asking_us(const KernelCounts *kernel)
+{
+    double step = staging_instructions(kernel) * kernel->inner_steps;
+    return step * busiest_warps(kernel, kernel->resident) / kernel->device->clock_mhz;
+}
+
+double setup_us(const KernelCounts *kernel)
+{
+    return SETUP_INSTRUCTIONS * (busiest_warps(kernel, kernel->resident) - 1) / kernel->device->clock_mhz;
 }
 
 /* Instructions of one thread in each register step that the schedule's items say. */
@@ -117,14 +144,9 @@ static double busy_cycles(const KernelCounts *kernel)
     double issue_cycles = device->warp_size / issue_lanes;
     if (in_turn)
         return at_least(math_cycles, instructions * issue_cycles) + staging * issue_cycles;
-    return at_least(math_cycles, (instructions + staging) * issue_cycles);
-}
-
-/* Warps of the busiest scheduler, where so many blocks share an SM: of six on four schedulers two have two. A
-   warp stays with its scheduler. */
-static double busiest_warps(const KernelCounts *kernel, double blocks)
-{
-    return ceil(blocks * kernel->warps / kernel->device->schedulers_per_sm);
+    /* All warps of a block ask for copies behind the same barrier; only other blocks' multiply meanwhile. */
+    double alone = copies_ahead(kernel) ? staging / kernel->resident : 0;
+    return at_least(math_cycles, (instructions + staging - alone) * issue_cycles) + alone * issue_cycles;
 }
 
 /* Share of the time for which the scheduler of so many warps has one that is ready: u = w * busy cycles / those

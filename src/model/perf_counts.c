@@ -131,12 +131,16 @@ static void count_bytes(KernelCounts *kernel)
     }
 }
 
+static bool lines_even(const KernelCounts *kernel, const DataTile *data)
+{
+    double threads = kernel->register_tiles * kind_tile_threads(kernel->kind);
+    return data_tile_lines_even(data, kernel->shared, kernel->space->axis_count, (int64_t)threads);
+}
+
 /* Of a thread to find one element of the staged tile. */
 static double finding_instructions(const KernelCounts *kernel, const DataTile *data)
 {
-    double threads = kernel->register_tiles * kind_tile_threads(kernel->kind);
-    bool even = data_tile_lines_even(data, kernel->shared, kernel->space->axis_count, (int64_t)threads);
-    return data->line_instructions > 0 && even ? data->line_instructions : data->instructions;
+    return data->line_instructions > 0 && lines_even(kernel, data) ? data->line_instructions : data->instructions;
 }
 
 static void count_staged(KernelCounts *kernel)
@@ -150,6 +154,8 @@ static void count_staged(KernelCounts *kernel)
         double vector_bytes = vector ? vector * data->element_bits / 8.0 : VECTOR_BYTES;
         kernel->staged_bytes += kernel->bytes[i].block;
         kernel->staged_vectors += kernel->bytes[i].block / vector_bytes;
+        if (lines_even(kernel, data))
+            kernel->chain_instructions += data->step_instructions;
         kernel->staging_instructions +=
             finding_instructions(kernel, data) * (double)data_tile_elements(data, kernel->shared, kernel->space->axis_count);
     }

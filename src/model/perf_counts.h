@@ -42,6 +42,7 @@ typedef struct KernelCounts {
     double staged_bytes;           // of one step,
     double staged_vectors;         // and accesses that bring them
     double staging_instructions;   // of one step, to find what is staged
+    double chain_instructions;     // and of each thread, one after the other
     double in_flight_bytes;        // asked for and not yet there, over the whole device
     TileBytes bytes[MAX_DATA_TILES];
 } KernelCounts;
@@ -53,6 +54,12 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
 static inline const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
     return &kernel->bytes[data - kernel->space->tiles];
+}
+
+/* Its threads copy several steps ahead, each vector from an address of its own. */
+static inline bool copies_ahead(const KernelCounts *kernel)
+{
+    return kernel->staging_instructions > 0 && schedule_rounds_ahead(kernel->kind->schedule) > 1;
 }
 
 static inline double problem_bytes_of(const KernelCounts *kernel, const DataTile *data)
@@ -87,6 +94,11 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf);
 
 double compute_time_us(const KernelCounts *kernel);
 double special_time_us(const KernelCounts *kernel);
+
+/* What all warps of the busiest scheduler issue, one after the other: to ask for a step's copies; and before those, beside what
+   one warp does, which a launch has. */
+double asking_us(const KernelCounts *kernel);
+double setup_us(const KernelCounts *kernel);
 
 static inline double at_most(double value, double limit)
 {

@@ -73,6 +73,7 @@ typedef struct DataTile {
     double instructions;        // of a thread to find one element that is staged; 0: whole vectors are contiguous
     double line_instructions;   // the same where threads share lines evenly, so that what a thread's elements have
                                 // in common is found once; 0: no difference
+    double step_instructions;   // and that, in each step, one after the other
     bool line_places;           // each line that a thread brings elements of has a place in registers
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes; 0: 1

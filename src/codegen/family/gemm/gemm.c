@@ -69,8 +69,23 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     if (cluster == 1)
         schedule_barrier(&schedule, SCOPE_BLOCK);
     Exchange exchange = {.scope = cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP, .combine = COMBINE_ROWS};
-    mma_schedule_store(&schedule, fusion, product, space, exchange, mma_sum_type(product), product->beside ? 1 : 0);
+    mma_schedule_store(&schedule, fusion, product, space, exchange, mma_sum_type(product), 0);   // ahead where registers are
     return schedule_copy(arena, &schedule);
+}
+
+/* Of threads that copy vectors, each of which has an address. */
+static void count_copies(TileSpace *space, const Fusion *fusion, const Product *product)
+{
+    int64_t piece = mma_piece(product);
+    for (int factor = 0; factor < 2; factor++) {
+        DataTile *tile = &space->tiles[factor];
+        if (product->reading[factor].way != BY_PIECES)
+            continue;
+        tile->staged_vector = (int)piece;
+        tile->instructions = product_copy_instructions(fusion, product, factor, false) / (double)piece;
+        tile->step_instructions = product_step_instructions(fusion, product, factor);
+        tile->line_instructions = product_copy_instructions(fusion, product, factor, true) / (double)piece;
+    }
 }
 
 /* Registers for each word of both factors' tiles, which are about as large: those of PieceAnywhere are nine
@@ -197,6 +212,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     fusion = products->rows ? &products->rows->product : fusion;
     const Atom *atom = product->atom;
     KernelKind kind = {.space = mma_space(arena, fusion, product, atom, device), .lay_out = lay_out};
+    count_copies(kind.space, fusion, product);
     int value_bytes = mma_value_bytes(product);
     kind_choose(arena, &kind, &value_bytes, sizeof value_bytes);
     kind.space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind.space->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
