@@ -14,7 +14,7 @@ const Calibration calibration = {
     .large_cluster_sms = 10.0 / 11,                               // tuning-log 46
     .least_exposed = 1.0 / 8,                                     // estimate
     .elementwise = {.thread_points = 32},                         // tuning-log 11
-    .permute = {.thread_gathers = 2, .gather_instructions = 2},   // tuning-log 13
+    .permute = {.thread_gathers = 2},                             // tuning-log 13
     .reduce =
         {
             .thread_terms = 32,      // tuning-log 14
@@ -51,12 +51,7 @@ const Calibration calibration = {
               .cost = {.pace = PACE_BY_STEPS, .step_knee = 3, .tail_share = 0.3},
               .wide_cost = {.pace = PACE_BY_STEPS,
                             .step_knee = 3,
-                            .tail_share = 0.56},   // tuning-log 99 and 109
-              .filter_cost = {.pace = PACE_BY_STEPS, .step_knee = 3, .tail_share = 0.3},
-              .few_warps_cost = {.pace = PACE_BY_STEPS,
-                                 .peak_share = 0.7,
-                                 .step_knee = 3,
-                                 .tail_share = 0.3}},   // tuning-log 74
+                            .tail_share = 0.56}},   // tuning-log 99 and 109
     .depthwise_copy_instructions = 24,
     // tuning-log 38 and 127
     .matmul = {.streamed_elements = 1 << 20, .cost = {.ready_share = 0.46}},

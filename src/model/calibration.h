@@ -49,7 +49,6 @@ typedef struct Calibration {
     } elementwise;
     struct {
         int thread_gathers;
-        double gather_instructions;   // of a thread for each point: it is read, and put into its vector
     } permute;
     struct {
         int thread_terms;      // whose loads are in flight at a time,
@@ -71,8 +70,7 @@ typedef struct Calibration {
         double step_instructions;   // of a thread for a row of the input, beside its elements
         double element_instructions, output_instructions;   // Move.instructions
         double known_ends_share;   // of the products that strips of many taps make, as if they knew no ends
-        KindCost cost, wide_cost;               // over lines of 16 bits an element, of more
-        KindCost filter_cost, few_warps_cost;   // of a filter's gradient, in 12 warps and more, in less
+        KindCost cost, wide_cost;      // over lines of 16 bits an element or of a filter's gradient, of more
     } strip;
     struct {
         int streamed_elements;       // of the large factor of a product of few rows: no tiles from there on

@@ -213,8 +213,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec
         .registers.most_inputs = INPUTS,   // those of a row are counted beside, as sums are
         .registers.others = (int)registers_of(fusion, gradient, strip),
         .shared = layout_of(fusion, gradient, strip),
-        .cost = warps_of(fusion, device, gradient, strip) < MANY_WARPS ? &calibration.strip.few_warps_cost
-                                                                       : &calibration.strip.filter_cost,
+        .cost = &calibration.strip.cost,
     };
     kind_choose(arena, &kind, strip, sizeof *strip);
     set_tiles(&kind, gradient, strip);

@@ -7,7 +7,6 @@
 #include "base/checked.h"
 #include "codegen/cuda/reads.h"
 #include "codegen/family/permute/permute_parts.h"
-#include "model/calibration.h"
 #include "rtile/space.h"
 
 static const Kind forms[] = {
@@ -112,8 +111,7 @@ static int tile_threads(const Shape *shape, int warp)
 
 /* Through a tile in shared memory, which is read in the other direction. What else is read comes when that is
    turned. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const Shape *shape,
-                             int warp)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const Shape *shape)
 {
     Schedule schedule = {0};
     uint32_t moved = space_staged(space), others = space_inputs(space) & ~moved;
@@ -126,9 +124,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
         schedule_store(&schedule, (Move){.tiles = moved, .to = PLACE_SHARED});
     }
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    double gather = shape->copied ? calibration.permute.gather_instructions / tile_threads(shape, warp) : 0;
-    schedule_load(&schedule, (Move){.tiles = moved, .from = PLACE_SHARED, .instructions = gather});
-    schedule_load(&schedule, (Move){.tiles = others, .instructions = gather});
+    schedule_load(&schedule, (Move){.tiles = moved, .from = PLACE_SHARED});
+    schedule_load(&schedule, (Move){.tiles = others});
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
@@ -163,7 +160,7 @@ static void form_kind(Arena *arena, const Fusion *fusion, const DeviceSpec *devi
         kind->space->rule[LEVEL_REGISTER][s] = kind->space->rule[LEVEL_SHARED][s] = fixed;
     }
     add_tiles(kind->space, fusion, permute, shape);
-    kind->schedule = schedule_of(arena, fusion, kind->space, shape, device->warp_size);
+    kind->schedule = schedule_of(arena, fusion, kind->space, shape);
     kind->threads.of_tile = tile_threads(shape, device->warp_size);
     kind->registers.held_words = !shape->copied;
     kind->registers.most_inputs = shape->copied ? shape->write : 0;
