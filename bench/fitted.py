@@ -22,7 +22,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NUMBER = r"-?\d+(?:\.\d+)?(?: */ *\d+)?"
 ROOMS = ("model", "rprogram", "rtile", "codegen", "rank")
-TRACED = re.compile(r"PTX|CUDA|datasheet|manual|micro-kernel|flop|bytes? that one thread moves", re.IGNORECASE)
+TRACED = re.compile(r"PTX|SASS|CUDA|datasheet|manual|micro-kernel|flop|bytes? that one thread moves", re.IGNORECASE)
 
 FITTED = re.compile(r"tuning-log|\d us\b|%|estimate|longer than|as long|faster|slower")
 
