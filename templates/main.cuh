@@ -38,6 +38,37 @@ template <class T> double rounded(double value)
 template <class T> T square(T a) { return a * a; }
 template <class T> T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> T smaller(T a, T b) { return a < b || a != a ? a : b; }
+
+// Of all values of an index.
+template <class T, class F> T sum_of(long long count, F term)
+{
+    T total = 0;
+    for (long long i = 0; i < count; i++)
+        total = total + term(i);
+    return total;
+}
+template <class T, class F> T product_of(long long count, F term)
+{
+    T total = 1;
+    for (long long i = 0; i < count; i++)
+        total = total * term(i);
+    return total;
+}
+template <class T, class F> T largest_of(long long count, F term)
+{
+    T total = term(0);
+    for (long long i = 1; i < count; i++)
+        total = larger<T>(total, term(i));
+    return total;
+}
+template <class T, class F> T smallest_of(long long count, F term)
+{
+    T total = term(0);
+    for (long long i = 1; i < count; i++)
+        total = smaller<T>(total, term(i));
+    return total;
+}
+
 inline bool inside(long long index, long long size) { return index >= 0 && index < size; }
 inline long long remainder(long long a, long long b) { return b == 0 || b == -1 ? 0 : a % b; }
 inline long long quotient(long long a, long long b) { return b == 0 ? 0 : a / b; }

@@ -205,34 +205,21 @@ static const char *index_number(Plain *plain, const char *name)
     return arena_printf(plain->out->arena, "index%d", i);
 }
 
-static void write_identity(StrBuf *out, const TensorOp *op)
-{
-    bool real = dtype_info[op->body->type].is_real;
-    switch (op->reduce) {
-    case REDUCE_MAX: strbuf_puts(out, real ? "-INFINITY" : "-9223372036854775807ll"); break;
-    case REDUCE_MIN: strbuf_puts(out, real ? "INFINITY" : "9223372036854775807ll"); break;
-    default: strbuf_puts(out, op->reduce == REDUCE_PROD ? "1" : "0");
-    }
-}
-
+/* A call of templates/main.cuh for each index that is reduced over: `sum_of<double>(768, [&](long long k) { return …; })`. */
 static void write_reduction(Plain *plain)
 {
-    static const char *const steps[] = {[REDUCE_SUM] = "total + ",
-                                        [REDUCE_PROD] = "total * ",
-                                        [REDUCE_MAX] = "larger(total, ",
-                                        [REDUCE_MIN] = "smaller(total, "};
+    static const char *const reductions[] = {[REDUCE_SUM] = "sum_of",
+                                             [REDUCE_PROD] = "product_of",
+                                             [REDUCE_MAX] = "largest_of",
+                                             [REDUCE_MIN] = "smallest_of"};
     const TensorOp *op = plain->op;
     StrBuf *out = plain->out;
-    strbuf_printf(out, "        %s total = ", type_of(op->body->type));
-    write_identity(out, op);
-    strbuf_puts(out, ";\n");
     for (int a = op->spatial_count; a < op->axis_count; a++)
-        strbuf_printf(out, "        for (long long %s = 0; %s < %" PRId64 "; %s++)\n", plain->indices[a],
-                      plain->indices[a], op->axes[a].extent, plain->indices[a]);
-    strbuf_printf(out, "            total = %s", steps[op->reduce]);
+        strbuf_printf(out, "%s<%s>(%" PRId64 ", [&](long long %s) { return ", reductions[op->reduce],
+                      type_of(op->body->type), op->axes[a].extent, plain->indices[a]);
     write_expr(plain, op->body);
-    strbuf_puts(out, op->reduce == REDUCE_MAX || op->reduce == REDUCE_MIN ? ");\n" : ";\n");
-    strbuf_printf(out, "        return %s(total);\n", conversion(op->out->dtype));
+    for (int a = op->spatial_count; a < op->axis_count; a++)
+        strbuf_puts(out, "; })");
 }
 
 static void write_definition(Plain *plain, const TensorOp *op)
@@ -244,15 +231,12 @@ static void write_definition(Plain *plain, const TensorOp *op)
     strbuf_printf(out, "    auto tensor%d = keep([&](", op->out->id);
     for (int a = 0; a < op->spatial_count; a++)
         strbuf_printf(out, "%slong long %s", a ? ", " : "", plain->indices[a]);
-    if (op->reduce != REDUCE_NONE) {
-        strbuf_printf(out, ") -> %s {\n", type_of(op->out->dtype));
+    strbuf_printf(out, ") { return %s(", conversion(op->out->dtype));
+    if (op->reduce != REDUCE_NONE)
         write_reduction(plain);
-        strbuf_puts(out, "    });\n");
-    } else {
-        strbuf_printf(out, ") { return %s(", conversion(op->out->dtype));
+    else
         write_expr(plain, op->body);
-        strbuf_puts(out, "); });\n");
-    }
+    strbuf_puts(out, "); });\n");
 }
 
 // ---- the program ----

@@ -2,12 +2,7 @@
 // precision, with a loop for each index that is reduced over. A kernel's file compiled with -DROLLERC_MAIN
 // compares the kernel with it.
 //
-//   auto m = keep([&](long long i) {
-//       double total = -INFINITY;
-//       for (long long j = 0; j < 1024; j++)
-//           total = fmax(total, x(i * 1024 + j));
-//       return total;
-//   });
+//   auto m = keep([&](long long i) { return (float)(largest_of<double>(1024, [&](long long j) { return x(i * 1024 + j); })); });
 #pragma once
 #include "base/strbuf.h"
 #include "codegen/cuda/kernel.h"
