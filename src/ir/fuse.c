@@ -7,6 +7,7 @@
 #include "ir/exact_type.h"
 #include "ir/fuse_axes.h"
 #include "ir/fuse_beside.h"
+#include "ir/fuse_functions.h"
 #include "ir/fuse_in_place.h"
 #include "ir/fuse_inline.h"
 #include "ir/fuse_order.h"
@@ -533,6 +534,7 @@ static void finish(Fuser *fuser)
     FusionPlan *plan = &fuser->plan;
     for (int f = 0; f < plan->count; f++) {
         fusion_verify(plan->fusions[f], "fuse_axes");
+        fuse_functions(fuser->arena, plan->fusions[f]);
         fuse_units(fuser->arena, plan->fusions[f]);
     }
     for (int f = 0; f < plan->count; f++)

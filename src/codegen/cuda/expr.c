@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "ir/eval.h"
 #include "ir/exact_type.h"
+#include "ir/fuse_functions.h"
 
 const char *value_type(DType type) { return dtype_info[dtype_info[type].compute].cuda; }
 
@@ -204,6 +205,19 @@ static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
     strbuf_puts(out, ")");
 }
 
+static void emit_operand(StrBuf *out, const Scope *scope, const Expr *expr, int i)
+{
+    const Expr *operand = expr->apply.operands[i];
+    const Expr *tanh_of = expr->apply.op == OP_MUL ? fused_tanh(scope->fusion, operand) : NULL;
+    if (!tanh_of) {
+        emit_expr(out, scope, operand);
+        return;
+    }
+    strbuf_puts(out, "one_plus_tanh(");
+    emit_expr(out, scope, tanh_of);
+    strbuf_puts(out, ")");
+}
+
 /* Expands %0 %1 %2 of the op's device code. */
 static void emit_apply(StrBuf *out, const Scope *scope, const Expr *expr)
 {
@@ -225,7 +239,7 @@ static void emit_apply(StrBuf *out, const Scope *scope, const Expr *expr)
         text = arena_printf(out->arena, "%s(%%0)", scope->exponential);
     for (const char *c = text; *c; c++)
         if (*c == '%' && c[1] >= '0' && c[1] <= '2')
-            emit_expr(out, scope, expr->apply.operands[*++c - '0']);
+            emit_operand(out, scope, expr, *++c - '0');
         else
             strbuf_putc(out, *c);
 }
