@@ -18,6 +18,9 @@
 // first half of k, the other along the second one. In the end each leaves half of its sums in the other's
 // shared memory, adds up the other half, and stores that.
 //
+// Where each block makes many tiles, MAKERS groups each make whole ones, in turn: one stores its tile, and
+// makes what its epilogue says, while the tensor cores multiply for another.
+//
 // Several sums of the same points, of one A and a B each, are made together: a stage has all their B's, a
 // group multiplies A with all of them at once, and a lane has the sums of a point side by side.
 //
@@ -39,8 +42,8 @@ struct Tensors {
 #define TENSORS {in0, in1, out0}
 #define MAPS const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b
 #define MAP_LIST {&map_a, &map_b}
-constexpr Region EVERYTHING = {0, 216128};   // of shared memory: where it begins, bytes
-constexpr int SHARED_BYTES = 216128;   // of a block
+constexpr Region EVERYTHING = {0, 216136};   // of shared memory: where it begins, bytes
+constexpr int SHARED_BYTES = 216136;   // of a block
 using Element = f16;                                          // of A and B
 using Value = float;                                          // of the products and their sum
 using Kept = f16;                                             // what the sum is rounded to
@@ -56,6 +59,7 @@ constexpr int JOINED = 1;   // of each point, whose B's lie side by side in a st
 constexpr Index BATCHES = 1;
 constexpr int NEIGHBOURS = 2, SHARERS = 1;   // blocks of a cluster: side by side, and of the same tile
 constexpr int TURNS = 1;                                      // tiles that each makes
+constexpr int MAKERS = 1;                                     // groups that each make whole tiles, in turn
 constexpr Index CLUSTERS = 16;
 constexpr bool BACK_M = false, BACK_N = false;                // the last tile lies back, to end where C does
 // Of a convolution rows of a factor are pixels, one after the other from row to row and image to image, and k
@@ -151,7 +155,8 @@ struct Row {
 // </rollerc>
 
 constexpr int WIDE = JOINED * WN;   // columns of an instruction's B, of all sums
-constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N;
+constexpr int GROUPS_N = BN / WN, GROUPS_EACH = BM / WM * GROUPS_N;   // of a tile
+constexpr int GROUPS = MAKERS * GROUPS_EACH;
 constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // of an instruction, of WM rows and WN columns
 constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + NEIGHBOURS - 1) / NEIGHBOURS, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index ROWS = PANEL > NEIGHBOURS ? PANEL / NEIGHBOURS : 1;   // of clusters, in a panel
@@ -160,9 +165,9 @@ constexpr Index SHARE = (STEPS + SHARERS - 1) / SHARERS;   // of the steps, that
 constexpr bool CHAINS = SHARE > CHAIN;   // more than one
 constexpr int PARTS = 2 / SHARERS;       // of eight rows, which each warp stores of its sixteen,
 constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   // of which so many go together
-// Of 65536 registers three groups of warps have 168 a thread: too few for sums of 64 x 256, and too many for
-// those who copy.
-constexpr bool MOVES_REGISTERS = GROUPS == 2 && WIDE / 2 * (CHAINS ? 2 : 1) > (JOINED > 1 ? 64 : 96);
+// Of 65536 registers three groups of warps have 168 a thread: too few for sums of 64 x 256, or of 64 x 192 and
+// what the epilogue asks for ahead, and too many for those who copy.
+constexpr bool MOVES_REGISTERS = GROUPS == 2 && WIDE / 2 * (CHAINS ? 2 : 1) > (BESIDE ? 64 : 96);
 
 static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0,
               "groups of warps cover the block's tile");
@@ -174,6 +179,7 @@ static_assert((!BACK_M || (M > BM && !SHIFTED)) && (!BACK_N || (N > BN && N % QN
 static_assert(!(TAPS_A && OperandA::ALONG_K) && !(TAPS_B && (OperandB::ALONG_K || NEIGHBOURS > 1)),
               "this block's boxes of channels");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
+static_assert(MAKERS == 1 || (SHARERS == 1 && !PHASES && !REDUCES), "all tiles have as many steps");
 static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && STEPS > 1),
               "both have a step");
 
@@ -234,7 +240,7 @@ struct Shared {
 };
 
 struct Ring {
-    unsigned long long full[STAGES], free[STAGES];
+    unsigned long long full[STAGES], free[STAGES], turn[MAKERS];   // that maker may multiply
 };
 
 constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage);
@@ -250,6 +256,13 @@ struct Place {
     {
         stage = stage + 1 == STAGES ? 0 : stage + 1;
         round += stage == 0;
+    }
+    // Over the steps of a tile that is another maker's.
+    __device__ __forceinline__ void pass_tile()
+    {
+        stage += STEPS % STAGES;
+        round += STEPS / STAGES + (stage >= STAGES);
+        stage -= stage >= STAGES ? STAGES : 0;
     }
 };
 
@@ -462,12 +475,33 @@ __device__ __forceinline__ void release(Ring &ring, int stage)
         mbarrier_arrive_at(&ring.free[stage], lane);
 }
 
+// By each warp of a maker, of which each lets the next one multiply: it has waited for its last boxes then, so
+// that nobody waits for boxes two rounds ahead, whose barriers would look alike.
+struct Turns {
+    int maker;
+    unsigned made = 0;   // tiles
+
+    __device__ __forceinline__ void await(Ring &ring) const
+    {
+        if (MAKERS > 1)
+            mbarrier_wait(&ring.turn[maker], (made & 1) ^ (maker == 0 ? 1 : 0));
+    }
+    __device__ __forceinline__ void pass(Ring &ring)
+    {
+        if (MAKERS > 1 && (int)threadIdx.x % WARP == 0)
+            mbarrier_arrive(&ring.turn[maker + 1 == MAKERS ? 0 : maker + 1]);
+        ++made;
+    }
+};
+
 // By each warp of a group: its part of the tile. The products of one step go on while the next one's begin.
 __device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *stages, Ring &ring,
-                                         const Steps &steps, Place &place, int group_m, int group_n)
+                                         const Steps &steps, Place &place, Turns &turns, int group_m,
+                                         int group_n)
 {
     if (PHASES && steps.count == 0)
         return;
+    turns.await(ring);
     Chains<CHAINS, WIDE / 2> chain;
     int last = 0;   // the stage of the step before
 #pragma unroll 1
@@ -489,6 +523,7 @@ __device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *st
             chain.end(acc);
         }
     }
+    turns.pass(ring);
     wait_products<0>(acc);
     chain.add_to(acc);
     release(ring, last);
@@ -769,8 +804,10 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             prefetch_map(maps[i]);
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(&ring.full[stage], 1);
-            mbarrier_init(&ring.free[stage], NEIGHBOURS * GROUPS * 4);
+            mbarrier_init(&ring.free[stage], NEIGHBOURS * GROUPS_EACH * 4);
         }
+        UNROLL for (int maker = 0; MAKERS > 1 && maker < MAKERS; ++maker)
+            mbarrier_init(&ring.turn[maker], GROUPS_EACH * 4);
     }
     if (NEIGHBOURS > 1)
         cluster_sync();
@@ -807,16 +844,26 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
         // Compute and store.
         if (MOVES_REGISTERS)
             take_registers<232>();
-        const int group = warp / 4 - 1, group_m = group / GROUPS_N * WM, group_n = group % GROUPS_N * WN;
+        const int maker = MAKERS > 1 ? (warp / 4 - 1) / GROUPS_EACH : 0;
+        const int group = warp / 4 - 1 - maker * GROUPS_EACH;
+        const int group_m = group / GROUPS_N * WM, group_n = group % GROUPS_N * WN;
+        Turns turns = {maker};
+        int next = 0;   // maker
         [[maybe_unused]] Slab &slab = reinterpret_cast<Slab *>(start + SLABS)[warp - 4];
 #pragma unroll 1
         for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
             const Corner corner(turn);
             if (!corner.exists)
                 continue;
+            const bool own = MAKERS == 1 || next == maker;
+            next = next + 1 == MAKERS ? 0 : next + 1;
+            if (!own) {
+                place.pass_tile();
+                continue;
+            }
             Value acc[WIDE / 2] = {};   // (WM,WIDE) of four warps
             if (REDUCES) {
-                multiply(acc, stages, ring, steps_of(steps, corner), place, group_m, group_n);
+                multiply(acc, stages, ring, steps_of(steps, corner), place, turns, group_m, group_n);
                 reduce_rows<Row, WN>(t, acc, corner.batch, corner.m + group_m + warp % 4 * 16,
                                      corner.n + group_n, M, N);
             } else if (BESIDE) {
@@ -824,12 +871,12 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                 const Index n0 = corner.tile_n + group_n;
                 Ahead ahead;
                 ahead.begin(t, corner, m0, n0);
-                multiply(acc, stages, ring, steps_of(steps, corner), place, group_m, group_n);
+                multiply(acc, stages, ring, steps_of(steps, corner), place, turns, group_m, group_n);
                 if (SHARERS > 1)
                     add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
                 store_tile_beside(t, acc, slab, corner, m0, n0, ahead);
             } else {
-                multiply(acc, stages, ring, steps_of(steps, corner), place, group_m, group_n);
+                multiply(acc, stages, ring, steps_of(steps, corner), place, turns, group_m, group_n);
                 if (SHARERS > 1)
                     add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
                 store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16 + sharer * 8,

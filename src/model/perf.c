@@ -3,7 +3,7 @@
 // that resource were limited:
 //
 //     compute = register steps * cycles of one, over the schedulers   / latency hiding / balance
-//               + ends of the tiles but the last, when the warps of a block do not compute
+//               + ends of the tiles but the last, when the warps of a block do not compute, nor others beside them
 //     special = special-function results / their rate                 / balance
 //     shared  = bytes through shared memory and L1 / bandwidth        / balance
 //     l2      = sum over blocks of the traffic of their tiles         / bandwidth, and what loads wait
@@ -124,6 +124,14 @@ static double end_time_us(const KernelCounts *kernel)
     double sums =
         rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
     return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz;
+}
+
+/* Of all tiles but the last. Where others multiply meanwhile, only what takes longer than that shows. */
+static double ends_time_us(const KernelCounts *kernel, double multiplying_us)
+{
+    int others = schedule_makers(kernel->kind->schedule) - 1;
+    double hidden_us = others * multiplying_us / kernel->rounds;
+    return (kernel->rounds - 1) * at_least(end_time_us(kernel) - hidden_us, 0);
 }
 
 /* Each element is one block's, so no cache has it. */
@@ -327,7 +335,8 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
 
     estimate_work(&kernel, &perf);
     estimate_traffic(&kernel, &perf);
-    perf.compute_us = compute_time_us(&kernel) + (kernel.rounds - 1) * end_time_us(&kernel);
+    perf.compute_us = compute_time_us(&kernel);
+    perf.compute_us += ends_time_us(&kernel, perf.compute_us);
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, perf.l2_store_bytes);

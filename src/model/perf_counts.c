@@ -249,8 +249,9 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     double most;
     kernel.visited = visited_share(space, kernel.shared, &most);
     kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
-    kernel.register_tiles = (double)program->threads / kind_tile_threads(kind);
-    kernel.warps = (double)ceil_div(program->threads, device->warp_size);
+    int makers = schedule_makers(kind->schedule);   // one multiplies
+    kernel.register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
+    kernel.warps = (double)ceil_div(program->threads / makers, device->warp_size);
     double sms = usable_sms(kind, program->cluster, device);
     kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / sms));
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);

@@ -46,7 +46,7 @@ static void fill_grid(const KernelKind *kind, const DeviceSpec *device, RProgram
 
 int64_t rprogram_threads(const KernelKind *kind, const DeviceSpec *device, const RTile *shared, const RTile *inner)
 {
-    int64_t threads = kind_tile_threads(kind);
+    int64_t threads = size_product(kind_tile_threads(kind), schedule_makers(kind->schedule));
     if (device_is_bulk_synchronous(device))
         return device->max_threads_per_sm;
     for (int a = 0; a < kind->space->axis_count; a++)

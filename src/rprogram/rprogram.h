@@ -44,8 +44,8 @@ void rprogram_pad(const KernelKind *kind, const DeviceSpec *device, RProgram *pr
 int rprogram_diverse(Arena *arena, const KernelKind *kind, RProgram *const *sorted, int count,
                      int keep, RProgram *kept);
 
-/* Threads of a block: its register tiles, times the threads that hold one; where units work in supersteps, the
-   workers of one, which go through its register tiles one after the other. */
+/* Threads of a block: its register tiles, times the threads that hold one, times the groups that make tiles in
+   turn; where units work in supersteps, the workers of one, which go through its register tiles one after the other. */
 int64_t rprogram_threads(const KernelKind *kind, const DeviceSpec *device, const RTile *shared,
                          const RTile *inner);
 

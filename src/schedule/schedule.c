@@ -117,6 +117,8 @@ Schedule *schedule_copy(Arena *arena, const Schedule *schedule)
 
 // ---- questions ----
 
+int schedule_makers(const Schedule *schedule) { return schedule->makers > 1 ? schedule->makers : 1; }
+
 int schedule_buffers(const Schedule *schedule)
 {
     int each = schedule->vectors > 0 ? schedule->vectors : 1;

@@ -154,6 +154,7 @@ typedef struct Schedule {
     int stages;              // buffers of every staged tile: 2 = the next is loaded meanwhile; 0 = 1, but of rows `vectors`
     bool apart;              // warps go from step to step by themselves: they meet before the first and behind the last
     int vectors;             // of a row that a thread takes; 0: no schedule of rows
+    int makers;              // groups of threads that each make whole tiles, in turn: one stores while another multiplies; 0 = 1
     int cluster;             // blocks of a cluster; 0 = 1
     int cluster_axis;        // that it lies along: of a reduction each block has a share; else their tiles lie side by side,
                              // and they copy for each other what the axis does not change
@@ -191,6 +192,9 @@ size_t schedule_bytes(const Schedule *schedule);
 Schedule *schedule_copy(Arena *arena, const Schedule *schedule);
 
 // ---- questions ----
+
+/* Groups of threads that each make whole tiles. */
+int schedule_makers(const Schedule *schedule);
 
 /* How many copies of a staged tile shared memory holds. */
 int schedule_buffers(const Schedule *schedule);

@@ -33,10 +33,12 @@ HAND = [
      "            release(ring, place.stage);\n        last = place.stage;", 1),
     ("B4 barriers that not all know", "bulk.cu", "    else\n        block_sync();\n    if (SHARERS", "    if (SHARERS", 1),
     ("B5 fewer bytes are expected than come", "bulk.cu", "(int)sizeof(Stage));", "(int)sizeof(Stage) / 2);", 1),
-    ("B6 one warp gives the stage back for all", "bulk.cu", "NEIGHBOURS * GROUPS * 4);", "NEIGHBOURS * GROUPS);", 1),
+    ("B6 one warp gives the stage back for all", "bulk.cu", "NEIGHBOURS * GROUPS_EACH * 4);", "NEIGHBOURS * GROUPS_EACH);", 1),
     ("B7 a sharer waits for itself alone", "bulk.cu", "meet_sharers() { cluster_sync(); }", "meet_sharers() { block_sync(); }", 1),
     ("B8 both sharers walk along the first half", "bulk.cu", "first(sharer * SHARE)", "first(0)", 1),
     ("B9 sharers leave what they keep", "bulk.cu", "left[e] = sharer ? first : second;", "left[e] = sharer ? second : first;", 1),
+    ("B10 groups multiply out of turn", "bulk.cu", "        if (MAKERS > 1)\n            mbarrier_wait(&ring.turn[maker], (made & 1) ^ (maker == 0 ? 1 : 0));\n", "", 1),
+    ("B11 steps of the other group's tile are not passed over", "bulk.cu", "                place.pass_tile();\n", "", 1),
     # ---- attention ----
     ("A1 sums are not scaled when the maximum grows", "attention.cu", "acc[i][n][e] *= factor[e / 2];", "acc[i][n][e] *= 1.0f;", 1),
     ("A2 columns past the end count", "attention.cu", "own < COLUMNS ? score<false>", "own <= COLUMNS ? score<false>", 1),

@@ -221,11 +221,20 @@ static int64_t groups_ahead(const CountWalk *walk, int item)
     return item < schedule->count ? count_rounds(walk, &schedule->items[item].loop) - 1 : 0;
 }
 
+/* What those who copy do, and the last threads, where groups make tiles in turn. */
+static bool is_of_last_maker(const CountWalk *walk)
+{
+    int makers = schedule_makers(walk->kind->schedule);
+    return walk->roles < 2 || walk->tile % makers == makers - 1;
+}
+
 /* Of copies several rounds ahead none is left in the last round; before a loop those for its first rounds are under way, if what
    all of these need has been asked for, too. */
 static void count_wait(CountWalk *walk, int item, int64_t times)
 {
     int behind = walk->kind->schedule->items[item].behind;
+    if (!is_of_last_maker(walk))
+        return;
     walk->counts->waits += times;
     if (schedule_rounds_ahead(walk->kind->schedule) > 1) {
         bool before = walk->under_way && !is_in_loop(walk->kind->schedule, item);
@@ -297,6 +306,7 @@ static void count_in_turn(CountWalk *walk, Arena *arena, const TilePlace *places
         again *= count;
     memset(walk->seen, 0, sizeof walk->seen);
     for (int64_t i = 0; i < (loops ? count : 1); i++) {
+        walk->tile = i;
         go_to(walk, arena, &places[i]);
         count_item(walk, index, again * count_times(walk, index));
     }
@@ -310,11 +320,11 @@ Counts schedule_count(Arena *arena, const KernelKind *kind, const Fusion *fusion
     const Schedule *schedule = kind->schedule;
     TilePlace *places = NEW_ARRAY(arena, TilePlace, at_least_1(block->turns)), only = region_place(kind, block);
     walk.in_turn = schedule_is_persistent(schedule) && block->turns > 1;
-    int64_t count = walk.in_turn ? count_places(&walk, places) : 1;
+    walk.tiles = walk.in_turn ? count_places(&walk, places) : 1;
     for (int i = 0; i < schedule->count; i++)
         walk.multiplies |= schedule->items[i].kind == ITEM_PRODUCT;
     for (int i = 0; i < schedule->count; i++)
-        count_in_turn(&walk, arena, walk.in_turn ? places : &only, count, i);
+        count_in_turn(&walk, arena, walk.in_turn ? places : &only, walk.tiles, i);
     return counts;
 }
 

@@ -271,9 +271,10 @@ static void count_shares(CountWalk *walk, const Exchange *exchange)
             end = first + walk->region.count[rows];
     int64_t own = (rows_of_share(walk, end, together) - rows_of_share(walk, first, together)) *
                   walk->region.count[columns];
-    int64_t share = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) / cluster;
+    int64_t sums = __builtin_popcountll(exchange->ops);
+    int64_t share = sums * (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) / cluster;
     int64_t left = share * (cluster - 1) * exchange->bytes;
-    count_shared(walk, left + own * exchange->value_bytes, left + share * exchange->value_bytes);
+    count_shared(walk, left + sums * own * exchange->value_bytes, left + share * exchange->value_bytes);
     count_add(&walk->counts->additions, share * (cluster - 1));
     walk->counts->barriers[SCOPE_CLUSTER]++;
     deal_rows(walk, walk->loaded.first, together);

@@ -8,7 +8,8 @@ typedef struct CountWalk {
     const DeviceSpec *device;
     const CountedBlock *block;
     Region region, loaded;   // of what is stored, of the tiles of inputs
-    bool in_turn;            // tiles are made one by one, by a persistent block,
+    int64_t tiles, tile;     // of the block, where it is persistent; that is gone through
+    bool in_turn;            // they are made one by one,
     unsigned char *seen[MAX_DATA_TILES];   // for which an item may move the same sectors several times
     Counts *counts;
     bool multiplies;     // register tiles share what they read: a product

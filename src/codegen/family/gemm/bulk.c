@@ -16,9 +16,11 @@
 enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };
 
 /* Kinds of kernels: blocks alone with so many stages; two with tiles side by side, who bring b together; two
-   of the same tile, who each have half of k. */
+   of the same tile, who each have half of k; and blocks whose groups make tiles in turn, alone or two with tiles
+   side by side. */
 static const int STAGES[] = {4, 6, 8};
-enum { NEIGHBOURS = 2, ALONE_KINDS = 3, NEIGHBOURS_KIND = ALONE_KINDS, CLUSTER_KIND };
+enum { NEIGHBOURS = 2, ALONE_KINDS = 3, NEIGHBOURS_KIND = ALONE_KINDS, CLUSTER_KIND, TURNS_KIND, TURNS_BESIDE_KIND };
+enum { MAKERS = 2, TURNS_STAGES = 5 };
 enum { SHARERS = 2, SHARERS_TILE = 64, FEW_TILES_STAGES = 8 };
 enum { SHARED_ROWS = 8 };   // a lane has sums of two rows, eight apart
 
@@ -52,6 +54,8 @@ static void end_tiles(Schedule *schedule, int variant)
         schedule_end(schedule);
 }
 
+static bool has_neighbours(int variant) { return variant == NEIGHBOURS_KIND || variant == TURNS_BESIDE_KIND; }
+
 /* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are
    there. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
@@ -59,15 +63,17 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
 {
     const Product *product = products->boxed;
     Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
-    if (variant == NEIGHBOURS_KIND)
+    if (has_neighbours(variant))
         schedule.cluster = NEIGHBOURS, schedule.cluster_axis = GROUP_M;
+    if (variant >= TURNS_KIND)
+        schedule.makers = MAKERS;
     if (variant == CLUSTER_KIND)
         schedule.cluster = SHARERS, schedule.cluster_axis = GROUP_K;
     if (stages == FEW_TILES_STAGES && variant >= ALONE_KINDS && !products->rows)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
     uint32_t operands = product_factor_tiles(product);
-    schedule_barrier(&schedule, variant == NEIGHBOURS_KIND ? SCOPE_CLUSTER : SCOPE_BLOCK);
+    schedule_barrier(&schedule, has_neighbours(variant) ? SCOPE_CLUSTER : SCOPE_BLOCK);
     if (variant == CLUSTER_KIND)   // it waits there only before it leaves sums
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
@@ -81,6 +87,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     end_tiles(&schedule, variant);
     schedule_role(&schedule, WARPS_COMPUTE);
     begin_tiles(&schedule, variant);
+    if (variant >= TURNS_KIND)   // until the other group has what it multiplies
+        schedule_wait(&schedule, 0);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = operands, .from = PLACE_SHARED});
@@ -99,7 +107,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
         mma_schedule_store(&schedule, fusion, product, space, exchange, mma_kept_type(fusion, product),
                            product->beside ? 1 : 0);
     end_tiles(&schedule, variant);
-    if (variant == NEIGHBOURS_KIND)
+    if (has_neighbours(variant))
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     return schedule_copy(arena, &schedule);
 }
@@ -206,13 +214,15 @@ static void set_taps_along_k(const Product *product, TileSpace *space)
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    (void)inner, (void)device;
+    (void)device;
     int sums_each = *(const int *)kind->choice.value;   // the family's choice
     int64_t rows = block->size[GROUP_M], columns = block->size[GROUP_N] * sums_each;
-    int64_t slabs = MAX_GROUPS * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
+    int64_t groups = block->size[GROUP_M] / inner->size[GROUP_M] * (block->size[GROUP_N] / inner->size[GROUP_N]);
+    int64_t slabs = groups * schedule_makers(kind->schedule) * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
     int64_t sums = kind_sharers(kind) > 1 ? rows * columns / SHARERS * SUM_BYTES : 0;
     int64_t stage = (rows + columns) * LINE_BYTES + 2 * BARRIER_BYTES;
-    layout_add(layout, "EVERYTHING", kind->schedule->stages * stage + slabs + sums + SHARED_ALIGNMENT);
+    int64_t turns = schedule_makers(kind->schedule) * BARRIER_BYTES;
+    layout_add(layout, "EVERYTHING", kind->schedule->stages * stage + slabs + sums + turns + SHARED_ALIGNMENT);
 }
 
 static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const Fusion *fusion,
@@ -227,7 +237,7 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
     kind.space->rule[LEVEL_SHARED][GROUP_N].granule = columns;
     /* One group of 64 x 128 is no later than two side by side of 64 x 64, who both read a and have half as
        many sums each; but rows that are shifted it stores more slowly (tuning-log 93). */
-    if (variant == NEIGHBOURS_KIND && !mma_is_shifted(fusion, product)) {
+    if (has_neighbours(variant) && !mma_is_shifted(fusion, product)) {
         if (!products->rows)
             kind.space->rule[LEVEL_REGISTER][GROUP_N].granule = columns;
         kind.cost = &calibration.bulk.in_clusters;
@@ -237,7 +247,19 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
         kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_SHARED][GROUP_N].limit = SHARERS_TILE;
         kind.schedule->run = ceil_div(steps_of(product), SHARERS) * LINE_PIECES * mma_piece(product);
     }
+    if (variant >= TURNS_KIND) {
+        kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_REGISTER][GROUP_M].limit;
+        kind.threads.least = kind.threads.most = MAKERS * kind.threads.of_tile;
+    }
     return kind;
+}
+
+/* The largest tiles of a group are more than there are SMs, so that one is stored while another is made. */
+static bool has_turns(const Product *product, const DeviceSpec *device)
+{
+    double rows = (double)ceil_div(product->group[GROUP_M].extent, product->shared_atom->m);
+    double columns = (double)ceil_div(product->group[GROUP_N].extent * product->sums, MAX_GROUP_TILE);
+    return rows * columns * (double)product->group[GROUP_BATCH].extent > device->sm_count && !product->phased;
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
@@ -268,6 +290,10 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         variants[count++] = kind_of_variant(arena, &common, fusion, products, NEIGHBOURS_KIND, together);
     if (may_share(product, device) && !products->rows)
         variants[count++] = kind_of_variant(arena, &common, fusion, products, CLUSTER_KIND, FEW_TILES_STAGES);
+    if (has_turns(product, device) && !products->rows)
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, TURNS_KIND, TURNS_STAGES);
+    if (has_turns(product, device) && !products->rows && together)
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, TURNS_BESIDE_KIND, TURNS_STAGES);
     return count;
 }
 
@@ -411,9 +437,10 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         "constexpr int NEIGHBOURS = %d, SHARERS = %d;   // blocks of a cluster: side by side, and of the "
         "same tile\n"
         "constexpr int TURNS = %d;   // tiles that each makes\n"
+        "constexpr int MAKERS = %d;   // groups that each make whole tiles, in turn\n"
         "constexpr Index CLUSTERS = %" PRId64 ";\n",
         product->sums, product->group[GROUP_BATCH].extent, neighbours, cluster / neighbours,
-        plan->program->turns, plan->program->grid / cluster);
+        plan->program->turns, schedule_makers(plan->kind->schedule), plan->program->grid / cluster);
     strbuf_printf(
         out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
         lies_back(plan, product, GROUP_M) ? "true" : "false",
@@ -434,7 +461,8 @@ const Family bulk_family = {
     .template_path = "templates/bulk.cu",
     .shares_body = true,
     .variants =
-        (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", NULL},
+        (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", "groups in turn",
+                                "neighbours, groups in turn", NULL},
     .copying_warps = GROUP_WARPS,
     .streams = true,
     .joins = true,

@@ -59,7 +59,7 @@ int mma_columns(const Fusion *fusion, const Product *product);
 /* What kernels have in common where groups of GROUP_WARPS warps multiply what lies in shared memory, in lines
    of 128 bytes along k; their tiles begin at multiples of SHARED_ALIGNMENT bytes there. */
 enum { LANES = 32, GROUP_WARPS = 4, GROUP_LANES = GROUP_WARPS * LANES };
-enum { MAX_GROUPS = 2, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
+enum { MAX_GROUPS = 3, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
 void mma_group_kind(Arena *arena, KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
                      const Product *product, const Atom *atom);
 
