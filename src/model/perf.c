@@ -158,7 +158,7 @@ static bool waits_beside(const KernelCounts *kernel)
 }
 
 /* Of rounds in each of which a thread waits for its loads, what takes longer than all that passes meanwhile: few threads of
-   many rounds keep little under way, whatever their bandwidth (tuning-log 151). */
+   many rounds keep little under way, whatever their bandwidth (tuning-log 149). */
 static double waiting_rounds_us(const KernelCounts *kernel, double throughput_us)
 {
     const Loop *loop = schedule_waiting_loop(kernel->kind->schedule);
