@@ -425,7 +425,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                          .holders = "a group of four warps",
                          .keeps = true,
                          .reads_ahead = !products->rows,
-                         .asks_beside = !products->rows,
+                         .asks_beside = true,
                          .reduces = true,
                          .rows = products->rows,
                          .emit_operand = emit_operand});

@@ -153,6 +153,8 @@ static void emit_of_rows(StrBuf *out, const KernelPlan *plan, const Product *pro
     emit_constants(out, &own, product, 1, how);
     for (int factor = 0; factor < 2; factor++)
         (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, product, factor);
+    if (how->asks_beside)
+        strbuf_puts(out, "constexpr bool BESIDE = false;\n");
     if (how->reads_ahead)
         beside_emit_reads(out, &scope, product, &(Beside){.fusion = scope.fusion}, 1);
     product_rows_emit(out, &own, how->rows, product);
