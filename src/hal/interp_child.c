@@ -380,10 +380,10 @@ _Noreturn void interp_child_run(const InterpTask *task)
     if (result != 0)
         fail("%s_%s returns error %d", task->source->name,
              prepare && child.host.launches <= task->source->prepare_count ? "prepare or its launch" : "launch", result);
+    take_back();   // while memory may be written
     if (!interp_memory_check(child.memory, what, sizeof what))
         fail("%s", what);
     if (job->checked && job->ends_written)
         check_ends();
-    take_back();
     end(RUNTIME_DONE);
 }
