@@ -36,6 +36,32 @@ static int buffer_count(const Launch *launches, int count)
     return last + 1;
 }
 
+static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
+
+static int threads_of(const Launch *launch) { return launch->block[0] * launch->block[1] * launch->block[2]; }
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Blocks of a launch that an SM holds beside so many of another one, as far as shared memory and threads go. */
+static int64_t blocks_beside(const Launch *launch, const Launch *other, int64_t others, const DeviceSpec *device)
+{
+    int64_t reserved = device->shared_reserved_per_block, bytes = launch->shared_bytes + reserved;
+    int64_t shared = device->shared_per_sm - others * (other->shared_bytes + reserved);
+    int64_t room = (device->max_threads_per_sm - others * threads_of(other)) / threads_of(launch);
+    room = bytes ? least(room, shared / bytes) : room;
+    return room < 0 ? 0 : least(room, device->max_blocks_per_sm - others);
+}
+
+/* Most of a launch's blocks find room beside the last ones of the launch before it. */
+static bool finds_room(const Launch *launch, const Launch *before, const DeviceSpec *device)
+{
+    int64_t sms = device->sm_count, places = sms * blocks_beside(before, before, 0, device);
+    int64_t last = places ? (blocks_of(before) - 1) % places + 1 : 0, each = last / sms, more = last % sms;
+    int64_t room = more * blocks_beside(launch, before, each + 1, device) +
+                   (sms - more) * blocks_beside(launch, before, each, device);
+    return 2 * room >= blocks_of(launch);
+}
+
 /* What no launch of the program writes is as the stream left it, for which the first launch has waited: all others begin
    behind that. Whole buffers, as places of the workspace are used again. */
 static void mark_early_args(Arena *arena, Launch *launches, int count)
@@ -56,6 +82,7 @@ void chain_launches(Arena *arena, Launch *launches, int count, const DeviceSpec 
         launch->early = may_follow_early(k ? launch - 1 : NULL, launch);
         launch->lets_begin = k + 1 < count ? may_follow_early(launch, launch + 1)
                                            : !launch->cooperative && fills_sms(launch, device);
+        launch->finds_room = k && finds_room(launch, launch - 1, device);
         launch->waits_last = k && launch->early && !touches_earlier(launches, k);
     }
     mark_early_args(arena, launches, count);

@@ -4,7 +4,7 @@
 #include "codegen/cuda/kernel.h"
 #include "hal/device.h"
 
-/* Sets `early`, `waits_last` and `lets_begin` of all launches, whose arguments are known, and `early` of these. */
+/* Sets `early`, `finds_room`, `waits_last` and `lets_begin` of all launches, whose arguments are known, and `early` of these. */
 void chain_launches(Arena *arena, Launch *launches, int count, const DeviceSpec *device);
 
 /* What the launch's kernel begins with, behind the statement that names its tensors, or behind loads of arguments that are

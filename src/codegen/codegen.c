@@ -235,6 +235,7 @@ static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const K
                          .template_path = planned->family->template_path,
                          .scratch = schedule_scratch_writes(planned->kind->schedule) > 0};
     draft.plan.early = early_inputs(arena, launch, planned->fusion);
+    draft.plan.finds_room = launch->finds_room;
     StrBuf tensors = strbuf_new(arena), block = strbuf_new(arena);
     emit_tensors(&tensors, kernel->program, planned->fusion, draft.plan.wide, draft.scratch);
     emit_shared(&block, &draft.plan.shared);

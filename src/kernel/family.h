@@ -41,6 +41,7 @@ typedef struct KernelPlan {
     int threads;   // of a block; see Family.whole_warps
     bool wide;     // positions need 64 bits
     const bool *early;   // by input: no launch of the program writes it (LaunchArg.early)
+    bool finds_room;     // Launch.finds_room
 } KernelPlan;
 
 /* What some families want their fusions to be, where they are not: elements in another order, say. */

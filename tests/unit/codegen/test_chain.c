@@ -63,7 +63,7 @@ START_TEST(who_begins_early_waits_where_it_must)
         for (int i = 0; i < 3; i++)
             args[k][i] = chain->args[k][i];
         launches[k] = (Launch){
-            .args = args[k], .arg_count = chain->arg_count[k], .shared_bytes = chain->shared_bytes};
+            .args = args[k], .arg_count = chain->arg_count[k], .shared_bytes = chain->shared_bytes, .block = {1, 1, 1}};
     }
     if (chain->cooperative)
         launches[chain->cooperative].cooperative = true;
@@ -83,7 +83,7 @@ START_TEST(what_no_launch_writes_may_be_read_before_waiting)
 {
     Arena *arena = arena_new();
     LaunchArg first[] = {READ(A), WRITE_AT(0)}, second[] = {READ(A), READ_AT(0), READ_AT(512), WRITE(B)};
-    Launch launches[] = {{.args = first, .arg_count = 2}, {.args = second, .arg_count = 4}};
+    Launch launches[] = {{.args = first, .arg_count = 2, .block = {1, 1, 1}}, {.args = second, .arg_count = 4, .block = {1, 1, 1}}};
     const DeviceSpec device = {.shared_per_sm = 228 << 10};
     chain_launches(arena, launches, 2, &device);
     ck_assert(!first[0].early && !first[1].early);   // before the program anybody may write it
@@ -93,6 +93,51 @@ START_TEST(what_no_launch_writes_may_be_read_before_waiting)
     chain_launches(arena, launches, 2, &device);
     ck_assert(!second[0].early);   // begins when the first one has ended
     arena_free(arena);
+}
+END_TEST
+
+typedef struct Grid {
+    int blocks, threads, shared_bytes;
+} Grid;
+
+typedef struct Room {
+    Grid before, launch;
+    bool finds;
+} Room;
+
+static const Room ROOMS[] = {
+    /* One block an SM, of 10: six SMs are free, and four. */
+    {{4, 256, 120 << 10}, {12, 256, 120 << 10}, true},
+    {{6, 256, 120 << 10}, {12, 256, 120 << 10}, false},
+    /* The last of 26 blocks are six. */
+    {{26, 256, 120 << 10}, {8, 256, 120 << 10}, true},
+    {{26, 256, 120 << 10}, {9, 256, 120 << 10}, false},
+    /* Beside each block there is room for another one, for two of half its threads, and for none. */
+    {{10, 1024, 0}, {20, 1024, 0}, true},
+    {{10, 1024, 0}, {21, 1024, 0}, false},
+    {{10, 1024, 0}, {40, 512, 0}, true},
+    {{20, 1024, 0}, {1, 512, 0}, false},
+    /* An SM has eight blocks at most. */
+    {{70, 32, 0}, {20, 32, 0}, true},
+    {{70, 32, 0}, {21, 32, 0}, false},
+    {{80, 32, 0}, {1, 32, 0}, false},
+};
+
+START_TEST(most_blocks_find_room_or_do_not)
+{
+    const Room *room = &ROOMS[_i];
+    const Grid *grids[] = {&room->before, &room->launch};
+    const DeviceSpec device = {.sm_count = 10, .shared_per_sm = 228 << 10, .shared_reserved_per_block = 1 << 10,
+                               .max_threads_per_sm = 2048, .max_blocks_per_sm = 8};
+    Launch launches[2] = {0};
+    for (int k = 0; k < 2; k++)
+        launches[k] = (Launch){.grid = {grids[k]->blocks, 1, 1}, .block = {grids[k]->threads, 1, 1},
+                               .shared_bytes = grids[k]->shared_bytes};
+    Arena *arena = arena_new();
+    chain_launches(arena, launches, 2, &device);
+    arena_free(arena);
+    ck_assert(!launches[0].finds_room);
+    ck_assert_int_eq(launches[1].finds_room, room->finds);
 }
 END_TEST
 
@@ -119,6 +164,7 @@ int main(void)
     TCase *cases = tcase_create("chain");
     tcase_add_loop_test(cases, who_begins_early_waits_where_it_must, 0, sizeof CHAINS / sizeof *CHAINS);
     tcase_add_test(cases, what_no_launch_writes_may_be_read_before_waiting);
+    tcase_add_loop_test(cases, most_blocks_find_room_or_do_not, 0, sizeof ROOMS / sizeof *ROOMS);
     tcase_add_test(cases, a_kernel_begins_with_it);
     Suite *suite = suite_create("chain");
     suite_add_tcase(suite, cases);
