@@ -132,13 +132,13 @@ uint32_t product_read_beside(const TileSpace *space);
 /* The same where its threads share lines of the tile evenly. */
 double product_line_instructions(const Fusion *fusion, const Product *product, int factor);
 
-/* Its lines, along k, begin where windows do: they are no constant stride apart, and each place is found once and kept. */
 /* To find a vector that is copied: where threads share lines evenly, or else. */
 double product_copy_instructions(const Fusion *fusion, const Product *product, int factor, bool even);
 
 /* Positions along k that all vectors of a thread have, where threads share lines evenly. */
 double product_step_instructions(const Fusion *fusion, const Product *product, int factor);
 
+/* Its lines, along k, begin where windows do: they are no constant stride apart, and each place is found once and kept. */
 bool product_has_line_places(const Fusion *fusion, const Product *product, int factor);
 
 /* Of a thread for each element of an output, to make it of a sum, find where it lies and store it, so many
