@@ -27,8 +27,9 @@ int main(int argc, char **argv)
     if (argc != 3)
         return fprintf(stderr, "usage: %s WEIGHTS IMAGE\n", argv[0]), 2;
     void *weights = load(argv[1], digits_weights()), *image = load(argv[2], digits_image_bytes);
-    cudaMalloc(&prepared, digits_prepared() + 1), cudaMalloc(&workspace, digits_workspace() + 1), cudaMalloc(&out, sizeof shares);
-    int status = digits_prepare(weights, prepared, workspace, NULL);   // once; the weights are of no use any more
+    cudaMalloc(&prepared, digits_prepared() + 1), cudaMalloc(&workspace, digits_workspace() + 1);
+    cudaMalloc(&out, sizeof shares);
+    int status = digits_prepare(weights, prepared, workspace, NULL);   // once; the weights are not needed again
     if (!status)
         status = digits_launch(image, prepared, out, workspace, NULL);   // as often as there are images
     if (status || (status = cudaMemcpy(shares, out, sizeof shares, cudaMemcpyDeviceToHost)))

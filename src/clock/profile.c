@@ -19,7 +19,7 @@ enum {
     MAX_PROCESSES = 64             // of the reference
 };
 
-static const size_t SHARED_BYTES = (size_t)2 << 30;   // of address space: the code of 320 candidates is 0.02 GB
+static const size_t SHARED_BYTES = (size_t)2 << 30;   // of addresses: the code of 320 candidates is 0.02 GB
 
 struct Profiler {
     Arena *arena;
@@ -28,7 +28,8 @@ struct Profiler {
     SharedMemory shared;
     Worker processes[1 + MAX_PROCESSES];   // the GPU's, and those of the reference
     int process_count;
-    int told_jobs, shown;              // jobs whose results are in their lists; candidates of the next one that were shown
+    int told_jobs;                     // whose results are in their lists
+    int shown;                         // candidates of the next one that were shown
     const JitResult **taken;           // texts whose machine code is shared already
     const unsigned char **taken_code;
     int taken_count, taken_room;
@@ -36,7 +37,8 @@ struct Profiler {
 
 // ---- the GPU ----
 
-void profile_find_gpu(Arena *arena, const char *option, const DeviceSpec *device, bool force, CandidateList *list)
+void profile_find_gpu(Arena *arena, const char *option, const DeviceSpec *device, bool force,
+                      CandidateList *list)
 {
     GpuInfo gpu = find_gpu(option, device, force);
     list->gpu_ordinal = gpu.ordinal;
@@ -74,7 +76,8 @@ static const unsigned char *share_code(Profiler *profiler, const JitResult *comp
             return profiler->taken_code[i];
     assert(profiler->taken_count < profiler->taken_room);
     profiler->taken[profiler->taken_count] = compiled;
-    return profiler->taken_code[profiler->taken_count++] = share(profiler, compiled->cubin, compiled->cubin_length);
+    const unsigned char *code = share(profiler, compiled->cubin, compiled->cubin_length);
+    return profiler->taken_code[profiler->taken_count++] = code;
 }
 
 static void share_candidate(Profiler *profiler, const Candidate *candidate, ProfileSlot *slot)
@@ -83,7 +86,8 @@ static void share_candidate(Profiler *profiler, const Candidate *candidate, Prof
     GpuCode *codes = take(profiler, sizeof *codes * (size_t)count);
     for (int k = 0; k < count; k++) {
         CandidateCode code = candidate_code(profiler->arena, candidate, k);
-        codes[k] = (GpuCode){share_code(profiler, code.compiled), share(profiler, code.entry, strlen(code.entry) + 1)};
+        const char *entry = share(profiler, code.entry, strlen(code.entry) + 1);
+        codes[k] = (GpuCode){share_code(profiler, code.compiled), entry};
     }
     slot->codes = codes;
 }
@@ -101,7 +105,10 @@ static void show(const Candidate *candidate, const ProfileSlot *slot)
                  slot->reason);
 }
 
-static const CandidateList *list_of(const Profiler *profiler, int job) { return profiler->task.jobs[job].list; }
+static const CandidateList *list_of(const Profiler *profiler, int job)
+{
+    return profiler->task.jobs[job].list;
+}
 
 /* Candidates of the job at work that are finished. */
 static void show_new(Profiler *profiler)
@@ -154,7 +161,8 @@ static int hang_seconds(const Profiler *profiler)
 static void start_worker(Profiler *profiler)
 {
     profiler->task.board->opened = false;
-    if (!worker_start(&profiler->processes[0], &(WorkerLimits){.seconds = OPEN_SECONDS}, profile_work, &profiler->task))
+    const WorkerLimits limits = {.seconds = OPEN_SECONDS};
+    if (!worker_start(&profiler->processes[0], &limits, profile_work, &profiler->task))
         fatal(EXIT_MACHINE, "no further process can be started");
 }
 
@@ -177,10 +185,11 @@ static void succeed(Profiler *profiler)
     ProfileTask *task = &profiler->task;
     ProfileBoard *board = task->board;
     if (!board->opened)
-        fatal(EXIT_MACHINE, "cannot profile: %s", board->reason[0] ? board->reason : "the GPU's driver ends the process");
+        fatal(EXIT_MACHINE, "cannot profile: %s",
+              board->reason[0] ? board->reason : "the GPU's driver ends the process");
     task->first_job = board->job;
     task->first = board->candidate + 1;
-    if (board->candidate == list_of(profiler, board->job)->count) {   // timing the best again: they have been timed once
+    if (board->candidate == list_of(profiler, board->job)->count) {   // it timed the best again
         board->finished_jobs = ++task->first_job;
         task->first = 0;
     } else if (!task->slots[board->job][board->candidate].finished) {
@@ -211,17 +220,20 @@ static void evaluate_references(void *context)
     const ProfileTask *task = context;
     int i;
     while ((i = atomic_fetch_add(&task->board->next_reference, 1)) < INPUT_CLASSES * task->job_count)
-        reference_evaluate(task->references[i / INPUT_CLASSES], i % INPUT_CLASSES, task->math, task->most_work);
+        reference_evaluate(task->references[i / INPUT_CLASSES], i % INPUT_CLASSES, task->math,
+                           task->most_work);
 }
 
 static void start_references(Profiler *profiler)
 {
-    int wanted = profiler->options.jobs ? profiler->options.jobs : worker_cores(), all = INPUT_CLASSES * profiler->task.job_count;
+    const WorkerLimits limits = {.seconds = REFERENCE_SECONDS};
+    int wanted = profiler->options.jobs ? profiler->options.jobs : worker_cores();
+    int all = INPUT_CLASSES * profiler->task.job_count;
     wanted = wanted < all ? wanted : all;
     wanted = wanted < MAX_PROCESSES ? wanted : MAX_PROCESSES;
     for (int i = 0; i < wanted; i++)
-        if (!worker_start(&profiler->processes[profiler->process_count++], &(WorkerLimits){.seconds = REFERENCE_SECONDS},
-                          evaluate_references, &profiler->task))
+        if (!worker_start(&profiler->processes[profiler->process_count++], &limits, evaluate_references,
+                          &profiler->task))
             fatal(EXIT_MACHINE, "no further process can be started");
 }
 
@@ -256,7 +268,8 @@ static void prepare_task(Profiler *profiler)
     }
 }
 
-Profiler *profile_begin(Arena *arena, const ProfileJob *jobs, int count, const DeviceSpec *device, const ProfileOptions *options)
+Profiler *profile_begin(Arena *arena, const ProfileJob *jobs, int count, const DeviceSpec *device,
+                        const ProfileOptions *options)
 {
     Profiler *profiler = NEW(arena, Profiler);
     *profiler = (Profiler){

@@ -178,13 +178,15 @@ void dtype_store(DType type, void *memory, int64_t index, double value)
     }
 }
 
-/* An f32 as bits: those of a normal number of f16 or bf16 are its own upper ones, rounded to nearest even, with another bias.
-   1.0006 is 0x3f8013a9; with 0xfff added and the lowest 13 bits gone it is 0x1fc01, less 112 << 10 0x3c01, f16's 1.00098. */
+/* An f32 as bits: those of a normal number of f16 or bf16 are its own upper ones, rounded to nearest even,
+   with another bias. 1.0006 is 0x3f8013a9; with 0xfff added and the lowest 13 bits gone it is 0x1fc01, less
+   112 << 10 0x3c01, f16's 1.00098. */
 static bool half_of_single(const Format *format, uint32_t bits, uint16_t *half)
 {
     int dropped = 24 - format->digits, bias = 127 - 1 + format->min_exponent;
     uint32_t magnitude = bits & 0x7fffffff, lowest = (uint32_t)(format->min_exponent + 127) << 23;
-    uint32_t even = magnitude >> dropped & 1, rounded = (magnitude + ((1u << (dropped - 1)) - 1 + even)) >> dropped;
+    uint32_t even = magnitude >> dropped & 1, half_step = (1u << (dropped - 1)) - 1 + even;
+    uint32_t rounded = (magnitude + half_step) >> dropped;
     uint32_t pattern = rounded - ((uint32_t)bias << (23 - dropped));
     *half = (uint16_t)((bits >> 16 & 0x8000) | pattern);
     uint32_t infinite = (1u << (format->bits - format->digits)) - 1;

@@ -1,5 +1,5 @@
 // A CUDA driver without a GPU, for the profiler: its memory is this process's, and every kernel writes zeros, or what
-// STAND_IN_BUGS says: "crash 4x128, hang 8x256" are those of as many blocks and threads in x. The profiler's own kernels do
+// STAND_IN_BUGS says: "crash 4x128,hang 8x256," are those of as many blocks and threads in x. The profiler's own kernels do
 // what they do on a GPU.
 #include <signal.h>
 #include <stdio.h>
