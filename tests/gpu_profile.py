@@ -141,6 +141,8 @@ def check_planted(profiler, repeat):
             kind = planted.get(shape_of(candidate))
             if kind:
                 survived[kind] += candidate["status"] == PLANTED[kind][1]
+                if candidate["status"] != PLANTED[kind][1]:
+                    print(f"     {kind}: {candidate['status']}, {candidate.get('reason', '')}")
             else:
                 rest += 1
                 sound += candidate["status"] == "ok"
