@@ -15,10 +15,10 @@ from run_jit import has_nvrtc
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROLLERC = ""
-# In CUDA C++: only softmax_exp_f16, softmax_exp_bf16 and power_of_two take an instruction that is not exact, and --math=fast takes
-# others.
+# In CUDA C++: only softmax_exp_f16, softmax_exp_bf16, power_of_two and reciprocal_of take an instruction that is not exact, and
+# --math=fast takes others.
 INEXACT_TEXT = re.compile(r"\.ftz|\.approx|__(?:exp|exp10|log|log2|log10|sin|cos|tan|pow|tanh|fdividef?|frcp_r[nzud]|saturate)f?\(")
-ALLOWED_PLACES = re.compile(r"float (?:softmax_exp_b?f16|power_of_two|op_sigmoid)\(float a\)\n?\s*{.*?\n?}$", re.S | re.M)
+ALLOWED_PLACES = re.compile(r"float (?:softmax_exp_b?f16|power_of_two|reciprocal_of|op_sigmoid)\(float a\)\n?\s*{.*?\n?}$", re.S | re.M)
 FAST = re.compile(r"#(?:el)?if defined\(ROLLERC_FAST_MATH\)\n.*?\n#(?:else|endif)", re.S)
 # In PTX: what CUDA's own functions, which are within the promise, are made of. Arithmetic is none of it.
 INEXACT_PTX = re.compile(r"^\s+(?:@!?%p\d+\s+)?([a-z0-9_.]*\.(?:ftz|approx|full)\b[a-z0-9_.]*)", re.M)

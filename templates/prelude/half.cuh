@@ -32,3 +32,7 @@ DEVICE f16 f16_of(int value) { return f16_of(static_cast<float>(value)); }   // 
 DEVICE f16 f16_of(long long value) { return f16_of(static_cast<float>(value)); }
 DEVICE bf16 bf16_of(int value) { return bf16_of(static_cast<double>(value)); }
 DEVICE bf16 bf16_of(long long value) { return bf16_of(static_cast<double>(value)); }
+
+// 1 + tanh(a) = 2 / (1 + exp(-2a)), for results of 16 bits: five instructions for twenty. It is off by 3e-7 at most; far below
+// zero it has the digits that 1 - 0.9999 loses.
+DEVICE float one_plus_tanh(float a) { return 2.0f * reciprocal_of(1.0f + power_of_two(a * -2.885390082f)); }

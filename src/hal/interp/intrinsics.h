@@ -88,6 +88,7 @@ static __forceinline__ bf16 bf16_rounded(float x)
 static inline float softmax_exp_f16(float a) { return expf(a); }
 static inline float softmax_exp_bf16(float a) { return expf(a); }
 static inline float power_of_two(float a) { return exp2f(a); }
+static inline float reciprocal_of(float a) { return 1.0f / a; }
 
 // Both rounded: the first in the lower half of a register.
 static inline unsigned pair_of(f16, float low, float high)

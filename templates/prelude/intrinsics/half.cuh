@@ -60,6 +60,18 @@ DEVICE float power_of_two(float a)
 DEVICE float power_of_two(float a) { return exp2f(a); }
 #endif
 
+// 1 / a, off by 1 unit in the last place; what would lie below the normal numbers is 0.
+#if defined(__CUDA_ARCH__)
+DEVICE float reciprocal_of(float a)
+{
+    float reciprocal;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(a));
+    return reciprocal;
+}
+#else
+DEVICE float reciprocal_of(float a) { return 1.0f / a; }
+#endif
+
 // Both rounded, as a register of tensor cores holds them: the first in its lower half.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE unsigned pair_of(f16, float low, float high)
