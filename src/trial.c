@@ -196,7 +196,8 @@ static void time_both(Trial *trial, const PartList *parts)
                          plan->workspace_bytes, trial->base.device->name);
         }
     }
-    begin_profile(trial, &(ProfileJob){trial->base.program, list}, 1, &(ProfileOptions){.most_work = MOST_WORK_OF_WHOLE});
+    begin_profile(trial, &(ProfileJob){trial->base.program, list}, 1,
+                  &(ProfileOptions){.most_work = MOST_WORK_OF_WHOLE});
     compile_lists(trial, &list, 1);
     stopwatch_lap(trial->watch, "compile", "the plan that is made of the fastest, and the model's first");
     end_profile(trial);

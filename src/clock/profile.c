@@ -28,9 +28,9 @@ struct Profiler {
     SharedMemory shared;
     Worker processes[1 + MAX_PROCESSES];   // the GPU's, and those of the reference
     int process_count;
-    int told_jobs;                     // whose results are in their lists
-    int shown;                         // candidates of the next one that were shown
-    const JitResult **taken;           // texts whose machine code is shared already
+    int told_jobs;             // whose results are in their lists
+    int shown;                 // candidates of the next one that were shown
+    const JitResult **taken;   // texts whose machine code is shared already
     const unsigned char **taken_code;
     int taken_count, taken_room;
 };
@@ -275,8 +275,12 @@ Profiler *profile_begin(Arena *arena, const ProfileJob *jobs, int count, const D
     *profiler = (Profiler){
         .arena = arena,
         .options = *options,
-        .task = {.jobs = jobs, .job_count = count, .math = options->math, .most_work = options->most_work,
-                 .l2_bytes = device->l2_bytes, .gpu = jobs[0].list->gpu_ordinal},
+        .task = {.jobs = jobs,
+                 .job_count = count,
+                 .math = options->math,
+                 .most_work = options->most_work,
+                 .l2_bytes = device->l2_bytes,
+                 .gpu = jobs[0].list->gpu_ordinal},
         .shared = {worker_share(SHARED_BYTES), SHARED_BYTES, 0},
         .process_count = 1,
         .taken_room = count_texts(jobs, count),

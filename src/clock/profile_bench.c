@@ -14,7 +14,8 @@ static int64_t bytes_of_set(const Bench *bench)
 {
     int64_t bytes = 0;
     for (int i = 0; i < argument_count(bench_program(bench)); i++)
-        bytes += tensor_bytes(argument_tensor(bench_program(bench), i));   // of weights as much is prepared, about
+        bytes +=
+            tensor_bytes(argument_tensor(bench_program(bench), i));   // of weights as much is prepared, about
     return bytes;
 }
 
@@ -79,7 +80,7 @@ static bool make_set(Bench *bench, GpuBuffer **set)
 
 bool bench_make_buffers(Bench *bench)
 {
-    for (int class = 0; class < INPUT_CLASSES; class++)
+    for (int class = 0; class < INPUT_CLASSES; class ++)
         if (!upload_tables(bench, class))
             return false;
     int64_t weights = program_weight_bytes(bench_program(bench));
@@ -102,7 +103,7 @@ void bench_free_buffers(Bench *bench)
 {
     for (int i = 0; i < bench->set_count; i++)
         free_set(bench, bench->sets[i]);
-    for (int class = 0; class < INPUT_CLASSES; class++)
+    for (int class = 0; class < INPUT_CLASSES; class ++)
         for (int i = 0; i < bench_program(bench)->input_count; i++)
             gpu_buffer_free(&bench->gpu, &bench->tables[class][i]);
     gpu_buffer_free(&bench->gpu, &bench->weights);
@@ -117,8 +118,10 @@ bool bench_load(Bench *bench, int position, Loaded *loaded)
     int prepared = kernel->prepare_count, called = kernel->launch_count - prepared;
     const GpuCode *codes = bench->slots[position].codes;
     *loaded = (Loaded){.candidate = candidate, .slot = &bench->slots[position]};
-    return (!prepared || gpu_load(&bench->gpu, bench->arena, codes, kernel->launches, prepared, &loaded->prepare)) &&
-           gpu_load(&bench->gpu, bench->arena, codes + prepared, kernel->launches + prepared, called, &loaded->program);
+    return (!prepared ||
+            gpu_load(&bench->gpu, bench->arena, codes, kernel->launches, prepared, &loaded->prepare)) &&
+           gpu_load(&bench->gpu, bench->arena, codes + prepared, kernel->launches + prepared, called,
+                    &loaded->program);
 }
 
 static bool make_beside(Bench *bench, BufferBeside which, int64_t bytes)

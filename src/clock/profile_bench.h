@@ -14,7 +14,8 @@ typedef struct Bench {
     ProfileSlot *slots;
     const ProfileReference *reference;
     int64_t l2_bytes;
-    GpuBuffer *sets[MAX_SETS];   // each: inputs, outputs, what lies beside them; the file of weights is one for all
+    GpuBuffer
+        *sets[MAX_SETS];   // each: inputs, outputs, what lies beside them; the file of weights is one for all
     int set_count;
     GpuBuffer weights;
     GpuBuffer *tables[INPUT_CLASSES];   // one for each input
@@ -33,7 +34,10 @@ typedef struct Loaded {
 } Loaded;
 
 static inline const Program *bench_program(const Bench *bench) { return bench->reference->program; }
-static inline int bench_beside(const Bench *bench, BufferBeside which) { return buffer_beside(bench_program(bench), which); }
+static inline int bench_beside(const Bench *bench, BufferBeside which)
+{
+    return buffer_beside(bench_program(bench), which);
+}
 
 /* Buffers of all sets, with inputs. All that can fail returns false, and `reason` says what did. */
 bool bench_make_buffers(Bench *bench);

@@ -16,7 +16,7 @@ void part_is_timed(PartList *list, int position)
     ProgramPart *part = &list->parts[position];
     candidates_sort(&part->list);
     if (candidate_failed(&part->list.items[0]))
-        fatal(EXIT_WRONG, "every candidate of the kernel that makes %s failed; the first one: %s", part->makes,
-              part->list.items[0].reason);
+        fatal(EXIT_WRONG, "every candidate of the kernel that makes %s failed; the first one: %s",
+              part->makes, part->list.items[0].reason);
     tell(list, position);
 }

@@ -13,8 +13,9 @@ static bool poison(Bench *bench, int byte)
 
 static const char *buffer_name(const Bench *bench, int buffer)
 {
-    static const char *const names[] = {
-        [BUFFER_WORKSPACE] = "the workspace", [BUFFER_PREPARED] = "what is prepared", [BUFFER_WEIGHTS] = "the weights"};
+    static const char *const names[] = {[BUFFER_WORKSPACE] = "the workspace",
+                                        [BUFFER_PREPARED] = "what is prepared",
+                                        [BUFFER_WEIGHTS] = "the weights"};
     int beside = buffer - argument_count(bench_program(bench));
     return beside >= 0 ? names[beside] : tensor_shown(argument_tensor(bench_program(bench), buffer))->name;
 }
@@ -81,7 +82,7 @@ CandidateStatus bench_prove(Bench *bench, Loaded *loaded, double *us)
 {
     Comparison comparison = {0};
     CandidateStatus status = CANDIDATE_OK;
-    for (int class = INPUT_CLASSES - 1; class >= 0 && status == CANDIDATE_OK; class--)
+    for (int class = INPUT_CLASSES - 1; class >= 0 && status == CANDIDATE_OK; class --)
         status = prove_class(bench, loaded, class, us, &comparison);
     Measurement *measurement = &loaded->slot->measurement;
     measurement->elements = comparison.elements;

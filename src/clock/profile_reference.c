@@ -135,17 +135,18 @@ static void *take(SharedMemory *shared, size_t bytes)
 ProfileReference *reference_new(Arena *arena, const Program *program, SharedMemory *shared)
 {
     ProfileReference *reference = NEW(arena, ProfileReference);
-    *reference = (ProfileReference){.program = program, .ready = take(shared, INPUT_CLASSES * sizeof(atomic_bool))};
+    *reference =
+        (ProfileReference){.program = program, .ready = take(shared, INPUT_CLASSES * sizeof(atomic_bool))};
     reference->samples = NEW_ARRAY(arena, Sample, program->output_count);
     for (int i = 0; i < program->output_count; i++) {
         Sample *sample = &reference->samples[i];
         sample->tensor = program->outputs[i];
         choose_elements(arena, sample);
         sample->evaluated = take(shared, INPUT_CLASSES * sizeof(int64_t));
-        for (int class = 0; class < INPUT_CLASSES; class++)
+        for (int class = 0; class < INPUT_CLASSES; class ++)
             sample->values[class] = take(shared, (size_t)sample->count * sizeof(Value));
     }
-    for (int class = 0; class < INPUT_CLASSES; class++)
+    for (int class = 0; class < INPUT_CLASSES; class ++)
         reference->inputs[class] = make_inputs(arena, program, class == 1 ? INPUT_WHOLE : INPUT_REAL);
     return reference;
 }
@@ -153,7 +154,8 @@ ProfileReference *reference_new(Arena *arena, const Program *program, SharedMemo
 void reference_evaluate(ProfileReference *reference, int class, EvalMath math, double most_work)
 {
     Arena *arena = arena_new();
-    Evaluator *evaluator = evaluator_new(arena, reference->program, (InputSource){input_element, reference->inputs[class]});
+    Evaluator *evaluator =
+        evaluator_new(arena, reference->program, (InputSource){input_element, reference->inputs[class]});
     evaluator_allow(evaluator, math);
     for (int i = 0; i < reference->program->output_count; i++) {
         Sample *sample = &reference->samples[i];
@@ -168,7 +170,7 @@ void reference_evaluate(ProfileReference *reference, int class, EvalMath math, d
 bool reference_is_ready(const ProfileReference *reference)
 {
     bool ready = true;
-    for (int class = 0; class < INPUT_CLASSES; class++)
+    for (int class = 0; class < INPUT_CLASSES; class ++)
         ready &= reference->ready[class];
     return ready;
 }

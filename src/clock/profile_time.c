@@ -11,12 +11,12 @@ enum {
     TOP = 3            // which are those
 };
 
-static const double SERIES_US = 2e3;      // at least, so that starting it does not count
-static const double WARM_UP_US = 30e3;    // until the clocks are up
-static const double WARM_US = 5e3;        // the same if they are
-static const double STAYS_WARM = 0.05;    // seconds after work
-static const double BUDGET_US = 30e3;     // for timing one candidate; the best are timed again
-static const double SLOW_US = 60e3;       // a series that takes longer is none: it is timed once
+static const double SERIES_US = 2e3;     // at least, so that starting it does not count
+static const double WARM_UP_US = 30e3;   // until the clocks are up
+static const double WARM_US = 5e3;       // the same if they are
+static const double STAYS_WARM = 0.05;   // seconds after work
+static const double BUDGET_US = 30e3;    // for timing one candidate; the best are timed again
+static const double SLOW_US = 60e3;      // a series that takes longer is none: it is timed once
 
 static int ascending(const void *left, const void *right)
 {
@@ -74,7 +74,8 @@ static bool warm_up(Bench *bench, Loaded *loaded, double us)
 static bool find_slow(Bench *bench, const Loaded *loaded, double *us, bool *is_slow)
 {
     double again = *us;
-    if (*us * bench->set_count > SLOW_US && !gpu_call_timed(&bench->gpu, &loaded->program, bench->sets[0], &again))
+    if (*us * bench->set_count > SLOW_US &&
+        !gpu_call_timed(&bench->gpu, &loaded->program, bench->sets[0], &again))
         return false;
     *us = fmin(*us, again);
     *is_slow = *us * bench->set_count > SLOW_US;

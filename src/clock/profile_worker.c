@@ -46,7 +46,10 @@ static bool has_helpers(const ProfileTask *task, int job)
 
 static bool is_compiled(const ProfileTask *task, int job) { return task->board->compiled_jobs > job; }
 
-static bool is_evaluated(const ProfileTask *task, int job) { return reference_is_ready(task->references[job]); }
+static bool is_evaluated(const ProfileTask *task, int job)
+{
+    return reference_is_ready(task->references[job]);
+}
 
 /* Says now and then that it lives. */
 static void wait_until(bool (*is_there)(const ProfileTask *task, int job), const ProfileTask *task, int job)

@@ -43,7 +43,8 @@ static int threads_of(const Launch *launch) { return launch->block[0] * launch->
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Blocks of a launch that an SM holds beside so many of another one, as far as shared memory and threads go. */
-static int64_t blocks_beside(const Launch *launch, const Launch *other, int64_t others, const DeviceSpec *device)
+static int64_t blocks_beside(const Launch *launch, const Launch *other, int64_t others,
+                             const DeviceSpec *device)
 {
     int64_t reserved = device->shared_reserved_per_block, bytes = launch->shared_bytes + reserved;
     int64_t shared = device->shared_per_sm - others * (other->shared_bytes + reserved);

@@ -1,10 +1,10 @@
 #include "codegen/in_place.h"
 
 typedef struct ReadSearch {
-    int tensor;             // its id: views have it, too
-    const Affine *place;    // of the element that is stored
-    bool summed;            // what is looked at is reduced
-    bool elsewhere;         // found: it is read at another place, or for a sum
+    int tensor;            // its id: views have it, too
+    const Affine *place;   // of the element that is stored
+    bool summed;           // what is looked at is reduced
+    bool elsewhere;        // found: it is read at another place, or for a sum
 } ReadSearch;
 
 static void visit(Expr *expr, void *context)
@@ -55,9 +55,10 @@ bool in_place_may(const Program *program, const PlannedLaunch *launch, int i)
 {
     const Fusion *fusion = launch->fusion;
     const Tensor *read = fusion->inputs[i], *made = fusion->outputs[0];
-    if (!launch->family->adds_in_place || fusion->output_count != 1 || fusion->streams || made->dtype == DTYPE_B1 ||
-        dtype_info[read->dtype].bits != dtype_info[made->dtype].bits || tensor_bytes(read) != tensor_bytes(made) ||
-        !is_whole_temporary(program, read) || !is_whole_temporary(program, made) || !is_seen_once(fusion, read))
+    if (!launch->family->adds_in_place || fusion->output_count != 1 || fusion->streams ||
+        made->dtype == DTYPE_B1 || dtype_info[read->dtype].bits != dtype_info[made->dtype].bits ||
+        tensor_bytes(read) != tensor_bytes(made) || !is_whole_temporary(program, read) ||
+        !is_whole_temporary(program, made) || !is_seen_once(fusion, read))
         return false;
     const FusedOp *stored = stored_op(fusion);
     Affine place = access_offset(&stored->store);

@@ -37,7 +37,8 @@ static bool is_copied(const Kernel *kernel, const LaunchArg *read)
 /* What a sum is made of in place lies where the sum does, element by element. */
 static bool is_under(const LaunchArg *read, const LaunchArg *made)
 {
-    return !read->written && !read->row && !made->row && read->offset == made->offset && read->bytes == made->bytes &&
+    return !read->written && !read->row && !made->row && read->offset == made->offset &&
+           read->bytes == made->bytes &&
            dtype_info[read->tensor->dtype].bits == dtype_info[made->tensor->dtype].bits;
 }
 
@@ -48,7 +49,8 @@ static void check_apart(const Launch *launch, int written)
     for (int i = 0; i < launch->arg_count; i++) {
         if (i == written || !launch_args_overlap(&launch->args[i], &launch->args[written]))
             continue;
-        assert(launch->args[written].tensor && launch->args[i].tensor && is_under(&launch->args[i], &launch->args[written]));
+        assert(launch->args[written].tensor && launch->args[i].tensor &&
+               is_under(&launch->args[i], &launch->args[written]));
         under++;
     }
     assert(under <= 1);

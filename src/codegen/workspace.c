@@ -22,7 +22,8 @@ typedef struct Tenants {
 // ---- who writes and reads ----
 
 /* Of each tensor those that write it, or those that read it. */
-static void list_launches(Arena *arena, const Plan *plan, int tensor_count, bool written, int ***lists, int **counts)
+static void list_launches(Arena *arena, const Plan *plan, int tensor_count, bool written, int ***lists,
+                          int **counts)
 {
     int **list = NEW_ARRAY(arena, int *, tensor_count), *count = NEW_ARRAY(arena, int, tensor_count);
     for (int pass = 0; pass < 2; pass++) {   // count, then list
@@ -118,7 +119,8 @@ static void add_tensor(Arena *arena, Tenants *tenants, int tensor, int launch)
                          : tenants->life_of[under];
     int first = under < 0;   // the one that begins the life is none of the others
     Life *to = &tenants->lives[life];
-    append(arena, &to->others, &to->other_count, tenants->writers[tensor] + first, tenants->writer_count[tensor] - first);
+    append(arena, &to->others, &to->other_count, tenants->writers[tensor] + first,
+           tenants->writer_count[tensor] - first);
     append(arena, &to->readers, &to->reader_count, tenants->readers[tensor], tenants->reader_count[tensor]);
     tenants->life_of[tensor] = life;
 }
@@ -180,7 +182,8 @@ static Workspace workspace_of(Arena *arena, const Tenants *tenants, const LivesP
     return workspace;
 }
 
-static Workspace place(Arena *arena, const Program *program, const Plan *plan, const int64_t *prepared, bool in_place)
+static Workspace place(Arena *arena, const Program *program, const Plan *plan, const int64_t *prepared,
+                       bool in_place)
 {
     Arena *scratch = arena_new();
     Tenants tenants = tenants_of(scratch, program, plan, prepared);
@@ -200,6 +203,7 @@ static Workspace place(Arena *arena, const Program *program, const Plan *plan, c
    is added up in place must save something. */
 Workspace workspace_place(Arena *arena, const Program *program, const Plan *plan, const int64_t *prepared)
 {
-    Workspace apart = place(arena, program, plan, prepared, false), in_place = place(arena, program, plan, prepared, true);
+    Workspace apart = place(arena, program, plan, prepared, false),
+              in_place = place(arena, program, plan, prepared, true);
     return in_place.bytes < apart.bytes ? in_place : apart;
 }

@@ -78,8 +78,9 @@ typedef struct RuntimeTensor {
     int64_t offset, bytes;          // within the buffer
     bool written;                   // poisoned before the run; else filled, and may not be written to
     int64_t first, end;             // bytes from the first that is written to the last; end 0: all
-    bool costly;                    // in lazy jobs: filled where it is read and no further; of a written one where it is accessed, and
-                                    // what is not written holds the poison again
+    bool
+        costly;   // in lazy jobs: filled where it is read and no further; of a written one where it is accessed, and
+                  // what is not written holds the poison again
 } RuntimeTensor;
 
 /* Puts bytes [offset, offset + count) of tensors[tensor] into `bytes`; it may be called while the program

@@ -42,7 +42,8 @@ typedef struct TanhSearch {
 static Expr *said_of(const TanhSearch *search, Expr *expr)
 {
     const FusedOp *op = expr->kind == EXPR_VALUE ? &search->fusion->ops[expr->value] : NULL;
-    bool same = op && op->reduce == REDUCE_NONE && op->spatial == search->reader->spatial && op->out->dtype == op->body->type;
+    bool same = op && op->reduce == REDUCE_NONE && op->spatial == search->reader->spatial &&
+                op->out->dtype == op->body->type;
     return same ? expr_copy(search->arena, op->body) : expr;
 }
 

@@ -62,7 +62,8 @@ static double staging_instructions(const KernelCounts *kernel)
     double per_copy = direct ? 1 : 2;   // a load into a register and a store
     double finding = kernel->staging_instructions / threads;
     double waiting = at_least(DEPENDENT_CYCLES / busiest_warps(kernel, kernel->resident), 1);
-    double chain = kernel->chain_instructions * waiting;   // of few warps each instruction waits for the one before
+    double chain =
+        kernel->chain_instructions * waiting;   // of few warps each instruction waits for the one before
     return (copies * per_copy + finding + chain + STEP_INSTRUCTIONS) / kernel->inner_steps;
 }
 

@@ -140,7 +140,8 @@ static bool lines_even(const KernelCounts *kernel, const DataTile *data)
 /* Of a thread to find one element of the staged tile. */
 static double finding_instructions(const KernelCounts *kernel, const DataTile *data)
 {
-    return data->line_instructions > 0 && lines_even(kernel, data) ? data->line_instructions : data->instructions;
+    return data->line_instructions > 0 && lines_even(kernel, data) ? data->line_instructions
+                                                                   : data->instructions;
 }
 
 static void count_staged(KernelCounts *kernel)

@@ -64,7 +64,8 @@ typedef struct Proof {
     Told told;                  // of it
     RuntimeTensor *tensors;
     const Tensor **sources;     // one for each of `tensors`
-    const Tensor **under;       // likewise: what lies there before, where the launch makes a sum in place; else NULL
+    const Tensor *
+        *under;   // likewise: what lies there before, where the launch makes a sum in place; else NULL
     int tensor_count;
     int64_t *buffer_bytes;
     VerifyReport *report;

@@ -58,8 +58,8 @@ struct Compilation {
     const JitResult **results;   // NULL: not compiled yet
     const Candidate **askers;    // of each text the candidate whose whole it is; NULL: a kernel of some
     int count, room;
-    int before, done;            // texts of earlier calls; of this one, that are compiled
-    int first;                   // that comes first; -1: none does
+    int before, done;   // texts of earlier calls; of this one, that are compiled
+    int first;          // that comes first; -1: none does
     Wanted wanted;
 };
 
@@ -170,7 +170,8 @@ static void tell_compiled(Compilation *compilation, int text, const JitResult *r
 {
     const Candidate *asker = compilation->askers[text];
     int all = compilation->count - compilation->before - (compilation->first >= 0);
-    const char *whose = asker ? arena_printf(compilation->arena, "(candidate %d", asker->model_rank) : "kernels";
+    const char *whose =
+        asker ? arena_printf(compilation->arena, "(candidate %d", asker->model_rank) : "kernels";
     compilation->done++;
     if (compilation->progress && result->status != JIT_MACHINE)
         progress("compiled %d of %d %s%s%s%s", compilation->done, all, whose, result->reason ? ": " : "",
@@ -214,8 +215,8 @@ static int most_texts(CandidateList *const *lists, int count)
     return most;
 }
 
-void candidates_compile(Compilation *compilation, CandidateList *const *lists, int list_count, const JitRequest *first,
-                        const CompileEvents *events)
+void candidates_compile(Compilation *compilation, CandidateList *const *lists, int list_count,
+                        const JitRequest *first, const CompileEvents *events)
 {
     make_room(compilation, most_texts(lists, list_count) + 1);
     compilation->before = compilation->count;

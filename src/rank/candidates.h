@@ -67,14 +67,14 @@ Compilation *compilation_new(Arena *arena, const JitOptions *how, bool progress)
 /* While lists are compiled. */
 typedef struct CompileEvents {
     void (*first)(void *context, const JitResult *result);   // of the text that comes first; may be NULL
-    void (*list)(void *context, int list);                   // all that the list needs is compiled, or failed; in their order
+    void (*list)(void *context, int list);   // all that the list needs is compiled, or failed; in their order
     void *context;
 } CompileEvents;
 
 /* Compiles the candidates of all lists that have a text and are not compiled yet, and before them a text `first`, unless that is
    NULL. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
-void candidates_compile(Compilation *compilation, CandidateList *const *lists, int list_count, const JitRequest *first,
-                        const CompileEvents *events);
+void candidates_compile(Compilation *compilation, CandidateList *const *lists, int list_count,
+                        const JitRequest *first, const CompileEvents *events);
 
 /* The model judges what is compiled again: registers that leave an SM fewer blocks than were planned make it slower. */
 void candidates_judge(Arena *arena, CandidateList *list, const DeviceSpec *device);

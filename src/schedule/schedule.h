@@ -82,8 +82,9 @@ typedef struct Move {
     uint8_t ahead;       // rounds before the one that uses it; the first ones start before the loop
     bool again;          // the block has had it before: it comes from a cache
     bool collected;      // a store that goes by way of shared memory and a barrier, where a block's part is one run of memory
-    uint8_t lanes;       // of a product's store: rows that fewer threads share go by way of shared memory, a row of each
-                         // thread at a time
+    uint8_t
+        lanes;   // of a product's store: rows that fewer threads share go by way of shared memory, a row of each
+                 // thread at a time
     int32_t bytes;       // of scratch that the block moves, or of zeros that it writes to shared memory
     double instructions; // of a thread for each of its elements of the tiles, beside accesses to whole vectors
 } Move;
@@ -152,9 +153,9 @@ typedef struct Schedule {
     uint32_t cut;            // bit a: of the only tile along axis a no more is loaded than there is, in eights
     int vector;              // of rows that begin anywhere: elements of the aligned vectors that hold them; 0: aligned
     int stages;              // buffers of every staged tile: 2 = the next is loaded meanwhile; 0 = 1, but of rows `vectors`
-    bool apart;              // warps go from step to step by themselves: they meet before the first and behind the last
+    bool apart;   // warps go from step to step by themselves: they meet before the first and behind the last
     int vectors;             // of a row that a thread takes; 0: no schedule of rows
-    int makers;              // groups of threads that each make whole tiles, in turn: one stores while another multiplies; 0 = 1
+    int makers;   // groups of threads that each make whole tiles, in turn: one stores while another multiplies; 0 = 1
     int cluster;             // blocks of a cluster; 0 = 1
     int cluster_axis;        // that it lies along: of a reduction each block has a share; else their tiles lie side by side,
                              // and they copy for each other what the axis does not change

@@ -494,7 +494,8 @@ const char *emit_map_list(Arena *arena, int count)
     return out.text;
 }
 
-const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *launch, const int *order, bool scratch)
+const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *launch, const int *order,
+                           bool scratch)
 {
     StrBuf out = strbuf_new(arena);
     for (int i = 0; i < fusion->input_count + fusion->output_count; i++) {

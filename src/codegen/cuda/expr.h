@@ -102,7 +102,8 @@ void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, boo
 
 /* What a template calls PARAMETERS and TENSORS: `const f16 *__restrict__ in0`, `{in0}`. Inputs come in this order; NULL: in their
    own. A sum that is made in place and what it is made of have no `__restrict__`. */
-const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *launch, const int *order, bool scratch);
+const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *launch, const int *order,
+                           bool scratch);
 const char *emit_arguments(Arena *arena, const Fusion *fusion, bool scratch);
 
 /* What it calls MAPS and MAP_LIST: `const __grid_constant__ TensorMap map_a, …`, `{&map_a, …}`. */

@@ -20,7 +20,7 @@ typedef struct KernelText {
     const char *signature, *tensors;   // `const f16 *__restrict__ x`, `{x}`
     const char *maps, *map_list;       // `const __grid_constant__ TensorMap map_a`, `{&map_a}`
     const char *bounds;                // `THREADS`, or `THREADS, 2`: of the launch
-    const char *opening;               // of the kernel: `OPENING;`, else behind the statement that ends in TENSORS
+    const char *opening;   // of the kernel: `OPENING;`, else behind the statement that ends in TENSORS
     bool shares_body;                  // its body may be a struct that several kernels call
     Template template;
 } KernelText;

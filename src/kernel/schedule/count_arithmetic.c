@@ -235,7 +235,8 @@ void count_ops(CountWalk *walk, int index)
         int64_t times = evaluations(walk, op, index);
         work_add_values(&work, &of, times);
         bool vectors = walk->kind->schedule->computes == COMPUTES_VECTORS;
-        if (of.divides && vectors && is_of_elements(fusion, op))   // all of a row by one reciprocal, if it can
+        if (of.divides && vectors &&
+            is_of_elements(fusion, op))   // all of a row by one reciprocal, if it can
             work.additions = work.multiplications = COUNT_UNKNOWN;
         count_work(walk->counts, &work);
         if (op->reduce != REDUCE_NONE)
@@ -296,8 +297,7 @@ static int64_t combinations(CountWalk *walk, const Exchange *exchange)
     case COMBINE_SHARES:
     case COMBINE_BITS: return 0;
     case COMBINE_LANES:
-    case COMBINE_ALL:
-        return count_all_combinations(walk, exchange);
+    case COMBINE_ALL: return count_all_combinations(walk, exchange);
     case COMBINE_TREE: return count_tree_combinations(walk, exchange);
     case COMBINE_HALVES: return count_halves_combinations(walk, exchange);
     case COMBINE_TURNS: return count_turns_combinations(walk, exchange);

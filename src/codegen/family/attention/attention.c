@@ -19,8 +19,7 @@ enum {
 static const struct {
     int16_t rows, columns;   // of a warp in a step
     int16_t stages, walkers;
-} tiles[] = {{16, 32, 2, 1}, {16, 64, 2, 1}, {16, 128, 2, 1}, {32, 32, 2, 1}, {32, 64, 2, 1},
-             {16, 16, 3, 4}};
+} tiles[] = {{16, 32, 2, 1}, {16, 64, 2, 1}, {16, 128, 2, 1}, {32, 32, 2, 1}, {32, 64, 2, 1}, {16, 16, 3, 4}};
 
 // ---- kinds ----
 
@@ -78,7 +77,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_barrier(&schedule, SCOPE_BLOCK);
     if (walks)   // all slabs are there
         schedule_barrier(&schedule, SCOPE_BLOCK);
-    attention_schedule_store(&schedule, fusion, attention, space, walks ? attention_slab_rows(tile) : tile->rows,
+    attention_schedule_store(&schedule, fusion, attention, space,
+                             walks ? attention_slab_rows(tile) : tile->rows,
                              walks ? SCOPE_BLOCK : SCOPE_WARP);
     return schedule_copy(arena, &schedule);
 }
@@ -132,7 +132,8 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
 static bool has_few_rows(const DeviceSpec *device, const Attention *attention, int variant)
 {
     const AxisGroup *group = attention->group;
-    return group[ATTENTION_ROW].extent <= tiles[variant].rows && group[ATTENTION_BATCH].extent <= device->sm_count;
+    return group[ATTENTION_ROW].extent <= tiles[variant].rows &&
+           group[ATTENTION_BATCH].extent <= device->sm_count;
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
@@ -187,9 +188,9 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 const Family attention_family = {
     .name = "attention",
     .template_path = "templates/attention.cu",
-    .variants = (const char *const[]){"16 rows, 32 columns", "16 rows, 64 columns", "16 rows, 128 columns",
-                                      "32 rows, 32 columns", "32 rows, 64 columns",
-                                      "4 warps of 16 columns", NULL},
+    .variants =
+        (const char *const[]){"16 rows, 32 columns", "16 rows, 64 columns", "16 rows, 128 columns",
+                              "32 rows, 32 columns", "32 rows, 64 columns", "4 warps of 16 columns", NULL},
     .streams = true,
     .fetches = true,
     .view = attention_packed_view,

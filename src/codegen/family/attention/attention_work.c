@@ -72,8 +72,8 @@ static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
 
 static void multiply(const AttentionStep *step, bool scores, ItemWork *work)
 {
-    work->tensor_products =
-        steps_made(step) * step->rows * step->columns * (scores ? step->depth : step->tile.parts * step->width);
+    work->tensor_products = steps_made(step) * step->rows * step->columns *
+                            (scores ? step->depth : step->tile.parts * step->width);
 }
 
 /* Shares of f32 lie in the upper half of f16's range before they are parted, and their sums in the end where they did. */
@@ -119,7 +119,9 @@ static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
     if (ops == UINT64_C(1) << step->attention->maximum)
         work->comparisons = steps_made(step) * step->row_parts * 2;
     else
-        work->additions = (walks ? step->walkers * step->slab_rows * LANES_OF_A_ROW : step->at->times * step->row_parts) * 2;
+        work->additions =
+            (walks ? step->walkers * step->slab_rows * LANES_OF_A_ROW : step->at->times * step->row_parts) *
+            2;
 }
 
 /* The maximum, the sum of p and its inverse, as far as what has these axes needs them: how many, and products by a scale

@@ -173,7 +173,8 @@ static void emit_part(StrBuf *out, const Scope *scope, const Product *product, c
     strbuf_puts(out, "}\n");
 }
 
-void beside_emit_reads(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside, int columns)
+void beside_emit_reads(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside,
+                       int columns)
 {
     strbuf_puts(out, "\n// What the epilogue reads beside the sums of QN columns of a row: of that row, and "
                      "of all rows.\n");

@@ -18,7 +18,8 @@ Beside beside_find(const Fusion *fusion, const Product *product, int columns);
 
 /* `struct Beside` and `read_beside`, of what moves along m, `struct Columns` and `read_columns` of the rest. Either may
    be empty. */
-void beside_emit_reads(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside, int columns);
+void beside_emit_reads(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside,
+                       int columns);
 
 /* And finish_vector that takes both. */
 void beside_emit(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside, int columns,

@@ -19,7 +19,14 @@ enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 
    of the same tile, who each have half of k; and blocks whose groups make tiles in turn, alone or two with tiles
    side by side. */
 static const int STAGES[] = {4, 6, 8};
-enum { NEIGHBOURS = 2, ALONE_KINDS = 3, NEIGHBOURS_KIND = ALONE_KINDS, CLUSTER_KIND, TURNS_KIND, TURNS_BESIDE_KIND };
+enum {
+    NEIGHBOURS = 2,
+    ALONE_KINDS = 3,
+    NEIGHBOURS_KIND = ALONE_KINDS,
+    CLUSTER_KIND,
+    TURNS_KIND,
+    TURNS_BESIDE_KIND
+};
 enum { MAKERS = 2, TURNS_STAGES = 5 };
 enum { SHARERS = 2, SHARERS_TILE = 64, FEW_TILES_STAGES = 8 };
 enum { SHARED_ROWS = 8 };   // a lane has sums of two rows, eight apart
@@ -217,12 +224,15 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     (void)device;
     int sums_each = *(const int *)kind->choice.value;   // the family's choice
     int64_t rows = block->size[GROUP_M], columns = block->size[GROUP_N] * sums_each;
-    int64_t groups = block->size[GROUP_M] / inner->size[GROUP_M] * (block->size[GROUP_N] / inner->size[GROUP_N]);
-    int64_t slabs = groups * schedule_makers(kind->schedule) * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
+    int64_t groups =
+        block->size[GROUP_M] / inner->size[GROUP_M] * (block->size[GROUP_N] / inner->size[GROUP_N]);
+    int64_t slabs =
+        groups * schedule_makers(kind->schedule) * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
     int64_t sums = kind_sharers(kind) > 1 ? rows * columns / SHARERS * SUM_BYTES : 0;
     int64_t stage = (rows + columns) * LINE_BYTES + 2 * BARRIER_BYTES;
     int64_t turns = schedule_makers(kind->schedule) * BARRIER_BYTES;
-    layout_add(layout, "EVERYTHING", kind->schedule->stages * stage + slabs + sums + turns + SHARED_ALIGNMENT);
+    layout_add(layout, "EVERYTHING",
+               kind->schedule->stages * stage + slabs + sums + turns + SHARED_ALIGNMENT);
 }
 
 static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const Fusion *fusion,
@@ -293,7 +303,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (has_turns(product, device) && !products->rows)
         variants[count++] = kind_of_variant(arena, &common, fusion, products, TURNS_KIND, TURNS_STAGES);
     if (has_turns(product, device) && !products->rows && together)
-        variants[count++] = kind_of_variant(arena, &common, fusion, products, TURNS_BESIDE_KIND, TURNS_STAGES);
+        variants[count++] =
+            kind_of_variant(arena, &common, fusion, products, TURNS_BESIDE_KIND, TURNS_STAGES);
     return count;
 }
 
@@ -463,17 +474,16 @@ const Family bulk_family = {
     .name = "bulk",
     .template_path = "templates/bulk.cu",
     .shares_body = true,
-    .variants =
-        (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster", "groups in turn",
-                                "neighbours, groups in turn", NULL},
+    .variants = (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster",
+                                      "groups in turn", "neighbours, groups in turn", NULL},
     .copying_warps = GROUP_WARPS,
     .streams = true,
     .joins = true,
     .adds_in_place = true,
     .view = product_view,
-    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, &turn_planes_to_columns,
-                                              &parts_of_wide_tiles, &parts_of_medium_tiles,
-                                              &parts_of_square_tiles, NULL},
+    .rewrites =
+        (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, &turn_planes_to_columns,
+                                 &parts_of_wide_tiles, &parts_of_medium_tiles, &parts_of_square_tiles, NULL},
     .kinds = kinds,
     .emit = emit,
     .maps = maps,

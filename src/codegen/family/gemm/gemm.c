@@ -69,7 +69,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     if (cluster == 1)
         schedule_barrier(&schedule, SCOPE_BLOCK);
     Exchange exchange = {.scope = cluster > 1 ? SCOPE_CLUSTER : SCOPE_WARP, .combine = COMBINE_ROWS};
-    mma_schedule_store(&schedule, fusion, product, space, exchange, mma_sum_type(product), 0);   // ahead where registers are
+    mma_schedule_store(&schedule, fusion, product, space, exchange, mma_sum_type(product),
+                       0);   // ahead where registers are
     return schedule_copy(arena, &schedule);
 }
 

@@ -32,14 +32,16 @@ double product_line_instructions(const Fusion *fusion, const Product *product, i
 double product_copy_instructions(const Fusion *fusion, const Product *product, int factor, bool even)
 {
     enum { COPY = 1 };   // counted where staged vectors are
-    double each = even ? product_line_instructions(fusion, product, factor) : product_search_instructions(fusion, product, factor);
+    double each = even ? product_line_instructions(fusion, product, factor)
+                       : product_search_instructions(fusion, product, factor);
     return each - COPY;
 }
 
 double product_step_instructions(const Fusion *fusion, const Product *product, int factor)
 {
     uint32_t along = product_along_k(fusion, product, factor) ? axis_group_mask(&product->group[GROUP_K]) : 0;
-    return search_instructions(fusion, product, product_factor_axes(product, factor) & along) - ELEMENT_INSTRUCTIONS;
+    return search_instructions(fusion, product, product_factor_axes(product, factor) & along) -
+           ELEMENT_INSTRUCTIONS;
 }
 
 bool product_has_line_places(const Fusion *fusion, const Product *product, int factor)
