@@ -310,6 +310,8 @@ TEXTS = {
                     INFINITE_ROWS, (INFINITE_ROWS.replace("f16", "f32"), "a100", ["--math=tf32"])],
     "bulk": [("input x[32, 56, 56, 64] : f16  input w[512, 64] : f16  input z[32, 28, 28, 512] : f16  t[n, h:28, v:28, f] = sum[c](x[n, 2*h, 2*v, c] * w[f, c])"
               "  y[n, h, v, f] = t[n, h, v, f] + z[n, h, v, f]  output y : f16", "h200"),
+             ("input A[130, 72] : f16  input B[72, 136] : f16  input D[72, 136] : f16  input z[130, 136] : f16  g[m, n] = sum[k](A[m, k] * B[k, n])"
+              "  u[m, n] = sum[k](A[m, k] * D[k, n])  y[m, n] = g[m, n] * u[m, n] + z[m, n]  output y : f16", "h200"),
              "input A[65, 72] : f16  input B[65, 200] : f16  C[m, n] = sum[k](A[k, m] * B[k, n])  output C",
              "input A[65, 72] : bf16  input B[43, 72] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  y[m, n] = C[m, n] + 1"
              "  output y  output C : bf16",
@@ -351,7 +353,7 @@ PRELUDE_PROGRAMS = [
     ("turned", "f32", dict(M=9, N=20), "a100"), ("chain", "f16", dict(M=5, N=67), "a100"), ("chain", "f32", dict(M=5, N=67), "a100"),
     ("channels_last", "f16", dict(M=20, N=96), "a100"), ("column_statistics", "f32", dict(M=5, N=8), "a100"), ("matmul", "f32", dict(M=5, N=7, K=3), "a100"),
     ("column_gradient", "f32", dict(M=70, N=32), "a100"), ("skinny", "f32", dict(N=16, K=8), "a100"),
-    ("bulk", "f16", dict(M=65, K=20), SMALL),
+    ("bulk", "f16", dict(M=65, K=20), SMALL), ("bulk_rows", "f16", dict(M=70, N=130, K=5), "h200"),
     ("gemm", "f16", dict(M=33, N=40, K=24), "a100"), ("gemm", "f32", dict(M=20, N=24, K=36), "a100"), ("gemm", "f64", dict(M=19, N=18, K=10), "a100"),
     ("gemm_batched", "u8", dict(M=20, N=33, K=67), SMALL), ("gemm_transposed", "bf16", dict(M=40, N=34, K=17), "a100"),
     ("gemm_batched", "u8", dict(M=20, N=32, K=48), "a100"), ("gemm_transposed", "i8", dict(M=19, N=21, K=35), "a100"),
