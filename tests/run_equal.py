@@ -90,8 +90,8 @@ output b
 # name: (device, program, kernels that share a body, bodies that are shared)
 BODIES = {
     "products": ("a100", products(256, 256, 256, 384), 2, 1),
-    "products by bulk copies": ("h200", products(512, 512, 768, 1024, 768), 2, 1),
-    "products of two bodies": ("h200", products(768, 1024, 512, 768, 1024, 512, 1024, residuals=(2, 3)), 4, 2),
+    "products by bulk copies": ("h200", products(512, 512, 768, 1024, 768), 3, 1),
+    "products of two bodies": ("h200", products(512, 1024, 512, 768, 1024, 768, 1024, residuals=(2, 3)), 4, 2),
     "products on lanes": ("h200", products(4096, 512, 512, 1024, 512).replace("f16", "f32"), 3, 1),
     "sums": ("a100", SUMS, 2, 1),
     "one kernel": ("a100", products(256, 256, 256), 0, 0),
