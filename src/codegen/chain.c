@@ -1,5 +1,6 @@
 #include "codegen/chain.h"
 
+#include "base/checked.h"
 #include "base/strbuf.h"
 
 /* All blocks of a cooperative launch are resident before any goes on: they have nothing to gain from coming
@@ -40,8 +41,6 @@ static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch
 
 static int threads_of(const Launch *launch) { return launch->block[0] * launch->block[1] * launch->block[2]; }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* Blocks of a launch that an SM holds beside so many of another one, as far as shared memory and threads go. */
 static int64_t blocks_beside(const Launch *launch, const Launch *other, int64_t others,
                              const DeviceSpec *device)
@@ -49,8 +48,8 @@ static int64_t blocks_beside(const Launch *launch, const Launch *other, int64_t 
     int64_t reserved = device->shared_reserved_per_block, bytes = launch->shared_bytes + reserved;
     int64_t shared = device->shared_per_sm - others * (other->shared_bytes + reserved);
     int64_t room = (device->max_threads_per_sm - others * threads_of(other)) / threads_of(launch);
-    room = bytes ? least(room, shared / bytes) : room;
-    return room < 0 ? 0 : least(room, device->max_blocks_per_sm - others);
+    room = bytes ? smaller(room, shared / bytes) : room;
+    return room < 0 ? 0 : smaller(room, device->max_blocks_per_sm - others);
 }
 
 /* Most of a launch's blocks find room beside the last ones of the launch before it. */

@@ -63,8 +63,8 @@ typedef struct Family {
     bool fetches;        // reads elements at computed places
     bool streams;        // takes kernels whose ops are made at points of their own: its view says which
     bool joins;          // takes sums of products that share a factor, too: fuse_join.h
-    bool
-        adds_in_place;   // who stores an element has read what its ops, behind sums, read at its place, and nobody else reads that
+    /* Who stores an element has read what its ops, behind sums, read at its place, and nobody else reads that. */
+    bool adds_in_place;
     bool tiles_both;     // factors of products: fewer, larger tiles and parts of the sums may take less
     View *view;
     const Rewrite *const *rewrites;   // ended by NULL: what they make only those take that have them; NULL: none
