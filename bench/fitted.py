@@ -44,12 +44,11 @@ def of_standards():
 
 def of_calibration():
     path = ROOT / "src/model/calibration.c"
-    text = path.read_text()
-    for line in text[text.index("const Calibration calibration"):].splitlines():
+    for line in path.read_text().splitlines():
         code, _, comment = line.partition("//")
-        for name, value in re.findall(rf"\.(\w+) = ({NUMBER}|1 << \d+)", code):
+        for name, value in re.findall(rf"(\.\w+ = |\b[A-Z]+\()({NUMBER}|1 << \d+)", code):
             if "counted" not in comment:
-                yield path, f"{name}: {value}", comment.strip()
+                yield path, f"{name.strip(' .=(')}: {value}", comment.strip()
 
 
 def comment_of(lines, at):

@@ -5,16 +5,36 @@ const char *const pace_name[] = {[PACE_FREE] = "free",
                                  [PACE_BY_STEPS] = "by steps",
                                  [PACE_IN_STEP] = "in step"};
 
+/* What several rows have. */
+enum {
+    SUM_CYCLES = 40,           // of an epilogue, for each sum of a thread: tuning-log 59, 56 and 116
+    LIFE_INSTRUCTIONS = 150,   // of a thread that knows its window: tuning-log 18, 51, 105 and 144
+    LINES_KNEE = 3             // of threads that walk along lines of images: tuning-log 70 and 113
+};
+
+/* SMs that ask for the same lines at about the same time are served at once: tuning-log 41 and 93. */
+#define BULK(cycles)                                                                                         \
+    {                                                                                                        \
+        .read_share = 0.6, .sum_cycles = (cycles)                                                            \
+    }
+
+/* tuning-log 113 */
+#define PAIRS(share)                                                                                         \
+    {                                                                                                        \
+        .pace = PACE_BY_STEPS, .peak_share = 0.62, .busy_warps = 1.6, .step_knee = LINES_KNEE,               \
+        .tail_share = 0.33, .read_share = (share)                                                            \
+    }
+
 const Calibration calibration = {
-    .operand_knee = 1.2,                                          // tuning-log 1
-    .in_turn_knee = 5,                                            // tuning-log 7
-    .beside_knee = 3,                                             // tuning-log 107
-    .step_knee = 1.1,                                             // tuning-log 38
-    .exchange_gb_s = 25,                                          // tuning-log 46
-    .large_cluster_sms = 10.0 / 11,                               // tuning-log 46
-    .least_exposed = 1.0 / 8,                                     // estimate
-    .elementwise = {.thread_points = 32},                         // tuning-log 11
-    .permute = {.thread_gathers = 2},                             // tuning-log 13
+    .operand_knee = 1.2,                    // tuning-log 1
+    .in_turn_knee = 5,                      // tuning-log 7
+    .beside_knee = 3,                       // tuning-log 107
+    .step_knee = 1.1,                       // tuning-log 38
+    .exchange_gb_s = 25,                    // tuning-log 46
+    .large_cluster_sms = 10.0 / 11,         // tuning-log 46
+    .least_exposed = 1.0 / 8,               // estimate
+    .elementwise = {.thread_points = 32},   // tuning-log 11
+    .permute = {.thread_gathers = 2},       // tuning-log 13
     .reduce =
         {
             .thread_terms = 32,      // tuning-log 14
@@ -30,43 +50,41 @@ const Calibration calibration = {
     .staged_window = {.threads = 512,
                       .element_instructions = 2,
                       .output_instructions = 12,
-                      .cost = {.thread_instructions = 150}},
+                      .cost = {.thread_instructions = LIFE_INSTRUCTIONS}},
     // tuning-log 51
     .depthwise = {.threads = 512,
                   .element_instructions = 0.7,
                   .output_instructions = 30,
-                  .cost = {.pace = PACE_IN_TURN, .thread_instructions = 150}},
+                  .cost = {.pace = PACE_IN_TURN, .thread_instructions = LIFE_INSTRUCTIONS}},
     .element_in_same_bank = 1.3,   // tuning-log 99
     // tuning-log 105
     .many_taps = {.piece_instructions = 2,
                   .line_instructions = 5,
                   .pair_instructions = 10.5,
-                  .cost = {.once_knee = 1.6, .thread_instructions = 150}},
+                  .cost = {.once_knee = 1.6, .thread_instructions = LIFE_INSTRUCTIONS}},
     // tuning-log 70
     .strip = {.threads = 128,
               .step_instructions = 16,
               .element_instructions = 1.5,
               .output_instructions = 2,
               .known_ends_share = 0.902,   // tuning-log 109
-              .cost = {.pace = PACE_BY_STEPS, .step_knee = 3, .tail_share = 0.3},
+              .cost = {.pace = PACE_BY_STEPS, .step_knee = LINES_KNEE, .tail_share = 0.3},
               .wide_cost = {.pace = PACE_BY_STEPS,
-                            .step_knee = 3,
+                            .step_knee = LINES_KNEE,
                             .tail_share = 0.56}},   // tuning-log 99 and 109
     .depthwise_copy_instructions = 24,
     // tuning-log 38 and 127
     .matmul = {.streamed_elements = 1 << 20, .cost = {.ready_share = 0.46}},
     .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = 200},   // tuning-log 58
     // tuning-log 59, 56 and 45
-    .gemm = {.cost = {.peak_share = 0.72, .sum_cycles = 40},
-             .f64_cost = {.peak_share = 0.95, .sum_cycles = 40},
+    .gemm = {.cost = {.peak_share = 0.72, .sum_cycles = SUM_CYCLES},
+             .f64_cost = {.peak_share = 0.95, .sum_cycles = SUM_CYCLES},
              .shift_instructions = 18},
-    .wgmma = {.sum_cycles = 40},   // tuning-log 59
-    // tuning-log 41 and 93
-    .bulk = {.alone = {.read_share = 0.6, .sum_cycles = 40},
-             .in_clusters = {.read_share = 0.6, .sum_cycles = 20}},
+    .wgmma = {.sum_cycles = SUM_CYCLES},   // tuning-log 59
+    .bulk = {.alone = BULK(SUM_CYCLES), .in_clusters = BULK(SUM_CYCLES / 2)},
     // tuning-log 116
-    .attention = {.peak_share = 0.5, .sum_cycles = 40},
-    .attention_bulk = {.special_share = 0.55, .read_share = 0.6, .sum_cycles = 40},
+    .attention = {.peak_share = 0.5, .sum_cycles = SUM_CYCLES},
+    .attention_bulk = {.special_share = 0.55, .read_share = 0.6, .sum_cycles = SUM_CYCLES},
     .rows =
         {
             .thread_elements = 32,                                                           // tuning-log 19
@@ -87,19 +105,9 @@ const Calibration calibration = {
     .toeplitz = {.cost = {.pace = PACE_BY_STEPS, .peak_share = 0.90, .busy_warps = 1.5, .once_knee = 0.2},
                  .step_instructions = 50,
                  .output_instructions = 0.2},
-    // tuning-log 113
-    .pairs = {.cost = {.pace = PACE_BY_STEPS,
-                       .peak_share = 0.62,
-                       .busy_warps = 1.6,
-                       .step_knee = 3,
-                       .tail_share = 0.33,
-                       .read_share = 1},
-              .narrow_cost = {.pace = PACE_BY_STEPS,
-                              .peak_share = 0.62,
-                              .busy_warps = 1.6,
-                              .step_knee = 3,
-                              .tail_share = 0.33,
-                              .read_share = 3},
-              .step_instructions = 170},
-    .narrow = {.pace = PACE_BY_STEPS, .busy_warps = 1, .once_knee = 0.1, .thread_instructions = 150},
+    .pairs = {.cost = PAIRS(1), .narrow_cost = PAIRS(3), .step_instructions = 170},
+    .narrow = {.pace = PACE_BY_STEPS,
+               .busy_warps = 1,
+               .once_knee = 0.1,
+               .thread_instructions = LIFE_INSTRUCTIONS},
 };
