@@ -224,8 +224,9 @@ static void warn_of_math(EvalMath math, const DeviceSpec *device)
 /* The file is that of this program: the importer's for its text, or what an expression is to be proven with. */
 static void check_weights(const Options *opt, const ModelInput *input, const Program *program)
 {
-    size_t wanted = (size_t)program_weight_bytes(program), seen = input->program.weight_bytes;
     bool is_model = options_input_is_model(opt);
+    size_t wanted = (size_t)program_weight_bytes(program);
+    size_t seen = is_model ? input->program.weight_bytes : input->given.length;
     assert(!is_model || seen == wanted);
     if (is_model || !opt->weights || seen == wanted)
         return;
@@ -327,7 +328,7 @@ int compile(const Options *opt, Outcome *outcome)
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
     VerifyReport proof = {0};
     if (opt->verify)
-        proof = prove(arena, opt, program, product.best->kernel, device, opt->weights ? input.program.weights : NULL, &watch);
+        proof = prove(arena, opt, program, product.best->kernel, device, import_weights(arena, opt, &input), &watch);
     RankingOptions asked = ranking_options(opt);
     Ranking ranking = {
         .options = &asked,

@@ -9,7 +9,6 @@
 #include "base/path.h"
 #include "embed.h"
 #include "front/lower.h"
-#include "front/onnx/mapped.h"
 #include "front/parse.h"
 #include "option_error.h"
 #include "option_parts.h"
@@ -46,17 +45,10 @@ static OnnxProgram imported(Arena *arena, const Options *options)
     return onnx_import(arena, options->input, &model);
 }
 
-/* The weights that an expression is proven with. */
-static OnnxProgram given_weights(const Options *options)
-{
-    Mapped file = options->weights ? mapped_open(options->weights) : (Mapped){0};
-    return (OnnxProgram){.weights = file.bytes, .weight_bytes = file.length};
-}
-
 void import_stage_weights(Arena *arena, OutputSet *outputs, const char *path, const OnnxProgram *program, const char *embeds)
 {
     const char *slash = strrchr(path, '/');
-    output_stage(outputs, path, program->weights, program->weight_bytes);
+    output_stage_parts(outputs, path, onnx_weights(arena, program));
     if (!embeds)
         return;
     StrBuf out = strbuf_new(arena);
@@ -78,12 +70,21 @@ static bool writes_weights(const Options *options)
 ModelInput import_input(Arena *arena, const Options *options)
 {
     if (!options_input_is_model(options))
-        return (ModelInput){.source = source_read(arena, options->input), .program = given_weights(options)};
+        return (ModelInput){.source = source_read(arena, options->input),
+                            .given = options->weights ? mapped_open(options->weights) : (Mapped){0}};
     ModelInput input = {.program = imported(arena, options), .embeds = options->embed};
     input.source = source_of(arena, options->input, &input.program);
     if ((input.program.weight_bytes || options->weights) && writes_weights(options))
         input.weights_path = weights_path_of(arena, options);
     return input;
+}
+
+const char *import_weights(Arena *arena, const Options *options, const ModelInput *input)
+{
+    if (!options->weights)
+        return NULL;
+    return options_input_is_model(options) ? file_parts_join(arena, onnx_weights(arena, &input->program))
+                                           : input->given.bytes;
 }
 
 // ---- rollerc import ----

@@ -137,8 +137,7 @@ void output_install_signals(void)
 typedef struct Output {
     const char *path;     // as the user wrote it
     const char *target;   // the same behind symbolic links
-    const char *bytes;
-    size_t length;
+    FileParts parts;
     char *temp;           // staged here; NULL: written directly, or nothing to do
     bool direct;          // stdout or a special file
     struct Output *next;
@@ -175,6 +174,14 @@ static bool write_all(int fd, const char *bytes, size_t length)
     return true;
 }
 
+static bool write_parts(int fd, FileParts parts)
+{
+    for (int i = 0; i < parts.count; i++)
+        if (!write_all(fd, parts.items[i].bytes, parts.items[i].length))
+            return false;
+    return true;
+}
+
 static bool sync_file(int fd)
 {
     int result;
@@ -190,22 +197,30 @@ static bool close_file(int fd)
     return close(fd) == 0 || errno == EINTR;
 }
 
-static bool holds_already(const char *path, const struct stat *status, const char *bytes, size_t length)
+static bool goes_on_with(int fd, const FilePart *part)
 {
-    if ((size_t)status->st_size != length)
-        return false;
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return false;
-    char piece[8192];
-    size_t at = 0, got;
-    while ((got = fread(piece, 1, sizeof piece, file)) > 0) {
-        if (got > length - at || memcmp(piece, bytes + at, got) != 0)
-            break;
-        at += got;
+    char seen[64 << 10];
+    for (size_t at = 0; at < part->length;) {
+        size_t left = part->length - at;
+        ssize_t got = read(fd, seen, left < sizeof seen ? left : sizeof seen);
+        if (got <= 0 || memcmp(seen, part->bytes + at, (size_t)got) != 0)
+            return false;
+        at += (size_t)got;
     }
-    fclose(file);
-    return got == 0 && at == length;
+    return true;
+}
+
+static bool holds_already(const char *path, const struct stat *status, FileParts parts)
+{
+    if ((size_t)status->st_size != file_parts_length(parts))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool same = fd >= 0;
+    for (int i = 0; i < parts.count && same; i++)
+        same = goes_on_with(fd, &parts.items[i]);
+    if (fd >= 0)
+        close(fd);
+    return same;
 }
 
 static mode_t mode_by_umask(void)
@@ -233,7 +248,7 @@ static char *stage_in_temp(Arena *arena, const Output *output, mode_t mode)
     int fd = open_temp(arena, output->target, &temp);
     if (fd < 0)
         cannot_write(output->path, errno);
-    if (!write_all(fd, output->bytes, output->length) || fchmod(fd, mode) != 0 || !sync_file(fd)) {
+    if (!write_parts(fd, output->parts) || fchmod(fd, mode) != 0 || !sync_file(fd)) {
         int error = errno;
         close(fd);
         cannot_write(output->path, error);
@@ -268,7 +283,7 @@ static void write_directly(const Output *output)
     if (to_stdout && fflush(stdout) != 0)
         cannot_write(output->path, errno);
     int fd = to_stdout ? STDOUT_FILENO : open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0 || !write_all(fd, output->bytes, output->length))
+    if (fd < 0 || !write_parts(fd, output->parts))
         cannot_write(output->path, errno);
     if (!to_stdout && !close_file(fd))
         cannot_write(output->path, errno);
@@ -298,14 +313,14 @@ static void stage_file(Arena *arena, Output *output)
     // A rename could replace a file that is read-only all the same, but it was protected on purpose.
     if (access(output->target, W_OK) != 0)
         cannot_write(output->path, errno);
-    if (!holds_already(output->target, &found, output->bytes, output->length))
+    if (!holds_already(output->target, &found, output->parts))
         output->temp = stage_in_temp(arena, output, found.st_mode & 0777);
 }
 
-void output_stage(OutputSet *set, const char *path, const char *bytes, size_t length)
+void output_stage_parts(OutputSet *set, const char *path, FileParts parts)
 {
     Output *output = NEW(set->arena, Output);
-    *output = (Output){.path = path, .bytes = bytes, .length = length};
+    *output = (Output){.path = path, .parts = parts};
     *set->last = output;
     set->last = &output->next;
 
@@ -316,6 +331,13 @@ void output_stage(OutputSet *set, const char *path, const char *bytes, size_t le
         cannot_write(path, EISDIR);
     if (!output->direct)
         stage_file(set->arena, output);
+}
+
+void output_stage(OutputSet *set, const char *path, const char *bytes, size_t length)
+{
+    FilePart *whole = NEW(set->arena, FilePart);
+    *whole = (FilePart){bytes, length};
+    output_stage_parts(set, path, (FileParts){whole, 1});
 }
 
 void output_commit(OutputSet *set)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/arena.h"
+#include "base/file_parts.h"
 
 typedef struct OutputSet OutputSet;
 
@@ -17,6 +17,7 @@ OutputSet *output_set_new(Arena *arena);
    (/dev/null, a FIFO) are written at the commit, before the first rename. A symbolic link stays: its target
    is written. */
 void output_stage(OutputSet *set, const char *path, const char *bytes, size_t length);
+void output_stage_parts(OutputSet *set, const char *path, FileParts parts);
 
 /* Any failure here or while staging: a message and EXIT_MACHINE. */
 void output_commit(OutputSet *set);

@@ -39,7 +39,7 @@ static void import(Arena *arena, const uint8_t *data, size_t size)
                                  .io_precision = size % 5 == 0 ? DTYPE_BF16 : DTYPE_F32,
                                  .layout = size % 7 < 3 ? ONNX_LAYOUT_NHWC : ONNX_LAYOUT_AUTO};
     OnnxProgram program = onnx_import_bytes(arena, "fuzz.onnx", data, size, &options);
-    read = sum_of(program.weights, program.weight_bytes);   // all of them are there
+    read = sum_of(file_parts_join(arena, onnx_weights(arena, &program)), program.weight_bytes);   // all of them are there
     if (program.length < LONGEST_TEXT)
         lower(arena,
               parse(arena, lex(arena, source_from_text(arena, "fuzz.te", program.text, program.length))),

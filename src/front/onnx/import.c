@@ -134,10 +134,14 @@ OnnxProgram onnx_import_bytes(Arena *arena, const char *path, const void *bytes,
     bool narrows = options->precision == DTYPE_F16 || options->precision == DTYPE_BF16;
     layout_arrange(import.draft, options->layout, narrows);
     precision_lower(import.draft, options->precision, options->io_precision);
-    DraftText text = draft_finish(import.draft);
-    OnnxProgram program = {.text = text.text, .length = text.length};
-    program.weights = weights_bytes(arena, &text, &program.weight_bytes);
-    return program;
+    DraftText *draft = NEW(arena, DraftText);
+    *draft = draft_finish(import.draft);
+    return (OnnxProgram){draft->text, draft->length, weights_length(draft), draft};
+}
+
+FileParts onnx_weights(Arena *arena, const OnnxProgram *program)
+{
+    return weights_parts(arena, program->draft);
 }
 
 OnnxProgram onnx_import(Arena *arena, const char *path, const OnnxOptions *options)

@@ -2,7 +2,7 @@
 #pragma once
 #include <stddef.h>
 
-#include "base/arena.h"
+#include "base/file_parts.h"
 #include "ir/tensor_op.h"
 
 /* `--bind NAME=TEXT`: the size of a symbolic dimension, or the values of a small input of the graph. */
@@ -24,9 +24,8 @@ typedef struct OnnxOptions {
 typedef struct OnnxProgram {
     const char *text;
     size_t length;
-    const char
-        *weights;   // the file of weights: each at the next multiple of 256, in the order of their statements
-    size_t weight_bytes;   // 0: there are none
+    size_t weight_bytes;             // of the file of weights; 0: there are none
+    const struct DraftText *draft;   // what it is made of
 } OnnxProgram;
 
 /* All nodes that cannot be taken are named, up to twenty: EXIT_INPUT; so is a symbol without a binding. */
@@ -35,3 +34,6 @@ OnnxProgram onnx_import(Arena *arena, const char *path, const OnnxOptions *optio
 /* The same of a file's bytes; `path` is where its external data is looked for. */
 OnnxProgram onnx_import_bytes(Arena *arena, const char *path, const void *bytes, size_t length,
                               const OnnxOptions *options);
+
+/* The file of weights: each at the next multiple of 256, in the order of their statements. */
+FileParts onnx_weights(Arena *arena, const OnnxProgram *program);

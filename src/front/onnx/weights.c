@@ -46,31 +46,39 @@ static void store_each(const DraftWeight *weight, char *bytes)
     }
 }
 
-static void store(const DraftWeight *weight, char *bytes)
+static const char *stored(Arena *arena, const DraftWeight *weight)
 {
     bool same = weight->value->type == DTYPE_B1 || weight->value->type == weight->type;
     if (same && !weight->order.rank)
-        memcpy(bytes, weight->value->data, size_of(weight));
-    else if (weight->value->type == DTYPE_F32 && weight->type != DTYPE_B1 && !weight->order.rank)
+        return weight->value->data;
+    char *bytes = arena_room(arena, size_of(weight));
+    if (weight->value->type == DTYPE_F32 && weight->type != DTYPE_B1 && !weight->order.rank)
         dtype_store_singles(weight->type, bytes, weight->value->data, shape_count(&weight->value->shape));
     else
         store_each(weight, bytes);
+    return bytes;
 }
 
 static size_t align(size_t at) { return (size_t)round_up((int64_t)at, WEIGHT_ALIGNMENT); }
 
-const char *weights_bytes(Arena *arena, const DraftText *text, size_t *length)
+size_t weights_length(const DraftText *text)
 {
-    *length = 0;
+    size_t at = 0;
     for (int i = 0; i < text->weight_count; i++)
-        *length = align(*length) + size_of(&text->weights[i]);
-    char *bytes = arena_room(arena, *length + 1);
+        at = align(at) + size_of(&text->weights[i]);
+    return at;
+}
+
+FileParts weights_parts(Arena *arena, const DraftText *text)
+{
+    static const char zeros[WEIGHT_ALIGNMENT];
+    FilePart *parts = NEW_ARRAY(arena, FilePart, 2 * text->weight_count);
     size_t at = 0;
     for (int i = 0; i < text->weight_count; i++) {
-        size_t start = align(at);
-        memset(bytes + at, 0, start - at);
-        store(&text->weights[i], bytes + start);
-        at = start + size_of(&text->weights[i]);
+        const DraftWeight *weight = &text->weights[i];
+        parts[2 * i] = (FilePart){zeros, align(at) - at};
+        parts[2 * i + 1] = (FilePart){stored(arena, weight), size_of(weight)};
+        at = align(at) + size_of(weight);
     }
-    return bytes;
+    return (FileParts){parts, 2 * text->weight_count};
 }

@@ -98,6 +98,29 @@ START_TEST(a_file_that_holds_the_same_bytes_is_not_touched)
 }
 END_TEST
 
+/* What lies in several places is one file, however it is divided. */
+START_TEST(parts_follow_each_other)
+{
+    const FilePart two[] = {{"kern", 4}, {"el", 2}}, other[] = {{"kern", 4}, {"eL", 2}};
+    const FilePart three[] = {{"k", 1}, {"", 0}, {"ernel", 5}};
+    struct stat first, second;
+    OutputSet *set = output_set_new(arena);
+    output_stage_parts(set, path("a.cu"), (FileParts){two, 2});
+    output_commit(set);
+    ck_assert_str_eq(contents("a.cu"), "kernel");
+    stat(path("a.cu"), &first);
+    output_stage_parts(set, path("a.cu"), (FileParts){three, 3});
+    output_commit(set);
+    stat(path("a.cu"), &second);
+    ck_assert_uint_eq(first.st_ino, second.st_ino);
+    output_stage_parts(set, path("a.cu"), (FileParts){other, 2});
+    output_commit(set);
+    ck_assert_str_eq(contents("a.cu"), "kerneL");
+    ck_assert_uint_eq(file_parts_length((FileParts){three, 3}), 6);
+    ck_assert_mem_eq(file_parts_join(arena, (FileParts){three, 3}), "kernel", 6);
+}
+END_TEST
+
 static void stage_two_of_which_one_fails(void)
 {
     OutputSet *set = output_set_new(arena);
@@ -272,6 +295,7 @@ int main(void)
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, a_file_is_written_whole_with_the_umask);
     tcase_add_test(cases, a_file_that_holds_the_same_bytes_is_not_touched);
+    tcase_add_test(cases, parts_follow_each_other);
     tcase_add_test(cases, a_failure_leaves_every_target_as_it_was);
     tcase_add_test(cases, nothing_changes_before_the_commit);
     tcase_add_test(cases, what_is_no_regular_file_is_written_directly_or_refused);
