@@ -72,6 +72,23 @@ def test_two_runs_are_identical(folder):
     assert all_bytes() == all_bytes()
 
 
+def test_many_kernels_of_a_text_are_optimised_side_by_side(folder):
+    """The machine code says so, and is the same again: it does not depend on how many cores there are."""
+    def cubin(kernels):
+        (folder / "many.te").write_text("".join(
+            f"input x{i}[{500 + i}, {40 + i}] : f32  y{i}[m] = sum[n](x{i}[m, n])  output y{i}\n" for i in range(kernels)))
+        run("many.te", "--device", "a100", "-o", "many.cubin", "--json", "many.json", "--top-k", 1, folder=folder)
+        return (folder / "many.cubin").read_bytes()
+
+    made = cubin(9)
+    launches = json.loads((folder / "many.json").read_text())["candidates"][0]["launches"]
+    compiler = launches[0]["compiled"]["compiler"]
+    assert len(launches) == 9, launches
+    assert made == cubin(9)
+    if tuple(map(int, compiler.removeprefix("NVRTC ").split("."))) >= (12, 6):
+        assert b"-split-compile" in made and b"-split-compile" not in cubin(2)
+
+
 def test_machine_code_is_kept(folder):
     def all_bytes(*more, env=None):
         example("softmax", "a100", "-o", "k.cubin", "--emit", "ptx,json", *more, folder=folder, env=env)

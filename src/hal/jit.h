@@ -1,8 +1,9 @@
 // CUDA text to machine code with NVRTC, which is found at run time: no GPU is needed, and no toolkit to
 // build rollerc.
 //
-// Each text is compiled in a process of its own, as many at once as there are cores. A text that does not
-// compile, takes too long, or brings the compiler down is a result with a reason.
+// Each text is compiled in a process of its own, as many at once as there are cores; what shortens a single one is
+// that NVRTC optimises its kernels side by side. A text that does not compile, takes too long, or brings the compiler
+// down is a result with a reason.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +43,7 @@ typedef struct JitRequest {
     const char *text;
     const char *name;   // for messages: "matmul.cu"
     int kernels;        // in the text; 0: one, or so
+    bool split;         // they are optimised side by side
 } JitRequest;
 
 /* Where machine code is kept: jit_cache.h. */

@@ -6,6 +6,8 @@
 #include "base/diag.h"
 #include "base/progress.h"
 
+enum { MANY_KERNELS = 8 };   // of one text: enough for threads of the compiler to share
+
 static const double SPILL_FACTOR = 2;   // ranks a kernel that spills behind all of its own class that do not
 
 const char *const candidate_status_name[] = {
@@ -101,8 +103,9 @@ static int add_text(Compilation *compilation, JitRequest request, const Candidat
 static int take_text(Compilation *compilation, const Kernel *kernel, int piece, const Candidate *asker)
 {
     const char *text = kernel->pieces ? kernel->pieces[piece] : kernel->source;
-    JitRequest request = {text, arena_printf(compilation->arena, "%s.cu", kernel->name),
-                          kernel->pieces ? 1 : kernel->kernel_count};
+    int kernels = kernel->pieces ? 1 : kernel->kernel_count;
+    JitRequest request = {text, arena_printf(compilation->arena, "%s.cu", kernel->name), kernels,
+                          kernels >= MANY_KERNELS};
     return add_text(compilation, request, kernel->pieces ? NULL : asker);
 }
 
