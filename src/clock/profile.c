@@ -94,15 +94,27 @@ static void share_candidate(Profiler *profiler, const Candidate *candidate, Prof
 
 // ---- candidates ----
 
-static void show(const Candidate *candidate, const ProfileSlot *slot)
+static const char *name_of(Arena *arena, const Candidate *candidate)
+{
+    return candidate->model_rank ? arena_printf(arena, "candidate %d", candidate->model_rank)
+                                 : "the plan of the fastest kernels";
+}
+
+/* A model whose reference takes too long is compared kernel by kernel alone. */
+static const char *proof_of(Arena *arena, const Measurement *m)
+{
+    return m->elements ? arena_printf(arena, "%" PRId64 " elements right", m->elements - m->unjudged)
+                       : "its kernels are right, the whole is not compared";
+}
+
+static void show(Arena *arena, const Candidate *candidate, const ProfileSlot *slot)
 {
     const Measurement *m = &slot->measurement;
+    const char *name = name_of(arena, candidate);
     if (slot->status == CANDIDATE_OK)
-        progress("candidate %d: %.2f us (predicted %.2f), %" PRId64 " elements right", candidate->model_rank,
-                 m->median_us, candidate->plan->time_us, m->elements - m->unjudged);
+        progress("%s: %.2f us (predicted %.2f), %s", name, m->median_us, candidate->plan->time_us, proof_of(arena, m));
     else
-        progress("candidate %d: %s: %s", candidate->model_rank, candidate_status_name[slot->status],
-                 slot->reason);
+        progress("%s: %s: %s", name, candidate_status_name[slot->status], slot->reason);
 }
 
 static const CandidateList *list_of(const Profiler *profiler, int job)
@@ -120,7 +132,7 @@ static void show_new(Profiler *profiler)
     const ProfileSlot *slots = profiler->task.slots[job];
     for (int *i = &profiler->shown; *i < list->count && (slots[*i].finished || !slots[*i].codes); ++*i)
         if (slots[*i].finished)
-            show(&list->items[*i], &slots[*i]);
+            show(profiler->arena, &list->items[*i], &slots[*i]);
 }
 
 static void take_slot(Arena *arena, Candidate *candidate, const ProfileSlot *slot)
