@@ -100,7 +100,6 @@ static void write_depfile(Arena *arena, const Options *opt, const DeviceSpec *de
 typedef struct Written {
     const Candidate *best;
     const Source *ranking;
-    const ModelInput *input;
 } Written;
 
 static const char *explanation(Arena *arena, ArtefactKind kind, const Source *ranking)
@@ -133,14 +132,20 @@ static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *art
     }
 }
 
-static void write_outputs(Arena *arena, const Options *opt, const DeviceSpec *device, const Written *product)
+/* Hundreds of megabytes go to the disk while the kernels are planned. */
+static OutputSet *begin_outputs(Arena *arena, const Options *opt, const ModelInput *input)
 {
     OutputSet *outputs = output_set_new(arena);
+    if (input->weights_path)
+        import_stage_weights(arena, outputs, input->weights_path, &input->program, input->embeds ? opt->name : NULL);
+    return outputs;
+}
+
+static void write_outputs(Arena *arena, OutputSet *outputs, const Options *opt, const DeviceSpec *device,
+                          const Written *product)
+{
     for (int i = 0; i < opt->artefact_count; i++)
         stage_artefact(arena, outputs, &opt->artefacts[i], product);
-    if (product->input->weights_path)
-        import_stage_weights(arena, outputs, product->input->weights_path, &product->input->program,
-                             product->input->embeds ? opt->name : NULL);
     if (opt->depfile)
         write_depfile(arena, opt, device, product->best->plan, outputs);
     output_commit(outputs);
@@ -287,6 +292,7 @@ int compile(const Options *opt, Outcome *outcome)
     Program *program = lower(arena, ast, opt->params, opt->param_count);
     program->fast_math = opt->math == EVAL_FAST;
     check_weights(opt, &input, program);
+    OutputSet *outputs = begin_outputs(arena, opt, &input);
     common_factors_advise(arena, program);
     stopwatch_lap(&watch, "lower", "%d tensors, %d definitions", program->tensor_count, program->op_count);
     DUMP(op, program_print(out, program));
@@ -323,7 +329,7 @@ int compile(const Options *opt, Outcome *outcome)
         .fast_math = opt->math == EVAL_FAST,
     };
     PartList parts = try_candidates(arena, opt, &base, &target, &candidates, &watch);
-    Written product = {.best = choose(opt, &candidates), .input = &input};
+    Written product = {.best = choose(opt, &candidates)};
     warn_of_memory(program, product.best->plan, device);
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
     VerifyReport proof = {0};
@@ -347,7 +353,7 @@ int compile(const Options *opt, Outcome *outcome)
         product.ranking = source_from_text(arena, "the ranking", json, strlen(json));
         stopwatch_lap(&watch, "rank", "%d candidates, %zu bytes", candidates.count, product.ranking->length);
     }
-    write_outputs(arena, opt, device, &product);
+    write_outputs(arena, outputs, opt, device, &product);
     stopwatch_lap(&watch, "write", "%d files", opt->artefact_count + (opt->depfile != NULL));
     if (outcome)
         *outcome = outcome_of(product.best);

@@ -139,6 +139,7 @@ typedef struct Output {
     const char *target;   // the same behind symbolic links
     FileParts parts;
     char *temp;           // staged here; NULL: written directly, or nothing to do
+    int fd;               // of it, until the commit
     bool direct;          // stdout or a special file
     struct Output *next;
 } Output;
@@ -242,20 +243,19 @@ static int open_temp(Arena *arena, const char *target, char **temp)
     return fd;
 }
 
-static char *stage_in_temp(Arena *arena, const Output *output, mode_t mode)
+/* The disk begins with it at once; the commit waits until it is there. */
+static void stage_in_temp(Arena *arena, Output *output, mode_t mode)
 {
-    char *temp;
-    int fd = open_temp(arena, output->target, &temp);
-    if (fd < 0)
+    output->fd = open_temp(arena, output->target, &output->temp);
+    if (output->fd < 0 || !write_parts(output->fd, output->parts) || fchmod(output->fd, mode) != 0)
         cannot_write(output->path, errno);
-    if (!write_parts(fd, output->parts) || fchmod(fd, mode) != 0 || !sync_file(fd)) {
-        int error = errno;
-        close(fd);
-        cannot_write(output->path, error);
-    }
-    if (!close_file(fd))
+    sync_file_range(output->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
+static void await_disk(const Output *output)
+{
+    if (!sync_file(output->fd) || !close_file(output->fd))
         cannot_write(output->path, errno);
-    return temp;
 }
 
 bool output_try_write(const char *path, const char *bytes, size_t length)
@@ -307,14 +307,14 @@ static void stage_file(Arena *arena, Output *output)
     if (!output->target)
         cannot_write(output->path, ELOOP);
     if (stat(output->target, &found) != 0) {
-        output->temp = stage_in_temp(arena, output, mode_by_umask());
+        stage_in_temp(arena, output, mode_by_umask());
         return;
     }
     // A rename could replace a file that is read-only all the same, but it was protected on purpose.
     if (access(output->target, W_OK) != 0)
         cannot_write(output->path, errno);
     if (!holds_already(output->target, &found, output->parts))
-        output->temp = stage_in_temp(arena, output, found.st_mode & 0777);
+        stage_in_temp(arena, output, found.st_mode & 0777);
 }
 
 void output_stage_parts(OutputSet *set, const char *path, FileParts parts)
@@ -342,6 +342,9 @@ void output_stage(OutputSet *set, const char *path, const char *bytes, size_t le
 
 void output_commit(OutputSet *set)
 {
+    for (const Output *output = set->first; output; output = output->next)
+        if (output->temp)
+            await_disk(output);
     for (const Output *output = set->first; output; output = output->next)
         if (output->direct)
             write_directly(output);

@@ -1,6 +1,6 @@
 // Files that appear whole or not at all.
 //
-// Every artefact of a run is first staged in a temporary file beside its target; when all are staged they are
+// Every artefact of a run is first staged in a temporary file beside its target; when all are on the disk they are
 // renamed into place. A failure or a signal before that leaves every target as it was, and no temporary file
 // behind. A target that already holds the same bytes is not touched, so build tools see that nothing changed.
 #pragma once
