@@ -50,9 +50,9 @@ FusionPlans fuse(Arena *arena, const Program *program);
 
 /* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of
    the reduction axis with the largest extent, of a product in whole vectors of memory (an uneven last share is
-   guarded by the reduction's identity), the second reduces them and goes on with the epilogue. NULL if it has no
-   single, leading reduction, parts > extent, each part would be one term, which is no sum, or vectors leave half
-   as many parts. */
+   guarded by the reduction's identity), the second reduces them and goes on with the epilogue. More parts than that
+   axis has terms are shares of it at each position along others. NULL if it has no single, leading reduction, there are
+   not that many parts, each would be one term, which is no sum, or vectors leave half as many. */
 typedef struct FusionPair {
     Fusion *partial, *final;
     const TensorOp *definition;   // of the partial results, for the reference evaluator

@@ -23,7 +23,17 @@ static bool is_splittable(const Fusion *fusion)
     return fusion_is_reduction(fusion) && fusion->axis_count < MAX_AXES;
 }
 
-static Tensor *partial_tensor(Arena *arena, const Fusion *fusion, int64_t parts)
+/* How a reduction is cut: each position along some axes is a part of its own, and one more axis is cut into shares. */
+typedef struct Cut {
+    int whole[MAX_AXES], whole_count;   // outermost first
+    int axis;
+    int64_t shares, chunk;   // along it; terms of a share
+} Cut;
+
+static int leading_count(const Cut *cut) { return cut->whole_count + 1; }
+
+/* Results of all parts: along the axes that are parts as a whole, then the shares, then what the fusion makes. */
+static Tensor *partial_tensor(Arena *arena, const Fusion *fusion, const Cut *cut)
 {
     const FusedOp *op = &fusion->ops[0];
     Tensor *tensor = NEW(arena, Tensor);
@@ -31,10 +41,11 @@ static Tensor *partial_tensor(Arena *arena, const Fusion *fusion, int64_t parts)
     tensor->id = -1;   // the plan that takes the pair numbers it
     tensor->dtype = op->body->type;
     tensor->role = ROLE_TEMPORARY;
-    tensor->rank = fusion->spatial_count + 1;
-    tensor->shape[0] = parts;
+    for (int i = 0; i < cut->whole_count; i++)
+        tensor->shape[tensor->rank++] = fusion->axes[cut->whole[i]].extent;
+    tensor->shape[tensor->rank++] = cut->shares;
     for (int a = 0; a < fusion->spatial_count; a++)
-        tensor->shape[a + 1] = fusion->axes[a].extent;
+        tensor->shape[tensor->rank++] = fusion->axes[a].extent;
     return tensor;
 }
 
@@ -49,25 +60,42 @@ static Expr *guarded_by(Arena *arena, const Fusion *fusion, Expr *body, Affine f
     return guard;
 }
 
-/* partial[part, s…] = reduce over r… of the body, which is over axes of its own: part, and all of the fusion's. */
-static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, Expr *body, Tensor *tensor)
+/* Where the fusion's axes are in that of the parts: those that are parts as a whole, the shares, all others. */
+static void place_axes(const Fusion *fusion, const Cut *cut, int *place)
 {
-    int spatial = fusion->spatial_count;
+    int next = leading_count(cut);
+    for (int a = 0; a < fusion->axis_count; a++)
+        place[a] = -1;
+    for (int i = 0; i < cut->whole_count; i++)
+        place[cut->whole[i]] = i;
+    for (int a = 0; a < fusion->axis_count; a++)
+        if (place[a] < 0)
+            place[a] = next++;
+}
+
+/* partial[part…, s…] = reduce over r… of the body, which is over its axes: those that `place` says, and the shares. */
+static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, const Cut *cut, const int *place, Expr *body,
+                              Tensor *tensor)
+{
     Fusion *partial = NEW(arena, Fusion);
-    partial->spatial_count = spatial + 1;
+    partial->spatial_count = tensor->rank;
     partial->axis_count = fusion->axis_count + 1;
-    partial->axes[0] = (Axis){.name = "part", .extent = tensor->shape[0]};
-    memcpy(partial->axes + 1, fusion->axes, sizeof(Axis) * (size_t)fusion->axis_count);
+    for (int a = 0; a < fusion->axis_count; a++)
+        partial->axes[place[a]] = fusion->axes[a];
+    for (int i = 0; i < cut->whole_count; i++)
+        partial->axes[i].reduction = false;
+    partial->axes[cut->whole_count] = (Axis){.name = "part", .extent = cut->shares};
     Affine dims[MAX_AXES];
-    for (int d = 0; d <= spatial; d++)
+    for (int d = 0; d < tensor->rank; d++)
         dims[d] = affine_axis(d);
+    uint32_t spatial = (1u << partial->spatial_count) - 1;
     partial->ops = NEW(arena, FusedOp);
     partial->op_count = 1;
     partial->ops[0] = (FusedOp){
         .out = tensor,
         .stored = true,
-        .spatial = (1u << (spatial + 1)) - 1,
-        .reduced = fusion->ops[0].reduced << 1,
+        .spatial = spatial,
+        .reduced = ((1u << partial->axis_count) - 1) & ~spatial,
         .reduce = fusion->ops[0].reduce,
         .body = body,
         .store = access_new(arena, tensor, dims),
@@ -75,58 +103,67 @@ static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, Expr *body, Te
     return partial;
 }
 
-/* k < chunk in place of the axis that is cut: body(s…, part * chunk + k). Where chunk is 1, there is no k. */
-static Fusion *partial_of_axis(Arena *arena, const Fusion *fusion, int cut, int64_t chunk, Tensor *tensor)
+/* k < chunk in place of the axis that is cut: body(s…, share * chunk + k). Where chunk is 1, there is no k. */
+static Fusion *partial_of_axes(Arena *arena, const Fusion *fusion, const Cut *cut, Tensor *tensor)
 {
-    int64_t extent = fusion->axes[cut].extent, parts = tensor->shape[0];
+    int64_t extent = fusion->axes[cut->axis].extent;
+    int place[MAX_AXES];
+    place_axes(fusion, cut, place);
     Affine forms[MAX_AXES];
     for (int a = 0; a < fusion->axis_count; a++)
-        forms[a] = affine_axis(a + 1);
-    forms[cut].coef[0] = chunk;
+        forms[a] = affine_axis(place[a]);
+    forms[cut->axis].coef[cut->whole_count] = cut->chunk;
     Expr *body = expr_substitute(arena, fusion->ops[0].body, forms, fusion->axis_count);
-    if (chunk * parts != extent)
-        body = guarded_by(arena, fusion, body, forms[cut], extent);
-    Fusion *partial = partial_fusion(arena, fusion, body, tensor);
-    partial->axes[cut + 1].extent = chunk;
+    if (cut->chunk * cut->shares != extent)
+        body = guarded_by(arena, fusion, body, forms[cut->axis], extent);
+    Fusion *partial = partial_fusion(arena, fusion, cut, place, body, tensor);
+    partial->axes[place[cut->axis]].extent = cut->chunk;
     fuse_drop_unit_axes(arena, partial);
     return partial;
 }
 
 /* Of all points those of the part: 0 <= point - part * chunk < chunk. */
-static Fusion *partial_of_points(Arena *arena, const Fusion *fusion, const AxisGroup *points, int64_t chunk,
+static Fusion *partial_of_points(Arena *arena, const Fusion *fusion, const AxisGroup *points, const Cut *cut,
                                  Tensor *tensor)
 {
+    int place[MAX_AXES];
+    place_axes(fusion, cut, place);
     Affine forms[MAX_AXES], point = affine_constant(0);
     for (int a = 0; a < fusion->axis_count; a++)
-        forms[a] = affine_axis(a + 1);
+        forms[a] = affine_axis(place[a]);
     int64_t stride = 1;
     for (int i = points->count - 1; i >= 0; i--) {
-        point.coef[points->axes[i] + 1] = stride;
+        point.coef[place[points->axes[i]]] = stride;
         stride *= fusion->axes[points->axes[i]].extent;
     }
-    point.coef[0] = -chunk;
+    point.coef[0] = -cut->chunk;
     Expr *body = expr_substitute(arena, fusion->ops[0].body, forms, fusion->axis_count);
-    return partial_fusion(arena, fusion, guarded_by(arena, fusion, body, point, chunk), tensor);
+    return partial_fusion(arena, fusion, cut, place, guarded_by(arena, fusion, body, point, cut->chunk), tensor);
 }
 
-/* The kernel's first op now reduces partial[part, s…] over `part`; its epilogue is unchanged. */
-static Fusion *final_fusion(Arena *arena, const Fusion *fusion, Tensor *tensor)
+/* The kernel's first op now reduces partial[part…, s…] over the parts; its epilogue is unchanged. */
+static Fusion *final_fusion(Arena *arena, const Fusion *fusion, const Cut *cut, Tensor *tensor)
 {
-    int spatial = fusion->spatial_count;
+    int spatial = fusion->spatial_count, leading = leading_count(cut);
     Fusion *final = NEW(arena, Fusion);
     *final = *fusion;
-    final->axis_count = spatial + 1;
-    final->axes[spatial] = (Axis){.name = "part", .extent = tensor->shape[0], .reduction = true};
+    final->axis_count = spatial + leading;
     final->ops = NEW_ARRAY(arena, FusedOp, fusion->op_count);
     memcpy(final->ops, fusion->ops, sizeof(FusedOp) * (size_t)fusion->op_count);
 
-    Affine dims[MAX_AXES] = {affine_axis(spatial)};
+    Affine dims[MAX_AXES];
+    for (int i = 0; i < leading; i++) {
+        final->axes[spatial + i] = (Axis){.name = "part", .extent = tensor->shape[i], .reduction = true};
+        dims[i] = affine_axis(spatial + i);
+    }
     for (int a = 0; a < spatial; a++)
-        dims[a + 1] = affine_axis(a);
+        dims[leading + a] = affine_axis(a);
     Expr *read = NEW(arena, Expr);
     *read = (Expr){.kind = EXPR_ACCESS, .type = tensor->dtype, .access = access_new(arena, tensor, dims)};
     final->ops[0].body = read;
-    final->ops[0].reduced = 1u << spatial;
+    final->ops[0].reduced = ((1u << leading) - 1) << spatial;
+    if (leading > 1)
+        fuse_axes(arena, final);
     return final;
 }
 
@@ -187,12 +224,13 @@ static const TensorOp *definition_of(Arena *arena, const Fusion *partial)
     return op;
 }
 
-static FusionPair *pair_of(Arena *arena, const Fusion *fusion, Fusion *partial, Tensor *tensor)
+static FusionPair *pair_of(Arena *arena, const Fusion *fusion, const Cut *cut, Fusion *partial,
+                           Tensor *tensor)
 {
     FusionPair *pair = NEW(arena, FusionPair);
     pair->partial = partial;
     pair->definition = definition_of(arena, partial);
-    pair->final = final_fusion(arena, fusion, tensor);
+    pair->final = final_fusion(arena, fusion, cut, tensor);
     Tensor **candidates = NEW_ARRAY(arena, Tensor *, fusion->input_count + 1);
     for (int i = 0; i < fusion->input_count; i++)
         candidates[i] = fusion->inputs[i];
@@ -228,17 +266,38 @@ static int64_t terms_together(const Fusion *fusion, int cut)
     return factors > 1 ? together : 1;
 }
 
+/* The axis of the largest extent, if it has so many terms; else others with it, outer ones first, which are parts as a
+   whole: of eight images of 81 rows 128 parts are 16 shares of the rows of each. */
+static bool find_cut(const Fusion *fusion, int64_t parts, Cut *cut)
+{
+    *cut = (Cut){.axis = largest_reduction(fusion), .shares = parts};
+    int64_t extent = cut->axis < 0 ? 0 : fusion->axes[cut->axis].extent;
+    for (int a = fusion->spatial_count; a < fusion->axis_count && parts > extent; a++)
+        if (a != cut->axis && 2 * fusion->axes[a].extent <= cut->shares) {
+            cut->whole[cut->whole_count++] = a;
+            cut->shares /= fusion->axes[a].extent;
+        }
+    return cut->shares >= 2 && cut->shares <= extent;
+}
+
+/* Shares of whole vectors, none of which is empty. */
+static bool round_shares(const Fusion *fusion, Cut *cut)
+{
+    int64_t extent = fusion->axes[cut->axis].extent, wanted = cut->shares;
+    cut->chunk = round_up(ceil_div(extent, wanted), terms_together(fusion, cut->axis));
+    cut->shares = ceil_div(extent, cut->chunk);
+    int left = fusion->axis_count - fusion->spatial_count - cut->whole_count;   // axes along which parts are summed
+    return cut->shares >= 2 && 2 * cut->shares > wanted && (cut->chunk > 1 || left > 1);
+}
+
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts)
 {
-    int cut = largest_reduction(fusion);
-    if (fusion->streams || cut < 0 || !is_splittable(fusion) || parts < 2 || parts > fusion->axes[cut].extent)
+    Cut cut;
+    if (fusion->streams || !is_splittable(fusion) || parts < 2 || !find_cut(fusion, parts, &cut) ||
+        !round_shares(fusion, &cut))
         return NULL;
-    int64_t extent = fusion->axes[cut].extent, chunk = round_up(ceil_div(extent, parts), terms_together(fusion, cut));
-    int64_t full = ceil_div(extent, chunk);   // no empty parts
-    if (full < 2 || 2 * full <= parts || (full == extent && fusion->axis_count == fusion->spatial_count + 1))
-        return NULL;
-    Tensor *tensor = partial_tensor(arena, fusion, full);
-    return pair_of(arena, fusion, partial_of_axis(arena, fusion, cut, chunk, tensor), tensor);
+    Tensor *tensor = partial_tensor(arena, fusion, &cut);
+    return pair_of(arena, fusion, &cut, partial_of_axes(arena, fusion, &cut, tensor), tensor);
 }
 
 FusionPair *fusion_split_points(Arena *arena, const Fusion *fusion, const AxisGroup *points, int64_t chunk)
@@ -246,8 +305,9 @@ FusionPair *fusion_split_points(Arena *arena, const Fusion *fusion, const AxisGr
     if (fusion->streams || !is_splittable(fusion) || chunk >= points->extent ||
         points->count != fusion->axis_count - fusion->spatial_count)
         return NULL;
-    Tensor *tensor = partial_tensor(arena, fusion, ceil_div(points->extent, chunk));
-    return pair_of(arena, fusion, partial_of_points(arena, fusion, points, chunk, tensor), tensor);
+    Cut cut = {.axis = -1, .shares = ceil_div(points->extent, chunk), .chunk = chunk};
+    Tensor *tensor = partial_tensor(arena, fusion, &cut);
+    return pair_of(arena, fusion, &cut, partial_of_points(arena, fusion, points, &cut, tensor), tensor);
 }
 
 /* The axis whose coefficient is the largest below `below`; -1: there is none. */

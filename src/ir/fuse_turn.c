@@ -1,21 +1,32 @@
 #include "ir/fuse_turn.h"
 
+#include "base/checked.h"
 #include "ir/concatenation.h"
 
-/* Dimension `from[d]` of a tensor is dimension d of its transposed copy: those along some axes come last. */
+/* Dimension `from[d]` of a tensor is dimension d of its transposed copy, and `size` long there: those along some axes come
+   last. */
 typedef struct Turning {
     int from[MAX_AXES];
+    int64_t size[MAX_AXES];
     int count;
-    bool moves;   // any of them
+    bool moves;   // any of them, or is longer
 } Turning;
 
-static Turning turning_of(const Access *access, uint32_t last)
+static int64_t lengthened(const Dim *dim, const TurnWish *wish)
+{
+    int axis = affine_single_axis(&dim->index);
+    return axis >= 0 && wish->longer >> axis & 1 ? round_up(dim->size, wish->piece) : dim->size;
+}
+
+static Turning turning_of(const Access *access, uint32_t last, const TurnWish *wish)
 {
     Turning turning = {0};
     for (int comes_last = 0; comes_last < 2; comes_last++)
         for (int d = 0; d < access->rank; d++)
             if (!!(affine_axes(&access->dims[d].index) & last) == comes_last) {
-                turning.moves |= turning.count != d;
+                int64_t size = lengthened(&access->dims[d], wish);
+                turning.moves |= turning.count != d || size != access->dims[d].size;
+                turning.size[turning.count] = size;
                 turning.from[turning.count++] = d;
             }
     return turning;
@@ -30,7 +41,7 @@ static Tensor *turned_tensor(Arena *arena, const Access *access, const Turning *
                        .role = ROLE_TEMPORARY,
                        .rank = access->rank};   // the plan that takes it numbers it
     for (int d = 0; d < access->rank; d++)
-        tensor->shape[d] = access->dims[turning->from[d]].size;
+        tensor->shape[d] = turning->size[d];
     return tensor;
 }
 
@@ -51,6 +62,23 @@ static Access point_of(Arena *arena, const Access *view, const int *axis)
     return (Access){view->tensor, view->rank, dims};
 }
 
+/* The element, or a zero beyond the end of one of its dimensions. */
+static Expr *element_inside(Arena *arena, const Access *to, const Access *from, const int *axis,
+                            Expr *element)
+{
+    Dim *bounds = NEW_ARRAY(arena, Dim, from->rank);
+    int count = 0;
+    for (int d = 0; d < from->rank; d++)
+        if (to->dims[axis[d]].size > from->dims[d].size)
+            bounds[count++] = (Dim){affine_axis(axis[d]), from->dims[d].size};
+    if (!count)
+        return element;
+    Expr *guard = NEW(arena, Expr);
+    *guard = (Expr){.kind = EXPR_GUARD, .type = element->type};
+    guard->guard = (Guard){count, bounds, element, expr_constant(arena, element->type, 0)};
+    return guard;
+}
+
 /* to[d, …] = from[…, d, …]: dimension d of `from` goes along dimension axis[d] of `to`. */
 static TensorOp *copy_of(Arena *arena, const Access *to, const Access *from, const int *axis)
 {
@@ -58,10 +86,11 @@ static TensorOp *copy_of(Arena *arena, const Access *to, const Access *from, con
     *op = (TensorOp){.out = to->tensor, .spatial_count = to->rank, .axis_count = to->rank};
     for (int d = 0; d < to->rank; d++)
         op->axes[d] = (Axis){.name = arena_printf(arena, "dim %d", d), .extent = to->dims[d].size};
-    op->body = NEW(arena, Expr);
-    *op->body = (Expr){.kind = EXPR_ACCESS,
-                       .type = dtype_info[from->tensor->dtype].compute,
-                       .access = point_of(arena, from, axis)};
+    Expr *element = NEW(arena, Expr);
+    *element = (Expr){.kind = EXPR_ACCESS,
+                      .type = dtype_info[from->tensor->dtype].compute,
+                      .access = point_of(arena, from, axis)};
+    op->body = element_inside(arena, to, from, axis, element);
     return op;
 }
 
@@ -98,9 +127,10 @@ static void replace_visit(Expr *expr, void *context)
 }
 
 /* The kernel reads the transposed image, unless it has that order already. */
-static void turn_image(Arena *arena, Rewritten *turned, const Fusion *fusion, const Access *x, uint32_t last)
+static void turn_image(Arena *arena, Rewritten *turned, const Fusion *fusion, const TurnWish *wish, int image)
 {
-    Turning turning = turning_of(x, last);
+    const Access *x = wish->images[image];
+    Turning turning = turning_of(x, wish->last[image], wish);
     if (!turning.moves)
         return;
     int place[MAX_AXES];
@@ -128,13 +158,13 @@ static void turn_result(Arena *arena, Rewritten *turned, FusedOp *op, const Turn
 }
 
 /* How many are: all, or none; -1: only some, or more than can be transposed back. */
-static int turned_results(const Fusion *fusion, uint32_t last)
+static int turned_results(const Fusion *fusion, const TurnWish *wish)
 {
     int moving = 0, stored = 0;
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored) {
             stored++;
-            moving += turning_of(&fusion->ops[i].store, last).moves;
+            moving += turning_of(&fusion->ops[i].store, wish->results, wish).moves;
         }
     return stored > MAX_BEHIND || (moving && moving < stored) ? -1 : moving;
 }
@@ -173,10 +203,10 @@ static TensorOp *turned_sum(Arena *arena, const Fusion *fusion, Tensor *tensor, 
 }
 
 /* Only the sums are transposed back, by a kernel that makes the rest of them. */
-static bool leave_epilogue(Arena *arena, Rewritten *turned, const Fusion *fusion, uint32_t last)
+static bool leave_epilogue(Arena *arena, Rewritten *turned, const Fusion *fusion, const TurnWish *wish)
 {
     FusedOp *sum = &turned->main->ops[0];
-    Turning turning = turning_of(&sum->store, last);
+    Turning turning = turning_of(&sum->store, wish->results, wish);
     Tensor *tensor = turned_tensor(arena, &sum->store, &turning);
     Access access = turned_access(arena, tensor, &sum->store, &turning);
     TensorOp *definition = turned_sum(arena, fusion, tensor, &access);
@@ -215,11 +245,11 @@ static void choose_tensors(Arena *arena, Rewritten *turned, const Fusion *fusion
 }
 
 /* The kernel writes all results transposed; copies bring them back. */
-static void turn_results(Arena *arena, Rewritten *turned, const Fusion *fusion, uint32_t last)
+static void turn_results(Arena *arena, Rewritten *turned, const Fusion *fusion, const TurnWish *wish)
 {
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored) {
-            Turning turning = turning_of(&fusion->ops[i].store, last);
+            Turning turning = turning_of(&fusion->ops[i].store, wish->results, wish);
             turn_result(arena, turned, &turned->main->ops[i], &turning);
         }
 }
@@ -241,23 +271,32 @@ static bool has_parts(const Fusion *fusion, const TurnWish *wish)
     return found;
 }
 
+/* Of what is longer the kernel makes more, of which its epilogue would read more. */
+static void lengthen_axes(Fusion *main, const TurnWish *wish)
+{
+    for (int a = 0; a < main->axis_count; a++)
+        if (wish->longer >> a & 1)
+            main->axes[a].extent = round_up(main->axes[a].extent, wish->piece);
+}
+
 Rewritten *fusion_turn(Arena *arena, const Fusion *fusion, const TurnWish *wish)
 {
-    if (has_parts(fusion, wish))
+    if (has_parts(fusion, wish) || (wish->longer && reads_outputs_behind(fusion, wish->longer)))
         return NULL;
-    int results = wish->results ? turned_results(fusion, wish->results) : 0;
+    int results = wish->results ? turned_results(fusion, wish) : 0;
     Rewritten *turned = NEW(arena, Rewritten);
     turned->main = fusion_copy(arena, fusion);
     turned->main->ops[0].body = expr_copy(arena, fusion->ops[0].body);
     for (int i = 0; i < wish->image_count; i++)
-        turn_image(arena, turned, fusion, wish->images[i], wish->last[i]);
+        turn_image(arena, turned, fusion, wish, i);
     if (results < 0 || (!results && !turned->before_count))
         return NULL;
     if (results && reads_outputs_behind(fusion, wish->apart)) {
-        if (!leave_epilogue(arena, turned, fusion, wish->results))
+        if (!leave_epilogue(arena, turned, fusion, wish))
             return NULL;
     } else if (results)
-        turn_results(arena, turned, fusion, wish->results);
+        turn_results(arena, turned, fusion, wish);
+    lengthen_axes(turned->main, wish);
     choose_tensors(arena, turned, fusion);
     return turned;
 }

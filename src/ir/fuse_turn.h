@@ -1,5 +1,5 @@
 // Turn: where a kernel wants its tensors' dimensions in another order, copies transpose its inputs before it, and its results back
-// behind it.
+// behind it. On that way they may be lengthened, so that rows begin at whole vectors.
 //
 //     x[n, h, w, c]         ->  x.turned[n, c, h, w]     one launch each, at a copy's speed
 //     y.turned[n, c, h, w]  ->  y[n, h, w, c]
@@ -16,7 +16,11 @@ typedef struct TurnWish {
     int image_count;
     uint32_t results;   // the same of all that it stores; 0: that stays as it is
     uint32_t apart;     // an epilogue that reads along these would read at a large stride
+    /* Along these, which the images go alone, all is as long as a multiple of `piece`: by zeros in the images, and what
+       comes of them in results. */
+    uint32_t longer;
+    int64_t piece;
 } TurnWish;
 
-/* NULL: everything has that order already, or cannot have it. */
+/* NULL: everything has that order and those lengths already, or cannot have them. */
 Rewritten *fusion_turn(Arena *arena, const Fusion *fusion, const TurnWish *wish);

@@ -13,7 +13,7 @@ static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data
     double tile_bytes = kernel->kind->registers.input_buffers
                             ? bytes_of(kernel, data)->thread
                             : all_points(kernel->space, kernel->inner) * data->element_bits / 8;
-    double scatter = data->staged ? 1 : at_least(data->scatter, 1) * at_least(data->lines, 1);
+    double scatter = data->staged ? 1 : data->lines > 0 ? data->lines : at_least(data->scatter, 1);
     return kernel->block_tiles
          * kernel->register_tiles
          * thread_visits(kernel, data)

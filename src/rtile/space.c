@@ -93,6 +93,38 @@ double access_scatter(const Access *access, const Fusion *fusion, int fast, cons
     return offset_scatter(&offset, access->tensor, fusion, fast, device);
 }
 
+/* Where an element at the flat position along the axes [first, end) lies, from that at 0. */
+static int64_t offset_at(const Affine *offset, const Fusion *fusion, int first, int end, int64_t position)
+{
+    int64_t at = 0;
+    for (int a = end - 1; a >= first; a--) {
+        at += position % fusion->axes[a].extent * offset->coef[a];
+        position /= fusion->axes[a].extent;
+    }
+    return at;
+}
+
+double access_lines(const Access *access, const Fusion *fusion, int first, int end, int vector,
+                    const DeviceSpec *device)
+{
+    enum { MOST = 64 };
+    Affine offset = access_offset(access);
+    int64_t lines[MOST], bits = dtype_info[access->tensor->dtype].bits;
+    int64_t line_bits = 8 * device->shared.transaction_bytes;
+    int count = 0;
+    for (int lane = 0; lane < device->warp_size && count < MOST; lane++) {
+        int64_t bit = offset_at(&offset, fusion, first, end, (int64_t)lane * vector) * bits;
+        int64_t line = bit >= 0 ? bit / line_bits : -ceil_div(-bit, line_bits);
+        int known = 0;
+        while (known < count && lines[known] != line)
+            known++;
+        lines[known] = line;
+        count += known == count;
+    }
+    double each = (double)(count * line_bits) / (double)(device->warp_size * vector * bits);
+    return each > 1 ? each : 1;
+}
+
 /* The smallest distance in memory of neighbours along one of the axes [first, end); INT64_MAX: they share an
    element. */
 static int64_t least_stride(const Affine *offset, int first, int end)

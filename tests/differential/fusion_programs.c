@@ -167,14 +167,12 @@ static void add_tiles(Case *one, Sequence *sequence, const Fusion *fusion, int64
 
 static void add_forms(Case *one, Sequence *sequence, const Fusion *fusion)
 {
-    int64_t row = 1, largest = 1;
-    for (int a = fusion->spatial_count; a < fusion->axis_count; a++) {
+    int64_t row = 1;
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
         row *= fusion->axes[a].extent;
-        largest = fusion->axes[a].extent > largest ? fusion->axes[a].extent : largest;
-    }
     int cuts = row == 1 ? 0 : fusion_is_uniform(fusion) ? CUTS : ROW_CUTS;
     for (int i = 0; i < cuts; i++) {
-        add_split(one, sequence, fusion, choose_size(one, largest));
+        add_split(one, sequence, fusion, choose_size(one, row));
         add_cut(one, sequence, fusion, choose_size(one, row));
         add_tiles(one, sequence, fusion, choose_size(one, fusion->axes[fusion->spatial_count].extent));
     }

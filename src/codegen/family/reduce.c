@@ -49,6 +49,7 @@ static Reads terms_read(const Fusion *fusion, Layout layout)
         .ops = 1,
         .axis = layout_axis(fusion, layout.row),
         .vector = layout.vector,
+        .padded = true,
     });
 }
 
@@ -88,15 +89,33 @@ static Dominant find_dominant(const Fusion *fusion)
     return most;
 }
 
-/* Windows are left to their own family: neighbouring outputs share what they read. */
+/* Every output has elements of its own, but for those that its neighbours' windows share, as of a single filter. */
+static bool has_own_elements(const Fusion *fusion)
+{
+    uint32_t outputs = (1u << fusion->spatial_count) - 1;
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++)
+        if (found[i].op == 0 && (access_axes(found[i].access) & outputs) == outputs)
+            return true;
+    return false;
+}
+
+/* Windows that many filters read are left to products, and those of one channel to their own family: neighbouring
+   outputs share what they read. */
+static bool is_left_to_others(const Fusion *fusion)
+{
+    int taps = 0;
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+        taps += window_has_tap(fusion, a);
+    return taps && (taps == fusion->axis_count - fusion->spatial_count || !has_own_elements(fusion));
+}
+
 static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
 {
     (void)target;
-    if (!fusion_is_reduction(fusion) || count_bit_outputs(fusion))
+    if (!fusion_is_reduction(fusion) || count_bit_outputs(fusion) || is_left_to_others(fusion))
         return NULL;
-    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        if (window_has_tap(fusion, a))
-            return NULL;
     Dominant most = find_dominant(fusion);
     return arena_copy(arena, &most, sizeof most);
 }
@@ -123,7 +142,8 @@ static bool vector_fits(const Dominant *most, const Fusion *fusion, Layout layou
     for (int i = 0; i < reads.count; i++) {
         const Read *read = &reads.reads[i];
         int bits = dtype_info[read->access->tensor->dtype].bits;
-        if (read->pattern == PATTERN_ROW && bits > 1 && layout.vector * bits <= 8 * ACCESS_BYTES &&
+        bool whole = read->pattern == PATTERN_ROW || read->pattern == PATTERN_PADDED;
+        if (whole && bits > 1 && layout.vector * bits <= 8 * ACCESS_BYTES &&
             touched(fusion, &read->offset) == most->elements)
             return true;
     }
@@ -146,14 +166,51 @@ static int least_sharers(int bits, Layout layout)
     return bits < 8 ? 1 : 8 * calibration.reduce.least_run_bytes / (layout.vector * bits);
 }
 
+/* What it takes to find a position along an axis, by a division and a remainder, and to test it against an end. */
+enum { POSITION_INSTRUCTIONS = 8, BOUND_INSTRUCTIONS = 2 };
+
+static void bounds_visit(Expr *expr, void *bounds)
+{
+    if (expr->kind == EXPR_GUARD)
+        *(int *)bounds += expr->guard.count;
+}
+
+/* Of a thread for each vector of terms: positions along all axes but the outermost one, which costs nothing, and ends.
+   They are found once for all of these tiles. */
+static double finding_instructions(const Fusion *fusion, uint32_t tiles)
+{
+    int bounds = 0;
+    uint32_t terms = expr_axes(fusion->ops[0].body) >> fusion->spatial_count;
+    int positions = __builtin_popcount(terms) - 1, sharers = __builtin_popcount(tiles);
+    expr_visit(fusion->ops[0].body, bounds_visit, &bounds);
+    double all = (positions > 0 ? POSITION_INSTRUCTIONS * positions : 0) + BOUND_INSTRUCTIONS * bounds;
+    return sharers ? all / sharers : 0;
+}
+
+/* Neighbouring threads may read from many lines, or less than one. */
+static void set_lines(TileSpace *space, const Fusion *fusion, Layout layout, const DeviceSpec *device)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
+    int first = layout.row ? fusion->spatial_count : 0;
+    int end = layout.row ? fusion->axis_count : fusion->spatial_count;
+    for (int i = 0; i < count; i++) {
+        Affine offset = fused_offset(fusion, &found[i]);
+        DataTile *tile = space_flat_tile(space, fusion, found[i].access->tensor, &offset);
+        if (tile && found[i].op == 0 && !found[i].fetch && tile->element_bits >= 8)
+            tile->lines = access_lines(found[i].access, fusion, first, end, layout.vector, device);
+    }
+}
+
 /* Threads that share an output combine what they have: first those of a warp, along the terms. */
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Layout layout,
                   int reduced)
 {
     uint32_t inputs = space_inputs(space), terms = space_along(space, reduced);
     uint64_t total = schedule_ops(fusion, true);
+    double each = finding_instructions(fusion, inputs & terms) / layout.vector;
     schedule_loop(schedule, (Loop){.axis = (int8_t)reduced});
-    schedule_load(schedule, (Move){.tiles = inputs & terms});
+    schedule_load(schedule, (Move){.tiles = inputs & terms, .instructions = each});
     schedule_reduce(schedule, total);
     schedule_end(schedule);
     schedule_exchange(schedule, (Exchange){
@@ -201,6 +258,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     int output = space_add_axis(kind->space, "output", spatial_points(fusion), false);
     int reduced = space_add_axis(kind->space, "reduced", reduction_points(fusion), true);
     space_add_flat_tiles(kind->space, fusion, layout_axis(fusion, layout.row), device);
+    set_lines(kind->space, fusion, layout, device);
     state(kind->schedule, fusion, kind->space, layout, reduced);
 
     int64_t short_row = ceil_div(reduction_points(fusion), terms);   // threads that have work in it

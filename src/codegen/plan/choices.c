@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "codegen/plan/diverse.h"
+#include "model/perf.h"
 #include "rtile/space.h"
 
 enum {
@@ -14,6 +15,7 @@ enum {
 
 static const double FAR_BEHIND = 8, FAR_IN_PARTS = 1.5;   // times the best, of a sum and of parts of it
 static const double MORE_THAN_ONCE = 1.25;   // times what every tensor takes once; a second pass over the largest takes more
+static const double MANY_TIMES = 4;          // what its bytes and its arithmetic take
 
 /* A kernel that has a block for part of the SMs only would take so long on all of them. */
 static double spread_us(const Planner *planner, const PlannedLaunch *launch)
@@ -126,12 +128,36 @@ static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList
     return best;
 }
 
+static double bytes_of_all(Tensor *const *tensors, int count)
+{
+    double bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += (double)tensor_elements(tensors[i]) * dtype_info[tensors[i]->dtype].bits / 8;
+    return bytes;
+}
+
+/* A kernel of CUDA cores is far from what its bytes and its arithmetic take, as threads find elements again and again. Of
+   parts of the sum another family's may take far less, which has few blocks for the whole, or makes nothing of it. */
+static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedLaunch *best)
+{
+    const PerfEstimate *perf = &best->program.perf;
+    const DeviceSpec *device = planner->device;
+    Unit unit = best->kind->space->unit;
+    double bytes = bytes_of_all(fusion->inputs, fusion->input_count) +
+                   bytes_of_all(fusion->outputs, fusion->output_count);
+    double floor_us = bytes / device->dram.bandwidth_gb_s / 1e3 + 2 * perf->launch_us +
+                      perf->flops / perf_unit_peak(device, unit) / 1e3;
+    bool cuda_cores = unit == UNIT_FP32 || unit == UNIT_FP64;
+    return cuda_cores && !best->family->tiles_both && planned_us(best) > MANY_TIMES * floor_us;
+}
+
 /* Where a kernel leaves SMs idle, its reduction may be spread over more blocks: the best one's, or that of
    one which would be best then. `spread`: that one, or NULL. */
 static void add_splits(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
                        const PlannedLaunch *best, const PlannedLaunch *spread)
 {
     bool rewritten = planner->rewrite, deep = is_deep(fusion);
+    bool slow = !rewritten && is_slow(planner, fusion, best);
     int64_t idle = choices_idle_sms(planner, best);
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
@@ -141,14 +167,14 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
         pass_over_slow_families(planner, list, FAR_BEHIND);
     int64_t room = room_for_waiting(best);
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
-        bool of_all =
-            choices_employ(parts, idle) || parts <= room || (short_of_blocks && parts <= PRODUCT_PARTS);
+        bool of_all = choices_employ(parts, idle) || parts <= room || slow ||
+                      (short_of_blocks && parts <= PRODUCT_PARTS);
         if (!of_all && !(spread && choices_employ(parts, choices_idle_sms(planner, spread))))
             continue;
         double time_us = add_split(planner, list, before, fusion,
                                    deep || rewritten ? fusion_even_parts(fusion, parts) : parts,
                                    of_all ? NULL : spread->family, &room);
-        if (isfinite(time_us) && time_us > PAST_THE_BEST * best_us)
+        if (isfinite(time_us) && time_us > PAST_THE_BEST * best_us && !slow)
             break;
         best_us = fmin(best_us, time_us);
     }

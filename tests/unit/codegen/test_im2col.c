@@ -276,6 +276,46 @@ START_TEST(factors_alone_are_turned)
 }
 END_TEST
 
+/* Of 13 channels there are 16, of which the last three are zeros, in both factors; the sum goes over all of them. */
+START_TEST(channels_end_with_a_piece)
+{
+    const Rewritten *longer =
+        rewritten_on(&lengthen_channels, "input x[3, 13, 20, 30] : f16  input w[72, 13, 3, 3] : f16  "
+                     "y[n, f, h:20, v:30] = " PLANES_SUM "output y : f16", "a100");
+    ck_assert(longer && longer->before_count == 2 && longer->behind_count == 0);
+    const Tensor *x = longer->before[0]->outputs[0], *w = longer->before[1]->outputs[0];
+    ck_assert(x->shape[1] == 20 && x->shape[3] == 16 && w->shape[0] == 72 && w->shape[3] == 16);
+    ck_assert(longer->main->axes[longer->main->axis_count - 1].extent == 16);   // along k they come last
+    ck_assert(longer->main->outputs[0]->role == ROLE_OUTPUT);
+    /* Elements that lie so are no reason to copy them. */
+    ck_assert(!rewritten_on(&lengthen_channels, IMAGES "y[n, h:20, v:30, f] = " SUM("h + r - 1", "v + s - 1"), "h200"));
+    /* Behind the channels of a part there are others, and a bias has one for each channel that there is. */
+    ck_assert(!rewritten_on(&lengthen_channels, "input x[3, 20, 30, 15] : f16  input w[72, 3, 3, 13] : f16  "
+                            "y[n, h:20, v:30, f] = sum[r, s, c:13](pad(x[n, h + r - 1, v + s - 1, c], 0) * "
+                            "w[f, r, s, c])  output y : f16", "h200"));
+}
+END_TEST
+
+#define ODD_GRADIENT "sum[n, h, v](d[n, f, h, v] * pad(x[n, c, h + r - 1, v + s - 1], 0))  "
+
+/* Gradients of filters have channels along their rows, and images along k. */
+START_TEST(channels_of_gradients_end_with_a_piece)
+{
+    const char *text = "input x[3, 13, 20, 30] : f16  input d[3, 10, 20, 30] : f16  w[f, c, r:3, s:3] = " ODD_GRADIENT
+                       "output w : f16";
+    const Rewritten *longer = rewritten_on(&lengthen_channels_of_rows, text, "h200");
+    ck_assert(longer && longer->before_count == 2 && longer->behind_count == 1);
+    const Tensor *w = longer->main->outputs[0];
+    ck_assert(w->shape[0] == 16 && w->shape[1] == 3 && w->shape[2] == 3 && w->shape[3] == 16);
+    longer = rewritten_on(&lengthen_channels, text, "h200");
+    ck_assert(longer && longer->behind_count == 0 && longer->before[0]->outputs[0]->shape[3] == 8);
+    /* What is added to the sums has no more channels than there are. */
+    ck_assert(!rewritten_on(&lengthen_channels_of_rows, "input x[3, 13, 20, 30] : f16  input d[3, 10, 20, 30] : f16  "
+                            "input b[10] : f16  t[f, c, r:3, s:3] = " ODD_GRADIENT
+                            "w[f, c, r, s] = t[f, c, r, s] + b[f]  output w : f16", "h200"));
+}
+END_TEST
+
 START_TEST(others_are_not_turned)
 {
     static const char *const others[] = {
@@ -414,6 +454,8 @@ int main(void)
     tcase_add_test(tests, gradients_of_planes_are_turned);
     tcase_add_test(tests, planes_are_turned_to_pixels);
     tcase_add_test(tests, factors_alone_are_turned);
+    tcase_add_test(tests, channels_end_with_a_piece);
+    tcase_add_test(tests, channels_of_gradients_end_with_a_piece);
     tcase_add_test(tests, others_are_not_turned);
     Suite *suite = suite_create("im2col");
     suite_add_tcase(suite, tests);

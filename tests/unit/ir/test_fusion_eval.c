@@ -181,6 +181,28 @@ START_TEST(parts_of_a_product_begin_at_whole_vectors)
 }
 END_TEST
 
+/* Two rows of three terms in four parts: each row is a part as a whole, and its terms are two shares. In six parts all are one term. */
+START_TEST(more_parts_than_the_longest_axis_are_shares_of_each_row)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 2, 3), *w = INPUT(build, DTYPE_F32, 3);
+    Expr *terms = build_op(build, OP_MUL, AT(build, x, 0, 1), AT(build, w, 1), NULL);
+    Tensor *s = REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 2, terms, 2, 3);
+    FusionPlans plans = fuse(build->arena, &build->program);
+    FusionPair *pair = fusion_split(build->arena, plans.plans[0].fusions[0], 4);
+    ck_assert(pair && pair->final->axis_count == 1);   // both axes of parts are one
+    Memory *memory = memory_new(build->arena, &build->program);
+    fill(memory, x);
+    fill(memory, w);
+    ck_assert_ptr_null(fusion_evaluate(memory, pair->partial));
+    ck_assert_ptr_null(fusion_evaluate(memory, pair->final));
+    expect(memory, pair->partial->outputs[0], (const double[]){1, 16, 16, 100});
+    expect(memory, s, (const double[]){133});
+    ck_assert_ptr_null(fusion_split(build->arena, plans.plans[0].fusions[0], 6));
+    build_free(build);
+}
+END_TEST
+
 /* Six points in parts of four: the second has the last two. */
 START_TEST(parts_of_points_give_the_whole_sum)
 {
@@ -254,6 +276,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_tensor_that_is_not_listed_is_found);
     tcase_add_test(tests, an_uneven_split_gives_the_whole_sum);
     tcase_add_test(tests, parts_of_a_product_begin_at_whole_vectors);
+    tcase_add_test(tests, more_parts_than_the_longest_axis_are_shares_of_each_row);
     tcase_add_test(tests, parts_of_points_give_the_whole_sum);
     tcase_add_test(tests, what_is_stored_is_rounded);
     tcase_add_test(tests, units_are_moved_as_their_elements);

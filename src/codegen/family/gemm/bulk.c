@@ -482,8 +482,9 @@ const Family bulk_family = {
     .adds_in_place = true,
     .view = product_view,
     .rewrites =
-        (const Rewrite *const[]){&pack_for_tensor_cores, &turn_planes, &turn_planes_to_columns,
-                                 &parts_of_wide_tiles, &parts_of_medium_tiles, &parts_of_square_tiles, NULL},
+        (const Rewrite *const[]){&pack_for_tensor_cores, &lengthen_channels, &turn_planes,
+                                 &turn_planes_to_columns, &parts_of_wide_tiles, &parts_of_medium_tiles,
+                                 &parts_of_square_tiles, NULL},
     .kinds = kinds,
     .emit = emit,
     .maps = maps,

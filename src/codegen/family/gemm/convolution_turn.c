@@ -45,18 +45,18 @@ static Access moved_store(Arena *arena, const Access *store, const Affine *forms
     return (Access){store->tensor, store->rank, dims};
 }
 
-/* The same kernel, those spatial axes behind the others: the innermost one of what is stored comes last. */
+/* The same kernel, those axes behind the others that are spatial, too, or not: the innermost one of what is stored, or
+   of a factor, comes last. */
 static Fusion *with_axes_last(Arena *arena, const Fusion *fusion, uint32_t last)
 {
     int place[MAX_AXES], next = 0;
     Affine forms[MAX_AXES];
     Fusion *moved = fusion_copy(arena, fusion);
-    for (int comes_last = 0; comes_last < 2; comes_last++)
-        for (int a = 0; a < fusion->spatial_count; a++)
-            if ((int)(last >> a & 1) == comes_last)
+    const int ends[] = {0, fusion->spatial_count, fusion->axis_count};
+    for (int turn = 0; turn < 4; turn++)
+        for (int a = ends[turn / 2]; a < ends[turn / 2 + 1]; a++)
+            if ((int)(last >> a & 1) == turn % 2)
                 place[a] = next++;
-    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        place[a] = next++;
     for (int a = 0; a < fusion->axis_count; a++) {
         forms[a] = affine_axis(place[a]);
         moved->axes[place[a]] = fusion->axes[a];
@@ -167,6 +167,89 @@ static Rewritten *turn_to_columns(Arena *arena, const void *view, const Fusion *
     return NULL;
 }
 
+// ---- channels in whole pieces ----
+
+/* All of the tensor along that axis is read, and no bound is asked for there: zeros may follow. */
+static bool can_be_longer(const Fusion *fusion, const Product *product, int factor, uint32_t axes)
+{
+    const Access *access = mma_access(product->factor[factor]);
+    const Guard *guard = mma_guard(product, factor);
+    bool can = true;
+    for (int d = 0; d < access->rank; d++) {
+        const Dim *dim = &access->dims[d];
+        int axis = affine_single_axis(&dim->index);
+        can &= !(affine_axes(&dim->index) & axes) || (axis >= 0 && dim->size == fusion->axes[axis].extent);
+    }
+    for (int i = 0; guard && i < guard->count; i++)
+        can &= !(affine_axes(&guard->bounds[i].index) & axes);
+    return can;
+}
+
+/* Threads copy both factors piece by piece. */
+static bool is_by_pieces(const Product *product)
+{
+    return product->reading[0].way == BY_PIECES && product->reading[1].way == BY_PIECES;
+}
+
+static bool is_granted_pieces(Arena *arena, const Fusion *main, const Target *target)
+{
+    const Products *view = product_view(arena, main, target);
+    return view && view->tiled && view->tiled->atom && is_by_pieces(view->tiled);
+}
+
+static Rewritten *in_pieces(Arena *arena, const Fusion *fusion, const Product *product, TurnWish *wish,
+                            const Target *target)
+{
+    wish->piece = mma_piece(product);
+    wish->image_count = 2;
+    for (int i = 0; i < 2; i++)
+        if (!can_be_longer(fusion, product, i, wish->longer))
+            return NULL;
+    Rewritten *turned = fusion_turn(arena, fusion, wish);
+    if (!turned)
+        return NULL;
+    turned->main = with_axes_last(arena, turned->main, wish->results ? wish->results : wish->longer);
+    return is_granted_pieces(arena, turned->main, target) ? turned : NULL;
+}
+
+/* A convolution that threads would read element by element. */
+static const Product *of_elements(const Products *products)
+{
+    const Product *product = products->tiled;
+    return product && product->atom && !product->guard && !is_by_pieces(product) ? product : NULL;
+}
+
+/* k ends with an axis of both factors that no window moves: channels, or images of a filter's gradient. */
+static Rewritten *lengthen_along_k(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    const Product *product = of_elements(view);
+    if (!product)
+        return NULL;
+    const Access *a = mma_access(product->factor[0]), *b = mma_access(product->factor[1]);
+    uint32_t channel = lone_axes(&product->group[GROUP_K], a) & lone_axes(&product->group[GROUP_K], b);
+    if (!is_one(channel) || (!has_windows(a) && !has_windows(b)))
+        return NULL;
+    bool first = has_windows(a);
+    TurnWish wish = {.images = {first ? a : b, first ? b : a}, .last = {channel, channel}, .longer = channel};
+    return in_pieces(arena, fusion, product, &wish, target);
+}
+
+/* Rows of both factors end with channels, as of a filter's gradient. */
+static Rewritten *lengthen_rows(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    const Product *product = of_elements(view);
+    if (!product)
+        return NULL;
+    const Access *a = mma_access(product->factor[0]), *b = mma_access(product->factor[1]);
+    uint32_t rows = lone_axes(&product->group[GROUP_M], a), columns = lone_axes(&product->group[GROUP_N], b);
+    if (!is_one(rows) || !is_one(columns) || (!has_windows(a) && !has_windows(b)))
+        return NULL;
+    TurnWish wish = {.images = {a, b}, .last = {rows, columns}, .longer = rows | columns, .results = columns};
+    return in_pieces(arena, fusion, product, &wish, target);
+}
+
 /* Copies of planes take less than the best kernel that needs none. */
 const Rewrite turn_planes = {.make = turn, .most_share = 1};
 const Rewrite turn_planes_to_columns = {.make = turn_to_columns, .most_share = 1};
+const Rewrite lengthen_channels = {.make = lengthen_along_k, .most_share = 1, .splits = true};
+const Rewrite lengthen_channels_of_rows = {.make = lengthen_rows, .most_share = 1, .splits = true};

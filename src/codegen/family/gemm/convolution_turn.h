@@ -15,3 +15,7 @@ extern const Rewrite turn_planes;
 
 /* The same but for what is made. Of 1x1 the filter may stay as it is. */
 extern const Rewrite turn_planes_to_columns;
+
+/* Threads copy pieces of 16 bytes where they would read elements: channels lie side by side, with zeros behind the last
+   ones. k ends with them, or of a filter's gradient with images; or rows of both factors do. */
+extern const Rewrite lengthen_channels, lengthen_channels_of_rows;

@@ -1,5 +1,6 @@
 // gemm: a sum of products of two elements of one type, computed by tensor cores.
 #include "base/checked.h"
+#include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
@@ -268,7 +269,8 @@ const Family gemm_family = {
     .adds_in_place = true,
     .view = product_view,
     .streams = true,
-    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
+    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &lengthen_channels,
+                                         &lengthen_channels_of_rows, NULL},
     .kinds = kinds,
     .emit = emit,
     .work = product_rows_work,

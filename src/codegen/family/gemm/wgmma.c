@@ -1,5 +1,6 @@
 // wgmma: a sum of products of two elements of one type, computed by tensor cores that read shared memory,
 // where the factors are no boxes of tensors (bulk.c), as pixels under the taps of a convolution.
+#include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
@@ -80,7 +81,8 @@ const Family wgmma_family = {
     .variants = (const char *const[]){"three stages", "four stages", NULL},
     .adds_in_place = true,
     .view = product_view,
-    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, NULL},
+    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &lengthen_channels,
+                                         &lengthen_channels_of_rows, NULL},
     .kinds = kinds,
     .emit = emit,
 };
