@@ -66,9 +66,21 @@ static int64_t room_for_waiting(const PlannedLaunch *launch)
     return waves > 0 && schedule_waiting_loop(launch->kind->schedule) ? (int64_t)(1 / waves) : 0;
 }
 
+/* What a fusion's kernels come after, and what comes after them: copies of what it reads and makes in another form. */
+typedef struct Companions {
+    Choice before;
+    Choice *behind[MAX_BEHIND];
+    int behind_count;
+} Companions;
+
+static Choice with_behind(Planner *planner, const Companions *companions, Choice choice)
+{
+    return choice_extend_by_all(planner, choice, companions->behind, companions->behind_count);
+}
+
 /* `only`: whose kernels may make the parts; NULL: anyone's. Returns what the best one takes, and of more parts how many it
    has room for. */
-static double add_split(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
+static double add_split(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
                         int64_t parts, const Family *only, int64_t *room)
 {
     FusionPair *pair = fusion_split(planner->arena, fusion, parts);
@@ -78,14 +90,14 @@ static double add_split(Planner *planner, ChoiceList *list, const Choice *before
     prepared_mark_parts(fusion, (Fusion *[]){pair->partial, pair->final}, 2);
     ChoiceList first = choices_best_of(planner, part_launches, pair->partial, PARTIAL_KEPT),
                second = choices_best_of(planner, choices_single, pair->final, 1);
-    Choice split = *before;
-    split.partial_ops = with_definition(planner->arena, before, pair->definition);
+    Choice split = companions->before;
+    split.partial_ops = with_definition(planner->arena, &companions->before, pair->definition);
     split.partial_count++;
     for (int i = 0; i < first.count && second.count; i++) {
         if (only && first.choices[i]->launches[0].family != only)
             continue;
         Choice choice = choice_extend(planner, split, first.choices[i]);
-        choice = choice_extend(planner, choice, second.choices[0]);
+        choice = with_behind(planner, companions, choice_extend(planner, choice, second.choices[0]));
         if (choice.time_us < best_us)
             *room = parts * room_for_waiting(&first.choices[i]->launches[0]);
         best_us = fmin(best_us, choice.time_us);
@@ -153,7 +165,7 @@ static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedL
 
 /* Where a kernel leaves SMs idle, its reduction may be spread over more blocks: the best one's, or that of
    one which would be best then. `spread`: that one, or NULL. */
-static void add_splits(Planner *planner, ChoiceList *list, const Choice *before, const Fusion *fusion,
+static void add_splits(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
                        const PlannedLaunch *best, const PlannedLaunch *spread)
 {
     bool rewritten = planner->rewrite, deep = is_deep(fusion);
@@ -162,7 +174,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
     bool short_of_blocks = (rewritten || best->family->tiles_both) && best->program.perf.waves < FEW_WAVES;
-    double best_us = before->time_us + planned_us(best);
+    double best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best);
     if (!rewritten)
         pass_over_slow_families(planner, list, FAR_BEHIND);
     int64_t room = room_for_waiting(best);
@@ -171,7 +183,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
                       (short_of_blocks && parts <= PRODUCT_PARTS);
         if (!of_all && !(spread && choices_employ(parts, choices_idle_sms(planner, spread))))
             continue;
-        double time_us = add_split(planner, list, before, fusion,
+        double time_us = add_split(planner, list, companions, fusion,
                                    deep || rewritten ? fusion_even_parts(fusion, parts) : parts,
                                    of_all ? NULL : spread->family, &room);
         if (isfinite(time_us) && time_us > PAST_THE_BEST * best_us && !slow)
@@ -183,24 +195,25 @@ static void add_splits(Planner *planner, ChoiceList *list, const Choice *before,
 /* Kernels of another form of the fusion, with those before and behind it. */
 static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *form)
 {
-    Choice *before[MAX_BEFORE], *behind[MAX_BEHIND];
+    Choice *before[MAX_BEFORE];
+    Companions companions = {.behind_count = form->behind_count};
     double share = planner->rewrite->most_share;
     if (!choices_best_each(planner, form->before, form->before_count, before) ||
-        !choices_best_each(planner, form->behind, form->behind_count, behind))
+        !choices_best_each(planner, form->behind, form->behind_count, companions.behind))
         return;
     Choice begun = {.partial_ops = form->definitions, .partial_count = form->definition_count};
-    begun = choice_extend_by_all(planner, begun, before, form->before_count);
-    begun.copies = form->before_count;
-    double copies_us = choice_extend_by_all(planner, begun, behind, form->behind_count).time_us;
+    companions.before = choice_extend_by_all(planner, begun, before, form->before_count);
+    companions.before.copies = form->before_count;
+    double copies_us = with_behind(planner, &companions, companions.before).time_us;
     if (share && copies_us > share * list->choices[0]->time_us)
         return;
     ChoiceList main = part_launches(planner, form->main);
     for (int i = 0; i < main.count; i++) {
-        Choice choice = choice_extend(planner, begun, main.choices[i]);
-        choices_add(planner, list, choice_extend_by_all(planner, choice, behind, form->behind_count));
+        Choice choice = choice_extend(planner, companions.before, main.choices[i]);
+        choices_add(planner, list, with_behind(planner, &companions, choice));
     }
     if (main.count && planner->rewrite->splits)
-        add_splits(planner, list, &begun, form->main, &main.choices[0]->launches[0], NULL);
+        add_splits(planner, list, &companions, form->main, &main.choices[0]->launches[0], NULL);
 }
 
 static bool offers(const Family *family, const Rewrite *rewrite)
@@ -280,7 +293,7 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
         return list;
     planner->rewrite = NULL;
     planner->passed_over = 0;
-    add_splits(planner, &list, &(Choice){0}, fusion, &list.choices[0]->launches[0],
+    add_splits(planner, &list, &(Companions){.behind_count = 0}, fusion, &list.choices[0]->launches[0],
                best_spread(planner, &list));
     add_all_rewritten(planner, &list, &viewed);
     keep_diverse(&list, planner->keep);
