@@ -576,17 +576,24 @@ __device__ __forceinline__ void read_totals(const Kept *row, int column, bool tu
         total[e] = (e < 4) == turned ? second[e % 4] : first[e % 4];
 }
 
+// Some columns of a warp's sums on their way from registers to rows, from that column of the slab on.
+template <int COLUMNS> __device__ __forceinline__ void fill_slab(Slab &slab, const Value *own, int first)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    UNROLL for (int j = 0; j < COLUMNS / 8; ++j)
+        UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
+            const Value two[2] = {own[j * 4 + i * 2], own[j * 4 + i * 2 + 1]};
+            store_vector<2>(slab.at[i * 8 + lane / 4], first + j * 8 + lane % 4 * 2, two);
+        }
+}
+
 // Some rows of a warp from (m0, n0) on, by way of shared memory so that lanes side by side have columns side
 // by side. `own`: the lane's sums.
 __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, Slab &slab,
                                            const Corner &corner, Index m0, Index n0)
 {
     const int lane = (int)threadIdx.x % WARP;
-    UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
-        UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
-            const Value two[2] = {own[j * 4 + i * 2], own[j * 4 + i * 2 + 1]};
-            store_vector<2>(slab.at[i * 8 + lane / 4], j * 8 + lane % 4 * 2, two);
-        }
+    fill_slab<SLAB_COLUMNS>(slab, own, 0);
     warp_sync();
     UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
         const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
@@ -600,49 +607,91 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, S
     warp_sync();
 }
 
-// The same of rows that begin within an aligned access. In the slab they lie as they do in memory, up to QN -
-// 1 columns to the right: of 64 from the fourth element of such an access on the first 5 and the last 3 are
-// stored one by one, between them are 7 vectors.
-__device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value *own, Slab &slab,
-                                                   Index batch, Index m0, Index n0)
-{
-    const int lane = (int)threadIdx.x % WARP;
-    UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
-        UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
-            const int row = i * 8 + lane / 4, column = j * 8 + lane % 4 * 2 + shift_of(batch, m0 + row, n0);
-            Word<Kept> two;
-            UNROLL for (int e = 0; e < 2; ++e)
-                two.at[e] = narrow<Kept>(own[j * 4 + i * 2 + e]);
-            hold_word(two.bits);
-            UNROLL for (int e = 0; e < 2; ++e)
-                slab.at[row][column + e] = two.at[e];
+// The same of rows that begin within an aligned access. The elements of one lie in two vectors of the slab,
+// where up to QN - 1 columns may lie once more in front of the first one. Of 256 columns from the fourth element
+// of an access on the first 5 and the last 3 are stored one by one, between them are 31 vectors.
+struct ShiftedRows {
+    Index batch, m0, n0;
+    int columns;         // that exist
+    bool begins, ends;   // with them a row of the warp's part
+
+    __device__ __forceinline__ ShiftedRows(Index batch, Index m0, Index n0, bool first, bool last)
+        : batch(batch), m0(m0), n0(n0), columns((int)op_min<Index>(N - n0, SLAB_COLUMNS)), begins(first),
+          ends(last || N - n0 <= SLAB_COLUMNS)
+    {
+    }
+    __device__ __forceinline__ int shift(int row) const { return shift_of(batch, m0 + row, n0); }
+
+    // Where the first whole vector begins, and where the last one ends.
+    __device__ __forceinline__ int begin(int row) const
+    {
+        return begins ? (QN - shift(row)) % QN : -shift(row);
+    }
+    __device__ __forceinline__ int end(int row) const
+    {
+        return begin(row) + (columns - begin(row)) / QN * QN;
+    }
+
+    __device__ __forceinline__ void fill(Slab &slab, const Value *own) const
+    {
+        if (begins)
+            fill_slab<SLAB_COLUMNS>(slab, own, QN);
+        else
+            fill_slab<SLAB_COLUMNS + QN>(slab, own - QN / 2, 0);
+    }
+    static __device__ __forceinline__ void read(const Kept *row, int column, Kept (&total)[QN])
+    {
+        union {
+            unsigned words[8];
+            Kept at[2 * QN];
+        };
+        const int first = column % QN, pieces[] = {column - first, (column + QN - 1) / QN * QN};
+        UNROLL for (int i = 0; i < 2; ++i) {
+            unsigned piece[4];
+            move_vector<4>(piece, reinterpret_cast<const unsigned *>(row + pieces[i]));
+            UNROLL for (int j = 0; j < 4; ++j)
+                words[i * 4 + j] = piece[j];
         }
-    warp_sync();
-    UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
-        const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
-        const int shift = shift_of(batch, m0 + row, n0);
-        const Index m = m0 + row, n = n0 + column - shift;
-        if (m >= M || n + QN > N || column < shift)
-            continue;
-        Kept total[QN];
-        move_vector<QN>(total, slab.at[row] + column);
-        finish_vector(t, batch, m, n, total);
+        begin_words_at<true>(words, (unsigned)first * (unsigned)sizeof(Kept));
+        UNROLL for (int e = 0; e < QN; ++e)
+            total[e] = at[e];
     }
-    UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * QN; v += WARP) {
-        const int row = v / QN, e = v % QN, shift = shift_of(batch, m0 + row, n0);
-        const int column = e < shift ? SLAB_COLUMNS + e : e;
-        const Index m = m0 + row, n = n0 + column - shift;
-        if (shift > 0 && m < M && n < N)
-            finish(t, batch, m, n, widen(slab.at[row][column]));
+    __device__ __forceinline__ void store_vectors(const Tensors &t, const Slab &slab) const
+    {
+        UNROLL_4 for (int v = (int)threadIdx.x % WARP; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
+            const int row = v / (SLAB_COLUMNS / QN), column = begin(row) + v % (SLAB_COLUMNS / QN) * QN;
+            if (m0 + row >= M || column + QN > columns)
+                continue;
+            Kept total[QN];
+            read(slab.at[row], QN + column, total);
+            finish_vector(t, batch, m0 + row, n0 + column, total);
+        }
     }
-    if (n0 < N && n0 + SLAB_COLUMNS > N)   // rows end within a vector
+    // In front of the first whole vector, and behind the last one: of 64 columns as many as a vector has.
+    __device__ __forceinline__ void store_elements(const Tensors &t, const Slab &slab) const
+    {
 #pragma unroll 1
-        for (int v = lane; v < SLAB_PARTS * 8 * QN; v += WARP) {
-            const int row = v / QN, shift = shift_of(batch, m0 + row, n0), end = shift + (int)(N - n0);
-            const int column = end / QN * QN + v % QN;
-            if (m0 + row < M && column < end && (column >= QN || shift == 0))
-                finish(t, batch, m0 + row, n0 + column - shift, widen(slab.at[row][column]));
-        }
+        for (int first = 0; first < (columns < SLAB_COLUMNS ? 2 * QN : QN); first += QN)
+            UNROLL_4 for (int v = (int)threadIdx.x % WARP; v < SLAB_PARTS * 8 * QN; v += WARP) {
+                const int row = v / QN, e = first + v % QN;
+                const int front = op_min<int>(op_max<int>(begin(row), 0), columns);   // singles there
+                const int column = e < front ? e : end(row) + e - front;
+                if (m0 + row < M && column < columns && (e < front || ends))
+                    finish(t, batch, m0 + row, n0 + column, widen(slab.at[row][QN + column]));
+            }
+    }
+};
+
+__device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value *own, Slab &slab,
+                                                   const ShiftedRows &rows)
+{
+    if (rows.columns <= 0)
+        return;
+    rows.fill(slab, own);
+    warp_sync();
+    rows.store_vectors(t, slab);
+    if (rows.begins || rows.ends)
+        rows.store_elements(t, slab);
     warp_sync();
 }
 
@@ -653,7 +702,9 @@ __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[
         UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
             const Value *const own = acc + first / 2 + part * 2;
             if (SHIFTED)
-                store_shifted_rows(t, own, slab, corner.batch, m0 + part * 8, n0 + first);
+                store_shifted_rows(t, own, slab,
+                                   ShiftedRows(corner.batch, m0 + part * 8, n0 + first, first == 0,
+                                               first + SLAB_COLUMNS >= WN));
             else
                 store_rows(t, own, slab, corner, m0 + part * 8, n0 + first);
         }
@@ -723,17 +774,6 @@ struct Ahead {
     }
 };
 
-// Some columns of a warp's sums on their way from registers to rows.
-__device__ __forceinline__ void fill_slab(Slab &slab, const Value *own)
-{
-    const int lane = (int)threadIdx.x % WARP;
-    UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
-        UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
-            const Value two[2] = {own[j * 4 + i * 2], own[j * 4 + i * 2 + 1]};
-            store_vector<2>(slab.at[i * 8 + lane / 4], j * 8 + lane % 4 * 2, two);
-        }
-}
-
 __device__ __forceinline__ void read_lane_vector(const Slab &slab, const LaneVector &vector,
                                                  Kept (&totals)[JOINED * QN], int sum)
 {
@@ -748,7 +788,7 @@ __device__ __forceinline__ void turn_sums(Kept (&totals)[LaneVector::COUNT][JOIN
                                           Slab &slab, const Corner &corner, Index m0, Index n0)
 {
     UNROLL for (int sum = 0; sum < JOINED; ++sum) {
-        fill_slab(slab, own + sum * (WN / 2));
+        fill_slab<SLAB_COLUMNS>(slab, own + sum * (WN / 2), 0);
         warp_sync();
         UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
             const LaneVector vector(i);
@@ -770,7 +810,7 @@ __device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value 
         if (JOINED > 1)
             turn_sums(totals, own, slab, corner, m0 + part * 8, n0 + first);
         else
-            fill_slab(slab, own);
+            fill_slab<SLAB_COLUMNS>(slab, own, 0);
         warp_sync();
         UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
             const LaneVector vector(i);

@@ -37,6 +37,9 @@ CASES = {
     "two layers": (program(1160, 256, TWO), 2),
     "two layers of f32 on lanes": (program(4096, 512, TWO).replace("f16", "f32"), 2),
     "rows are no whole vectors": (program(257, 129, LAYER.format(1, 2) + LAST.format(2)), 1),
+    "rows end within a vector": ("input x[1040, 64] : f16\ninput a[573, 64] : f16\ninput b[573, 64] : f16\n"
+                                 "x1[i, j] : f16 = sum[k](x[i, k] * a[j, k])\ns[i, j] : f16 = sum[k](x[i, k] * b[j, k])\n"
+                                 "x2[i, j] : f16 = x1[i, j] + s[i, j]\nm[i] = max[l](x2[i, l])\ny[i, j] : f16 = x2[i, j] - m[i]\noutput y\n", 1),
     "it is read later": (program(1160, 256, LAYER.format(1, 2) + "y[i, j] : f16 = sum[k](x2[i, k] * a[k, j]) + x1[i, j]\noutput y\n"), 0),
     "a branch reads it": (program(1160, 256, LAYER.format(1, 2) + LAST.format(2) + "z[i, j] : f16 = relu(sum[k](x1[i, k] * c[k, j]))\noutput z\n"), 0),
     "it is a factor": (program(512, 512, "x2[i, j] : f16 = x1[i, j] + sum[k](x1[i, k] * b[k, j])\n" + SQUARE), 0),

@@ -3,6 +3,18 @@
 // Bytes of b and a, numbered 7…4 3…0; hexadecimal digit i of the selector says which becomes byte i.
 DEVICE unsigned byte_permute(unsigned a, unsigned b, unsigned selector) { return __byte_perm(a, b, selector); }
 
+// So that they begin with this byte of the first 16, the first one of a word unless elements are narrower.
+template <bool NARROW, int WORDS> DEVICE void begin_words_at(unsigned (&words)[WORDS], unsigned first)
+{
+    UNROLL for (unsigned by = 2; by > 0; by /= 2)
+        UNROLL for (int i = 0; i < WORDS; i++)
+            if (i + static_cast<int>(by) < WORDS)
+                words[i] = first / 4 & by ? words[i + by] : words[i];
+    if (NARROW)
+        UNROLL for (int i = 0; i + 1 < WORDS; i++)
+            words[i] = byte_permute(words[i], words[i + 1], 0x3210u + 0x1111u * (first % 4));
+}
+
 // N neighbours that begin anywhere in a tensor of `size` elements, read by the aligned pieces of 16 bytes that hold them:
 //
 //   pieces     [0 1 2 3] [4 5 6 7]     floats, N = 4 from element 3 on
@@ -33,13 +45,7 @@ DEVICE void load_anywhere(bool inside_all, const T *p, Index index, Index size, 
                 if (inside(from + j, size))
                     at[i * COUNT + j] = p[from + j];
     }
-    UNROLL for (unsigned by = 2; by > 0; by /= 2)
-        UNROLL for (int i = 0; i < WORDS; i++)
-            if (i + static_cast<int>(by) < WORDS)
-                words[i] = first / 4 & by ? words[i + by] : words[i];
-    if (BYTES < 4)
-        UNROLL for (int i = 0; i + 1 < WORDS; i++)
-            words[i] = byte_permute(words[i], words[i + 1], 0x3210u + 0x1111u * (first % 4));
+    begin_words_at<(BYTES < 4)>(words, first);
     UNROLL for (int i = 0; i < N; i++)
         out[i] = widen(at[i]);
 }
