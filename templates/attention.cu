@@ -10,8 +10,9 @@
 // et al., "FlashAttention", 2022). Scores never leave the registers: those of a step are the left operand of
 // the second product, where the tensor cores have put them.
 //
-// Where rows are few, WALKERS warps have the same rows and other columns: each goes from one of its steps to
-// the next by itself. In the end they combine what they have made, in a fixed order, by way of shared memory.
+// Where rows are few, WALKERS warps of a block and CLUSTER blocks have the same rows and other columns: each
+// warp goes from one of its steps to the next by itself. In the end they combine what they have made, in a
+// fixed order, by way of shared memory.
 //
 //                DEPTH                      Q stays; STAGES tiles of K and V lie in shared memory: while
 //              +--------+                   one is used, the others are on their way.
@@ -48,7 +49,7 @@ constexpr int DEPTH = 64, WIDTH = 64;
 constexpr int BM = 128, BN = 64;                               // rTile, shared memory
 constexpr int WM = 16;                                         // rTile, registers of a warp
 constexpr int PARTS = 1;                                       // elements whose sum a share is
-constexpr int WALKERS = 1;                                     // warps that share the columns
+constexpr int WALKERS = 1, CLUSTER = 1;                        // warps and blocks that share the columns
 constexpr int STAGES = 2;                                      // steps of tiles in shared memory
 constexpr bool BACKWARDS = false;                              // the last rows, of most columns, come first
 constexpr bool MASKS = false;                                  // some columns are left out, by where they are
@@ -96,7 +97,7 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 
 constexpr int WARPS = BM / WM * WALKERS, THREADS = WARPS * WARP;
 constexpr int OWNERS = WALKERS > 1 ? WARP : THREADS;           // threads that a tile of K or V is for
-constexpr Index STEP = BN * WALKERS;                           // columns of all of them
+constexpr Index STEP = (Index)BN * WALKERS * CLUSTER;          // columns of all of them
 constexpr int PIECE = 8;                                       // elements that move together
 constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16;
 constexpr Index BLOCKS = (ROWS + BM - 1) / BM;                 // of a product
@@ -106,7 +107,7 @@ constexpr int DEPTHS_AT_ONCE = KEEPS_Q ? DEPTHS : 4;           // a warp of 32 r
 
 static_assert(BM % WM == 0 && WM % 16 == 0 && BN % 16 == 0, "tiles of 16 rows are multiplied");
 static_assert(DEPTH % PIECE == 0 && WIDTH % PIECE == 0 && STAGES >= 2, "rows are whole pieces");
-static_assert(WALKERS == 1 || BM == WM, "warps that share columns have the same rows");
+static_assert(WALKERS > 1 ? BM == WM : CLUSTER == 1, "warps that share columns have the same rows");
 
 // Lines of a factor in shared memory, in whole tiles of 16. One piece more, so that the same piece of eight
 // neighbouring lines lies in eight different groups of banks.
@@ -118,8 +119,8 @@ template <int LINES, int LINE, int OWNERS> struct Tile {
     template <class At>
     static __device__ __forceinline__ void begin(Element *tile, Index first, Index end, At at)
     {
-        constexpr int PIECES = WIDE / PIECE;
-        UNROLL for (int i = 0; i < (LINES * PIECES + OWNERS - 1) / OWNERS; ++i) {
+        constexpr int PIECES = WIDE / PIECE, ROUNDS = (LINES * PIECES + OWNERS - 1) / OWNERS;
+        UNROLL_4 for (int i = 0; i < ROUNDS; ++i) {   // of more, compilers keep the addresses in registers
             const int number = i * OWNERS + (int)threadIdx.x % OWNERS;
             const int line = number / PIECES, piece = number % PIECES;
             const bool exists = first + line < end && (LINE % 16 == 0 || piece * PIECE < LINE);
@@ -154,6 +155,7 @@ struct Slab {
     float at[SLAB_ROWS][WIDTHS * 16 + 8];   // no two lanes of those that write together meet in a bank
     Row rows[SLAB_ROWS];
 };
+constexpr int SLABS_OF_BLOCK = WARPS + (CLUSTER > 1);   // and what it leaves for its cluster
 
 // The scores of a warp's rows of a step become shares of what the largest so far would have, which may grow.
 struct Softmax {
@@ -209,42 +211,73 @@ struct Softmax {
     }
 };
 
-// Neighbours in a row of all warps' slabs: their sums for the largest score of all. A warp without a column
-// that counts, or with none that counts beside that score, adds nothing.
-__device__ __forceinline__ Row combine(const Slab (&slabs)[WARPS], int line, int n, float (&totals)[QN])
+// Neighbours in a row, of COUNT slabs: their sums for the largest score of all. A slab without a column that
+// counts, or with none that counts beside that score, adds nothing.
+template <int COUNT, class SlabOf>
+__device__ __forceinline__ Row combine(SlabOf slab_of, int line, int n, float (&totals)[QN])
 {
-    float largest = slabs[0].rows[line].maximum, sum = 0.0f;
-    UNROLL for (int i = 1; i < WARPS; ++i)
-        largest = op_max(largest, slabs[i].rows[line].maximum);
+    float largest = slab_of(0).rows[line].maximum, sum = 0.0f;
+    UNROLL for (int i = 1; i < COUNT; ++i)
+        largest = op_max(largest, slab_of(i).rows[line].maximum);
     UNROLL for (int e = 0; e < QN; ++e)
         totals[e] = 0.0f;
-    UNROLL for (int i = 0; i < WARPS; ++i) {
-        const float weight = power_of_two((slabs[i].rows[line].maximum - largest) * SCALE);
+    UNROLL for (int i = 0; i < COUNT; ++i) {
+        const Slab &slab = slab_of(i);
+        const float weight = power_of_two((slab.rows[line].maximum - largest) * SCALE);
         float own[QN];
-        load_vector<QN>(slabs[i].at[line], n, own);
-        sum += weight == 0.0f ? 0.0f : slabs[i].rows[line].sum * weight;
+        load_vector<QN>(slab.at[line], n, own);
+        sum += weight == 0.0f ? 0.0f : slab.rows[line].sum * weight;
         UNROLL for (int e = 0; e < QN; ++e)
             totals[e] += weight == 0.0f ? 0.0f : own[e] * weight;
     }
     return {largest, sum, 1.0f / sum};
 }
 
-// All warps have left their rows in their slabs.
-__device__ __forceinline__ void combine_and_store(const Tensors &t, const Slab (&slabs)[WARPS], Index batch,
-                                                  Index row0)
+__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index row, Index n,
+                                       const float (&totals)[QN], const Row &of)
 {
-    constexpr int VECTORS = WIDTH / QN;   // of a row
-    block_sync();
+    if (n == 0)
+        finish_row(t, batch, row, of);
+    finish_vector(t, batch, row, n, totals, of);
+}
+
+// Calls `make(line, n)` for each vector of the block's rows, of which blocks have one after the other.
+template <class Make>
+__device__ __forceinline__ void for_vectors(Index row0, int rank, int blocks, Make make)
+{
+    constexpr int VECTORS = WIDTH / QN;
+    const int lines = ((int)op_min<Index>(ROWS - row0, BM) - rank + blocks - 1) / blocks;
 #pragma unroll 1
-    for (int number = (int)threadIdx.x; number < BM * VECTORS; number += THREADS) {
-        const int line = number / VECTORS, n = number % VECTORS * QN;
-        if (row0 + line >= ROWS)
-            break;
+    for (int number = (int)threadIdx.x; number < lines * VECTORS; number += THREADS)
+        make(number / VECTORS * blocks + rank, number % VECTORS * QN);
+}
+
+// All warps have left their rows in their slabs.
+__device__ __forceinline__ void combine_and_store(const Tensors &t, Slab (&slabs)[SLABS_OF_BLOCK],
+                                                  Index batch, Index row0, int rank)
+{
+    block_sync();
+    Slab &whole = slabs[SLABS_OF_BLOCK - 1];
+    for_vectors(row0, 0, 1, [&](int line, int n) {
         float totals[QN];
-        const Row own = combine(slabs, line, n, totals);
-        if (n == 0)
-            finish_row(t, batch, row0 + line, own);
-        finish_vector(t, batch, row0 + line, n, totals, own);
+        const Row own = combine<WALKERS>([&](int i) -> const Slab & { return slabs[i]; }, line, n, totals);
+        if (CLUSTER == 1) {
+            finish(t, batch, row0 + line, n, totals, own);
+        } else {
+            if (n == 0)
+                whole.rows[line] = own;
+            move_vector<QN>(whole.at[line] + n, totals);
+        }
+    });
+    if (CLUSTER > 1) {
+        cluster_sync();
+        for_vectors(row0, rank, CLUSTER, [&](int line, int n) {
+            float totals[QN];
+            const Row own = combine<CLUSTER>(
+                [&](int i) -> const Slab & { return *cluster_map(&whole, i); }, line, n, totals);
+            finish(t, batch, row0 + line, n, totals, own);
+        });
+        cluster_sync();   // none goes while others read what it has left
     }
 }
 
@@ -254,16 +287,17 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     SHARED(TILES_Q, Element, Qs, [TileQ::ELEMENTS]);
     SHARED(TILES_K, Element, all_ks, [WALKERS][STAGES][TileK::ELEMENTS]);
     SHARED(TILES_V, Element, all_vs, [WALKERS][STAGES][TileV::ELEMENTS]);
-    SHARED(SLABS, Slab, slabs, [WARPS]);
+    SHARED(SLABS, Slab, slabs, [SLABS_OF_BLOCK]);
     float acc[WM / 16][WIDTHS * 2][4] = {};                     // (WM,WIDTH)
     unsigned q[KEEPS_Q ? WM / 16 : 1][KEEPS_Q ? DEPTHS : 1][4];
     Softmax softmax;
 
     const int warp = (int)threadIdx.x / WARP, walker = warp % WALKERS;
+    const int rank = (int)((Index)blockIdx.x % CLUSTER);   // of the block in its cluster
     Element(&Ks)[STAGES][TileK::ELEMENTS] = all_ks[walker];
     Element(&Vs)[STAGES][TileV::ELEMENTS] = all_vs[walker];
 
-    const Index block = BACKWARDS ? BATCH * BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
+    const Index tile = (Index)blockIdx.x / CLUSTER, block = BACKWARDS ? BATCH * BLOCKS - 1 - tile : tile;
     const Index batch = block / BLOCKS, row0 = block % BLOCKS * BM, last = op_min<Index>(row0 + BM, ROWS) - 1;
     const int warp_row = warp / WALKERS * WM, lane = (int)threadIdx.x % WARP;
 
@@ -274,7 +308,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index end = MASKS ? op_max<Index>(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
     const Index clear_begin = MASKS ? op_max<Index>(first_column(batch, row0), first_column(batch, last)) : 0;
     const Index clear_end = MASKS ? op_min<Index>(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
-    const Index begin = first + walker * BN;
+    const Index begin = first + (rank * WALKERS + walker) * BN;
     const auto copy = [&](Index column, int stage) {
         if (column < end) {
             TileK::begin(Ks[stage], column, end, [&](Index line, int d) { return k_at(t, batch, line, d); });
@@ -404,6 +438,6 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         warp_sync();
     }
     if (WALKERS > 1)
-        combine_and_store(t, slabs, batch, row0);
+        combine_and_store(t, slabs, batch, row0, rank);
 }
 }   // namespace KERNEL

@@ -76,7 +76,8 @@ CASES = {
              ("bulk_filter", "f16", dict(M=9, N=5)), ("bulk_filter_turned", "bf16", dict(M=9, N=7)),
              ("bulk_phases", "bf16", dict(M=17, N=7)), ("bulk_phases_turned", "f16", dict(M=9, N=9))],
     "attention": [("attention", "f16", dict(M=37, N=70)), ("attention", "bf16", dict(M=16, N=133)), ("attention_masked", "f16", dict(M=67, N=67)),
-                  ("attention_masked", "bf16", dict(M=20, N=41)), ("attention", "f16", dict(M=3, N=330)), ("attention", "bf16", dict(M=15, N=137))],
+                  ("attention_masked", "bf16", dict(M=20, N=41)), ("attention", "f16", dict(M=3, N=330)), ("attention", "bf16", dict(M=15, N=137)),
+                  ("attention", "f16", dict(M=5, N=300), "h200"), ("attention", "bf16", dict(M=11, N=141), "h200")],
     "attention_bulk": [("attention_bulk", "f16", dict(M=70, N=133)), ("attention_bulk", "bf16", dict(M=70, N=300)),
                        ("attention_bulk_heads", "f16", dict(M=131, N=131)), ("attention_bulk_heads", "f16", dict(M=300, N=200)),
                        ("attention_bulk_parts", "f16", dict(M=66, N=130)), ("attention_bulk_parts", "bf16", dict(M=70, N=65))],
@@ -320,7 +321,7 @@ TEXTS = {
              "input A[2, 65, 72] : f16  input B[2, 133, 72] : f16  C[b, m, n] = sum[k](A[b, m, k] * B[b, n, k])  output C : f16"],
     "attention": [far_rows(), far_rows(D=120, W=136), far_rows(share=""), fewer_columns(40, 100, "i + j < 90"),
                   fewer_columns(5, 300, "j > i + 130 && j < 290 - i"), fewer_columns(9, 130, "j < 20 * i - 5")],
-    "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192)],   # rows that fill tiles, more than two lines of 128 bytes
+    "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192), far_rows(B=1, M=385, D=256, W=64)],   # rows that fill tiles, more than two lines of 128 bytes
     "wgmma": ["input A[130, 264] : bf16  input B[200, 328] : bf16  C[m, n] = sum[k:200](A[m, k + 64] * B[k, n])  output C : bf16",
               "input A[2, 264, 200] : f16  input B[2, 136, 200] : f16  C[b, m:136, n] = sum[k:200](A[b, k + 64, m + 64] * B[b, n, k])  output C",
               "input A[3, 8384] : bf16  input B[8320, 24] : bf16  C[m, n] = sum[k:8320](A[m, k + 64] * B[k, n])  output C",

@@ -130,7 +130,8 @@ void choices_add_stream_parts(Planner *planner, ChoiceList *list, const Fusion *
     if (!list->count)
         return;
     double best_us = list->choices[0]->time_us;
-    int64_t idle = choices_idle_sms(planner, &list->choices[0]->launches[0]);
+    const PlannedLaunch *whole = &list->choices[0]->launches[0];   // parts are in place of its clusters
+    int64_t idle = choices_idle_sms(planner, whole) * whole->program.cluster;
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
         if (!choices_employ(parts, idle))
             continue;

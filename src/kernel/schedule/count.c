@@ -248,11 +248,12 @@ static void count_wait(CountWalk *walk, int item, int64_t times)
 /* Shuffles and barriers always follow from the item. */
 static void count_meeting(CountWalk *walk, const Exchange *exchange, int64_t times, bool own)
 {
-    int64_t read = walk->counts->shared_read, written = walk->counts->shared_written;
+    const Counts before = *walk->counts;
     count_exchange(walk, exchange, times);
     if (own) {
-        walk->counts->shared_read = read;
-        walk->counts->shared_written = written;
+        walk->counts->additions = before.additions;
+        walk->counts->shared_read = before.shared_read;
+        walk->counts->shared_written = before.shared_written;
         return;
     }
     count_combined(walk, exchange, times);

@@ -82,7 +82,7 @@ static OwnRuns own_runs(const Region *region, int axis)
 
 static bool is_shared(const Region *region, int axis)
 {
-    return region->kind->space->axes[axis].reduction && kind_sharers(region->kind) > 1;
+    return axis == region->kind->schedule->cluster_axis && kind_sharers(region->kind) > 1;
 }
 
 bool region_is_own(const Region *region, int axis, int64_t position)

@@ -12,6 +12,8 @@ enum {
     MAX_ROWS = 256,
     MAX_THREADS = 256,
     KEPT_TILES = 8,   // of q, in registers
+    WALKERS_VARIANT = 5,
+    CLUSTER_VARIANT = 6,
     OTHER_REGISTERS = 40,
     MASK_REGISTERS = 16,   // places of rows and columns that a condition asks for
 };
@@ -19,7 +21,7 @@ enum {
 static const struct {
     int16_t rows, columns;   // of a warp in a step
     int16_t stages, walkers;
-} tiles[] = {{16, 32, 2, 1}, {16, 64, 2, 1}, {16, 128, 2, 1}, {32, 32, 2, 1}, {32, 64, 2, 1}, {16, 16, 3, 4}};
+} tiles[] = {{16, 32, 2, 1}, {16, 64, 2, 1}, {16, 128, 2, 1}, {32, 32, 2, 1}, {32, 64, 2, 1}, {16, 16, 3, 4}, {16, 16, 3, 4}};
 
 // ---- kinds ----
 
@@ -34,7 +36,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     const AttentionTile *tile = kind->choice.value;
     int64_t depth = wide(tile->depth) + PAD, width = wide(tile->width) + PAD, rows = block->size[ATTENTION_ROW];
     layout_add(layout, "TILES_Q", rows * depth * ELEMENT);
-    int64_t columns = block->size[ATTENTION_COLUMN], slabs = rows / tile->rows * tile->walkers;
+    int64_t columns = block->size[ATTENTION_COLUMN], slabs = rows / tile->rows * tile->walkers + (tile->cluster > 1);
     layout_add(layout, "TILES_K", tile->stages * columns * depth * ELEMENT);
     layout_add(layout, "TILES_V", tile->stages * columns * width * ELEMENT);
     layout_put(layout, "SLABS", 0, slabs * attention_slab_rows(tile) * (width + ROW_VALUES) * SUM);
@@ -53,7 +55,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
                              const TileSpace *space, const AttentionTile *tile)
 {
     bool walks = tile->walkers > 1;
-    Schedule schedule = {.computes = COMPUTES_OWN, .stages = tile->stages, .apart = walks};
+    Schedule schedule = {.computes = COMPUTES_OWN,
+                         .stages = tile->stages,
+                         .apart = walks,
+                         .cluster = tile->cluster,
+                         .cluster_axis = ATTENTION_COLUMN};
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
@@ -79,7 +85,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
         schedule_barrier(&schedule, SCOPE_BLOCK);
     attention_schedule_store(&schedule, fusion, attention, space,
                              walks ? attention_slab_rows(tile) : tile->rows,
-                             walks ? SCOPE_BLOCK : SCOPE_WARP);
+                             tile->cluster > 1 ? SCOPE_CLUSTER : walks ? SCOPE_BLOCK : SCOPE_WARP);
     return schedule_copy(arena, &schedule);
 }
 
@@ -95,7 +101,7 @@ static int register_overhead(const AttentionTile *tile, int warp, bool masks)
 }
 
 static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
-                            const Attention *attention, int variant)
+                            const Attention *attention, int variant, int cluster)
 {
     const AxisGroup *group = attention->group;
     AttentionTile tile = {
@@ -105,6 +111,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .width = (int16_t)group[ATTENTION_WIDTH].extent,
         .stages = tiles[variant].stages,
         .walkers = tiles[variant].walkers,
+        .cluster = (int16_t)cluster,
         .kept_rows = (int16_t)smaller(group[ATTENTION_ROW].extent, tiles[variant].rows),
         .parts = (int16_t)attention->parts,
     };
@@ -136,6 +143,15 @@ static bool has_few_rows(const DeviceSpec *device, const Attention *attention, i
            group[ATTENTION_BATCH].extent <= device->sm_count;
 }
 
+/* A cluster's blocks have a step for each of their warps, and there is an SM for each block. */
+static bool cluster_fits(const DeviceSpec *device, const Attention *attention, int cluster)
+{
+    const AxisGroup *group = attention->group;
+    int64_t columns = (int64_t)tiles[CLUSTER_VARIANT].columns * tiles[CLUSTER_VARIANT].walkers;
+    return cluster <= device_most_cluster_blocks(device) && cluster * columns <= group[ATTENTION_COLUMN].extent &&
+           cluster * group[ATTENTION_BATCH].extent <= device->sm_count;
+}
+
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
@@ -144,9 +160,13 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 0;
     TileSpace *space = attention_space(arena, fusion, attention, attention->registers);
     int count = 0;
-    for (int variant = 0; attention_family.variants[variant]; variant++)
-        if (tiles[variant].walkers == 1 || has_few_rows(device, attention, variant))
-            variants[count++] = tile_kind(arena, space, fusion, device, attention, variant);
+    for (int variant = 0; variant < WALKERS_VARIANT; variant++)
+        variants[count++] = tile_kind(arena, space, fusion, device, attention, variant, 1);
+    if (!has_few_rows(device, attention, WALKERS_VARIANT))
+        return count;
+    variants[count++] = tile_kind(arena, space, fusion, device, attention, WALKERS_VARIANT, 1);
+    for (int cluster = 2; cluster <= PORTABLE_CLUSTER_BLOCKS && cluster_fits(device, attention, cluster); cluster *= 2)
+        variants[count++] = tile_kind(arena, space, fusion, device, attention, CLUSTER_VARIANT, cluster);
     return count;
 }
 
@@ -190,7 +210,8 @@ const Family attention_family = {
     .template_path = "templates/attention.cu",
     .variants =
         (const char *const[]){"16 rows, 32 columns", "16 rows, 64 columns", "16 rows, 128 columns",
-                              "32 rows, 32 columns", "32 rows, 64 columns", "4 warps of 16 columns", NULL},
+                              "32 rows, 32 columns", "32 rows, 64 columns", "4 warps of 16 columns",
+                              "clusters of 4 warps", NULL},
     .streams = true,
     .fetches = true,
     .view = attention_packed_view,

@@ -210,6 +210,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .q_stages = 2,
             .groups = tiles[variant].groups,
             .walkers = 1,
+            .cluster = 1,
             .parts = (int16_t)attention->parts,
             .beside = attention_reads_beside(fusion, attention),
         };

@@ -66,7 +66,8 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *
     strbuf_printf(out, "constexpr int WM = %d;   // rTile, registers of %s\n", tile->rows, holder);
     strbuf_printf(out, "constexpr int PARTS = %d;   // elements whose sum a share is\n", tile->parts);
     if (!tile->groups)
-        strbuf_printf(out, "constexpr int WALKERS = %d;   // warps that share the columns\n", tile->walkers);
+        strbuf_printf(out, "constexpr int WALKERS = %d, CLUSTER = %d;   // warps and blocks that share the columns\n",
+                      tile->walkers, tile->cluster);
     strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n", tile->stages);
     strbuf_printf(out,
                   "constexpr bool BACKWARDS = %s;   // the last rows come first: they have most columns\n",

@@ -12,11 +12,19 @@ typedef struct AttentionStep {
     AttentionTile tile;
     int64_t rows, columns;   // of a block, in a step; of a warp that walks by itself
     int64_t depth, width;    // as they are multiplied
-    int64_t walkers;         // warps that share the columns
+    int64_t walkers;         // warps of a block that share the columns
+    int64_t cluster, rank;   // blocks that do; this one's place among them
     int64_t slab_rows;       // of a walker, that are combined
     int64_t row_parts;       // of all lanes
-    int64_t steps;
+    int64_t steps, own;      // of the rows, and those of this block's walkers
 } AttentionStep;
+
+/* Walkers take steps in turn, those of a cluster's first block first. */
+static int64_t own_steps(const AttentionStep *step)
+{
+    int64_t round = step->walkers * step->cluster, left = step->steps % round - step->rank * step->walkers;
+    return step->steps / round * step->walkers + (left < 0 ? 0 : smaller(left, step->walkers));
+}
 
 static AttentionStep step_of(const Attention *attention, const CountedItem *at)
 {
@@ -28,19 +36,32 @@ static AttentionStep step_of(const Attention *attention, const CountedItem *at)
     step.width = round_up(step.tile.width, step.tile.groups ? LINE : ATOM);
     step.row_parts = step.rows * LANES_OF_A_ROW;
     step.walkers = step.tile.walkers;
+    step.cluster = step.tile.cluster;
+    step.rank = at->last ? step.cluster - 1 : 0;
     step.slab_rows = attention_slab_rows(&step.tile);
     step.steps = ceil_div(attention->group[ATTENTION_COLUMN].extent, step.columns);
+    step.own = own_steps(&step);
     return step;
 }
 
 /* By the block, or by its walkers together. */
 static int64_t steps_made(const AttentionStep *step)
 {
-    return step->walkers > 1 ? step->steps : step->at->times;
+    return step->walkers > 1 ? step->own : step->at->times;
 }
 
 /* Warps that have a step. */
-static int64_t busy_walkers(const AttentionStep *step) { return smaller(step->walkers, step->steps); }
+static int64_t busy_walkers(const AttentionStep *step) { return smaller(step->walkers, step->own); }
+
+/* Columns of these steps that exist: the last one of all may be short. */
+static int64_t columns_made(const AttentionStep *step)
+{
+    int64_t extent = step->attention->group[ATTENTION_COLUMN].extent;
+    bool has_last = (step->steps - 1) / step->walkers % step->cluster == step->rank;
+    if (step->walkers == 1)
+        return extent * steps_made(step) / step->steps;
+    return step->own * step->columns - (has_last ? step->steps * step->columns - extent : 0);
+}
 
 // ---- tiles in shared memory ----
 
@@ -84,7 +105,7 @@ static void make_shares(const AttentionStep *step, ItemWork *work)
 {
     const Attention *attention = step->attention;
     const FusedOp *ops = step->at->fusion->ops;
-    int64_t inside = step->rows * attention->group[ATTENTION_COLUMN].extent * steps_made(step) / step->steps;
+    int64_t inside = step->rows * columns_made(step);
     int64_t all = steps_made(step) * step->rows * step->columns;
     for (int i = 1; i <= attention->score; i++) {
         bool shown = i == attention->score && attention->shown;
@@ -141,14 +162,18 @@ static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
     return count;
 }
 
-/* Of all warps' slabs, for each vector of a row that exists: the largest score, then each one's weight and what it adds. M of rows
-   that slabs leave out is not asked for in the end. */
-static void combine_walkers(const AttentionStep *step, ItemWork *work)
+/* Of those that exist the rows that the block finishes: of a cluster one of so many. */
+static int64_t own_rows(const AttentionStep *step)
+{
+    return ceil_div(step->at->count[ATTENTION_ROW] - step->rank, step->cluster);
+}
+
+/* Of so many slabs, for each vector: the largest score, then each one's weight and what it adds. */
+static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t rows, ItemWork *work)
 {
     enum { ROW_VALUES = 3 };   // the maximum, twice, and the sum
-    int64_t vector = attention_vector(step->at->fusion, step->attention), slabs = step->walkers;
-    int64_t vectors = step->at->count[ATTENTION_ROW] * step->tile.width / vector;
-    int64_t beyond = (step->rows - step->slab_rows) * LANES_OF_A_ROW * busy_walkers(step);
+    int64_t vector = attention_vector(step->at->fusion, step->attention);
+    int64_t vectors = rows * step->tile.width / vector;
     const ExprWork of = {
         .comparisons = (int)(slabs - 1),
         .additions = (int)(slabs * (1 + 1 + vector)),
@@ -156,8 +181,21 @@ static void combine_walkers(const AttentionStep *step, ItemWork *work)
         .functions = (int)slabs,
     };
     work_add_values(work, &of, vectors);
-    work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1}, -beyond);
     work->shared_read += vectors * slabs * (vector + ROW_VALUES) * SUM;
+}
+
+/* Slabs of all warps, then those of all blocks. M of rows that slabs leave out is not asked for in the end. */
+static void combine_walkers(const AttentionStep *step, ItemWork *work)
+{
+    enum { ROW_VALUES = 3 };   // the maximum, the sum and its inverse
+    int64_t beyond = (step->rows - step->slab_rows) * LANES_OF_A_ROW * busy_walkers(step);
+    int64_t rows = step->at->count[ATTENTION_ROW];
+    work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1}, -beyond);
+    combine_slabs(step, step->walkers, rows, work);
+    if (step->cluster == 1)
+        return;
+    work->shared_written += rows * (step->tile.width + ROW_VALUES) * SUM;
+    combine_slabs(step, step->cluster, own_rows(step), work);
 }
 
 /* M was rounded, which a factor of all of a row's sums makes good. These and the row's values go through shared memory, from
@@ -167,7 +205,7 @@ static void turn(const AttentionStep *step, ItemWork *work)
     enum { ROW_VALUES = 3 * SUM };
     const Attention *attention = step->attention;
     bool walks = step->walkers > 1;
-    int64_t times = step->at->times, rows = times * step->at->count[ATTENTION_ROW];
+    int64_t times = step->at->times, rows = times * own_rows(step);
     int64_t lines = walks ? step->walkers * step->slab_rows : times * step->rows;   // that warps leave
     int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention);
     int scaled, values = row_values(step, attention->results, &scaled);
@@ -201,7 +239,7 @@ static void finish_values(const AttentionStep *step, uint32_t axes, int64_t valu
 /* What the expression makes of them. */
 static void finish(const AttentionStep *step, ItemWork *work)
 {
-    int64_t rows = step->at->times * step->at->count[ATTENTION_ROW];
+    int64_t rows = step->at->times * own_rows(step);
     finish_values(step, step->attention->results, rows * step->tile.width, work);
     finish_values(step, step->attention->rows, rows, work);
 }
