@@ -119,10 +119,12 @@ template <int LINES, int LINE, int OWNERS> struct Tile {
     template <class At>
     static __device__ __forceinline__ void begin(Element *tile, Index first, Index end, At at)
     {
-        constexpr int PIECES = WIDE / PIECE, ROUNDS = (LINES * PIECES + OWNERS - 1) / OWNERS;
+        constexpr int PIECES = WIDE / PIECE, STRIDE = OWNERS % PIECES ? 0 : OWNERS / PIECES;   // lines apart
+        constexpr int ROUNDS = (LINES * PIECES + OWNERS - 1) / OWNERS;
+        const unsigned own = threadIdx.x % OWNERS;   // whose division is a shift
         UNROLL_4 for (int i = 0; i < ROUNDS; ++i) {   // of more, compilers keep the addresses in registers
-            const int number = i * OWNERS + (int)threadIdx.x % OWNERS;
-            const int line = number / PIECES, piece = number % PIECES;
+            const unsigned number = STRIDE ? own : i * OWNERS + own;
+            const int line = number / PIECES + i * STRIDE, piece = number % PIECES;
             const bool exists = first + line < end && (LINE % 16 == 0 || piece * PIECE < LINE);
             Element *place = tile + line * PITCH + piece * PIECE;
             if (LINES * PIECES % OWNERS == 0 || line < LINES)
@@ -248,7 +250,7 @@ __device__ __forceinline__ void for_vectors(Index row0, int rank, int blocks, Ma
     constexpr int VECTORS = WIDTH / QN;
     const int lines = ((int)op_min<Index>(ROWS - row0, BM) - rank + blocks - 1) / blocks;
 #pragma unroll 1
-    for (int number = (int)threadIdx.x; number < lines * VECTORS; number += THREADS)
+    for (unsigned number = threadIdx.x; (int)number < lines * VECTORS; number += THREADS)
         make(number / VECTORS * blocks + rank, number % VECTORS * QN);
 }
 
