@@ -19,6 +19,10 @@
 // of STAGES tiles of K and of V have two barriers a stage, `full` and `free`, as those of templates/bulk.cu,
 // and so has one of Q_STAGES tiles of Q. Blocks make several tiles of Y, one after the other: what the next
 // one needs is copied while this one ends.
+//
+// Where there are few tiles, WALKERS groups have the same rows and other columns: each goes from one of its
+// steps to the next by itself. In the end they agree on the largest scores, and add up what they have made, in
+// a fixed order, by way of shared memory. A block makes one tile.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -44,6 +48,7 @@ constexpr int DEPTH = 128, WIDTH = 128;
 constexpr int BM = 128, BN = 128;                              // rTile, shared memory
 constexpr int WM = 64;                                         // rTile, registers of a group of four warps
 constexpr int PARTS = 1;                                       // elements whose sum a share is
+constexpr int WALKERS = 1;                                     // groups that share the columns
 constexpr int STAGES = 2;                                      // steps of tiles in shared memory
 constexpr int Q_STAGES = 2;                                    // tiles of Q there
 constexpr bool BACKWARDS = false;                              // the last rows, of most columns, come first
@@ -87,19 +92,21 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 }
 // </rollerc>
 
-constexpr int GROUPS = BM / WM;
+constexpr int GROUPS = BM / WM * WALKERS, GROUP_WARPS = 4;
+constexpr Index STEP = BN * WALKERS;                           // columns of all of them
 constexpr int LINE = 64;                                       // elements of a line of shared memory
 constexpr int DEPTHS = (DEPTH + 15) / 16, DEPTH_LINES = (DEPTH + LINE - 1) / LINE;
 constexpr int WIDTH_LINES = (WIDTH + LINE - 1) / LINE;
 constexpr int WIDE = WIDTH_LINES * LINE;
 constexpr Index TILES_M = (ROWS + BM - 1) / BM, TILES = BATCH * TILES_M;
-constexpr int SLAB_COLUMNS = 64;
+constexpr int SLAB_ROWS = WALKERS > 1 ? 16 : 8, SLAB_COLUMNS = WALKERS > 1 ? WIDE : 64;
 constexpr bool LIFTED = LIFTS_PARTS<PARTS>;                    // sums of p * V are
 
 static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <= 256,
               "groups of warps multiply whole lines");
-static_assert(sizeof(Element) == 2 && (GROUPS == 2 || GROUPS == 3), "as registers are dealt");
+static_assert(sizeof(Element) == 2 && GROUPS >= 2 && GROUPS <= 4, "as registers are dealt");
 static_assert(BLOCKS * TURNS >= TILES, "all tiles are made");
+static_assert(WALKERS == 1 || (BM == WM && TURNS == 1), "warps that share columns have the same rows");
 
 // A factor's tile in shared memory, as describe_operand() has it: of so many lines, parts of 64 elements
 // behind each other.
@@ -130,25 +137,44 @@ using TileQ = Tile<BM, DEPTH_LINES>;
 using TileK = Tile<BN, DEPTH_LINES>;
 using TileV = Tile<BN, WIDTH_LINES>;
 
-// Eight rows of a warp's part of Y and some columns, on their way to memory.
+// Rows of a warp's part of Y on their way to memory: eight and some columns, or all of them where they are
+// combined.
 struct Slab {
-    float at[8][SLAB_COLUMNS + 8];   // no two lanes of those that write together meet in a bank
-    Row rows[8];
+    float at[SLAB_ROWS][SLAB_COLUMNS + 8];   // no two lanes of those that write together meet in a bank
+    Row rows[SLAB_ROWS];
 };
 
 template <int COUNT> struct Ring {
     unsigned long long full[COUNT], free[COUNT];
 };
 
-// What a block has in shared memory. `turn`: that group may begin its products.
-struct Shared {
-    TileQ q[Q_STAGES];
+// What walkers have: tiles of their steps, and slabs, which take their place when all columns have gone by.
+struct Steps {
     TileK k[STAGES];
     TileV v[STAGES];
-    Slab slabs[GROUPS * 4];
+};
+template <bool> struct WalkOf {
+    Steps steps;
+    Slab slabs[GROUPS * GROUP_WARPS];
+};
+template <> struct WalkOf<true> {
+    union {
+        Steps steps;
+        Slab slabs[GROUP_WARPS];
+    };
+};
+using Walk = WalkOf<(WALKERS > 1)>;
+
+// What a block has in shared memory. `turn`: that group may begin its products; `maxima` of walkers' rows.
+struct Shared {
+    TileQ q[Q_STAGES];
+    Walk walks[WALKERS];
     Ring<Q_STAGES> q_ring;
-    Ring<STAGES> k_ring, v_ring;
-    unsigned long long turn[GROUPS];
+    Ring<STAGES> k_ring[WALKERS], v_ring[WALKERS];
+    union {
+        unsigned long long turn[GROUPS];
+        float maxima[WALKERS][WALKERS > 1 ? WM : 1];
+    };
 };
 constexpr int ALIGNMENT = 1024;
 
@@ -209,12 +235,25 @@ __device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorM
         shared.q[tile.stage].fetch(map_q, q_corner(work.batch), work.row0, &shared.q_ring.full[tile.stage]);
         tile.step();
 #pragma unroll 1
-        for (Index column = work.begin; column < work.end; column += BN, place.step()) {
+        for (Index first = work.begin; first < work.end; first += STEP, place.step()) {
             const int stage = place.stage;
-            mbarrier_wait(&shared.k_ring.free[stage], (place.round & 1) ^ 1);
-            shared.k[stage].fetch(map_k, k_corner(work.batch), column, &shared.k_ring.full[stage]);
-            mbarrier_wait(&shared.v_ring.free[stage], (place.round & 1) ^ 1);
-            shared.v[stage].fetch(map_v, v_corner(work.batch), column, &shared.v_ring.full[stage]);
+            const unsigned used = (place.round & 1) ^ 1;
+            UNROLL for (int i = 0; i < WALKERS; ++i) {
+                const Index column = first + i * BN;
+                if (WALKERS > 1 && column >= work.end)
+                    break;
+                mbarrier_wait(&shared.k_ring[i].free[stage], used);
+                shared.walks[i].steps.k[stage].fetch(map_k, k_corner(work.batch), column,
+                                                     &shared.k_ring[i].full[stage]);
+            }
+            UNROLL for (int i = 0; i < WALKERS; ++i) {
+                const Index column = first + i * BN;
+                if (WALKERS > 1 && column >= work.end)
+                    break;
+                mbarrier_wait(&shared.v_ring[i].free[stage], used);
+                shared.walks[i].steps.v[stage].fetch(map_v, v_corner(work.batch), column,
+                                                     &shared.v_ring[i].full[stage]);
+            }
         }
     }
 }
@@ -226,17 +265,19 @@ __device__ __forceinline__ void arrive(unsigned long long *barrier)
         mbarrier_arrive(barrier);
 }
 
-// Groups of warps that take turns: each lets the next one begin.
+// Groups of warps that take turns: each lets the next one begin. Walkers don't.
 struct Turns {
     unsigned done = 0;
 
     __device__ __forceinline__ void await(Shared &shared, int group) const
     {
-        mbarrier_wait(&shared.turn[group], (done & 1) ^ (group == 0 ? 1 : 0));
+        if (WALKERS == 1)
+            mbarrier_wait(&shared.turn[group], (done & 1) ^ (group == 0 ? 1 : 0));
     }
     __device__ __forceinline__ void pass(Shared &shared, int group)
     {
-        arrive(&shared.turn[group + 1 == GROUPS ? 0 : group + 1]);
+        if (WALKERS == 1)
+            arrive(&shared.turn[group + 1 == GROUPS ? 0 : group + 1]);
         ++done;
     }
 };
@@ -298,11 +339,11 @@ struct Softmax {
 
 // By a group of warps: its rows' scores of a step, when open_products() has been called. They are there once
 // one has waited.
-__device__ __forceinline__ void begin_scores(float (&s)[BN / 2], const TileQ &q, const TileK &k, int group)
+__device__ __forceinline__ void begin_scores(float (&s)[BN / 2], const TileQ &q, const TileK &k, int rows)
 {
-    begin_product<false, false>(Product<Element, BN>(), s, q.along(group * WM, 0), k.along(0, 0));
+    begin_product<false, false>(Product<Element, BN>(), s, q.along(rows, 0), k.along(0, 0));
     UNROLL for (int d = 1; d < DEPTHS; ++d)
-        multiply_shared<false, false>(Product<Element, BN>(), s, q.along(group * WM, d * 16),
+        multiply_shared<false, false>(Product<Element, BN>(), s, q.along(rows, d * 16),
                                       k.along(0, d * 16));
     close_products();
 }
@@ -360,45 +401,51 @@ __device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const W
     float s[BN / 2], factor[2];
     unsigned p[PARTS][BN / 16][4];
     const TileQ &q = shared.q[tile.stage];
+    const int walker = WALKERS > 1 ? group : 0, rows = WALKERS > 1 ? 0 : group * WM;
+    const Steps &steps = shared.walks[walker].steps;
+    Ring<STAGES> &k_ring = shared.k_ring[walker], &v_ring = shared.v_ring[walker];
+    const Index begin = work.begin + walker * BN;
+    if (WALKERS > 1 && begin >= work.end)
+        return;
     mbarrier_wait(&shared.q_ring.full[tile.stage], tile.round & 1);
-    mbarrier_wait(&shared.k_ring.full[place.stage], place.round & 1);
+    mbarrier_wait(&k_ring.full[place.stage], place.round & 1);
     turns.await(shared, group);
     open_products(acc);
-    begin_scores(s, q, shared.k[place.stage], group);
+    begin_scores(s, q, steps.k[place.stage], rows);
     turns.pass(shared, group);
     wait_products<0>(s);
-    arrive(&shared.k_ring.free[place.stage]);
-    finish_scores(t, work, row, work.begin, s);
+    arrive(&k_ring.free[place.stage]);
+    finish_scores(t, work, row, begin, s);
     softmax.add(s, factor);
     take_shares(s, p);
     Place<STAGES> last = place;   // the step whose p waits to be multiplied
     place.step();
 #pragma unroll 1
-    for (Index column = work.begin + BN; column < work.end; column += BN, place.step()) {
-        mbarrier_wait(&shared.k_ring.full[place.stage], place.round & 1);
+    for (Index column = begin + STEP; column < work.end; column += STEP, place.step()) {
+        mbarrier_wait(&k_ring.full[place.stage], place.round & 1);
         turns.await(shared, group);
         open_products(acc);
-        begin_scores(s, q, shared.k[place.stage], group);
-        mbarrier_wait(&shared.v_ring.full[last.stage], last.round & 1);
-        begin_sums(acc, p, shared.v[last.stage]);
+        begin_scores(s, q, steps.k[place.stage], rows);
+        mbarrier_wait(&v_ring.full[last.stage], last.round & 1);
+        begin_sums(acc, p, steps.v[last.stage]);
         turns.pass(shared, group);
         wait_products<1>(s);
-        arrive(&shared.k_ring.free[place.stage]);
+        arrive(&k_ring.free[place.stage]);
         finish_scores(t, work, row, column, s);
         softmax.add(s, factor);
         wait_products<0>(acc);
-        arrive(&shared.v_ring.free[last.stage]);
+        arrive(&v_ring.free[last.stage]);
         UNROLL for (int i = 0; i < WIDE / 2; ++i)
             acc[i] *= factor[i / 2 % 2];
         take_shares(s, p);
         last = place;
     }
     arrive(&shared.q_ring.free[tile.stage]);
-    mbarrier_wait(&shared.v_ring.full[last.stage], last.round & 1);
+    mbarrier_wait(&v_ring.full[last.stage], last.round & 1);
     open_products(acc);
-    begin_sums(acc, p, shared.v[last.stage]);
+    begin_sums(acc, p, steps.v[last.stage]);
     wait_products<0>(acc);
-    arrive(&shared.v_ring.free[last.stage]);
+    arrive(&v_ring.free[last.stage]);
 }
 
 // By each warp: eight of its rows at a time by way of shared memory, so that lanes side by side have columns
@@ -439,7 +486,99 @@ __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const W
     }
 }
 
-extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
+// By all threads of both roles, twice: walkers have used their tiles, and have left their rows.
+__device__ __forceinline__ void meet() { block_sync(); }
+
+// By the groups: when each knows the largest score of a row of all, they leave their sums, scaled for that
+// one, in the place of their tiles. A walker without a column that counts, or with none that counts beside that
+// score, leaves zeros.
+__device__ __forceinline__ void leave_rows(Shared &shared, int walker, const float (&acc)[WIDE / 2],
+                                           const Softmax &softmax)
+{
+    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP % GROUP_WARPS;
+    Slab &slab = shared.walks[walker].slabs[warp];
+    UNROLL for (int half = 0; half < 2; ++half)
+        if (lane % 4 == 0)
+            shared.maxima[walker][warp * 16 + half * 8 + lane / 4] = softmax.maximum[half];
+    meet();
+    UNROLL for (int half = 0; half < 2; ++half) {
+        const int line = half * 8 + lane / 4;
+        float largest = shared.maxima[0][warp * 16 + line], factor;
+        UNROLL for (int i = 1; i < WALKERS; ++i)
+            largest = op_max(largest, shared.maxima[i][warp * 16 + line]);
+        const float weight = power_of_two((softmax.maximum[half] - largest) * SCALE);
+        const Row own = softmax.row(half, factor);
+        const float lowered = (LIFTED ? factor * 0x1p-15f : factor) * weight;
+        const bool counts = weight != 0.0f;
+        if (lane % 4 == 0)
+            slab.rows[line] = {largest, counts ? own.sum * weight : 0.0f, 0.0f};
+        UNROLL for (int j = 0; j < WIDE / 8; ++j) {
+            const float *sums = acc + j * 4 + half * 2;
+            const float two[2] = {counts ? sums[0] * lowered : 0.0f, counts ? sums[1] * lowered : 0.0f};
+            move_vector<2>(slab.at[line] + j * 8 + lane % 4 * 2, two);
+        }
+    }
+}
+
+// Neighbours in a row of all walkers' slabs. Of eight lanes, which read 16 bytes each at a time, half begin
+// with the other half of their columns: they read all banks.
+__device__ __forceinline__ Row combine(const Shared &shared, int row, int n, float (&totals)[QN])
+{
+    constexpr int HALF = QN == 8 ? 4 : QN;
+    const int slab = row / SLAB_ROWS, line = row % SLAB_ROWS;
+    const bool turned = QN == 8 && n & 32;
+    float sum = 0.0f, sums[QN] = {};
+    UNROLL for (int i = 0; i < WALKERS; ++i) {
+        const Slab &of = shared.walks[i].slabs[slab];
+        sum += of.rows[line].sum;
+        UNROLL for (int at = 0; at < QN; at += HALF) {
+            float own[HALF];
+            load_vector<HALF>(of.at[line], n + (turned ? QN - HALF - at : at), own);
+            UNROLL for (int e = 0; e < HALF; ++e)
+                sums[at + e] += own[e];
+        }
+    }
+    UNROLL for (int e = 0; e < QN; ++e)
+        totals[e] = turned ? sums[(e + HALF) % QN] : sums[e];
+    return {shared.walks[0].slabs[slab].rows[line].maximum, sum, 1.0f / sum};
+}
+
+// By the groups.
+__device__ __forceinline__ void combine_and_store(const Tensors &t, const Shared &shared, const Work &work)
+{
+    constexpr unsigned VECTORS = WIDTH / QN, THREADS = GROUPS * GROUP_WARPS * WARP;   // of a row
+    meet();
+#pragma unroll 1
+    for (unsigned number = threadIdx.x - GROUP_WARPS * WARP; number < BM * VECTORS; number += THREADS) {
+        const int line = number / VECTORS, n = number % VECTORS * QN;
+        if (work.row0 + line >= ROWS)
+            break;
+        float totals[QN];
+        const Row own = combine(shared, line, n, totals);
+        if (n == 0)
+            finish_row(t, work.batch, work.row0 + line, own);
+        finish_vector(t, work.batch, work.row0 + line, n, totals, own);
+    }
+}
+
+// By warps 0 to 2, each lane some of them.
+__device__ __forceinline__ void begin_barriers(Shared &shared, int warp)
+{
+    const int lane = (int)threadIdx.x % WARP, walker = lane / STAGES, stage = lane % STAGES;
+    if (warp == 0 && walker < WALKERS) {
+        mbarrier_init(&shared.k_ring[walker].full[stage], 1);
+        mbarrier_init(&shared.v_ring[walker].full[stage], 1);
+        mbarrier_init(&shared.k_ring[walker].free[stage], GROUPS * 4 / WALKERS);
+        mbarrier_init(&shared.v_ring[walker].free[stage], GROUPS * 4 / WALKERS);
+    } else if (warp == 1 && lane < Q_STAGES) {
+        mbarrier_init(&shared.q_ring.full[lane], 1);
+        mbarrier_init(&shared.q_ring.free[lane], GROUPS * 4);
+    } else if (WALKERS == 1 && warp == 2 && lane < GROUPS) {
+        mbarrier_init(&shared.turn[lane], 4);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 1)
     ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
           const __grid_constant__ TensorMap map_c)
 {
@@ -448,35 +587,28 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     static_assert((int)sizeof(Shared) + ALIGNMENT <= EVERYTHING.bytes, "it fits, wherever it begins");
     const int warp = same_in_warp((int)threadIdx.x / WARP);
 
-    if (threadIdx.x == 0) {
+    begin_barriers(shared, warp);
+    if (threadIdx.x == 3 * WARP) {
         prefetch_map(&map_a);
         prefetch_map(&map_b);
         prefetch_map(&map_c);
-        for (int stage = 0; stage < STAGES; ++stage) {
-            mbarrier_init(&shared.k_ring.full[stage], 1);
-            mbarrier_init(&shared.v_ring.full[stage], 1);
-            mbarrier_init(&shared.k_ring.free[stage], GROUPS * 4);
-            mbarrier_init(&shared.v_ring.free[stage], GROUPS * 4);
-        }
-        for (int stage = 0; stage < Q_STAGES; ++stage) {
-            mbarrier_init(&shared.q_ring.full[stage], 1);
-            mbarrier_init(&shared.q_ring.free[stage], GROUPS * 4);
-        }
-        for (int group = 0; group < GROUPS; ++group)
-            mbarrier_init(&shared.turn[group], 4);
     }
     block_sync();
     const Tensors t = TENSORS;
 
-    if (warp < 4) {
+    if (warp < GROUP_WARPS) {
         // Load.
-        give_registers<GROUPS == 2 ? 24 : 32>();
+        give_registers<GROUPS == 3 ? 32 : 24>();
         if (threadIdx.x == 0)
             copy_tiles(&map_a, &map_b, &map_c, shared);
+        if (WALKERS > 1) {
+            meet();
+            meet();
+        }
     } else {
         // Compute and store.
-        take_registers<GROUPS == 2 ? 240 : 160>();
-        const int group = warp / 4 - 1;
+        take_registers<GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112>();
+        const int group = warp / GROUP_WARPS - 1;
         Place<Q_STAGES> tile;
         Place<STAGES> place;
         Turns turns;
@@ -485,13 +617,18 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             const Work work(turn);
             if (!work.exists)
                 continue;
-            const Index row0 = work.row0 + group * WM + warp % 4 * 16;
+            const Index row0 = work.row0 + (WALKERS > 1 ? 0 : group * WM) + warp % 4 * 16;
             const Index row = row0 + (int)threadIdx.x % WARP / 4;
             float acc[WIDE / 2] = {};   // (WM,WIDTH) of four warps
             Softmax softmax;
             stream(t, shared, work, tile, place, turns, group, row, acc, softmax);
             tile.step();
-            store_rows(t, shared.slabs[warp - 4], work, row0, acc, softmax);
+            if (WALKERS > 1) {
+                leave_rows(shared, group, acc, softmax);
+                combine_and_store(t, shared, work);
+            } else {
+                store_rows(t, shared.walks[0].slabs[WALKERS > 1 ? 0 : warp - GROUP_WARPS], work, row0, acc, softmax);
+            }
         }
     }
 }

@@ -30,7 +30,8 @@ ELSEWHERE = ("channelwise/elements", "resident/cluster", "wgmma/three stages", "
              "bulk/neighbours", "bulk/cluster", "bulk/groups in turn", "bulk/neighbours, groups in turn", "narrow/rows", "narrow/groups", "window/lines", "window/pairs", "matmul/three stages", "matmul/several products", "gemm/several products", "strip/channels", "depthwise/channels",
              "depthwise/channels beside", "filter_strip/channels", "attention/16 rows, 64 columns", "attention/32 rows, 32 columns", "attention/32 rows, 64 columns", "attention/4 warps of 16 columns", "attention/clusters of 4 warps",
              "attention_bulk/2 groups, 64 columns", "attention_bulk/2 groups, 128 columns", "attention_bulk/2 groups, 192 columns",
-             "attention_bulk/3 groups, 64 columns", "attention_bulk/3 groups, 128 columns")
+             "attention_bulk/3 groups, 64 columns", "attention_bulk/3 groups, 128 columns",
+             "attention_bulk/2 walkers, 64 columns", "attention_bulk/3 walkers, 64 columns", "attention_bulk/4 walkers, 64 columns")
 BY_NVRTC = 200    # of GATE programs, at least: NVRTC does not know every device's architecture
 REPLACED = 0.02   # programs that prove little, for which others stand in
 

@@ -80,6 +80,7 @@ ATTENTION = [f"attention/{rows} rows, {columns} columns" for rows, columns in ((
 FEW_ROWS = ["attention/4 warps of 16 columns", "attention/clusters of 4 warps"]
 ATTENTION_BULK = [f"attention_bulk/{groups} groups, {columns} columns"
                   for groups, columns in ((2, 64), (2, 128), (2, 192), (3, 64), (3, 128))]
+WALKERS = [f"attention_bulk/{walkers} walkers, 64 columns" for walkers in (2, 3, 4)]
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
 
@@ -324,8 +325,9 @@ PROGRAMS = [
     (total(300, 1024, "j", "f32"), []), (total(300, 1000, "j", "f16"), []), (total(70, 999, "j", "i8"), []),
     (total(64, 4096, "j", "i8"), []), (total(64, 1030, "j", "f16"), []),
     (total(1000, 200, "i", "f32"), []), (total(1000, 202, "i", "f32"), []), (total(999, 201, "i", "f32"), []),
-    (attention(3, 256, 256, 64, 64), [*ATTENTION, *ATTENTION_BULK]), (attention(2, 197, 131, 72, 40, "bf16"), [*ATTENTION, *ATTENTION_BULK]),
-    (attention(2, 130, 260, 128, 128, more="output m : f32\n"), [*ATTENTION, *ATTENTION_BULK]),
+    (attention(3, 256, 256, 64, 64), [*ATTENTION, *ATTENTION_BULK, *WALKERS]), (attention(2, 197, 131, 72, 40, "bf16"), [*ATTENTION, *ATTENTION_BULK, *WALKERS]),
+    (attention(2, 130, 260, 128, 128, more="output m : f32\n"), [*ATTENTION, *ATTENTION_BULK, *WALKERS[:2]]),
+    (attention(2, 100, 700, 64, 64), WALKERS),
     (attention(2, 197, 131, 72, 40, typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 256, 256, 64, 64, "bf16", typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 3, 600, 64, 64), FEW_ROWS), (attention(2, 16, 771, 72, 40, "bf16", more="output m : f32\n"), FEW_ROWS),

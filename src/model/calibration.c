@@ -83,8 +83,10 @@ const Calibration calibration = {
     .wgmma = {.sum_cycles = SUM_CYCLES},   // tuning-log 59
     .bulk = {.alone = BULK(SUM_CYCLES), .in_clusters = BULK(SUM_CYCLES / 2)},
     // tuning-log 116
-    .attention = {.peak_share = 0.5, .sum_cycles = SUM_CYCLES},
+    .attention = {.peak_share = 0.5, .special_share = 0.55, .sum_cycles = SUM_CYCLES},
     .attention_bulk = {.special_share = 0.55, .read_share = 0.6, .sum_cycles = SUM_CYCLES},
+    .attention_walkers =
+        {.special_share = 0.55, .read_share = 0.6, .sum_cycles = SUM_CYCLES, .begins_anew = true},
     .rows =
         {
             .thread_elements = 32,                                                           // tuning-log 19

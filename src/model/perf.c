@@ -126,12 +126,25 @@ static double uncovered_time_us(const KernelCounts *kernel, double step_us)
     return at_least(covering > 1 ? load_us / covering - step_us : load_us - step_us * covering, 0);
 }
 
+/* Of groups of warps that share a walk: each leaves the sums of the whole tile in shared memory, where they are
+   read again. Single warps have too few rows for that to show. */
+static double combining_us(const KernelCounts *kernel)
+{
+    const double SUM_BYTES = 4;
+    bool groups = kind_tile_threads(kernel->kind) > kernel->device->warp_size;
+    if (!groups || !schedule_combines_rows(kernel->kind->schedule))
+        return 0;
+    double walkers = tiles_in(kernel->space, kernel->shared, kernel->inner, true),
+           sums = walkers * rtile_points(kernel->space, kernel->shared, false);
+    return 2 * sums * SUM_BYTES * kernel->device->sm_count / kernel->device->shared.bandwidth_gb_s / 1e3;
+}
+
 /* At the end of a tile, when the warps of a block pass their sums on: code that runs once. */
 static double end_time_us(const KernelCounts *kernel)
 {
     double sums =
         rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
-    return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz;
+    return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + combining_us(kernel);
 }
 
 /* Of all tiles but the last. Where others multiply meanwhile, only what takes longer than that shows. */
@@ -197,6 +210,12 @@ static double sums_passed(const KernelCounts *kernel)
     return rtile_points(kernel->space, &tile, false);
 }
 
+/* Blocks behind the first one that an SM has alone: each waits for its first load again, and ends alone. */
+static double restarts(const KernelCounts *kernel)
+{
+    return kernel->cost->begins_anew && kernel->resident == 1 ? kernel->rounds / kernel->turns - 1 : 0;
+}
+
 /* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a load's
    latency that is not covered; at the end the threads' partial results, combined pairwise, and what
    follows. */
@@ -222,7 +241,8 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     double step_us = throughput_us / (kernel->rounds * kernel->steps);
     double uncovered_us = uncovered_time_us(kernel, step_us);
     double barriers_us = kernel->kind->schedule->apart ? 0 : barrier_us * (kernel->stages > 1 ? 1 : 2);
-    return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
+    double restarts_us = restarts(kernel) * (load_us + timing->block_wait_us);
+    return load_us + restarts_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
 }
 
 /* Waiting of blocks that load, compute and store once. Copies that are waited for in between take longer,

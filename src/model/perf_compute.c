@@ -107,18 +107,19 @@ static double warp_share(const KernelCounts *kernel)
     return pairs ? (double)window_pairs_together(window, lines) / (double)pairs : 1;
 }
 
-/* Of its unit's time that the kernel keeps it busy. Where a register tile's threads make special functions
-   between their products, both take so long that the other tiles' products must fill it. */
+/* Of its unit's time that the kernel keeps it busy. Where threads make special functions between their products,
+   both take so long that products of the scheduler's other warps must fill it. */
 static double peak_share(const KernelCounts *kernel)
 {
     const KindCost *cost = kernel->cost;
     const TileSpace *space = kernel->space;
+    double share = cost->peak_share > 0 ? cost->peak_share : 1;
     if (cost->special_share <= 0)
-        return cost->peak_share > 0 ? cost->peak_share : 1;
-    double products = space->flops / perf_unit_peak(kernel->device, space->unit),
+        return share;
+    double products = space->flops / perf_unit_peak(kernel->device, space->unit) / share,
            functions = space->special / perf_unit_peak(kernel->device, UNIT_SFU) / cost->special_share,
-           own = (products + functions) / kernel->register_tiles;
-    return own > products ? products / own : 1;
+           own = (products + functions) / busiest_warps(kernel, kernel->resident);
+    return own > products ? share * products / own : share;
 }
 
 /* Cycles for which one warp's register step keeps its scheduler busy: the arithmetic pipe or the

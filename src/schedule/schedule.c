@@ -217,6 +217,17 @@ int schedule_grid_barriers(const Schedule *schedule)
     return count;
 }
 
+bool schedule_combines_rows(const Schedule *schedule)
+{
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        if (item->kind == ITEM_EXCHANGE && item->exchange.scope == SCOPE_BLOCK &&
+            item->exchange.combine == COMBINE_ROWS)
+            return true;
+    }
+    return false;
+}
+
 bool schedule_passes_rows(const Schedule *schedule)
 {
     for (int i = 0; i < schedule->count; i++) {

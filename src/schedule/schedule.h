@@ -228,6 +228,9 @@ bool schedule_counts_turns(const Schedule *schedule);
 /* How often all blocks of the launch wait for each other, and so must be co-resident. */
 int schedule_grid_barriers(const Schedule *schedule);
 
+/* The warps of a block leave sums of the same rows for each other. */
+bool schedule_combines_rows(const Schedule *schedule);
+
 /* The blocks of a cluster leave all sums of their tiles for each other. */
 bool schedule_passes_rows(const Schedule *schedule);
 

@@ -30,7 +30,7 @@ enum {
     MAX_TEAM_BLOCKS = 1 << 13,
     MAX_TEAM_WARPS = 1 << 14,       // of blocks of 33 threads there are 7943, with two warps each
     MAX_KERNELS = 4096,             // launches of one program that ask for more shared memory or larger clusters
-    MAX_BULK_BARRIERS = 32,         // of a block
+    MAX_BULK_BARRIERS = 64,         // of a block
     STACK_BYTES = 256 << 10
 };
 

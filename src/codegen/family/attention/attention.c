@@ -135,20 +135,20 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
     return kind;
 }
 
-/* One tile has all rows, and each SM one block at most: the more of its warps ask for columns the better (tuning-log 150). */
-static bool has_few_rows(const DeviceSpec *device, const Attention *attention, int variant)
+/* Each SM has one block at most: the more of its warps ask for columns the better (tuning-log 150). */
+static bool has_few_tiles(const DeviceSpec *device, const Attention *attention, int variant)
 {
     const AxisGroup *group = attention->group;
-    return group[ATTENTION_ROW].extent <= tiles[variant].rows &&
-           group[ATTENTION_BATCH].extent <= device->sm_count;
+    int64_t tiles_of_rows = ceil_div(group[ATTENTION_ROW].extent, tiles[variant].rows);
+    return tiles_of_rows * group[ATTENTION_BATCH].extent <= device->sm_count;
 }
 
-/* A cluster's blocks have a step for each of their warps, and there is an SM for each block. */
+/* One tile has all rows, a cluster's blocks have a step for each of their warps, and there is an SM for each block. */
 static bool cluster_fits(const DeviceSpec *device, const Attention *attention, int cluster)
 {
     const AxisGroup *group = attention->group;
     int64_t columns = (int64_t)tiles[CLUSTER_VARIANT].columns * tiles[CLUSTER_VARIANT].walkers;
-    return cluster <= device_most_cluster_blocks(device) && cluster * columns <= group[ATTENTION_COLUMN].extent &&
+    return group[ATTENTION_ROW].extent <= tiles[CLUSTER_VARIANT].rows && cluster <= device_most_cluster_blocks(device) && cluster * columns <= group[ATTENTION_COLUMN].extent &&
            cluster * group[ATTENTION_BATCH].extent <= device->sm_count;
 }
 
@@ -162,9 +162,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     int count = 0;
     for (int variant = 0; variant < WALKERS_VARIANT; variant++)
         variants[count++] = tile_kind(arena, space, fusion, device, attention, variant, 1);
-    if (!has_few_rows(device, attention, WALKERS_VARIANT))
-        return count;
-    variants[count++] = tile_kind(arena, space, fusion, device, attention, WALKERS_VARIANT, 1);
+    if (has_few_tiles(device, attention, WALKERS_VARIANT))
+        variants[count++] = tile_kind(arena, space, fusion, device, attention, WALKERS_VARIANT, 1);
     for (int cluster = 2; cluster <= PORTABLE_CLUSTER_BLOCKS && cluster_fits(device, attention, cluster); cluster *= 2)
         variants[count++] = tile_kind(arena, space, fusion, device, attention, CLUSTER_VARIANT, cluster);
     return count;

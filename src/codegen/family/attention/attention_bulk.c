@@ -16,6 +16,7 @@ enum {
     LINE_BYTES = 128,   // of 16-bit elements in shared memory
     SLAB_BYTES = 8 * ((LINE + 8) * 4 + 12),
     BARRIER_BYTES = 8,
+    MAXIMUM_BYTES = 4,
     ALIGNMENT = 1024,
     OTHER_REGISTERS = 32,
     BESIDE_REGISTERS = 16,
@@ -23,11 +24,12 @@ enum {
 };
 
 /* Registers of a thread that multiplies, where one group of warps copies for so many. */
-static const int group_registers[] = {0, 0, 240, 160};
+static const int group_registers[] = {0, 0, 240, 160, 112};
 
 static const struct {
-    int16_t groups, columns;
-} tiles[] = {{2, 64}, {2, 128}, {2, 192}, {3, 64}, {3, 128}};
+    int16_t groups, columns, walkers;
+} tiles[] = {{2, 64, 1},  {2, 128, 1}, {2, 192, 1}, {3, 64, 1},
+             {3, 128, 1}, {2, 64, 2},  {3, 64, 3},  {4, 64, 4}};
 
 // ---- how a factor lies in memory ----
 
@@ -110,47 +112,73 @@ static bool has_lines(const Fusion *fusion, const Attention *attention)
 
 static int64_t in_lines(int64_t elements) { return ceil_div(elements, LINE); }
 
-/* What Shared of the template holds. */
-static int64_t tile_bytes(const AttentionTile *tile)
+static int64_t block_rows(const AttentionTile *tile)
 {
-    int64_t q = (int64_t)tile->groups * GROUP_ROWS * in_lines(tile->depth),
-            step = tile->columns * (in_lines(tile->depth) + in_lines(tile->width));
-    return (tile->q_stages * q + tile->stages * step) * LINE_BYTES + (int64_t)tile->groups * GROUP_WARPS * SLAB_BYTES +
-           (4 * tile->stages + 2 * tile->q_stages + tile->groups) * BARRIER_BYTES + ALIGNMENT;
+    return (int64_t)tile->groups / tile->walkers * GROUP_ROWS;
 }
 
-/* One thread asks for boxes as far ahead as there are stages. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
-                             const TileSpace *space, int stages)
+/* What Shared of the template holds: slabs of walkers lie where their tiles were. */
+static int64_t tile_bytes(const AttentionTile *tile)
 {
-    Schedule schedule = {.computes = COMPUTES_OWN, .stages = stages};
+    int64_t q = block_rows(tile) * in_lines(tile->depth),
+            step = tile->walkers * tile->columns * (in_lines(tile->depth) + in_lines(tile->width)),
+            slabs = tile->walkers == 1 ? (int64_t)tile->groups * GROUP_WARPS * SLAB_BYTES : 0,
+            turns = tile->walkers == 1 ? tile->groups * BARRIER_BYTES : tile->walkers * GROUP_ROWS * MAXIMUM_BYTES;
+    return (tile->q_stages * q + tile->stages * step) * LINE_BYTES + slabs +
+           (4 * tile->stages * tile->walkers + 2 * tile->q_stages) * BARRIER_BYTES + turns + ALIGNMENT;
+}
+
+static int steps_of(const Attention *attention, const AttentionTile *tile)
+{
+    return (int)ceil_div(attention->group[ATTENTION_COLUMN].extent, tile->columns);
+}
+
+/* One thread asks for boxes as far ahead as there are stages. Walkers make one tile of y. */
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
+                             const TileSpace *space, const AttentionTile *tile)
+{
+    bool walks = tile->walkers > 1;
+    int steps = steps_of(attention, tile), least = steps / tile->walkers;   // of the last walker
+    const Loop copied = {.axis = ATTENTION_COLUMN, .times = walks ? steps : 0},
+               made = {.axis = ATTENTION_COLUMN, .times = walks ? least : 0};
+    Schedule schedule = {.computes = COMPUTES_OWN, .stages = tile->stages};
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_role(&schedule, WARPS_COPY);
-    schedule_loop(&schedule, (Loop){.tiles = true});
+    if (!walks)
+        schedule_loop(&schedule, (Loop){.tiles = true});
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
-    schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
+    schedule_loop(&schedule, copied);
     schedule_wait(&schedule, 0);   // until k's place is free, and v's
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
                                     .to = PLACE_SHARED,
                                     .async = true,
-                                    .ahead = (uint8_t)(stages - 1)});
+                                    .ahead = (uint8_t)(tile->stages - 1)});
     schedule_end(&schedule);
-    schedule_end(&schedule);
+    if (!walks)
+        schedule_end(&schedule);
     schedule_role(&schedule, WARPS_COMPUTE);
-    schedule_loop(&schedule, (Loop){.tiles = true});
+    if (!walks)
+        schedule_loop(&schedule, (Loop){.tiles = true});
     schedule_wait(&schedule, 0);
-    schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
-    schedule_wait(&schedule, 0);   // for k, for the other groups, for v
+    schedule_loop(&schedule, made);
+    schedule_wait(&schedule, 0);   // for k, for v, for the other groups
     schedule_wait(&schedule, 0);
-    schedule_wait(&schedule, 0);
+    if (!walks)
+        schedule_wait(&schedule, 0);
     attention_schedule_step(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS, false);
     schedule_end(&schedule);
-    attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS, SCOPE_WARP);
-    schedule_end(&schedule);
+    if (walks) {   // all tiles have been used; all slabs are there
+        schedule_barrier(&schedule, SCOPE_BLOCK);
+        schedule_barrier(&schedule, SCOPE_BLOCK);
+    }
+    attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS,
+                             walks ? SCOPE_BLOCK : SCOPE_WARP);
+    if (!walks)
+        schedule_end(&schedule);
     return schedule_copy(arena, &schedule);
 }
 
@@ -160,6 +188,15 @@ static int step_registers(const AttentionTile *tile)
 {
     return tile->columns / 2 + tile->parts * tile->columns / 4 + OTHER_REGISTERS +
            (tile->beside ? BESIDE_REGISTERS : 0);
+}
+
+/* All that a group of warps is given: no second block finds room beside one. */
+static int64_t taken_registers(const KernelKind *kind, const RTile *block, const RTile *inner,
+                               RegisterBudget budget)
+{
+    (void)block, (void)inner, (void)budget;
+    const AttentionTile *tile = kind->choice.value;
+    return group_registers[tile->groups];
 }
 
 static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
@@ -174,13 +211,15 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .registers.input_buffers = 1,
         .registers.most_inputs = 1,
         .registers.others = step_registers(tile),
-        .cost = &calibration.attention_bulk,
+        .registers.taken = taken_registers,
+        .cost = tile->walkers == 1 ? &calibration.attention_bulk : &calibration.attention_walkers,
         .shared_moved = attention_shared_moved,
     };
     layout_add(&kind.shared, "EVERYTHING", tile_bytes(tile));
     kind_choose(arena, &kind, tile, sizeof *tile);
-    attention_set_axes(&kind, tile, (int64_t)tile->groups * GROUP_ROWS);
-    kind.schedule = schedule_of(arena, fusion, attention, space, tile->stages);
+    attention_set_axes(&kind, tile, block_rows(tile));
+    kind.space->least_sharers = tile->walkers > 1;
+    kind.schedule = schedule_of(arena, fusion, attention, space, tile);
     return kind;
 }
 
@@ -207,16 +246,17 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .depth = (int16_t)attention->group[ATTENTION_DEPTH].extent,
             .width = (int16_t)attention->group[ATTENTION_WIDTH].extent,
             .stages = 2,
-            .q_stages = 2,
+            .q_stages = tiles[variant].walkers == 1 ? 2 : 1,
             .groups = tiles[variant].groups,
-            .walkers = 1,
+            .walkers = tiles[variant].walkers,
             .cluster = 1,
+            .kept_rows = GROUP_ROWS,
             .parts = (int16_t)attention->parts,
             .beside = attention_reads_beside(fusion, attention),
         };
         if (!fits(&tile, device))
             tile.q_stages = 1;
-        if (!fits(&tile, device))
+        if (!fits(&tile, device) || tile.walkers > steps_of(attention, &tile))
             continue;
         variants[count] = tile_kind(arena, space, fusion, device, attention, &tile);
         variants[count++].name = attention_bulk_family.variants[variant];
@@ -239,7 +279,7 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
             .element_bytes = LINE_BYTES / LINE,
             .sizes = {lines.elements, line_group(attention, factor)->extent, lines.planes},
             .strides = {lines.line * (LINE_BYTES / LINE), lines.plane * (LINE_BYTES / LINE)},
-            .box = {LINE, factor ? tile->columns : tile->groups * GROUP_ROWS, 1},
+            .box = {LINE, factor ? tile->columns : (int)block_rows(tile), 1},
         };
     }
     return 3;
@@ -284,10 +324,11 @@ const Family attention_bulk_family = {
     .template_path = "templates/attention_bulk.cu",
     .variants =
         (const char *const[]){"2 groups, 64 columns", "2 groups, 128 columns", "2 groups, 192 columns",
-                              "3 groups, 64 columns", "3 groups, 128 columns", NULL},
-    .copying_warps = GROUP_WARPS,
+                              "3 groups, 64 columns", "3 groups, 128 columns", "2 walkers, 64 columns",
+                              "3 walkers, 64 columns", "4 walkers, 64 columns", NULL},
     .streams = true,
     .fetches = true,
+    .copying_warps = GROUP_WARPS,
     .view = attention_view,
     .kinds = kinds,
     .emit = emit,

@@ -65,7 +65,9 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *
                   plan->program->tile[LEVEL_SHARED].size[ATTENTION_ROW], tile->columns);
     strbuf_printf(out, "constexpr int WM = %d;   // rTile, registers of %s\n", tile->rows, holder);
     strbuf_printf(out, "constexpr int PARTS = %d;   // elements whose sum a share is\n", tile->parts);
-    if (!tile->groups)
+    if (tile->groups)
+        strbuf_printf(out, "constexpr int WALKERS = %d;   // groups that share the columns\n", tile->walkers);
+    else
         strbuf_printf(out, "constexpr int WALKERS = %d, CLUSTER = %d;   // warps and blocks that share the columns\n",
                       tile->walkers, tile->cluster);
     strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n", tile->stages);

@@ -120,7 +120,7 @@ static void make_shares(const AttentionStep *step, ItemWork *work)
    for which a group of warps has nothing to scale in its first step. */
 static void correct(const AttentionStep *step, ItemWork *work)
 {
-    int64_t columns = step->columns / LANES_OF_A_ROW, times = steps_made(step);
+    int64_t columns = step->columns / LANES_OF_A_ROW, times = steps_made(step), first = busy_walkers(step);
     const ExprWork of = {
         .comparisons = (int)columns + 1,
         .additions = (int)columns + 7,   // M, where it is taken from, now and before; how far it has grown, the sum
@@ -128,7 +128,7 @@ static void correct(const AttentionStep *step, ItemWork *work)
         .functions = 1,
     };
     work_add_values(work, &of, times * step->row_parts);
-    work->multiplications += (step->tile.groups ? times - 1 : times) * step->rows * step->width;
+    work->multiplications += (step->tile.groups ? times - first : times) * step->rows * step->width;
 }
 
 // ---- behind the last one ----
@@ -198,6 +198,25 @@ static void combine_walkers(const AttentionStep *step, ItemWork *work)
     combine_slabs(step, step->cluster, own_rows(step), work);
 }
 
+/* The same of groups: each lane scales what it has of a row, once it knows the largest score of all walkers. */
+static void combine_groups(const AttentionStep *step, ItemWork *work)
+{
+    int64_t vector = attention_vector(step->at->fusion, step->attention), slabs = step->walkers;
+    int64_t vectors = step->at->count[ATTENTION_ROW] * step->tile.width / vector;
+    int64_t lines = slabs * step->slab_rows;
+    const ExprWork of = {
+        .comparisons = (int)(slabs - 1),
+        .additions = 1,
+        .multiplications = 1 + 1,
+        .functions = 1,
+    };
+    work_add_values(work, &of, lines * LANES_OF_A_ROW);
+    work_add_values(work, &(ExprWork){.multiplications = 1}, lines);
+    work_add_values(work, &(ExprWork){.additions = (int)(slabs * (1 + vector))}, vectors);
+    work->shared_written += lines * SUM;
+    work->shared_read += (lines * LANES_OF_A_ROW * slabs + vectors * (slabs * (vector + 1) + 1)) * SUM;
+}
+
 /* M was rounded, which a factor of all of a row's sums makes good. These and the row's values go through shared memory, from
    where vectors of those rows come back that exist; sums of p * V become those of shares. */
 static void turn(const AttentionStep *step, ItemWork *work)
@@ -221,7 +240,7 @@ static void turn(const AttentionStep *step, ItemWork *work)
     work_add_values(work, &(ExprWork){.multiplications = scaled}, rows);
     work->shared_written = lines * (step->width * SUM + ROW_VALUES);
     if (walks)
-        combine_walkers(step, work);
+        (step->tile.groups ? combine_groups : combine_walkers)(step, work);
     else
         work->shared_read = rows * step->tile.width * SUM + vectors * values * SUM;
 }
