@@ -103,5 +103,8 @@ typedef struct RandomInputs {
    InputSource. */
 double random_input_element(void *random_inputs, int input, int64_t element);
 
+/* The same; where there are few, each is made once, since sums read it again and again. */
+InputSource random_input_source(Arena *arena, RandomInputs inputs);
+
 /* Does the kind change what the inputs hold? Only reals can be NaN, infinite or denormal. */
 bool input_kind_applies(const Program *program, InputKind kind);

@@ -2,6 +2,8 @@
 
 #include "ir/eval.h"
 
+static const int64_t MOST_DRAWN = 1 << 20;   // 8 MB: elements of a program's inputs that are kept
+
 const char *const input_kind_name[INPUT_KINDS] = {
     [INPUT_REAL] = "random real inputs",
     [INPUT_WHOLE] = "random whole-number inputs",
@@ -113,6 +115,32 @@ double random_input_element(void *random_inputs, int input, int64_t element)
     case INPUT_DENORMAL: return real ? floor(value * 8) * smallest(type) : value;
     default: return value;
     }
+}
+
+static double drawn_element(void *context, int input, int64_t element)
+{
+    double *const *drawn = context;
+    return drawn[input][element];
+}
+
+InputSource random_input_source(Arena *arena, RandomInputs inputs)
+{
+    const Program *program = inputs.program;
+    int64_t elements = 0;
+    RandomInputs *random = NEW(arena, RandomInputs);
+    *random = inputs;
+    for (int i = 0; i < program->input_count; i++)
+        elements += tensor_elements(program->inputs[i]);
+    if (elements > MOST_DRAWN)
+        return (InputSource){random_input_element, random};
+    double **drawn = NEW_ARRAY(arena, double *, program->input_count);
+    for (int i = 0; i < program->input_count; i++) {
+        int64_t count = tensor_elements(program->inputs[i]);
+        drawn[i] = NEW_ARRAY(arena, double, count);
+        for (int64_t e = 0; e < count; e++)
+            drawn[i][e] = random_input_element(random, i, e);
+    }
+    return (InputSource){drawn_element, drawn};
 }
 
 bool input_kind_applies(const Program *program, InputKind kind)

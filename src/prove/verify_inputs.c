@@ -194,9 +194,7 @@ InputSource verify_source(const Proof *proof)
         return (InputSource){given_element, (Proof *)proof};
     if (proof->inputs)
         return verify_table_source(proof->inputs);
-    RandomInputs *random = NEW(proof->arena, RandomInputs);
-    *random = random_of(proof);
-    return (InputSource){random_input_element, random};
+    return random_input_source(proof->arena, random_of(proof));
 }
 
 static void fill_from_table(const InputTable *table, int64_t first, int64_t count, void *memory)
@@ -226,10 +224,8 @@ static void fill_input(const Proof *proof, int input, int64_t first, int64_t cou
         fill_from_table(&proof->inputs[input], first, count, memory);
         return;
     }
-    RandomInputs random = random_of(proof);
     for (int64_t i = 0; i < count; i++)
-        dtype_store(type, memory, i,
-                    random_input_element(&random, input, first + i));
+        dtype_store(type, memory, i, proof->source.element(proof->source.context, input, first + i));
 }
 
 static void fill_made(const Proof *proof, const Tensor *tensor, int64_t first, int64_t count, void *memory)

@@ -27,6 +27,7 @@ struct Subject {
     int count;
     Candidate *ranked;       // the first of the driver's ranking, which are compiled
     int ranked_count;
+    InputSource inputs[PASSES];
     Value **expected[PASSES];   // by output
 };
 

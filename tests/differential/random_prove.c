@@ -55,8 +55,8 @@ bool set_expected(const Run *run, Arena *arena, Subject *subject)
     const Program *program = subject->program;
     int64_t *found = NEW_ARRAY(arena, int64_t, program->output_count);
     for (int p = 0; p < PASSES; p++) {
-        RandomInputs inputs = inputs_of(run, subject, p);
-        Evaluator *truth = evaluator_new(arena, program, (InputSource){random_input_element, &inputs});
+        subject->inputs[p] = random_input_source(arena, inputs_of(run, subject, p));
+        Evaluator *truth = evaluator_new(arena, program, subject->inputs[p]);
         evaluator_allow(truth, run->math);
         subject->expected[p] = NEW_ARRAY(arena, Value *, program->output_count);
         for (int i = 0; i < program->output_count; i++) {
@@ -100,9 +100,8 @@ static Batch batch_of(Arena *arena, Proof *proof, int count)
 
 static void fill(const Batch *batch, const BatchBuffer *buffer, int64_t offset, int64_t bytes, void *memory)
 {
-    const Proof *proof = batch->context;
-    RandomInputs inputs = inputs_of(proof->run, buffer->owner, batch->pass);
-    batch_draw(buffer, (InputSource){random_input_element, &inputs}, offset, bytes, memory);
+    const Subject *subject = buffer->owner;
+    batch_draw(buffer, subject->inputs[batch->pass], offset, bytes, memory);
 }
 
 // ---- comparison ----

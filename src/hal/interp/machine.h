@@ -68,7 +68,6 @@ struct Meeting {                    // of a warp's lanes at a shuffle or ballot
 struct Warp {
     LaneMask lanes, ready;          // that exist; that can run
     unsigned epoch;                 // counts its warp_sync()s
-    unsigned char priority;
     Meeting meeting;
     Product *first_product, *last_product;   // in flight
     Sums *sums;                     // to which they are added
@@ -105,7 +104,6 @@ struct Block {
     Cluster *cluster;
     int rank;                       // in it
     unsigned ready_warps;           // bit i: warp i has a ready lane
-    unsigned char priority;
     int alive;                      // threads
     Gathering barrier;
     unsigned epoch;                 // of its last barrier, or of its start

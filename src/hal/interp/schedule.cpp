@@ -134,6 +134,7 @@ int highest_block()
 // ASPLOS'10); lanes in any order.
 enum { PICKS_A_CHANGE = 64 };
 unsigned long long dice;
+unsigned char block_priority[MAX_TEAM_BLOCKS], warp_priority[MAX_TEAM_WARPS];   // beside each other: they are searched at every pick
 
 unsigned roll(unsigned sides)
 {
@@ -149,21 +150,26 @@ int most_important_block()
     if (team_blocks == 1)
         return best;
     if (roll(PICKS_A_CHANGE) == 0)
-        blocks[roll(static_cast<unsigned>(team_blocks))].priority = new_priority();
-    for (int b = best + 1; b < team_blocks && best >= 0; b++)
-        if (blocks[b].ready_warps && blocks[b].priority > blocks[best].priority)
-            best = b;
+        block_priority[roll(static_cast<unsigned>(team_blocks))] = new_priority();
+    int most = best < 0 ? 0 : block_priority[best];
+    for (int w = 0; w * BLOCKS_PER_WORD < team_blocks; w++)
+        for (unsigned long long left = ready_blocks[w]; left; left &= left - 1) {
+            const int b = w * BLOCKS_PER_WORD + lowest_bit(left);
+            if (block_priority[b] > most)
+                best = b, most = block_priority[b];
+        }
     return best;
 }
 
 int most_important_warp(const Block &block)
 {
+    unsigned char *priority = &warp_priority[block.warps - warps];
     if (roll(PICKS_A_CHANGE) == 0)
-        block.warps[roll(static_cast<unsigned>(warp_count))].priority = new_priority();
+        priority[roll(static_cast<unsigned>(warp_count))] = new_priority();
     int best = lowest_bit(block.ready_warps);
-    for (int w = best + 1; w < warp_count; w++)
-        if (block.ready_warps >> w & 1 && block.warps[w].priority > block.warps[best].priority)
-            best = w;
+    for (unsigned left = block.ready_warps; left; left &= left - 1)
+        if (priority[lowest_bit(left)] > priority[best])
+            best = lowest_bit(left);
     return best;
 }
 
@@ -180,9 +186,9 @@ void draw_priorities(unsigned long long seed)
 {
     dice = hash(seed);
     for (int w = 0; w < team_blocks * warp_count; w++)
-        warps[w].priority = new_priority();
+        warp_priority[w] = new_priority();
     for (int b = 0; b < team_blocks && team_blocks > 1; b++)
-        blocks[b].priority = new_priority();
+        block_priority[b] = new_priority();
 }
 
 // One warp runs as far as it can, then the next; so do blocks. Null: none can.
