@@ -29,6 +29,7 @@ FLAVOURS = {
 }
 NVRTC_DEVICES = {"a100": "sm_80", "h200": "sm_90a"}
 LINKED = ["matmul", "matmul_bias_gelu", "softmax"]         # two from one template, one from another
+BESIDE = 12   # sources of one translation unit: half of the time of one alone is that of nvcc's own headers
 
 
 class Nvrtc:
@@ -119,6 +120,20 @@ def is_changed_by(macros, nvcc, arch, source):
     return texts[0] != texts[1]
 
 
+def compile_beside(nvcc, arch, flavour, sources, to):
+    """None or the reason; all in one translation unit, and where that fails one by one."""
+    unit = f"{to}.cu"
+    with open(unit, "w", encoding="utf-8") as file:
+        file.writelines(f'#include "{source}"\n' for source in sources)
+    if FLAVOURS[flavour] and not is_changed_by(FLAVOURS[flavour], nvcc, arch, unit):
+        return None   # the plain one is compiled
+    reason = common.run([nvcc, f"-arch={arch}", *STRICT, *FLAVOURS[flavour], "-c", unit, "-o", f"{to}.o"])
+    if not reason or len(sources) == 1:
+        return reason
+    alone = (compile_beside(nvcc, arch, flavour, [source], f"{to}.alone") for source in sources)
+    return next((f"{os.path.basename(source)}: {why}" for source, why in zip(sources, alone) if why), f"beside each other: {reason}")
+
+
 def link(nvcc, rollerc, folder):
     """Several emitted files in one shared object; each launcher is there and answers."""
     sources = []
@@ -165,24 +180,25 @@ def main():
     kept = [str(rank + 1) for rank in range(args.candidates)]
     cases += [(name, device, "nvrtc", rank) for name in names for device in args.devices for rank in kept
               if nvrtc and device in NVRTC_DEVICES]
-    cases += [(name, device, flavour, rank) for name in names for device in args.devices for flavour in FLAVOURS for rank in kept
-              if nvcc]
+    cases += [(",".join(names[first:first + BESIDE]), device, flavour, rank) for first in range(0, len(names), BESIDE)
+              for device in args.devices for flavour in FLAVOURS for rank in kept if nvcc]
 
     with tempfile.TemporaryDirectory() as folder:
         def check(case):
             if case == ("link",):
                 return link(nvcc, args.rollerc, folder)
-            name, device, how, rank = case
-            source = os.path.join(folder, ".".join(case) + ".cu")
-            reason = common.run([args.rollerc, common.example_path(name), "--device", device, "--candidate", rank, "-o", source])
-            if reason:
-                return None if f"there is no candidate {rank}:" in reason else reason
-            if how == "nvrtc":
-                return nvrtc.compile(source, NVRTC_DEVICES[device])
-            arch = common.DEVICES[device]
-            if FLAVOURS[how] and not is_changed_by(FLAVOURS[how], nvcc, arch, source):
-                return None   # the plain one is compiled
-            return common.run([nvcc, f"-arch={arch}", *STRICT, *FLAVOURS[how], "-c", source, "-o", source[:-3] + ".o"])
+            these, device, how, rank = case
+            sources = []
+            for name in these.split(","):
+                source = os.path.join(folder, ".".join((name, device, how, rank, "cu")))
+                reason = common.run([args.rollerc, common.example_path(name), "--device", device, "--candidate", rank, "-o", source])
+                if reason and f"there is no candidate {rank}:" not in reason:
+                    return f"{name}: {reason}"
+                sources += [] if reason else [source]
+            if how != "nvrtc":
+                to = os.path.join(folder, ".".join((these.split(",")[0], device, how, rank, "unit")))
+                return compile_beside(nvcc, common.DEVICES[device], how, sources, to) if sources else None
+            return next(filter(None, (nvrtc.compile(source, NVRTC_DEVICES[device]) for source in sources)), None)
 
         return common.check_all(cases, check, args.jobs, args.verbose)
 
