@@ -7,7 +7,11 @@
 #include "base/checked.h"
 #include "ir/fuse_axes.h"
 
-enum { VECTOR_BITS = 128 };   // what a thread loads at once
+enum {
+    VECTOR_BITS = 128,   // what a thread loads at once
+    STEP_TERMS = 8,      // of the shortest step of a product,
+    MANY_STEPS = 4       // of which one more is little
+};
 
 static int largest_reduction(const Fusion *fusion)
 {
@@ -280,13 +284,16 @@ static bool find_cut(const Fusion *fusion, int64_t parts, Cut *cut)
     return cut->shares >= 2 && cut->shares <= extent;
 }
 
-/* Shares of whole vectors, none of which is empty. */
+/* Shares of whole vectors, none of which is empty. Along one axis those that are not all alike are whole steps of a product's
+   loop: 86 terms take as many steps as 88, and the next share of 88 begins with a whole vector. */
 static bool round_shares(const Fusion *fusion, Cut *cut)
 {
     int64_t extent = fusion->axes[cut->axis].extent, wanted = cut->shares;
-    cut->chunk = round_up(ceil_div(extent, wanted), terms_together(fusion, cut->axis));
-    cut->shares = ceil_div(extent, cut->chunk);
     int left = fusion->axis_count - fusion->spatial_count - cut->whole_count;   // axes along which parts are summed
+    cut->chunk = round_up(ceil_div(extent, wanted), terms_together(fusion, cut->axis));
+    if (left == 1 && cut->chunk > MANY_STEPS * STEP_TERMS && extent % cut->chunk != 0)
+        cut->chunk = round_up(cut->chunk, STEP_TERMS);
+    cut->shares = ceil_div(extent, cut->chunk);
     return cut->shares >= 2 && 2 * cut->shares > wanted && (cut->chunk > 1 || left > 1);
 }
 

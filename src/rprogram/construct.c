@@ -152,6 +152,12 @@ static bool saturated(const Construction *c, Level level, const TileCost *cost)
     return load_ns < compute_ns;
 }
 
+/* A block tile of fewer threads than the kind asks for makes no program. */
+static bool has_threads(const Construction *c, Level level, const RTile *inner, const RTile *tile)
+{
+    return level == LEVEL_REGISTER || rprogram_threads(c->kind, c->device, tile, inner) >= c->kind->threads.least;
+}
+
 /* Block tiles grow along spatial axes here, and along the reduction in grow_steps. */
 static bool grows(const Construction *c, Level level, int axis)
 {
@@ -195,7 +201,8 @@ static bool grow(const Construction *c, Level level, const RTile *inner, const G
     grown->tile.size[axis] = next;
     if (!weigh(c, level, inner, grown))
         return false;
-    grown->beyond = saturated(c, level, &grown->cost) ? from->beyond + 1 : 0;
+    bool enough = has_threads(c, level, inner, &grown->tile) && saturated(c, level, &grown->cost);
+    grown->beyond = enough ? from->beyond + 1 : 0;
     grown->score = reuse_score(c, &from->cost, &grown->cost);
     return grown->beyond <= BEYOND_SATURATION;
 }
@@ -403,7 +410,7 @@ int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *targe
         return 0;
     if (!lacks(&c, PART_MODEL))
         qsort(c.programs, (size_t)c.count, sizeof *c.programs, compare_programs);
-    int count = rprogram_diverse(arena, kind, c.programs, c.count, keep, kept);
+    int count = rprogram_diverse(arena, kind, target->device, c.programs, c.count, keep, kept);
     for (int i = 0; i < count; i++)
         rprogram_pad(kind, target->device, &kept[i]);
     stats->pruned[PRUNE_SLOWER] += c.count - count;

@@ -55,21 +55,47 @@ static bool admits(const Selection *s, DiversityPass pass, const RProgram *progr
     return is_rare(s, program, same_register_tile, cap) && is_rare(s, program, same_block_tile, cap);
 }
 
+static void take(Selection *s, int i)
+{
+    if (s->picked[i] || s->picked_count == s->keep)
+        return;
+    s->picked[i] = true;
+    s->picks[s->picked_count++] = s->sorted[i];
+}
+
 static void pick(Selection *s, DiversityPass pass)
 {
     for (int i = 0; i < s->count && s->picked_count < s->keep; i++)
-        if (!s->picked[i] && admits(s, pass, s->sorted[i])) {
-            s->picked[i] = true;
-            s->picks[s->picked_count++] = s->sorted[i];
-        }
+        if (!s->picked[i] && admits(s, pass, s->sorted[i]))
+            take(s, i);
 }
 
-int rprogram_diverse(Arena *arena, const KernelKind *kind, RProgram *const *sorted, int count,
-                     int keep, RProgram *kept)
+/* What the program would take if its blocks were a part of many: parts of a sum are. */
+static double spread_us(const RProgram *program, const DeviceSpec *device)
+{
+    double share = (double)program->dealt / device->sm_count;
+    return program->perf.time_us * (share < 1 ? share : 1);
+}
+
+/* The fastest, and the one that makes parts of a sum fastest, however far behind it is alone: whether sums are divided is
+   told by it. */
+static void pick_fastest(Selection *s, const DeviceSpec *device)
+{
+    int of_parts = 0;
+    for (int i = 1; i < s->count; i++)
+        if (spread_us(s->sorted[i], device) < spread_us(s->sorted[of_parts], device))
+            of_parts = i;
+    take(s, 0);
+    take(s, of_parts);
+}
+
+int rprogram_diverse(Arena *arena, const KernelKind *kind, const DeviceSpec *device, RProgram *const *sorted,
+                     int count, int keep, RProgram *kept)
 {
     Selection s = {.space = kind->space, .sorted = sorted, .count = count, .keep = keep};
     s.picked = NEW_ARRAY(arena, bool, count);
     s.picks = NEW_ARRAY(arena, const RProgram *, keep);
+    pick_fastest(&s, device);
     for (DiversityPass pass = PASS_BOTH_RARE; pass <= PASS_ANY; pass++)
         pick(&s, pass);
 

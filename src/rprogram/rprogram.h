@@ -40,9 +40,10 @@ void rprogram_pad(const KernelKind *kind, const DeviceSpec *device, RProgram *pr
 
 /* Of `count` programs in ascending order, picks `keep` that differ and keeps their order: no
    register tile and no block tile (the spatial part of the shared tile) more than ceil(keep/4)
-   times while others can fill the places. The first is always among them. Returns how many. */
-int rprogram_diverse(Arena *arena, const KernelKind *kind, RProgram *const *sorted, int count,
-                     int keep, RProgram *kept);
+   times while others can fill the places. The first is always among them, and the second of those that are taken is the
+   one that takes least where its blocks are as many as one likes, as of a sum in parts. Returns how many. */
+int rprogram_diverse(Arena *arena, const KernelKind *kind, const DeviceSpec *device, RProgram *const *sorted,
+                     int count, int keep, RProgram *kept);
 
 /* Threads of a block: its register tiles, times the threads that hold one, times the groups that make tiles in
    turn; where units work in supersteps, the workers of one, which go through its register tiles one after the other. */

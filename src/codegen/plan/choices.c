@@ -78,15 +78,21 @@ static Choice with_behind(Planner *planner, const Companions *companions, Choice
     return choice_extend_by_all(planner, choice, companions->behind, companions->behind_count);
 }
 
-/* `only`: whose kernels may make the parts; NULL: anyone's. Returns what the best one takes, and of more parts how many it
-   has room for. */
-static double add_split(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
-                        int64_t parts, const Family *only, int64_t *room)
+/* A sum in parts: what the best kernels of both halves take, and what makes the parts. */
+typedef struct Split {
+    double time_us;   // INFINITY: there is none
+    int64_t parts;
+    PlannedLaunch first;
+} Split;
+
+/* `only`: whose kernels may make the parts; NULL: anyone's. */
+static Split add_split(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
+                       int64_t parts, const Family *only)
 {
     FusionPair *pair = fusion_split(planner->arena, fusion, parts);
-    double best_us = INFINITY;
+    Split best = {.time_us = INFINITY};
     if (!pair)
-        return best_us;
+        return best;
     prepared_mark_parts(fusion, (Fusion *[]){pair->partial, pair->final}, 2);
     ChoiceList first = choices_best_of(planner, part_launches, pair->partial, PARTIAL_KEPT),
                second = choices_best_of(planner, choices_single, pair->final, 1);
@@ -98,12 +104,26 @@ static double add_split(Planner *planner, ChoiceList *list, const Companions *co
             continue;
         Choice choice = choice_extend(planner, split, first.choices[i]);
         choice = with_behind(planner, companions, choice_extend(planner, choice, second.choices[0]));
-        if (choice.time_us < best_us)
-            *room = parts * room_for_waiting(&first.choices[i]->launches[0]);
-        best_us = fmin(best_us, choice.time_us);
+        if (choice.time_us < best.time_us)
+            best = (Split){choice.time_us, parts, first.choices[i]->launches[0]};
         choices_add(planner, list, choice);
     }
-    return best_us;
+    return best;
+}
+
+/* Powers of two seldom fill the last wave: of 81 tiles in 8 parts, 264 at a time, 2.45 waves take as long as three, and 13
+   parts are four. */
+static void add_whole_waves(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
+                            const Split *split)
+{
+    const RProgram *program = &split->first.program;
+    int64_t places = (int64_t)program->perf.blocks_per_sm * planner->device->sm_count;
+    int64_t waves = program->dealt / places;
+    for (int64_t whole = waves > 1 ? waves : 1; whole <= waves + 1; whole++) {
+        int64_t parts = whole * places * split->parts / program->dealt;
+        if (parts >= 2 && parts != split->parts && parts <= MAX_PARTS)
+            add_split(planner, list, companions, fusion, parts, NULL);
+    }
 }
 
 /* Outputs that share what they read, and far more terms of each: a block that makes them all over a part of
@@ -178,18 +198,24 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     if (!rewritten)
         pass_over_slow_families(planner, list, FAR_BEHIND);
     int64_t room = room_for_waiting(best);
+    Split least = {.time_us = INFINITY};
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
         bool of_all = choices_employ(parts, idle) || parts <= room || slow ||
                       (short_of_blocks && parts <= PRODUCT_PARTS);
         if (!of_all && !(spread && choices_employ(parts, choices_idle_sms(planner, spread))))
             continue;
-        double time_us = add_split(planner, list, companions, fusion,
-                                   deep || rewritten ? fusion_even_parts(fusion, parts) : parts,
-                                   of_all ? NULL : spread->family, &room);
-        if (isfinite(time_us) && time_us > PAST_THE_BEST * best_us && !slow)
+        Split split = add_split(planner, list, companions, fusion,
+                                deep || rewritten ? fusion_even_parts(fusion, parts) : parts,
+                                of_all ? NULL : spread->family);
+        if (isfinite(split.time_us))
+            room = split.parts * room_for_waiting(&split.first);
+        if (isfinite(split.time_us) && split.time_us > PAST_THE_BEST * best_us && !slow)
             break;
-        best_us = fmin(best_us, time_us);
+        best_us = fmin(best_us, split.time_us);
+        least = split.time_us < least.time_us ? split : least;
     }
+    if (isfinite(least.time_us) && least.first.family->tiles_both)
+        add_whole_waves(planner, list, companions, fusion, &least);
 }
 
 /* Kernels of another form of the fusion, with those before and behind it. */
