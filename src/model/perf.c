@@ -285,7 +285,7 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     double knee = kernel->cost->step_knee > 0 ? kernel->cost->step_knee : calibration.step_knee;
     if (kernel->cost->once_knee > 0)
         knee = once_knee(kernel);
-    return soft_max(at_least(perf->dram_us, perf->l2_us), computing_us, knee);
+    return soft_max(at_least(perf->dram_us, perf->l2_us) * kernel->alone, computing_us, knee);
 }
 
 static double once_time_us(const KernelCounts *kernel, const PerfEstimate *perf)

@@ -31,6 +31,14 @@ double perf_unit_peak(const DeviceSpec *device, Unit unit)
     return device->peak[unit] > 0 ? device->peak[unit] : device->peak[UNIT_FP32];
 }
 
+/* Of a thread's neighbours those that are one access are a power of two: five elements are five. */
+static double group_loads(const KernelCounts *kernel, const DataTile *data)
+{
+    int64_t elements = data_tile_elements(data, kernel->inner, kernel->space->axis_count);
+    int64_t group = (int64_t)VECTOR_BYTES * 8 / data->staged_bits;
+    return (double)(elements / greatest_common_divisor(elements, group));
+}
+
 /* Loads of one register step; a tile that the reduction does not move is read in one of them. */
 static double load_instructions(const KernelCounts *kernel)
 {
@@ -38,7 +46,8 @@ static double load_instructions(const KernelCounts *kernel)
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
         if (!data->output)
-            loads += ceil(kernel->bytes[i].thread / VECTOR_BYTES) * thread_visits(kernel, data);
+            loads += (data->grouped ? group_loads(kernel, data) : ceil(kernel->bytes[i].thread / VECTOR_BYTES)) *
+                     thread_visits(kernel, data);
     }
     return loads / (kernel->steps * kernel->inner_steps);
 }
@@ -59,12 +68,12 @@ static double staging_instructions(const KernelCounts *kernel)
     double threads = kernel->register_tiles * kind_tile_threads(kernel->kind);
     double copies = kernel->staged_vectors / threads;
     bool direct = !kind_passes_registers(kernel->kind, kernel->device) && kernel->stages > 1;
-    double per_copy = direct ? 1 : 2;   // a load into a register and a store
+    double stores = direct ? 0 : kernel->staged_stores / threads;   // of what was loaded into registers
     double finding = kernel->staging_instructions / threads;
     double waiting = at_least(DEPENDENT_CYCLES / busiest_warps(kernel, kernel->resident), 1);
     double chain =
         kernel->chain_instructions * waiting;   // of few warps each instruction waits for the one before
-    return (copies * per_copy + finding + chain + STEP_INSTRUCTIONS) / kernel->inner_steps;
+    return (copies + stores + finding + chain + STEP_INSTRUCTIONS) / kernel->inner_steps;
 }
 
 double asking_us(const KernelCounts *kernel)

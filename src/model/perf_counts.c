@@ -43,12 +43,22 @@ const KindCost *perf_cost(const KernelKind *kind)
     return kind->cost ? kind->cost : &usual;
 }
 
+/* Blocks of clusters of more than two that an SM takes at most, whatever room it has: of 12 that found registers 7.5
+   (tuning-log 155). */
+enum { CLUSTER_BLOCKS = 8 };
+
+/* What is known of rows one after the other holds as they are. */
+static bool in_large_clusters(const KernelKind *kind, int cluster)
+{
+    Pace pace = perf_cost(kind)->pace;
+    return cluster > 2 && (pace == PACE_FREE || pace == PACE_BY_STEPS);
+}
+
 /* SMs that a launch's blocks find room on. Those of a large cluster lie in one part of the device, which is
-   no multiple of them; what is known of rows one after the other holds as they are. */
+   no multiple of them. */
 static double usable_sms(const KernelKind *kind, int cluster, const DeviceSpec *device)
 {
-    bool large = cluster > 2 && perf_cost(kind)->pace == PACE_FREE;
-    return device->sm_count * (large ? calibration.large_cluster_sms : 1);
+    return device->sm_count * (in_large_clusters(kind, cluster) ? calibration.large_cluster_sms : 1);
 }
 
 /* How full the last round over the SMs is: 1024 blocks on 108 SMs are 9.48 for each, and 10
@@ -154,7 +164,9 @@ static void count_staged(KernelCounts *kernel)
         int vector = data->staged_vector;
         double vector_bytes = vector ? vector * data->element_bits / 8.0 : VECTOR_BYTES;
         kernel->staged_bytes += kernel->bytes[i].block;
-        kernel->staged_vectors += kernel->bytes[i].block / vector_bytes;
+        double vectors = kernel->bytes[i].block / vector_bytes;
+        kernel->staged_vectors += vectors;
+        kernel->staged_stores += data->staged_inner == data->rank - 1 || !vector ? vectors : vectors * vector;
         if (lines_even(kernel, data))
             kernel->chain_instructions += data->step_instructions;
         kernel->staging_instructions +=
@@ -254,12 +266,16 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
     kernel.warps = (double)ceil_div(program->threads / makers, device->warp_size);
     double sms = usable_sms(kind, program->cluster, device);
+    if (in_large_clusters(kind, program->cluster) && blocks_per_sm > CLUSTER_BLOCKS)
+        blocks_per_sm = CLUSTER_BLOCKS;
     kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / sms));
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
     kernel.panel = (double)program->panel;
     kernel.turns = (double)program->turns;
-    kernel.rounds = ceil(kernel.blocks / (blocks_per_sm * sms)) * program->turns;
+    double waves = kernel.blocks / (blocks_per_sm * sms);
+    kernel.rounds = ceil(waves) * program->turns;
+    kernel.alone = kernel.cluster > 1 ? at_least(ceil(waves) / waves, 1) : 1;
     // Tiles that all run at once end with the one of most steps.
     kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster) *
                    at_least(kernel.visited, most / kernel.rounds);

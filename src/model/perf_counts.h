@@ -40,7 +40,9 @@ typedef struct KernelCounts {
     double ahead;                  // steps for which a load may be under way
     bool staged;                   // anything in shared memory
     double staged_bytes;           // of one step,
-    double staged_vectors;         // and accesses that bring them
+    double staged_vectors;         // and accesses that bring them,
+    double staged_stores;          // and that store what passed through registers: element by element where tiles are turned
+    double alone;                  // times as long as if all clusters ran at once, with a last round of few
     double staging_instructions;   // of one step, to find what is staged
     double chain_instructions;     // and of each thread, one after the other
     double in_flight_bytes;        // asked for and not yet there, over the whole device

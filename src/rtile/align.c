@@ -27,8 +27,9 @@ static int64_t power_of_two_above(int64_t count)
 
 /* The next size above `size` that hardware likes, in granules: 1, 2, 4, 8, …, small odd multiples of them
    that divide the axis (between 64 and 128 eighths of 64: 72 = 9 * 8, 80 = 5 * 16, …), and as many granules
-   as cover it. Once a power of two covers the axis there is no more: 0. */
-static int64_t next_nice(int64_t extent, int64_t granule, int64_t count)
+   as cover it. `even`: before a power of two the size whose tiles are as few and reach less past the end (of 17 granules
+   three tiles of 6 before three of 8). Once a power of two covers the axis there is no more: 0. */
+static int64_t next_nice(int64_t extent, int64_t granule, int64_t count, bool even)
 {
     int64_t cover = ceil_div(extent, granule), power = power_of_two_above(count);
     if (count >= cover)
@@ -40,7 +41,8 @@ static int64_t next_nice(int64_t extent, int64_t granule, int64_t count)
         for (int64_t multiple = count - count % eighth + eighth; multiple < next; multiple += eighth)
             if (cover % multiple == 0)
                 return multiple;
-    return next;
+    int64_t fewest = ceil_div(cover, ceil_div(cover, power));
+    return even && fewest > count ? fewest : next;
 }
 
 /* Does tiling the axis by `size` waste at most the tolerated share of it? */
@@ -64,7 +66,8 @@ int64_t rtile_next_size(const TileSpace *space, Level level, const RTile *inner,
     int64_t limit = space->rule[level][axis].limit;
     int64_t granule = granule_of(space, level, inner, axis);
     int64_t count = size / granule;
-    while ((count = next_nice(extent, granule, count)) != 0) {
+    bool even = level == LEVEL_SHARED && space->even >> axis & 1;
+    while ((count = next_nice(extent, granule, count, even)) != 0) {
         int64_t next = size_product(count, granule);
         if (next > (limit > 1 ? limit : 1))
             return 0;

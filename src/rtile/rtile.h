@@ -74,6 +74,7 @@ typedef struct DataTile {
     double line_instructions;   // the same where threads share lines evenly, so that what a thread's elements have
                                 // in common is found once; 0: no difference
     double step_instructions;   // and that, in each step, one after the other
+    bool grouped;               // threads read groups of neighbours from shared memory that divide their own
     bool line_places;           // each line that a thread brings elements of has a place in registers
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes; 0: 1
@@ -120,6 +121,7 @@ typedef struct TileSpace {
     Axis axes[MAX_AXES];        // any order; `reduction` says which are summed over
     uint32_t fused[MAX_AXES];   // of the fusion's axes those that each of these goes along, as one flat axis; 0: it is not said
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
+    uint32_t even;              // bit a: block tiles of the axis may be as few as of a power of two and reach less past its end
     int least_sharers;          // threads that share a reduction, at least, if it is long enough: adjacent ones read
                                 // runs of memory; 0: each goes through it alone
     bool unpadded;              // lines are contiguous whatever banks they share, to see what padding buys

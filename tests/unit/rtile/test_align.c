@@ -126,6 +126,21 @@ START_TEST(an_axis_of_one_has_one_size)
 }
 END_TEST
 
+/* 136 in eights are 17: three tiles of 6 reach to 18, of 8 to 24; two of 9 to 18, of 16 to 32. */
+START_TEST(even_sizes_reach_less_past_the_end_in_as_few_tiles)
+{
+    Arena *arena = arena_new();
+    TileSpace *space = matmul_space(4096, 136, 4096);
+    space->rule[LEVEL_SHARED][1] = (AxisRule){8, 256};
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 1, 1), "8 16 32 64 128 136 256");
+    space->even = 3;
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 1, 1), "8 16 32 48 64 72 128 136 256");
+    space->rule[LEVEL_SHARED][0] = (AxisRule){8, 256};
+    ck_assert_str_eq(sizes(arena, space, LEVEL_SHARED, NULL, 0, 1), "8 16 32 64 128 256");
+    arena_free(arena);
+}
+END_TEST
+
 START_TEST(the_previous_size_undoes_the_next)
 {
     TileSpace *space = matmul_space(4096, 17, 4096);
@@ -179,6 +194,7 @@ int main(void)
     tcase_add_test(cases, a_shared_size_is_a_multiple_of_the_register_size);
     tcase_add_test(cases, prime_axes_open_up_with_the_tolerance);
     tcase_add_test(cases, an_axis_of_one_has_one_size);
+    tcase_add_test(cases, even_sizes_reach_less_past_the_end_in_as_few_tiles);
     tcase_add_test(cases, the_previous_size_undoes_the_next);
     tcase_add_test(cases, what_a_refused_size_would_waste_is_told);
     Suite *suite = suite_create("align");

@@ -18,8 +18,12 @@ enum { MIN_K_STEP = 8, MAX_K_STEP = 32, MANY_K_STEP = 16, HALF_K_STEP = 24, LARG
    what is copied, across the other factor, and along k, which is unrolled. */
 enum {
     AHEAD_THREADS = 256,
+    AHEAD_LEAST_THREADS = 128,
+    AHEAD_MOST_THREADS = 288,
     AHEAD_WIDE = 256,
     AHEAD_NARROW = 128,
+    AHEAD_GRANULE = 32,
+    AHEAD_MOST_NARROW = 144,
     AHEAD_K_STEP = 16,
     AHEAD_REGISTERS = 8,
     WINDOW_REGISTERS = 48
@@ -121,6 +125,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.apart = product_lies_apart(fusion, product, factor);
     tile.staged_vector = product_vector(fusion, product, factor, MAX_TILE);
     tile.line_places = product_has_line_places(fusion, product, factor);
+    tile.grouped = true;
     if (tile.staged_vector == 1)
         add_search(&tile, fusion, product, factor);
     bool along_k = product_along_k(fusion, product, factor);
@@ -259,6 +264,32 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     return kind;
 }
 
+/* Each side is one axis. Pixels of images are found one by one, which takes longer where lines and threads do not divide each
+   other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us, 48 x 128 by 128 threads 154 (tuning-log 155). */
+static bool is_of_matrices(const Product *product)
+{
+    return product->group[GROUP_M].count == 1 && product->group[GROUP_N].count == 1 &&
+           product->group[GROUP_K].count == 1;
+}
+
+/* The same of other tiles, of 8 x 8 a thread: 136 rows are three of 48, not of 64. Of 8 x 16 one warp keeps a scheduler busy
+   for half of the time only (tuning-log 54). */
+static KernelKind in_three_stages_of_any(Arena *arena, const KernelKind *ahead)
+{
+    KernelKind kind = *ahead;
+    kind.space = space_copy(arena, ahead->space);
+    kind.space->even = 1u << GROUP_M | 1u << GROUP_N;
+    for (int g = GROUP_M; g <= GROUP_N; g++) {
+        AxisRule *block = &kind.space->rule[LEVEL_SHARED][g];
+        *block = block->limit == AHEAD_WIDE ? (AxisRule){AHEAD_GRANULE, AHEAD_WIDE}
+                                            : (AxisRule){AHEAD_REGISTERS, AHEAD_MOST_NARROW};
+        kind.space->rule[LEVEL_REGISTER][g] = (AxisRule){AHEAD_REGISTERS, AHEAD_REGISTERS};
+    }
+    kind.threads.least = AHEAD_LEAST_THREADS;
+    kind.threads.most = AHEAD_MOST_THREADS;
+    return kind;
+}
+
 /* Where tiles wait for SMs short steps leave shared memory for more of them at once; but between two steps
    nobody waits. */
 static int64_t longest_step(const Product *product, const DeviceSpec *device)
@@ -329,7 +360,10 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     variants[1] = in_three_stages(arena, kind, fusion, product, device);
     if (product->skips)
         skip_taps(variants[1].space, product->skips);
-    return 2;
+    if (!is_of_matrices(product))
+        return 2;
+    variants[2] = in_three_stages_of_any(arena, &variants[1]);
+    return 3;
 }
 
 // ---- the parameter block ----
