@@ -85,8 +85,6 @@ const Calibration calibration = {
     // tuning-log 116
     .attention = {.peak_share = 0.5, .special_share = 0.55, .sum_cycles = SUM_CYCLES},
     .attention_bulk = {.special_share = 0.55, .read_share = 0.6, .sum_cycles = SUM_CYCLES},
-    .attention_walkers =
-        {.special_share = 0.55, .read_share = 0.6, .sum_cycles = SUM_CYCLES, .begins_anew = true},
     .rows =
         {
             .thread_elements = 32,                                                           // tuning-log 19

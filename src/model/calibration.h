@@ -2,7 +2,6 @@
 // tails cost. Times that belong to a device are keys of its file. Each row stands in calibration.c, beside
 // the entry of doc/tuning-log.md that it was taken from.
 #pragma once
-#include <stdbool.h>
 
 /* How the warps of a block go through what its schedule says, as the model has it. */
 typedef enum Pace {
@@ -28,7 +27,6 @@ typedef struct KindCost {
     double single_wave_share;   // of the time, where all blocks run at once: none loads while others store
     double read_share;          // of what blocks copy is read from L2, where requests to a line are merged; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
-    bool begins_anew;           // a block that an SM has alone loads nothing before the one that it follows has ended
     double thread_instructions; // in a thread's whole life beside those of items: positions, copies, guards
 } KindCost;
 
@@ -89,7 +87,7 @@ typedef struct Calibration {
         KindCost alone;         // SMs that ask for the same lines at about the same time are served at once
         KindCost in_clusters;   // each stores half as many sums
     } bulk;
-    KindCost attention, attention_bulk, attention_walkers;
+    KindCost attention, attention_bulk;
     struct {
         int thread_elements;          // of a row, or of a channel
         int weights_first_elements;   // of a row and of its weights in a thread that reads both first

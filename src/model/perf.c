@@ -210,12 +210,6 @@ static double sums_passed(const KernelCounts *kernel)
     return rtile_points(kernel->space, &tile, false);
 }
 
-/* Blocks behind the first one that an SM has alone: each waits for its first load again, and ends alone. */
-static double restarts(const KernelCounts *kernel)
-{
-    return kernel->cost->begins_anew && kernel->resident == 1 ? kernel->rounds / kernel->turns - 1 : 0;
-}
-
 /* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a load's
    latency that is not covered; at the end the threads' partial results, combined pairwise, and what
    follows. */
@@ -241,8 +235,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     double step_us = throughput_us / (kernel->rounds * kernel->steps);
     double uncovered_us = uncovered_time_us(kernel, step_us);
     double barriers_us = kernel->kind->schedule->apart ? 0 : barrier_us * (kernel->stages > 1 ? 1 : 2);
-    double restarts_us = restarts(kernel) * (load_us + timing->block_wait_us);
-    return load_us + restarts_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
+    return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
 }
 
 /* Waiting of blocks that load, compute and store once. Copies that are waited for in between take longer,

@@ -212,7 +212,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .registers.most_inputs = 1,
         .registers.others = step_registers(tile),
         .registers.taken = taken_registers,
-        .cost = tile->walkers == 1 ? &calibration.attention_bulk : &calibration.attention_walkers,
+        .cost = &calibration.attention_bulk,
         .shared_moved = attention_shared_moved,
     };
     layout_add(&kind.shared, "EVERYTHING", tile_bytes(tile));
@@ -229,6 +229,14 @@ static bool fits(const AttentionTile *tile, const DeviceSpec *device)
     int64_t sums = in_lines(tile->width) * LINE / 2;
     return sums + step_registers(tile) <= group_registers[tile->groups] &&
            tile_bytes(tile) <= device->shared_per_block_optin;
+}
+
+/* Each has a step at least, and each SM one block at most: those that follow others would begin and end alone. */
+static bool can_walk(const Attention *attention, const AttentionTile *tile, const DeviceSpec *device)
+{
+    int64_t tiles_of_rows = ceil_div(attention->group[ATTENTION_ROW].extent, GROUP_ROWS);
+    return tile->walkers <= steps_of(attention, tile) &&
+           tiles_of_rows * attention->group[ATTENTION_BATCH].extent <= device->sm_count;
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
@@ -256,7 +264,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         };
         if (!fits(&tile, device))
             tile.q_stages = 1;
-        if (!fits(&tile, device) || tile.walkers > steps_of(attention, &tile))
+        if (!fits(&tile, device) || (tile.walkers > 1 && !can_walk(attention, &tile, device)))
             continue;
         variants[count] = tile_kind(arena, space, fusion, device, attention, &tile);
         variants[count++].name = attention_bulk_family.variants[variant];
