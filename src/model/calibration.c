@@ -82,7 +82,7 @@ const Calibration calibration = {
              .shift_instructions = 18},
     .wgmma = {.sum_cycles = SUM_CYCLES},   // tuning-log 59
     .bulk = {.alone = BULK(SUM_CYCLES), .in_clusters = BULK(SUM_CYCLES / 2)},
-    // tuning-log 116
+    // tuning-log 116 and 156
     .attention = {.peak_share = 0.5, .special_share = 0.55, .sum_cycles = SUM_CYCLES},
     .attention_bulk = {.special_share = 0.55, .read_share = 0.6, .sum_cycles = SUM_CYCLES},
     .rows =
