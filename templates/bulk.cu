@@ -632,9 +632,10 @@ struct ShiftedRows {
         return begin(row) + (columns - begin(row)) / QN * QN;
     }
 
-    __device__ __forceinline__ void fill(Slab &slab, const Value *own) const
+    // Those before the first one lie before it once more.
+    static __device__ __forceinline__ void fill(Slab &slab, const Value *own, bool first)
     {
-        if (begins)
+        if (first)
             fill_slab<SLAB_COLUMNS>(slab, own, QN);
         else
             fill_slab<SLAB_COLUMNS + QN>(slab, own - QN / 2, 0);
@@ -682,32 +683,35 @@ struct ShiftedRows {
     }
 };
 
-__device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value *own, Slab &slab,
-                                                   const ShiftedRows &rows)
+// As few instructions as there may be: they are a loop's, but for those that find the lane's sums.
+__device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value *acc, Slab &slab,
+                                                   Index batch, Index m0, Index n0)
 {
-    if (rows.columns <= 0)
-        return;
-    rows.fill(slab, own);
-    warp_sync();
-    rows.store_vectors(t, slab);
-    if (rows.begins || rows.ends)
-        rows.store_elements(t, slab);
-    warp_sync();
+#pragma unroll 1
+    for (int first = 0; first < WN && n0 + first < N; first += SLAB_COLUMNS) {
+        const ShiftedRows rows(batch, m0, n0 + first, first == 0, first + SLAB_COLUMNS >= WN);
+        UNROLL for (int at = 0; at < WN; at += SLAB_COLUMNS)
+            if (at == first)
+                rows.fill(slab, acc + at / 2, at == 0);
+        warp_sync();
+        rows.store_vectors(t, slab);
+        if (rows.begins || rows.ends)
+            rows.store_elements(t, slab);
+        warp_sync();
+    }
 }
 
 __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[WIDE / 2], Slab &slab,
                                            const Corner &corner, Index m0, Index n0)
 {
+    static_assert(!SHIFTED || PARTS == SLAB_PARTS, "elements of 16 bits");
+    if (SHIFTED) {
+        store_shifted_rows(t, acc, slab, corner.batch, m0, n0);
+        return;
+    }
     UNROLL for (int part = 0; part < PARTS; part += SLAB_PARTS)
-        UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS) {
-            const Value *const own = acc + first / 2 + part * 2;
-            if (SHIFTED)
-                store_shifted_rows(t, own, slab,
-                                   ShiftedRows(corner.batch, m0 + part * 8, n0 + first, first == 0,
-                                               first + SLAB_COLUMNS >= WN));
-            else
-                store_rows(t, own, slab, corner, m0 + part * 8, n0 + first);
-        }
+        UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS)
+            store_rows(t, acc + first / 2 + part * 2, slab, corner, m0 + part * 8, n0 + first);
 }
 
 // Where a lane's vectors of a slab lie, which holds rows of a warp: its columns are the same in all of them.
