@@ -16,7 +16,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BYTES = (1 << 20) - 4096   # of a manifest, which has a megabyte at most, with room for what stands around it
-PROGRAM_BYTES = (4 << 20) - 4096   # of a program; not all take so many here
+PROGRAM_BYTES = (4 << 20) - 4096   # of a program; what is a statement or a part of one has so many here
 RANKING_BYTES = 4 << 20   # which has 256 at most
 SECONDS = 5   # of processor time; the slowest takes two
 
@@ -43,7 +43,7 @@ def many(text, size=BYTES):
 def programs():
     head, tail = "input x[8] : f32\n", "\noutput y\n"
     for text in [*WORDS, *SYMBOLS, *CALLS, *OPENINGS, *STATEMENTS]:
-        yield f"{text!r}", many(text, PROGRAM_BYTES)
+        yield f"{text!r}", many(text, PROGRAM_BYTES if len(text.split()) > 1 else BYTES)
         yield f"{text!r} in blanks", many(text + " ")
         yield f"{text!r} on lines of their own", many(text.rstrip("\n") + "\n")
         yield f"{text!r} in an expression", f"{head}y[i] = {many(text)}{tail}"

@@ -20,7 +20,7 @@ import tempfile
 import common
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SEED, COUNT, SLICE = 1, 2000, 20
+SEED, COUNT, SLICE = 1, 1000, 25
 SKIPPED = 77
 
 # (name, source, what stands there, what stands there now)
