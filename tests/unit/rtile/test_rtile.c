@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rtile/space.h"
 #include "spaces.h"
 
 /* 2*h + p for 4 h's and 3 p's reaches 2*3 + 1*2 + 1 = 9 rows; 2*w + q for 8 and 3 reaches 17
@@ -102,9 +103,30 @@ START_TEST(a_mask_comes_again_with_every_head)
 }
 END_TEST
 
+/* x[c, h + r, v + s] of 16 bits, 161 wide: 32 outputs (c, r, s) next to each other are nine taps of three planes and five of a
+   fourth, whose rows are 322 bytes apart: eleven lines of 128 bytes, where half a line of elements is asked for. Eight elements of a thread
+   that lie side by side are as many lines as bytes. */
+START_TEST(taps_of_planes_lie_in_lines_of_their_own)
+{
+    Tensor image = {.dtype = DTYPE_F16, .rank = 3, .shape = {29, 161, 161}};
+    Fusion fusion = {.spatial_count = 3, .axis_count = 5,
+                     .axes = {{.extent = 29}, {.extent = 3}, {.extent = 3}, {.extent = 81}, {.extent = 81}}};
+    Dim dims[] = {{affine_axis(0), 29}, {{.coef = {0, 1, 0, 2}, .constant = 0}, 161}, {{.coef = {0, 0, 1, 0, 2}}, 161}};
+    Access access = {&image, 3, dims};
+    DeviceSpec device = {.warp_size = 32, .shared = {.transaction_bytes = 128}};
+    ck_assert_double_eq(access_lines(&access, &fusion, 0, 3, 1, &device), 11 * 2);
+    Fusion flat = {.spatial_count = 0, .axis_count = 1, .axes = {{.extent = 4096}}};
+    Dim line = {affine_axis(0), 4096};
+    Access row = {&image, 1, &line};
+    ck_assert_double_eq(access_lines(&row, &flat, 0, 1, 8, &device), 1);
+    ck_assert_double_eq(access_lines(&row, &flat, 0, 1, 1, &device), 2);   // a load of 64 bytes has a turn, too
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("rtile");
+    tcase_add_test(cases, taps_of_planes_lie_in_lines_of_their_own);
     tcase_add_test(cases, a_window_tile_reaches_over_its_neighbours);
     tcase_add_test(cases, bytes_are_clipped_to_the_tensor);
     tcase_add_test(cases, aligned_rows_move_their_bytes);
