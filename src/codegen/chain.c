@@ -10,12 +10,36 @@ static bool may_follow_early(const Launch *before, const Launch *launch)
     return !launch->cooperative && (!before || !before->cooperative);
 }
 
-/* Whether an SM holds one block at a time. Blocks of whatever comes behind the program take the room that is
-   left: where SMs have places for several, some are given more than others (512 cubed of f32 12.5 us, then
-   16.1; tuning-log 111). */
+static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
+
+static int threads_of(const Launch *launch) { return launch->block[0] * launch->block[1] * launch->block[2]; }
+
+/* Blocks of a launch that an SM holds beside so many of another one, as far as shared memory and threads go. */
+static int64_t blocks_beside(const Launch *launch, const Launch *other, int64_t others,
+                             const DeviceSpec *device)
+{
+    int64_t reserved = device->shared_reserved_per_block, bytes = launch->shared_bytes + reserved;
+    int64_t shared = device->shared_per_sm - others * (other->shared_bytes + reserved);
+    int64_t room = (device->max_threads_per_sm - others * threads_of(other)) / threads_of(launch);
+    room = bytes ? smaller(room, shared / bytes) : room;
+    return room < 0 ? 0 : smaller(room, device->max_blocks_per_sm - others);
+}
+
+/* Whether an SM holds one block at a time. */
 static bool fills_sms(const Launch *launch, const DeviceSpec *device)
 {
     return 2 * (launch->shared_bytes + device->shared_reserved_per_block) > device->shared_per_sm;
+}
+
+/* What comes behind a program, the next call's first launch as far as is known, may begin before the last one ends. Its blocks
+   take the room that is left: where SMs have places for several, some are given more than others (512 cubed of f32 12.5 us,
+   then 16.1; tuning-log 111). Not where an SM has one place, or one beside each block, or as many as if nothing were there
+   (tuning-log 154). */
+static bool leaves_places(const Launch *first, const Launch *last, const DeviceSpec *device)
+{
+    int64_t each = ceil_div(blocks_of(last), device->sm_count);
+    int64_t left = blocks_beside(first, last, each, device);
+    return fills_sms(last, device) || (each == 1 && left == 1) || left == blocks_beside(first, last, 0, device);
 }
 
 /* Who waits at its end must have nothing to do with any launch before it in the program: the next one may begin
@@ -35,21 +59,6 @@ static int buffer_count(const Launch *launches, int count)
         for (int i = 0; i < launches[k].arg_count; i++)
             last = launches[k].args[i].buffer > last ? launches[k].args[i].buffer : last;
     return last + 1;
-}
-
-static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
-
-static int threads_of(const Launch *launch) { return launch->block[0] * launch->block[1] * launch->block[2]; }
-
-/* Blocks of a launch that an SM holds beside so many of another one, as far as shared memory and threads go. */
-static int64_t blocks_beside(const Launch *launch, const Launch *other, int64_t others,
-                             const DeviceSpec *device)
-{
-    int64_t reserved = device->shared_reserved_per_block, bytes = launch->shared_bytes + reserved;
-    int64_t shared = device->shared_per_sm - others * (other->shared_bytes + reserved);
-    int64_t room = (device->max_threads_per_sm - others * threads_of(other)) / threads_of(launch);
-    room = bytes ? smaller(room, shared / bytes) : room;
-    return room < 0 ? 0 : smaller(room, device->max_blocks_per_sm - others);
 }
 
 /* Most of a launch's blocks find room beside the last ones of the launch before it. */
@@ -81,7 +90,7 @@ void chain_launches(Arena *arena, Launch *launches, int count, const DeviceSpec 
         Launch *launch = &launches[k];
         launch->early = may_follow_early(k ? launch - 1 : NULL, launch);
         launch->lets_begin = k + 1 < count ? may_follow_early(launch, launch + 1)
-                                           : !launch->cooperative && fills_sms(launch, device);
+                                           : !launch->cooperative && leaves_places(launches, launch, device);
         launch->finds_room = k && finds_room(launch, launch - 1, device);
         launch->waits_last = k && launch->early && !touches_earlier(launches, k);
     }

@@ -27,6 +27,7 @@ typedef struct KindCost {
     double single_wave_share;   // of the time, where all blocks run at once: none loads while others store
     double read_share;          // of what blocks copy is read from L2, where requests to a line are merged; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
+    double lone_product_cycles; // for each 16 x 8 x 16 of its last step's products, by a warp that has all rows
     double thread_instructions; // in a thread's whole life beside those of items: positions, copies, guards
 } KindCost;
 

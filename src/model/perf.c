@@ -55,17 +55,9 @@ static double memory_time_us(const KernelCounts *kernel, double moving_us, doubl
     return hypot(moving_us, load_bytes / kernel->in_flight_bytes * latency_ns / 1e3);
 }
 
-/* Where warps walk by themselves, blocks of large clusters that share an SM end last, and nobody helps them: one row of 32 heads
-   x 4096 by 32 clusters of four takes 25.2 us, by 128 blocks and a second launch 21.9 (tuning-log 154). */
-static double found_sms(const KernelCounts *kernel)
-{
-    double sms = kernel->device->sm_count, usable = sms * calibration.large_cluster_sms;
-    return kernel->kind->schedule->apart && kernel->cluster > 2 && kernel->blocks > usable ? usable / sms : 1;
-}
-
 static double dram_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
 {
-    double moving_us = (load_bytes + store_bytes) / kernel->device->dram.bandwidth_gb_s / 1e3 / found_sms(kernel);
+    double moving_us = (load_bytes + store_bytes) / kernel->device->dram.bandwidth_gb_s / 1e3;
     return memory_time_us(kernel, moving_us, load_bytes, kernel->device->dram_latency_ns);
 }
 
@@ -145,6 +137,15 @@ static double end_time_us(const KernelCounts *kernel)
     double sums =
         rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
     return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + combining_us(kernel);
+}
+
+/* A warp that is alone in its block multiplies its last step when everything has come, and nothing is under way meanwhile. */
+static double lone_step_us(const KernelCounts *kernel)
+{
+    enum { PRODUCT_FLOPS = 2 * 16 * 8 * 16 };
+    double points = rtile_points(kernel->space, kernel->inner, false) * rtile_points(kernel->space, kernel->inner, true);
+    double cycles = points * kernel->space->flops / PRODUCT_FLOPS * kernel->cost->lone_product_cycles;
+    return kernel->warps > 1 ? 0 : cycles / kernel->device->clock_mhz;
 }
 
 /* Of all tiles but the last. Where others multiply meanwhile, only what takes longer than that shows. */
@@ -228,7 +229,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
         combine_us += timing->block_wait_us + load_us;
     if (waits_beside(kernel))
         combine_us += kernel->device->dram_latency_ns / 1e3;
-    load_us = first_load_us(kernel) + end_time_us(kernel);
+    load_us = first_load_us(kernel) + end_time_us(kernel) + lone_step_us(kernel);
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, throughput_us);
 

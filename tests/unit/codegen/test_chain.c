@@ -12,6 +12,9 @@ enum { A, B, C, WORKSPACE };   // buffers
 #define READ_AT(place) {.buffer = WORKSPACE, .offset = (place), .bytes = 512}
 #define WRITE_AT(place) {.buffer = WORKSPACE, .offset = (place), .bytes = 512, .written = true}
 
+#define SMS_OF_228_KB \
+    {.sm_count = 132, .shared_per_sm = 228 << 10, .shared_reserved_per_block = 1 << 10, .max_threads_per_sm = 2048, .max_blocks_per_sm = 32}
+
 typedef struct Chain {
     LaunchArg args[4][3];   // of each launch; those of no tensor and no place end them
     int arg_count[4], count;
@@ -63,11 +66,11 @@ START_TEST(who_begins_early_waits_where_it_must)
         for (int i = 0; i < 3; i++)
             args[k][i] = chain->args[k][i];
         launches[k] = (Launch){
-            .args = args[k], .arg_count = chain->arg_count[k], .shared_bytes = chain->shared_bytes, .block = {1, 1, 1}};
+            .args = args[k], .arg_count = chain->arg_count[k], .shared_bytes = chain->shared_bytes, .grid = {1000, 1, 1}, .block = {1, 1, 1}};
     }
     if (chain->cooperative)
         launches[chain->cooperative].cooperative = true;
-    const DeviceSpec device = {.shared_per_sm = 228 << 10, .shared_reserved_per_block = 1 << 10};
+    const DeviceSpec device = SMS_OF_228_KB;
     chain_launches(arena, launches, chain->count, &device);
     arena_free(arena);
     for (int k = 0; k < chain->count; k++) {
@@ -78,13 +81,47 @@ START_TEST(who_begins_early_waits_where_it_must)
 }
 END_TEST
 
+/* Grids of a program's first launch and of its last one, or of its only one. */
+static const struct {
+    int64_t blocks[2];
+    int kilobytes[2];
+    bool lets_begin;
+} PLACES[] = {
+    {.blocks = {132}, .kilobytes = {100}, .lets_begin = true},                    // an SM has one place beside each block
+    {.blocks = {133}, .kilobytes = {100}, .lets_begin = false},                   // some have none, others one or two
+    {.blocks = {132}, .kilobytes = {70}, .lets_begin = false},                    // two
+    {.blocks = {132, 132}, .kilobytes = {100, 10}, .lets_begin = true},           // two, as if nothing were there
+    {.blocks = {132, 132}, .kilobytes = {50, 10}, .lets_begin = true},            // four
+    {.blocks = {132, 1000}, .kilobytes = {50, 10}, .lets_begin = false},
+    {.blocks = {1000, 132}, .kilobytes = {100, 100}, .lets_begin = true},
+};
+
+START_TEST(the_next_call_begins_early_where_its_blocks_spread)
+{
+    Arena *arena = arena_new();
+    LaunchArg args[2][2] = {{READ(A), WRITE_AT(0)}, {READ_AT(0), WRITE(B)}};
+    Launch launches[2] = {0};
+    int count = PLACES[_i].blocks[1] ? 2 : 1;
+    for (int k = 0; k < count; k++)
+        launches[k] = (Launch){.args = args[k],
+                               .arg_count = 2,
+                               .shared_bytes = PLACES[_i].kilobytes[k] << 10,
+                               .grid = {PLACES[_i].blocks[k], 1, 1},
+                               .block = {32, 1, 1}};
+    const DeviceSpec device = SMS_OF_228_KB;
+    chain_launches(arena, launches, count, &device);
+    ck_assert_int_eq(launches[count - 1].lets_begin, PLACES[_i].lets_begin);
+    arena_free(arena);
+}
+END_TEST
+
 /* A weight of both launches, what the first one makes, and what the second one makes of them. */
 START_TEST(what_no_launch_writes_may_be_read_before_waiting)
 {
     Arena *arena = arena_new();
     LaunchArg first[] = {READ(A), WRITE_AT(0)}, second[] = {READ(A), READ_AT(0), READ_AT(512), WRITE(B)};
     Launch launches[] = {{.args = first, .arg_count = 2, .block = {1, 1, 1}}, {.args = second, .arg_count = 4, .block = {1, 1, 1}}};
-    const DeviceSpec device = {.shared_per_sm = 228 << 10};
+    const DeviceSpec device = SMS_OF_228_KB;
     chain_launches(arena, launches, 2, &device);
     ck_assert(!first[0].early && !first[1].early);   // before the program anybody may write it
     ck_assert(second[0].early && !second[1].early && !second[3].early);
@@ -162,6 +199,7 @@ END_TEST
 int main(void)
 {
     TCase *cases = tcase_create("chain");
+    tcase_add_loop_test(cases, the_next_call_begins_early_where_its_blocks_spread, 0, sizeof PLACES / sizeof *PLACES);
     tcase_add_loop_test(cases, who_begins_early_waits_where_it_must, 0, sizeof CHAINS / sizeof *CHAINS);
     tcase_add_test(cases, what_no_launch_writes_may_be_read_before_waiting);
     tcase_add_loop_test(cases, most_blocks_find_room_or_do_not, 0, sizeof ROOMS / sizeof *ROOMS);

@@ -143,13 +143,16 @@ static bool has_few_tiles(const DeviceSpec *device, const Attention *attention, 
     return tiles_of_rows * group[ATTENTION_BATCH].extent <= device->sm_count;
 }
 
-/* One tile has all rows, a cluster's blocks have a step for each of their warps, and there is an SM for each block. */
+/* One tile has all rows. A cluster's blocks have a step for each of their warps, and an SM to themselves, which large clusters do
+   not find everywhere: where two share one, they end last (tuning-log 155). */
 static bool cluster_fits(const DeviceSpec *device, const Attention *attention, int cluster)
 {
     const AxisGroup *group = attention->group;
     int64_t columns = (int64_t)tiles[CLUSTER_VARIANT].columns * tiles[CLUSTER_VARIANT].walkers;
-    return group[ATTENTION_ROW].extent <= tiles[CLUSTER_VARIANT].rows && cluster <= device_most_cluster_blocks(device) && cluster * columns <= group[ATTENTION_COLUMN].extent &&
-           cluster * group[ATTENTION_BATCH].extent <= device->sm_count;
+    double sms = device->sm_count * (cluster > 2 ? calibration.large_cluster_sms : 1);
+    return group[ATTENTION_ROW].extent <= tiles[CLUSTER_VARIANT].rows && cluster <= device_most_cluster_blocks(device) &&
+           cluster * columns <= group[ATTENTION_COLUMN].extent &&
+           (double)(cluster * group[ATTENTION_BATCH].extent) <= sms;
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
