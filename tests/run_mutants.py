@@ -321,7 +321,9 @@ TEXTS = {
              "input A[2, 65, 72] : f16  input B[2, 133, 72] : f16  C[b, m, n] = sum[k](A[b, m, k] * B[b, n, k])  output C : f16"],
     "attention": [far_rows(), far_rows(D=120, W=136), far_rows(share=""), fewer_columns(40, 100, "i + j < 90"),
                   fewer_columns(5, 300, "j > i + 130 && j < 290 - i"), fewer_columns(9, 130, "j < 20 * i - 5")],
-    "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192), far_rows(B=1, M=385, D=256, W=64)],   # rows that fill tiles, more than two lines of 128 bytes
+    "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192), far_rows(B=1, M=385, D=256, W=64),
+                       far_rows(B=3, M=200, D=64, W=64), fewer_columns(200, 300, "j <= i + 1"), fewer_columns(200, 300, "i + j > 150"),
+                       fewer_columns(200, 300, "j >= i - 3 && j <= i + 65"), fewer_columns(200, 300, "j < i - 150")],   # rows that fill tiles, more than two lines of 128 bytes
     "wgmma": ["input A[130, 264] : bf16  input B[200, 328] : bf16  C[m, n] = sum[k:200](A[m, k + 64] * B[k, n])  output C : bf16",
               "input A[2, 264, 200] : f16  input B[2, 136, 200] : f16  C[b, m:136, n] = sum[k:200](A[b, k + 64, m + 64] * B[b, n, k])  output C",
               "input A[3, 8384] : bf16  input B[8320, 24] : bf16  C[m, n] = sum[k:8320](A[m, k + 64] * B[k, n])  output C",

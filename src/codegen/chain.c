@@ -34,7 +34,7 @@ static bool fills_sms(const Launch *launch, const DeviceSpec *device)
 /* What comes behind a program, the next call's first launch as far as is known, may begin before the last one ends. Its blocks
    take the room that is left: where SMs have places for several, some are given more than others (512 cubed of f32 12.5 us,
    then 16.1; tuning-log 111). Not where an SM has one place, or one beside each block, or as many as if nothing were there
-   (tuning-log 154). */
+   (tuning-log 158). */
 static bool leaves_places(const Launch *first, const Launch *last, const DeviceSpec *device)
 {
     int64_t each = ceil_div(blocks_of(last), device->sm_count);

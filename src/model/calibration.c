@@ -84,7 +84,7 @@ const Calibration calibration = {
     .bulk = {.alone = BULK(SUM_CYCLES), .in_clusters = BULK(SUM_CYCLES / 2)},
     // tuning-log 116 and 156
     .attention = {.peak_share = 0.5, .special_share = 0.55, .sum_cycles = SUM_CYCLES},
-    .attention_lone = {.peak_share = 0.5, .special_share = 0.55, .sum_cycles = SUM_CYCLES, .lone_product_cycles = 12},   // tuning-log 155
+    .attention_lone = {.peak_share = 0.5, .special_share = 0.55, .sum_cycles = SUM_CYCLES, .lone_product_cycles = 12},   // tuning-log 158
     .attention_bulk = {.special_share = 0.55, .read_share = 0.6, .sum_cycles = SUM_CYCLES},
     .rows =
         {

@@ -88,7 +88,7 @@ typedef struct Calibration {
         KindCost alone;         // SMs that ask for the same lines at about the same time are served at once
         KindCost in_clusters;   // each stores half as many sums
     } bulk;
-    KindCost attention, attention_bulk;
+    KindCost attention, attention_lone, attention_bulk;
     struct {
         int thread_elements;          // of a row, or of a channel
         int weights_first_elements;   // of a row and of its weights in a thread that reads both first

@@ -139,13 +139,13 @@ static double end_time_us(const KernelCounts *kernel)
     return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + combining_us(kernel);
 }
 
-/* A warp that is alone in its block multiplies its last step when everything has come, and nothing is under way meanwhile. */
+/* A warp that has all rows multiplies its last step when everything has come, and nothing is under way meanwhile. */
 static double lone_step_us(const KernelCounts *kernel)
 {
     enum { PRODUCT_FLOPS = 2 * 16 * 8 * 16 };
     double points = rtile_points(kernel->space, kernel->inner, false) * rtile_points(kernel->space, kernel->inner, true);
     double cycles = points * kernel->space->flops / PRODUCT_FLOPS * kernel->cost->lone_product_cycles;
-    return kernel->warps > 1 ? 0 : cycles / kernel->device->clock_mhz;
+    return cycles / kernel->device->clock_mhz;
 }
 
 /* Of all tiles but the last. Where others multiply meanwhile, only what takes longer than that shows. */

@@ -115,6 +115,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .kept_rows = (int16_t)smaller(group[ATTENTION_ROW].extent, tiles[variant].rows),
         .parts = (int16_t)attention->parts,
     };
+    bool lone = tile.walkers == 1 && group[ATTENTION_ROW].extent <= tile.rows;
     KernelKind kind = {
         .space = space_copy(arena, space),
         .name = attention_family.variants[variant],
@@ -124,7 +125,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .registers.input_buffers = 1,
         .registers.most_inputs = 1,
         .registers.others = register_overhead(&tile, device->warp_size, attention->masks),
-        .cost = &calibration.attention,
+        .cost = lone ? &calibration.attention_lone : &calibration.attention,
         .lay_out = lay_out,
         .shared_moved = attention_shared_moved,
     };
@@ -144,7 +145,7 @@ static bool has_few_tiles(const DeviceSpec *device, const Attention *attention, 
 }
 
 /* One tile has all rows. A cluster's blocks have a step for each of their warps, and an SM to themselves, which large clusters do
-   not find everywhere: where two share one, they end last (tuning-log 155). */
+   not find everywhere: where two share one, they end last (tuning-log 158). */
 static bool cluster_fits(const DeviceSpec *device, const Attention *attention, int cluster)
 {
     const AxisGroup *group = attention->group;
