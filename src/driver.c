@@ -133,11 +133,13 @@ static void stage_artefact(Arena *arena, OutputSet *outputs, const Artefact *art
 }
 
 /* Hundreds of megabytes go to the disk while the kernels are planned. */
-static OutputSet *begin_outputs(Arena *arena, const Options *opt, const ModelInput *input)
+static OutputSet *begin_outputs(Arena *arena, const Options *opt, const ModelInput *input, Stopwatch *watch)
 {
     OutputSet *outputs = output_set_new(arena);
-    if (input->weights_path)
-        import_stage_weights(arena, outputs, input->weights_path, &input->program, input->embeds ? opt->name : NULL);
+    if (!input->weights_path)
+        return outputs;
+    import_stage_weights(arena, outputs, input->weights_path, &input->program, input->embeds ? opt->name : NULL);
+    stopwatch_lap(watch, "weights", "%zu bytes", input->program.weight_bytes);
     return outputs;
 }
 
@@ -292,9 +294,9 @@ int compile(const Options *opt, Outcome *outcome)
     Program *program = lower(arena, ast, opt->params, opt->param_count);
     program->fast_math = opt->math == EVAL_FAST;
     check_weights(opt, &input, program);
-    OutputSet *outputs = begin_outputs(arena, opt, &input);
     common_factors_advise(arena, program);
     stopwatch_lap(&watch, "lower", "%d tensors, %d definitions", program->tensor_count, program->op_count);
+    OutputSet *outputs = begin_outputs(arena, opt, &input, &watch);
     DUMP(op, program_print(out, program));
     Program *composed = compose(arena, program);
     FusionPlans fusions = fuse(arena, composed);

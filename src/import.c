@@ -74,8 +74,10 @@ ModelInput import_input(Arena *arena, const Options *options)
                             .given = options->weights ? mapped_open(options->weights) : (Mapped){0}};
     ModelInput input = {.program = imported(arena, options), .embeds = options->embed};
     input.source = source_of(arena, options->input, &input.program);
-    if ((input.program.weight_bytes || options->weights) && writes_weights(options))
+    if ((input.program.weight_bytes || options->weights) && writes_weights(options)) {
         input.weights_path = weights_path_of(arena, options);
+        option_protect_from_weights(arena, options, input.weights_path);
+    }
     return input;
 }
 

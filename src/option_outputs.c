@@ -145,7 +145,7 @@ void option_check_explanation(const Options *options)
     }
 }
 
-static void protect_input(Arena *arena, const Options *options, const char *input)
+void option_protect_input(Arena *arena, const Options *options, const char *input)
 {
     for (int i = 0; i < options->artefact_count; i++)
         if (same_output(arena, options->artefacts[i].path, input))
@@ -157,13 +157,24 @@ static void protect_input(Arena *arena, const Options *options, const char *inpu
 
 void option_protect_files(Arena *arena, const Options *options)
 {
-    protect_input(arena, options, strcmp(options->input, "-") == 0 ? "/dev/stdin" : options->input);
+    option_protect_input(arena, options, strcmp(options->input, "-") == 0 ? "/dev/stdin" : options->input);
     if (options->device && !device_text(options->device))
-        protect_input(arena, options, options->device);
+        option_protect_input(arena, options, options->device);
     for (int i = 0; i < options->artefact_count && options->depfile; i++)
         if (same_output(arena, options->depfile, options->artefacts[i].path))
             usage_error("two artefacts would both be written to '%s': %s and -MF %s", options->depfile,
                         options->artefacts[i].option, options->depfile);
+}
+
+void option_protect_from_weights(Arena *arena, const Options *options, const char *weights)
+{
+    if (same_output(arena, weights, options->input))
+        usage_error("'%s' is the model and would be overwritten by its weights", options->input);
+    for (int i = 0; i < options->artefact_count; i++)
+        if (same_output(arena, weights, options->artefacts[i].path))
+            usage_error("%s and the weights would both be written to '%s'", options->artefacts[i].option, weights);
+    if (options->depfile && same_output(arena, weights, options->depfile))
+        usage_error("-MF %s and the weights would both be written to '%s'", options->depfile, weights);
 }
 
 void option_complete_depfile(CommandLine *line)

@@ -49,4 +49,8 @@ void option_complete_explanation(CommandLine *line);
 void option_check_explanation(const Options *options);
 /* What is written later would take the place of what was written, or read, before. */
 void option_protect_files(Arena *arena, const Options *options);
+/* The same of one that is read, */
+void option_protect_input(Arena *arena, const Options *options, const char *input);
+/* and of the file that a model's weights go to. */
+void option_protect_from_weights(Arena *arena, const Options *options, const char *weights);
 void option_complete_depfile(CommandLine *line);

@@ -489,6 +489,8 @@ Options *options_parse(Arena *arena, int argc, char **argv)
     option_complete_depfile(&line);
     complete_cache(options);
     option_protect_files(arena, options);
+    if (options->weights && !options_input_is_model(options))
+        option_protect_input(arena, options, options->weights);
     options->name = chosen_name(&line);
     options->colour = options_want_colour(line.colour);
     return options;

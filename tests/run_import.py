@@ -390,6 +390,32 @@ def test_a_model_is_compiled_with_the_same_options(folder):
         assert (folder / left).read_bytes() == (folder / right).read_bytes(), left
 
 
+def test_weights_take_no_other_file_s_place(folder):
+    """That is seen before any of them is written."""
+    model = chain(onnx.node("Add", ["x", "b"], ["y"]), initializers=[onnx.floats("b", [3], [1.0, 2.0, 3.0])])
+    (folder / "m.onnx").write_bytes(model)
+    (folder / "link").symlink_to("m.onnx")
+    for words, what in ((("-o", "m.cu", "--weights", "m.onnx"), "is the model"), (("-o", "m.cu", "--weights", "link"), "is the model"),
+                        (("-o", "m.cu", "--weights", "./m.cu"), "-o m.cu and the weights"), (("-o", "-", "--weights", "-"), "-o - and the weights"),
+                        (("-o", "-", "--weights", "/dev/stdout"), "-o - and the weights"),
+                        (("--emit", "cu=m.weights"), "--emit cu=m.weights and the weights"),
+                        (("-o", "m.cu", "-MD", "-MF", "m.d", "--weights", "m.d"), "-MF m.d and the weights")):
+        assert what in run("m.onnx", "--device", "a100", *words, code=2, folder=folder).stderr, words
+        assert sorted(path.name for path in folder.iterdir()) == ["link", "m.onnx"], words
+    assert (folder / "m.onnx").read_bytes() == model
+    run("import", "m.onnx", "-o", "m.te", folder=folder)
+    said = run("m.te", "--device", "a100", "--emit", "cu=m.weights", "--weights", "m.weights", "--verify", code=2, folder=folder).stderr
+    assert "is an input and would be overwritten" in said, said
+
+
+def test_a_run_that_fails_leaves_no_weights(folder):
+    """They are on their way to the disk while kernels are planned."""
+    (folder / "m.onnx").write_bytes(chain(onnx.node("Add", ["x", "b"], ["y"]), initializers=[onnx.floats("b", [3], [1.0, 2.0, 3.0])]))
+    for words, code in ((("--candidate", "1000", "--top-k", "1000"), 2), (("--json", "/dev/full"), 4)):
+        run("m.onnx", "--device", "a100", "-o", "m.cu", *words, code=code, folder=folder)
+        assert sorted(path.name for path in folder.iterdir()) == ["m.onnx"], words
+
+
 def test_wrong_words_are_refused(folder):
     for option, word, wanted in (("--precision", "f64", "f32, f16, bf16"), ("--io-precision", "half", "f32, f16, bf16"),
                                  ("--layout", "chwn", "auto, nchw, nhwc")):
