@@ -41,6 +41,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.name = product_factor_name(product, factor);
     tile.scatter = reading.way == FROM_ANYWHERE ? 2 : 1;   // two pieces are read for one
     tile.element_bits = product_element_bits(product->factor[factor]);
+    tile.staged_vector = reading.way == BY_ELEMENTS;   // uneven ones have an address each
     if (reading.way != BY_PIECES)
         tile.instructions = reading.way == FROM_ANYWHERE
                                 ? calibration.gemm.shift_instructions
