@@ -33,10 +33,16 @@ static void on_abort(int number)
     _exit(EXIT_BUG);
 }
 
+// Models and weights are mapped: what is gone from the file is found missing where it is used.
+#define CUT_OFF "a file was cut off, or could not be read, while it was in use"
+
 /* It dies of the signal all the same: who waits for it is to see that. */
 static void on_crash(int number)
 {
+    static const char cut_off[] = "rollerc: error: " CUT_OFF "\n";
     leftovers_clear();
+    if (number == SIGBUS && write(STDERR_FILENO, cut_off, sizeof cut_off - 1) < 0)
+        _exit(EXIT_MACHINE);
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -158,7 +164,8 @@ static _Noreturn void cannot_write(const char *path, int error)
 {
     if (is_stdout(path) && error == EPIPE)
         exit(EXIT_MACHINE);   // in silence
-    fatal(EXIT_MACHINE, "cannot write '%s': %s", is_stdout(path) ? "<stdout>" : path, strerror(error));
+    fatal(EXIT_MACHINE, "cannot write '%s': %s", is_stdout(path) ? "<stdout>" : path,
+          error == EFAULT ? CUT_OFF : strerror(error));
 }
 
 static bool write_all(int fd, const char *bytes, size_t length)

@@ -2,11 +2,13 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -118,6 +120,41 @@ START_TEST(parts_follow_each_other)
     ck_assert_str_eq(contents("a.cu"), "kerneL");
     ck_assert_uint_eq(file_parts_length((FileParts){three, 3}), 6);
     ck_assert_mem_eq(file_parts_join(arena, (FileParts){three, 3}), "kernel", 6);
+}
+END_TEST
+
+/* Four kilobytes of a file that has none any more; errors go to "said". */
+static const char *cut_off(void)
+{
+    signal(SIGBUS, SIG_DFL);   // not a sanitizer's
+    output_install_signals();
+    ck_assert_ptr_nonnull(freopen(path("said"), "w", stderr));
+    int file = open(path("model"), O_RDWR | O_CREAT, 0600);
+    ck_assert(ftruncate(file, 4096) == 0);
+    const char *bytes = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
+    ck_assert(ftruncate(file, 0) == 0);
+    return bytes;
+}
+
+static void write_what_was_cut_off(void)
+{
+    output_write(path("a.weights"), cut_off(), 4096);
+}
+
+static void read_what_was_cut_off(void)
+{
+    OutputSet *set = output_set_new(arena);
+    output_stage(set, path("a.cu"), "new", 3);
+    exit(*(volatile const char *)cut_off());
+}
+
+START_TEST(a_file_that_is_cut_off_meanwhile_is_told_of)
+{
+    ck_assert_int_eq(status_of(write_what_was_cut_off), EXIT_MACHINE);
+    ck_assert_ptr_nonnull(strstr(contents("said"), "a.weights': a file was cut off"));
+    ck_assert_int_eq(status_of(read_what_was_cut_off), -1);   // of the signal
+    ck_assert_ptr_nonnull(strstr(contents("said"), "error: a file was cut off"));
+    ck_assert_int_eq(files_in(folder), 2);
 }
 END_TEST
 
@@ -296,6 +333,7 @@ int main(void)
     tcase_add_test(cases, a_file_is_written_whole_with_the_umask);
     tcase_add_test(cases, a_file_that_holds_the_same_bytes_is_not_touched);
     tcase_add_test(cases, parts_follow_each_other);
+    tcase_add_test(cases, a_file_that_is_cut_off_meanwhile_is_told_of);
     tcase_add_test(cases, a_failure_leaves_every_target_as_it_was);
     tcase_add_test(cases, nothing_changes_before_the_commit);
     tcase_add_test(cases, what_is_no_regular_file_is_written_directly_or_refused);
