@@ -62,6 +62,14 @@ template <int N, class T, class Index, class V> DEVICE void store_vector(T *p, I
     }
 }
 
+// A vector that lies inside its tensor, or outside: there nothing is read, and the elements are anything. It takes no branch.
+template <int N, class T, class Index, class V>
+DEVICE void load_if_inside(const T *p, Index index, Index size, V (&out)[N])
+{
+    if (inside(index, size))
+        load_vector<N>(p, index, out);
+}
+
 // Rows that are no whole vectors: of a vector that hangs over the end of its tensor only the elements inside are read. `inside`:
 // it does not, and no branch is in the way of the next load.
 template <int N, class T, class Index, class V>

@@ -33,17 +33,17 @@ DEVICE void load_anywhere(bool inside_all, const T *p, Index index, Index size, 
         T at[PIECES * COUNT];
     };
     const unsigned first = static_cast<unsigned>(index) % COUNT * BYTES;
-    const Index aligned = index - static_cast<Index>(first / BYTES);
+    const Index aligned = index - static_cast<Index>(first / BYTES), tail = size - size % COUNT;
     UNROLL for (int i = 0; i < PIECES; i++) {
         const Index from = aligned + i * COUNT;
-        if (inside_all || (from >= 0 && from + COUNT <= size)) {
+        if (inside_all || (from >= 0 && from < tail)) {
             const Vector<unsigned, 4> piece = *reinterpret_cast<const Vector<unsigned, 4> *>(p + from);
             UNROLL for (int j = 0; j < 4; j++)
                 words[i * 4 + j] = piece.at[j];
-        } else
-            UNROLL for (int j = 0; j < COUNT; j++)
-                if (inside(from + j, size))
-                    at[i * COUNT + j] = p[from + j];
+        }
+        UNROLL for (int j = 0; j < static_cast<int>(size % COUNT); j++)   // of the last piece, which is no whole one
+            if (!inside_all && from == tail)
+                at[i * COUNT + j] = p[tail + j];
     }
     begin_words_at<(BYTES < 4)>(words, first);
     UNROLL for (int i = 0; i < N; i++)

@@ -91,6 +91,17 @@ static bool is_padded(const Walk *walk, const Access *access)
            walk->fusion->axes[walk->axis].extent % walk->vector == 0 && bits % (8 * ACCESS_BYTES) == 0;
 }
 
+/* What reads the access under a guard, before its place of use; PATTERN_GATHER: nothing. */
+static Pattern pattern_of_guarded(const Walk *walk, const Access *access)
+{
+    if (is_padded(walk, access))
+        return PATTERN_PADDED;
+    bool whole = walk->axis >= 0 && walk->fusion->axes[walk->axis].extent % walk->vector == 0;
+    bool same = whole && walk->vector > 1 && access_offset(access).coef[walk->axis] == 0;
+    return walk->padded && !walk->flat && same && access->tensor->dtype != DTYPE_B1 ? PATTERN_PADDED_BROADCAST
+                                                                                    : PATTERN_GATHER;
+}
+
 static int find_read(const Reads *reads, const Access *access, const Fetch *fetch)
 {
     Affine offset = access_offset(access);
@@ -176,17 +187,17 @@ Reads reads_find(Walk walk)
     int count = fusion_accesses(walk.fusion, found, 4 * MAX_LOADED);
     for (int i = 0; i < count && reads.count < MAX_LOADED; i++) {
         const Fetch *fetch = found[i].fetch;
-        bool padded = !fetch && found[i].guarded && is_padded(&walk, found[i].access);
+        Pattern guarded = fetch ? PATTERN_GATHER : pattern_of_guarded(&walk, found[i].access);
         if (found[i].in_place || waits_for_a_value(fetch) || found[i].op >= walk.ops ||
-            is_a_piece(&reads, found[i].access) || (found[i].guarded && !padded) ||
+            is_a_piece(&reads, found[i].access) || (found[i].guarded && guarded == PATTERN_GATHER) ||
             find_read(&reads, found[i].access, fetch) >= 0)
             continue;
         if (walk.along && !(access_axes(found[i].access) & walk.along))
             continue;
         Affine seen = fused_offset(walk.fusion, &found[i]);
-        Pattern pattern = padded  ? PATTERN_PADDED
-                          : fetch ? pattern_of_fetch(&walk, fetch)
-                                  : pattern_of(&walk, found[i].access);
+        Pattern pattern = found[i].guarded ? guarded
+                          : fetch          ? pattern_of_fetch(&walk, fetch)
+                                           : pattern_of(&walk, found[i].access);
         reads.reads[reads.count++] = (Read){found[i].access,
                                             fetch,
                                             access_offset(found[i].access),
@@ -267,6 +278,12 @@ static bool overhangs(const Read *read, const Walk *walk)
            (walk->unaligned && tensor_elements(read->access->tensor) % walk->vector != 0);
 }
 
+bool read_is_whole(const Read *read, const Walk *walk)
+{
+    return read->pattern == PATTERN_PADDED && others_are_multiples(&read->offset, walk->axis, walk->vector) &&
+           tensor_elements(read->access->tensor) % walk->vector == 0;
+}
+
 /* In whole words; wider elements are in registers as they are. */
 static bool is_held_vector(const Read *read, const Walk *walk)
 {
@@ -329,7 +346,7 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
     const Tensor *tensor = read->access->tensor;
     bool overhanging = overhangs(read, &reads->walk), is_bits = tensor->dtype == DTYPE_B1;
     bool once = reads->walk.once && !is_bits;
-    bool held = is_held_vector(read, &reads->walk);
+    bool held = is_held_vector(read, &reads->walk), whole = read_is_whole(read, &reads->walk);
     if (read->pieces) {
         const char *call =
             arena_printf(out->arena, "%s_vector<VECTOR>(from, at, in.x%d)", once ? "read" : "load", index);
@@ -337,6 +354,7 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
         return;
     }
     const char *function = is_bits                           ? "load_bits"
+                           : whole                           ? "load_if_inside"
                            : read->pattern == PATTERN_LINE   ? "load_anywhere"
                            : read->pattern == PATTERN_PADDED ? "load_anywhere"
                            : overhanging                     ? "load_inside"
@@ -347,7 +365,7 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
                       input_position(scope->fusion, tensor));
     else
         strbuf_printf(out, "%s%s<VECTOR>(%st.in%d, ", indent, function,
-                      !overhanging || is_bits           ? ""
+                      !overhanging || is_bits || whole  ? ""
                       : read->pattern == PATTERN_PADDED ? "false, "
                       : read->pattern == PATTERN_LINE   ? "inner, "
                                                         : "within, ",
@@ -363,6 +381,12 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
 
 static void emit_broadcast(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)
 {
+    const Read *read = &reads->reads[index];
+    if (read->pattern == PATTERN_PADDED_BROADCAST) {
+        strbuf_printf(out, "%sif (inside(", indent);
+        emit_element_offset(out, scope, NULL, &read->offset);
+        strbuf_printf(out, ", %" PRId64 "))\n    ", tensor_elements(read->access->tensor));
+    }
     reads_emit_one(out, indent, scope, reads, index, "0");
     strbuf_printf(out, "%sUNROLL for (int e = 1; e < VECTOR; ++e)\n%s    in.x%d[e] = in.x%d[0];\n", indent,
                   indent, index, index);
@@ -374,7 +398,7 @@ void reads_emit_vector(StrBuf *out, const char *indent, const Scope *scope, cons
     bool anywhere = reads->walk.unaligned && is_chosen(reads, index, 1u << PATTERN_LINE);
     if (anywhere || is_chosen(reads, index, 1u << PATTERN_FLAT | 1u << PATTERN_ROW | 1u << PATTERN_PADDED))
         emit_vector(out, indent, scope, reads, index, flat);
-    else if (is_chosen(reads, index, 1u << PATTERN_BROADCAST))
+    else if (is_chosen(reads, index, 1u << PATTERN_BROADCAST | 1u << PATTERN_PADDED_BROADCAST))
         emit_broadcast(out, indent, scope, reads, index);
 }
 

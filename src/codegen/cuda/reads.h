@@ -21,11 +21,15 @@ typedef enum Pattern {
                          // the next row
     PATTERN_PADDED,      // contiguous along the vector's axis from anywhere, under a guard: some elements may lie outside of
                          // the tensor
+    PATTERN_PADDED_BROADCAST,   // the same element for a whole vector, under a guard; not of flat walks, whose last vector is
+                         // read point by point
     PATTERN_GATHER
 } Pattern;
 
 /* Reads of a whole vector for which its first point's position is needed. */
-enum { VECTOR_PATTERNS = 1 << PATTERN_ROW | 1 << PATTERN_BROADCAST | 1 << PATTERN_PADDED };
+enum {
+    VECTOR_PATTERNS = 1 << PATTERN_ROW | 1 << PATTERN_BROADCAST | 1 << PATTERN_PADDED | 1 << PATTERN_PADDED_BROADCAST
+};
 
 /* The vector of points that a thread takes at once. */
 typedef struct Walk {
@@ -73,6 +77,9 @@ bool reads_have(const Reads *reads, Pattern pattern);
 
 /* Position of the access among them; -1: it is not there. */
 int reads_index(const Reads *reads, const Access *access);
+
+/* Of PATTERN_PADDED: a vector lies inside the tensor, or outside, as both are whole vectors. */
+bool read_is_whole(const Read *read, const Walk *walk);
 
 /* For Scope.loaded, with the Reads as its context. */
 const char *reads_loaded(void *context, const Expr *expr);

@@ -122,13 +122,13 @@ static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, const R
     return reused;
 }
 
-/* What guards keep is read by the two pieces that hold a vector. Is there any? */
+/* What guards keep is read by the two pieces that hold a vector, unless it is one of them. Is there any? */
 static bool find_padded(TileSpace *space, const Fusion *fusion, const Reads *reads)
 {
     for (int i = 0; i < reads->count; i++) {
         DataTile *tile = space_flat_tile(space, fusion, reads->reads[i].access->tensor, &reads->reads[i].seen);
         if (tile && reads->reads[i].pattern == PATTERN_PADDED)
-            tile->lines = 2;
+            tile->lines = read_is_whole(&reads->reads[i], &reads->walk) ? 1 : 2;
     }
     return reads_have(reads, PATTERN_PADDED);
 }
