@@ -487,7 +487,7 @@ __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const W
 }
 
 // By all threads of both roles, twice: walkers have used their tiles, and have left their rows.
-__device__ __forceinline__ void meet() { block_sync(); }
+__device__ __forceinline__ void meet() { roles_sync<(1 + GROUPS) * GROUP_WARPS * WARP>(); }
 
 // By the groups: when each knows the largest score of a row of all, they leave their sums, scaled for that
 // one, in the place of their tiles. A walker without a column that counts, or with none that counts beside that

@@ -134,6 +134,20 @@ template <int N> DEVICE long long bits(const Memory &memory, int i)
     return result;
 }
 
+// Two halves of the block meet from two places: each reads what the other one wrote.
+DEVICE long long met_in_roles(const Memory &memory, int i)
+{
+    int *const words = reinterpret_cast<int *>(memory.scratch);
+    words[i % THREADS] = key(i);
+    if (threadIdx.x < THREADS / 2)
+        roles_sync<THREADS>();
+    else
+        roles_sync<THREADS>();
+    const int result = words[(i + THREADS / 2) % THREADS];
+    block_sync();
+    return result;
+}
+
 DEVICE long long copied(const Memory &memory, int i, int elements)
 {
     unsigned char v[16];

@@ -49,6 +49,7 @@ ROLLERC_EXPORT void count_arithmetic(Arithmetic kind);
 
 ROLLERC_EXPORT void trap(Place place, const char *what);   // what the kernel does is wrong
 ROLLERC_EXPORT void barrier(Place place);
+ROLLERC_EXPORT void roles_barrier(int expected, Place place);
 
 // The next tile of a persistent block ("turn"); of some blocks of a large launch only the first and the last tile are
 // run.

@@ -16,6 +16,10 @@ using LaneMask = LaneMaskOf<WARP>::type;   // bit i: lane i
 
 static inline int next_turn(int turn, int turns) { return rollerc_interp::next_turn(turn, turns); }
 static inline void block_sync(ROLLERC_PLACE) { rollerc_interp::barrier(place); }
+template <int THREADS> static inline void roles_sync(ROLLERC_PLACE)
+{
+    rollerc_interp::roles_barrier(THREADS, place);
+}
 static inline void warp_sync(ROLLERC_PLACE) { rollerc_interp::warp_barrier(place); }
 static inline int lane_id() { return rollerc_interp::here.lane; }
 static inline LaneMask warp_ballot(bool vote, ROLLERC_PLACE)

@@ -105,7 +105,7 @@ struct Block {
     int rank;                       // in it
     unsigned ready_warps;           // bit i: warp i has a ready lane
     int alive;                      // threads
-    Gathering barrier;
+    Gathering barrier, roles;       // of all threads: at one place, at any
     unsigned epoch;                 // of its last barrier, or of its start
     unsigned char *shared;
     InterpCounts *counts;           // null: not a counted block

@@ -22,20 +22,31 @@ void make_block_ready(Block *block)
         make_ready(block, w, block->warps[w].lanes);
 }
 
-}   // namespace
-
-void barrier(Place place)
+// The whole block meets; `expected`: where, as the first of its threads said.
+void meet_block(Gathering *gathering, Place expected, Place place)
 {
     Block *block = current->block;
     count_barrier(&InterpCounts::block_barriers);
     if (block->alive < thread_count)
         fail_at(place, "a barrier after some threads of the block have ended");
-    if (!gather(&block->barrier, thread_count, place, "threads of one block wait at different barriers"))
+    if (!gather(gathering, thread_count, expected, "threads of one block wait at different barriers"))
         return wait_at(place);
     make_block_ready(block);
     block->epoch = ++epoch;
     unready(current);   // goes on at once
     preempt(place);
+}
+
+}   // namespace
+
+void barrier(Place place) { meet_block(&current->block->barrier, place, place); }
+
+void roles_barrier(int expected, Place place)
+{
+    Gathering *roles = &current->block->roles;
+    if (expected != thread_count)
+        fail_at(place, "a barrier of all roles expects another number of threads than the block has");
+    meet_block(roles, roles->arrived ? roles->place : place, place);
 }
 
 // ---- clusters ----

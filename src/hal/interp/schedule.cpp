@@ -276,6 +276,8 @@ void finish(Thread *thread)
         fail_at(meeting.place, "a lane ended while the others of its warp meet");
     if (block.barrier.arrived)
         fail_at(block.barrier.place, "a thread ended while others wait at the barrier");
+    if (block.roles.arrived)
+        fail_at(block.roles.place, "a thread ended while others wait at the barrier of all roles");
     if (thread->arrivals != thread->waits)
         fail_at(thread->place, "a thread ended after it arrived at the cluster's barrier, without waiting there");
     if (cluster.barrier.arrived)

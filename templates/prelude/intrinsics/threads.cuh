@@ -20,6 +20,13 @@ DEVICE int next_turn(int turn, int) { return turn + 1; }
 
 DEVICE void block_sync() { __syncthreads(); }
 
+// The same of all THREADS of a block where warps of different roles come from different places.
+#if defined(__HIP__)
+template <int THREADS> DEVICE void roles_sync() { __syncthreads(); }
+#else
+template <int THREADS> DEVICE void roles_sync() { asm volatile("barrier.sync 1, %0;" ::"n"(THREADS) : "memory"); }
+#endif
+
 #if defined(__HIP__)
 DEVICE void warp_sync() { __builtin_amdgcn_wave_barrier(); }
 #else

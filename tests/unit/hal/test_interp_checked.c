@@ -140,6 +140,7 @@ static const char *const SYNCHRONISED[] = {
     "const signed char c = reinterpret_cast<signed char *>(As)[2 * t]; block_sync();\n"
     "As[255 - t] = f16{(unsigned short)c};",
     SHARED_INPUT "As[t] = load(x, t); block_sync(); store(y, t, As[255 - t]);",
+    SHARED_INPUT "As[t] = load(x, t);\nif (t < 128) roles_sync<256>();\nelse\nroles_sync<256>();\nstore(y, t, As[255 - t]);",
     SHARED_INPUT "As[t] = load(x, t); warp_sync(); const float v = As[t ^ 1]; warp_sync(); As[t] = v;\n"
                  "block_sync(); store(y, t, As[t ^ 64]);",
     SHARED_INPUT "As[t] = 0; const float v = As[t]; block_sync(); As[t / 2 * 2 + 1 - t % 2] = v;",
