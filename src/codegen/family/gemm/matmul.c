@@ -264,12 +264,14 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     return kind;
 }
 
-/* Each side is one axis. Pixels of images are found one by one, which takes longer where lines and threads do not divide each
-   other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us, 48 x 128 by 128 threads 154 (tuning-log 155). */
-static bool is_of_matrices(const Product *product)
+/* Matrices that tiles of the usual sizes reach past the ends of. Pixels of images, of more than one axis, are found one by one, which
+   takes longer where lines and threads do not divide each other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us, 48 x 128
+   by 128 threads 154 (tuning-log 155). */
+static bool has_ragged_ends(const Product *product)
 {
-    return product->group[GROUP_M].count == 1 && product->group[GROUP_N].count == 1 &&
-           product->group[GROUP_K].count == 1;
+    const AxisGroup *m = &product->group[GROUP_M], *n = &product->group[GROUP_N];
+    return m->count == 1 && n->count == 1 && product->group[GROUP_K].count == 1 &&
+           (m->extent % AHEAD_NARROW != 0 || n->extent % AHEAD_NARROW != 0);
 }
 
 /* The same of other tiles, of 8 x 8 a thread: 136 rows are three of 48, not of 64. Of 8 x 16 one warp keeps a scheduler busy
@@ -360,7 +362,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     variants[1] = in_three_stages(arena, kind, fusion, product, device);
     if (product->skips)
         skip_taps(variants[1].space, product->skips);
-    if (!is_of_matrices(product))
+    if (!has_ragged_ends(product))
         return 2;
     variants[2] = in_three_stages_of_any(arena, &variants[1]);
     return 3;
