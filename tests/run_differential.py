@@ -2,10 +2,14 @@
 """Every family on the CPU interpreter against the reference: types, ragged sizes, devices, kinds of candidates.
 
     python3 tests/run_differential.py --rollerc build/rollerc           every pair of choices is met (the default)
+    python3 tests/run_differential.py --rollerc build/rollerc --each    each size of each axis of a program, not of a family
     python3 tests/run_differential.py --rollerc build/rollerc --all     the full product
 
 For each case the ranking says which candidates are of the family that the case is about, so that a family is proven
-although another is ranked first. Of tests/regressions/*.te the first and the last of every kind of candidate are proven.
+although another is ranked first. Of tests/regressions/*.te the first of every kind of candidate is proven, with --each
+or --all the last of each, too. The first choice of each program and each regression is proven by `rollerc --verify`; the
+others together, many in one translation unit: of a program's each on another kind of special inputs, of a regression's
+on all.
 """
 import argparse
 import collections
@@ -21,6 +25,7 @@ import tempfile
 import time
 
 import common
+from differential.listed import OPTIONS, Choice, Prover
 from differential.programs import PROGRAMS, options_of, source
 from run_random import ELSEWHERE
 
@@ -64,26 +69,27 @@ def all_cases():
             yield (program, dtype, param, size, device, place)
 
 
-def pairs(case):
-    """Of a family's choices, and each size of each of a program's axes."""
+def pairs(case, each):
+    """Of a family's choices, and each size of each of its axes; with `each` of each of a program's."""
     program, dtype, param, size, device, place = case
     values = {"program": program.name, "type": dtype, "size": size, "device": device, "place": place}
-    return [(program.family, *pair) for pair in itertools.combinations(sorted(values.items()), 2)] + [(program.name, param, size)]
+    of_axes = [(program.family, program.axes[param][0], size), (program.name, param, size if each else None)]
+    return [(program.family, *pair) for pair in itertools.combinations(sorted(values.items()), 2)] + of_axes
 
 
-def pairwise(cases, seed):
+def pairwise(cases, seed, each=False):
     """Greedy: of some random cases the one that meets most new pairs, until all pairs are met."""
     chooser = random.Random(seed)
-    left = {pair for case in cases for pair in pairs(case)}
+    left = {pair for case in cases for pair in pairs(case, each)}
     order = list(cases)
     chooser.shuffle(order)
     chosen = []
     while left and order:
-        best = max(chooser.sample(range(len(order)), min(40, len(order))), key=lambda i: len(left.intersection(pairs(order[i]))))
+        best = max(chooser.sample(range(len(order)), min(40, len(order))), key=lambda i: len(left.intersection(pairs(order[i], each))))
         case = order[best]
         order[best] = order[-1]
         order.pop()
-        met = left.intersection(pairs(case))
+        met = left.intersection(pairs(case, each))
         if met:
             left -= met
             chosen.append(case)
@@ -124,66 +130,55 @@ def kinds_of(candidate):
     return tuple(f"{launch['family']}/{launch['config']['variant']}" for launch in candidate["launches"])
 
 
-def ends_of_kinds(candidates):
-    """The ranks of the first and the last of every kind."""
+def ranks_of_kinds(candidates, ends):
+    """The first of every kind; with `ends` the last, too."""
     ranks = collections.defaultdict(list)
     for candidate in candidates:
         ranks[kinds_of(candidate)].append(candidate["rank"])
-    return sorted({rank for same in ranks.values() for rank in (same[0], same[-1])})
+    return sorted({rank for same in ranks.values() for rank in (same[0], same[-1] if ends else same[0])})
 
 
-class Checker:
-    def __init__(self, rollerc, folder):
-        self.ranker, self.rollerc = Ranker(rollerc, folder), rollerc
-        self.met = collections.Counter()   # family/variant -> launches of it that were proven
+class Chooser:
+    """What is proven of a case."""
 
-    def __call__(self, case):
-        if isinstance(case, pathlib.Path):
-            return self.check_regression(case)
-        program, dtype, _, _, _, _ = case
-        options = options_of_case(case)
+    def __init__(self, ranker, ends):
+        self.ranker, self.ends = ranker, ends
+
+    def __call__(self, numbered):
+        """Its choices, or why there are none."""
+        number, case = numbered
         try:
-            sizes, tile = choose_sizes(self.ranker, case)
-            text = source(program, dtype, sizes)
-            candidates = self.ranker.rank(text, *options)
-            rank = choose_rank(candidates, case, tile)
+            return self.of_regression(case) if isinstance(case, pathlib.Path) else self.of_program(case, number)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             return f"no ranking: {error}"
-        return self.verify_ranked(text, options, candidates, rank)
 
-    def verify_ranked(self, text, options, candidates, rank):
+    def of_program(self, case, number):
+        program, dtype, _, _, _, _ = case
+        options = options_of_case(case)
+        sizes, tile = choose_sizes(self.ranker, case)
+        text = source(program, dtype, sizes)
+        candidates = self.ranker.rank(text, *options)
+        rank = choose_rank(candidates, case, tile)
         kinds = next(kinds_of(candidate) for candidate in candidates if candidate["rank"] == rank)
-        return self.verify(text, [*options, "--candidate", str(rank)], kinds)
+        return [Choice(title(case), text, options, rank, kinds, number)]
 
-    def verify(self, text, options, kinds):
-        command = [self.rollerc, "-q", "-", *options, "--verify", "-o", "-"]
-        try:
-            done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", timeout=300)
-            reason = f"exit {done.returncode}: {done.stderr.strip()[:1500]}" if done.returncode else None
-        except subprocess.TimeoutExpired:
-            reason = "still running after 300 s"
-        if not reason:
-            self.met.update(kinds)
-        again = [word for word in command if word != "-q"]
-        return reason and f"{reason}\nagain: {shlex.join(again)} << END > kernel.cu\n{text}END"
-
-    def check_regression(self, path):
+    def of_regression(self, path):
         text = path.read_text()
         first = text.split("\n", 1)[0]
         options = shlex.split(first.removeprefix("# rollerc:")) if first.startswith("# rollerc:") else ["--device", "a100"]
-        try:
-            candidates = self.ranker.rank(text, *options)
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
-            return f"no ranking: {error}"
-        if "--candidate" in options:
-            rank = int(options[options.index("--candidate") + 1])
-            kinds = next((kinds_of(candidate) for candidate in candidates if candidate["rank"] == rank), ())
-            return self.verify(text, options, kinds)
-        for rank in ends_of_kinds(candidates):
-            reason = self.verify_ranked(text, options, candidates, rank)
-            if reason:
-                return reason
-        return None
+        candidates = self.ranker.rank(text, *options)
+        said = OPTIONS.parse_args(options)
+        ranks = [said.candidate] if said.candidate else ranks_of_kinds(candidates, self.ends)
+        kinds = {candidate["rank"]: kinds_of(candidate) for candidate in candidates}
+        return [Choice(title(path), text, options, rank, kinds.get(rank, ()), None) for rank in ranks]
+
+
+def first_of_each(choices):
+    """The numbers of those that are the first of their program or their regression."""
+    found = {}
+    for i, choice in enumerate(choices):
+        found.setdefault(tuple(choice.title.split()[:2]), i)
+    return set(found.values())
 
 
 def title(case):
@@ -196,6 +191,7 @@ def title(case):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollerc", required=True)
+    parser.add_argument("--each", action="store_true", help="each size of each axis of a program; two candidates of a kind")
     parser.add_argument("--all", action="store_true", help="the full product of all choices")
     parser.add_argument("--seed", type=int, default=1, help="of the choice of cases")
     parser.add_argument("--jobs", type=int, default=2)
@@ -205,23 +201,32 @@ def main():
 
     started = time.monotonic()
     every = list(all_cases())
-    cases = every if args.all else pairwise(every, args.seed)
+    cases = every if args.all else pairwise(every, args.seed, args.each)
     cases += sorted((ROOT / "tests/regressions").glob("*.te"))
-    cases = [case for case in cases if args.only in title(case)]
+    numbered = [(number, case) for number, case in enumerate(cases) if args.only in title(case)]
     tally = common.Tally(args.verbose)
+    met = collections.Counter()   # family/variant -> launches of it that were proven
     with tempfile.TemporaryDirectory() as folder:
-        check = Checker(os.path.abspath(args.rollerc), folder)
-        for case, reason in zip(cases, common.in_parallel(args.jobs, check, cases)):
-            tally.add(title(case), reason)
+        rollerc = os.path.abspath(args.rollerc)
+        found = list(common.in_parallel(args.jobs, Chooser(Ranker(rollerc, folder), args.each or args.all), numbered))
+        choices = [choice for these in found if isinstance(these, list) for choice in these]
+        reasons = iter(Prover(rollerc, folder, args.jobs)(choices, first_of_each(choices)))
+        for (_, case), these in zip(numbered, found):
+            if isinstance(these, str):
+                tally.add(title(case), these)
+                continue
+            said = [(choice, next(reasons)) for choice in these]
+            tally.add(title(case), next((reason for _, reason in said if reason), None))
+            met.update(kind for choice, reason in said if not reason for kind in choice.kinds)
     families = collections.Counter()
-    for kind, count in check.met.items():
+    for kind, count in met.items():
         families[kind.split("/")[0]] += count
     wanted = {kind.split("/")[0] for kind in common.kinds(args.rollerc)}.union(ELSEWHERE)
-    for name in sorted(wanted.difference(families, check.met)):
+    for name in sorted(wanted.difference(families, met)):
         if not args.only:
             tally.add(name, "no candidate of it was proven")
     proven = ", ".join(f"{count} {family}" for family, count in sorted(families.items()))
-    print(f"seed {args.seed}: {len(cases)} of {len(every)} cases in {time.monotonic() - started:.0f} s; launches proven: "
+    print(f"seed {args.seed}: {len(numbered)} of {len(every)} cases in {time.monotonic() - started:.0f} s; launches proven: "
           f"{proven}")
     return tally.exit_code()
 

@@ -87,6 +87,7 @@ def build(folder, copy):
     for source in sources:
         made.compile(source if (ROOT / source).exists() else "src/codegen/family/loopnest.c", source)
     made.embed([name for name in touched() if name.startswith("templates/")])
+    made.link("tests/given_programs")   # run_differential.py finds it beside rollerc
     return made.link("rollerc"), made.link("tests/schedule_counts")
 
 

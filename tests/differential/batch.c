@@ -16,6 +16,7 @@ Batch batch_new(Arena *arena, int most_kernels, int most_buffers, void *context)
 {
     return (Batch){.arena = arena,
                    .context = context,
+                   .passes = PASSES,
                    .kernels = NEW_ARRAY(arena, BatchKernel, most_kernels),
                    .buffers = NEW_ARRAY(arena, BatchBuffer, most_buffers)};
 }
@@ -183,8 +184,9 @@ static int describe_tensors(const Batch *batch, RuntimeTensor *tensors, int64_t 
 
 static RuntimeResult run(Batch *batch, const RuntimeModule *module, BatchFill *fill, int seconds)
 {
-    static const RuntimeSchedule schedules[PASSES] = {RUNTIME_LOWEST_FIRST, RUNTIME_HIGHEST_FIRST,
-                                                      RUNTIME_PRIORITY};
+    static const RuntimeSchedule schedules[] = {RUNTIME_LOWEST_FIRST, RUNTIME_HIGHEST_FIRST,
+                                                RUNTIME_PRIORITY};
+    enum { SCHEDULES = sizeof schedules / sizeof *schedules };
     int64_t *bytes = NEW_ARRAY(batch->arena, int64_t, batch->buffer_count + 1);
     RuntimeTensor *tensors = NEW_ARRAY(batch->arena, RuntimeTensor, batch->buffer_count + batch->count);
     int count = describe_tensors(batch, tensors, bytes);
@@ -199,7 +201,7 @@ static RuntimeResult run(Batch *batch, const RuntimeModule *module, BatchFill *f
                                   .only_launch = -1,
                                   .graph = batch->pass == 1,   // launches in another order
                                   .max_blocks = INT64_MAX,
-                                  .schedule = schedules[batch->pass],
+                                  .schedule = schedules[batch->pass % SCHEDULES],
                                   .checked = batch->pass == 0,
                                   .seconds = seconds,
                               });
@@ -223,7 +225,7 @@ bool batch_prove(Batch *batch, const DeviceSpec *device, BatchFill *fill, BatchT
     if (runtime_interp.load(batch->arena, &source, &module, why) != RUNTIME_DONE)
         return false;
     bool done = true;
-    for (batch->pass = 0; batch->pass < PASSES && done; batch->pass++) {
+    for (batch->pass = 0; batch->pass < batch->passes && done; batch->pass++) {
         RuntimeResult result = run(batch, module, fill, seconds);
         done = result.status == RUNTIME_DONE;
         if (done)

@@ -5,7 +5,7 @@
 #include "hal/runtime.h"
 #include "ir/eval.h"
 
-enum { PASSES = 3 };   // runs of a batch, each on other inputs and with another order of the threads
+enum { PASSES = 3 };   // runs of a batch as a rule, each on other inputs, threads in another order
 
 typedef struct BatchBuffer {
     const void *owner;   // whose program it belongs to, as the user of the batch said
@@ -26,7 +26,7 @@ typedef struct Batch {
     void *context;   // the user's
     BatchKernel *kernels;
     BatchBuffer *buffers;
-    int count, buffer_count, pass;
+    int count, buffer_count, passes, pass;
     int64_t workspace;
 } Batch;
 
@@ -47,8 +47,8 @@ typedef void BatchFill(const Batch *batch, const BatchBuffer *buffer, int64_t of
                        void *memory);
 typedef void BatchTake(const Batch *batch, const RuntimeResult *result);
 
-/* All passes, within so many seconds each; the first with the checks of races. False: it failed as a whole, for the
-   reason given. */
+/* All passes, within so many seconds each; the first with the checks of races, the second as a graph. False: it failed
+   as a whole, for the reason given. */
 bool batch_prove(Batch *batch, const DeviceSpec *device, BatchFill *fill, BatchTake *take, int seconds,
                  const char **why);
 

@@ -1,13 +1,15 @@
-// Programs on given inputs through the whole compiler and the CPU interpreter: what ONNX's backend tests need.
+// Programs of a list through the whole compiler and the CPU interpreter, many in one translation unit.
 //
-//   given_programs [--device h200] < LIST       a line a program: NAME, TEXT.te, ARGUMENTS, WEIGHTS or -, RESULTS; tabs between
+//   given_programs < LIST       a line a program, tabs between: NAME, TEXT.te, ARGUMENTS, WEIGHTS, RESULTS (- is none),
+//                               and then, or not: DEVICE (h200), MATH (exact), KEPT (10), RANK (1), SPECIAL
 //
-// ARGUMENTS holds the elements of the first inputs, one after the other, WEIGHTS those of the others, each at the next multiple
-// of 256. RESULTS gets the outputs in the same way as ARGUMENTS, then of each of their elements two doubles: what the
-// reference says it is, and how far a kernel may be from that. The first candidate of each program is run: on what is given,
-// checked; on whole numbers; and on inputs of one of the special kinds. All are compared with the reference. A line of the
-// output is `ok NAME: …` or `FAIL NAME: why`.
-#include <argp.h>
+// ARGUMENTS holds the elements of the first inputs, one after the other, WEIGHTS those of the others, each at the
+// next multiple of 256. RESULTS gets the outputs in the same way as ARGUMENTS, then of each of their elements two
+// doubles: what the reference says it is, and how far a kernel may be from that. The candidate RANK of KEPT is run: on
+// what is given, or random numbers, checked; on whole numbers; and on inputs of one of the special kinds, which SPECIAL
+// chooses. Where nothing is given, and no SPECIAL either, it is run on all kinds. All are compared with the
+// reference. A line of the output is `ok NAME: …`, `FAIL NAME: why`, or `LARGE NAME: …`: nothing is given, and
+// `rollerc --verify` would not run it so.
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -18,14 +20,16 @@
 
 #include "base/checked.h"
 #include "base/diag.h"
+#include "codegen/plan/plan.h"
 #include "differential/given_programs.h"
 #include "front/lower.h"
 #include "front/parse.h"
 #include "ir/compose.h"
 #include "ir/fuse.h"
 #include "ir/prepared.h"
+#include "prove/verify_parts.h"
 
-enum { BATCH = 25, CANDIDATES = 10, MAX_LINE = 4096, MAX_PROGRAMS = 10000 };
+enum { BATCH = 25, MAX_LINE = 4096, MAX_PROGRAMS = 10000 };
 
 // ---- errors of the input: the program at hand fails ----
 
@@ -81,33 +85,51 @@ static void read_elements(Arena *arena, Given *given)
         fatal(EXIT_INPUT, "the weights take %zu bytes, and their file has %zu", at, weights_length);
 }
 
-GivenInputs given_inputs(const Given *given, int pass)
+int given_passes(const Given *given) { return given->arguments || given->special ? PASSES : INPUT_KINDS; }
+
+/* A case's own, whatever stands beside it: FNV-1a. */
+static uint64_t seed_of(const Given *given)
 {
     uint64_t seed = 1469598103934665603u;
     for (const char *c = given->name; *c; c++)
-        seed =
-            (seed ^ (unsigned char)*c) * 1099511628211u;   // FNV-1a: a case's own, whatever stands beside it
-    InputKind special = (InputKind)(INPUT_NEGATIVE + seed % (INPUT_KINDS - INPUT_NEGATIVE));
-    const InputKind kinds[PASSES] = {INPUT_REAL, INPUT_WHOLE, special};
-    return (GivenInputs){given, {given->program, seed, kinds[pass]}, pass};
+        seed = (seed ^ (unsigned char)*c) * 1099511628211u;
+    return seed;
 }
 
-double given_element(void *context, int input, int64_t element)
+InputKind given_kind(const Given *given, int pass)
 {
-    GivenInputs *inputs = context;
-    if (inputs->pass == GIVEN)
-        return dtype_load(inputs->of->program->inputs[input]->dtype, inputs->of->elements[input], element);
-    return random_input_element(&inputs->drawn, input, element);
+    uint64_t special = given->special ? strtoull(given->special, NULL, 10) : seed_of(given);
+    bool one = given_passes(given) == PASSES && pass >= INPUT_NEGATIVE;
+    InputKind drawn = (InputKind)(INPUT_NEGATIVE + special % (INPUT_KINDS - INPUT_NEGATIVE));
+    InputKind kind = one ? drawn : (InputKind)pass;
+    while (!input_kind_applies(given->program, kind))
+        kind = kind + 1 < INPUT_KINDS ? kind + 1 : INPUT_NEGATIVE;
+    return kind;
+}
+
+static double given_element(void *context, int input, int64_t element)
+{
+    const Given *given = context;
+    return dtype_load(given->program->inputs[input]->dtype, given->elements[input], element);
+}
+
+static InputSource source_of(Arena *arena, Given *given, int pass)
+{
+    return pass == GIVEN && given->elements
+               ? (InputSource){given_element, given}
+               : random_input_source(arena,
+                                     (RandomInputs){given->program, seed_of(given), given_kind(given, pass)});
 }
 
 // ---- the pipeline ----
 
-static void set_expected(Arena *arena, Given *given)
+static void set_expected(Arena *arena, Given *given, EvalMath math)
 {
     const Program *program = given->program;
-    for (int p = 0; p < PASSES; p++) {
-        GivenInputs inputs = given_inputs(given, p);
-        Evaluator *truth = evaluator_new(arena, program, (InputSource){given_element, &inputs});
+    for (int p = 0; p < given_passes(given); p++) {
+        given->inputs[p] = source_of(arena, given, p);
+        Evaluator *truth = evaluator_new(arena, program, given->inputs[p]);
+        evaluator_allow(truth, math);
         given->expected[p] = NEW_ARRAY(arena, Value *, program->output_count);
         for (int i = 0; i < program->output_count; i++) {
             int64_t count = tensor_elements(program->outputs[i]);
@@ -118,42 +140,62 @@ static void set_expected(Arena *arena, Given *given)
     }
 }
 
-static void compile_first(Arena *arena, Given *given, int number, const DeviceSpec *device)
+static EvalMath math_named(const char *name)
 {
+    for (int math = 0; math <= EVAL_FAST; math++)
+        if (strcmp(name, eval_math_name[math]) == 0)
+            return (EvalMath)math;
+    fatal(EXIT_USAGE, "there is no --math=%s", name);
+}
+
+static void compile_candidate(Arena *arena, Given *given, int number, const DeviceSpec *device)
+{
+    EvalMath math = math_named(given->math);
+    int rank = atoi(given->rank) - 1;
     given->program = lower(arena, parse(arena, lex(arena, source_read(arena, given->path))), NULL, 0);
-    read_elements(arena, given);
-    set_expected(arena, given);
+    given->program->fast_math = math == EVAL_FAST;
+    if (given->arguments)
+        read_elements(arena, given);
     Program *composed = compose(arena, given->program);
     FusionPlans fusions = fuse(arena, composed);
-    const Target target = {.device = device, .math = EVAL_EXACT};
-    PlanList plans = plan_program(arena, &fusions, &target, CANDIDATES);
+    const Target target = {.device = device, .math = math};
+    PlanList plans = plan_program(arena, &fusions, &target, atoi(given->kept));
     if (!plans.count)
         fatal(EXIT_NO_PROGRAM, "the device can hold no program for this expression");
+    if (rank < 0 || rank >= plans.count)
+        fatal(EXIT_USAGE, "there is no candidate %s: %d were kept", given->rank, plans.count);
     TemplateStore templates = {.arena = arena};
     given->kernel = codegen_kernel(arena, &(CodegenRequest){.name = arena_printf(arena, "p%d", number),
                                                             .program = composed,
-                                                            .plan = &plans.plans[0],
+                                                            .plan = &plans.plans[rank],
                                                             .device = device,
                                                             .templates = &templates,
-                                                            .kept = plans.count});
+                                                            .rank = rank,
+                                                            .kept = plans.count,
+                                                            .fast_math = math == EVAL_FAST});
+    bool whole =
+        given->special ? !verify_is_too_large(given->kernel, 0, true) : verify_is_small(given->kernel);
+    given->large = !given->arguments && !whole;
+    if (!given->large)
+        set_expected(arena, given, math);
 }
 
 static bool try_compile(Arena *arena, Given *given, int number, const DeviceSpec *device)
 {
     at_hand = given;
     if (setjmp(refusal) == 0)
-        compile_first(arena, given, number, device);
+        compile_candidate(arena, given, number, device);
     else
         given->failure = arena_strdup(arena, message_at_hand);
     at_hand = NULL;
-    return !given->failure;
+    return !given->failure && !given->large;
 }
 
 // ---- batches ----
 
-static void prove_batch(Arena *arena, Given *programs, int count, const char *device_name)
+static void prove_batch(Arena *arena, Given *programs, int count)
 {
-    DeviceSpec *device = device_read(arena, device_name);
+    DeviceSpec *device = device_read(arena, programs->device);
     Given *compiled[BATCH];
     int found = 0;
     for (int i = 0; i < count; i++)
@@ -164,6 +206,8 @@ static void prove_batch(Arena *arena, Given *programs, int count, const char *de
     for (int i = 0; i < count; i++)
         if (programs[i].failure)
             printf("FAIL %s: %s\n", programs[i].name, programs[i].failure);
+        else if (programs[i].large)
+            printf("LARGE %s: it is not run whole\n", programs[i].name);
         else
             printf("ok %s: %" PRId64 " elements, %" PRId64 " too close to call\n", programs[i].name,
                    programs[i].compared, programs[i].unjudged);
@@ -171,18 +215,18 @@ static void prove_batch(Arena *arena, Given *programs, int count, const char *de
 }
 
 /* In a child: a bug that stops the compiler costs one batch, which is then taken program by program. */
-static void prove_apart(Given *programs, int count, const char *device)
+static void prove_apart(Given *programs, int count)
 {
     pid_t child = fork();
     if (child == 0) {
-        prove_batch(arena_new(), programs, count, device);
+        prove_batch(arena_new(), programs, count);
         exit(0);
     }
     int status = 0;
     if (child > 0 && waitpid(child, &status, 0) == child && status == 0)
         return;
     for (int i = 0; i < count && count > 1; i++)
-        prove_apart(&programs[i], 1, device);
+        prove_apart(&programs[i], 1);
     if (count == 1)
         printf("FAIL %s: the compiler ends with status %d\n", programs->name,
                WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
@@ -198,41 +242,41 @@ static bool read_given(Arena *arena, Given *given)
         return false;
     char *text = arena_strdup(arena, line);
     text[strcspn(text, "\n")] = '\0';
-    const char **const fields[] = {&given->name, &given->path, &given->arguments, &given->weights,
-                                   &given->results};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++, text = NULL)
-        if (!(*fields[i] = strtok_r(text, "\t", &rest)))
-            fatal(EXIT_USAGE, "a line of the list has five fields, with tabs between them");
-    if (strcmp(given->weights, "-") == 0)
-        given->weights = NULL;
+    *given = (Given){.device = "h200", .math = "exact", .kept = "10", .rank = "1"};
+    const char **const fields[] = {&given->name,    &given->path,   &given->arguments, &given->weights,
+                                   &given->results, &given->device, &given->math,      &given->kept,
+                                   &given->rank,    &given->special};
+    enum { LEAST = 5, MOST = sizeof fields / sizeof *fields };
+    int found = 0;
+    for (char *field; found < MOST && (field = strtok_r(found ? NULL : text, "\t", &rest)); found++)
+        *fields[found] = strcmp(field, "-") == 0 ? NULL : field;
+    if (found != LEAST && found != MOST)
+        fatal(EXIT_USAGE, "a line of the list has %d or %d fields, with tabs between them", LEAST, MOST);
     return true;
 }
 
-static const struct argp_option options[] = {
-    {"device", 'd', "NAME", 0, "a device of devices/ or a file (default h200)", 0},
-    {0},
-};
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
+/* For the same device, with as many passes: as many as one translation unit takes. */
+static int batch_at(const Given *programs, int count)
 {
-    if (key != 'd')
-        return ARGP_ERR_UNKNOWN;
-    *(const char **)state->input = text;
-    return 0;
+    int end = 1;
+    while (end < count && end < BATCH && strcmp(programs[end].device, programs->device) == 0 &&
+           given_passes(&programs[end]) == given_passes(programs))
+        end++;
+    return end;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    const char *device = "h200";
-    argp_parse(&(struct argp){.options = options, .parser = parse_option}, argc, argv, 0, NULL, &device);
     diag_configure((DiagOptions){.quiet = true, .on_fatal = on_fatal});
     Arena *arena = arena_new();
     static Given programs[MAX_PROGRAMS];
     int count = 0;   // all are read first: a child that ends sets the place in a file that it shares back
     while (count < MAX_PROGRAMS && read_given(arena, &programs[count]))
         count++;
-    for (int first = 0; first < count; first += BATCH)
-        prove_apart(&programs[first], count - first < BATCH ? count - first : BATCH, device);
+    for (int first = 0, size; first < count; first += size) {
+        size = batch_at(&programs[first], count - first);
+        prove_apart(&programs[first], size);
+    }
     arena_free(arena);
     return 0;
 }

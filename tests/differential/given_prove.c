@@ -1,4 +1,4 @@
-// Proofs of programs on inputs that somebody gives, many in a batch.
+// Proofs of programs that somebody lists, many in a batch.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +10,10 @@ enum { SECONDS = 120 };
 static void fill(const Batch *batch, const BatchBuffer *buffer, int64_t offset, int64_t bytes, void *memory)
 {
     const Given *given = buffer->owner;
-    GivenInputs inputs = given_inputs(given, batch->pass);
-    if (batch->pass == GIVEN)   // integers of 64 bits are no doubles
+    if (batch->pass == GIVEN && given->elements)   // integers of 64 bits are no doubles
         memcpy(memory, (const char *)given->elements[buffer->input] + offset, (size_t)bytes);
     else
-        batch_draw(buffer, (InputSource){given_element, &inputs}, offset, bytes, memory);
+        batch_draw(buffer, given->inputs[batch->pass], offset, bytes, memory);
 }
 
 // ---- results ----
@@ -27,8 +26,8 @@ static const char *compare(const Batch *batch, Given *given, int output, const v
     given->compared += count;
     given->unjudged += count - batch_judged(expected, count);
     const char *why = batch_difference(batch->arena, tensor, memory, expected);
-    const char *inputs =
-        batch->pass == GIVEN ? "the given" : input_kind_name[given_inputs(given, batch->pass).drawn.kind];
+    bool is_given = batch->pass == GIVEN && given->elements;
+    const char *inputs = is_given ? "the given" : input_kind_name[given_kind(given, batch->pass)];
     return why ? arena_printf(batch->arena, "on %s inputs %s", inputs, why) : NULL;
 }
 
@@ -56,7 +55,7 @@ static void take_results(const Batch *batch, const RuntimeResult *result)
         void *const *outputs = result->buffers + batch->kernels[c].first_output;
         for (int i = 0; i < given->program->output_count && !given->failure; i++)
             given->failure = compare(batch, given, i, outputs[i]);
-        if (batch->pass == GIVEN && !given->failure)
+        if (batch->pass == GIVEN && given->results && !given->failure)
             write_results(given, outputs);
     }
 }
@@ -67,6 +66,7 @@ static Batch batch_of(Arena *arena, Given **programs, int count)
     for (int c = 0; c < count; c++)
         buffers += programs[c]->program->input_count + programs[c]->program->output_count;
     Batch batch = batch_new(arena, count, buffers, programs);
+    batch.passes = given_passes(programs[0]);
     for (int c = 0; c < count; c++) {
         const Given *given = programs[c];
         int inputs = batch_add_inputs(&batch, given, given->name, given->program);
