@@ -1,5 +1,4 @@
-// The five classes that an image is most alike:
-//     nvcc -arch=sm_90a digits.cu main.c -o digits && ./digits digits.weights < image.bin
+// The best five classes: nvcc -arch=sm_90a digits.cu main.c -o digits && ./digits digits.weights < image.bin
 #include <cuda_runtime.h>
 #include <err.h>
 #include <math.h>
@@ -17,9 +16,10 @@ int main(int argc, char **argv)
         errx(1, "%s", cudaGetErrorString(cudaGetLastError()));
     if (!file || !fread(weights, digits_weights(), 1, file) || !fread(image, digits_image_bytes, 1, stdin))
         errx(1, "usage: %s WEIGHTS < IMAGE", argv[0]);
-    if (digits_prepare(weights, prepared, workspace, NULL) ||   // once; then as many images as there are:
-        digits_launch(image, prepared, shares, workspace, NULL) || cudaDeviceSynchronize())
-        errx(1, "%s", cudaGetErrorString(cudaGetLastError()));
+    int status = digits_prepare(weights, prepared, workspace, NULL);   // once; then any number of images
+    status = status ? status : digits_launch(image, prepared, shares, workspace, NULL);
+    if (status || (status = cudaDeviceSynchronize()))
+        errx(1, "%s", cudaGetErrorString(status));
     for (int n = 0; n < 5; n++) {
         float *best = shares, *end = best + digits_shares_bytes / sizeof *best;
         for (float *share = shares; share < end; share++)
