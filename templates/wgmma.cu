@@ -76,13 +76,14 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
     static_assert(ALONG_K || BYTES == 2, "others are not turned");
     static constexpr int LINES = ALONG_K ? BR : BK, LINE = (ALONG_K ? BK : BR) / PIECE;
     static constexpr int ELEMENTS = BR * BK;
-    static constexpr int EACH = LINES * LINE / THREADS;   // pieces that a thread brings
-    static_assert(LINES * LINE % THREADS == 0, "as many as the others");
+    static constexpr int EACH = (LINES * LINE + THREADS - 1) / THREADS;   // pieces that a thread brings
 
     static __device__ __forceinline__ void fetch(const Tensors &t, Index batch, Index row0, Index k0, Element *tile)
     {
         UNROLL for (int i = 0; i < EACH; ++i) {
             const int number = (int)threadIdx.x + i * THREADS, line = number / LINE, piece = number % LINE;
+            if (LINES * LINE % THREADS != 0 && number >= LINES * LINE)
+                break;   // three groups bring 512 pieces
             const Index row = row0 + (ALONG_K ? line : piece * PIECE), k = k0 + (ALONG_K ? piece * PIECE : line);
             const bool exists = (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
             const CopySource<Element> source = Operand::at(t, batch, row, k);

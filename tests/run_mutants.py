@@ -313,6 +313,8 @@ TEXTS = {
               "  y[n, h, v, f] = t[n, h, v, f] + z[n, h, v, f]  output y : f16", "h200"),
              ("input A[130, 72] : f16  input B[72, 136] : f16  input D[72, 136] : f16  input z[130, 136] : f16  g[m, n] = sum[k](A[m, k] * B[k, n])"
               "  u[m, n] = sum[k](A[m, k] * D[k, n])  y[m, n] = g[m, n] * u[m, n] + z[m, n]  output y : f16", "h200"),
+             ("input A[130, 72] : f16  input B[136, 72] : f16  input D[136, 72] : f16  g[m, n] = sum[k](A[m, k] * B[n, k])"
+              "  u[m, n] = sum[k](A[m, k] * D[n, k])  y[m, n] = g[m, n] * u[m, n]  output y : f16", "h200"),
              "input A[65, 72] : f16  input B[65, 200] : f16  C[m, n] = sum[k](A[k, m] * B[k, n])  output C",
              "input A[65, 72] : bf16  input B[43, 72] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  y[m, n] = C[m, n] + 1"
              "  output y  output C : bf16",
