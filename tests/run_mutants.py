@@ -167,7 +167,7 @@ INFINITE_TAPS = ("input x[9, 4, 3, 8] : f16  input f[4, 23, 9] : f16  w[c, r, s]
                  " || c == 1 && r == 22 && s == 8 || c == 2 && r == 0 && s == 5, inf, f[c, r, s])"
                  "  y[n, c, h:3, v:8] = sum[r, s](pad(x[n, c, h + r - 11, v + s - 4], 0) * w[c, r, s])  output y : f16  output w : f16")
 # of rows of d that meet none of x three channels hold one infinity, and the fourth nothing else.
-INFINITE_ROWS = ("input x[5, 4, 2, 24] : f16  input e[5, 4, 21, 16] : f16  d[n, c, h, v] = select(h == 0 && (n == 0 && c == 0 && v == 0"
+INFINITE_ROWS = ("input x[5, 400, 2, 24] : f16  input e[5, 400, 21, 16] : f16  d[n, c, h, v] = select(h == 0 && (n == 0 && c == 0 && v == 0"
                  " || n == 1 && c == 1 && v == 9 || n == 4 && c == 2 && v == 7) || h < 16 && c == 3, inf, e[n, c, h, v])"
                  "  dw[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 20, v + s - 1], 0))  output dw  output d : f16")
 # The same of channels that lie side by side, in the outermost taps and in inputs that few taps meet.
@@ -307,8 +307,8 @@ TEXTS = {
     "filter_gemm": ["input x[5, 2, 8, 300] : f16  input d[5, 2, 6, 272] : f16  dw[c, r:2, s:7] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s + 19])  output dw",
                     "input x[9, 1, 2, 50] : bf16  input d[9, 1, 17, 18] : bf16  dw[c, r:3, s:33] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 17, v + s], 0))  output dw",
                     "input x[4, 24, 5, 45] : f16  input d[4, 24, 2, 90] : f16  dw[c, r:3, s:3] = sum[n, h, v:33](d[n, c, h, v] * x[n, c, h + r + 1, v + s + 4])  output dw",
-                    "input x[519, 1, 16] : f16  input d[519, 1, 16] : f16  dw[c, s:3] = sum[n, v](d[n, c, v] * pad(x[n, c, v + s - 1], 0))  output dw",
-                    INFINITE_ROWS, (INFINITE_ROWS.replace("f16", "f32"), "a100", ["--math=tf32"])],
+                    "input x[519, 4, 28, 28] : f16  input d[519, 4, 28, 28] : f16  dw[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 1, v + s - 1], 0))  output dw",
+                    INFINITE_ROWS, (INFINITE_ROWS.replace("f16", "f32").replace("400", "40"), "a100", ["--math=tf32"])],
     "bulk": [("input x[32, 56, 56, 64] : f16  input w[512, 64] : f16  input z[32, 28, 28, 512] : f16  t[n, h:28, v:28, f] = sum[c](x[n, 2*h, 2*v, c] * w[f, c])"
               "  y[n, h, v, f] = t[n, h, v, f] + z[n, h, v, f]  output y : f16", "h200"),
              ("input A[130, 72] : f16  input B[72, 136] : f16  input D[72, 136] : f16  input z[130, 136] : f16  g[m, n] = sum[k](A[m, k] * B[k, n])"
@@ -366,7 +366,8 @@ PRELUDE_PROGRAMS = [
     ("gemm_conv", "bf16", dict(M=18), "a100"), ("gemm", "f16", dict(M=5, N=8, K=8400), "a100"),
     ("toeplitz_wide", "f16", dict(M=3, N=5), SMALL), ("toeplitz_wide", "bf16", dict(M=3, N=5), SMALL), ("toeplitz_wide", "f32", dict(M=3, N=5), SMALL),
 ]
-# rows in shared memory that end with a part of 16 bytes, sums of exponentials beside a growing maximum, lines of bytes,
+# rows in shared memory that end with a part of 16 bytes, sums of exponentials beside a growing maximum, lines of bytes, infinite elements
+# that some taps of a filter meet,
 PRELUDE_TEXTS = {
     "rowwise": [
         "input x[2, 8192] : f16  input z[2, 8192] : f32  s[i] = sum[j](x[i, j])  y[i, j] = x[i, j] * z[i, j] + s[i]  output y",
@@ -380,6 +381,7 @@ PRELUDE_TEXTS = {
         "  output y  output m  output v",
     ],
     "elementwise": ["input x[5, 67] : i8  input b[134] : i8  y[i, j:67] = x[i, j] + b[j + 3]  output y : i8"],
+    "filter_strip": [INFINITE_CORNERS],
 }
 # and these what the best kernel has.
 PRELUDE_CASES = [
