@@ -134,7 +134,7 @@ output y
 
 def test_heads_that_an_index_divides(folder):
     """Of k and v as `k[b, h/4, j, d]`, of a mask as `mask[b/32, j]`: one kernel, as with an axis for the groups. Of few rows heads of
-    a group are rows of one product, and a second launch combines what blocks have."""
+    a group are rows of one product, whose columns the blocks of a cluster share."""
     regressions = os.path.join(common.TESTS, "regressions")
     (folder / "m.te").write_text(FLATTENED_HEADS)
     assert launches_of(folder, "m.te") == ["attention"]
@@ -143,7 +143,7 @@ def test_heads_that_an_index_divides(folder):
     assert found[-1] == "attention" and len(found) == 3, found
     for few in ("few_rows_of_heads_by_a_quotient.te", "one_position_of_heads_that_share_k_and_v.te"):
         found = launches_of(folder, os.path.join(regressions, few))
-        assert found == ["attention", "channelwise"], found
+        assert found == ["attention"], found
     found = launches_of(folder, os.path.join(regressions, "a_bias_that_is_fetched_for_each_score.te"))
     assert found == ["attention"], found
 

@@ -102,6 +102,7 @@ typedef struct Exchange {
     uint8_t bytes;       // of one result's place in shared memory; of a sum that a block leaves for another
     uint8_t value_bytes; // of the result
     bool along;          // lanes lie along the reduction. Of a tree, shuffles combine them first, and no others
+    bool cut;            // rows begin within the pieces that are read of them: by each row's place some are read twice
     uint8_t values;      // of a thread that shuffles combine; 0 = 1
     uint8_t times;       // rows of the block that do so, one after the other; 0 = 1
     int16_t parts;       // that meet in shared memory: warps of a row, groups of a column, threads of a block; bits of a word;

@@ -108,6 +108,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
                               .combine = COMBINE_SHARES,
                               .bytes = (uint8_t)mma_value_bytes(product),
                               .parts = SHARED_ROWS};
+    exchange.cut = mma_is_shifted(fusion, product);
     if (products->rows)
         product_rows_schedule(&schedule, products->rows, space);
     else
