@@ -73,8 +73,7 @@ static void pick(Selection *s, DiversityPass pass)
 /* What the program would take if its blocks were a part of many: parts of a sum are. */
 static double spread_us(const RProgram *program, const DeviceSpec *device)
 {
-    double share = (double)program->dealt / device->sm_count;
-    return program->perf.time_us * (share < 1 ? share : 1);
+    return program->perf.time_us * rprogram_sm_share(program, device);
 }
 
 /* The fastest, and the one that makes parts of a sum fastest, however far behind it is alone: whether sums are divided is

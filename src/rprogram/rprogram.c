@@ -44,6 +44,12 @@ static void fill_grid(const KernelKind *kind, const DeviceSpec *device, RProgram
     program->dealt = persistent ? tiles : program->grid;
 }
 
+double rprogram_sm_share(const RProgram *program, const DeviceSpec *device)
+{
+    double share = (double)program->dealt / device->sm_count;
+    return share < 1 ? share : 1;
+}
+
 int64_t rprogram_threads(const KernelKind *kind, const DeviceSpec *device, const RTile *shared, const RTile *inner)
 {
     int64_t threads = size_product(kind_tile_threads(kind), schedule_makers(kind->schedule));

@@ -20,8 +20,7 @@ static const double MANY_TIMES = 4;          // what its bytes and its arithmeti
 /* A kernel that has a block for part of the SMs only would take so long on all of them. */
 static double spread_us(const Planner *planner, const PlannedLaunch *launch)
 {
-    double share = (double)launch->program.dealt / planner->device->sm_count;
-    return planned_us(launch) * (share < 1 ? share : 1);
+    return planned_us(launch) * rprogram_sm_share(&launch->program, planner->device);
 }
 
 /* Families that are far behind the best kernel even where their blocks are as many as one likes. */
