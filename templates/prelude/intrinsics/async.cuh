@@ -11,30 +11,23 @@ DEVICE void async_copy16(void *shared, const void *global)
 DEVICE void async_read16(void *shared, const void *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-    asm volatile("{ .reg .b64 policy;\n"
-                 "  createpolicy.fractional.L2::evict_last.b64 policy;\n"
+    asm volatile("{ .reg .b64 policy; createpolicy.fractional.L2::evict_last.b64 policy;\n"
                  "  cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, policy; }"
-                 :
-                 : "r"(target), "l"(global)
-                 : "memory");
+                 : : "r"(target), "l"(global) : "memory");
 }
 // One element of 4 or 8 bytes; these pass L1.
 template <class T> DEVICE void async_copy_element(T *shared, const T *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
-                 :
-                 : "r"(target), "l"(global), "n"(sizeof(T))
-                 : "memory");
+                 : : "r"(target), "l"(global), "n"(sizeof(T)) : "memory");
 }
 // The same, or zeros where there is nothing to read.
 template <class T> DEVICE void async_copy_element_or_zero(bool exists, T *shared, const T *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                 :
-                 : "r"(target), "l"(global), "n"(sizeof(T)), "r"(exists ? static_cast<int>(sizeof(T)) : 0)
-                 : "memory");
+                 : : "r"(target), "l"(global), "n"(sizeof(T)), "r"(exists ? static_cast<int>(sizeof(T)) : 0) : "memory");
 }
 DEVICE void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> DEVICE void async_wait()
@@ -62,9 +55,7 @@ DEVICE void async_copy16_or_zero(bool exists, void *shared, const void *global)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :
-                 : "r"(target), "l"(global), "r"(exists ? 16 : 0)
-                 : "memory");
+                 : : "r"(target), "l"(global), "r"(exists ? 16 : 0) : "memory");
 #else
     if (exists)
         async_copy16(shared, global);

@@ -18,11 +18,8 @@ static_assert(sizeof(TensorMap) == 128, "as long as the driver's");
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE void mbarrier_init(unsigned long long *barrier, int arrivals)
 {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n"
-                 "fence.mbarrier_init.release.cluster;"
-                 :
-                 : "r"(shared_address(barrier)), "r"(arrivals)
-                 : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1; fence.mbarrier_init.release.cluster;"
+                 : : "r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
 DEVICE void mbarrier_expect(unsigned long long *barrier, int bytes)
 {
@@ -36,33 +33,23 @@ DEVICE void mbarrier_arrive(unsigned long long *barrier)
 // read: stores of the thread itself are not ordered by it there, which would double the time of a step.
 DEVICE void mbarrier_arrive_at(unsigned long long *barrier, int rank)
 {
-    asm volatile("{ .reg .b32 there;\n"
-                 "  mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "  mbarrier.arrive.shared::cluster.b64 _, [there]; }"
-                 :
-                 : "r"(shared_address(barrier)), "r"(rank)
-                 : "memory");
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [there]; }"
+                 : : "r"(shared_address(barrier)), "r"(rank) : "memory");
 }
 DEVICE void mbarrier_wait(unsigned long long *barrier, unsigned parity)
 {
     unsigned ended;
-    do {
-        asm volatile("{ .reg .pred ended;\n"
-                     "  mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
-                     "  selp.u32 %0, 1, 0, ended; }"
-                     : "=r"(ended)
-                     : "r"(shared_address(barrier)), "r"(parity)
-                     : "memory");
-    } while (!ended);
+    do
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(ended) : "r"(shared_address(barrier)), "r"(parity) : "memory");
+    while (!ended);
 }
 // The first copy need not wait for the map itself.
 DEVICE void prefetch_map(const TensorMap *map) { asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory"); }
 DEVICE void copy_box(void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)
 {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-                 :
-                 : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier))
-                 : "memory");
+                 : : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)) : "memory");
 }
 // Of a tensor of any number of dimensions, the box that begins at an element.
 template <int RANK> DEVICE void copy_box_at(void *target, const TensorMap *map, const int (&at)[RANK], unsigned long long *barrier)
@@ -70,40 +57,28 @@ template <int RANK> DEVICE void copy_box_at(void *target, const TensorMap *map, 
     const unsigned to = shared_address(target), full = shared_address(barrier);
     if constexpr (RANK == 1)
         asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2}], [%3];"
-                     :
-                     : "r"(to), "l"(map), "r"(at[0]), "r"(full)
-                     : "memory");
+                     : : "r"(to), "l"(map), "r"(at[0]), "r"(full) : "memory");
     else if constexpr (RANK == 2)
         asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-                     :
-                     : "r"(to), "l"(map), "r"(at[0]), "r"(at[1]), "r"(full)
-                     : "memory");
+                     : : "r"(to), "l"(map), "r"(at[0]), "r"(at[1]), "r"(full) : "memory");
     else if constexpr (RANK == 3)
         copy_box(target, map, at[0], at[1], at[2], barrier);
     else if constexpr (RANK == 4)
         asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
-                     :
-                     : "r"(to), "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(full)
-                     : "memory");
+                     : : "r"(to), "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(full) : "memory");
     else
         asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
                      "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
-                     :
-                     : "r"(to), "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]), "r"(full)
-                     : "memory");
+                     : : "r"(to), "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]), "r"(full) : "memory");
 }
 // To the same place of each block of the cluster whose bit is set, and its barrier. ptxas warns of it in the PTX of sm_90 that nvcc
 // makes beside sm_90a, which nobody runs.
 DEVICE void copy_box_to(unsigned blocks, void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)
 {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-                 "[%0], [%1, {%2, %3, %4}], [%5], %6;"
-                 :
-                 : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)),
-                   "h"(static_cast<unsigned short>(blocks))
-                 : "memory");
-#endif
+    SM90A("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+          "[%0], [%1, {%2, %3, %4}], [%5], %6;"
+          : : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)),
+              "h"(static_cast<unsigned short>(blocks)) : "memory");
 }
 // Of a map in im2col mode: so many pixels of an image (channels, one to three axes from the innermost one on, image), one after the
 // other from the one at `at` on, each `offset` away. Those away may lie beside the image, and are zeros there.
@@ -155,17 +130,13 @@ template <int RANK> DEVICE void copy_box_at(void *, const TensorMap *, const int
 template <int N> DEVICE void give_registers()
 {
     static_assert(N % 8 == 0 && N >= 24 && N <= 256, "as many as a thread may have");
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#ifdef __CUDACC_RDC__
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && defined(__CUDACC_RDC__)
 #warning "-rdc=true takes setmaxnreg away, and this kernel may spill registers: compile its file without"
 #endif
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
-#endif
+    SM90A("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
 template <int N> DEVICE void take_registers()
 {
     static_assert(N % 8 == 0 && N >= 24 && N <= 256, "as many as a thread may have");
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
-#endif
+    SM90A("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 }

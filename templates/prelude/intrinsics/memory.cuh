@@ -55,9 +55,7 @@ template <int N> DEVICE void store_shared(void *shared, const unsigned (&words)[
         asm volatile("st.shared.v2.b32 [%0], {%1, %2};" : : "r"(target), "r"(words[0]), "r"(words[1]) : "memory");
     else
         asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                     :
-                     : "r"(target), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-                     : "memory");
+                     : : "r"(target), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]) : "memory");
 #else
     Words<N> copy;
     UNROLL for (int i = 0; i < N; i++)

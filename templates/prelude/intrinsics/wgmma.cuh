@@ -29,6 +29,15 @@ template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
 #endif
 }
 
+// An instruction of sm_90a. Beside it nvcc makes PTX of sm_90, which has none of these.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define SM90A(...) asm volatile(__VA_ARGS__)
+#elif defined(__CUDA_ARCH__)
+#define SM90A(...) __trap()
+#else
+#define SM90A(...) (void)0
+#endif
+
 // A thread leaves its sums alone from open_products() to wait_products<N>(): all but the last N that were
 // closed are then done.
 //
@@ -39,23 +48,12 @@ template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
 template <class Value, int COUNT> DEVICE void open_products(Value (&c)[COUNT])
 {
     hold_sums(c);
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#elif defined(__CUDA_ARCH__)
-    __trap();   // beside sm_90a nvcc makes PTX of sm_90, which has no such products
-#endif
+    SM90A("wgmma.fence.sync.aligned;" ::: "memory");
 }
-DEVICE void close_products()
-{
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-#endif
-}
+DEVICE void close_products() { SM90A("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[COUNT])
 {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
-#endif
+    SM90A("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
     hold_sums(c);
 }
 
@@ -101,13 +99,9 @@ template <class Element, int COLUMNS> struct Product {};
     "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, " \
     "%126, %127"
 // The instruction, its sums and what else it takes.
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define WGMMA(shape, registers, operands, sums, ...) \
-    asm volatile("wgmma.mma_async.sync.aligned." shape " {" registers "}, " operands ";" : sums : __VA_ARGS__)
-#else
-#define WGMMA(shape, registers, operands, sums, ...) (void)0
-#endif
-#define SHARED_OPERANDS "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B)
+    SM90A("wgmma.mma_async.sync.aligned.m64" shape " {" registers "}, " operands ";" : sums : __VA_ARGS__)
+#define BOTH_SHARED "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B)
 #define HELD_OPERANDS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B)
 
 // c += a * b: 64 rows of a, as many of b as it says, 32 bytes of k; TURN: that operand lies along its rows,
@@ -116,110 +110,102 @@ template <class Element, int COLUMNS> struct Product {};
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n64k16.f32.f16.f16", REGISTERS_32, "%32, %33, 1, 1, 1, %34, %35",
-          SUMS_32("+f"), SHARED_OPERANDS);
+    WGMMA("n64k16.f32.f16.f16", REGISTERS_32, "%32, %33, 1, 1, 1, %34, %35", SUMS_32("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n128k16.f32.f16.f16", REGISTERS_64, "%64, %65, 1, 1, 1, %66, %67",
-          SUMS_64("+f"), SHARED_OPERANDS);
+    WGMMA("n128k16.f32.f16.f16", REGISTERS_64, "%64, %65, 1, 1, 1, %66, %67", SUMS_64("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n192k16.f32.f16.f16", REGISTERS_96, "%96, %97, 1, 1, 1, %98, %99",
-          SUMS_96("+f"), SHARED_OPERANDS);
+    WGMMA("n192k16.f32.f16.f16", REGISTERS_96, "%96, %97, 1, 1, 1, %98, %99", SUMS_96("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n256k16.f32.f16.f16", REGISTERS_128, "%128, %129, 1, 1, 1, %130, %131",
-          SUMS_128("+f"), SHARED_OPERANDS);
+    WGMMA("n256k16.f32.f16.f16", REGISTERS_128, "%128, %129, 1, 1, 1, %130, %131", SUMS_128("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n64k16.f32.bf16.bf16", REGISTERS_32, "%32, %33, 1, 1, 1, %34, %35",
-          SUMS_32("+f"), SHARED_OPERANDS);
+    WGMMA("n64k16.f32.bf16.bf16", REGISTERS_32, "%32, %33, 1, 1, 1, %34, %35", SUMS_32("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n128k16.f32.bf16.bf16", REGISTERS_64, "%64, %65, 1, 1, 1, %66, %67",
-          SUMS_64("+f"), SHARED_OPERANDS);
+    WGMMA("n128k16.f32.bf16.bf16", REGISTERS_64, "%64, %65, 1, 1, 1, %66, %67", SUMS_64("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n192k16.f32.bf16.bf16", REGISTERS_96, "%96, %97, 1, 1, 1, %98, %99",
-          SUMS_96("+f"), SHARED_OPERANDS);
+    WGMMA("n192k16.f32.bf16.bf16", REGISTERS_96, "%96, %97, 1, 1, 1, %98, %99", SUMS_96("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 1, 1, 1, %130, %131",
-          SUMS_128("+f"), SHARED_OPERANDS);
+    WGMMA("n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 1, 1, 1, %130, %131", SUMS_128("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f32, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n64k8.f32.tf32.tf32", REGISTERS_32, "%32, %33, 1, 1, 1", SUMS_32("+f"), SHARED_OPERANDS);
+    WGMMA("n64k8.f32.tf32.tf32", REGISTERS_32, "%32, %33, 1, 1, 1", SUMS_32("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f32, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n128k8.f32.tf32.tf32", REGISTERS_64, "%64, %65, 1, 1, 1", SUMS_64("+f"), SHARED_OPERANDS);
+    WGMMA("n128k8.f32.tf32.tf32", REGISTERS_64, "%64, %65, 1, 1, 1", SUMS_64("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f32, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n192k8.f32.tf32.tf32", REGISTERS_96, "%96, %97, 1, 1, 1", SUMS_96("+f"), SHARED_OPERANDS);
+    WGMMA("n192k8.f32.tf32.tf32", REGISTERS_96, "%96, %97, 1, 1, 1", SUMS_96("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f32, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n256k8.f32.tf32.tf32", REGISTERS_128, "%128, %129, 1, 1, 1", SUMS_128("+f"), SHARED_OPERANDS);
+    WGMMA("n256k8.f32.tf32.tf32", REGISTERS_128, "%128, %129, 1, 1, 1", SUMS_128("+f"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<i8, 64>, int (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n64k32.s32.s8.s8", REGISTERS_32, "%32, %33, 1", SUMS_32("+r"), SHARED_OPERANDS);
+    WGMMA("n64k32.s32.s8.s8", REGISTERS_32, "%32, %33, 1", SUMS_32("+r"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<i8, 128>, int (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n128k32.s32.s8.s8", REGISTERS_64, "%64, %65, 1", SUMS_64("+r"), SHARED_OPERANDS);
+    WGMMA("n128k32.s32.s8.s8", REGISTERS_64, "%64, %65, 1", SUMS_64("+r"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<i8, 192>, int (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n192k32.s32.s8.s8", REGISTERS_96, "%96, %97, 1", SUMS_96("+r"), SHARED_OPERANDS);
+    WGMMA("n192k32.s32.s8.s8", REGISTERS_96, "%96, %97, 1", SUMS_96("+r"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<i8, 256>, int (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n256k32.s32.s8.s8", REGISTERS_128, "%128, %129, 1", SUMS_128("+r"), SHARED_OPERANDS);
+    WGMMA("n256k32.s32.s8.s8", REGISTERS_128, "%128, %129, 1", SUMS_128("+r"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<u8, 64>, int (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n64k32.s32.u8.u8", REGISTERS_32, "%32, %33, 1", SUMS_32("+r"), SHARED_OPERANDS);
+    WGMMA("n64k32.s32.u8.u8", REGISTERS_32, "%32, %33, 1", SUMS_32("+r"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<u8, 128>, int (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n128k32.s32.u8.u8", REGISTERS_64, "%64, %65, 1", SUMS_64("+r"), SHARED_OPERANDS);
+    WGMMA("n128k32.s32.u8.u8", REGISTERS_64, "%64, %65, 1", SUMS_64("+r"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<u8, 192>, int (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n192k32.s32.u8.u8", REGISTERS_96, "%96, %97, 1", SUMS_96("+r"), SHARED_OPERANDS);
+    WGMMA("n192k32.s32.u8.u8", REGISTERS_96, "%96, %97, 1", SUMS_96("+r"), BOTH_SHARED);
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<u8, 256>, int (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n256k32.s32.u8.u8", REGISTERS_128, "%128, %129, 1", SUMS_128("+r"), SHARED_OPERANDS);
+    WGMMA("n256k32.s32.u8.u8", REGISTERS_128, "%128, %129, 1", SUMS_128("+r"), BOTH_SHARED);
 }
 
 // The first product of new sums, c = a * b: what they held before counts for nothing, and no open_products()
@@ -227,50 +213,42 @@ DEVICE void multiply_shared(Product<u8, 256>, int (&c)[128], unsigned long long 
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n64k16.f32.f16.f16", REGISTERS_32, "%32, %33, 0, 1, 1, %34, %35",
-          SUMS_32("=f"), SHARED_OPERANDS : "memory");
+    WGMMA("n64k16.f32.f16.f16", REGISTERS_32, "%32, %33, 0, 1, 1, %34, %35", SUMS_32("=f"), BOTH_SHARED : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<f16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n128k16.f32.f16.f16", REGISTERS_64, "%64, %65, 0, 1, 1, %66, %67",
-          SUMS_64("=f"), SHARED_OPERANDS : "memory");
+    WGMMA("n128k16.f32.f16.f16", REGISTERS_64, "%64, %65, 0, 1, 1, %66, %67", SUMS_64("=f"), BOTH_SHARED : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<f16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n192k16.f32.f16.f16", REGISTERS_96, "%96, %97, 0, 1, 1, %98, %99",
-          SUMS_96("=f"), SHARED_OPERANDS : "memory");
+    WGMMA("n192k16.f32.f16.f16", REGISTERS_96, "%96, %97, 0, 1, 1, %98, %99", SUMS_96("=f"), BOTH_SHARED : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<f16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n256k16.f32.f16.f16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131",
-          SUMS_128("=f"), SHARED_OPERANDS : "memory");
+    WGMMA("n256k16.f32.f16.f16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131", SUMS_128("=f"), BOTH_SHARED : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n64k16.f32.bf16.bf16", REGISTERS_32, "%32, %33, 0, 1, 1, %34, %35",
-          SUMS_32("=f"), SHARED_OPERANDS : "memory");
+    WGMMA("n64k16.f32.bf16.bf16", REGISTERS_32, "%32, %33, 0, 1, 1, %34, %35", SUMS_32("=f"), BOTH_SHARED : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<bf16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n128k16.f32.bf16.bf16", REGISTERS_64, "%64, %65, 0, 1, 1, %66, %67",
-          SUMS_64("=f"), SHARED_OPERANDS : "memory");
+    WGMMA("n128k16.f32.bf16.bf16", REGISTERS_64, "%64, %65, 0, 1, 1, %66, %67", SUMS_64("=f"), BOTH_SHARED : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<bf16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n192k16.f32.bf16.bf16", REGISTERS_96, "%96, %97, 0, 1, 1, %98, %99",
-          SUMS_96("=f"), SHARED_OPERANDS : "memory");
+    WGMMA("n192k16.f32.bf16.bf16", REGISTERS_96, "%96, %97, 0, 1, 1, %98, %99", SUMS_96("=f"), BOTH_SHARED : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<bf16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("m64n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131",
-          SUMS_128("=f"), SHARED_OPERANDS : "memory");
+    WGMMA("n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131", SUMS_128("=f"), BOTH_SHARED : "memory");
 }
 
 // multiply_shared() of a that its threads hold: four matrices as load_matrices() brings them, of the rows
@@ -278,48 +256,40 @@ DEVICE void begin_product(Product<bf16, 256>, float (&c)[128], unsigned long lon
 template <bool TURN_B>
 DEVICE void multiply_held(Product<f16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("m64n64k16.f32.f16.f16", REGISTERS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37",
-          SUMS_32("+f"), HELD_OPERANDS);
+    WGMMA("n64k16.f32.f16.f16", REGISTERS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37", SUMS_32("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Product<f16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("m64n128k16.f32.f16.f16", REGISTERS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69",
-          SUMS_64("+f"), HELD_OPERANDS);
+    WGMMA("n128k16.f32.f16.f16", REGISTERS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69", SUMS_64("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Product<f16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("m64n192k16.f32.f16.f16", REGISTERS_96, "{%96, %97, %98, %99}, %100, 1, 1, 1, %101",
-          SUMS_96("+f"), HELD_OPERANDS);
+    WGMMA("n192k16.f32.f16.f16", REGISTERS_96, "{%96, %97, %98, %99}, %100, 1, 1, 1, %101", SUMS_96("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Product<f16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("m64n256k16.f32.f16.f16", REGISTERS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133",
-          SUMS_128("+f"), HELD_OPERANDS);
+    WGMMA("n256k16.f32.f16.f16", REGISTERS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133", SUMS_128("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Product<bf16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("m64n64k16.f32.bf16.bf16", REGISTERS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37",
-          SUMS_32("+f"), HELD_OPERANDS);
+    WGMMA("n64k16.f32.bf16.bf16", REGISTERS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37", SUMS_32("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Product<bf16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("m64n128k16.f32.bf16.bf16", REGISTERS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69",
-          SUMS_64("+f"), HELD_OPERANDS);
+    WGMMA("n128k16.f32.bf16.bf16", REGISTERS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69", SUMS_64("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Product<bf16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("m64n192k16.f32.bf16.bf16", REGISTERS_96, "{%96, %97, %98, %99}, %100, 1, 1, 1, %101",
-          SUMS_96("+f"), HELD_OPERANDS);
+    WGMMA("n192k16.f32.bf16.bf16", REGISTERS_96, "{%96, %97, %98, %99}, %100, 1, 1, 1, %101", SUMS_96("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Product<bf16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("m64n256k16.f32.bf16.bf16", REGISTERS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133",
-          SUMS_128("+f"), HELD_OPERANDS);
+    WGMMA("n256k16.f32.bf16.bf16", REGISTERS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133", SUMS_128("+f"), HELD_OPERANDS);
 }
