@@ -16,8 +16,8 @@
 //   mask 2    lanes 0, 1 keep sums 0 and 1 of both, lanes 2, 3 sums 2 and 3
 //   mask 1    lane 0 keeps sum 0 of all four, lane 1 sum 1, …
 //
-// The PARTS that are left meet in shared memory, MEET rows at a time, and blocks of a cluster read each other's: in an order
-// that depends on nothing but these constants.
+// The PARTS that are left meet in shared memory. A block of a cluster adds up its own, and then each reads of some sums what the
+// others have made: in an order that depends on nothing but these constants.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -32,8 +32,8 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr Region PARTIAL = {0, 16384};   // of shared memory: where it begins, bytes
-constexpr int SHARED_BYTES = 16384;   // of a block
+constexpr Region PARTIAL = {0, 4096};   // of shared memory: where it begins, bytes
+constexpr int SHARED_BYTES = 4096;   // of a block
 using Value = float;                                          // of the products and their sum
 constexpr Index N = 4096, K = 4096;
 constexpr int M = 4;                                          // rows
@@ -82,12 +82,15 @@ constexpr int PARTS = THREADS_K / LANES;
 constexpr int SUMS = M * TN;
 constexpr Index BLOCKS_N = (N + BN - 1) / BN;
 constexpr bool ALONE = CLUSTER == 1;   // a block has all steps
+constexpr bool JOINS = !ALONE && PARTS > 1;   // else it adds up its own parts, which others would read one by one from afar
+constexpr int LEFT = JOINS ? 1 : PARTS;       // of a block's sum
 
 static_assert(BN % TN == 0 && BK % TK == 0 && USED <= THREADS, "threads cover the block's tile");
 static_assert(THREADS % WARP == 0, "whole warps, some of whose threads may idle");
 static_assert(TN % VECTOR_N == 0 && TK % RUN == 0, "a thread reads whole vectors of B");
 static_assert((CLUSTER - 1) * (Index)BK < K, "every block of a cluster has a step");
 static_assert(N % VECTOR_N == 0 && K % VECTOR_K == 0, "no vector of B reaches past the end");
+static_assert(PARTS * M * BN * (int)sizeof(Value) <= PARTIAL.bytes, "all parts have room in shared memory");
 static_assert(M % STEP_M == 0 && RUN % STEP_K == 0 && K % STEP_K == 0, "nor does one of A");
 
 // A thread's columns are TN / VECTOR_N vectors, THREADS_N of them apart.
@@ -205,35 +208,35 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
 
     // ---- combine: within the warp, the block, the cluster ----
     Lanes::run(sums);
-    constexpr int ROOM = PARTIAL.bytes / (PARTS * BN * (int)sizeof(Value));
-    constexpr int MEET = ROOM < M ? ROOM : M;   // rows
-    static_assert(PARTS * BN * (int)sizeof(Value) <= PARTIAL.bytes, "a row of all parts has room in shared memory");
-    SHARED(PARTIAL, Value, part, [PARTS][MEET][BN]);
-#pragma unroll 1
-    for (int m0 = 0; m0 < M; m0 += MEET) {
-        UNROLL for (int i = 0; i < Lanes::LEFT; ++i) {
-            const int m = (sums.first + i) / TN - m0;
-            if (active && !sums.none && m >= 0 && m < MEET)
-                part[tk / LANES][m][column_of(tn, (sums.first + i) % TN)] = sums.at[i];
+    SHARED(PARTIAL, Value, part, [PARTS][M][BN]);
+    UNROLL for (int i = 0; i < Lanes::LEFT; ++i)
+        if (active && !sums.none)
+            part[tk / LANES][(sums.first + i) / TN][column_of(tn, (sums.first + i) % TN)] = sums.at[i];
+    if constexpr (JOINS) {
+        block_sync();
+        for (int i = thread; i < M * BN; i += THREADS) {
+            Value total = part[0][i / BN][i % BN];
+            UNROLL for (int p = 1; p < PARTS; ++p)
+                total = op_add(total, part[p][i / BN][i % BN]);
+            part[0][i / BN][i % BN] = total;
         }
-        meet();
-
-        // ---- store ----
-        for (int i = rank * THREADS + thread; i < MEET * BN; i += CLUSTER * THREADS) {
-            const int m = m0 + i / BN;
-            const Index n = n0 + i % BN;
-            if (m < M && n < N) {
-                Value total = 0;
-                UNROLL for (int r = 0; r < CLUSTER; ++r) {
-                    const auto *parts = ALONE ? part : cluster_map(part, r);
-                    for (int p = 0; p < PARTS; ++p)
-                        total = op_add(total, parts[p][i / BN][i % BN]);
-                }
-                finish(t, batch, m, n, total);
-            }
-        }
-        if (MEET < M || !ALONE)
-            meet();   // none may go on while others read what it left
     }
+    meet();
+
+    // ---- store ----
+    for (int i = rank * THREADS + thread; i < M * BN; i += CLUSTER * THREADS) {
+        const Index n = n0 + i % BN;
+        if (n < N) {
+            Value total = 0;
+            UNROLL for (int r = 0; r < CLUSTER; ++r) {
+                const auto *parts = ALONE ? part : cluster_map(part, r);
+                UNROLL for (int p = 0; p < LEFT; ++p)
+                    total = op_add(total, parts[p][i / BN][i % BN]);
+            }
+            finish(t, batch, i / BN, n, total);
+        }
+    }
+    if (!ALONE)
+        meet();   // none may leave while others read what it left
 }
 }   // namespace KERNEL

@@ -369,7 +369,7 @@ GRADIENT = ("input x[8, 3, 32, 32] : {t}\ninput d[8, 3, 32, 32] : {t}\ndw[c, r:{
             "sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - {p}, v + s - {p}], 0))\noutput dw\n")
 DEPTHWISE = ("input x[8, 16, 40, 40] : {t}\ninput w[16, 13, 13] : {t}\n"
              "y[n, c, h:40, v:40] = sum[r, s](pad(x[n, c, h + r - 6, v + s - 6], 0) * w[c, r, s])\noutput y : {t}\n")
-RESERVED = {"reduce", "skinny"}   # as much as the largest block needs
+RESERVED = {"reduce"}   # as much as the largest block needs
 LAID_OUT = [("matmul", "v100", PRODUCT.format(m=512, n=512, k=512, t="f32")), ("gemm", "a100", PRODUCT.format(m=500, n=496, k=504, t="f16")),
             ("bulk", "h200", PRODUCT.format(m=256, n=512, k=512, t="f16")), ("wgmma", "h200", "input a[256, 576] : f16\ninput b[512, 512] : f16\nc[i, j] = sum[k:512](a[i, k + 64] * b[k, j])\noutput c\n"),
             ("skinny", "h200", PRODUCT.format(m=4, n=512, k=1024, t="f32")), ("reduce", "h200", "input x[7, 9000] : f32\ny[i] = sum[j](x[i, j])\noutput y\n"),

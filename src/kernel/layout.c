@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "kernel/kind.h"
+#include "rtile/space.h"
 
 enum {
     ALIGNMENT = 16,   // of what is copied
@@ -66,6 +67,33 @@ void lay_out_staged(SharedLayout *layout, const KernelKind *kind, const RTile *b
     layout_add(layout, "STAGED", kind_staged_bytes(kind, block, inner, device));
 }
 
+int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t sharers, int64_t columns)
+{
+    if (exchange->along)
+        return (sharers | warp) & -(sharers | warp);
+    return warp % columns == 0 && sharers % (warp / columns) == 0 ? warp / columns : 1;
+}
+
+static const Exchange *halving(const Schedule *schedule)
+{
+    int i = 0;
+    while (schedule->items[i].kind != ITEM_EXCHANGE || schedule->items[i].exchange.combine != COMBINE_HALVES)
+        i++;
+    return &schedule->items[i].exchange;
+}
+
+void lay_out_halves(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
+                    const DeviceSpec *device)
+{
+    const TileSpace *space = kind->space;
+    const Exchange *exchange = halving(kind->schedule);
+    int64_t sharers = 1, threads = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        *(space->axes[a].reduction ? &sharers : &threads) *= ceil_div(block->size[a], inner->size[a]);
+    int64_t parts = sharers / halving_lanes(exchange, device->warp_size, sharers, threads);
+    layout_add(layout, "PARTIAL", size_product(parts * exchange->bytes, (int64_t)rtile_points(space, block, false)));
+}
+
 SharedLayout kind_layout(const KernelKind *kind, const RTile *block, const RTile *inner,
                           const DeviceSpec *device)
 {
@@ -99,7 +127,8 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
     case COMBINE_NOTHING:
     case COMBINE_LANES:
     case COMBINE_QUADS:
-    case COMBINE_ROWS:   // in the place of staged tiles
+    case COMBINE_ROWS:     // in the place of staged tiles
+    case COMBINE_HALVES:   // of a block's tile: lay_out_halves
     case COMBINE_SHARES:
     case COMBINE_TURNS:
     case COMBINE_DIAGONALS:
@@ -109,8 +138,7 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
                         ALIGNMENT);
     case COMBINE_COLUMNS:
         return PLACES * (exchange->parts + 1) * (int64_t)exchange->width * exchange->values * exchange->bytes;
-    case COMBINE_TREE:
-    case COMBINE_HALVES: return (int64_t)exchange->parts * exchange->width * exchange->bytes;
+    case COMBINE_TREE: return (int64_t)exchange->parts * exchange->width * exchange->bytes;
     case COMBINE_SLOTS: return (int64_t)__builtin_popcountll(exchange->ops) * exchange->bytes;
     }
     return 0;

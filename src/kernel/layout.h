@@ -2,6 +2,7 @@
 // for, they are the constants that are emitted, and what follows from a schedule is laid out here.
 #pragma once
 #include "rtile/rtile.h"
+#include "schedule/schedule.h"
 
 typedef struct KernelKind KernelKind;   // kernel/kind.h
 
@@ -38,6 +39,12 @@ SharedLayout kind_layout(const KernelKind *kind, const RTile *block, const RTile
    them as STAGED. */
 int64_t kind_staged_bytes(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device);
 LayOut lay_out_staged;
+
+/* Lanes that combine their sums by halves: those that share columns, where there are so many in every warp alike. */
+int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t sharers, int64_t columns);
+
+/* What is left of each sum of the block's tile then, as PARTIAL. */
+LayOut lay_out_halves;
 
 // ---- what follows from a schedule ----
 

@@ -115,17 +115,6 @@ int64_t count_tree_combinations(const CountWalk *walk, const Exchange *exchange)
            (parts - 1) * count_tiles(walk, false) * exchange->width;
 }
 
-/* Threads of a warp that share columns: where they lie along the reduction a power of two that divides it,
-   else all that there are in every warp alike. */
-static int64_t halving_lanes(const CountWalk *walk, bool along)
-{
-    int64_t warp = walk->device->warp_size, sharers = count_tiles(walk, true),
-            columns = count_tiles(walk, false);
-    if (along)
-        return (sharers | warp) & -(sharers | warp);
-    return warp % columns == 0 && sharers % (warp / columns) == 0 ? warp / columns : 1;
-}
-
 /* Shuffles until every lane has what it keeps: with 4 sums of 4 lanes 2 + 1, of an odd number all stay. */
 static int64_t halving_shuffles(int64_t sums, int64_t lanes)
 {
@@ -137,20 +126,23 @@ static int64_t halving_shuffles(int64_t sums, int64_t lanes)
     return shuffles;
 }
 
-/* Partial sums that shared memory holds at a time. */
+/* Partial sums that meet in shared memory. */
 typedef struct Partials {
+    int64_t lanes;           // that halve their sums
     int64_t rows, columns;   // of the block's tile,
-    int64_t rows_at_once;    // that there is room for,
-    int64_t parts;           // of each sum
+    int64_t parts;           // of each sum,
+    bool joins;              // which each block of a cluster adds up by itself
 } Partials;
 
-static Partials partials_of(const CountWalk *walk, const Exchange *exchange, int64_t lanes)
+static Partials partials_of(const CountWalk *walk, const Exchange *exchange)
 {
     const RTile *shared = walk->block->shared;
-    Partials partials = {.columns = shared->size[columns_axis(walk)], .parts = count_tiles(walk, true) / lanes};
+    int64_t sharers = count_tiles(walk, true), warp = walk->device->warp_size;
+    Partials partials = {.columns = shared->size[columns_axis(walk)],
+                         .lanes = halving_lanes(exchange, warp, sharers, count_tiles(walk, false))};
+    partials.parts = sharers / partials.lanes;
+    partials.joins = kind_sharers(walk->kind) > 1 && partials.parts > 1;
     partials.rows = (int64_t)rtile_points(walk->kind->space, shared, false) / partials.columns;
-    int64_t room = (int64_t)exchange->parts * exchange->width / (partials.parts * partials.columns);
-    partials.rows_at_once = room < partials.rows ? room : partials.rows;
     return partials;
 }
 
@@ -163,7 +155,7 @@ static int64_t dealt_totals(const CountWalk *walk, const Partials *partials)
     int64_t inside = walk->region.count[columns_axis(walk)];
     for (int64_t row = 0; row < partials->rows; row++)
         for (int64_t column = 0; column < inside; column++) {
-            int64_t turn = (row % partials->rows_at_once * partials->columns + column) / walk->block->threads;
+            int64_t turn = (row * partials->columns + column) / walk->block->threads;
             totals += turn % cluster == rank;
         }
     return totals;
@@ -176,32 +168,33 @@ static void share_totals(CountWalk *walk, int64_t own)
     walk->own = own;
 }
 
-/* All parts of the sums are left, and those that lie inside are read by whoever makes the total, those of a
-   cluster's other blocks, too. None goes on to write while others read. */
+/* All parts of the sums are left. A block of a cluster adds up its own; whoever makes the total of one that lies inside reads
+   what each has of it, and none leaves before. */
 static void count_halves(CountWalk *walk, const Exchange *exchange)
 {
-    int64_t lanes = halving_lanes(walk, exchange->along), cluster = kind_sharers(walk->kind);
-    Partials partials = partials_of(walk, exchange, lanes);
-    int64_t exchanges = ceil_div(partials.rows, partials.rows_at_once),
-            bytes = partials.parts * exchange->value_bytes;
-    walk->counts->shuffles +=
-        halving_shuffles((int64_t)rtile_points(walk->kind->space, walk->block->inner, false), lanes);
-    int64_t own = dealt_totals(walk, &partials);
+    Partials partials = partials_of(walk, exchange);
+    int64_t cluster = kind_sharers(walk->kind), own = dealt_totals(walk, &partials);
+    int64_t sums = partials.rows * partials.columns, bytes = exchange->value_bytes;
+    walk->counts->shuffles += halving_shuffles(
+        (int64_t)rtile_points(walk->kind->space, walk->block->inner, false), partials.lanes);
     share_totals(walk, own);
-    count_shared(walk, own * cluster * bytes,
-                 partials.rows * partials.columns * bytes);
-    walk->counts->barriers[exchange->scope] += exchanges * (exchanges > 1 || cluster > 1 ? 2 : 1);
-    walk->dealt = cluster > 1 && partials.rows_at_once * partials.columns > walk->block->threads;
+    count_shared(walk, own * cluster * (partials.joins ? 1 : partials.parts) * bytes, sums * partials.parts * bytes);
+    if (partials.joins) {
+        count_shared(walk, sums * partials.parts * bytes, sums * bytes);
+        walk->counts->barriers[SCOPE_BLOCK]++;
+    }
+    walk->counts->barriers[exchange->scope] += cluster > 1 ? 2 : 1;
+    walk->dealt = cluster > 1 && sums > walk->block->threads;
 }
 
-/* Every thread adds what shuffles bring, and of each total that falls to the block all parts. */
+/* Every thread adds what shuffles bring, and of each sum all parts. */
 int64_t count_halves_combinations(const CountWalk *walk, const Exchange *exchange)
 {
-    int64_t lanes = halving_lanes(walk, exchange->along), cluster = kind_sharers(walk->kind);
-    Partials partials = partials_of(walk, exchange, lanes);
+    Partials partials = partials_of(walk, exchange);
     int64_t sums = (int64_t)rtile_points(walk->kind->space, walk->block->inner, false);
-    return walk->block->threads * halving_shuffles(sums, lanes) +
-           dealt_totals(walk, &partials) * cluster * partials.parts;
+    int64_t joined = partials.joins ? partials.rows * partials.columns * (partials.parts - 1) : 0;
+    return walk->block->threads * halving_shuffles(sums, partials.lanes) + joined +
+           dealt_totals(walk, &partials) * kind_sharers(walk->kind) * (partials.joins ? 1 : partials.parts);
 }
 
 /* Each result passes two barriers on its way to the block's total; then all synchronise once. */

@@ -22,7 +22,7 @@ enum {
     ACROSS_THREADS = 64, // of a block, at least, where few of them share columns
     LANES = 32,          // side by side
     VECTOR_LINES = 4,    // of 128 bytes, that a warp reads where its lanes' vectors lie side by side
-    MAX_THREADS = 512,   // of a block: reserves the shared memory that a row of their sums meets in
+    MAX_THREADS = 512,   // of a block
     RUN_BYTES = 128,     // that lanes read side by side along n, at least,
     LEAST_RUN_BYTES = 64 // and along k: see reduce.c
 };
@@ -39,8 +39,7 @@ static int64_t power_of_two_below(int64_t limit)
     return power;
 }
 
-/* Columns of a thread, at most: their sums stay in registers, and a row of all threads' sums in shared
-   memory. */
+/* Columns of a thread, at most: their sums stay in registers. */
 static int64_t most_columns(const Fusion *fusion, const Product *product)
 {
     int64_t words = ceil_div(value_bits(fusion), 32), columns = MAX_COLUMNS;
@@ -172,8 +171,6 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
                                      .along = product_along_k(fusion, product, LARGE),
                                      .bytes = bytes,
                                      .value_bytes = bytes,
-                                     .width = (int16_t)most_columns(fusion, product),
-                                     .parts = MAX_THREADS,
                                  });
     schedule_load(&schedule, (Move){.tiles = product_read_beside(space)});
     schedule_map(&schedule, schedule_ops(fusion, false));
@@ -194,10 +191,10 @@ static KernelKind kind_of(Arena *arena, const Fusion *fusion, const Product *pro
         .registers.accumulator_bits = value_bits(fusion),
         .registers.others = 32,
         .registers.input_buffers = 1,
+        .lay_out = lay_out_halves,
         .cost = &calibration.skinny,
     };
     kind.schedule = schedule_of(arena, fusion, kind.space, product, cluster);
-    schedule_set_shared(&kind);
     set_tiles(&kind, fusion, product);
     return kind;
 }
