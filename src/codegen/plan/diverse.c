@@ -74,6 +74,19 @@ static bool is_mirrored(const Choice *left, const Choice *right)
     return same;
 }
 
+int best_of_families(const ChoiceList *list, Choice **found)
+{
+    int count = 0;
+    for (int i = 0; i < list->count && list->choices[i]->time_us <= FAR_SLOWER * list->choices[0]->time_us; i++) {
+        int k = 0;
+        while (k < count && !choice_same_family(found[k], list->choices[i]))
+            k++;
+        if (k == count)
+            found[count++] = list->choices[i];
+    }
+    return count;
+}
+
 /* How many of the choices that are kept share something with this one. */
 static int count_kept(const ChoiceList *list, const Choice *choice,
                       bool (*share)(const Choice *, const Choice *))

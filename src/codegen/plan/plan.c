@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "codegen/plan/choices.h"
 #include "codegen/plan/diverse.h"
+#include "codegen/plan/others.h"
 #include "codegen/plan/steps.h"
 #include "ir/fuse_join.h"
 
@@ -86,10 +87,11 @@ static int combine(Planner *planner, const Route *routes, int count, const Fusio
                    Route *best)
 {
     int found = 0, keep = WIDE * planner->keep, ways = ways_of(planner, choices);
+    const ChoiceList *families = planner->alone || ways < 2 ? NULL : ways_of_families(planner, choices);
     for (int r = 0; r < count; r++)
         for (int c = 0; c < ways; c++) {
             Choice *choice = choices->choices[c];
-            Route longer = {.before = &routes[r], .step = {fusion, choice, kept}, .fusion_plan = routes[r].fusion_plan};
+            Route longer = {.before = &routes[r], .step = {fusion, choice, kept, families}, .fusion_plan = routes[r].fusion_plan};
             longer.time_us = routes[r].time_us + choice->time_us;
             longer.workspace_bytes = larger(routes[r].workspace_bytes, step_bytes(&longer.step));
             if (found == keep && !goes_before(&longer, &best[found - 1], planner->room))
@@ -172,6 +174,9 @@ static Plan plan_of(Arena *arena, const Route *route, int64_t room)
 
 // ---- which plans are kept ----
 
+/* So many of the plans may be there for their families alone. */
+static int share_of_families(int keep) { return keep / 5; }
+
 static const PlannedLaunch *main_launch(const Plan *plan)
 {
     const PlannedLaunch *longest = plan->launches;
@@ -205,11 +210,35 @@ static int mark_ideas(const Plan *plans, int count, int most, int keep, int mark
     return marked;
 }
 
-/* Of plans in order of time those that are ranked: different ideas, then variations of these. */
+/* A plan has a family's way of a step that no marked plan before it has. */
+static bool has_new_family(const Plan *plans, int i, const bool *is_kept)
+{
+    bool is_new = false;
+    for (int s = 0; s < plans[i].step_count && !is_new; s++) {
+        is_new = true;
+        for (int k = 0; k < i && is_new; k++)
+            is_new = !is_kept[k] || !plan_has_family(&plans[k], &plans[i].steps[s]);
+    }
+    return is_new;
+}
+
+/* Marks the first plan, and at most `most` behind it that have another family somewhere. */
+static int mark_families(const Plan *plans, int count, int most, bool *is_kept)
+{
+    int marked = 0;
+    for (int i = 0; i < count && marked <= most; i++) {
+        is_kept[i] = has_new_family(plans, i, is_kept);
+        marked += is_kept[i];
+    }
+    return marked;
+}
+
+/* Of plans in order of time those that are ranked: every family's best, different ideas, then variations of these. */
 static int keep_ideas(Arena *scratch, Plan *plans, int count, int keep)
 {
     bool *is_kept = NEW_ARRAY(scratch, bool, count);
-    int marked = mark_ideas(plans, count, (keep + 4) / 5, keep, 0, is_kept), kept = 0;
+    int marked = mark_families(plans, count, share_of_families(keep), is_kept), kept = 0;
+    marked = mark_ideas(plans, count, (keep + 4) / 5, keep, marked, is_kept);
     mark_ideas(plans, count, count, keep, marked, is_kept);
     for (int i = 0; i < count; i++)
         if (is_kept[i])
@@ -230,7 +259,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
     bool alone = is_one_kernel(fusions);
     int64_t room = target->device->dram_bytes - program_bytes(fusions->program);
     Planner planner = planner_new(arena, target, keep, alone, room);
-    PlanList list = {.plans = NEW_ARRAY(arena, Plan, WIDE * keep)};
+    PlanList list = {.plans = NEW_ARRAY(arena, Plan, WIDE * keep + share_of_families(keep))};
     Route *best = NEW_ARRAY(arena, Route, WIDE * keep);
     for (int p = 0; p < fusions->count; p++) {
         const Route *routes;
@@ -240,6 +269,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
     }
     for (int i = 0; i < list.count; i++)
         list.plans[i] = plan_of(arena, &best[i], planner.room);
+    list.count = add_other_families(arena, list.plans, list.count, share_of_families(keep), planner.room);
     arena_reset(planner.scratch);
     list.count = keep_ideas(planner.scratch, list.plans, list.count, keep);
     list.stats = planner.stats;

@@ -30,6 +30,7 @@ typedef struct PlanStep {
     const Fusion *fusion;
     struct Choice *choice;
     int64_t kept_bytes;   // of temporaries that earlier steps made and this or a later one reads
+    const struct ChoiceList *families;   // the fastest way of each (others.h), or NULL
 } PlanStep;
 
 typedef struct Plan {

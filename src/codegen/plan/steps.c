@@ -70,7 +70,7 @@ int step_ways(Arena *arena, const PlanStep *step, const Target *target, int keep
     ChoiceList choices = choices_of(&planner, step->fusion);
     int count = choices.count < keep ? choices.count : keep;
     for (int i = 0; i < count; i++)
-        ways[i] = (PlanStep){step->fusion, choices.choices[i], step->kept_bytes};
+        ways[i] = (PlanStep){step->fusion, choices.choices[i], step->kept_bytes, NULL};
     planner_free(&planner);
     return count;
 }
