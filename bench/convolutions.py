@@ -265,11 +265,12 @@ def three_axes():
 
 
 def layers():
-    forward = [conv for images in (1, 32, 256) for conv in resnet("forward", images=images)]
+    forward, data, filters = ([conv for images in (1, 32, 256) for conv in resnet(direction, images=images)]
+                              for direction in ("forward", "data", "filter"))
     groups = {"forward 3x3": [conv for conv in forward if conv.taps == (3, 3)],
               "forward 1x1": [conv for conv in forward if conv.taps == (1, 1)],
-              "forward with residual": [dataclasses.replace(conv, joined=True) for conv in resnet("forward")],
-              "stem": stems(), "data gradient": resnet("data"), "filter gradient": resnet("filter"), "upwards": upward(),
+              "forward with residual": [dataclasses.replace(conv, joined=True) for conv in forward],
+              "stem": stems(), "data gradient": data, "filter gradient": filters, "upwards": upward(),
               "grouped": grouped(), "dilated": dilated(), "three axes": three_axes(),
               "NCHW": [conv for d in ("forward", "data", "filter") for conv in resnet(d, "NCHW")[1:10:4]],
               "NCHW forward": [conv for i, conv in enumerate(resnet("forward", "NCHW")) if i not in (1, 5, 9)],   # the others
