@@ -216,17 +216,29 @@ template <class Operand, int BR, int PARTS, int COUNT, int EACH> struct Tile {
     }
 };
 
-// Of a tile of A that is the only one, no more rows are copied than there are: of 64 that an instruction
-// multiplies, those behind them are B's, and nobody asks for their products.
+// Of a tile that is the only one, no more rows are copied than there are: of those that an instruction
+// multiplies, the rows behind A's are B's, and those behind B's are zeros. Nobody asks for their products.
 constexpr int ROWS_A = OperandA::ALONG_K && M < BM ? ((int)M + 7) / 8 * 8 : BM;
+constexpr int ROWS_B = OperandB::ALONG_K && NEIGHBOURS == 1 && JOINED == 1 && N < BN ? (int)N : BN;
 static_assert(BM - ROWS_A <= JOINED * BN, "they lie in the same stage");
 
 using TileA = Tile<OperandA, ROWS_A, 1, 1, ROWS_A>;
-using TileB = Tile<OperandB, BN, NEIGHBOURS, JOINED, WN>;
+using TileB = Tile<OperandB, ROWS_B, NEIGHBOURS, JOINED, WN>;
 
 struct Stage {
-    Element a[TileA::ELEMENTS], b[TileB::ELEMENTS];
+    Element a[TileA::ELEMENTS], b[JOINED * BN * BK];
 };
+constexpr int STEP_BYTES = (TileA::ELEMENTS + TileB::ELEMENTS) * BYTES;   // that are copied
+
+// By all threads, once: no copy reaches there.
+__device__ __forceinline__ void clear_behind(Stage *stages)
+{
+    constexpr int PIECES = (BN - ROWS_B) * BK * BYTES / (int)sizeof(bits128);
+    for (int stage = 0; stage < STAGES; ++stage)
+        for (int i = (int)threadIdx.x; i < PIECES; i += (int)blockDim.x)
+            reinterpret_cast<bits128 *>(stages[stage].b + ROWS_B * BK)[i] = bits128();
+    show_operands();
+}
 
 // A warp's rows of C on their way from registers to memory, some columns at a time.
 struct Slab {
@@ -415,7 +427,7 @@ __device__ __forceinline__ void copy_early(const TensorMap *const *maps, Stage *
 #pragma unroll 1
     for (int step = 0; step < count; ++step) {
         const Index k0 = first_k(corner, steps, step);
-        mbarrier_expect(&ring.full[step], (int)sizeof(Stage));
+        mbarrier_expect(&ring.full[step], STEP_BYTES);
         if (EARLY_A)
             fetch_a(maps, corner, k0, stages[step].a, &ring.full[step]);
         if (EARLY_B)
@@ -436,7 +448,7 @@ __device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stag
         const Index k0 = first_k(corner, steps, step);
         if ((!EARLY_A && !EARLY_B) || !was_early(first_tile, step)) {
             mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);   // at first as if they had been used
-            mbarrier_expect(full, (int)sizeof(Stage));
+            mbarrier_expect(full, STEP_BYTES);
         }
         if (!EARLY_A || !was_early(first_tile, step))
             fetch_a(maps, corner, k0, stages[place.stage].a, full);
@@ -456,7 +468,7 @@ __device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage 
     for (Index step = 0; step < count; ++step, place.step()) {
         mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);
         unsigned long long *full = &ring.full[place.stage];
-        mbarrier_expect(full, (int)sizeof(Stage));
+        mbarrier_expect(full, STEP_BYTES);
         const Index k0 = taps.next();
         fetch_pixels(maps[0], corner.tile_m, k0, stages[place.stage].a, full);
         Element *filter = stages[place.stage].b;
@@ -853,6 +865,8 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
         UNROLL for (int maker = 0; MAKERS > 1 && maker < MAKERS; ++maker)
             mbarrier_init(&ring.turn[maker], GROUPS_EACH * 4);
     }
+    if (ROWS_B < BN)
+        clear_behind(stages);
     if (NEIGHBOURS > 1)
         cluster_sync();
     else

@@ -311,11 +311,12 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- the kernel ----
 
-/* Of the only tile of a no more than there are. */
-static int box_rows(const RTile *block, int factor, int64_t rows)
+/* Of the only tile no more than there are: of a in eights, as b begins behind them, and of b where one copy brings all. */
+static int box_rows(const KernelPlan *plan, const Product *product, int factor, int64_t rows)
 {
-    int64_t tile = block->size[factor ? GROUP_N : GROUP_M];
-    return (int)(factor || rows >= tile ? tile : round_up(rows, SLAB_ROWS));
+    int64_t tile = plan->program->tile[LEVEL_SHARED].size[factor ? GROUP_N : GROUP_M];
+    bool whole = factor && (kind_neighbours(plan->kind) > 1 || product->sums > 1);
+    return (int)(whole || rows >= tile ? tile : factor ? rows : round_up(rows, SLAB_ROWS));
 }
 
 /* Elements along k of what lies in lines: of a filter those of a tap, of its gradient those of all parts. */
@@ -339,7 +340,7 @@ static TensorMap map_of_other(const KernelPlan *plan, const Product *product, in
     int64_t count = lines.along_k ? rows : k, batch = lines.batch ? lines.batch : lines.line * count;
     int boxes = factor ? kind_neighbours(plan->kind) : 1;   // of a tile
     int of_tile = factor && product->sums > 1 ? (int)plan->program->tile[LEVEL_REGISTER].size[GROUP_N]
-                                              : box_rows(block, factor, rows) / boxes;
+                                              : box_rows(plan, product, factor, rows) / boxes;
     return (TensorMap){
         .arg = input_position(plan->fusion, expr->access.tensor),
         .rank = 3,
@@ -368,7 +369,7 @@ static TensorMap map_of_pixels(const KernelPlan *plan, const Product *product)
         .box = {(int)block->size[GROUP_K], (int)block->size[GROUP_K]},   // along k so many pixels, too
     };
     if (im2col_has_rows(im2col))
-        map.box[1] = box_rows(block, im2col->factor, product->group[im2col->pixels].extent);
+        map.box[1] = box_rows(plan, product, im2col->factor, product->group[im2col->pixels].extent);
     for (int i = 0; i < count; i++) {
         const WindowAxis *axis = &im2col->walk.axis[count - 1 - i];
         map.sizes[i + 1] = axis->inputs;
