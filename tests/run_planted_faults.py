@@ -6,7 +6,8 @@ of a remainder; in the code generator places that overlap, missing edges and a m
     python3 tests/run_planted_faults.py --rollerc build/rollerc --only clamp --verbose
 
 Each is a change of one source file, which is compiled as the build compiles it and linked before the library that has the right one.
-Programs are those of run_random.py's usual seed, in their order, until one fails: within COUNT of them.
+Programs are those of run_random.py's usual seed: the one that found the fault last, and where that says nothing all of them in their
+order, until one fails: within COUNT of them. --all passes over the first, and tells which number stands here then.
 """
 import argparse
 import os
@@ -23,25 +24,25 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SEED, COUNT, SLICE = 1, 1000, 25
 SKIPPED = 77
 
-# (name, source, what stands there, what stands there now)
+# (name, source, what stands there, what stands there now, the program that finds it)
 FAULTS = [
     ("view: the first index behind a dimension of a view is taken to be inside", "src/front/lower_access.c",
      "return *low >= 0 && *high < element->seen->shape[d];",
-     "return *low >= 0 && *high < element->seen->shape[d] + (accessed(element->lower, element->access)->viewed != NULL);"),
+     "return *low >= 0 && *high < element->seen->shape[d] + (accessed(element->lower, element->access)->viewed != NULL);", 54),
     ("clamp: an element as an index may be the first one behind its dimension", "src/front/lower_access.c",
-     "Expr *place = clamped(element, value, low, high);", "Expr *place = clamped(element, value, low, high + 1);"),
+     "Expr *place = clamped(element, value, low, high);", "Expr *place = clamped(element, value, low, high + 1);", 16),
     ("remainder: the largest one is not in its range", "src/front/lower_affine.c",
-     "same ? high % by : by - 1;", "same ? high % by : by - 2;"),
+     "same ? high % by : by - 1;", "same ? high % by : by - 2;", 78),
     ("places: a tensor's place is used again while its last reader may run", "src/codegen/lives.c",
-     "for (int i = 0; i < life->reader_count && ended; i++)", "for (int i = 0; i < life->reader_count - 1 && ended; i++)"),
+     "for (int i = 0; i < life->reader_count && ended; i++)", "for (int i = 0; i < life->reader_count - 1 && ended; i++)", 2),
     ("edges: a launch that needs several comes after the latest of them alone", "src/hal/launch_order.c",
-     "if (bit_get(order, number, before))", "if (bit_get(order, number, before) || kept)"),
+     "if (bit_get(order, number, before))", "if (bit_get(order, number, before) || kept)", 22),
     ("parts: who makes a part of a concatenation is taken to have made all of it", "src/hal/launch_order.c",
-     "arg->row_end - arg->row_first == arg->row ||", "arg->row_end - arg->row_first <= arg->row ||"),
+     "arg->row_end - arg->row_first == arg->row ||", "arg->row_end - arg->row_first <= arg->row ||", 59),
     ("waits: a launch that needs what is before it waits at its end", "src/codegen/chain.c",
-     "k && launch->early && !touches_earlier(launches, k);", "k && launch->early && (k > 1 || !touches_earlier(launches, k));"),
+     "k && launch->early && !touches_earlier(launches, k);", "k && launch->early && (k > 1 || !touches_earlier(launches, k));", 2),
     ("early: what earlier launches write is asked for before the launch waits", "src/codegen/chain.c",
-     "launches[k].early && !is_written[launches[k].args[i].buffer];", "launches[k].early;"),
+     "launches[k].early && !is_written[launches[k].args[i].buffer];", "launches[k].early;", 2),
 ]
 
 
@@ -94,16 +95,16 @@ def plant(build, folder, source, old, new, target="tests/random_programs"):
     return program
 
 
-def first_failure(program, verbose):
-    """The number of programs until one fails, and what is said of it; or None."""
-    for first in range(0, COUNT, SLICE):
-        done = subprocess.run([program, "--seed", str(SEED), "--first", str(first), "--count", str(SLICE), "--compile", "0"], stdout=subprocess.PIPE,
+def first_failure(program, parts, verbose):
+    """What is said of the first program that fails, of those from each `first` on so many; or None."""
+    for first, count in parts:
+        done = subprocess.run([program, "--seed", str(SEED), "--first", str(first), "--count", str(count), "--compile", "0"], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace")
         found = re.search(r"^FAIL  .*", done.stdout, re.M)
         if verbose:
-            print(f"  {first} to {first + SLICE - 1}: {found[0] if found else 'nothing'}", flush=True)
+            print(f"  {first} to {first + count - 1}: {found[0] if found else 'nothing'}", flush=True)
         if done.returncode:
-            return first + SLICE, found[0] if found else f"status {done.returncode}"
+            return found[0] if found else f"status {done.returncode}"
     return None
 
 
@@ -111,6 +112,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollerc", required=True, help="random_programs lies in tests/ beside it")
     parser.add_argument("--only", help="faults whose name begins with this")
+    parser.add_argument("--all", action="store_true", help="all programs in their order")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     build = pathlib.Path(os.path.abspath(options.rollerc)).parent
@@ -118,14 +120,16 @@ def main():
         print("NOT TESTED: the build is not Ninja's, whose commands compile the faults")
         return SKIPPED
     tally = common.Tally()
-    for name, source, old, new in FAULTS:
+    every = [(first, SLICE) for first in range(0, COUNT, SLICE)]
+    for name, source, old, new, finder in FAULTS:
         if not name.startswith(options.only or ""):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            found = first_failure(plant(build, pathlib.Path(folder), source, old, new), options.verbose)
+            program = plant(build, pathlib.Path(folder), source, old, new)
+            found = first_failure(program, every if options.all else [(finder, 1), *every], options.verbose)
         tally.add(name, None if found else f"not found by {COUNT} programs")
         if found:
-            print(f"{name}: found within {found[0]} programs: {found[1]}", flush=True)
+            print(f"{name}: {found}", flush=True)
     return tally.exit_code()
 
 
