@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A megabyte or four of anything are answered in a second or two: every token, bracket and statement, again and again, as a
+"""Half a megabyte or two of anything are answered within a second: every token, bracket and statement, again and again, as a
 program; every kind of line as a device file, a manifest, a ranking. What takes time by the square of the input does
 not end within the limit.
 
@@ -16,9 +16,10 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BYTES = (1 << 20) - 4096   # of a manifest, which has a megabyte at most, with room for what stands around it
-PROGRAM_BYTES = (4 << 20) - 4096   # of a program; what is a statement or a part of one has so many here
+TOKEN_BYTES = 1 << 19
+PROGRAM_BYTES = 2 << 20   # which has four at most; what is a statement or a part of one has so many here
 RANKING_BYTES = 4 << 20   # which has 256 at most
-SECONDS = 5   # of processor time; the slowest takes two
+SECONDS = 3   # of processor time; the slowest takes one
 
 WORDS = """param input output sum max min prod inf pi pad cast select exp log sqrt rsqrt tanh erf sigmoid sin cos atan asin acos round abs
 floor ceil sq relu pow f64 f32 f16 bf16 i32 i8 u8 b1 y i 1 1.5 1e9 0x""".split()
@@ -43,13 +44,13 @@ def many(text, size=BYTES):
 def programs():
     head, tail = "input x[8] : f32\n", "\noutput y\n"
     for text in [*WORDS, *SYMBOLS, *CALLS, *OPENINGS, *STATEMENTS]:
-        yield f"{text!r}", many(text, PROGRAM_BYTES if len(text.split()) > 1 else BYTES)
-        yield f"{text!r} in blanks", many(text + " ")
-        yield f"{text!r} on lines of their own", many(text.rstrip("\n") + "\n")
-        yield f"{text!r} in an expression", f"{head}y[i] = {many(text)}{tail}"
+        yield f"{text!r}", many(text, PROGRAM_BYTES if len(text.split()) > 1 else TOKEN_BYTES)
+        yield f"{text!r} in blanks", many(text + " ", TOKEN_BYTES)
+        yield f"{text!r} on lines of their own", many(text.rstrip("\n") + "\n", TOKEN_BYTES)
+        yield f"{text!r} in an expression", f"{head}y[i] = {many(text, TOKEN_BYTES)}{tail}"
     for text in EXPRESSIONS:
         yield f"an expression of {text!r}", f"{head}y[i] = x[i]{many(text, PROGRAM_BYTES)}{tail}"
-        yield f"a param of {text!r}", f"param y = 1{many(text)}"
+        yield f"a param of {text!r}", f"param y = 1{many(text, TOKEN_BYTES)}"
     yield "one name", "y" * BYTES
     yield "one number", "1" * BYTES
     yield "one fraction", "." + "1" * BYTES
@@ -59,7 +60,7 @@ def programs():
     yield "lines", "\n" * BYTES
     yield "NUL", "\0" * BYTES
     yield "warnings", "".join(f"y{i}[i] = x[i]{' ' * 980}\n" for i in range(1000)).join([head, tail.replace("y", "y1")])
-    yield "names in a gap", head + "".join(f"a{i}[i] = z[i]\n" for i in range(1000)) + "y[i] = (" + many(" w") + " z\noutput y\n"
+    yield "names in a gap", head + "".join(f"a{i}[i] = z[i]\n" for i in range(1000)) + "y[i] = (" + many(" w", TOKEN_BYTES) + " z\noutput y\n"
     yield "a definition, then garbage", f"{head}y[i] = x[i]{tail}{many('x[ = ')}"
 
 
