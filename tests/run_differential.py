@@ -6,10 +6,11 @@
     python3 tests/run_differential.py --rollerc build/rollerc --all     the full product
 
 For each case the ranking says which candidates are of the family that the case is about, so that a family is proven
-although another is ranked first. Of tests/regressions/*.te the first of every kind of candidate is proven, with --each
-or --all the last of each, too. The first choice of each program and each regression is proven by `rollerc --verify`; the
-others together, many in one translation unit: of a program's each on another kind of special inputs, of a regression's
-on all.
+although another is ranked first. Of tests/regressions/*.te the first candidate of every choice of families is proven, and
+of kinds that random programs are too small for, until each was met twice; with --each or --all the first and the last of
+every kind. The first choice of each family's programs is proven by `rollerc --verify`, and what is too
+large to be run whole; the others together, many in one translation unit: of a program's each on another kind of special
+inputs, of a regression's on all.
 """
 import argparse
 import collections
@@ -138,6 +139,21 @@ def ranks_of_kinds(candidates, ends):
     return sorted({rank for same in ranks.values() for rank in (same[0], same[-1] if ends else same[0])})
 
 
+def fewer(found):
+    """Of regressions the first of every choice of families, and the kinds that are to be proven here, until met twice."""
+    met, families = collections.Counter(), set()
+    for these in found:
+        kept = []
+        for choice in these if isinstance(these, list) else ():
+            of = choice.title, *(kind.split("/")[0] for kind in choice.kinds)
+            rare = any(kind in ELSEWHERE and met[kind] < 2 for kind in choice.kinds)
+            if choice.special is not None or of not in families or rare:
+                kept.append(choice)
+                families.add(of)
+                met.update(choice.kinds)
+        yield kept if isinstance(these, list) else these
+
+
 class Chooser:
     """What is proven of a case."""
 
@@ -174,10 +190,10 @@ class Chooser:
 
 
 def first_of_each(choices):
-    """The numbers of those that are the first of their program or their regression."""
+    """The numbers of those that are the first of their family, or of all regressions."""
     found = {}
     for i, choice in enumerate(choices):
-        found.setdefault(tuple(choice.title.split()[:2]), i)
+        found.setdefault(choice.title.split()[0], i)
     return set(found.values())
 
 
@@ -209,6 +225,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         rollerc = os.path.abspath(args.rollerc)
         found = list(common.in_parallel(args.jobs, Chooser(Ranker(rollerc, folder), args.each or args.all), numbered))
+        found = found if args.each or args.all else list(fewer(found))
         choices = [choice for these in found if isinstance(these, list) for choice in these]
         reasons = iter(Prover(rollerc, folder, args.jobs)(choices, first_of_each(choices)))
         for (_, case), these in zip(numbered, found):
