@@ -58,7 +58,6 @@ MODES = {
     "f16": (["--precision", "f16"], 16 * 2 ** -11),
     "f16-nchw": (["--precision", "f16", "--layout", "nchw"], 16 * 2 ** -11),
     "bf16": (["--precision", "bf16"], 16 * 2 ** -8),
-    "bf16-nchw": (["--precision", "bf16", "--layout", "nchw"], 16 * 2 ** -8),
 }
 MODES_OF = {WHOLE: tuple(MODES), FEW: ("f32-nhwc", "f16"), LAYERS: ("f32",)}
 
@@ -95,7 +94,7 @@ class Work:
     def __init__(self, args, folder, name):
         self.rollerc, self.folder, self.name, self.expected = args.rollerc, folder, name, None
         self.tools = os.path.join(os.path.dirname(os.path.abspath(args.rollerc)), "tests")
-        self.model = MODELS[name][1]()
+        self.model, self.judged = MODELS[name][1](), {}
         self.given = inputs_of(self.model)
         onnx.save(self.model, folder / "model.onnx")
 
@@ -104,6 +103,10 @@ class Work:
         command = [self.rollerc, "import", folder / "model.onnx", "-o", folder / "model.te", "--weights", folder / "weights", *MODES[mode][0]]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         assert done.returncode == 0, f"the importer ends with {done.returncode}: {done.stdout[:600]}"
+
+    def imported(self):
+        """What two modes may have in common: the layout of a model without images is no matter."""
+        return (self.folder / "model.te").read_bytes(), (self.folder / "weights").read_bytes()
 
     def run(self, tool, words, text):
         done = subprocess.run([os.path.join(self.tools, tool), *words], input=text, stdout=subprocess.PIPE,
@@ -143,6 +146,9 @@ def judge(name, how, work, mode):
     """None and what is to be said, or what is wrong."""
     try:
         work.take(mode)
+        known = work.judged.setdefault(work.imported(), mode)
+        if known != mode:
+            return None, f"the same program as {known}"
         said = work.compare_layers() if how == LAYERS else work.compare_whole(mode)
     except AssertionError as error:
         return str(error), ""
