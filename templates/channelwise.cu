@@ -10,9 +10,7 @@
 //   …                                                              the groups take GROUPS positions at a time
 //
 // Results of a channel are combined down the groups: by shuffles inside a warp, through shared memory between warps. Where
-// nothing is reduced, or elements are only added up, the block goes on in steps of GROUPS * POSITIONS_EACH positions. Where a
-// block cannot hold all positions, SHARES of them may hold them together: all blocks of such a launch run at the same time, leave
-// their results for each other, and meet.
+// nothing is reduced, or elements are only added up, the block goes on in steps of GROUPS * POSITIONS_EACH positions.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -22,21 +20,10 @@ using namespace rollerc;
 // at two places in shared memory, 0 and 1: by the time one is used again, all have read it.
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place);
 
-// Of blocks that share the positions: leaves what reduce_columns() has left in all threads for the others, and after a barrier of
-// the grid takes what this thread's group is to combine of it, for reduce_columns(). `column` counts the channels of all slabs;
-// every reduction has a place of its own. Squared distances are from the mean of each share, and become those from `centre`.
-template <class T, class Index, int COUNT>
-__device__ void publish_partial(char *scratch, Index column, const T (&value)[COUNT], int reduction, bool stores);
-template <class Reduction, class T, class Index, int COUNT>
-__device__ void reduce_shares(char *scratch, Index column, T (&value)[COUNT], int reduction);
-template <class T, class Index, int COUNT>
-__device__ void reduce_share_distances(char *scratch, Index column, T (&distances)[COUNT], int reduction, int reduction_of_sum,
-                                       const T (&centre)[COUNT]);
-
 // Where a thread is: its first channel, and its first position of a step.
 template <class Index> struct Here {
-    Index slab, channel, column, position;
-    int before, count;   // of its positions: in the steps before, and in this one; of shares: those of the block
+    Index slab, channel, position;
+    int before, count;   // of its positions: in the steps before, and in this one
     bool stores;
 };
 
@@ -50,15 +37,15 @@ struct ChannelStart {
 // A pass, which knows what the passes before have found out. One says what it does of these:
 //
 //   start            totals, before the first step      finish           totals of a step
-//   begin            each step                          publish          the block's own, for other blocks
-//   make             elements of a position             collect          those of all blocks
-//   add              of it to the totals                conclude         totals of all steps
-//   store_elements   some of them, to memory            store_channels   what is made of totals, to memory
+//   begin            each step                          conclude         totals of all steps
+//   make             elements of a position             store_channels   what is made of totals, to memory
+//   add              of it to the totals
+//   store_elements   some of them, to memory
 //   pack_elements    of one bit, by whole warps
 template <class Earlier> struct Pass : Earlier {
     using Before = Earlier;
     static constexpr int PASSES = Earlier::PASSES + 1;
-    static constexpr bool STORES = false, MEETS = false;   // elements; other blocks
+    static constexpr bool STORES = false;   // elements
 
     template <class... Any> __device__ __forceinline__ void start(const Any &...) {}
     template <class... Any> __device__ __forceinline__ void begin(const Any &...) {}
@@ -67,8 +54,6 @@ template <class Earlier> struct Pass : Earlier {
     template <class... Any> __device__ __forceinline__ void store_elements(const Any &...) const {}
     template <class... Any> __device__ __forceinline__ void pack_elements(const Any &...) const {}
     template <class... Any> __device__ __forceinline__ void finish(const Any &...) {}
-    template <class... Any> __device__ __forceinline__ void publish(const Any &...) const {}
-    template <class... Any> __device__ __forceinline__ void collect(const Any &...) {}
     template <class... Any> __device__ __forceinline__ void conclude(const Any &...) {}
     template <class... Any> __device__ __forceinline__ void store_channels(const Any &...) const {}
 };
@@ -89,12 +74,7 @@ constexpr int LANES = 16;           // threads side by side
 constexpr int GROUPS = 16;          // rows of them
 constexpr int VECTOR = 4;           // neighbouring channels that a thread reads and writes at once
 constexpr int POSITIONS_EACH = 7;   // of a thread
-constexpr int SHARES = 1;           // blocks that hold all positions of their channels together
-constexpr int MIN_BLOCKS_PER_SM = 0;     // that its registers must suffice for; 0: the compiler chooses
-constexpr int REDUCTIONS = 1;       // over the positions
-constexpr long long SCRATCH_BYTES = 0;   // for what shares leave for each other
 constexpr int RESULT_BYTES = 4;     // of the widest reduction
-constexpr Index COLUMNS = 64;       // channels of all slabs
 constexpr bool CARRIED = false;     // totals, from step to step
 constexpr bool BACKWARDS = false;   // the last blocks first: L2 may still hold what they read
 
@@ -172,7 +152,6 @@ static_assert((LANES & (LANES - 1)) == 0, "groups lie at the same lanes of every
 static_assert(CHANNELS % VECTOR == 0, "channels are whole vectors");
 
 constexpr int PLACE_BYTES = (PARTIALS + 1) * TILE * RESULT_BYTES;   // one row for each warp's groups, one for the totals
-static_assert(SHARES == 1 || 1ll * REDUCTIONS * SHARES * COLUMNS * RESULT_BYTES <= SCRATCH_BYTES, "what shares leave fits");
 
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place)
 {
@@ -197,57 +176,6 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
     block_sync();
     UNROLL for (int e = 0; e < COUNT; ++e)
         value[e] = partial[PARTIALS][lane * VECTOR + e];
-}
-
-// The block's share of the positions; how many there are in one.
-__device__ __forceinline__ int own_share() { return (int)blockIdx.x % SHARES; }
-
-__device__ __forceinline__ int positions_of_share(int share)
-{
-    return static_cast<int>(op_min<Index>(POSITIONS - share * STEP, STEP));
-}
-
-// What a share has left of a channel's reduction.
-//
-//   scratch    reduction 0: share 0 [COLUMNS], share 1 [COLUMNS], …    reduction 1: …
-template <class T> __device__ T *share_at(char *scratch, int reduction, int share)
-{
-    return reinterpret_cast<T *>(scratch + reduction * SHARES * COLUMNS * RESULT_BYTES) + share * COLUMNS;
-}
-
-template <class T, class I, int COUNT>
-__device__ void publish_partial(char *scratch, I column, const T (&value)[COUNT], int reduction, bool stores)
-{
-    if (stores && (int)threadIdx.x < LANES)
-        store_vector<COUNT>(share_at<T>(scratch, reduction, own_share()), column, value);
-}
-
-template <class Reduction, class T, class I, int COUNT>
-__device__ void reduce_shares(char *scratch, I column, T (&value)[COUNT], int reduction)
-{
-    UNROLL for (int e = 0; e < COUNT; ++e)
-        value[e] = Reduction::template identity<T>();
-    UNROLL_4 for (int share = (int)threadIdx.x / LANES; share < SHARES; share += GROUPS) {
-        T other[COUNT];
-        load_vector<COUNT>(share_at<T>(scratch, reduction, share), column, other);
-        UNROLL for (int e = 0; e < COUNT; ++e)
-            value[e] = Reduction::combine(value[e], other[e]);
-    }
-}
-
-template <class T, class I, int COUNT>
-__device__ void reduce_share_distances(char *scratch, I column, T (&distances)[COUNT], int reduction, int reduction_of_sum,
-                                       const T (&centre)[COUNT])
-{
-    UNROLL for (int e = 0; e < COUNT; ++e)
-        distances[e] = 0;
-    UNROLL_4 for (int share = (int)threadIdx.x / LANES; share < SHARES; share += GROUPS) {
-        T own[COUNT], sum[COUNT];
-        load_vector<COUNT>(share_at<T>(scratch, reduction, share), column, own);
-        load_vector<COUNT>(share_at<T>(scratch, reduction_of_sum, share), column, sum);
-        UNROLL for (int e = 0; e < COUNT; ++e)
-            distances[e] += own[e] + around_centre(sum[e], positions_of_share(share), centre[e]);
-    }
 }
 
 // Is there a position k steps of GROUPS behind `position`?
@@ -280,7 +208,7 @@ template <class Pass> __device__ __forceinline__ void walk(const Work &work, Her
     if (!CARRIED)
         pass.start(work.t, here, work.invariants);
     here.before = static_cast<int>(here.position / GROUPS);
-    here.count = SHARES > 1 ? positions_of_share(own_share()) : positions_inside(here.position);
+    here.count = positions_inside(here.position);
     pass.begin(work.t, here, work.invariants);
     UNROLL for (int k = 0; k < POSITIONS_EACH; ++k) {
         const bool within = (!Pass::STORES || here.stores) && is_inside(here.position, k);
@@ -294,11 +222,6 @@ template <class Pass> __device__ __forceinline__ void walk(const Work &work, Her
         }
     }
     pass.finish(work.t, here, work.invariants);
-    if (Pass::MEETS) {
-        pass.publish(work.t, here);
-        grid_sync();
-        pass.collect(work.t, here, work.invariants);
-    }
     if (!CARRIED && here.stores && here.position == 0)
         pass.store_channels(work.t, here);
 }
@@ -339,12 +262,12 @@ __device__ __forceinline__ void conclude(const Work &work, Here<Index> &here, La
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const Index group = (Index)threadIdx.x / LANES, lane = (Index)threadIdx.x % LANES;
     const Index block = BACKWARDS ? (Index)(gridDim.x - 1 - blockIdx.x) : (Index)blockIdx.x;
-    const Index share = own_share(), tile = block / SHARES % TILES, slab = block / SHARES / TILES;
+    const Index tile = block % TILES, slab = block / TILES;
     const Index own_channel = tile * TILE + lane * VECTOR;
     const bool active = own_channel < CHANNELS;   // else the thread only takes part in barriers and shuffles
     const Index channel = active ? own_channel : CHANNELS - VECTOR;
@@ -353,11 +276,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     load_invariants(t, slab, channel, invariants);
     Inputs inputs[POSITIONS_EACH];
     const Work work = {t, inputs, invariants};
-    Here<Index> here = {slab, channel, slab * CHANNELS + channel, group, 0, 0, active};
+    Here<Index> here = {slab, channel, group, 0, 0, active};
     LastPass pass;
     if (CARRIED)
         start_all<LastPass>(work, here, pass);
-    for (Index first = share * STEP; first < POSITIONS; first += SHARES * STEP) {
+    for (Index first = 0; first < POSITIONS; first += STEP) {
         here.position = first + group;
         UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)   // past the last one: another, so that no load waits for a branch
             load_elements(t, slab, channel, is_inside(here.position, k) ? here.position + k * GROUPS : first, inputs[k]);

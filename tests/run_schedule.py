@@ -368,7 +368,7 @@ PROGRAMS = [
     (convolution("5, 34, 34, 64", "136, 1, 1, 64", "n, h:17, v:17", "n, 2*h + r, 2*v + s"), PERSISTENT[:3]),
     # Of these all arithmetic is stated: no exchange, division or choice is in the way.
     (squares("96, 1024", "a", "b"), ["rowwise/warp", "rowwise/block"]), (squares("6, 32768", "a", "b"), LARGE[1:-1]),
-    (columns(61440, 32), ["channelwise/totals", "channelwise/elements"]), (squares("512, 64", "b", "a"), ["channelwise/column", "channelwise/grid"]),
+    (columns(61440, 32), ["channelwise/totals", "channelwise/elements"]), (squares("512, 64", "b", "a"), ["channelwise/column"]),
     (squares("4, 16, 32, 32", "b", "acd"), ["resident/block", "resident/cluster"]),
     (with_map(permute("256, 512", "j, i", "i, j"), "i, j"), ["permute/128x128"]),
     (with_map(total(300, 1024, "j", "f32").replace("x[i, j])", "exp(x[i, j]))"), "i", "log"), ["reduce/row", "reduce/row-x4"]),

@@ -167,22 +167,15 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
         .grid = {program->grid, 1, 1},
         .block = {plan.threads, 1, 1},
         .cluster = {program->cluster, 1, 1},
-        .cooperative = program->cooperative,
         .shared_bytes = program->shared_bytes,
         .asks_shared = program->shared_bytes > request->device->shared_per_block,
         .turns = schedule_counts_turns(planned->kind->schedule) ? program->turns : 1,
-        .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count + 1),
+        .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count),
     };
     for (int i = 0; i < fusion->input_count; i++)
         launch.args[launch.arg_count++] = launch_arg(kernel, fusion, fusion->inputs[i], false, in_call, places);
     for (int i = 0; i < fusion->output_count; i++)
         launch.args[launch.arg_count++] = launch_arg(kernel, fusion, fusion->outputs[i], true, in_call, places);
-    int64_t scratch = rprogram_scratch_bytes(planned->kind, program);
-    if (scratch)
-        launch.args[launch.arg_count++] = (LaunchArg){.buffer = buffer_beside(kernel->program, BUFFER_WORKSPACE),
-                                                      .offset = places->workspace->of_launch[index],
-                                                      .bytes = scratch,
-                                                      .written = true};
     assert(launch.arg_count <= MAX_LAUNCH_ARGS);
     assert(program->grid <= device_most_blocks(request->device, plan.threads));
     if (planned->family->maps)
@@ -232,12 +225,11 @@ static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const K
     const PlannedLaunch *planned = &request->plan->launches[index];
     const Launch *launch = &kernel->launches[index];
     LaunchDraft draft = {.plan = kernel_plan(request, planned),
-                         .template_path = planned->family->template_path,
-                         .scratch = schedule_scratch_writes(planned->kind->schedule) > 0};
+                         .template_path = planned->family->template_path};
     draft.plan.early = early_inputs(arena, launch, planned->fusion);
     draft.plan.finds_room = launch->finds_room;
     StrBuf tensors = strbuf_new(arena), block = strbuf_new(arena);
-    emit_tensors(&tensors, kernel->program, planned->fusion, draft.plan.wide, draft.scratch);
+    emit_tensors(&tensors, kernel->program, planned->fusion, draft.plan.wide);
     emit_shared(&block, &draft.plan.shared);
     assert(launch->shared_bytes == draft.plan.shared.bytes);
     if (planned->family->emit)
@@ -353,7 +345,6 @@ static void write_json_line(Generator *generator)
 /* Of arguments, which meet the words of the template's body alone: `names`. */
 static void name_arguments(Arena *arena, Names *names, const Fusion *fusion)
 {
-    names_avoid(names, "scratch");
     for (int i = 0; i < fusion->input_count; i++)
         names_give(names, arena_printf(arena, "in%d", i), fusion->inputs[i]->name);
     for (int i = 0; i < fusion->output_count; i++)
@@ -400,8 +391,8 @@ static KernelText kernel_text(Generator *generator, int index)
         .parameters = names_put(names, names_put(values, block)),
         .provenance = provenance(generator->arena, generator->request, generator->kernel, index),
         .signature =
-            names_put(names, emit_signature(generator->arena, planned->fusion, launch, NULL, draft->scratch)),
-        .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion, draft->scratch)),
+            names_put(names, emit_signature(generator->arena, planned->fusion, launch, NULL)),
+        .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion)),
         .maps = emit_maps(generator->arena, launch->map_count),
         .map_list = emit_map_list(generator->arena, launch->map_count),
         .bounds = launch_bounds(generator->arena, &planned->program, generator->request->device),

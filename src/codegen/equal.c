@@ -108,7 +108,7 @@ static void write_arguments(StrBuf *out, const LaunchDraft *draft, const Launch 
 {
     const Fusion *fusion = draft->plan.fusion;
     strbuf_printf(out, "%d %s\n", draft->plan.wide,
-                  emit_signature(out->arena, fusion, launch, order, draft->scratch));
+                  emit_signature(out->arena, fusion, launch, order));
     for (int i = 0; i < launch->arg_count; i++)
         strbuf_printf(out, " %" PRId64, alignment_of(&launch->args[i < fusion->input_count ? order[i] : i]));
     for (int i = 0; i < launch->map_count; i++) {

@@ -10,7 +10,6 @@ typedef struct LaunchDraft {
     const char *template_path;
     const char *tensors;   // what the parameter block begins with: Index, and a struct of all tensors
     const char *block;     // the rest of it
-    bool scratch;          // the launch has memory of its own
 } LaunchDraft;
 
 /* Fills in the kernel's `leaders` and `likenesses`, and of each launch the number of its kernel. A launch takes its inputs in the order of the first

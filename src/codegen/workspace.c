@@ -14,7 +14,6 @@ typedef struct Tenants {
     int *reader_count;
     int *under;        // by tensor id: the one that it lies on, which is added up in place; -1: none
     int *life_of;      // by tensor id; -1: it does not lie in the workspace
-    int *scratch_of;   // by launch: the life of what it uses for itself; -1: it uses nothing
     Life *lives;
     int count;
 } Tenants;
@@ -133,13 +132,11 @@ static void add_launch(Arena *arena, Tenants *tenants, int launch)
         if (tenants->writers[tensor][0] == launch && lies_here(tenants, tensor))
             add_tensor(arena, tenants, tensor, launch);
     }
-    int64_t scratch = rprogram_scratch_bytes(planned->kind, &planned->program);
-    tenants->scratch_of[launch] = scratch ? add_life(tenants, scratch, launch) : -1;
 }
 
 static int most_lives(const Plan *plan)
 {
-    int count = plan->count;
+    int count = 0;
     for (int k = 0; k < plan->count; k++)
         count += plan->launches[k].fusion->output_count;
     return count;
@@ -154,7 +151,6 @@ static Tenants tenants_of(Arena *arena, const Program *program, const Plan *plan
         .prepared = prepared,
         .under = NEW_ARRAY(arena, int, tensors),
         .life_of = NEW_ARRAY(arena, int, tensors),
-        .scratch_of = NEW_ARRAY(arena, int, plan->count),
         .lives = NEW_ARRAY(arena, Life, most_lives(plan)),
     };
     for (int t = 0; t < tensors; t++)
@@ -168,17 +164,13 @@ static Tenants tenants_of(Arena *arena, const Program *program, const Plan *plan
 
 static Workspace workspace_of(Arena *arena, const Tenants *tenants, const LivesPlan *places)
 {
-    int tensors = tenants->program->tensor_count, launches = tenants->plan->count;
+    int tensors = tenants->program->tensor_count;
     Workspace workspace = {.of_tensor = NEW_ARRAY(arena, int64_t, tensors),
-                           .of_launch = NEW_ARRAY(arena, int64_t, launches),
                            .bytes = places->bytes,
                            .alive = places->alive};
     for (int t = 0; t < tensors; t++)
         if (tenants->life_of[t] >= 0)
             workspace.of_tensor[t] = tenants->lives[tenants->life_of[t]].offset;
-    for (int k = 0; k < launches; k++)
-        if (tenants->scratch_of[k] >= 0)
-            workspace.of_launch[k] = tenants->lives[tenants->scratch_of[k]].offset;
     return workspace;
 }
 

@@ -4,7 +4,6 @@
 
 typedef struct Workspace {
     int64_t *of_tensor;   // offset, by tensor id; of temporaries
-    int64_t *of_launch;   // offset of its scratch memory
     int64_t bytes;
     int64_t alive;        // of these, the most that is alive at once, one launch after the other
 } Workspace;

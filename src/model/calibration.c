@@ -98,8 +98,7 @@ const Calibration calibration = {
             .walking_cost = {.pace = PACE_IN_TURN},
             .memory_cost = {.pace = PACE_IN_STEP},
         },
-    .channels = {.grid_instructions = 8,
-                 .totals = {.pace = PACE_IN_STEP, .tail_share = 0.2},
+    .channels = {.totals = {.pace = PACE_IN_STEP, .tail_share = 0.2},
                  .elements = {.tail_share = 0.1}},   // tuning-log 35
     .filter_tiles = {.pace = PACE_BY_STEPS},
     // tuning-log 107

@@ -100,7 +100,6 @@ typedef struct Calibration {
         KindCost walking_cost, memory_cost;   // in shared memory; that every pass reads again
     } rows;
     struct {
-        double grid_instructions;    // of a thread to widen an element in every pass
         KindCost totals, elements;   // of kernels that go on in steps
     } channels;
     KindCost filter_tiles;   // of a filter's gradient, by threads of a few taps or tensor cores

@@ -12,9 +12,6 @@
 //
 //     time    = largest + exposed share * (sum of the others) + tail + latency + launch
 //
-// Nothing hides below anything in cooperative launches, whose blocks all load, synchronise, compute and store at the
-// same time.
-//
 // Blocks whose threads load once, compute once and store once overlap with other blocks only:
 //
 //     turn    = waiting of a block + its bytes / what one unit can draw   * rounds
@@ -81,8 +78,6 @@ static double shared_time_us(const KernelCounts *kernel, double bytes)
    they collide in one of c * c cases. */
 static double exposed_share(const KernelCounts *kernel)
 {
-    if (schedule_grid_barriers(kernel->kind->schedule) > 0)
-        return 1;
     double in_block = kernel->staged ? kernel->stages : kernel->warps;
     double concurrent = kernel->resident * in_block;
     return at_least(1 / (concurrent * concurrent), calibration.least_exposed);
@@ -222,7 +217,6 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us;
     if (kernel->cluster > 1)   // when all sums lie there to be read, and when they have been
         combine_us += 2 * timing->cluster_barrier_us;
-    combine_us += schedule_grid_barriers(kernel->kind->schedule) * timing->grid_barrier_us;
     if (kernel->cluster > 1 && schedule_passes_rows(kernel->kind->schedule))
         combine_us += sums_passed(kernel) * 4 / calibration.exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)

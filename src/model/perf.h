@@ -60,7 +60,6 @@ typedef struct RProgram {
     int64_t dealt;                   // what SMs get one by one: blocks, or shared tiles of persistent ones
     int turns;                       // shared tiles of a persistent block
     int cluster;                     // blocks of a cluster: of split-K, or of multicast
-    bool cooperative;                // all blocks wait for each other
     int64_t panel;                   // rows of shared tiles that blocks make side by side; 0: along one row
     int threads;                     // of a block: register tiles in it, times threads a tile
     int64_t shared_bytes;            // dynamic shared memory of a block

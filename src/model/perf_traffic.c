@@ -194,7 +194,6 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
 {
     const TileSpace *space = kernel->space;
     Wave wave = find_wave(kernel);
-    perf->l2_load_bytes = kernel->blocks * (double)schedule_scratch_reads(kernel->kind->schedule);
     double problem_bytes = 0;
     for (int i = 0; i < space->tile_count; i++)
         problem_bytes += kernel->problem->bytes[i];

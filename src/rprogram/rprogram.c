@@ -120,7 +120,6 @@ static bool fill_shape(const KernelKind *kind, const DeviceSpec *device, const i
         return false;
     program->threads = (int)threads;
 
-    program->cooperative = schedule_grid_barriers(kind->schedule) > 0;
     fill_grid(kind, device, program);
     *reason = PRUNE_GRID;
     if (!grid_legal(device, program))
@@ -167,9 +166,6 @@ bool rprogram_complete(const KernelKind *kind, const PerfProblem *problem, const
                                              : PRUNE_THREADS;
         return false;
     }
-    *reason = PRUNE_GRID;
-    if (program->cooperative && program->grid > (int64_t)blocks * device->sm_count)
-        return false;
     program->tile[LEVEL_GLOBAL] = problem->whole;
     program->panel = panel_rows(kind, &program->tile[LEVEL_SHARED], (double)blocks * device->sm_count);
     program->perf = device_is_bulk_synchronous(device) ? superstep_estimate(kind, program, device)
@@ -203,12 +199,4 @@ int rprogram_grid_blocks(const RProgram *program, const DeviceSpec *device)
         return 0;
     int in_fours = blocks_in_fours(blocks, program->threads);
     return in_fours > 1 ? in_fours : 1;
-}
-
-int64_t rprogram_scratch_bytes(const KernelKind *kind, const RProgram *program)
-{
-    const TileSpace *space = kind->space;
-    double bytes = (double)schedule_scratch_writes(kind->schedule);
-    return llround(bytes / rtile_points(space, &program->tile[LEVEL_SHARED], false) *
-                   rtile_points(space, &program->tile[LEVEL_GLOBAL], false));
 }

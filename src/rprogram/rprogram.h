@@ -54,9 +54,6 @@ int rprogram_diverse(Arena *arena, const KernelKind *kind, const DeviceSpec *dev
 int64_t rprogram_threads(const KernelKind *kind, const DeviceSpec *device, const RTile *shared,
                          const RTile *inner);
 
-/* Bytes of memory that only the launch itself uses: each block writes its part, for the points of its tile. */
-int64_t rprogram_scratch_bytes(const KernelKind *kind, const RProgram *program);
-
 /* `-d rprogram` */
 void rprogram_print(StrBuf *out, const KernelKind *kind, const RProgram *program);
 

@@ -209,14 +209,6 @@ bool schedule_is_persistent(const Schedule *schedule)
 
 bool schedule_counts_turns(const Schedule *schedule) { return tile_loop(schedule) != NULL; }
 
-int schedule_grid_barriers(const Schedule *schedule)
-{
-    int count = 0;
-    for (int i = 0; i < schedule->count; i++)
-        count += schedule->items[i].kind == ITEM_EXCHANGE && schedule->items[i].exchange.scope == SCOPE_GRID;
-    return count;
-}
-
 bool schedule_combines_rows(const Schedule *schedule)
 {
     for (int i = 0; i < schedule->count; i++) {
@@ -238,19 +230,3 @@ bool schedule_passes_rows(const Schedule *schedule)
     }
     return false;
 }
-
-static int64_t scratch_bytes(const Schedule *schedule, ItemKind kind)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        Place place = kind == ITEM_LOAD ? item->move.from : item->move.to;
-        if (item->kind == kind && place == PLACE_SCRATCH)
-            bytes += item->move.bytes;
-    }
-    return bytes;
-}
-
-int64_t schedule_scratch_writes(const Schedule *schedule) { return scratch_bytes(schedule, ITEM_STORE); }
-
-int64_t schedule_scratch_reads(const Schedule *schedule) { return scratch_bytes(schedule, ITEM_LOAD); }

@@ -28,13 +28,12 @@ typedef enum Place {
     PLACE_USUAL,   // of a load from memory to registers, of a store the other way
     PLACE_MEMORY,
     PLACE_L2,        // memory that other blocks have just read: it stays in the caches
-    PLACE_SCRATCH,   // memory that only the launch itself uses
     PLACE_SHARED,
     PLACE_REGISTERS
 } Place;
 
 /* Whose threads synchronise. */
-typedef enum ThreadScope { SCOPE_WARP, SCOPE_BLOCK, SCOPE_CLUSTER, SCOPE_GRID, SCOPE_COUNT } ThreadScope;
+typedef enum ThreadScope { SCOPE_WARP, SCOPE_BLOCK, SCOPE_CLUSTER, SCOPE_COUNT } ThreadScope;
 
 /* How the results of threads are combined. Shuffles combine those of a warp first. */
 typedef enum Combine {
@@ -76,7 +75,7 @@ typedef struct Loop {
 } Loop;
 
 typedef struct Move {
-    uint32_t tiles;      // bit i: data tile i of the space. Scratch has none
+    uint32_t tiles;      // bit i: data tile i of the space
     uint8_t from, to;    // Places
     bool async;          // a group of copies that a WAIT waits for
     uint8_t ahead;       // rounds before the one that uses it; the first ones start before the loop
@@ -85,7 +84,7 @@ typedef struct Move {
     uint8_t
         lanes;   // of a product's store: rows that fewer threads share go by way of shared memory, a row of each
                  // thread at a time
-    int32_t bytes;       // of scratch that the block moves, or of zeros that it writes to shared memory
+    int32_t bytes;       // of zeros that the block writes to shared memory
     double instructions; // of a thread for each of its elements of the tiles, beside accesses to whole vectors
 } Move;
 
@@ -226,15 +225,8 @@ bool schedule_is_persistent(const Schedule *schedule);
 /* A block goes through its shared tiles by next_turn(). */
 bool schedule_counts_turns(const Schedule *schedule);
 
-/* How often all blocks of the launch wait for each other, and so must be co-resident. */
-int schedule_grid_barriers(const Schedule *schedule);
-
 /* The warps of a block leave sums of the same rows for each other. */
 bool schedule_combines_rows(const Schedule *schedule);
 
 /* The blocks of a cluster leave all sums of their tiles for each other. */
 bool schedule_passes_rows(const Schedule *schedule);
-
-/* Bytes that a block leaves for others; and of what others have left that it reads. */
-int64_t schedule_scratch_writes(const Schedule *schedule);
-int64_t schedule_scratch_reads(const Schedule *schedule);

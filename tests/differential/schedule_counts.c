@@ -58,7 +58,7 @@ static void fill(void *context, int tensor, int64_t offset, int64_t count, void 
 static RuntimeTensor tensor_of(const LaunchArg *arg)
 {
     return (RuntimeTensor){
-        .name = arg->tensor ? arg->tensor->name : "scratch",
+        .name = arg->tensor->name,
         .buffer = arg->buffer,
         .offset = arg->offset,
         .bytes = arg->bytes,
@@ -124,22 +124,16 @@ static int figures_of(const Subject *subject, const PlannedLaunch *launch, const
     int count = 0;
     for (int i = 0; i < tensor_count; i++) {
         const char *name = tensors[i].name;
-        if (strcmp(name, "scratch") == 0) {
-            figures[count++] = (Figure){"scratch read", stated->scratch_read, seen->read_sectors[i]};
-            figures[count++] = (Figure){"scratch written", stated->scratch_written, seen->written_sectors[i]};
-        } else {
-            bool written = tensors[i].written;
-            int64_t sectors = written ? seen->written_sectors[i] : seen->read_sectors[i];
-            figures[count++] = (Figure){arena_printf(subject->arena, "%s %s", name, written ? "written" : "read"),
-                                        sectors_stated(space, stated, name, written), sectors};
-        }
+        bool written = tensors[i].written;
+        int64_t sectors = written ? seen->written_sectors[i] : seen->read_sectors[i];
+        figures[count++] = (Figure){arena_printf(subject->arena, "%s %s", name, written ? "written" : "read"),
+                                    sectors_stated(space, stated, name, written), sectors};
     }
     figures[count++] = (Figure){"shared read", stated->shared_read, seen->shared_read};
     figures[count++] = (Figure){"shared written", stated->shared_written, seen->shared_written};
     figures[count++] = (Figure){"shuffles", stated->shuffles, seen->warp_meetings};
     figures[count++] = (Figure){"block barriers", stated->barriers[SCOPE_BLOCK], seen->block_barriers};
     figures[count++] = (Figure){"cluster barriers", stated->barriers[SCOPE_CLUSTER], seen->cluster_barriers};
-    figures[count++] = (Figure){"grid barriers", stated->barriers[SCOPE_GRID], seen->grid_barriers};
     figures[count++] = (Figure){"waits", stated->waits, seen->waits};
     figures[count++] = (Figure){"pending", stated->pending, seen->pending};
     figures[count++] = (Figure){"additions", stated->additions, seen->additions};

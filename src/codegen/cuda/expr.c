@@ -464,7 +464,7 @@ static void emit_member(StrBuf *out, const Program *program, const Tensor *seen,
     strbuf_printf(out, "]%s\n", tensor->dtype == DTYPE_B1 ? ", one bit an element" : "");
 }
 
-void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, bool wide, bool scratch)
+void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, bool wide)
 {
     strbuf_printf(out, "using Index = %s;\n", wide ? "long long" : "int");
     strbuf_puts(out, "struct Tensors {\n");
@@ -472,8 +472,6 @@ void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, boo
         emit_member(out, program, fusion->inputs[i], true, i);
     for (int i = 0; i < fusion->output_count; i++)
         emit_member(out, program, fusion->outputs[i], false, i);
-    if (scratch)
-        strbuf_puts(out, "    char *scratch;   // of the launch itself\n");
     strbuf_puts(out, "};\n");
 }
 
@@ -494,8 +492,7 @@ const char *emit_map_list(Arena *arena, int count)
     return out.text;
 }
 
-const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *launch, const int *order,
-                           bool scratch)
+const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *launch, const int *order)
 {
     StrBuf out = strbuf_new(arena);
     for (int i = 0; i < fusion->input_count + fusion->output_count; i++) {
@@ -505,17 +502,16 @@ const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *lau
         emit_pointer(&out, input ? fusion->inputs[arg] : fusion->outputs[position], input, position,
                      launch_in_place(launch, arg) < 0 ? "__restrict__ " : "");
     }
-    strbuf_puts(&out, scratch ? ", char *scratch" : "");
     return out.text;
 }
 
-const char *emit_arguments(Arena *arena, const Fusion *fusion, bool scratch)
+const char *emit_arguments(Arena *arena, const Fusion *fusion)
 {
     StrBuf out = strbuf_new(arena);
     for (int i = 0; i < fusion->input_count; i++)
         strbuf_printf(&out, "%sin%d", i ? ", " : "{", i);
     for (int i = 0; i < fusion->output_count; i++)
         strbuf_printf(&out, "%sout%d", i || fusion->input_count ? ", " : "{", i);
-    strbuf_puts(&out, scratch ? ", scratch}" : "}");
+    strbuf_puts(&out, "}");
     return out.text;
 }

@@ -10,11 +10,10 @@ static int64_t choice_bytes(const Choice *choice)
 {
     int64_t bytes = 0;
     for (int i = 0; i < choice->count; i++) {
-        const PlannedLaunch *launch = &choice->launches[i];
-        bytes += round_up(rprogram_scratch_bytes(launch->kind, &launch->program), WORKSPACE_ALIGNMENT);
-        for (int k = 0; k < launch->fusion->output_count; k++)
-            if (launch->fusion->outputs[k]->role == ROLE_TEMPORARY)
-                bytes += round_up(tensor_bytes(launch->fusion->outputs[k]), WORKSPACE_ALIGNMENT);
+        const Fusion *fusion = choice->launches[i].fusion;
+        for (int k = 0; k < fusion->output_count; k++)
+            if (fusion->outputs[k]->role == ROLE_TEMPORARY)
+                bytes += round_up(tensor_bytes(fusion->outputs[k]), WORKSPACE_ALIGNMENT);
     }
     return bytes;
 }

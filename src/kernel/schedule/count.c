@@ -124,17 +124,6 @@ static bool has_fewer_lanes(const CountWalk *walk, int lanes)
     return walk->block->shared->size[columns] / walk->block->inner->size[columns] < lanes;
 }
 
-/* Of the last tiles as much as lies inside. */
-static void count_scratch(CountWalk *walk, const Item *item)
-{
-    int64_t bytes = item->move.bytes;
-    for (int a = 0; a < walk->kind->space->axis_count; a++)
-        if (!walk->kind->space->axes[a].reduction)
-            bytes = bytes * walk->region.count[a] / walk->block->shared->size[a];
-    int64_t sectors = bytes / SECTOR_BYTES;
-    *(item->kind == ITEM_LOAD ? &walk->counts->scratch_read : &walk->counts->scratch_written) += sectors;
-}
-
 static void count_sectors(CountWalk *walk, int index, const ItemWork *own)
 {
     if (own && own->tiles >> index & 1) {
@@ -181,13 +170,11 @@ static bool has_own_work(const CountWalk *walk, const Item *item, int64_t times,
 static void count_move(CountWalk *walk, const Item *item, int64_t times, const ItemWork *own)
 {
     const Move *move = &item->move;
-    if (move->bytes && move->to == PLACE_SHARED) {
+    if (move->bytes) {
         count_shared(walk, 0, move->bytes);
         return;
     }
     bool of_memory = is_memory(item->kind == ITEM_LOAD ? move->from : move->to);
-    if (move->bytes)
-        count_scratch(walk, item);
     for (int i = 0; i < walk->kind->space->tile_count; i++) {
         const DataTile *tile = &walk->kind->space->tiles[i];
         if (!(move->tiles >> i & 1) || move->to == PLACE_L2)
@@ -370,18 +357,12 @@ void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts)
             print_count(out, counts->sectors[i]);
             separator = ", ";
         }
-    if (counts->scratch_read)
-        strbuf_printf(out, ", scratch %" PRId64 " and %" PRId64, counts->scratch_read,
-                      counts->scratch_written);
     strbuf_puts(out, "\n    shared bytes read ");
     print_count(out, counts->shared_read);
     strbuf_puts(out, ", written ");
     print_count(out, counts->shared_written);
-    strbuf_printf(out,
-                  "\n    shuffles %" PRId64 ", barriers block %" PRId64 ", cluster %" PRId64 ", grid %" PRId64
-                  "\n",
-                  counts->shuffles, counts->barriers[SCOPE_BLOCK], counts->barriers[SCOPE_CLUSTER],
-                  counts->barriers[SCOPE_GRID]);
+    strbuf_printf(out, "\n    shuffles %" PRId64 ", barriers block %" PRId64 ", cluster %" PRId64 "\n",
+                  counts->shuffles, counts->barriers[SCOPE_BLOCK], counts->barriers[SCOPE_CLUSTER]);
     print_arithmetic(out, counts);
     strbuf_puts(out, "    waits ");
     print_count(out, counts->waits);

@@ -15,10 +15,9 @@ typedef struct CountedBlock {
 
 typedef struct Counts {
     int64_t sectors[MAX_DATA_TILES];        // 32 bytes each, of the tile's tensor, each once
-    int64_t scratch_read, scratch_written;  // likewise, of what only the launch uses
     int64_t shared_read, shared_written;    // bytes
     int64_t shuffles;                       // and ballots, of the first warp
-    int64_t barriers[SCOPE_COUNT];          // of the block, the cluster, the grid
+    int64_t barriers[SCOPE_COUNT];          // of the block, the cluster
     int64_t waits, pending;                 // for asynchronous copies; groups under way after them, in sum
     int64_t additions, multiplications, comparisons, functions;   // of numbers that are no indices; a maximum is a comparison
     int64_t tensor_products;                // multiply-adds of tensor cores

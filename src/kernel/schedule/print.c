@@ -3,11 +3,11 @@
 #include <inttypes.h>
 
 static const char *const place_name[] = {
-    [PLACE_MEMORY] = "memory", [PLACE_L2] = "L2",   [PLACE_SCRATCH] = "scratch",
+    [PLACE_MEMORY] = "memory", [PLACE_L2] = "L2",
     [PLACE_SHARED] = "shared", [PLACE_REGISTERS] = "registers",
 };
 static const char *const scope_name[SCOPE_COUNT] = {
-    [SCOPE_WARP] = "warp", [SCOPE_BLOCK] = "block", [SCOPE_CLUSTER] = "cluster", [SCOPE_GRID] = "grid"};
+    [SCOPE_WARP] = "warp", [SCOPE_BLOCK] = "block", [SCOPE_CLUSTER] = "cluster"};
 static const char *const order_name[] = {
     [ORDER_FORWARDS] = "forwards", [ORDER_BACKWARDS] = "backwards", [ORDER_PANELS] = "in panels"};
 

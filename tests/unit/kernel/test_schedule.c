@@ -141,9 +141,7 @@ START_TEST(questions_are_answered_by_the_items)
     Schedule early = {0}, late = {0};
     Move weights = {.tiles = 1, .from = PLACE_L2}, ahead = COPY_X;
     schedule_load(&early, weights);
-    schedule_barrier(&early, SCOPE_GRID);
     ck_assert(!schedule_reads_late(&early) && !schedule_loads_ahead(&early));
-    ck_assert_int_eq(schedule_grid_barriers(&early), 1);
     schedule_loop(&late, (Loop){.axis = ROW, .times = 8});
     schedule_loop(&late, (Loop){.axis = COLUMN, .times = 3});
     schedule_load(&late, weights);
@@ -153,7 +151,6 @@ START_TEST(questions_are_answered_by_the_items)
     ck_assert(schedule_reads_late(&late) && schedule_loads_ahead(&late));
     ck_assert_int_eq(schedule_rounds(&late, 2), 24);
     ck_assert_int_eq(schedule_rounds(&late, 4), 8);
-    ck_assert_int_eq(schedule_grid_barriers(&late), 0);
 }
 END_TEST
 

@@ -2,7 +2,7 @@
 // between and after them, in one kernel: statistics of channels that are stored innermost (NHWC), softmax
 // down the columns; or, step by step, only such statistics or what is made with them. A thread owns
 // neighbouring channels and keeps some positions of them in registers, so that memory sees them once: all
-// threads of a block, or of all blocks of a cooperative launch.
+// threads of a block.
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
 #include "model/calibration.h"
@@ -16,10 +16,7 @@ enum {
     MIN_THREADS = 64,   // of a block, where there is work for them
     MAX_THREADS = 512,
     MAX_HELD_BYTES = 144,     // of what a thread reads in one step: 128 of numbers, and their masks
-    STEP_THREADS = 256,       // of a block that goes on in steps
-    MAX_GRID_THREADS = 512,   // of a block that holds a share, one on each SM,
-    MIN_GRID_THREADS = 256,   // where fewer threads hold more
-    GRID_REGISTERS = 64       // beside what a thread reads: compilers take many (tuning-log 36)
+    STEP_THREADS = 256        // of a block that goes on in steps
 };
 
 static Walk walk_of(const Fusion *fusion, int vector)
@@ -47,7 +44,6 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
     int vector = reads_widest_vector(&each, fusion->axes[channelwise_axis(fusion)].extent);
     view->reads = reads_find(walk_of(fusion, vector));
     view->passes = passes_find(arena, &view->reads, (PassKind){0});
-    view->grid = channelwise_grid_passes(arena, view->passes);
     return view;
 }
 
@@ -65,14 +61,8 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
         .scatter = 1,
         .output = output,
     };
-    if (axes & fusion_columns(fusion)) {
-        Dim positions = {affine_axis(POSITION), space->axes[POSITION].extent};
-        if (space->axis_count > SHARE) {
-            positions.index.coef[SHARE] = positions.size;
-            positions.size *= space->axes[SHARE].extent;
-        }
-        tile.dims[tile.rank++] = positions;
-    }
+    if (axes & fusion_columns(fusion))
+        tile.dims[tile.rank++] = (Dim){affine_axis(POSITION), space->axes[POSITION].extent};
     if (axes & slabs)
         tile.dims[tile.rank++] = (Dim){affine_axis(SLAB), space->axes[SLAB].extent};
     tile.apart = axes >> channel & 1 && access_offset(access).coef[channel] != 1;
@@ -94,46 +84,41 @@ static void add_tiles(TileSpace *space, const Fusion *fusion)
 }
 
 static const char *const variant_names[] = {
-    [COLUMN] = "column", [GRID] = "grid", [ELEMENTS] = "elements", [TOTALS] = "totals"};
+    [COLUMN] = "column", [ELEMENTS] = "elements", [TOTALS] = "totals"};
 
 /* `each` positions of a thread at a time. */
 static void group_kind(Arena *arena, KernelKind *kind, const ChannelView *view, const Fusion *fusion,
                         const DeviceSpec *device, ChannelWalk walk, int lanes, int groups, int64_t each)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;
-    int64_t step = each * groups, shares = ceil_div(reduction_points(fusion), step);   // or steps
+    int64_t step = each * groups;
     kind_begin(arena, kind, fusion);
     kind_choose(arena, kind, &walk, sizeof walk);
     kind->name = variant_names[walk];
     space_add_axis(kind->space, "channel", channels, false);
     space_add_axis(kind->space, "slab", spatial_points(fusion) / channels, false);
-    space_add_axis(kind->space, "position", walk == GRID ? step : step * shares, true);
-    if (walk == GRID)
-        space_add_axis(kind->space, "share", shares, false);
+    space_add_axis(kind->space, "position", round_up(reduction_points(fusion), step), true);
     add_tiles(kind->space, fusion);
     channelwise_state(kind->schedule, &(ChannelKernel){
                                             .fusion = fusion,
                                             .space = kind->space,
                                             .reads = &view->reads,
-                                            .passes = walk == GRID ? view->grid : view->passes,
+                                            .passes = view->passes,
                                             .walk = walk,
                                             .lanes = lanes,
                                             .warp = device->warp_size,
                                             .groups = groups,
-                                            .shares = shares,
                                         });
     kind->space->rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){vector, vector};
     kind->space->rule[LEVEL_SHARED][CHANNEL] = (AxisRule){vector * lanes, vector * lanes};
     kind->space->rule[LEVEL_REGISTER][SLAB] = kind->space->rule[LEVEL_SHARED][SLAB] = (AxisRule){1, 1};
     kind->space->rule[LEVEL_REGISTER][POSITION] = (AxisRule){each, each};
     kind->space->rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
-    kind->space->rule[LEVEL_REGISTER][SHARE] = kind->space->rule[LEVEL_SHARED][SHARE] = (AxisRule){1, 1};
     kind->space->least_sharers = 1;
-    bool one_position = walk == ELEMENTS || walk == GRID;   // at a time
-    kind->registers.accumulator_bits = one_position                                    ? (int)ceil_div(32, each)
+    kind->registers.accumulator_bits = walk == ELEMENTS                                    ? (int)ceil_div(32, each)
                               : walk == TOTALS && channelwise_centres(fusion) ? 64   // and of a step
                                                                               : 32;
-    kind->registers.others = walk == GRID ? GRID_REGISTERS : walk == COLUMN ? 24 : 8;
+    kind->registers.others = walk == COLUMN ? 24 : 8;
     kind->registers.input_buffers = 1;
     kind->cost = walk == TOTALS     ? &calibration.channels.totals
                   : walk == ELEMENTS ? &calibration.channels.elements
@@ -193,27 +178,7 @@ static int step_kinds(Arena *arena, const ChannelView *view, const Fusion *fusio
     return count;
 }
 
-/* One block on each SM; their threads hold all positions together. */
-static int grid_kinds(Arena *arena, const ChannelView *view, const Fusion *fusion, const DeviceSpec *device,
-                      int lanes, KernelKind *variants, int most)
-{
-    int64_t vector = view->reads.walk.vector, channels = fusion->axes[channelwise_axis(fusion)].extent;
-    int64_t tiles = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
-    int64_t shares = device->sm_count / tiles;
-    int count = 0;
-    if (!device->has.cooperative || shares < 2)
-        return 0;
-    for (int threads = MAX_GRID_THREADS; threads >= MIN_GRID_THREADS && count < most; threads /= 2) {
-        int groups = threads / lanes;
-        if (threads <= device->max_threads_per_block && reduction_points(fusion) > groups)
-            group_kind(arena, &variants[count++], view, fusion, device, GRID, lanes, groups,
-                        ceil_div(reduction_points(fusion), shares * groups));
-    }
-    return count;
-}
-
-/* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not, nor
-   those that share. */
+/* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not. */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
@@ -226,11 +191,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         int most = MAX_VARIANTS - count;
         if (steps && fills_lines)
             count += step_kinds(arena, view, fusion, device, lanes, variants + count, most);
-        if (!steps && fills_lines)
-            count += grid_kinds(arena, view, fusion, device, lanes, variants + count, most);
         if (!steps)
-            count +=
-                reduction_kinds(arena, view, fusion, device, lanes, variants + count, MAX_VARIANTS - count);
+            count += reduction_kinds(arena, view, fusion, device, lanes, variants + count, most);
     }
     return count;
 }
@@ -238,7 +200,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 const Family channelwise_family = {
     .name = "channelwise",
     .template_path = "templates/channelwise.cu",
-    .variants = (const char *const[]){"column", "grid", "elements", "totals", NULL},
+    .variants = (const char *const[]){"column", "elements", "totals", NULL},
     .whole_warps = true,
     .view = view_of,
     .kinds = kinds,

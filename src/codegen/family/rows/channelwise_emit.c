@@ -17,16 +17,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, int vector)
                        "neighbouring channels that a thread reads and writes at once");
     rows_emit_constant(out, "int POSITIONS_EACH", program->tile[LEVEL_REGISTER].size[POSITION],
                        "of a thread");
-    rows_emit_constant(out, "int SHARES", walk == GRID ? program->tile[LEVEL_GLOBAL].size[SHARE] : 1,
-                       "blocks that hold all positions of their channels together");
-    rows_emit_constant(out, "int MIN_BLOCKS_PER_SM",
-                       program->cooperative ? ceil_div(program->grid, plan->device->sm_count) : 0,
-                       "that its registers must suffice for; 0: the compiler chooses");
-    rows_emit_constant(out, "int REDUCTIONS", fusion_reductions(fusion), "over the positions");
-    rows_emit_constant(out, "long long SCRATCH_BYTES", rprogram_scratch_bytes(plan->kind, plan->program),
-                       "for what shares leave for each other");
     rows_emit_constant(out, "int RESULT_BYTES", channelwise_result_bytes(fusion), "of the widest reduction");
-    rows_emit_constant(out, "Index COLUMNS", spatial_points(fusion), "channels of all slabs");
     rows_emit_flag(out, "BACKWARDS", !fusion_reduces(fusion),
                    "the last blocks first: L2 may still hold what they read");
     rows_emit_flag(out, "CARRIED", walk == TOTALS, "totals, from step to step");
@@ -93,14 +84,11 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
     const ChannelView *view = plan->view;
     ChannelWalk walk = channelwise_walks(plan->kind);
     PassEmitter emitter;
-    pass_begin(&emitter, out, plan, &channelwise_structs, walk == GRID ? view->grid : view->passes,
-               &view->reads, channelwise_axis(fusion));
+    pass_begin(&emitter, out, plan, &channelwise_structs, view->passes, &view->reads, channelwise_axis(fusion));
     emit_constants(out, plan, emitter.vector);
     emit_invariants(out, &emitter);
     emit_load_elements(out, &emitter.first, &emitter.element, &emitter.reads);
     PassText start = pass_text(&emitter);
     pass_emit_all(&emitter, &start,
-                  walk == TOTALS ? channelwise_emit_totals
-                  : walk == GRID ? channelwise_emit_grid
-                                 : channelwise_emit_column);
+                  walk == TOTALS ? channelwise_emit_totals : channelwise_emit_column);
 }

@@ -7,12 +7,11 @@
 #include "rtile/space.h"
 
 /* Space axes. */
-enum { CHANNEL, SLAB, POSITION, SHARE };
+enum { CHANNEL, SLAB, POSITION };
 
 /* The family's choice. */
 typedef enum ChannelWalk {
     COLUMN,     // a block holds all positions
-    GRID,       // all blocks of a cooperative launch hold them together, each a share
     ELEMENTS,   // nothing is reduced: position after position
     TOTALS      // likewise, and elements are only added up
 } ChannelWalk;
@@ -34,9 +33,6 @@ bool channelwise_packs_bits(const Fusion *fusion);
 typedef struct ChannelView {
     Reads reads;   // at every element, in vectors of channels: 16 bytes of the narrowest of these tensors
     const PassPlan *passes;
-    /* Where each block holds a share of the positions: squared distances from the mean of the share go along
-       with the sum that it is made of, so that the blocks meet once for both. */
-    const PassPlan *grid;
 } ChannelView;
 
 /* Bit i: sum op i of a step is needed by itself, as the centre of its squares. */
@@ -49,10 +45,6 @@ int64_t channelwise_result_bytes(const Fusion *fusion);
 bool channelwise_is_centred(const Fusion *fusion, int op, CentredSum *sum);
 uint64_t channelwise_centred_ops(const Fusion *fusion);
 
-const PassPlan *channelwise_grid_passes(Arena *arena, const PassPlan *plan);
-/* The reductions of a pass that go along so. */
-uint64_t channelwise_centred(const PassPlan *plan, const RowPass *pass);
-
 /* What a schedule of channels follows from. */
 typedef struct ChannelKernel {
     const Fusion *fusion;
@@ -61,7 +53,6 @@ typedef struct ChannelKernel {
     const PassPlan *passes;
     ChannelWalk walk;
     int lanes, groups, warp;   // threads side by side, rows of them in a block; threads of a warp
-    int64_t shares;            // blocks that hold the positions together
 } ChannelKernel;
 void channelwise_state(Schedule *schedule, const ChannelKernel *kernel);
 
@@ -69,26 +60,16 @@ void channelwise_state(Schedule *schedule, const ChannelKernel *kernel);
 
 extern const PassStructs channelwise_structs;
 
-/* `total3`: squares of the distances from the mean of `sums` (total0 or step0), which is made as the pass
-   begins. */
-void channelwise_add_squares(const PassEmitter *emitter, PassText *text, int op, const CentredSum *sum,
-                             const char *sums);
-/* The result of `total` from all groups; and the op's value. */
+/* The result of `total` from all groups. */
 void channelwise_add_groups(PassEmitter *emitter, Step *step, int op, const char *total);
-void channelwise_add_result(PassEmitter *emitter, PassText *text, PassFunction function, int op);
 
 /* From the channel and the flat position of all others. */
 void channelwise_emit_positions(StrBuf *out, const char *indent, const char *here, const Scope *scope,
                                 uint32_t used);
 
-/* The passes of kernels whose threads hold their positions, or go on from one to the next; whose blocks hold
-   a share of them each; that only add up. */
+/* The passes of kernels whose threads hold their positions, or go on from one to the next; that only add up. */
 void channelwise_emit_column(PassEmitter *emitter);
-void channelwise_emit_grid(PassEmitter *emitter);
 void channelwise_emit_totals(PassEmitter *emitter);
-
-/* What is made of every element, if anything is stored of them. */
-void channelwise_emit_element_pass(PassEmitter *emitter);
 
 /* Family.emit */
 void channelwise_emit(StrBuf *out, const KernelPlan *plan);

@@ -1,5 +1,4 @@
-// What one block of a channelwise kernel does with its channels: all positions at once, step by step, or a
-// share of them.
+// What one block of a channelwise kernel does with its channels: all positions at once, or step by step.
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
 #include "model/calibration.h"
@@ -16,8 +15,7 @@ typedef struct ChannelStatement {
 static void load(const ChannelStatement *s, bool of_elements)
 {
     uint32_t tiles = space_inputs(s->kernel->space) & (of_elements ? s->elements : ~s->elements);
-    double instructions = s->kernel->walk == GRID ? calibration.channels.grid_instructions : 0;
-    schedule_load(s->schedule, (Move){.tiles = tiles, .instructions = instructions});
+    schedule_load(s->schedule, (Move){.tiles = tiles});
 }
 
 /* What is made of totals. */
@@ -65,37 +63,16 @@ static void make_elements(const ChannelStatement *s)
     passes_store(s->schedule, kernel->fusion, kernel->space, last->stored);
 }
 
-/* Blocks leave the results of their shares, and go through those of all when they have met. */
-static void meet(const ChannelStatement *s, uint64_t ops)
-{
-    const ChannelKernel *kernel = s->kernel;
-    int64_t each = channelwise_result_bytes(kernel->fusion) * kernel->lanes * kernel->reads->walk.vector;
-    int64_t bytes = each * __builtin_popcountll(ops), all = bytes * kernel->shares;
-    if (!ops)
-        return;
-    schedule_store(s->schedule, (Move){.to = PLACE_SCRATCH, .bytes = (int32_t)bytes});
-    schedule_barrier(s->schedule, SCOPE_GRID);
-    schedule_load(s->schedule, (Move){.from = PLACE_SCRATCH, .bytes = (int32_t)all});
-}
-
-/* Where blocks hold shares, squared distances from a share's own mean go along with the sums that it is made
-   of. */
+/* Positions stay in registers until all that is made of them is known. */
 static void hold(const ChannelStatement *s)
 {
     const PassPlan *passes = s->kernel->passes;
-    bool shares = s->kernel->walk == GRID;
     load(s, true);
     schedule_map(s->schedule, passes->before.values);
     for (const RowPass *pass = passes->pass; pass < passes_last(passes); pass++) {
-        uint64_t centred = channelwise_centred(passes, pass), plain = pass->reduced & ~centred;
         schedule_map(s->schedule, pass->made);
-        reduce(s, plain);
-        reduce(s, centred);
-        if (shares)
-            meet(s, pass->reduced);
-        exchange(s, shares ? plain : 0);
+        reduce(s, pass->reduced);
         schedule_map(s->schedule, pass->values);
-        exchange(s, shares ? centred : 0);
     }
     store_channels(s);
     make_elements(s);

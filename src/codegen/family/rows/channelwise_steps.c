@@ -36,9 +36,19 @@ static void emit_own_positions(StrBuf *out, const PassEmitter *emitter, uint32_t
     channelwise_emit_positions(out, IN, "here.", &emitter->first, used);
 }
 
+void channelwise_add_groups(PassEmitter *emitter, Step *step, int op, const char *total)
+{
+    strbuf_printf(&step->text, IN "reduce_columns<%s>(%s, %d);\n", combiner(emitter->fusion->ops[op].reduce),
+                  total, emitter->places++ % 2);
+}
+
 static void add_result(PassEmitter *emitter, PassText *text, int op)
 {
-    channelwise_add_result(emitter, text, PASS_FINISH, op);
+    Arena *arena = emitter->out->arena;
+    StrBuf rounded = strbuf_new(arena);
+    channelwise_add_groups(emitter, &text->function[PASS_FINISH], op, arena_printf(arena, "total%d", op));
+    emit_rounded(&rounded, emitter->fusion, op, arena_printf(arena, "total%d[e]", op));
+    pass_add_value(emitter, text, PASS_FINISH, op, rounded.text);
 }
 
 /* All lanes of a warp pack theirs together. */
@@ -66,8 +76,6 @@ const PassStructs channelwise_structs = {
             [PASS_PACK_ELEMENTS] = "pack_elements(const Tensors &t, const Here<Index> &here, Index at, "
                                    "const Elements &el, bool within) const",
             [PASS_FINISH] = "finish" AT_CHANNELS,
-            [PASS_PUBLISH] = "publish(const Tensors &t, const Here<Index> &here) const",
-            [PASS_COLLECT] = "collect" AT_CHANNELS,
             [PASS_CONCLUDE] = "conclude" AT_CHANNELS,
             [PASS_STORE_ROW] = "store_channels(const Tensors &t, const Here<Index> &here) const",
         },
@@ -76,48 +84,13 @@ const PassStructs channelwise_structs = {
     .bit_words = bit_words,
 };
 
-// ---- statements ----
-
-void channelwise_add_squares(const PassEmitter *emitter, PassText *text, int op, const CentredSum *sum,
-                             const char *sums)
-{
-    Arena *arena = emitter->out->arena;
-    const char *element = rows_value(arena, &emitter->element, ROWS_NOT_ROUNDED, sum->element);
-    pass_add_total(emitter, text, op);
-    pass_declare(emitter, text, emitter->fusion->ops[op].body->type, "mean", op);
-    rows_emit_each(&text->function[PASS_BEGIN].text, IN, arena_printf(arena, "mean%d", op),
-                   arena_printf(arena, "mean_of(%s%d[e], here.count)", sums, sum->total));
-    pass_add_term(emitter, text, op, arena_printf(arena, "total%d", op),
-                  arena_printf(arena, "op_sq(op_sub(%s, mean%d[e]))", element, op), sum->element);
-}
-
-void channelwise_add_groups(PassEmitter *emitter, Step *step, int op, const char *total)
-{
-    strbuf_printf(&step->text, IN "reduce_columns<%s>(%s, %d);\n", combiner(emitter->fusion->ops[op].reduce),
-                  total, emitter->places++ % 2);
-}
-
-void channelwise_add_result(PassEmitter *emitter, PassText *text, PassFunction function, int op)
-{
-    Arena *arena = emitter->out->arena;
-    StrBuf rounded = strbuf_new(arena);
-    channelwise_add_groups(emitter, &text->function[function], op, arena_printf(arena, "total%d", op));
-    emit_rounded(&rounded, emitter->fusion, op, arena_printf(arena, "total%d[e]", op));
-    pass_add_value(emitter, text, function, op, rounded.text);
-}
-
 // ---- passes ----
-
-void channelwise_emit_element_pass(PassEmitter *emitter)
-{
-    const RowPass *last = passes_last(emitter->passes);
-    if (last->made)
-        pass_emit(emitter, last);
-}
 
 void channelwise_emit_column(PassEmitter *emitter)
 {
-    for (const RowPass *pass = emitter->passes->pass; pass < passes_last(emitter->passes); pass++)
+    const RowPass *last = passes_last(emitter->passes);
+    for (const RowPass *pass = emitter->passes->pass; pass < last; pass++)
         pass_emit(emitter, pass);
-    channelwise_emit_element_pass(emitter);
+    if (last->made)   // something is stored of every element
+        pass_emit(emitter, last);
 }

@@ -27,6 +27,19 @@ static void emit_plain(PassEmitter *emitter)
     pass_emit_struct(emitter, &text);
 }
 
+/* Squares of the distances from the mean of what the step adds up, which is made as the pass begins. */
+static void add_squares(const PassEmitter *emitter, PassText *text, int op, const CentredSum *sum)
+{
+    Arena *arena = emitter->out->arena;
+    const char *element = rows_value(arena, &emitter->element, ROWS_NOT_ROUNDED, sum->element);
+    pass_add_total(emitter, text, op);
+    pass_declare(emitter, text, emitter->fusion->ops[op].body->type, "mean", op);
+    rows_emit_each(&text->function[PASS_BEGIN].text, IN, arena_printf(arena, "mean%d", op),
+                   arena_printf(arena, "mean_of(step%d[e], here.count)", sum->total));
+    pass_add_term(emitter, text, op, arena_printf(arena, "total%d", op),
+                  arena_printf(arena, "op_sq(op_sub(%s, mean%d[e]))", element, op), sum->element);
+}
+
 /* Squares around the step's own mean; then the step joins the totals. */
 static void emit_squares(PassEmitter *emitter)
 {
@@ -37,7 +50,7 @@ static void emit_squares(PassEmitter *emitter)
     FOR_BITS (i, channelwise_centred_ops(fusion)) {
         CentredSum sum;
         channelwise_is_centred(fusion, i, &sum);
-        channelwise_add_squares(emitter, &text, i, &sum, "step");
+        add_squares(emitter, &text, i, &sum);
         const char *total = arena_printf(arena, "total%d", i);
         rows_emit_each(finish, IN, total,
                        arena_printf(arena,

@@ -193,8 +193,6 @@ static void emit_struct(PassEmitter *emitter, const char *name, const char *base
         text->function[PASS_STORE_ELEMENTS].text.length || text->function[PASS_PACK_ELEMENTS].text.length;
     if (emitter->structs->says_what && stores)
         strbuf_puts(&members, "    static constexpr bool STORES = true;\n");
-    if (emitter->structs->says_what && text->function[PASS_PUBLISH].text.length)
-        strbuf_puts(&members, "    static constexpr bool MEETS = true;\n");
     strbuf_puts(&members, text->members.text);
     bool apart = members.length && functions.length, any = members.length || functions.length;
     strbuf_printf(emitter->out, "struct %s : %s {%s%s%s%s};\n", name, base, any ? "\n" : "", members.text,

@@ -17,8 +17,6 @@ typedef enum PassFunction {
     PASS_PACK_ELEMENTS,   // of one bit, by whole warps
     PASS_REDUCE,
     PASS_FINISH,
-    PASS_PUBLISH,   // for other blocks
-    PASS_COLLECT,
     PASS_CONCLUDE,
     PASS_STORE_ROW,
     PASS_FUNCTIONS
@@ -38,7 +36,7 @@ typedef struct PassStructs {
     const char *whose, *start;   // "A row"; what the first struct builds on
     const char *invariant[2];    // before and after the number of a read that is the same all along
     bool neighbours;             // a thread owns a vector of rows
-    bool says_what;              // STORES, MEETS
+    bool says_what;              // STORES
     const char *signature[PASS_FUNCTIONS];
     /* Declares the positions of spatial axes, in a function of a struct. */
     void (*positions)(StrBuf *out, const PassEmitter *emitter, uint32_t used);
