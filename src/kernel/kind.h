@@ -22,7 +22,8 @@ typedef struct ThreadLimits {
 /* Registers of a thread that keep the worst kernel of a kind from spilling. */
 typedef struct RegisterBudget {
     int64_t enough;
-    int64_t passing;         // of these, the next tiles on their way to shared memory
+    int64_t passing;         // of these, the next tiles on their way to shared memory,
+    int64_t places;          // and where pieces lie that are copied directly out of windows
 } RegisterBudget;
 
 /* Those that compilers are expected to take for it in a block of these tiles. */

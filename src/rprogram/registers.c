@@ -3,8 +3,9 @@
 #include <math.h>
 
 /* Where lines and threads do not divide each other, or lines begin where windows do, each vector has an address; else those
-   of a thread have a constant stride (tuning-log 127). */
-static int64_t address_registers(const KernelKind *kind, const RProgram *program)
+   of a thread have a constant stride (tuning-log 127). What is copied directly out of windows is tested before each copy, so that
+   a vector has its place along two axes, too (tuning-log 159: three to eight registers). */
+static int64_t address_registers(const KernelKind *kind, const RProgram *program, bool direct)
 {
     int64_t registers = 0;
     for (int i = 0; i < kind->space->tile_count; i++) {
@@ -13,9 +14,10 @@ static int64_t address_registers(const KernelKind *kind, const RProgram *program
             continue;
         const RTile *shared = &program->tile[LEVEL_SHARED];
         int axis_count = kind->space->axis_count;
-        if (data->line_places || !data_tile_lines_even(data, shared, axis_count, program->threads))
-            registers += 2 * ceil_div(data_tile_elements(data, shared, axis_count),
-                                      (int64_t)program->threads * data->staged_vector);
+        bool even = direct || data_tile_lines_even(data, shared, axis_count, program->threads);
+        if (data->line_places || !even)
+            registers += (direct ? 4 : 2) * ceil_div(data_tile_elements(data, shared, axis_count),
+                                                     (int64_t)program->threads * data->staged_vector);
     }
     return registers;
 }
@@ -29,14 +31,15 @@ static int64_t passing_registers(const KernelKind *kind, const DeviceSpec *devic
     int64_t buffer_bytes = (program->shared_bytes - kind->shared.beside) / schedule_buffers(kind->schedule);
     double words = (double)ceil_div(buffer_bytes, 4 * (int64_t)program->threads);
     double held = kind->registers.held_words > 0 ? kind->registers.held_words : 1;
-    return (int64_t)ceil(words * held) + address_registers(kind, program);
+    return (int64_t)ceil(words * held) + address_registers(kind, program, false);
 }
 
 RegisterBudget register_budget(const KernelKind *kind, const DeviceSpec *device, const RProgram *program,
                                int64_t footprint)
 {
     int64_t passing = passing_registers(kind, device, program);
-    return (RegisterBudget){.enough = footprint / 4 + passing, .passing = passing};
+    int64_t places = passing ? 0 : address_registers(kind, program, true);
+    return (RegisterBudget){.enough = footprint / 4 + passing + places, .passing = passing, .places = places};
 }
 
 /* A block whose threads take so many finds an SM. */

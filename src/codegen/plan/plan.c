@@ -87,11 +87,11 @@ static int combine(Planner *planner, const Route *routes, int count, const Fusio
                    Route *best)
 {
     int found = 0, keep = WIDE * planner->keep, ways = ways_of(planner, choices);
-    const ChoiceList *families = planner->alone || ways < 2 ? NULL : ways_of_families(planner, choices);
+    const ChoiceList *of_families = planner->alone || ways < 2 ? NULL : ways_of_families(planner, choices);
     for (int r = 0; r < count; r++)
         for (int c = 0; c < ways; c++) {
             Choice *choice = choices->choices[c];
-            Route longer = {.before = &routes[r], .step = {fusion, choice, kept, families}, .fusion_plan = routes[r].fusion_plan};
+            Route longer = {.before = &routes[r], .step = {fusion, choice, kept, of_families}, .fusion_plan = routes[r].fusion_plan};
             longer.time_us = routes[r].time_us + choice->time_us;
             longer.workspace_bytes = larger(routes[r].workspace_bytes, step_bytes(&longer.step));
             if (found == keep && !goes_before(&longer, &best[found - 1], planner->room))

@@ -84,6 +84,7 @@ static void count_copies(TileSpace *space, const Fusion *fusion, const Product *
         if (product->reading[factor].way != BY_PIECES)
             continue;
         tile->staged_vector = (int)piece;
+        tile->line_places = mma_guard(product, factor);
         tile->instructions = product_copy_instructions(fusion, product, factor, false) / (double)piece;
         tile->step_instructions = product_step_instructions(fusion, product, factor);
         tile->line_instructions = product_copy_instructions(fusion, product, factor, true) / (double)piece;
@@ -197,10 +198,12 @@ static int register_overhead(const Product *product)
     return registers;
 }
 
+/* Of a place the address is held; most are tested by what is held for many. */
 static int64_t registers_taken_by_warps(const KernelKind *kind, const RTile *block, const RTile *inner,
                                         RegisterBudget budget)
 {
     bool held = kind->registers.held_words > 0 && !kind_is_one_step(kind, block);
+    budget.enough -= budget.places / 2;
     return product_registers_taken(kind, block, inner, budget) - (held ? HELD_SPARE : 0);
 }
 
