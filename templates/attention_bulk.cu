@@ -453,7 +453,7 @@ __device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const W
 __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const Work &work, Index row0,
                                            const float (&acc)[WIDE / 2], const Softmax &softmax)
 {
-    constexpr int VECTORS = 8 * SLAB_COLUMNS / QN;
+    constexpr int VECTORS = 8 * SLAB_COLUMNS / QN;   // whole rounds of a warp
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int half = 0; half < 2; ++half) {
         const Index first = row0 + half * 8;
@@ -471,11 +471,11 @@ __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const W
                 move_vector<2>(slab.at[lane / 4] + j * 8 + lane % 4 * 2, two);
             }
             warp_sync();
-            UNROLL_4 for (int round = 0; round < (VECTORS + WARP - 1) / WARP; ++round) {
+            UNROLL_4 for (int round = 0; round < VECTORS / WARP; ++round) {
                 const int number = round * WARP + lane;
                 const int line = number / (SLAB_COLUMNS / QN), column = number % (SLAB_COLUMNS / QN) * QN;
                 const int n = part * SLAB_COLUMNS + column;
-                if (number < VECTORS && first + line < ROWS && n < WIDTH) {
+                if (first + line < ROWS && n < WIDTH) {
                     float totals[QN];
                     load_vector<QN>(slab.at[line], column, totals);
                     finish_vector(t, work.batch, first + line, n, totals, slab.rows[line]);
@@ -513,8 +513,8 @@ __device__ __forceinline__ void leave_rows(Shared &shared, int walker, const flo
         if (lane % 4 == 0)
             slab.rows[line] = {largest, counts ? own.sum * weight : 0.0f, 0.0f};
         UNROLL for (int j = 0; j < WIDE / 8; ++j) {
-            const float *sums = acc + j * 4 + half * 2;
-            const float two[2] = {counts ? sums[0] * lowered : 0.0f, counts ? sums[1] * lowered : 0.0f};
+            const int at = j * 4 + half * 2;
+            const float two[2] = {counts ? acc[at] * lowered : 0.0f, counts ? acc[at + 1] * lowered : 0.0f};
             move_vector<2>(slab.at[line] + j * 8 + lane % 4 * 2, two);
         }
     }
@@ -627,7 +627,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 
                 leave_rows(shared, group, acc, softmax);
                 combine_and_store(t, shared, work);
             } else {
-                store_rows(t, shared.walks[0].slabs[WALKERS > 1 ? 0 : warp - GROUP_WARPS], work, row0, acc, softmax);
+                store_rows(t, shared.walks[0].slabs[warp - GROUP_WARPS], work, row0, acc, softmax);
             }
         }
     }

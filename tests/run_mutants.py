@@ -181,14 +181,15 @@ INFINITE_PIXELS = ("input a[2, 12, 16, 3] : f16  input w[40, 7, 7, 3] : f16  x[n
 INFINITE_GROUPS = ("input a[8, 28, 28, 32, 2] : f16  input w[32, 2, 3, 3, 2] : f16  x[n, h:28, v:28, g, c] = select(h == 3 && v % 5 == 0 && g % 3 == 1 &&"
                    " c == 1, inf, a[n, h, v, g, c])  y[n, h:28, v:28, g, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, g, c], 0) * w[g, f, r, s, c])"
                    "  output x : f16  output y : f16")
-def far_rows(B=2, M=37, D=8, W=24, share=" : f16"):
+def far_rows(B=2, M=37, N=70, D=8, W=24, share=" : f16"):
     """Attention whose scores of neighbouring rows lie far apart, so that the maximum of another row is found; every third row has one
     score, which is taken from it before it is scaled. Lines of one piece of 16 bytes, or of half a tile more than whole ones."""
-    return (f"input q[{B}, {M}, {D}] : f16  input k[{B}, 70, {D}] : f16  input v[{B}, 70, {W}] : f16"
-            "  s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])  t[b, i, j] = select(i % 3 == 0, -1e9, s[b, i, j] + 50 * (i % 16))"
+    return (f"input q[{B}, {M}, {D}] : f16  input k[{B}, {N}, {D}] : f16  input v[{B}, {N}, {W}] : f16  input r[{B}, {M}] : f32"
+            "  s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])"
+            "  t[b, i, j] = select(i % 3 == 0, -1e9, s[b, i, j] + r[b, i] + 50 * (5 * i % 16))"
             "  m[b, i] = max[j](t[b, i, j])  e[b, i, j] = exp(t[b, i, j] - m[b, i])  z[b, i] = sum[j](e[b, i, j])"
             f"  p[b, i, j]{share} = e[b, i, j] / z[b, i]  y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])"
-            "  l[b, i] = m[b, i] + log(z[b, i])  output y : f16  output l")
+            "  l[b, i] = m[b, i] + log(z[b, i])  output y : f16  output l  output m  output z")
 
 
 def fewer_columns(M, N, condition):
@@ -321,11 +322,11 @@ TEXTS = {
              "input A[61, 264] : bf16  input B[120, 264] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C",
              "input A[200, 72] : f16  input B[141, 72] : f16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C : f16",
              "input A[2, 65, 72] : f16  input B[2, 133, 72] : f16  C[b, m, n] = sum[k](A[b, m, k] * B[b, n, k])  output C : f16"],
-    "attention": [far_rows(), far_rows(D=120, W=136), far_rows(share=""), fewer_columns(40, 100, "i + j < 90"),
-                  fewer_columns(5, 300, "j > i + 130 && j < 290 - i"), fewer_columns(9, 130, "j < 20 * i - 5")],
+    "attention": [far_rows(), far_rows(D=136, W=120), far_rows(share=""), fewer_columns(40, 100, "i + j < 90"),
+                  fewer_columns(5, 300, "j > i + 130 && j < 290 - i"), fewer_columns(9, 130, "j < 20 * i - 5"), fewer_columns(40, 100, "j <= i + 1"), fewer_columns(40, 100, "j < i - 20")],
     "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192), far_rows(B=1, M=385, D=256, W=64),
-                       far_rows(B=3, M=200, D=64, W=64), fewer_columns(200, 300, "j <= i + 1"), fewer_columns(200, 300, "i + j > 150"),
-                       fewer_columns(200, 300, "j >= i - 3 && j <= i + 65"), fewer_columns(200, 300, "j < i - 150")],   # rows that fill tiles, more than two lines of 128 bytes
+                       far_rows(B=3, M=130, N=260, D=64, W=64), far_rows(N=520, D=24, W=136), fewer_columns(128, 256, "j <= i"), fewer_columns(200, 300, "j <= i + 1"), fewer_columns(200, 300, "i + j > 150"),
+                       fewer_columns(200, 300, "j >= i - 3 && j <= i + 165"), fewer_columns(200, 300, "j < i - 150")],   # rows that fill tiles, more than two lines of 128 bytes
     "wgmma": ["input A[130, 264] : bf16  input B[200, 328] : bf16  C[m, n] = sum[k:200](A[m, k + 64] * B[k, n])  output C : bf16",
               "input A[2, 264, 200] : f16  input B[2, 136, 200] : f16  C[b, m:136, n] = sum[k:200](A[b, k + 64, m + 64] * B[b, n, k])  output C",
               "input A[3, 8384] : bf16  input B[8320, 72] : bf16  C[m, n] = sum[k:8320](A[m, k + 64] * B[k, n])  output C",
@@ -462,7 +463,7 @@ class Bench:
         self.lock = threading.RLock()
         self.cases = {}   # template -> [(options, text)]
         self.kernels = {}   # case -> its text without a mutant
-        self.kills = collections.Counter()
+        self.kills, self.seconds = collections.Counter(), {}   # by template and number of the case; of its last proof
         self.sound = {}   # case -> it is right without a mutant
         self.unmet = []   # texts that a family is listed with and none of whose candidates is the family's
 
@@ -520,14 +521,18 @@ class Bench:
 
     def concerned(self, template, text):
         """Where the mutant is, and the numbers of the cases whose kernels hold what it changes, since of the prelude a kernel carries
-        what it uses; first those that have found most mutants there."""
+        what it uses; first those that have found most mutants there, then those that find most in a second."""
         before, after = (TEMPLATES / template).read_text().splitlines(True), text.splitlines(True)
         start = len(os.path.commonprefix([before, after]))
         end = len(before) - len(os.path.commonprefix([before[start:][::-1], after[start:][::-1]]))
         changed = "".join(before[start:end] or before[max(start - 1, 0):start + 1])
         numbers = [i for i, case in enumerate(self.cases_of(template))
                    if not template.startswith("prelude/") or changed in self.kernel(case)]
-        return (template, start), sorted(numbers, key=lambda i: (-self.kills[template, start, i], -self.kills[template, i]))
+        return (template, start), sorted(numbers, key=lambda i: (-self.kills[template, start, i], -self.rate(template, i)))
+
+    def rate(self, template, i):
+        """Mutants that the case finds in a second; one that was not tried is worth a trial."""
+        return (self.kills[template, i] + 1) / self.seconds.get((template, i), 1)
 
     @staticmethod
     def chosen(ranker, text, family, device, more=(), count=6):
@@ -581,7 +586,9 @@ class Bench:
             case = self.cases_of(template)[i]
             if self.emitted(case, folder) == self.kernel(case):
                 continue   # this kernel has nothing of what the mutant changes
+            started = time.monotonic()
             said = self.verify(case, folder)
+            self.seconds[template, i] = time.monotonic() - started
             if said is not None:
                 self.kills[template, i] += 1
                 self.kills[(*place, i)] += 1
