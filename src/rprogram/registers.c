@@ -4,7 +4,7 @@
 
 /* Where lines and threads do not divide each other, or lines begin where windows do, each vector has an address; else those
    of a thread have a constant stride (tuning-log 127). What is copied directly out of windows is tested before each copy, so that
-   a vector has its place along two axes, too (tuning-log 159: three to eight registers). */
+   a vector has its place along two axes, too (tuning-log 160: three to eight registers). */
 static int64_t address_registers(const KernelKind *kind, const RProgram *program, bool direct)
 {
     int64_t registers = 0;
