@@ -24,7 +24,7 @@ typedef struct LaunchArg {
     int64_t offset, bytes;
     bool written;                  // else only read
     bool early;                    // may be read before the launch waits for those before it: codegen/chain.h
-    const struct Tensor *tensor;   // what lies there, dense and row-major; NULL: memory that the launch uses for itself
+    const struct Tensor *tensor;   // what lies there, dense and row-major
     const struct Tensor *part;     // of a concatenation, the tensor that the launch makes of it; NULL: all
     int64_t first;                 // the kernel is given the place so many bytes behind `offset`
     int64_t row;                   // of every so many bytes the launch touches those

@@ -189,7 +189,7 @@ void verify_compare_pages(Proof *proof, const RuntimeResult *result)
     for (int i = 0; i < proof->tensor_count && !proof->report->message; i++) {
         int64_t written = 0, found = 0;
         if (!proof->sources[i])
-            continue;   // scratch
+            continue;   // a whole buffer
         for (int64_t p = 0; p < result->page_count; p++)
             if (overlap(proof, result, &result->pages[p], i, &both))
                 written += count_written(proof, &both);

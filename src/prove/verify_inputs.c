@@ -49,18 +49,6 @@ static void place_program(Proof *proof)
     add_buffer(proof, "prepared", BUFFER_PREPARED, proof->kernel->prepared_bytes);
 }
 
-/* What a launch uses for itself: nobody else knows what lies there. */
-static void add_scratch(Proof *proof, const LaunchArg *arg)
-{
-    proof->tensors[proof->tensor_count++] = (RuntimeTensor){
-        .name = "scratch",
-        .buffer = arg->buffer,
-        .offset = arg->offset,
-        .bytes = arg->bytes,
-        .written = true,
-    };
-}
-
 /* From the first row's part to the last row's. */
 static void set_part(RuntimeTensor *tensor, const LaunchArg *arg)
 {
@@ -81,10 +69,6 @@ static void place_launch(Proof *proof, const Launch *launch)
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *arg = &launch->args[i];
         int other = launch_in_place(launch, i);
-        if (!arg->tensor) {
-            add_scratch(proof, arg);
-            continue;
-        }
         if (other >= 0 && !arg->written)
             continue;   // it comes with the sum
         add_tensor(proof, arg->tensor, arg->buffer, arg->offset, arg->written);

@@ -104,7 +104,7 @@ bool verify_is_expensive(const Proof *proof)
 {
     const Launch *launch = proof->launch;
     for (int i = 0; i < launch->arg_count; i++)
-        if (launch->args[i].written && launch->args[i].tensor &&
+        if (launch->args[i].written &&
             verify_judge_work(proof, launch->args[i].tensor, false) > EXPENSIVE_WORK)
             return true;
     return (double)fewest_blocks(launch) * making_work(proof) > MADE_WORK;
@@ -115,7 +115,7 @@ static double accesses(const Launch *launch)
 {
     double count = 0;
     for (int i = 0; i < launch->arg_count; i++) {
-        double elements = launch->args[i].tensor ? (double)tensor_elements(launch->args[i].tensor) : 0;
+        double elements = (double)tensor_elements(launch->args[i].tensor);
         count += elements < launch->work ? elements : launch->work;
     }
     return count;

@@ -593,7 +593,7 @@ PROGRAMS = [
         g[c] = sum[n, i](dz[n, i, c] * d[n, i, c])
         dx[n, i, c] = dz[n, i, c] - (b[c] + d[n, i, c] * g[c]) / (3*M)
         output dx : {T}  output dz : {T}  output b : {T}  output g : {T}"""),
-    Program("columns_of_many_blocks", "channelwise", REAL, {"M": ("position", 2500), "N": ("channel", 40)}, """
+    Program("columns_of_several_results", "channelwise", REAL, {"M": ("position", 2500), "N": ("channel", 40)}, """
         input x[2, M, N] : {T}  input g[N] : {T}
         mean[b, c] = sum[i](x[b, i, c]) / M
         var[b, c] = sum[i](sq(x[b, i, c] - mean[b, c])) / M

@@ -230,11 +230,11 @@ static void check_launches(Launch *launches, int count, int64_t workspace_bytes)
         .program = &program, .launches = launches, .launch_count = count, .workspace_bytes = workspace_bytes});
 }
 
-/* 400 bytes, 40 bytes and 300 of the second launch's own, at multiples of 256. */
-static void check_places(int64_t of_second, int64_t of_scratch, int64_t workspace_bytes)
+/* 400 bytes, and 40 and 300 of the second launch, at multiples of 256. */
+static void check_places(int64_t of_second, int64_t of_third, int64_t workspace_bytes)
 {
     LaunchArg one[] = {{.buffer = INPUT, .bytes = 400}, WRITTEN(&first, 0, 400)};
-    LaunchArg two[] = {ARG(&first, 0, 400), WRITTEN(&second, of_second, 40), WRITTEN(NULL, of_scratch, 300)};
+    LaunchArg two[] = {ARG(&first, 0, 400), WRITTEN(&second, of_second, 40), WRITTEN(&third, of_third, 300)};
     check_launches((Launch[]){{.args = one, .arg_count = 2}, {.args = two, .arg_count = 3}}, 2, workspace_bytes);
 }
 
