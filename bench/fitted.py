@@ -11,7 +11,8 @@ Counted are
   src/model, src/rprogram, src/rtile, src/codegen, src/rank
                             named constants whose comment cites the tuning log or a time; of src/model, and of src/codegen/plan and
                             src/rprogram, which choose, all that name no source; registers that families add to their tiles
-Not counted are limits that hardware or the language sets, sizes of arrays, and what a comment derives.
+Not counted are limits that hardware or the language sets, sizes of arrays, and what a comment derives. Numbers whose comment calls them
+a limit of the search, of which more takes planning time and loses nothing, are counted apart.
 """
 import argparse
 import collections
@@ -23,6 +24,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 NUMBER = r"-?\d+(?:\.\d+)?(?: */ *\d+)?"
 ROOMS = ("model", "rprogram", "rtile", "codegen", "rank")
 TRACED = re.compile(r"PTX|SASS|CUDA|datasheet|manual|micro-kernel|flop|bytes? that one thread moves", re.IGNORECASE)
+
+SIZE = re.compile(r"hash table|of memory")
+LIMIT = "limit of the search"
 
 FITTED = re.compile(r"tuning-log|\d us\b|%|estimate|longer than|as long|faster|slower")
 
@@ -71,7 +75,8 @@ def of_constants():
             for name, value in more.findall(code) if named.match(code) or re.match(r"\s*(enum|static const)", code) else []:
                 comment = comment_of(lines, at)
                 chooses = path.parent.name in ("model", "plan", "rprogram") and not name.startswith("MAX_")
-                if FITTED.search(comment) or (chooses and not TRACED.search(comment)):
+                traced = TRACED.search(comment) or SIZE.search(comment)
+                if FITTED.search(comment) or (chooses and not traced):
                     yield path, f"{name}: {value}", comment
             for value in re.findall(r"register_overhead = (\d+)", code):
                 yield path, f"register_overhead: {value}", comment_of(lines, at)
@@ -81,7 +86,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--list", action="store_true", help="every number with its comment")
     args = parser.parse_args()
-    rows = [*of_devices(), *of_standards(), *of_calibration(), *of_constants()]
+    every = [*of_devices(), *of_standards(), *of_calibration(), *of_constants()]
+    rows = [row for row in every if not row[2].startswith(LIMIT)]
     counts = collections.Counter(path for path, _, _ in rows)
     for path, count in counts.items():
         print(f"{count:4}  {path.relative_to(ROOT)}")
@@ -89,7 +95,7 @@ def main():
             if of == path:
                 print(f"          {what:40} {comment}")
     kinds = collections.Counter("devices" if path.suffix == ".yaml" else "src" for path, _, _ in rows)
-    print(f"{len(rows):4}  in all: {kinds['src']} in src/, {kinds['devices']} in devices/")
+    print(f"{len(rows):4}  in all: {kinds['src']} in src/, {kinds['devices']} in devices/; {len(every) - len(rows)} limits of the search beside them")
     return 0
 
 

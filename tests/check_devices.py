@@ -48,7 +48,7 @@ def missing_entries():
 
 def other_standards():
     """What an absent key comes to is told in doc/devices.md as the reader has it: `1980 clocks`, `4.5 latencies`, `30`."""
-    rows = re.findall(r'FITTED\("([\w.]+)", [\w.]+, ([\d.]+), (\w+),', (ROOT / "src/hal/device_fields.c").read_text())
+    rows = re.findall(r'(?:FITTED|MEASURED)\("([\w.]+)", [\w.]+, ([\d.]+), (\w+),', (ROOT / "src/hal/device_fields.c").read_text())
     assert len(rows) > 5, "src/hal/device_fields.c looks otherwise"
     told = {line.split("`")[1]: line for line in (ROOT / "doc/devices.md").read_text().splitlines() if line.startswith("| `")}
     units = {"ITSELF": "", "CLOCKS_US": " clocks", "LATENCIES_US": " latenc(y|ies)", "LATENCIES_NS": " latenc(y|ies)"}

@@ -76,7 +76,7 @@ def check_excerpts(document):
 def device_keys():
     """Those that the reader of device files knows, from its table."""
     table = (ROOT / "src/hal/device_fields.c").read_text()
-    rows = re.findall(r'(?:TEXT|FLAG|NUMBER|CACHE|FITTED)\("([\w.]+)"|\.path = "([\w]+\.[\w.]*\w)"', table)
+    rows = re.findall(r'(?:TEXT|FLAG|NUMBER|CACHE|FITTED|MEASURED)\("([\w.]+)"|\.path = "([\w]+\.[\w.]*\w)"', table)
     return {left or right for left, right in rows} | {
         f"peak_gflop_s.{name}" for name in re.findall(r'^ +PEAK\("(\w+)"', table, re.MULTILINE)}
 

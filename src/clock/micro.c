@@ -108,7 +108,7 @@ static const Micro micros[] = {
     CHASE(NULL, "bulk copy, from memory", "micro_chase_bulk", FAR_LINES, 4096, 0, 90),
     CHASE(NULL, "bulk copy, from L2", "micro_chase_bulk", NEAR_LINES, NEAR, NEAR, 90),
     {.what = "shared memory, load to use", .entry = "micro_chase_shared", .yields = YIELDS_CYCLES, .grid = 1, .threads = 1, .p = {4096}},
-    {.what = "clusters of 2 meet", .entry = "micro_cluster_barrier", .yields = YIELDS_US, .grid = 32, .threads = 256, .cluster = 2,
+    {.path = "timing.cluster_barrier_us", .entry = "micro_cluster_barrier", .yields = YIELDS_US, .grid = 32, .threads = 256, .cluster = 2,
      .p = {2000}, .since = 90},
     {.what = "clusters of 4 meet", .entry = "micro_cluster_barrier", .yields = YIELDS_US, .grid = 32, .threads = 256, .cluster = 4,
      .p = {2000}, .since = 90},

@@ -175,21 +175,30 @@ static double standard_value(const DeviceSpec *device, const DeviceField *field)
     return field->standard;
 }
 
-/* Standards take the place of what is absent; all else must be there. */
-static void complete(Arena *arena, DeviceSpec *device, const YamlNode *root)
+static bool is_given(Arena *arena, const YamlNode *root, const DeviceField *field)
+{
+    const YamlNode *group = yaml_child(root, group_of(arena, field));
+    return group && yaml_child(group, strchr(field->path, '.') + 1);
+}
+
+static void check_complete(Arena *arena, const DeviceSpec *device, const YamlNode *root)
 {
     for (const DeviceField *field = device_fields; field->path; field++) {
         const YamlNode *group = yaml_child(root, group_of(arena, field));
-        if (group && yaml_child(group, strchr(field->path, '.') + 1))
-            continue;
-        if (field->cached && device_is_bulk_synchronous(device))
-            continue;
-        if (!field->optional)
+        bool needed = !field->optional && !(field->cached && device_is_bulk_synchronous(device));
+        if (needed && !is_given(arena, root, field))
             diag_fatal(group ? group->loc : root->loc, EXIT_INPUT, "missing key '%s'%s%s",
                        field->path, field->unit ? ", in " : "", field->unit ? field->unit : "");
-        if (field->standard != 0)
-            *(double *)((char *)device + field->offset) = standard_value(device, field);
     }
+}
+
+/* Standards take the place of what is absent, those last that count in the latency. */
+static void complete_standards(Arena *arena, DeviceSpec *device, const YamlNode *root)
+{
+    for (int relative = 0; relative <= 1; relative++)
+        for (const DeviceField *field = device_fields; field->path; field++)
+            if (field->standard != 0 && (field->of != STANDARD_ITSELF) == relative && !is_given(arena, root, field))
+                *(double *)((char *)device + field->offset) = standard_value(device, field);
 }
 
 /* Without a cache what would hit it comes from memory. */
@@ -268,7 +277,8 @@ static DeviceSpec *parse_file(Arena *arena, const Source *source, const char *sh
     for (const YamlNode *group = root->children; group; group = group->next)
         if (strcmp(group->key, "like") != 0)
             bind_group(arena, device, group);
-    complete(arena, device, root);
+    check_complete(arena, device, root);
+    complete_standards(arena, device, root);
     complete_cache(device, root);
     device_check(arena, device, root);
     device->sha256 = sha256;

@@ -20,12 +20,13 @@ static const double TIB = 1099511627776.0;
     {.path = "peak_gflop_s." name, .kind = FIELD_REAL, .optional = optional_, AT(peak[unit_]), \
      .least = 1, .most = 1e8, .unit = "Gflop/s"}
 
-/* What no datasheet says, and few have measured. The standards are the measurements of tuning-log 1 to 8 in
-   clocks of 1980 MHz and latencies of 400 ns: 1 us to begin and to end is 1980 clocks, and so 2.26 us at 875
-   MHz. */
-#define FITTED(path_, member, standard_, of_, least_, most_, unit_) \
+/* What no datasheet says, in clocks of 1980 MHz and latencies of 400 ns, as it was measured: 1 us to begin and to end is 1980
+   clocks, and so 2.26 us at 875 MHz. */
+#define STANDARD(path_, member, standard_, of_, least_, most_, unit_) \
     {.path = path_, .kind = FIELD_REAL, .optional = true, .standard = standard_, .of = STANDARD_##of_, \
      AT(member), .least = least_, .most = most_, .unit = unit_}
+#define MEASURED STANDARD   // with micro-kernels: by `rollerc calibrate`, or as doc/devices.md says
+#define FITTED STANDARD     // with whole kernels (tuning-log 1 to 8)
 
 const char *const unit_name[UNIT_COUNT] = {
     [UNIT_FP32] = "fp32",
@@ -54,7 +55,7 @@ const DeviceField device_fields[] = {
     NUMBER("compute.sm_count", FIELD_INT, sm_count, 1, 4096, "execution units"),
     NUMBER("compute.lanes_per_sm", FIELD_INT, lanes_per_sm, 1, 1024, "fp32 lanes"),
     NUMBER("compute.schedulers_per_sm", FIELD_INT, schedulers_per_sm, 1, 64, "warp schedulers"),
-    NUMBER("compute.launch_us", FIELD_REAL, launch_us, 0.1, 1000, "us"),
+    MEASURED("compute.launch_us", launch_us, 1.2, ITSELF, 0.1, 1000, "us"),
     {.path = "compute.superstep_us", .kind = FIELD_REAL, .optional = true, AT(superstep_us),
      .least = 0.001, .most = 1000, .unit = "us"},
 
@@ -103,22 +104,22 @@ const DeviceField device_fields[] = {
     CACHE("l2.bandwidth_gb_s", FIELD_REAL, l2.bandwidth_gb_s, 10, 1e6, "GB/s"),
     CACHE("l2.transaction_bytes", FIELD_INT, l2.transaction_bytes, 4, 1024, "bytes"),
 
-    FITTED("l2.latency_ns", l2_latency_ns, 0.5, LATENCIES_NS, 1, 10000, "ns"),
+    MEASURED("l2.latency_ns", l2_latency_ns, 0.365, LATENCIES_NS, 1, 10000, "ns"),
     FITTED("l2.port_share", l2_port_share, 2, ITSELF, 1, 1000, "even shares"),
 
     NUMBER("dram.bytes", FIELD_INT64, dram_bytes, 64.0 * 1024 * KIB, 16 * TIB, "bytes"),
     NUMBER("dram.bandwidth_gb_s", FIELD_REAL, dram.bandwidth_gb_s, 10, 1e5, "GB/s"),
     NUMBER("dram.transaction_bytes", FIELD_INT, dram.transaction_bytes, 4, 1024, "bytes"),
-    NUMBER("dram.latency_ns", FIELD_REAL, dram_latency_ns, 10, 10000, "ns"),
+    MEASURED("dram.latency_ns", dram_latency_ns, 400, ITSELF, 10, 10000, "ns"),
 
-    FITTED("timing.block_start_cycles", timing.block_start_cycles, 1.4, ITSELF, 0.001, 1e4, "cycles"),
-    FITTED("timing.operand_cycles", timing.operand_cycles, 24, ITSELF, 1, 1e4, "cycles"),
+    MEASURED("timing.block_start_cycles", timing.block_start_cycles, 1.21, ITSELF, 0.001, 1e4, "cycles"),
+    MEASURED("timing.operand_cycles", timing.operand_cycles, 30, ITSELF, 1, 1e4, "cycles"),
     FITTED("timing.barrier_cycles", timing.barrier_cycles, 30, ITSELF, 1, 1e5, "cycles"),
     FITTED("timing.block_wait_us", timing.block_wait_us, 1980, CLOCKS_US, 0.01, 1000, "us"),
     FITTED("timing.copy_wait_us", timing.copy_wait_us, 1, LATENCIES_US, 0.01, 1000, "us"),
-    FITTED("timing.cluster_barrier_us", timing.cluster_barrier_us, 1089, CLOCKS_US, 0.01, 1000, "us"),
+    MEASURED("timing.cluster_barrier_us", timing.cluster_barrier_us, 1089, CLOCKS_US, 0.01, 1000, "us"),
     FITTED("timing.cluster_wait_us", timing.cluster_wait_us, 3861, CLOCKS_US, 0.01, 1000, "us"),
-    FITTED("timing.grid_barrier_us", timing.grid_barrier_us, 4.5, LATENCIES_US, 0.01, 1000, "us"),
+    MEASURED("timing.grid_barrier_us", timing.grid_barrier_us, 4, LATENCIES_US, 0.01, 1000, "us"),
 
     FLAG("capabilities.async_copy", has.async_copy),
     FLAG("capabilities.mma", has.mma),

@@ -8,7 +8,6 @@ const char *const pace_name[] = {[PACE_FREE] = "free",
 /* What several rows have. */
 enum {
     SUM_CYCLES = 40,           // of an epilogue, for each sum of a thread: tuning-log 59, 56 and 116
-    LIFE_INSTRUCTIONS = 150,   // of a thread that knows its window: tuning-log 18, 51, 105 and 144
     LINES_KNEE = 3             // of threads that walk along lines of images: tuning-log 70 and 113
 };
 
@@ -19,14 +18,18 @@ enum {
     }
 
 /* tuning-log 113 */
-#define PAIRS(share)                                                                                         \
+#define PAIRS(...)                                                                                           \
     {                                                                                                        \
-        .pace = PACE_BY_STEPS, .peak_share = 0.62, .busy_warps = 1.6, .step_knee = LINES_KNEE,               \
-        .tail_share = 0.33, .read_share = (share)                                                            \
+        .pace = PACE_BY_STEPS, .step_knee = LINES_KNEE, .tail_share = 0.33, __VA_ARGS__                      \
+    }
+
+/* tuning-log 116 and 156 */
+#define ATTENTION(...)                                                                                       \
+    {                                                                                                        \
+        .special_share = 0.55, .sum_cycles = SUM_CYCLES, __VA_ARGS__                                         \
     }
 
 const Calibration calibration = {
-    .operand_knee = 1.2,                    // tuning-log 1
     .in_turn_knee = 5,                      // tuning-log 7
     .beside_knee = 3,                       // tuning-log 107
     .step_knee = 1.1,                       // tuning-log 38
@@ -34,58 +37,42 @@ const Calibration calibration = {
     .large_cluster_sms = 10.0 / 11,         // tuning-log 46
     .least_exposed = 1.0 / 8,               // estimate
     .elementwise = {.thread_points = 32},   // tuning-log 11
-    .permute = {.thread_gathers = 2},       // tuning-log 13
     .reduce =
         {
             .thread_terms = 32,      // tuning-log 14
             .many_rows_bytes = 32,   // tuning-log 15
-            .run_bytes = 128,        // tuning-log 16
-            .least_run_bytes = 64,   // tuning-log 16
         },
     // tuning-log 17 and 18
-    .window = {.threads = 384,
-               .element_instructions = 1.5,
-               .output_instructions = 8,
-               .cost = {.thread_instructions = 100}},
-    .staged_window = {.threads = 512,
-                      .element_instructions = 2,
-                      .output_instructions = 12,
-                      .cost = {.thread_instructions = LIFE_INSTRUCTIONS}},
+    .window = {.element_instructions = 2, .output_instructions = 12},
     // tuning-log 51
-    .depthwise = {.threads = 512,
-                  .element_instructions = 0.7,
+    .depthwise = {.element_instructions = 0.7,
                   .output_instructions = 30,
-                  .cost = {.pace = PACE_IN_TURN, .thread_instructions = LIFE_INSTRUCTIONS}},
+                  .cost = {.pace = PACE_IN_TURN}},
     .element_in_same_bank = 1.3,   // tuning-log 99
     // tuning-log 105
     .many_taps = {.piece_instructions = 2,
                   .line_instructions = 5,
                   .pair_instructions = 10.5,
-                  .cost = {.once_knee = 1.6, .thread_instructions = LIFE_INSTRUCTIONS}},
+                  .cost = {.once_knee = 1.6}},
     // tuning-log 70
     .strip = {.threads = 128,
               .step_instructions = 16,
-              .element_instructions = 1.5,
-              .output_instructions = 2,
-              .known_ends_share = 0.902,   // tuning-log 109
               .cost = {.pace = PACE_BY_STEPS, .step_knee = LINES_KNEE, .tail_share = 0.3},
               .wide_cost = {.pace = PACE_BY_STEPS,
                             .step_knee = LINES_KNEE,
                             .tail_share = 0.56}},   // tuning-log 99 and 109
     .depthwise_copy_instructions = 24,
     // tuning-log 38 and 127
-    .matmul = {.streamed_elements = 1 << 20, .cost = {.ready_share = 0.46}},
+    .matmul = {.ready_share = 0.46},
     .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = 200},   // tuning-log 58
     // tuning-log 59, 56 and 45
     .gemm = {.cost = {.peak_share = 0.72, .sum_cycles = SUM_CYCLES},
-             .f64_cost = {.peak_share = 0.95, .sum_cycles = SUM_CYCLES},
              .shift_instructions = 18},
     .wgmma = {.sum_cycles = SUM_CYCLES},   // tuning-log 59
     .bulk = {.alone = BULK(SUM_CYCLES), .in_clusters = BULK(SUM_CYCLES / 2)},
-    // tuning-log 116 and 156
-    .attention = {.peak_share = 0.5, .special_share = 0.55, .sum_cycles = SUM_CYCLES},
-    .attention_lone = {.peak_share = 0.5, .special_share = 0.55, .sum_cycles = SUM_CYCLES, .lone_product_cycles = 12},   // tuning-log 158
-    .attention_bulk = {.special_share = 0.55, .read_share = 0.6, .sum_cycles = SUM_CYCLES},
+    .attention = ATTENTION(.peak_share = 0.5),
+    .attention_lone = ATTENTION(.peak_share = 0.5, .lone_product_cycles = 12),   // tuning-log 158
+    .attention_bulk = ATTENTION(),
     .rows =
         {
             .thread_elements = 32,                                                           // tuning-log 19
@@ -94,20 +81,17 @@ const Calibration calibration = {
             .shortest_block_threads = 128,                                                   // tuning-log 23
             .masked_work = 0.75,                                                             // tuning-log 20
             .ahead_instructions = 3,                                                         // counted
-            .cost = {.pace = PACE_IN_TURN, .tail_share = 0.05, .single_wave_share = 0.06},   // tuning-log 21
+            .cost = {.pace = PACE_IN_TURN},
             .walking_cost = {.pace = PACE_IN_TURN},
             .memory_cost = {.pace = PACE_IN_STEP},
         },
-    .channels = {.totals = {.pace = PACE_IN_STEP, .tail_share = 0.2},
+    .channels = {.totals = {.pace = PACE_IN_STEP},
                  .elements = {.tail_share = 0.1}},   // tuning-log 35
     .filter_tiles = {.pace = PACE_BY_STEPS},
     // tuning-log 107
-    .toeplitz = {.cost = {.pace = PACE_BY_STEPS, .peak_share = 0.90, .busy_warps = 1.5, .once_knee = 0.2},
+    .toeplitz = {.cost = {.pace = PACE_BY_STEPS, .busy_warps = 1.5, .once_knee = 0.2},
                  .step_instructions = 50,
                  .output_instructions = 0.2},
-    .pairs = {.cost = PAIRS(1), .narrow_cost = PAIRS(3), .step_instructions = 170},
-    .narrow = {.pace = PACE_BY_STEPS,
-               .busy_warps = 1,
-               .once_knee = 0.1,
-               .thread_instructions = LIFE_INSTRUCTIONS},
+    .pairs = {.cost = PAIRS(), .narrow_cost = PAIRS(.read_share = 3), .step_instructions = 170},
+    .narrow = {.pace = PACE_BY_STEPS},
 };

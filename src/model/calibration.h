@@ -24,21 +24,17 @@ typedef struct KindCost {
     double step_knee;           // how sharply its steps turn from load-bound to compute-bound; 0: as usual
     double once_knee;           // the same of blocks that load once and compute, more than 1; 0: not so
     double tail_share;          // of a block's time: for so long the last ones run on while SMs idle
-    double single_wave_share;   // of the time, where all blocks run at once: none loads while others store
     double read_share;          // of what blocks copy is read from L2, where requests to a line are merged; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
     double lone_product_cycles; // for each 16 x 8 x 16 of its last step's products, by a warp that has all rows
-    double thread_instructions; // in a thread's whole life beside those of items: positions, copies, guards
 } KindCost;
 
 typedef struct WindowFit {
-    int threads;   // of a block, at most
     double element_instructions, output_instructions;   // Move.instructions
     KindCost cost;
 } WindowFit;
 
 typedef struct Calibration {
-    double operand_knee;    // how sharply other warps hide that one waits for its operands
     double beside_knee;     // how sharply the warps of a scheduler keep it busy that seldom wait in their steps
     double in_turn_knee;    // how sharply those that load, compute and store once turn from throughput- to latency-bound
     double step_knee;       // and in each of their steps, where these are many
@@ -49,15 +45,10 @@ typedef struct Calibration {
         int thread_points;
     } elementwise;
     struct {
-        int thread_gathers;
-    } permute;
-    struct {
         int thread_terms;      // whose loads are in flight at a time,
         int many_rows_bytes;   // or so many bytes where there are many rows
-        int run_bytes;         // that a block reads of each row at least, walking columns
-        int least_run_bytes;   // that the threads of a row read side by side
     } reduce;
-    WindowFit window, staged_window, depthwise;
+    WindowFit window, depthwise;
     double element_in_same_bank;   // times its instructions where other lanes' elements lie in its bank
     struct {
         double piece_instructions;   // of a thread for each element that a block copies contiguously,
@@ -68,19 +59,13 @@ typedef struct Calibration {
     double depthwise_copy_instructions;   // to find a vector of an image, and its place in shared memory
     struct {
         int threads;   // of a block
-        double step_instructions;   // of a thread for a row of the input, beside its elements
-        double element_instructions, output_instructions;   // Move.instructions
-        double known_ends_share;   // of the products that strips of many taps make, as if they knew no ends
+        double step_instructions;   // of a thread for a row of the input
         KindCost cost, wide_cost;      // over lines of 16 bits an element or of a filter's gradient, of more
     } strip;
-    struct {
-        int streamed_elements;       // of the large factor of a product of few rows: no tiles from there on
-        KindCost cost;               // of tiles in two stages
-    } matmul;
+    KindCost matmul;   // of tiles in two stages
     KindCost skinny;
     struct {
         KindCost cost;
-        KindCost f64_cost;           // twice as long for each byte that is loaded
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;
     KindCost wgmma;

@@ -316,8 +316,7 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
 /* Blocks that start together drift apart, and the last ones end alone. */
 static double tail_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
-    double single = perf->waves < 1 ? kernel->cost->single_wave_share : 0;
-    return (single + kernel->cost->tail_share / at_least(perf->waves, 1)) * throughput_us;
+    return kernel->cost->tail_share / at_least(perf->waves, 1) * throughput_us;
 }
 
 static BoundBy largest_term(const PerfEstimate *perf)

@@ -160,14 +160,13 @@ static double busy_cycles(const KernelCounts *kernel)
     return at_least(math_cycles, (instructions + staging - alone) * issue_cycles) + alone * issue_cycles;
 }
 
-/* Share of the time for which the scheduler of so many warps has one that is ready: u = w * busy cycles / those
-   that a warp waits for its operands, u / (1 + u^knee)^(1/knee). */
+/* Share of the time for which the scheduler of so many warps has one that is ready: of u = w * busy cycles / those
+   that a warp waits for its operands, u / (1 + u). */
 static double latency_hiding(const KernelCounts *kernel, double warps, double cycles)
 {
     double u = warps * cycles / kernel->device->timing.operand_cycles;
-    double knee = calibration.operand_knee;
     double ready = kernel->cost->ready_share > 0 ? 1 - pow(1 - kernel->cost->ready_share, warps) : 1;
-    return u / pow(1 + pow(u, knee), 1 / knee) * ready;
+    return u / (1 + u) * ready;
 }
 
 /* Cycles of a register step of so many blocks, each of all its warps, that share an SM. */

@@ -43,10 +43,6 @@ const KindCost *perf_cost(const KernelKind *kind)
     return kind->cost ? kind->cost : &usual;
 }
 
-/* Blocks of clusters of more than two that an SM takes at most, whatever room it has: of 12 that found registers 7.5
-   (tuning-log 155). */
-enum { CLUSTER_BLOCKS = 8 };
-
 /* What is known of rows one after the other holds as they are. */
 static bool in_large_clusters(const KernelKind *kind, int cluster)
 {
@@ -234,7 +230,6 @@ PerfProblem perf_problem(const KernelKind *kind)
 {
     const TileSpace *space = kind->space;
     PerfProblem problem = {.whole = rtile_problem(space)};
-    problem.thread_instructions = perf_cost(kind)->thread_instructions;
     for (int i = 0; i < kind->schedule->count; i++)
         add_item(&problem, space, &kind->schedule->items[i]);
     for (int i = 0; i < space->tile_count; i++) {
@@ -266,8 +261,6 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
     kernel.warps = (double)ceil_div(program->threads / makers, device->warp_size);
     double sms = usable_sms(kind, program->cluster, device);
-    if (in_large_clusters(kind, program->cluster) && blocks_per_sm > CLUSTER_BLOCKS)
-        blocks_per_sm = CLUSTER_BLOCKS;
     kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / sms));
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);

@@ -18,16 +18,15 @@
 #include "rprogram/rprogram.h"
 
 enum {
-    BEAM = 3,                 // tiles that grow side by side: a square one, its neighbours
+    BEAM = 3,                 // limit of the search: tiles that grow side by side, a square one and its neighbours
     MAX_GENERATIONS = 24,     // doublings to the largest tile: 2^24 points are beyond any level
-    BEYOND_SATURATION = 3,    // generations kept once compute limits: occupancy may still gain
+    BEYOND_SATURATION = 3,    // limit of the search: generations kept once compute limits, as occupancy may still gain
     MAX_REGISTER_TILES = 48,
     MAX_PROGRAMS = 768,       // the best are of the first: large register tiles are tried before small ones
     SLOTS = 2 * MAX_PROGRAMS, // of the hash table, at least half empty
     MAX_SHRINKS = 16,
-    SHORTEST_STEP = 8,        // points along the reduction between two barriers
-    TOLERANCE_STEPS = 5,      // 0.2 each
-    ENOUGH = 4                // times `keep` programs end the raising of the tolerance
+    TOLERANCE_STEPS = 5,      // limit of the search: 0.2 each
+    ENOUGH = 4                // limit of the search: times `keep` programs end the raising of the tolerance
 };
 
 typedef struct Construction {
@@ -328,15 +327,10 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
 }
 
 /* All block tiles that share a spatial extent, from the shortest step along the reduction to the
-   longest that fits. Threads that walk the reduction alone need steps of some length: shorter ones
-   are passed over, unless there are none longer. */
+   longest that fits. */
 static void construct_block(Construction *c, const Growth *inner, Growth shared)
 {
-    const TileSpace *space = c->kind->space;
     bool alone = !c->kind->space->least_sharers;
-    while (alone && rtile_points(space, &shared.tile, true) < SHORTEST_STEP)
-        if (!grow_steps(c, &inner->tile, &shared))
-            break;
     do {
         const RProgram *program;
         if (construct_program(c, inner, &shared, &program))

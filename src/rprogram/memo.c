@@ -3,8 +3,8 @@
 #include <string.h>
 
 enum {
-    FIRST_CAPACITY = 512,
-    MOST_BYTES = 512 << 20   // of what came again, 10 KB each: the constructions of some 500 different kernels
+    FIRST_CAPACITY = 512,    // places of the hash table
+    MOST_BYTES = 512 << 20   // of memory, for what came again, 10 KB each: the constructions of some 500 different kernels
 };
 
 /* All of a kind, its space and its schedule that a construction can depend on, as bytes. */

@@ -152,18 +152,19 @@ static bool vector_fits(const Dominant *most, const Fusion *fusion, Layout layou
 
 // ---- kinds ----
 
-/* Outputs of a block along the columns come in multiples of this, unless there are fewer side by side. */
-static int64_t outputs_of_run(const Dominant *most, const Fusion *fusion)
+/* Outputs of a block along the columns come in multiples of a line of memory, unless there are fewer side by side. */
+static int64_t outputs_of_run(const Dominant *most, const Fusion *fusion, const DeviceSpec *device)
 {
     if (!most->column)
         return 1;
-    int64_t outputs = 8 * calibration.reduce.run_bytes / most->bits;
+    int64_t outputs = 8 * device->shared.transaction_bytes / most->bits;
     return fusion->axes[layout_axis(fusion, false)].extent >= outputs ? outputs : 1;
 }
 
-static int least_sharers(int bits, Layout layout)
+/* Threads of a row read a sector side by side. */
+static int least_sharers(int bits, Layout layout, const DeviceSpec *device)
 {
-    return bits < 8 ? 1 : 8 * calibration.reduce.least_run_bytes / (layout.vector * bits);
+    return bits < 8 ? 1 : 8 * device->dram.transaction_bytes / (layout.vector * bits);
 }
 
 /* What it takes to find a position along an axis, by a division and a remainder, and to test it against an end. */
@@ -265,7 +266,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
     int64_t groups = layout.row ? row_groups : MAX_THREADS,
             sharers = layout.row ? MAX_THREADS : 32;   // limits
-    int64_t run = layout.row ? 1 : outputs_of_run(most_read, fusion);
+    int64_t run = layout.row ? 1 : outputs_of_run(most_read, fusion, device);
     kind->space->rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
     kind->space->rule[LEVEL_SHARED][output] = (AxisRule){run, outs * groups};
     int64_t most = calibration.reduce.thread_terms, row_bits = 8 * calibration.reduce.many_rows_bytes;
@@ -275,7 +276,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
         most = row_bits / bits > terms ? row_bits / bits : terms;
     kind->space->rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
     kind->space->rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * sharers};
-    kind->space->least_sharers = layout.row ? least_sharers(bits, layout) : 1;
+    kind->space->least_sharers = layout.row ? least_sharers(bits, layout, device) : 1;
     kind->registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     kind->registers.others = 32;
     kind->registers.taken = registers_taken_by_terms;

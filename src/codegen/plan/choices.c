@@ -6,15 +6,7 @@
 #include "model/perf.h"
 #include "rtile/space.h"
 
-enum {
-    DEEP_OUTPUTS = 256, // at least, of a reduction
-    DEEP_TERMS = 16,    // of at least so many terms for each of them
-    FEW_WAVES = 2,      // of a product's blocks: more of them may fill the last wave, or fewer be larger
-    PRODUCT_PARTS = 32
-};
-
-static const double FAR_BEHIND = 8, FAR_IN_PARTS = 1.5;   // times the best, of a sum and of parts of it
-static const double MORE_THAN_ONCE = 1.25;   // times what every tensor takes once; a second pass over the largest takes more
+enum { FEW_WAVES = 2 };                      // of a product's blocks: more of them may fill the last wave, or fewer be larger
 static const double MANY_TIMES = 4;          // what its bytes and its arithmetic take
 
 /* A kernel that has a block for part of the SMs only would take so long on all of them. */
@@ -23,26 +15,11 @@ static double spread_us(const Planner *planner, const PlannedLaunch *launch)
     return planned_us(launch) * rprogram_sm_share(&launch->program, planner->device);
 }
 
-/* Families that are far behind the best kernel even where their blocks are as many as one likes. */
-static void pass_over_slow_families(Planner *planner, const ChoiceList *list, double far)
-{
-    for (int f = 0; planner->families[f] && list->count; f++) {
-        double least_us = INFINITY;
-        for (int i = 0; i < list->count; i++)
-            if (list->choices[i]->count == 1 && list->choices[i]->launches[0].family == planner->families[f])
-                least_us = fmin(least_us, spread_us(planner, &list->choices[i]->launches[0]));
-        if (isfinite(least_us) && least_us > far * list->choices[0]->time_us)
-            planner->passed_over |= UINT64_C(1) << f;
-    }
-}
-
-/* Of parts of a sum, fewer of them before more; or of what is rewritten. */
+/* Of parts of a sum, or of what is rewritten. */
 static ChoiceList part_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
     choices_add_launches(planner, &list, fusion, planner->passed_over);
-    if (!planner->rewrite)
-        pass_over_slow_families(planner, &list, FAR_IN_PARTS);
     return list;
 }
 
@@ -125,13 +102,12 @@ static void add_whole_waves(Planner *planner, ChoiceList *list, const Companions
     }
 }
 
-/* Outputs that share what they read, and far more terms of each: a block that makes them all over a part of
+/* Outputs that share what they read, and more terms of each than there are outputs: a block that makes them all over a part of
    the terms reuses most. */
 static bool is_deep(const Fusion *fusion)
 {
     int64_t outputs = spatial_points(fusion);
-    if (!fusion_is_reduction(fusion) || outputs < DEEP_OUTPUTS ||
-        reduction_points(fusion) < DEEP_TERMS * outputs)
+    if (!fusion_is_reduction(fusion) || reduction_points(fusion) < outputs)
         return false;
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
@@ -194,13 +170,10 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
     bool short_of_blocks = (rewritten || best->family->tiles_both) && best->program.perf.waves < FEW_WAVES;
     double best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best);
-    if (!rewritten)
-        pass_over_slow_families(planner, list, FAR_BEHIND);
     int64_t room = room_for_waiting(best);
     Split least = {.time_us = INFINITY};
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
-        bool of_all = choices_employ(parts, idle) || parts <= room || slow ||
-                      (short_of_blocks && parts <= PRODUCT_PARTS);
+        bool of_all = choices_employ(parts, idle) || parts <= room || slow || short_of_blocks;
         if (!of_all && !(spread && choices_employ(parts, choices_idle_sms(planner, spread))))
             continue;
         Split split = add_split(planner, list, companions, fusion,
@@ -280,23 +253,6 @@ static void add_all_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed
         }
 }
 
-/* The kernel takes hardly longer than to move every tensor once: launches that go through the elements twice
-   cannot be faster. Many rows that one block each holds are made so; 256 channels of an NHWC tensor fill a
-   device too, but each block reads its channel in pieces of a sector. */
-static bool is_near_one_pass(const Planner *planner, const ChoiceList *list)
-{
-    if (!list->count)
-        return false;
-    const PlannedLaunch *launch = &list->choices[0]->launches[0];
-    const TileSpace *space = launch->kind->space;
-    RTile problem = rtile_problem(space);
-    double bytes = 0;
-    for (int i = 0; i < space->tile_count; i++)
-        bytes += data_tile_bytes(&space->tiles[i], &problem, space->axis_count);
-    double once_us = bytes / planner->device->dram.bandwidth_gb_s / 1e3;
-    return launch->program.perf.time_us <= MORE_THAN_ONCE * once_us + 2 * launch->program.perf.launch_us;
-}
-
 ChoiceList choices_of(Planner *planner, const Fusion *fusion)
 {
     if (!planner->alone)
@@ -312,7 +268,7 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
         keep_diverse(&list, planner->keep);
         return list;
     }
-    if (!fusion_is_reduction(fusion) && !is_near_one_pass(planner, &list))
+    if (!fusion_is_reduction(fusion))
         choices_add_phases(planner, &list, fusion);
     if (!list.count)
         return list;

@@ -31,7 +31,7 @@ typedef struct Planner {
     const Target *target;
     const DeviceSpec *device;   // its own,
     const Family *const *families;   // and those that serve it
-    uint64_t passed_over;  // families that make no parts of the sum that is split, nor of what is rewritten: bit f
+    uint64_t passed_over;  // families that make nothing of what is rewritten: bit f
     const Rewrite *rewrite;   // of the form that is planned; NULL: the fusion as it is
     int64_t room;          // of the device's memory beside the program's tensors; below 0: not even for these
     int keep;

@@ -10,7 +10,7 @@
 
 enum {
     MIN_CHUNK = 128,    // points of a row whose statistics are taken together
-    CHUNK_SIZES = 4,    // each four times the one before
+    CHUNK_SIZES = 4,    // limit of the search: each four times the one before
     SMALL_CHUNK = 64,   // points of a row that a block makes elements of, at least,
     MAX_SMALL_CHUNK = 512,
     SMALL_ELEMENTS = 16384,   // or so many that all rows side by side have these

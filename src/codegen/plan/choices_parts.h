@@ -4,7 +4,7 @@
 
 enum {
     MAX_PARTS = 256,   // of a split reduction
-    PARTIAL_KEPT = 3   // kernels considered for the first half of each split
+    PARTIAL_KEPT = 3   // limit of the search: kernels considered for the first half of each split
 };
 
 static const double PAST_THE_BEST = 1.25;   // times the least so far: more parts take longer still

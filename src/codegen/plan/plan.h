@@ -7,9 +7,7 @@
 #include "ir/prepared.h"
 #include "kernel/schedule/count.h"
 
-enum {
-    WORKSPACE_ALIGNMENT = 256
-};   // language.md: the workspace is aligned to it, and so is each tensor in it
+enum { WORKSPACE_ALIGNMENT = 256 };   // as CUDA aligns memory; language.md: so is the workspace aligned, and each tensor in it
 
 typedef struct PlannedLaunch {
     const Family *family;

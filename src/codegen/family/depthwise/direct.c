@@ -270,7 +270,7 @@ static void set_tiles(Arena *arena, KernelKind *kind, const DeviceSpec *device, 
     int64_t images = least.size[BATCH] > 1 ? 1 : MAX_IMAGES;
     block[CHANNEL] = (AxisRule){least.size[CHANNEL], way->channels_last ? MAX_CHANNELS : images};
     block[BATCH] = (AxisRule){least.size[BATCH], MAX_IMAGES};
-    block[DOWN] = (AxisRule){least.size[DOWN], calibration.depthwise.threads};
+    block[DOWN] = (AxisRule){least.size[DOWN], device->max_threads_per_block};
 }
 
 /* Pairs of an output and a tap that meet an input; others are not multiplied. */
@@ -315,7 +315,6 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     *kind = (KernelKind){
         .space = space_new(arena, fusion),
         .name = variant_name(&way),
-        .threads.most = calibration.depthwise.threads,
         .threads.ragged = true,
         .registers.accumulator_bits = value_bits,
         .registers.others = 8,   // tuning-log 133

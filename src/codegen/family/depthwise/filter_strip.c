@@ -156,9 +156,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
     int64_t images = ceil_div(gradient->shape.summed.extent, strip->shares);
     Schedule schedule = {.computes = COMPUTES_OWN};
     schedule_loop(&schedule, (Loop){.axis = IMAGE});
-    schedule_load(&schedule, (Move){.tiles = space_inputs(space),
-                                    .instructions = calibration.strip.element_instructions *
-                                                    (strip->channels_last ? 2 : 1)});
+    schedule_load(&schedule, (Move){.tiles = space_inputs(space)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
     schedule_takes(&schedule,
                    calibration.strip.step_instructions * (double)(images * steps_of(gradient, strip)));

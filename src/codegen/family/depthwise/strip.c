@@ -59,18 +59,14 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
 }
 
 /* A strip goes down so many rows of the input. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, bool channels_last,
-                             int64_t rows)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, int64_t rows)
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
-    schedule_load(&schedule,
-                  (Move){.tiles = space_inputs(space),
-                         .instructions = calibration.strip.element_instructions * (channels_last ? 2 : 1)});
+    schedule_load(&schedule, (Move){.tiles = space_inputs(space)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
     schedule_takes(&schedule, calibration.strip.step_instructions * (double)rows);
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space),
-                                     .instructions = calibration.strip.output_instructions});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
 }
 
@@ -129,14 +125,6 @@ static double lines_of(const Depthwise *shape, const StripWay *way, const StripT
     return (double)(strip_accesses(-along->pad, piece, reach) * tile->width * along->stride) / (double)reach;
 }
 
-/* Templates/strip.cu leaves out products of known ends, and has more code that a strip goes through once: of both
-   a share is left, however tall strips are (tuning-log 109). */
-static double share_left(const Depthwise *shape, const StripWay *way)
-{
-    bool known_ends = all_taps(shape) >= MANY_TAPS && (way->channels_last || way->piece > 1);
-    return known_ends ? calibration.strip.known_ends_share : 1;
-}
-
 /* Is its code short enough, and are there warps enough to wait for each other? Rows that only part of the
    filter meets are multiplied by all of it. */
 static bool set_tile(Arena *arena, KernelKind *kind, const Fusion *fusion, const Depthwise *shape,
@@ -150,8 +138,8 @@ static bool set_tile(Arena *arena, KernelKind *kind, const Fusion *fusion, const
     set_threads(kind, way, tile);
     kind->registers.others = (int)registers;
     kind->space->tiles[0].lines = lines_of(shape, way, tile);
-    kind->schedule = schedule_of(arena, fusion, kind->space, way->channels_last, rows);
-    kind->space->flops *= share_left(shape, way) * (double)rows / (double)(tile->height * down->stride);
+    kind->schedule = schedule_of(arena, fusion, kind->space, rows);
+    kind->space->flops *= (double)rows / (double)(tile->height * down->stride);
     return tile->lanes * tile->width * window_open(down) * all_taps(shape) <= MAX_WALK;
 }
 

@@ -18,7 +18,6 @@ enum {
     MAX_EACH = 4,     // rows of outputs that share a row of the input
     MAX_TAPS = 64,    // fragments of rows of the filter that it holds
     MAX_IMAGES = 64,
-    MAX_THREADS = 128,   // with two blocks on an SM all load, then all multiply: 44 us instead of 38 (tuning-log 98)
     MANY_GROUPS = 4,     // of rows of a warp's tile
     MAX_ROWS = 1 << 14   // of a block
 };
@@ -222,7 +221,6 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     KernelKind kind = {
         .space = find_space(arena, fusion, toeplitz),
         .threads.of_tile = device->warp_size / TOEPLITZ_TURNS,
-        .threads.most = MAX_THREADS,
         .registers.accumulator_bits = 32 / TOEPLITZ_TURNS,   // those of the other tile take the same registers
         .registers.input_buffers = 1,
         .registers.most_inputs = 1,   // those of a step are counted beside

@@ -17,7 +17,6 @@ enum {
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8, LINE_BITS = 1024 };
 enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
-enum { CLUSTER_STAGES = 8, CLUSTER_K_PARTS = 4 };   // short steps, as there are few (tuning-log 96)
 enum { HELD_SPARE = 24 };   // of the registers that factors which are held may need (tuning-log 133)
 enum { MAX_PRODUCTS = 4 };   // of a block: it waits for all of them
 
@@ -113,28 +112,16 @@ static int largest_cluster(const DeviceSpec *device, const Product *product)
     return cluster;
 }
 
-/* Each k of the larger factor is a line of its own: short steps read no shorter pieces of it. */
-static bool has_lines_across(const Product *product)
-{
-    int larger = product->group[GROUP_N].extent > product->group[GROUP_M].extent;
-    return !product->reading[larger].along_k;
-}
-
 /* Every block has a step. */
 static KernelKind in_cluster(Arena *arena, const KernelKind *alone, const Fusion *fusion,
                             const Products *products, int cluster)
 {
     const Product *product = products->tiled;
     KernelKind kind = *alone;
-    int stages = alone->schedule->stages;
     kind.space = space_copy(arena, alone->space);
     AxisRule *k = &kind.space->rule[LEVEL_SHARED][GROUP_K];
     kind.name = gemm_family.variants[CLUSTER_VARIANT];
-    if (stages > 2 && has_lines_across(product)) {
-        stages = CLUSTER_STAGES;
-        k->limit = k->limit * CLUSTER_K_PARTS / MAX_K_PARTS;
-    }
-    kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, cluster);
+    kind.schedule = schedule_of(arena, fusion, products, kind.space, alone->schedule->stages, cluster);
     while (k->limit > k->granule && k->limit > product->group[GROUP_K].extent / cluster)
         k->limit /= 2;
     return kind;
@@ -230,7 +217,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (products->rows)
         product_rows_add(&kind, products->rows, product);
     kind.threads.of_tile = device->warp_size;
-    kind.cost = atom->unit == UNIT_TENSOR_F64 ? &calibration.gemm.f64_cost : &calibration.gemm.cost;
+    kind.cost = &calibration.gemm.cost;
     kind.threads.most = MAX_THREADS;
     kind.registers.accumulator_bits = mma_sum_bits(product);
     kind.registers.input_buffers = 2;

@@ -12,8 +12,7 @@
 #include "rtile/space.h"
 
 enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };
-/* Steps along k: at most, where there are many tiles, and if two are all (tuning-log 97). */
-enum { MIN_K_STEP = 8, MAX_K_STEP = 32, MANY_K_STEP = 16, HALF_K_STEP = 24, LARGE_TILE = 8 * 8 };
+enum { MIN_K_STEP = 8, MAX_K_STEP = 16 };   // along k: short steps leave shared memory for more tiles at once
 /* Where steps are copied ahead (tuning-log 54): tiles of so many threads, two warps of a scheduler; across
    what is copied, across the other factor, and along k, which is unrolled. */
 enum {
@@ -292,16 +291,6 @@ static KernelKind in_three_stages_of_any(Arena *arena, const KernelKind *ahead)
     return kind;
 }
 
-/* Where tiles wait for SMs short steps leave shared memory for more of them at once; but between two steps
-   nobody waits. */
-static int64_t longest_step(const Product *product, const DeviceSpec *device)
-{
-    int64_t half = ceil_div(product->group[GROUP_K].extent, 2);
-    if (!fills_sms(product, device, LARGE_TILE))
-        return MAX_K_STEP;
-    return half > MANY_K_STEP && half <= HALF_K_STEP ? HALF_K_STEP : MANY_K_STEP;
-}
-
 /* A step is one of a tap that its tile has, which lies within a phase where it can. */
 static void skip_taps(TileSpace *space, const Skips *skips)
 {
@@ -317,7 +306,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
                  KernelKind *variants)
 {
     const Product *product = ((const Products *)view)->tiled;
-    if (!product || product_is_streamed(view))
+    if (!product)
         return 0;
     bool several = makes_several(fusion, product, device);   // of one a warp would lack threads
     if (product->atom && product_element_bits(product->factor[0]) == 16 && !several)
@@ -335,7 +324,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     AxisRule none = {1, 1};
     kind->space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind->space->rule[LEVEL_SHARED][GROUP_BATCH] = none;
     kind->space->rule[LEVEL_REGISTER][GROUP_K] = none;
-    kind->space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_STEP, longest_step(product, device)};
+    kind->space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){MIN_K_STEP, MAX_K_STEP};
     int64_t vector = shared_vector(fusion);
     bool fills = fills_sms(product, device, vector * vector);
     for (int g = GROUP_M; g <= GROUP_N; g++) {
@@ -348,7 +337,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     kind->registers.taken = product_registers_taken;
     kind->registers.input_buffers = 1;
     kind->registers.held_words = 1;
-    kind->cost = &calibration.matmul.cost;
+    kind->cost = &calibration.matmul;
     if (!product_stores_vectors(fusion, product, (int)vector))
         kind->lay_out = lay_out_rows;
     if (product->skips)

@@ -266,7 +266,7 @@ static Rewritten *pack_product(Arena *arena, const Products *products, const Fus
     if (!product || product->guard)
         return NULL;
     Wish wish = {.fusion = fusion, .factors = fusion->ops[0].body->apply.operands};
-    if (find_type(&wish, target) == for_lanes || (for_lanes && product_is_streamed(products)))
+    if (find_type(&wish, target) == for_lanes)
         return NULL;
     bool of_elements = for_lanes || product->atom;   // both factors are
     for (int f = 0; f < 2; f++) {

@@ -14,16 +14,14 @@ enum {
 
 // ---- registers ----
 
-/* Beside its values a thread of one step holds addresses of what it stores; there is no loop (tuning-log 133). */
-enum { ONE_STEP_OTHERS = 16 };
-
+/* A thread of one step has no next one whose tiles pass through registers. */
 int64_t product_registers_taken(const KernelKind *kind, const RTile *block, const RTile *inner,
                                 RegisterBudget budget)
 {
     if (!kind_is_one_step(kind, block))
         return budget.enough;
     int64_t values = kind_registers(kind, inner, 1) - kind->registers.others;
-    return (values > budget.passing ? values : budget.passing) + ONE_STEP_OTHERS;
+    return larger(values, budget.passing) + kind->registers.others;
 }
 
 // ---- structure ----
@@ -103,13 +101,6 @@ bool product_find_skinny(const Fusion *fusion, Product *product)
     product->skinny = true;
     return product->group[GROUP_N].count && product->group[GROUP_M].extent <= SKINNY_ROWS &&
            is_read_once(product, product->factor[1]);
-}
-
-bool product_is_streamed(const Products *products)
-{
-    const Product *skinny = products->skinny;
-    return skinny && fitting_mul(skinny->group[GROUP_N].extent, skinny->group[GROUP_K].extent) >=
-                         calibration.matmul.streamed_elements;
 }
 
 /* Where a block starts every 0.7 ns, memory moves 3 KB meanwhile: two factors of 16 x 16 elements of 16 bits

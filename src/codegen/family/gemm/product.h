@@ -71,10 +71,6 @@ bool product_find(const Fusion *fusion, Product *product);
    16, and each element of the other factor serves one column. */
 bool product_find_skinny(const Fusion *fusion, Product *product);
 
-/* A factor takes longer to go through shared memory than it does to come, where few rows use it: it is for the
-   family that reads it straight to registers. */
-bool product_is_streamed(const Products *products);
-
 /* Products of a batch each of which moves fewer bytes than memory does while a block starts: a block makes
    several. */
 bool product_is_small(const Fusion *fusion, const Product *product, const DeviceSpec *device);

@@ -6,7 +6,7 @@ enum {
     SECTOR_BYTES = 32,   // tiles are whole sectors wide
     WORD_BYTES = 4,      // of vectors, at least: other lines are copied, other rows are ragged
     COPY_BYTES = 16,     // of an asynchronous copy
-    GATHER_BYTES = 16,   // of a write whose points are gathered from copied lines
+    GATHER_BYTES = 16,   // of a write whose points are most_columns from copied lines
     RAGGED_BYTES = 8,    // of a ragged row's writes from a turned tile: wider ones meet the same banks
     MOST_TURN = 4,       // rows that neighbouring threads gather
     ROW_BYTES = 256,     // of a ragged row in a tile, at least: a sector more of it is read
@@ -84,7 +84,7 @@ static void wanted_points(const Shape *shape, const Kind *kind, int bytes, int64
 }
 
 /* Where one side is short the other is longer instead, then more outer positions: a block has work for its
-   threads. With more than a few gathers a thread of lines that follow each other is slower (tuning-log
+   threads. With more than a gather a thread of lines that follow each other is slower (tuning-log
    13). */
 static void size_tile(Shape *shape, const Permute *permute, const Kind *kind)
 {
@@ -96,11 +96,10 @@ static void size_tile(Shape *shape, const Permute *permute, const Kind *kind)
     int64_t points = rows * columns, sector = SECTOR_BYTES / bytes;
     int64_t most_rows = (int64_t)BLOCK_THREADS * shape->vector[ROWS];   // a line is read at once, and written
     int64_t most_columns = (int64_t)BLOCK_THREADS * shape->vector[COLUMNS];
-    int64_t gathered = most_columns * calibration.permute.thread_gathers;
     if (side[ROWS].extent < rows)
         columns = smaller(points / side[ROWS].extent, most_columns);
     if (shape->copied && shape->follow && side[ROWS].extent < rows) {
-        int64_t enough = gathered / round_up(side[ROWS].extent, MOST_TURN);
+        int64_t enough = most_columns / round_up(side[ROWS].extent, MOST_TURN);
         if (side[COLUMNS].extent <= 2 * enough)   // whole rows share nothing
             enough = side[COLUMNS].extent;
         columns = smaller(columns, enough * bytes > ROW_BYTES ? enough : ROW_BYTES / bytes);
@@ -113,7 +112,7 @@ static void size_tile(Shape *shape, const Permute *permute, const Kind *kind)
         shape->tile[ROWS] = round_up(shape->tile[ROWS], shape->vector[ROWS]);
     shape->tile[COLUMNS] = round_up(shape->tile[COLUMNS], shape->vector[COLUMNS]);
     if (shape->copied)   // several outer positions cost divisions
-        points = smaller(points, gathered);
+        points = smaller(points, most_columns);
     int64_t outer = points / (shape->tile[ROWS] * shape->tile[COLUMNS]);
     shape->tile[OUTER] = outer < 1 ? 1 : smaller(outer, side[OUTER].extent);
 }
@@ -125,7 +124,7 @@ static bool is_copied(const Permute *permute, int vector)
     return bytes < WORD_BYTES || (bytes == WORD_BYTES && vector == 1 && permute->side[COLUMNS].count == 1);
 }
 
-/* Points of copied lines are gathered: a write may hold any number of them, and begin anywhere where nothing
+/* Points of copied lines are most_columns: a write may hold any number of them, and begin anywhere where nothing
    is computed. */
 static void use_copies(Shape *shape, const Permute *permute)
 {

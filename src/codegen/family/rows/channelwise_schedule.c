@@ -1,7 +1,6 @@
 // What one block of a channelwise kernel does with its channels: all positions at once, or step by step.
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
-#include "model/calibration.h"
 
 enum { WORD_BITS = 32 };   // of a word of one-bit elements
 

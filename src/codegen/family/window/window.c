@@ -10,7 +10,6 @@
 
 enum {
     MAX_TAPS = 4096,            // points of a window; beyond, threads had better share them
-    MANY_TAPS = 25,             // that pay for a copy of each element: 3 x 3 take up to a sixth longer (tuning-log 99)
     MAX_KEPT_ELEMENTS = 2048,   // that their windows cover: 3 taps of `h + 1000*r` cover 2001 for one output
     RUN = 32,   // outputs of a block along a longer line: neighbouring threads read neighbouring memory
     WHOLE_LINE = 256   // outputs of a line that a block does not cut
@@ -156,15 +155,15 @@ static void set_lines(DataTile *tile, const TileSpace *space, const StagedInput 
 
 /* What is known of blocks that load once is known of such windows: lines of 32 columns took far longer than
    that (tuning-log 105). */
-static bool has_many_taps(const Stencil *stencil, const StagedInput *stage)
+static bool copies_elements(const StagedInput *stage)
 {
-    return stage->access && kept_taps(stencil) >= MANY_TAPS && !window_has_whole_pieces(stage->access);
+    return stage->access && !window_has_whole_pieces(stage->access);
 }
 
 /* Of a thread, for an element that it brings into shared memory. */
-static double copy_instructions(const Stencil *stencil, const StagedInput *stage, const WindowLines *lines)
+static double copy_instructions(const StagedInput *stage, const WindowLines *lines)
 {
-    if (!has_many_taps(stencil, stage))
+    if (!copies_elements(stage))
         return 0;
     if (lines && lines->width > 1)
         return calibration.many_taps.pair_instructions;
@@ -182,7 +181,7 @@ static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInpu
         *tile = window_tile(space, stencil, found[i].access, device);
         tile->staged = found[i].access == stage->access;
         tile->plane = tile->staged && !lines ? stage->plane : 0;
-        tile->instructions = tile->staged ? copy_instructions(stencil, stage, lines) : 0;
+        tile->instructions = tile->staged ? copy_instructions(stage, lines) : 0;
         tile->staged_inner = tile->rank - 1;
         set_lines(tile, space, stage, device);
     }
@@ -359,7 +358,7 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     space_add_axis(kind.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
     space_add_axis(kind.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
     add_tiles(kind.space, &stencil, stage, by_lines ? lines : NULL, device);
-    const WindowFit *fit = stage->access ? &calibration.staged_window : &calibration.window;
+    const WindowFit *fit = &calibration.window;
     double element =
         fit->element_instructions * (lines && !by_lines ? bank_factor(lines, stage, along, device) : 1);
     kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(&stencil, stage), element,
@@ -372,7 +371,7 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
     int64_t down = stencil_extent(&stencil, DIRECTION_DOWN);
     each[DOWN] = (AxisRule){1, smaller(down, MAX_WINDOW_HEIGHT)};
-    int64_t threads = fit->threads;
+    int64_t threads = device->max_threads_per_block;
     block[OUTER] = (AxisRule){1, threads};
     block[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT * threads};
     block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
@@ -380,12 +379,11 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
         each[DOWN] = block[DOWN] = all_of(down);
     if (keeps == KEEPS_WINDOWS_OF_PAIRS)
         pair_tiles(&kind, lines, device, threads);
-    kind.threads.most = (int)threads;
     block[OTHER] = all_of(other);
     each[DOWN_TAP] = block[DOWN_TAP] = all_of(stencil_taps(&stencil, DIRECTION_DOWN));
     each[ALONG_TAP] = block[ALONG_TAP] = all_of(stencil_taps(&stencil, DIRECTION_ALONG));
     kind.threads.ragged = true;
-    kind.cost = has_many_taps(&stencil, stage) ? &calibration.many_taps.cost : &fit->cost;
+    kind.cost = copies_elements(stage) ? &calibration.many_taps.cost : &fit->cost;
     kind.registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     kind.registers.others = 16;
     kind.registers.input_buffers = 1;
@@ -411,14 +409,13 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
     if (!stage->access || !counted ||
-        stencil_extent(stencil, DIRECTION_ALONG) > calibration.staged_window.threads)
+        stencil_extent(stencil, DIRECTION_ALONG) > device->max_threads_per_block)
         return count;
     WindowLines lines, pairs;
-    bool many = kept_taps(stencil) >= MANY_TAPS;
-    bool by_line = many && window_lines_find(stencil, stage, false, &lines);
+    bool by_line = window_lines_find(stencil, stage, false, &lines);
     if (by_line)
         variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_LINES, &lines);
-    if (many && window_lines_find(stencil, stage, true, &pairs))
+    if (window_lines_find(stencil, stage, true, &pairs))
         variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &pairs);
     variants[count++] =
         variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, by_line ? &lines : NULL);
