@@ -153,9 +153,10 @@ static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
         return walk->own;
     if (makes_rows(walk))
         return countable(reached(walk, item, space->axis_count - 1, row_elements(walk)));
+    bool whole = walk->kind->schedule->computes == COMPUTES_VECTORS;   // threads beside the last channel make that again
     for (int a = 0; a < space->axis_count; a++)
         if (!space->axes[a].reduction)
-            points = size_product(points, walk->region.count[a]);
+            points = size_product(points, whole ? walk->block->shared->size[a] : walk->region.count[a]);
         else if (of_elements) {
             int64_t positions = region_positions(&walk->region, a);
             points = size_product(points, own_terms(walk->fusion, op, reached(walk, item, a, positions)));

@@ -13,7 +13,9 @@ enum {
     LINE_LANES = 8,     // that take 128 bytes, a line of a cache; fewer leave gaps
     WORD_BITS = 32,     // of a word of one-bit elements
     VALUE_BITS = 32,    // of what is made of an element
-    MIN_THREADS = 64,   // of a block, where there is work for them
+    MIN_THREADS = 64,   // of a block, where there is work for them,
+    WARP_POSITIONS = 8,   // and a warp's threads would have more of them,
+    WARP_BLOCKS = 2,      // or an SM more of such warps
     MAX_THREADS = 512,
     MAX_HELD_BYTES = 144,     // of what a thread reads in one step: 128 of numbers, and their masks
     STEP_THREADS = 256        // of a block that goes on in steps
@@ -136,15 +138,31 @@ static int widest_row(const Fusion *fusion, int vector)
     return lanes;
 }
 
-/* Every number of groups that leaves a thread no more than it can hold of all positions. */
+/* Lanes of blocks of one warp, which holds all positions of its channels: larger blocks wait at every reduction, and gain nothing.
+   The narrowest of which an SM has no more than two, so that the next call's blocks find room beside them (tuning-log 161). 0: none. */
+static int warp_lanes(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int widest, int narrowest)
+{
+    int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;
+    int found = 0;
+    for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 2) {
+        int64_t blocks = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
+        int64_t each = ceil_div(reduction_points(fusion), device->warp_size / lanes);
+        if (each <= WARP_POSITIONS && each * vector <= calibration.rows.thread_elements && blocks <= WARP_BLOCKS * device->sm_count)
+            found = lanes;
+    }
+    return found;
+}
+
+/* Every number of groups that leaves a thread no more than it can hold of all positions; `warp`: those of one. */
 static int reduction_kinds(Arena *arena, const ChannelView *view, const Fusion *fusion,
-                           const DeviceSpec *device, int lanes, KernelKind *variants, int most)
+                           const DeviceSpec *device, int lanes, bool warp, KernelKind *variants, int most)
 {
     int count = 0, vector = view->reads.walk.vector;
     int64_t positions = reduction_points(fusion);
-    for (int groups = 1; lanes * groups <= MAX_THREADS && count < most; groups *= 2) {
+    int least = warp ? device->warp_size : MIN_THREADS, largest = warp ? device->warp_size : MAX_THREADS;
+    for (int groups = 1; lanes * groups <= largest && count < most; groups *= 2) {
         bool idle = groups > 1 && groups / 2 >= positions;   // half of the threads would do
-        bool few = lanes * groups < MIN_THREADS && groups < positions;
+        bool few = lanes * groups < least && groups < positions;
         if (ceil_div(positions, groups) * vector <= calibration.rows.thread_elements && !idle && !few &&
             lanes * groups <= device->max_threads_per_block)
             group_kind(arena, &variants[count++], view, fusion, device, COLUMN, lanes, groups,
@@ -186,13 +204,16 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         widest = widest_row(fusion, vector);
     int narrowest = count_bit_outputs(fusion) ? (int)ceil_div(WORD_BITS, vector) : 1;
     bool steps = !fusion_reduces(fusion) || channelwise_adds_up(fusion);
+    int of_warp = steps ? 0 : warp_lanes(view, fusion, device, widest, narrowest);
+    if (of_warp)
+        count += reduction_kinds(arena, view, fusion, device, of_warp, true, variants, MAX_VARIANTS);
     for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 4) {
         bool fills_lines = lanes == widest || lanes >= LINE_LANES;
         int most = MAX_VARIANTS - count;
         if (steps && fills_lines)
             count += step_kinds(arena, view, fusion, device, lanes, variants + count, most);
-        if (!steps)
-            count += reduction_kinds(arena, view, fusion, device, lanes, variants + count, most);
+        if (!steps && !of_warp)
+            count += reduction_kinds(arena, view, fusion, device, lanes, false, variants + count, most);
     }
     return count;
 }

@@ -29,10 +29,12 @@ static void store_channels(const ChannelStatement *s)
 
 static uint8_t value_bytes(const FusedOp *op) { return dtype_info[op->body->type].bits > 32 ? 8 : 4; }
 
-/* One exchange for each result, down the groups. */
+/* One exchange for each result, down the groups; a single one has them. */
 static void exchange(const ChannelStatement *s, uint64_t ops)
 {
     const ChannelKernel *kernel = s->kernel;
+    if (kernel->groups == 1)
+        return;
     bool is_warp = kernel->groups * kernel->lanes <= kernel->warp;
     FOR_BITS (i, ops)
         schedule_exchange(s->schedule, (Exchange){
