@@ -42,6 +42,8 @@ constexpr Region TILES_Q = {0, 18432};   // of shared memory: where it begins, b
 constexpr Region TILES_K = {18432, 18432};
 constexpr Region TILES_V = {36864, 18432};
 constexpr Region SLABS = {0, 19200};
+constexpr Region MAXIMA = {0, 512};
+constexpr Region SENT = {0, 320};
 constexpr int SHARED_BYTES = 55296;                            // of a block
 using Element = f16;                                           // of Q, K, V, and of p
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
@@ -101,7 +103,9 @@ constexpr Index STEP = (Index)BN * WALKERS * CLUSTER;          // columns of all
 constexpr int PIECE = 8;                                       // elements that move together
 constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16;
 constexpr Index BLOCKS = (ROWS + BM - 1) / BM;                 // of a product
+constexpr bool EVEN = !MASKS && COLUMNS % BN == 0;             // all columns of a step exist, and count
 constexpr bool LIFTED = LIFTS_PARTS<PARTS>;                    // sums of p * V are
+constexpr int HALVES = ROWS > 8 ? 2 : 1;                       // of 16 rows, that exist
 constexpr bool KEEPS_Q = WM / 16 * DEPTHS <= 8;                // in registers
 constexpr int DEPTHS_AT_ONCE = KEEPS_Q ? DEPTHS : 4;           // a warp of 32 rows lacks registers for more
 
@@ -112,62 +116,75 @@ static_assert(WALKERS > 1 ? BM == WM : CLUSTER == 1, "warps that share columns h
 // Lines of a factor in shared memory, in whole tiles of 16. One piece more, so that the same piece of eight
 // neighbouring lines lies in eight different groups of banks.
 // OWNERS threads bring it.
-template <int LINES, int LINE, int OWNERS> struct Tile {
+template <int LINES, int LINE, int OWNERS, bool WHOLE = false> struct Tile {
     static constexpr int WIDE = (LINE + 15) / 16 * 16, PITCH = WIDE + PIECE, ELEMENTS = LINES * PITCH;
 
-    // Brings lines from `first` on, `end` of which exist; zeros in place of the others.
+    // Brings lines from `first` on, all of them if the tile is a whole one, else those before `end`; zeros in
+    // place of the others.
     template <class At>
     static __device__ __forceinline__ void begin(Element *tile, Index first, Index end, At at)
     {
         constexpr int PIECES = WIDE / PIECE, STRIDE = OWNERS % PIECES ? 0 : OWNERS / PIECES;   // lines apart
         constexpr int ROUNDS = (LINES * PIECES + OWNERS - 1) / OWNERS;
         const unsigned own = threadIdx.x % OWNERS;   // whose division is a shift
-        UNROLL_4 for (int i = 0; i < ROUNDS; ++i) {   // of more, compilers keep the addresses in registers
+#pragma unroll(ROUNDS <= 8 ? ROUNDS : 4)   // of more, compilers keep the addresses in registers
+        for (int i = 0; i < ROUNDS; ++i) {
             const unsigned number = STRIDE ? own : i * OWNERS + own;
             const int line = number / PIECES + i * STRIDE, piece = number % PIECES;
-            const bool exists = first + line < end && (LINE % 16 == 0 || piece * PIECE < LINE);
+            const bool exists = (WHOLE || first + line < end) && (LINE % 16 == 0 || piece * PIECE < LINE);
             Element *place = tile + line * PITCH + piece * PIECE;
             if (LINES * PIECES % OWNERS == 0 || line < LINES)
                 async_copy16_or_zero(exists, place, at(first + line, piece * PIECE));
         }
     }
-    // Of 16 lines and 16 elements of each: matrix i has the lines of half i % 2 and the elements of half i /
-    // 2.
+    // Of 16 lines and 16 elements of each, as a left operand is held: matrix i has the lines of half i % 2
+    // and the elements of half i / 2.
     static __device__ __forceinline__ void load(unsigned (&matrices)[4], const Element *tile, int line,
                                                 int element)
     {
         const int lane = (int)threadIdx.x % WARP;
         load_matrices(matrices, tile + (line + lane % 16) * PITCH + element + lane / 16 * 8);
     }
-    // The same turned, where lines follow each other along the sum: matrix i has the elements of half i % 2.
+    // As two right operands, side by side in registers: matrix i has the lines of half i / 2.
+    static __device__ __forceinline__ void load_right(unsigned (&matrices)[4], const Element *tile, int line,
+                                                      int element)
+    {
+        const int lane = (int)threadIdx.x % WARP, own = line + lane / 16 * 8 + lane % 8;
+        load_matrices(matrices, tile + own * PITCH + element + lane / 8 % 2 * 8);
+    }
+    // The same turned, where lines follow each other along the sum: matrix i has the elements of half i / 2.
     static __device__ __forceinline__ void load_turned(unsigned (&matrices)[4], const Element *tile, int line,
                                                        int element)
     {
-        const int lane = (int)threadIdx.x % WARP, own = line + lane / 16 * 8 + lane % 8;
-        load_matrices_turned(matrices, tile + own * PITCH + element + lane / 8 % 2 * 8);
+        const int lane = (int)threadIdx.x % WARP;
+        load_matrices_turned(matrices, tile + (line + lane % 16) * PITCH + element + lane / 16 * 8);
     }
 };
 using TileQ = Tile<BM, DEPTH, THREADS>;
-using TileK = Tile<BN, DEPTH, OWNERS>;
-using TileV = Tile<BN, WIDTH, OWNERS>;
+using TileK = Tile<BN, DEPTH, OWNERS, EVEN>;
+using TileV = Tile<BN, WIDTH, OWNERS, EVEN>;
 
 // Rows of a warp's part of Y on their way to memory: eight at a time, or all of them where they are combined.
-constexpr int SLAB_ROWS = WALKERS == 1 || ROWS <= 8 ? 8 : WM;
-struct Slab {
-    float at[SLAB_ROWS][WIDTHS * 16 + 8];   // no two lanes of those that write together meet in a bank
-    Row rows[SLAB_ROWS];
+template <int LINES> struct alignas(32) Slab {   // as eight sums that move together
+    float at[LINES][WIDTHS * 16 + 8];   // no two lanes of those that write together meet in a bank
+    Row rows[LINES];
 };
-constexpr int SLABS_OF_BLOCK = WARPS + (CLUSTER > 1);   // and what it leaves for its cluster
+constexpr int MADE_ROWS = WM / 2 * HALVES;                     // of a warp
+constexpr int SLAB_ROWS = WALKERS == 1 ? 8 : MADE_ROWS;
+using OwnSlab = Slab<SLAB_ROWS>;
+constexpr int ROWS_OF_TILE = ROWS < WM ? (int)ROWS : WM;
+constexpr int FINISHED = (ROWS_OF_TILE + CLUSTER - 1) / CLUSTER;   // by a block of a cluster
+using SentSlab = Slab<CLUSTER == 1 ? 1 : FINISHED>;                // what another block has of these
 
 // The scores of a warp's rows of a step become shares of what the largest so far would have, which may grow.
 struct Softmax {
     // Of rows l / 4 and 8 further down. scaled: M; sums of this lane's columns alone.
-    float maximum[WM / 16][2], scaled[WM / 16][2], sum[WM / 16][2];
+    float maximum[WM / 16][HALVES], scaled[WM / 16][HALVES], sum[WM / 16][HALVES];
 
     __device__ __forceinline__ Softmax()
     {
         UNROLL for (int i = 0; i < WM / 16; ++i)
-            UNROLL for (int half = 0; half < 2; ++half) {
+            UNROLL for (int half = 0; half < HALVES; ++half) {
                 maximum[i][half] = scaled[i][half] = -infinity<float>();
                 sum[i][half] = 0.0f;
             }
@@ -213,22 +230,41 @@ struct Softmax {
     }
 };
 
-// Neighbours in a row, of COUNT slabs: their sums for the largest score of all. A slab without a column that
-// counts, or with none that counts beside that score, adds nothing.
-template <int COUNT, class SlabOf>
-__device__ __forceinline__ Row combine(SlabOf slab_of, int line, int n, float (&totals)[QN])
+// Neighbours in a row, of the slabs of all warps, which are scaled for the same score. Of eight lanes, which
+// read 16 bytes each at a time, half begin with the other half of their columns: they read all banks.
+__device__ __forceinline__ Row add_up(const OwnSlab (&slabs)[WARPS], int line, int n, float (&totals)[QN])
 {
-    float largest = slab_of(0).rows[line].maximum, sum = 0.0f;
-    UNROLL for (int i = 1; i < COUNT; ++i)
-        largest = op_max(largest, slab_of(i).rows[line].maximum);
+    constexpr int HALF = QN == 8 ? 4 : QN;
+    const bool turned = QN == 8 && n & 32;
+    float sum = 0.0f, sums[QN] = {};
+    UNROLL for (int i = 0; i < WARPS; ++i) {
+        sum += slabs[i].rows[line].sum;
+        UNROLL for (int at = 0; at < QN; at += HALF) {
+            float own[HALF];
+            load_vector<HALF>(slabs[i].at[line], n + (turned ? QN - HALF - at : at), own);
+            UNROLL for (int e = 0; e < HALF; ++e)
+                sums[at + e] += own[e];
+        }
+    }
+    UNROLL for (int e = 0; e < QN; ++e)
+        totals[e] = turned ? sums[(e + HALF) % QN] : sums[e];
+    return {slabs[0].rows[line].maximum, sum, 1.0f / sum};
+}
+
+// Those that the blocks of a cluster have sent: their sums for the largest score of all. A block without a
+// column that counts, or with none that counts beside that score, adds nothing.
+__device__ __forceinline__ Row combine(const SentSlab (&sent)[CLUSTER], int line, int n, float (&totals)[QN])
+{
+    float largest = sent[0].rows[line].maximum, sum = 0.0f;
+    UNROLL for (int i = 1; i < CLUSTER; ++i)
+        largest = op_max(largest, sent[i].rows[line].maximum);
     UNROLL for (int e = 0; e < QN; ++e)
         totals[e] = 0.0f;
-    UNROLL for (int i = 0; i < COUNT; ++i) {
-        const Slab &slab = slab_of(i);
-        const float weight = power_of_two((slab.rows[line].maximum - largest) * SCALE);
+    UNROLL for (int i = 0; i < CLUSTER; ++i) {
+        const float weight = power_of_two((sent[i].rows[line].maximum - largest) * SCALE);
         float own[QN];
-        load_vector<QN>(slab.at[line], n, own);
-        sum += weight == 0.0f ? 0.0f : slab.rows[line].sum * weight;
+        load_vector<QN>(sent[i].at[line], n, own);
+        sum += weight == 0.0f ? 0.0f : sent[i].rows[line].sum * weight;
         UNROLL for (int e = 0; e < QN; ++e)
             totals[e] += weight == 0.0f ? 0.0f : own[e] * weight;
     }
@@ -254,32 +290,61 @@ __device__ __forceinline__ void for_vectors(Index row0, int rank, int blocks, Ma
         make(number / VECTORS * blocks + rank, number % VECTORS * QN);
 }
 
-// All warps have left their rows in their slabs.
-__device__ __forceinline__ void combine_and_store(const Tensors &t, Slab (&slabs)[SLABS_OF_BLOCK],
-                                                  Index batch, Index row0, int rank)
+// Warps that share the columns agree on the largest score of each row, and leave their sums in their slabs,
+// scaled for it.
+__device__ __forceinline__ void leave_rows(float (&maxima)[WARPS][MADE_ROWS], OwnSlab (&slabs)[WARPS],
+                                           const float (&acc)[WM / 16][WIDTHS * 2][4], const Softmax &softmax)
 {
+    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+    UNROLL for (int half = 0; half < HALVES; ++half)
+        if (lane % 4 == 0)
+            maxima[warp][half * 8 + lane / 4] = softmax.maximum[0][half];
+    block_sync();   // all tiles have been read, too
+    UNROLL for (int half = 0; half < HALVES; ++half) {
+        const int line = half * 8 + lane / 4;
+        float largest = maxima[0][line], factor;
+        UNROLL for (int i = 1; i < WARPS; ++i)
+            largest = op_max(largest, maxima[i][line]);
+        const float weight = power_of_two((softmax.maximum[0][half] - largest) * SCALE);
+        const Row own = softmax.row(0, half, factor);
+        const float lowered = (LIFTED ? factor * 0x1p-15f : factor) * weight;
+        const bool counts = weight != 0.0f;
+        if (lane % 4 == 0)
+            slabs[warp].rows[line] = {largest, counts ? own.sum * weight : 0.0f, 0.0f};
+        UNROLL for (int n = 0; n < WIDTHS * 2; ++n) {
+            const float *sums = acc[0][n] + half * 2;
+            const float two[2] = {counts ? sums[0] * lowered : 0.0f, counts ? sums[1] * lowered : 0.0f};
+            move_vector<2>(slabs[warp].at[line] + n * 8 + lane % 4 * 2, two);
+        }
+    }
     block_sync();
-    Slab &whole = slabs[SLABS_OF_BLOCK - 1];
+}
+
+__device__ __forceinline__ void combine_and_store(const Tensors &t, const OwnSlab (&slabs)[WARPS],
+                                                  SentSlab (&sent)[CLUSTER], Index batch, Index row0,
+                                                  int rank)
+{
+    if (CLUSTER > 1)
+        cluster_wait();   // all of its blocks have begun
     for_vectors(row0, 0, 1, [&](int line, int n) {
         float totals[QN];
-        const Row own = combine<WALKERS>([&](int i) -> const Slab & { return slabs[i]; }, line, n, totals);
+        const Row own = add_up(slabs, line, n, totals);
         if (CLUSTER == 1) {
             finish(t, batch, row0 + line, n, totals, own);
         } else {
+            SentSlab &there = *cluster_map(&sent[rank], line % CLUSTER);
             if (n == 0)
-                whole.rows[line] = own;
-            move_vector<QN>(whole.at[line] + n, totals);
+                there.rows[line / CLUSTER] = own;
+            move_vector<QN>(there.at[line / CLUSTER] + n, totals);
         }
     });
     if (CLUSTER > 1) {
         cluster_sync();
         for_vectors(row0, rank, CLUSTER, [&](int line, int n) {
             float totals[QN];
-            const Row own = combine<CLUSTER>(
-                [&](int i) -> const Slab & { return *cluster_map(&whole, i); }, line, n, totals);
+            const Row own = combine(sent, line / CLUSTER, n, totals);
             finish(t, batch, row0 + line, n, totals, own);
         });
-        cluster_sync();   // none goes while others read what it has left
     }
 }
 
@@ -289,7 +354,9 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     SHARED(TILES_Q, Element, Qs, [TileQ::ELEMENTS]);
     SHARED(TILES_K, Element, all_ks, [WALKERS][STAGES][TileK::ELEMENTS]);
     SHARED(TILES_V, Element, all_vs, [WALKERS][STAGES][TileV::ELEMENTS]);
-    SHARED(SLABS, Slab, slabs, [SLABS_OF_BLOCK]);
+    SHARED(MAXIMA, float, maxima, [WARPS][MADE_ROWS]);
+    SHARED(SLABS, OwnSlab, slabs, [WARPS]);
+    SHARED(SENT, SentSlab, sent, [CLUSTER]);
     float acc[WM / 16][WIDTHS * 2][4] = {};                     // (WM,WIDTH)
     unsigned q[KEEPS_Q ? WM / 16 : 1][KEEPS_Q ? DEPTHS : 1][4];
     Softmax softmax;
@@ -318,6 +385,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         }
         async_commit();
     };
+    if (CLUSTER > 1)
+        cluster_arrive();
     TileQ::begin(Qs, row0, ROWS, [&](Index line, int d) { return q_at(t, batch, line, d); });
     UNROLL for (int stage = 0; stage < STAGES - 1; ++stage)
         copy(begin + stage * STEP, stage);
@@ -350,17 +419,17 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                     TileQ::load(rows[i], Qs, warp_row + i * 16, d * 16);
             UNROLL for (int j = 0; j < BN / 16; ++j) {
                 unsigned columns[4];
-                TileK::load(columns, Ks[now], j * 16, d * 16);
+                TileK::load_right(columns, Ks[now], j * 16, d * 16);
                 UNROLL for (int i = 0; i < WM / 16; ++i)
                     UNROLL for (int half = 0; half < 2; ++half)
                         multiply_tiles(Element(), KEEPS_Q ? q[KEEPS_Q ? i : 0][KEEPS_Q ? d : 0] : rows[i],
-                                       columns[half], columns[2 + half], s[i][j * 2 + half]);
+                                       columns[half * 2], columns[half * 2 + 1], s[i][j * 2 + half]);
             }
         }
-        const bool clear = column >= clear_begin && column + BN <= clear_end;
+        const bool clear = EVEN || (column >= clear_begin && column + BN <= clear_end);
         UNROLL for (int i = 0; i < WM / 16; ++i)
             UNROLL for (int j = 0; j < BN / 8; ++j)
-                UNROLL for (int e = 0; e < 4; ++e) {
+                UNROLL for (int e = 0; e < HALVES * 2; ++e) {
                     const Index row = row0 + warp_row + i * 16 + lane / 4 + e / 2 * 8;
                     const Index line = op_min<Index>(row, ROWS - 1);
                     const Index own = column + j * 8 + lane % 4 * 2 + e % 2;
@@ -373,17 +442,17 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 
         // Shares, for which all sums are scaled if the largest score has grown.
         UNROLL for (int i = 0; i < WM / 16; ++i) {
-            float factor[2];
-            UNROLL for (int half = 0; half < 2; ++half)
+            float factor[HALVES];
+            UNROLL for (int half = 0; half < HALVES; ++half)
                 softmax.add(i, half, s[i], factor[half]);
             UNROLL for (int n = 0; n < WIDTHS * 2; ++n)
-                UNROLL for (int e = 0; e < 4; ++e)
+                UNROLL for (int e = 0; e < HALVES * 2; ++e)
                     acc[i][n][e] *= factor[e / 2];
         }
         UNROLL for (int j = 0; j < BN / 16; ++j) {
-            unsigned p[PARTS][WM / 16][4];
+            unsigned p[PARTS][WM / 16][4] = {};
             UNROLL for (int i = 0; i < WM / 16; ++i)
-                UNROLL for (int e = 0; e < 4; ++e) {
+                UNROLL for (int e = 0; e < 4; e += 3 - HALVES) {
                     const float (&two)[4] = s[i][j * 2 + e / 2];
                     const float low = two[e % 2 * 2], high = two[e % 2 * 2 + 1];
                     if (PARTS == 1) {
@@ -400,32 +469,36 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                 UNROLL for (int i = 0; i < WM / 16; ++i)
                     UNROLL for (int half = 0; half < 2; ++half)
                         UNROLL for (int part = PARTS - 1; part >= 0; --part)   // small ones first
-                            multiply_tiles(Element(), p[part][i], values[half], values[2 + half],
+                            multiply_tiles(Element(), p[part][i], values[half * 2], values[half * 2 + 1],
                                            acc[i][n * 2 + half]);
             }
         }
         now = now + 1 == STAGES ? 0 : now + 1;
     }
 
-    // Store: eight rows of each warp at a time by way of shared memory.
     async_wait<0>();
+    if (WALKERS > 1) {
+        leave_rows(maxima, slabs, acc, softmax);
+        combine_and_store(t, slabs, sent, batch, row0, rank);
+        return;
+    }
+    // Store: eight rows of each warp at a time by way of shared memory.
     block_sync();
-    Slab &slab = slabs[warp];
-    UNROLL for (int part = 0; part < (WALKERS > 1 ? SLAB_ROWS : WM) / 8; ++part) {
-        const Index first_row = row0 + warp_row + part * 8;
-        const int place = WALKERS > 1 ? part * 8 : 0, line = place + lane / 4;
+    OwnSlab &slab = slabs[warp];
+    UNROLL for (int part = 0; part < MADE_ROWS / 8; ++part) {
+        const int i = part / HALVES, half = part % HALVES;
+        const Index first_row = row0 + warp_row + i * 16 + half * 8;
+        const int line = lane / 4;
         float factor;
-        const Row own = softmax.row(part / 2, part % 2, factor);
+        const Row own = softmax.row(i, half, factor);
         const float lowered = LIFTED ? factor * 0x1p-15f : factor;
         if (lane % 4 == 0)
             slab.rows[line] = own;
         UNROLL for (int n = 0; n < WIDTHS * 2; ++n) {
-            const float *sums = acc[part / 2][n] + part % 2 * 2;
+            const float *sums = acc[i][n] + half * 2;
             const float two[2] = {sums[0] * lowered, sums[1] * lowered};
             move_vector<2>(slab.at[line] + n * 8 + lane % 4 * 2, two);
         }
-        if (WALKERS > 1)
-            continue;
         warp_sync();
         if (lane % 4 == 0 && first_row + lane / 4 < ROWS)
             finish_row(t, batch, first_row + lane / 4, own);
@@ -439,7 +512,5 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         }
         warp_sync();
     }
-    if (WALKERS > 1)
-        combine_and_store(t, slabs, batch, row0, rank);
 }
 }   // namespace KERNEL

@@ -323,7 +323,8 @@ TEXTS = {
              "input A[200, 72] : f16  input B[141, 72] : f16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C : f16",
              "input A[2, 65, 72] : f16  input B[2, 133, 72] : f16  C[b, m, n] = sum[k](A[b, m, k] * B[b, n, k])  output C : f16"],
     "attention": [far_rows(), far_rows(D=136, W=120), far_rows(share=""), fewer_columns(40, 100, "i + j < 90"),
-                  fewer_columns(5, 300, "j > i + 130 && j < 290 - i"), fewer_columns(9, 130, "j < 20 * i - 5"), fewer_columns(40, 100, "j <= i + 1"), fewer_columns(40, 100, "j < i - 20")],
+                  fewer_columns(5, 300, "j > i + 130 && j < 290 - i"), fewer_columns(9, 130, "j < 20 * i - 5"), fewer_columns(40, 100, "j <= i + 1"), fewer_columns(40, 100, "j < i - 20"),
+                  (fewer_columns(5, 600, "j > i + 540"), "h200")],
     "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192), far_rows(B=1, M=385, D=256, W=64),
                        far_rows(B=3, M=130, N=260, D=64, W=64), far_rows(N=520, D=24, W=136), fewer_columns(128, 256, "j <= i"), fewer_columns(200, 300, "j <= i + 1"), fewer_columns(200, 300, "i + j > 150"),
                        fewer_columns(200, 300, "j >= i - 3 && j <= i + 165"), fewer_columns(200, 300, "j < i - 150")],   # rows that fill tiles, more than two lines of 128 bytes

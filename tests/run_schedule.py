@@ -77,7 +77,7 @@ TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images",
 NARROW_ROWS, NARROW_GROUPS = (["narrow/rows"], ["narrow/groups"])
 PAIR = ["pairs/32 by 4", "pairs/16 by 4", "pairs/16 by 2"]
 ATTENTION = [f"attention/{rows} rows, {columns} columns" for rows, columns in ((16, 32), (16, 64), (16, 128), (32, 32), (32, 64))]
-FEW_ROWS = ["attention/4 warps of 16 columns", "attention/clusters of 4 warps"]
+FEW_ROWS = ["attention/4 warps", "attention/clusters of 4 warps"]
 ATTENTION_BULK = [f"attention_bulk/{groups} groups, {columns} columns"
                   for groups, columns in ((2, 64), (2, 128), (2, 192), (3, 64), (3, 128))]
 WALKERS = [f"attention_bulk/{walkers} walkers, 64 columns" for walkers in (2, 3, 4)]

@@ -19,27 +19,33 @@ enum {
 };
 
 static const struct {
-    int16_t rows, columns;   // of a warp in a step
+    int16_t rows, columns;   // of a warp in a step, at most
     int16_t stages, walkers;
-} tiles[] = {{16, 32, 2, 1}, {16, 64, 2, 1}, {16, 128, 2, 1}, {32, 32, 2, 1}, {32, 64, 2, 1}, {16, 16, 3, 4}, {16, 16, 3, 4}};
+} tiles[] = {{16, 32, 2, 1}, {16, 64, 2, 1}, {16, 128, 2, 1}, {32, 32, 2, 1}, {32, 64, 2, 1}, {16, 32, 3, 4}, {16, 32, 3, 4}};
 
 // ---- kinds ----
 
 static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
 
-/* Tiles with padding; a slab of each warp's rows comes in their place. */
+/* Tiles with padding; a slab of each warp's rows comes in their place. Beside them lies what others write while they are in use:
+   the largest scores that warps have met, and what blocks of a cluster send each other. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    enum { ELEMENT = 2, SUM = 4, ROW_VALUES = 3 };
+    enum { ELEMENT = 2, SUM = 4, ROW_VALUES = 3, SLAB_ROWS = 8, VECTOR = 8 };
     (void)inner, (void)device;
     const AttentionTile *tile = kind->choice.value;
     int64_t depth = wide(tile->depth) + PAD, width = wide(tile->width) + PAD, rows = block->size[ATTENTION_ROW];
+    int64_t columns = block->size[ATTENTION_COLUMN], warps = rows / tile->rows * tile->walkers;
+    int64_t made = attention_made_rows(tile), sums = (width + ROW_VALUES) * SUM;   // of a row
+    bool shares = tile->walkers > 1, sends = tile->cluster > 1;
+    int64_t finished = sends ? ceil_div(tile->kept_rows, tile->cluster) : 1;
     layout_add(layout, "TILES_Q", rows * depth * ELEMENT);
-    int64_t columns = block->size[ATTENTION_COLUMN], slabs = rows / tile->rows * tile->walkers + (tile->cluster > 1);
     layout_add(layout, "TILES_K", tile->stages * columns * depth * ELEMENT);
     layout_add(layout, "TILES_V", tile->stages * columns * width * ELEMENT);
-    layout_put(layout, "SLABS", 0, slabs * attention_slab_rows(tile) * (width + ROW_VALUES) * SUM);
+    layout_put(layout, "SLABS", 0, warps * (shares ? made : SLAB_ROWS) * sums);
+    layout_put(layout, "MAXIMA", shares ? layout->bytes : 0, warps * made * SUM);
+    layout_put(layout, "SENT", sends ? layout->bytes : 0, tile->cluster * round_up(finished * sums, VECTOR * SUM));
 }
 
 /* See KEEPS_Q of the template. */
@@ -77,14 +83,13 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_wait(&schedule, tile->stages - 2);
     if (!walks)
         schedule_barrier(&schedule, SCOPE_BLOCK);
-    attention_schedule_step(&schedule, fusion, attention, space, tile->rows, keeps_q(tile));
+    attention_schedule_step(&schedule, fusion, attention, space, attention_made_rows(tile), keeps_q(tile));
     schedule_end(&schedule);
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     if (walks)   // all slabs are there
         schedule_barrier(&schedule, SCOPE_BLOCK);
-    attention_schedule_store(&schedule, fusion, attention, space,
-                             walks ? attention_slab_rows(tile) : tile->rows,
+    attention_schedule_store(&schedule, fusion, attention, space, attention_made_rows(tile),
                              tile->cluster > 1 ? SCOPE_CLUSTER : walks ? SCOPE_BLOCK : SCOPE_WARP);
     return schedule_copy(arena, &schedule);
 }
@@ -100,13 +105,28 @@ static int register_overhead(const AttentionTile *tile, int warp, bool masks)
                  OTHER_REGISTERS);
 }
 
+/* Of a step: a warp that walks by itself brings 8 KB of k and v, 64 KB of an SM are under way, and each warp has a step
+   (tuning-log 161). */
+static int16_t step_columns(const Attention *attention, int variant, int cluster)
+{
+    enum { STEP_ELEMENTS = 4096 };
+    const AxisGroup *group = attention->group;
+    int64_t of_column = wide(group[ATTENTION_DEPTH].extent) + wide(group[ATTENTION_WIDTH].extent);
+    int64_t warps = tiles[variant].walkers * cluster;
+    int16_t columns = tiles[variant].columns;
+    while (warps > 1 && columns > ATOM_ROWS &&
+           (columns * of_column > STEP_ELEMENTS || columns * warps > group[ATTENTION_COLUMN].extent))
+        columns /= 2;
+    return columns;
+}
+
 static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *fusion, const DeviceSpec *device,
                             const Attention *attention, int variant, int cluster)
 {
     const AxisGroup *group = attention->group;
     AttentionTile tile = {
         .rows = tiles[variant].rows,
-        .columns = tiles[variant].columns,
+        .columns = step_columns(attention, variant, cluster),
         .depth = (int16_t)group[ATTENTION_DEPTH].extent,
         .width = (int16_t)group[ATTENTION_WIDTH].extent,
         .stages = tiles[variant].stages,
@@ -149,7 +169,7 @@ static bool has_few_tiles(const DeviceSpec *device, const Attention *attention, 
 static bool cluster_fits(const DeviceSpec *device, const Attention *attention, int cluster)
 {
     const AxisGroup *group = attention->group;
-    int64_t columns = (int64_t)tiles[CLUSTER_VARIANT].columns * tiles[CLUSTER_VARIANT].walkers;
+    int64_t columns = (int64_t)step_columns(attention, CLUSTER_VARIANT, cluster) * tiles[CLUSTER_VARIANT].walkers;
     double sms = device->sm_count * (cluster > 2 ? calibration.large_cluster_sms : 1);
     return group[ATTENTION_ROW].extent <= tiles[CLUSTER_VARIANT].rows && cluster <= device_most_cluster_blocks(device) &&
            cluster * columns <= group[ATTENTION_COLUMN].extent &&
@@ -213,7 +233,7 @@ const Family attention_family = {
     .template_path = "templates/attention.cu",
     .variants =
         (const char *const[]){"16 rows, 32 columns", "16 rows, 64 columns", "16 rows, 128 columns",
-                              "32 rows, 32 columns", "32 rows, 64 columns", "4 warps of 16 columns",
+                              "32 rows, 32 columns", "32 rows, 64 columns", "4 warps",
                               "clusters of 4 warps", NULL},
     .streams = true,
     .fetches = true,

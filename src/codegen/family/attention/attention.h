@@ -88,8 +88,8 @@ void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Att
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
                               const TileSpace *space, int warp_rows, ThreadScope scope);
 
-/* Rows of a warp that its slab holds at a time: see SLAB_ROWS of the template. */
-int attention_slab_rows(const AttentionTile *tile);
+/* Rows of a warp or group that it makes: of tiles of 16 whose last eight do not exist the first eight. */
+int attention_made_rows(const AttentionTile *tile);
 
 /* Family.work */
 StatedWork attention_work;

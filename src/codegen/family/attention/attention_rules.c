@@ -199,10 +199,10 @@ void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Att
     schedule_product(schedule, UINT64_C(1) << attention->sum);
 }
 
-int attention_slab_rows(const AttentionTile *tile)
+int attention_made_rows(const AttentionTile *tile)
 {
-    enum { ROWS_AT_A_TIME = 8 };
-    return tile->walkers == 1 || tile->kept_rows <= ROWS_AT_A_TIME ? ROWS_AT_A_TIME : tile->rows;
+    enum { HALF = 8 };   // rows of a tile of 16
+    return tile->kept_rows <= HALF ? tile->rows / 2 : tile->rows;
 }
 
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,

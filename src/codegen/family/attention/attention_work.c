@@ -14,7 +14,7 @@ typedef struct AttentionStep {
     int64_t depth, width;    // as they are multiplied
     int64_t walkers;         // warps of a block that share the columns
     int64_t cluster, rank;   // blocks that do; this one's place among them
-    int64_t slab_rows;       // of a walker, that are combined
+    int64_t made;            // of a block's rows, as each of its walkers makes them
     int64_t row_parts;       // of all lanes
     int64_t steps, own;      // of the rows, and those of this block's walkers
 } AttentionStep;
@@ -34,11 +34,11 @@ static AttentionStep step_of(const Attention *attention, const CountedItem *at)
     step.columns = step.tile.columns;
     step.depth = round_up(step.tile.depth, ATOM);
     step.width = round_up(step.tile.width, step.tile.groups ? LINE : ATOM);
-    step.row_parts = step.rows * LANES_OF_A_ROW;
+    step.made = step.rows / step.tile.rows * attention_made_rows(&step.tile);
+    step.row_parts = step.made * LANES_OF_A_ROW;
     step.walkers = step.tile.walkers;
     step.cluster = step.tile.cluster;
     step.rank = at->last ? step.cluster - 1 : 0;
-    step.slab_rows = attention_slab_rows(&step.tile);
     step.steps = ceil_div(attention->group[ATTENTION_COLUMN].extent, step.columns);
     step.own = own_steps(&step);
     return step;
@@ -105,8 +105,8 @@ static void make_shares(const AttentionStep *step, ItemWork *work)
 {
     const Attention *attention = step->attention;
     const FusedOp *ops = step->at->fusion->ops;
-    int64_t inside = step->rows * columns_made(step);
-    int64_t all = steps_made(step) * step->rows * step->columns;
+    int64_t inside = step->made * columns_made(step);
+    int64_t all = steps_made(step) * step->made * step->columns;
     for (int i = 1; i <= attention->score; i++) {
         bool shown = i == attention->score && attention->shown;
         ExprWork of = expr_work(shown ? attention->shown : ops[i].body);
@@ -128,7 +128,7 @@ static void correct(const AttentionStep *step, ItemWork *work)
         .functions = 1,
     };
     work_add_values(work, &of, times * step->row_parts);
-    work->multiplications += (step->tile.groups ? times - first : times) * step->rows * step->width;
+    work->multiplications += (step->tile.groups ? times - first : times) * step->made * step->width;
 }
 
 // ---- behind the last one ----
@@ -136,13 +136,10 @@ static void correct(const AttentionStep *step, ItemWork *work)
 /* What the lanes of a row pass on to each other, to be the same for all. */
 static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
 {
-    bool walks = step->walkers > 1;
     if (ops == UINT64_C(1) << step->attention->maximum)
         work->comparisons = steps_made(step) * step->row_parts * 2;
     else
-        work->additions =
-            (walks ? step->walkers * step->slab_rows * LANES_OF_A_ROW : step->at->times * step->row_parts) *
-            2;
+        work->additions = step->at->times * step->walkers * step->row_parts * 2;
 }
 
 /* The maximum, the sum of p and its inverse, as far as what has these axes needs them: how many, and products by a scale
@@ -184,26 +181,12 @@ static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t rows
     work->shared_read += vectors * slabs * (vector + ROW_VALUES) * SUM;
 }
 
-/* Slabs of all warps, then those of all blocks. M of rows that slabs leave out is not asked for in the end. */
+/* Each lane scales what it has of a row, once it knows the largest score of all walkers; these are added up. */
 static void combine_walkers(const AttentionStep *step, ItemWork *work)
-{
-    enum { ROW_VALUES = 3 };   // the maximum, the sum and its inverse
-    int64_t beyond = (step->rows - step->slab_rows) * LANES_OF_A_ROW * busy_walkers(step);
-    int64_t rows = step->at->count[ATTENTION_ROW];
-    work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1}, -beyond);
-    combine_slabs(step, step->walkers, rows, work);
-    if (step->cluster == 1)
-        return;
-    work->shared_written += rows * (step->tile.width + ROW_VALUES) * SUM;
-    combine_slabs(step, step->cluster, own_rows(step), work);
-}
-
-/* The same of groups: each lane scales what it has of a row, once it knows the largest score of all walkers. */
-static void combine_groups(const AttentionStep *step, ItemWork *work)
 {
     int64_t vector = attention_vector(step->at->fusion, step->attention), slabs = step->walkers;
     int64_t vectors = step->at->count[ATTENTION_ROW] * step->tile.width / vector;
-    int64_t lines = slabs * step->slab_rows;
+    int64_t lines = slabs * step->made;
     const ExprWork of = {
         .comparisons = (int)(slabs - 1),
         .additions = 1,
@@ -217,15 +200,22 @@ static void combine_groups(const AttentionStep *step, ItemWork *work)
     work->shared_read += (lines * LANES_OF_A_ROW * slabs + vectors * (slabs * (vector + 1) + 1)) * SUM;
 }
 
+/* A block sends each row to the one that finishes it. */
+static void combine_cluster(const AttentionStep *step, ItemWork *work)
+{
+    enum { ROW_VALUES = 3 };   // the maximum, the sum and its inverse
+    work->shared_written += step->at->count[ATTENTION_ROW] * (step->tile.width + ROW_VALUES) * SUM;
+    combine_slabs(step, step->cluster, own_rows(step), work);
+}
+
 /* M was rounded, which a factor of all of a row's sums makes good. These and the row's values go through shared memory, from
    where vectors of those rows come back that exist; sums of p * V become those of shares. */
 static void turn(const AttentionStep *step, ItemWork *work)
 {
     enum { ROW_VALUES = 3 * SUM };
     const Attention *attention = step->attention;
-    bool walks = step->walkers > 1;
     int64_t times = step->at->times, rows = times * own_rows(step);
-    int64_t lines = walks ? step->walkers * step->slab_rows : times * step->rows;   // that warps leave
+    int64_t lines = times * step->walkers * step->made;   // that warps leave
     int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention);
     int scaled, values = row_values(step, attention->results, &scaled);
     const Expr *beside = attention_share_beside(step->at->fusion, attention);
@@ -239,9 +229,11 @@ static void turn(const AttentionStep *step, ItemWork *work)
     row_values(step, attention->rows, &scaled);
     work_add_values(work, &(ExprWork){.multiplications = scaled}, rows);
     work->shared_written = lines * (step->width * SUM + ROW_VALUES);
-    if (walks)
-        (step->tile.groups ? combine_groups : combine_walkers)(step, work);
-    else
+    if (step->walkers > 1)
+        combine_walkers(step, work);
+    if (step->cluster > 1)
+        combine_cluster(step, work);
+    if (step->walkers == 1)
         work->shared_read = rows * step->tile.width * SUM + vectors * values * SUM;
 }
 
