@@ -106,7 +106,7 @@ static int register_overhead(const AttentionTile *tile, int warp, bool masks)
 }
 
 /* Of a step: a warp that walks by itself brings 8 KB of k and v, 64 KB of an SM are under way, and each warp has a step
-   (tuning-log 161). */
+   (tuning-log 162). */
 static int16_t step_columns(const Attention *attention, int variant, int cluster)
 {
     enum { STEP_ELEMENTS = 4096 };

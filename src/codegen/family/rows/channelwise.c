@@ -139,7 +139,7 @@ static int widest_row(const Fusion *fusion, int vector)
 }
 
 /* Lanes of blocks of one warp, which holds all positions of its channels: larger blocks wait at every reduction, and gain nothing.
-   The narrowest of which an SM has no more than two, so that the next call's blocks find room beside them (tuning-log 161). 0: none. */
+   The narrowest of which an SM has no more than two, so that the next call's blocks find room beside them (tuning-log 162). 0: none. */
 static int warp_lanes(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int widest, int narrowest)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;
