@@ -32,7 +32,7 @@ HAND = [
     ("B3 a stage is given back too early", "bulk.cu", "            release(ring, last);\n        last = place.stage;",
      "            release(ring, place.stage);\n        last = place.stage;", 1),
     ("B4 barriers that not all know", "bulk.cu", "    else\n        block_sync();\n    if (SHARERS", "    if (SHARERS", 1),
-    ("B5 fewer bytes are expected than come", "bulk.cu", "(int)sizeof(Stage));", "(int)sizeof(Stage) / 2);", 1),
+    ("B5 fewer bytes are expected than come", "bulk.cu", "mbarrier_expect(full, STEP_BYTES);", "mbarrier_expect(full, STEP_BYTES / 2);", 1),
     ("B6 one warp gives the stage back for all", "bulk.cu", "NEIGHBOURS * GROUPS_EACH * 4);", "NEIGHBOURS * GROUPS_EACH);", 1),
     ("B7 a sharer waits for itself alone", "bulk.cu", "meet_sharers() { cluster_sync(); }", "meet_sharers() { block_sync(); }", 1),
     ("B8 both sharers walk along the first half", "bulk.cu", "first(sharer * SHARE)", "first(0)", 1),
