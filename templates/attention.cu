@@ -312,8 +312,8 @@ __device__ __forceinline__ void leave_rows(float (&maxima)[WARPS][MADE_ROWS], Ow
         if (lane % 4 == 0)
             slabs[warp].rows[line] = {largest, counts ? own.sum * weight : 0.0f, 0.0f};
         UNROLL for (int n = 0; n < WIDTHS * 2; ++n) {
-            const float *sums = acc[0][n] + half * 2;
-            const float two[2] = {counts ? sums[0] * lowered : 0.0f, counts ? sums[1] * lowered : 0.0f};
+            const float two[2] = {counts ? acc[0][n][half * 2] * lowered : 0.0f,
+                                  counts ? acc[0][n][half * 2 + 1] * lowered : 0.0f};
             move_vector<2>(slabs[warp].at[line] + n * 8 + lane % 4 * 2, two);
         }
     }
@@ -495,8 +495,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         if (lane % 4 == 0)
             slab.rows[line] = own;
         UNROLL for (int n = 0; n < WIDTHS * 2; ++n) {
-            const float *sums = acc[i][n] + half * 2;
-            const float two[2] = {sums[0] * lowered, sums[1] * lowered};
+            const float two[2] = {acc[i][n][half * 2] * lowered, acc[i][n][half * 2 + 1] * lowered};
             move_vector<2>(slab.at[line] + n * 8 + lane % 4 * 2, two);
         }
         warp_sync();

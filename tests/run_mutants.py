@@ -75,8 +75,8 @@ CASES = {
              ("bulk_boxes_of_pixels", "f16", dict(M=136, N=9)),
              ("bulk_filter", "f16", dict(M=9, N=5)), ("bulk_filter_turned", "bf16", dict(M=9, N=7)),
              ("bulk_phases", "bf16", dict(M=17, N=7)), ("bulk_phases_turned", "f16", dict(M=9, N=9))],
-    "attention": [("attention", "f16", dict(M=37, N=70)), ("attention", "bf16", dict(M=16, N=133)), ("attention_masked", "f16", dict(M=67, N=67)),
-                  ("attention_masked", "bf16", dict(M=20, N=41)), ("attention", "f16", dict(M=3, N=330)), ("attention", "bf16", dict(M=15, N=137)),
+    "attention": [("attention", "f16", dict(M=37, N=70)), ("attention", "bf16", dict(M=16, N=129)), ("attention_masked", "f16", dict(M=67, N=67)),
+                  ("attention_masked", "bf16", dict(M=20, N=41)), ("attention", "f16", dict(M=8, N=330)), ("attention", "bf16", dict(M=15, N=137)),
                   ("attention", "f16", dict(M=5, N=300), "h200"), ("attention", "bf16", dict(M=11, N=141), "h200")],
     "attention_bulk": [("attention_bulk", "f16", dict(M=70, N=133)), ("attention_bulk", "bf16", dict(M=70, N=300)),
                        ("attention_bulk_heads", "f16", dict(M=131, N=131)), ("attention_bulk_heads", "f16", dict(M=300, N=200)),
@@ -181,7 +181,7 @@ INFINITE_PIXELS = ("input a[2, 12, 16, 3] : f16  input w[40, 7, 7, 3] : f16  x[n
 INFINITE_GROUPS = ("input a[8, 28, 28, 32, 2] : f16  input w[32, 2, 3, 3, 2] : f16  x[n, h:28, v:28, g, c] = select(h == 3 && v % 5 == 0 && g % 3 == 1 &&"
                    " c == 1, inf, a[n, h, v, g, c])  y[n, h:28, v:28, g, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, g, c], 0) * w[g, f, r, s, c])"
                    "  output x : f16  output y : f16")
-def far_rows(B=2, M=37, N=70, D=8, W=24, share=" : f16"):
+def far_rows(B=2, M=33, N=70, D=8, W=24, share=" : f16"):
     """Attention whose scores of neighbouring rows lie far apart, so that the maximum of another row is found; every third row has one
     score, which is taken from it before it is scaled. Lines of one piece of 16 bytes, or of half a tile more than whole ones."""
     return (f"input q[{B}, {M}, {D}] : f16  input k[{B}, {N}, {D}] : f16  input v[{B}, {N}, {W}] : f16  input r[{B}, {M}] : f32"
@@ -322,9 +322,10 @@ TEXTS = {
              "input A[61, 264] : bf16  input B[120, 264] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C",
              "input A[200, 72] : f16  input B[141, 72] : f16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C : f16",
              "input A[2, 65, 72] : f16  input B[2, 133, 72] : f16  C[b, m, n] = sum[k](A[b, m, k] * B[b, n, k])  output C : f16"],
-    "attention": [far_rows(), far_rows(D=136, W=120), far_rows(share=""), fewer_columns(40, 100, "i + j < 90"),
-                  fewer_columns(5, 300, "j > i + 130 && j < 290 - i"), fewer_columns(9, 130, "j < 20 * i - 5"), fewer_columns(40, 100, "j <= i + 1"), fewer_columns(40, 100, "j < i - 20"),
-                  (fewer_columns(5, 600, "j > i + 540"), "h200")],
+    # lines of pieces that fill no tile, q that does not stay in registers, one part after the other, clusters
+    "attention": [far_rows(), far_rows(D=136, W=120), far_rows(M=201, N=40, D=72), far_rows(share=""), (far_rows(M=5, N=600, D=64, W=64), "h200"),
+                  fewer_columns(40, 100, "i + j < 90"), fewer_columns(5, 300, "j > i + 130 && j < 290 - i"), fewer_columns(9, 130, "j < 20 * i - 5"),
+                  fewer_columns(40, 100, "j <= i + 1"), fewer_columns(40, 100, "j < i - 20"), (fewer_columns(5, 600, "j > i + 540"), "h200")],
     "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192), far_rows(B=1, M=385, D=256, W=64),
                        far_rows(B=3, M=130, N=260, D=64, W=64), far_rows(N=520, D=24, W=136), fewer_columns(128, 256, "j <= i"), fewer_columns(200, 300, "j <= i + 1"), fewer_columns(200, 300, "i + j > 150"),
                        fewer_columns(200, 300, "j >= i - 3 && j <= i + 165"), fewer_columns(200, 300, "j < i - 150")],   # rows that fill tiles, more than two lines of 128 bytes

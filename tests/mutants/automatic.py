@@ -26,7 +26,8 @@ CHAINED = re.compile(r"bool CHAINS = |if \(CHAINS && ")
 # are that. What goes too far the other way is tried by hand.
 SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED", "return order / (8 / BANKS)",   # conflicts of banks;
                        "constexpr bool LATE = "),   # copies begin before products or behind them
-           "attention.cu": ("constexpr bool KEEPS_Q = ", "constexpr int DEPTHS_AT_ONCE = "),   # whether q stays in registers
+           "attention.cu": ("constexpr bool KEEPS_Q = ", "constexpr int DEPTHS_AT_ONCE = ",   # whether q stays in registers;
+                            "constexpr int HALF = ", "const bool turned = "),   # which banks
            "attention_bulk.cu": ("give_registers<", "take_registers<", "constexpr int HALF = ", "const bool turned = ",   # who has which; which banks
                                  "if (threadIdx.x == 3 * WARP)"),   # who asks for maps ahead
            "toeplitz.cu": ("constexpr bool ALL_ROWS = ", "constexpr bool SHORT = ", "constexpr int EACH = ", "constexpr int TOGETHER = ", "const bool idle = ",
@@ -43,7 +44,7 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
            "strip.cu": ("constexpr bool KNOWN_ENDS = ", "constexpr int WITHIN = ", "constexpr int ROUND = "),   # which code a step goes through
            "filter_strip.cu": ("constexpr int ROUND = ", "if (STEPS % ROUND != 0", "if (TOGETHER > 1)", "bool doubt = false")}
 # Templates whose survivors have all been looked at. Run a new one with --only; then it belongs here.
-TRIAGED = ("attention_bulk.cu", "bulk.cu", "channelwise.cu", "elementwise.cu", "filter_strip.cu", "gemm.cu", "loopnest.cu",
+TRIAGED = ("attention.cu", "attention_bulk.cu", "bulk.cu", "channelwise.cu", "elementwise.cu", "filter_strip.cu", "gemm.cu", "loopnest.cu",
            "matmul.cu", "permute.cu", "reduce.cu", "resident.cu", "rowwise.cu", "strip.cu", "window.cu", "depthwise.cu",
            "filter_direct.cu", "filter_gemm.cu", "skinny.cu", "toeplitz.cu", "pairs.cu", "wgmma.cu",
            "prelude/arithmetic.cuh", "prelude/async.cuh", "prelude/bits.cuh", "prelude/functions.cuh",
