@@ -58,6 +58,36 @@ bool window_has_tap(const Fusion *fusion, int axis)
     return false;
 }
 
+/* The form has a position and taps; and neighbouring positions have taps in common. */
+static bool slides(const Fusion *fusion, const Affine *form, bool *overlap)
+{
+    int64_t step = 0, reach = 0;
+    for (int a = 0; a < fusion->axis_count; a++) {
+        int64_t coef = form->coef[a] < 0 ? -form->coef[a] : form->coef[a];
+        if (a >= fusion->spatial_count)
+            reach += fitting_mul(coef, fusion->axes[a].extent - 1);
+        else if (coef && (!step || coef < step))
+            step = coef;
+    }
+    *overlap |= step && step <= reach;
+    return step && reach;
+}
+
+bool window_is_share(const Fusion *fusion)
+{
+    enum { MOST = 24 };   // accesses of one fused kernel
+    FusedAccess found[MOST];
+    int count = fusion_accesses(fusion, found, MOST), sliding = 0;
+    bool overlap = false;
+    for (int i = 0; i < count; i++) {
+        bool any = false;
+        for (int d = 0; d < found[i].access->rank; d++)
+            any |= slides(fusion, &found[i].access->dims[d].index, &overlap);
+        sliding += any;
+    }
+    return sliding > 1 && !overlap;
+}
+
 bool window_guards(const Guard *guard, const Access *access, int first)
 {
     for (int i = 0; i < guard->count; i++) {

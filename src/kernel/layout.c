@@ -76,22 +76,36 @@ int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t sharers, i
 
 static const Exchange *halving(const Schedule *schedule)
 {
-    int i = 0;
-    while (schedule->items[i].kind != ITEM_EXCHANGE || schedule->items[i].exchange.combine != COMBINE_HALVES)
-        i++;
-    return &schedule->items[i].exchange;
+    for (int i = 0; i < schedule->count; i++)
+        if (schedule->items[i].kind == ITEM_EXCHANGE && schedule->items[i].exchange.combine == COMBINE_HALVES)
+            return &schedule->items[i].exchange;
+    return NULL;
+}
+
+/* Register tiles of the block's along the axes of the reduction, or the others. */
+static int64_t tiles_along(const TileSpace *space, const RTile *block, const RTile *inner, bool reduction)
+{
+    int64_t tiles = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        if (space->axes[a].reduction == reduction)
+            tiles *= ceil_div(block->size[a], inner->size[a]);
+    return tiles;
+}
+
+int64_t kind_halving_lanes(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device)
+{
+    const Exchange *exchange = halving(kind->schedule);
+    return exchange ? halving_lanes(exchange, device->warp_size, tiles_along(kind->space, block, inner, true),
+                                    tiles_along(kind->space, block, inner, false))
+                    : 0;
 }
 
 void lay_out_halves(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    const TileSpace *space = kind->space;
-    const Exchange *exchange = halving(kind->schedule);
-    int64_t sharers = 1, threads = 1;
-    for (int a = 0; a < space->axis_count; a++)
-        *(space->axes[a].reduction ? &sharers : &threads) *= ceil_div(block->size[a], inner->size[a]);
-    int64_t parts = sharers / halving_lanes(exchange, device->warp_size, sharers, threads);
-    layout_add(layout, "PARTIAL", size_product(parts * exchange->bytes, (int64_t)rtile_points(space, block, false)));
+    int64_t parts = tiles_along(kind->space, block, inner, true) / kind_halving_lanes(kind, block, inner, device);
+    int64_t sum_bytes = parts * halving(kind->schedule)->bytes;
+    layout_add(layout, "PARTIAL", size_product(sum_bytes, (int64_t)rtile_points(kind->space, block, false)));
 }
 
 SharedLayout kind_layout(const KernelKind *kind, const RTile *block, const RTile *inner,

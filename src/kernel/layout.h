@@ -43,6 +43,9 @@ LayOut lay_out_staged;
 /* Lanes that combine their sums by halves: those that share columns, where there are so many in every warp alike. */
 int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t sharers, int64_t columns);
 
+/* Of a block with these tiles; 0: the kind has no such exchange. */
+int64_t kind_halving_lanes(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device);
+
 /* What is left of each sum of the block's tile then, as PARTIAL. */
 LayOut lay_out_halves;
 

@@ -64,7 +64,7 @@ const Calibration calibration = {
     .depthwise_copy_instructions = 24,
     // tuning-log 38 and 127
     .matmul = {.ready_share = 0.46},
-    .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = 200},   // tuning-log 58
+    .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = 200, .whole_sum_cycles = 70},   // tuning-log 58 and 163
     // tuning-log 59, 56 and 45
     .gemm = {.cost = {.peak_share = 0.72, .sum_cycles = SUM_CYCLES},
              .shift_instructions = 18},

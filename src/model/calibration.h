@@ -26,6 +26,7 @@ typedef struct KindCost {
     double tail_share;          // of a block's time: for so long the last ones run on while SMs idle
     double read_share;          // of what blocks copy is read from L2, where requests to a line are merged; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
+    double whole_sum_cycles;    // the same where no lanes halve them
     double lone_product_cycles; // for each 16 x 8 x 16 of its last step's products, by a warp that has all rows
 } KindCost;
 

@@ -27,6 +27,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "kernel/layout.h"
 #include "model/perf_counts.h"
 
 const char *const limiter_name[] = {
@@ -126,12 +127,14 @@ static double combining_us(const KernelCounts *kernel)
     return 2 * sums * SUM_BYTES * kernel->device->sm_count / kernel->device->shared.bandwidth_gb_s / 1e3;
 }
 
-/* At the end of a tile, when the warps of a block pass their sums on: code that runs once. */
+/* At the end of a tile, when the warps of a block pass their sums on: code that runs once. Sums that no lanes halve
+   are left in shared memory as they are. */
 static double end_time_us(const KernelCounts *kernel)
 {
     double sums =
         rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
-    return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + combining_us(kernel);
+    bool whole = kind_halving_lanes(kernel->kind, kernel->shared, kernel->inner, kernel->device) == 1;
+    return sums * (whole ? kernel->cost->whole_sum_cycles : kernel->cost->sum_cycles) / kernel->device->clock_mhz + combining_us(kernel);
 }
 
 /* A warp that has all rows multiplies its last step when everything has come, and nothing is under way meanwhile. */
@@ -282,35 +285,76 @@ static double once_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
                     once_knee(kernel));
 }
 
+/* Threads multiply what is staged, step by step, and nothing of their end is known but what it stores, and where: of pixels of
+   planes nothing was measured. */
+static bool stores_behind_products(const KernelCounts *kernel)
+{
+    const Schedule *schedule = kernel->kind->schedule;
+    for (int i = 0; i < kernel->space->tile_count; i++)
+        if (kernel->space->tiles[i].output && kernel->space->tiles[i].apart)
+            return false;
+    return kernel->staged && kernel->cost->sum_cycles == 0 && !schedule_is_persistent(schedule) &&
+           schedule_multiplies(schedule);
+}
+
+/* Sums are stored, and the next block's first step is loaded, while a block multiplies nothing. Those that began together are so
+   far at the same time, and nothing hides that. Wave by wave they drift apart, as a random walk does; where phases are random, R
+   blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
+static double ends_shown_us(const KernelCounts *kernel, double products_us)
+{
+    double ends_us = stored_sector_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3 +
+                     (kernel->rounds - 1) * kernel->device->dram_latency_ns / 1e3;
+    double apart = (1 - 1 / sqrt(kernel->rounds)) * (1 - 1 / kernel->resident);
+    return ends_us - apart * at_most(ends_us, products_us);
+}
+
+static double largest_us(const double *terms_us, int count, double *sum_us)
+{
+    double largest_us = 0;
+    *sum_us = 0;
+    for (int i = 0; i < count; i++) {
+        *sum_us += terms_us[i];
+        largest_us = at_least(largest_us, terms_us[i]);
+    }
+    return largest_us;
+}
+
+/* All but what is stored, and then that. */
+static double products_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
+{
+    const double terms_us[] = {
+        perf->compute_us, perf->special_us, perf->shared_us, l2_time_us(kernel, perf->l2_load_bytes, 0),
+        dram_time_us(kernel, perf->dram_load_bytes, 0), perf->start_us,
+    };
+    double sum_us, most_us = largest_us(terms_us, sizeof terms_us / sizeof *terms_us, &sum_us);
+    double products_us = most_us + exposed_share(kernel) * (sum_us - most_us);
+    return products_us + ends_shown_us(kernel, products_us);
+}
+
+/* Of all terms together, of which the largest one shows whole. */
+static double both_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double largest_us, double sum_us)
+{
+    if (kernel->cost->pace == PACE_IN_TURN)
+        return soft_max(largest_us, perf->compute_us + perf->latency_us, calibration.in_turn_knee);
+    if (kernel->cost->pace == PACE_BY_STEPS)
+        return at_least(steps_time_us(kernel, perf), largest_us);
+    if (kernel->cost->once_knee > 0)
+        return at_least(once_time_us(kernel, perf), largest_us);
+    if (stores_behind_products(kernel))
+        return at_least(products_time_us(kernel, perf), largest_us);
+    return largest_us + exposed_share(kernel) * (sum_us - largest_us);
+}
+
 /* The largest term, and what shows of the others beside it. */
 static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
 {
     const double terms_us[] = {
         perf->compute_us, perf->special_us, perf->shared_us, perf->l2_us, perf->dram_us, perf->start_us,
     };
-    double sum_us = 0, largest_us = 0;
-    for (size_t i = 0; i < sizeof terms_us / sizeof *terms_us; i++) {
-        sum_us += terms_us[i];
-        largest_us = at_least(largest_us, terms_us[i]);
-    }
-    if (kernel->cost->pace == PACE_IN_TURN) {
-        double serial_us = perf->compute_us + perf->latency_us;
-        double both_us = soft_max(largest_us, serial_us, calibration.in_turn_knee);
-        perf->unhidden_us = both_us - largest_us;
-        return both_us;
-    }
-    if (kernel->cost->pace == PACE_BY_STEPS) {
-        double both_us = at_least(steps_time_us(kernel, perf), largest_us);
-        perf->unhidden_us = both_us - largest_us;
-        return both_us;
-    }
-    if (kernel->cost->once_knee > 0) {
-        double both_us = at_least(once_time_us(kernel, perf), largest_us);
-        perf->unhidden_us = both_us - largest_us;
-        return both_us;
-    }
-    perf->unhidden_us = exposed_share(kernel) * (sum_us - largest_us);
-    return largest_us + perf->unhidden_us;
+    double sum_us, most_us = largest_us(terms_us, sizeof terms_us / sizeof *terms_us, &sum_us);
+    double both_us = both_time_us(kernel, perf, most_us, sum_us);
+    perf->unhidden_us = both_us - most_us;
+    return both_us;
 }
 
 /* Blocks that start together drift apart, and the last ones end alone. */

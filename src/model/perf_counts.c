@@ -183,6 +183,22 @@ static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *
     return at_most(asked, bytes->moved);
 }
 
+/* What threads load on its way to shared memory has lines of L1 from when it is asked for, however little of a line is wanted; all
+   blocks that fit on an SM leave little, be they there or not: 256 rows of 64 bytes in each of 4 blocks are 128 KB of lines, where
+   24 KB are left (tuning-log 163). The share of what is asked for that finds lines. */
+static double lines_share(const KernelCounts *kernel, double l1_bytes)
+{
+    const TileSpace *space = kernel->space;
+    double lines_bytes = 0;
+    if (!kernel->staged || !kind_passes_registers(kernel->kind, kernel->device) || !schedule_multiplies(kernel->kind->schedule))
+        return 1;
+    for (int i = 0; i < space->tile_count; i++)
+        if (space->tiles[i].staged && !space->tiles[i].output)
+            lines_bytes += kernel->resident * data_tile_traffic(&space->tiles[i], kernel->shared, space->axis_count,
+                                                                kernel->device->shared.transaction_bytes);
+    return at_most(l1_bytes / at_least(lines_bytes, 1), 1);
+}
+
 static void count_in_flight(KernelCounts *kernel)
 {
     double blocks = at_most(kernel->blocks, kernel->resident * kernel->device->sm_count);
@@ -239,6 +255,16 @@ PerfProblem perf_problem(const KernelKind *kind)
     return problem;
 }
 
+/* Steps for which a load may be under way. What passes through registers is stored at the end of the step that asked for it,
+   whichever step it is for. What is known of the ends of kernels holds as they were timed. */
+static double steps_ahead(const KernelKind *kind, const DeviceSpec *device, double stages)
+{
+    int ahead = schedule_rounds_ahead(kind->schedule);
+    if (!ahead)
+        return stages - 1;
+    return kind_passes_registers(kind, device) && perf_cost(kind)->sum_cycles == 0 ? 1 : ahead;
+}
+
 KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
                            const DeviceSpec *device, int blocks_per_sm)
 {
@@ -260,7 +286,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     int makers = schedule_makers(kind->schedule);   // one multiplies
     kernel.register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
     kernel.warps = (double)ceil_div(program->threads / makers, device->warp_size);
-    double sms = usable_sms(kind, program->cluster, device);
+    double sms = usable_sms(kind, program->cluster, device), fitting = blocks_per_sm;
     kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / sms));
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
@@ -276,11 +302,11 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.sm_tiles = kernel.block_tiles / dealt * ceil(dealt / sms);
     kernel.balance = sm_balance(dealt, device->sm_count, sms);
     kernel.stages = at_least(schedule_buffers(kind->schedule), 1);
-    int ahead = schedule_rounds_ahead(kind->schedule);
-    kernel.ahead = ahead ? ahead : kernel.stages - 1;
+    kernel.ahead = steps_ahead(kind, device, kernel.stages);
     count_bytes(&kernel);
     count_staged(&kernel);
     count_in_flight(&kernel);
+    kernel.in_flight_bytes *= lines_share(&kernel, at_least((double)device->shared_per_sm - fitting * shared_bytes, 1));
     return kernel;
 }
 

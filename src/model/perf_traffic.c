@@ -190,6 +190,45 @@ static double staging_bytes(const KernelCounts *kernel, const DataTile *data)
          * bytes_of(kernel, data)->block;
 }
 
+/* Elements of a row that threads side by side store with one access: as many as there are of them; or of warps, where rows
+   that few share are collected first. */
+static double stored_run(const KernelCounts *kernel, int columns)
+{
+    double across = (double)kernel->shared->size[columns];
+    double lanes = across / (double)kernel->inner->size[columns];
+    bool collected = lanes < schedule_collecting_lanes(kernel->kind->schedule);
+    return at_most(collected ? across : lanes, kernel->device->warp_size);
+}
+
+/* Sectors of which an output's stores have a part, for each that it has: 8 neighbours of 4 bytes that begin anywhere are parts of
+   (32 - 4) / 32 + 1 = 1.9, each of which takes as long as a whole one (tuning-log 137). At both ends of a block's row lies a
+   sector of which another block stores the rest, later: it is read, too. 32 columns take 3 + 2 * 2 for 4 (tuning-log 163). */
+static double touched_sectors(const KernelCounts *kernel, const DataTile *data)
+{
+    int columns = space_last_spatial(kernel->space, kernel->space->axis_count);
+    double element_bytes = data->element_bits / 8.0, sector_bytes = kernel->device->dram.transaction_bytes;
+    double row_bytes = (double)data->dims[data->rank - 1].size * element_bytes,
+           block_bytes = (double)kernel->shared->size[columns] * element_bytes,
+           run_bytes = stored_run(kernel, columns) * element_bytes;
+    if (data->apart || fmod(row_bytes, sector_bytes) == 0)
+        return 1;
+    int64_t most = (int64_t)VECTOR_BYTES * 8 / kernel->kind->registers.accumulator_bits,
+            vector = greatest_common_divisor(kernel->inner->size[columns], most);
+    bool vectors = vector > 1 && data->dims[data->rank - 1].size % vector == 0;
+    double of_accesses = vectors ? 1 : ((run_bytes - element_bytes) / sector_bytes + 1) * sector_bytes / run_bytes;
+    double of_blocks = block_bytes < row_bytes ? 1 + 3 * sector_bytes / block_bytes : 1;
+    return at_least(of_accesses, of_blocks);
+}
+
+double stored_sector_bytes(const KernelCounts *kernel)
+{
+    double bytes = 0;
+    for (int i = 0; i < kernel->space->tile_count; i++)
+        if (kernel->space->tiles[i].output)
+            bytes += kernel->problem->bytes[i] * touched_sectors(kernel, &kernel->space->tiles[i]);
+    return bytes;
+}
+
 void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
 {
     const TileSpace *space = kernel->space;

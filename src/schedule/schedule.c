@@ -119,6 +119,23 @@ Schedule *schedule_copy(Arena *arena, const Schedule *schedule)
 
 int schedule_makers(const Schedule *schedule) { return schedule->makers > 1 ? schedule->makers : 1; }
 
+bool schedule_multiplies(const Schedule *schedule)
+{
+    for (int i = 0; i < schedule->count; i++)
+        if (schedule->items[i].kind == ITEM_PRODUCT)
+            return true;
+    return false;
+}
+
+int schedule_collecting_lanes(const Schedule *schedule)
+{
+    int lanes = 0;
+    for (int i = 0; i < schedule->count; i++)
+        if (schedule->items[i].kind == ITEM_STORE && schedule->items[i].move.lanes > lanes)
+            lanes = schedule->items[i].move.lanes;
+    return lanes;
+}
+
 int schedule_buffers(const Schedule *schedule)
 {
     int each = schedule->vectors > 0 ? schedule->vectors : 1;

@@ -197,6 +197,12 @@ Schedule *schedule_copy(Arena *arena, const Schedule *schedule);
 /* Groups of threads that each make whole tiles. */
 int schedule_makers(const Schedule *schedule);
 
+/* A product is one of its items. */
+bool schedule_multiplies(const Schedule *schedule);
+
+/* Rows of an output that fewer threads share go by way of shared memory; 0: none do. */
+int schedule_collecting_lanes(const Schedule *schedule);
+
 /* How many copies of a staged tile shared memory holds. */
 int schedule_buffers(const Schedule *schedule);
 

@@ -39,6 +39,7 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
                        ": first(corner.tile_n / PHASE)", "Index tap = -1", "return taps * (TAP",   # which taps are left out;
                        "constexpr Index SHARE = ", "constexpr int slabs_ahead(int bytes"),   # how many steps; and slabs asked for ahead
            "window.cu": ("if (STAGED_COLUMNS <= LANES && ",),   # which of two loops copies
+           "skinny.cu": ("constexpr bool JOINS = ",),   # who adds up a block's parts
            "pairs.cu": ("constexpr int POWER = ", "constexpr int TURNS = ", "return column * PIECES",   # which banks
                         "constexpr int REACHED = ", "constexpr int END = ", "if ((i + 1) * THREADS <= COUNT"),
            "strip.cu": ("constexpr bool KNOWN_ENDS = ", "constexpr int WITHIN = ", "constexpr int ROUND = "),   # which code a step goes through

@@ -284,11 +284,29 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     schedule_set_shared(kind);
 }
 
+/* Of a product's factors each lacks an axis of the outputs. Where these are more than the device's threads, each thread reads
+   both factors by itself and shares no terms: a tile reads them once (tuning-log 163). */
+static bool is_left_to_tiles(const Fusion *fusion, const DeviceSpec *device)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES), factors = 0;
+    for (int i = 0; i < count; i++) {
+        Affine offset = fused_offset(fusion, &found[i]);
+        bool lacks = false;
+        for (int a = 0; a < fusion->spatial_count; a++)
+            lacks |= !offset.coef[a] && fusion->axes[a].extent > 1;
+        factors += lacks && found[i].op == 0;
+    }
+    return factors > 1 && spatial_points(fusion) > fitting_mul(device->sm_count, device->max_threads_per_sm);
+}
+
 /* Of each side that makes sense the widest vectors, and none. */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
     int count = 0;
+    if (is_left_to_tiles(fusion, device))
+        return 0;
     for (int v = LAYOUTS - 1, wide = 0; v >= 0; v--) {
         bool single = layouts[v].vector == 1;
         if (offers(view, fusion, layouts[v].row) && (single || !wide) && vector_fits(view, fusion, layouts[v])) {

@@ -18,7 +18,7 @@ enum {
 static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
 {
     (void)target;
-    if (!fusion_is_reduction(fusion))
+    if (!fusion_is_reduction(fusion) || window_is_share(fusion))
         return NULL;
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
         if (!window_has_tap(fusion, a))
