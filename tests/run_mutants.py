@@ -297,7 +297,7 @@ TEXTS = {
               (INFINITE_ROWS_OF_TAPS, "h200")],
     "filter_strip": ["input x[3, 2, 47, 28] : f32  input d[3, 2, 45, 26] : f32  w[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output w",
                      "input x[150, 1, 8, 12] : f32  input d[150, 1, 6, 8] : f32  w[c, r:3, s:5] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output w",
-                     "input x[40, 1, 26, 30] : f32  input d[40, 1, 5, 6] : f32  w[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * x[n, c, 5 * h + r, 5 * v + s])  output w",
+                     "input x[40, 8, 26, 30] : f32  input d[40, 8, 5, 6] : f32  w[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * x[n, c, 5 * h + r, 5 * v + s])  output w",
                      INFINITE_CORNERS],
     "filter_direct": ["input x[3, 2, 31, 19] : f32  input d[3, 2, 9, 17] : f32  dw[c, r:7, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, 2 * h + r + 3, v + s - 1], 0))  output dw",
                       "input x[3, 2, 16, 19] : f32  input d[3, 2, 9, 17] : f32  dw[c, r:7, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + 2 * r - 3, v + s - 1], 0))  output dw",
