@@ -74,13 +74,20 @@ static double shared_time_us(const KernelCounts *kernel, double bytes)
 
 // ---- the sum ----
 
-/* Of the shorter terms, the share that does not hide below the longest. c buffers (staged) or
-   warps (else) of an SM are in different phases: with one, loading and computing alternate; with c,
-   they collide in one of c * c cases. */
+/* Warps that neither go in step nor have a tail of their own. */
+static bool warps_drift(const KernelCounts *kernel)
+{
+    return !kernel->staged && kernel->cost->pace == PACE_FREE && kernel->cost->tail_share <= 0;
+}
+
+/* Of the shorter terms, the share that does not hide below the longest. Of c buffers (staged) or warps (else) of an SM,
+   with one loading and computing alternate; with more, they collide in one of c * c cases. Of warps that drift, each at
+   a phase of its own, how many ask for the same at a time varies by their root (tuning-log 164). */
 static double exposed_share(const KernelCounts *kernel)
 {
-    double in_block = kernel->staged ? kernel->stages : kernel->warps;
-    double concurrent = kernel->resident * in_block;
+    double concurrent = kernel->resident * (kernel->staged ? kernel->stages : kernel->warps);
+    if (warps_drift(kernel))
+        return 1 / sqrt(concurrent);
     return at_least(1 / (concurrent * concurrent), calibration.least_exposed);
 }
 

@@ -222,6 +222,22 @@ START_TEST(vectors_fill_the_memory_pipe)
 }
 END_TEST
 
+/* Of what is shorter than memory's time a quarter shows with 16 warps on an SM, and an eighth with 64. */
+START_TEST(warps_hide_by_their_root)
+{
+    DeviceSpec device = a100();
+    KernelKind kind = elementwise_kind(1 << 26);
+    for (int blocks = 2; blocks <= 8; blocks *= 4) {
+        device.max_blocks_per_sm = blocks;   // of eight warps
+        PerfEstimate perf = complete(&kind, &device, (RTile){{2048}}, (RTile){{8}}).perf;
+        double shorter_us = perf.compute_us + perf.special_us + perf.shared_us + perf.l2_us + perf.start_us;
+        ck_assert_int_eq(perf.blocks_per_sm, blocks);
+        ck_assert(perf.bound_by == BOUND_DRAM);
+        ck_assert_double_eq_tol(perf.unhidden_us, shorter_us / sqrt(8.0 * blocks), 1e-9);
+    }
+}
+END_TEST
+
 START_TEST(a_small_grid_leaves_bandwidth_unused)
 {
     KernelKind kind = elementwise_kind(1 << 17);
@@ -434,6 +450,7 @@ int main(void)
     tcase_add_test(cases, half_the_peak_slows_what_computes);
     tcase_add_test(cases, small_register_tiles_starve);
     tcase_add_test(cases, vectors_fill_the_memory_pipe);
+    tcase_add_test(cases, warps_hide_by_their_root);
     tcase_add_test(cases, a_small_grid_leaves_bandwidth_unused);
     tcase_add_test(cases, padding_is_work_but_no_traffic);
     tcase_add_test(cases, special_functions_have_their_own_rate);

@@ -77,16 +77,26 @@ typedef struct StripTile {
     int64_t lanes, width, height;
 } StripTile;
 
+/* Registers of a row that is on its way: elements that are loaded alone have one each. */
+static int64_t row_registers(const Depthwise *shape, const StripWay *way, const StripTile *tile)
+{
+    int64_t words = strip_row_words(shape, tile->lanes, tile->width),
+            bits = dtype_info[factor_access(shape->x)->tensor->dtype].bits;
+    int64_t together =
+        way->channels_last ? tile->lanes : strip_piece(way, tile->width, slide_along(shape)->stride);
+    return together * bits < 32 ? words * 32 / (together * bits) : words;
+}
+
 /* The filter, the sums under way, one row of the input widened, and rows that are on their way as they are in
    memory: of those beyond the usual ones the compiler asks for half later, where registers are short. */
-static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const StripTile *tile)
+static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const StripWay *way,
+                            const StripTile *tile)
 {
     enum { COUNTERS = 28 };
     const WindowAxis *down = slide_down(shape);
     int64_t reach = tile->lanes * window_reach(&shape->image[shape->image_count - 1], tile->width);
     int64_t values = tile->lanes * (all_taps(shape) + window_open(down) * tile->width) + reach;
-    int64_t ahead = strip_ahead(shape, tile->lanes, tile->width),
-            words = strip_row_words(shape, tile->lanes, tile->width);
+    int64_t ahead = strip_ahead(shape, tile->lanes, tile->width), words = row_registers(shape, way, tile);
     return COUNTERS + values * dtype_info[fusion->ops[0].body->type].bits / 32 +
            (ahead + STRIP_AHEAD) * words / 2;
 }
@@ -132,7 +142,7 @@ static bool set_tile(Arena *arena, KernelKind *kind, const Fusion *fusion, const
 {
     const WindowAxis *down = slide_down(shape);
     int64_t rows = (tile->height - 1) * down->stride + (down->taps - 1) * down->dilation + 1;
-    int64_t registers = registers_of(fusion, shape, tile);
+    int64_t registers = registers_of(fusion, shape, way, tile);
     if (registers > (tile->width == LEAST_WIDTH ? MAX_REGISTERS : MAX_WIDE_REGISTERS))
         return false;
     set_threads(kind, way, tile);
