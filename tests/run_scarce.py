@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Devices that lack something: few registers, little shared memory without asking, launches of few threads or blocks, memory.
+"""Devices that lack something: few registers, little shared memory without asking, launches of few threads or blocks, memory,
+threads of a warp.
 
 Every program compiles on every device whose file is accepted, and what is made for it is right: the proof knows the same limits.
 """
@@ -34,6 +35,9 @@ PROGRAMS = {
         "".join(f"  output q{q}" for q in range(1, 8)),
 }
 
+# 32 threads side by side have columns of few positions, which are more than a warp of 16.
+COLUMNS = "input x[5, 1000] : f32\nm[c] = max[p](x[p, c])\ny[p, c] = x[p, c] - m[c]\noutput y"
+
 # More than a launch has threads for, on an MI50 from 2^32 on. Only some blocks of them are run.
 LARGE = {
     "windows": "input x[4400000000] : u8\ny[i:4399999998] = max[k:3](x[i + k])\noutput y",
@@ -65,7 +69,7 @@ def device(folder, base, name, changes):
 class Cases:
     def __init__(self, rollerc, folder):
         self.rollerc, self.folder = os.path.abspath(rollerc), folder
-        for name, text in {**PROGRAMS, **LARGE, "packed": PACKED}.items():
+        for name, text in {**PROGRAMS, **LARGE, "packed": PACKED, "few_positions": COLUMNS}.items():
             (folder / f"{name}.te").write_text(text)
 
     def compile(self, program, file, *more):
@@ -88,6 +92,12 @@ class Cases:
             file = device(self.folder, base, f"{base}_{kib}_kib", {"shared.bytes_per_block": kib << 10})
             for path in ("permute_021", "depthwise_3x3", "matmul", "reduce_columns"):
                 yield (path, pathlib.Path(file).stem), lambda path=path, file=file: self.compile(common.example_path(path), file, "--verify")
+
+    def narrow_warps(self):
+        for threads in (8, 16, 64):
+            file = device(self.folder, "a100", f"warps_of_{threads}", {"threads.warp_size": threads})
+            for name in ("few_positions", *PROGRAMS):
+                yield (name, pathlib.Path(file).stem), lambda name=name, file=file: self.compile(self.program(name), file, "--verify")
 
     def check_large(self, name, file, threads, blocks):
         """No candidate is launched with more, and those that would be are counted; the first one is proven."""
@@ -149,7 +159,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         all = Cases(args.rollerc, pathlib.Path(folder))
         chosen = [case for case in itertools.chain(all.few_registers(), all.little_shared(), all.large_launches(),
-                                                      all.little_memory(), all.without_tf32())
+                                                      all.little_memory(), all.without_tf32(), all.narrow_warps())
                   if args.only in " ".join(case[0])]
         for case, reason in zip(chosen, common.in_parallel(args.jobs, lambda case: case[1](), chosen)):
             tally.add(" on ".join(case[0]), reason)

@@ -6,7 +6,7 @@ enum {
     SECTOR_BYTES = 32,   // tiles are whole sectors wide
     WORD_BYTES = 4,      // of vectors, at least: other lines are copied, other rows are ragged
     COPY_BYTES = 16,     // of an asynchronous copy
-    GATHER_BYTES = 16,   // of a write whose points are most_columns from copied lines
+    GATHER_BYTES = 16,   // of a write whose points are gathered from copied lines
     RAGGED_BYTES = 8,    // of a ragged row's writes from a turned tile: wider ones meet the same banks
     MOST_TURN = 4,       // rows that neighbouring threads gather
     ROW_BYTES = 256,     // of a ragged row in a tile, at least: a sector more of it is read
@@ -124,7 +124,7 @@ static bool is_copied(const Permute *permute, int vector)
     return bytes < WORD_BYTES || (bytes == WORD_BYTES && vector == 1 && permute->side[COLUMNS].count == 1);
 }
 
-/* Points of copied lines are most_columns: a write may hold any number of them, and begin anywhere where nothing
+/* Points of copied lines are gathered: a write may hold any number of them, and begin anywhere where nothing
    is computed. */
 static void use_copies(Shape *shape, const Permute *permute)
 {

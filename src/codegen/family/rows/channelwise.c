@@ -145,6 +145,8 @@ static int warp_lanes(const ChannelView *view, const Fusion *fusion, const Devic
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;
     int found = 0;
     for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 2) {
+        if (lanes > device->warp_size)
+            continue;
         int64_t blocks = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
         int64_t each = ceil_div(reduction_points(fusion), device->warp_size / lanes);
         if (each <= WARP_POSITIONS && each * vector <= calibration.rows.thread_elements && blocks <= WARP_BLOCKS * device->sm_count)
