@@ -284,10 +284,12 @@ Profiler *profile_begin(Arena *arena, const ProfileJob *jobs, int count, const D
                         const ProfileOptions *options)
 {
     Profiler *profiler = NEW(arena, Profiler);
+    ProfileJob *own = NEW_ARRAY(arena, ProfileJob, count);
+    memcpy(own, jobs, sizeof *jobs * (size_t)count);
     *profiler = (Profiler){
         .arena = arena,
         .options = *options,
-        .task = {.jobs = jobs,
+        .task = {.jobs = own,
                  .job_count = count,
                  .math = options->math,
                  .most_work = options->most_work,
