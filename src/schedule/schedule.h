@@ -151,6 +151,7 @@ typedef struct Schedule {
     uint32_t back;           // bit a: the last tile along axis a lies back so that it ends where the tensor does: whole tiles
                              // are loaded, but only what is new is stored
     uint32_t cut;            // bit a: of the only tile along axis a no more is loaded than there is, in eights
+    uint32_t cleared;        // likewise, as many as there are; what lies behind is cleared once, in each stage
     int vector;              // of rows that begin anywhere: elements of the aligned vectors that hold them; 0: aligned
     int stages;              // buffers of every staged tile: 2 = the next is loaded meanwhile; 0 = 1, but of rows `vectors`
     bool apart;   // warps go from step to step by themselves: they meet before the first and behind the last

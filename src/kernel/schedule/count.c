@@ -25,16 +25,27 @@ static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
 }
 
 /* Register tiles of the block along the axes of one kind. */
-/* The shared tile, without what is cut off. */
-static RTile loaded_tile(const CountWalk *walk)
+/* The shared tile, without what is cut off along these axes. */
+static RTile loaded_tile(const CountWalk *walk, uint32_t cut, uint32_t cleared)
 {
     RTile tile = *walk->block->shared;
     for (int a = 0; a < walk->kind->space->axis_count; a++) {
-        int64_t most = round_up(walk->kind->space->axes[a].extent, 8);
-        if (walk->kind->schedule->cut >> a & 1 && tile.size[a] > most)
-            tile.size[a] = most;
+        int64_t extent = walk->kind->space->axes[a].extent;
+        if ((cut | cleared) >> a & 1)
+            tile.size[a] = smaller(tile.size[a], cleared >> a & 1 ? extent : round_up(extent, 8));
     }
     return tile;
+}
+
+/* Of an operand of a product: what is loaded in all these times, and with a block's first tile what is cleared. */
+static int64_t operand_bytes(const CountWalk *walk, const DataTile *tile, int64_t times)
+{
+    const Schedule *schedule = walk->kind->schedule;
+    int axes = walk->kind->space->axis_count;
+    RTile part = loaded_tile(walk, schedule->cut, schedule->cleared), whole = loaded_tile(walk, schedule->cut, 0);
+    int64_t loaded = data_tile_elements(tile, &part, axes);
+    int64_t cleared = walk->tile ? 0 : schedule->stages * (data_tile_elements(tile, &whole, axes) - loaded);
+    return (times * loaded + cleared) * staged_bits(tile) / 8;
 }
 
 /* What the block's threads read of a staged tile, or write one by one. Operands of a product are read by
@@ -45,10 +56,8 @@ static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move
 {
     int axes = walk->kind->space->axis_count;
     int64_t vector = walk->kind->schedule->vector;
-    if (walk->multiplies && write) {
-        RTile loaded = loaded_tile(walk);
-        return times * data_tile_elements(tile, &loaded, axes) * staged_bits(tile) / 8;
-    }
+    if (walk->multiplies && write)
+        return operand_bytes(walk, tile, times);
     if (walk->multiplies) {
         return (times * count_tiles(walk, true) + move->ahead) * count_tiles(walk, false) *
                data_tile_elements(tile, walk->block->inner, axes) * staged_bits(tile) / 8;

@@ -79,6 +79,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     if (stages == FEW_TILES_STAGES && variant >= ALONE_KINDS && !products->rows)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
+    if (product->lines[1].along_k && product->sums == 1 && !has_neighbours(variant))   // one copy brings all of b
+        schedule.cleared = 1u << GROUP_N;
     uint32_t operands = product_factor_tiles(product);
     schedule_barrier(&schedule, has_neighbours(variant) ? SCOPE_CLUSTER : SCOPE_BLOCK);
     if (variant == CLUSTER_KIND)   // it waits there only before it leaves sums

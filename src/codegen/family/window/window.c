@@ -363,7 +363,10 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
         fit->element_instructions * (lines && !by_lines ? bank_factor(lines, stage, along, device) : 1);
     kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(&stencil, stage), element,
                                  fit->output_instructions);
-    kind.schedule->computes = keeps == KEEPS_WINDOWS || keeps == KEEPS_WINDOWS_OF_PAIRS ? COMPUTES_OWN
+    /* Of whole columns the outputs that meet a row have its sum in common: 15 of 3 x 3 add 92 times, not 120. */
+    bool own = keeps == KEEPS_WINDOWS_OF_LINES && stencil_rows(&stencil) && stencil_same_terms(&stencil);
+    own |= keeps == KEEPS_WINDOWS || keeps == KEEPS_WINDOWS_OF_PAIRS;
+    kind.schedule->computes = own                                  ? COMPUTES_OWN
                               : kind.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
                                                                    : COMPUTES_WINDOWS;
 
