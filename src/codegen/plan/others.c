@@ -22,18 +22,27 @@ const ChoiceList *ways_of_families(Planner *planner, const ChoiceList *choices)
     return list;
 }
 
-bool plan_has_family(const Plan *plan, const PlanStep *step)
+/* The step that computes it; NULL: none. Of plans with the same fusions all have it at the same place. */
+static const PlanStep *step_of_fusion(const Plan *plan, const Fusion *fusion, int at)
 {
-    bool found = false;
-    for (int s = 0; s < plan->step_count && !found; s++)
-        found = plan->steps[s].fusion == step->fusion && choice_same_family(plan->steps[s].choice, step->choice);
-    return found;
+    if (at < plan->step_count && plan->steps[at].fusion == fusion)
+        return &plan->steps[at];
+    int s = 0;
+    while (s < plan->step_count && plan->steps[s].fusion != fusion)
+        s++;
+    return s < plan->step_count ? &plan->steps[s] : NULL;
 }
 
-static bool is_met(const Plan *plans, int count, const PlanStep *step)
+bool plan_has_family(const Plan *plan, const PlanStep *step, int at)
+{
+    const PlanStep *own = step_of_fusion(plan, step->fusion, at);
+    return own && choice_same_family(own->choice, step->choice);
+}
+
+static bool is_met(const Plan *plans, int count, const PlanStep *step, int at)
 {
     int i = 0;
-    while (i < count && !plan_has_family(&plans[i], step))
+    while (i < count && !plan_has_family(&plans[i], step, at))
         i++;
     return i < count;
 }
@@ -60,7 +69,7 @@ static int others_of(const Plan *plans, int count, int most, Other *others)
         double own_us = step.choice->time_us;
         for (int i = 0; step.families && i < step.families->count; i++) {
             step.choice = step.families->choices[i];
-            if (!is_met(plans, count, &step))
+            if (!is_met(plans, count, &step, at))
                 found = insert_other(others, found, most, (Other){at, step, step.choice->time_us - own_us});
         }
     }

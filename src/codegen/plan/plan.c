@@ -217,7 +217,7 @@ static bool has_new_family(const Plan *plans, int i, const bool *is_kept)
     for (int s = 0; s < plans[i].step_count && !is_new; s++) {
         is_new = true;
         for (int k = 0; k < i && is_new; k++)
-            is_new = !is_kept[k] || !plan_has_family(&plans[k], &plans[i].steps[s]);
+            is_new = !is_kept[k] || !plan_has_family(&plans[k], &plans[i].steps[s], s);
     }
     return is_new;
 }
