@@ -292,8 +292,8 @@ static double once_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
                     once_knee(kernel));
 }
 
-/* Threads multiply what is staged, step by step, and nothing of their end is known but what it stores, and where: of pixels of
-   planes nothing was measured. */
+/* Threads multiply what is staged, step by step. A row of the calibration with `sum_cycles` has the kernel's end already. Outputs
+   whose elements lie apart, as pixels of planes do, were not measured and are left as they were. */
 static bool stores_behind_products(const KernelCounts *kernel)
 {
     const Schedule *schedule = kernel->kind->schedule;

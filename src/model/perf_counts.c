@@ -256,7 +256,7 @@ PerfProblem perf_problem(const KernelKind *kind)
 }
 
 /* Steps for which a load may be under way. What passes through registers is stored at the end of the step that asked for it,
-   whichever step it is for. What is known of the ends of kernels holds as they were timed. */
+   whichever step it is for. A row of the calibration with `sum_cycles` was fitted without this rule, and keeps its steps. */
 static double steps_ahead(const KernelKind *kind, const DeviceSpec *device, double stages)
 {
     int ahead = schedule_rounds_ahead(kind->schedule);

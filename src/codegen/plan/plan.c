@@ -174,7 +174,7 @@ static Plan plan_of(Arena *arena, const Route *route, int64_t room)
 
 // ---- which plans are kept ----
 
-/* So many of the plans may be there for their families alone. */
+/* Limit of the search: a fifth of the plans may be there for their families alone. */
 static int share_of_families(int keep) { return keep / 5; }
 
 static const PlannedLaunch *main_launch(const Plan *plan)
