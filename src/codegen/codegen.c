@@ -208,7 +208,7 @@ static void emit_shared(StrBuf *out, const SharedLayout *shared)
                       shared->regions[i].at, shared->regions[i].bytes,
                       i ? "" : "   // of shared memory: where it begins, bytes");
     if (shared->count)
-        strbuf_printf(out, "constexpr int SHARED_BYTES = %" PRId64 ";   // of a block\n", shared->bytes);
+        CONSTEXPR(out, "int SHARED_BYTES", "of a block", shared->bytes);
 }
 
 static const bool *early_inputs(Arena *arena, const Launch *launch, const Fusion *fusion)

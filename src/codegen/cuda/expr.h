@@ -1,6 +1,7 @@
 // Writing CUDA from expressions. What is written here fills the parameter block of a template: the tensors of
 // a kernel, and small device functions that say what one point of its space computes.
 #pragma once
+#include "codegen/cuda/parameters.h"
 #include "ir/axis_group.h"
 #include "kernel/family.h"
 

@@ -4,16 +4,6 @@
 
 #define EACH "UNROLL for (int e = 0; e < VECTOR; ++e)\n"
 
-void rows_emit_constant(StrBuf *out, const char *name, int64_t value, const char *why)
-{
-    strbuf_printf(out, "constexpr %s = %" PRId64 ";%s%s\n", name, value, why ? "   // " : "", why ? why : "");
-}
-
-void rows_emit_flag(StrBuf *out, const char *name, bool value, const char *why)
-{
-    strbuf_printf(out, "constexpr bool %s = %s;   // %s\n", name, value ? "true" : "false", why);
-}
-
 Step rows_step(Arena *arena) { return (Step){.text = strbuf_new(arena)}; }
 
 void rows_emit_elements(StrBuf *out, const Fusion *fusion, uint64_t ops)

@@ -22,11 +22,6 @@ typedef struct Step {
 } Step;
 Step rows_step(Arena *arena);
 
-/* `constexpr int LANES = 32;   // threads side by side` of "int LANES"; `why` NULL: nothing behind it. */
-void rows_emit_constant(StrBuf *out, const char *name, int64_t value, const char *why);
-/* `constexpr bool KEPT = true;   // in registers` */
-void rows_emit_flag(StrBuf *out, const char *name, bool value, const char *why);
-
 /* How deep the statements stand, in a function of a struct. */
 #define ROWS_INDENT "        "
 

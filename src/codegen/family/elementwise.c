@@ -238,13 +238,10 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
 {
     int vector = chosen(plan->kind).vector;
     int64_t each = plan->program->tile[LEVEL_REGISTER].size[0];
-    strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";\n", spatial_points(plan->fusion));
-    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(
-        out, "constexpr int VECTOR = %d;   // neighbouring points that a thread reads and writes at once\n",
-        vector);
-    strbuf_printf(out, "constexpr int VECTORS = %" PRId64 ";   // vectors of a thread, one block apart\n",
-                  ceil_div(each, vector));
+    CONSTEXPR(out, "Index POINTS", NULL, spatial_points(plan->fusion));
+    CONSTEXPR(out, "int THREADS", NULL, plan->threads);
+    CONSTEXPR(out, "int VECTOR", "neighbouring points that a thread reads and writes at once", vector);
+    CONSTEXPR(out, "int VECTORS", "vectors of a thread, one block apart", ceil_div(each, vector));
 }
 
 static void emit_registers(StrBuf *out, const Fusion *fusion, const Reads *reads)

@@ -117,16 +117,13 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     assert(bits_are_flat(fusion));   // a thread's word is that of its points
     Scope scope = scope_of(plan);
     int bits = count_bit_outputs(fusion);
-    strbuf_printf(out, "constexpr Index POINTS = %" PRId64 ";   // outputs\n", spatial_points(fusion));
-    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(
-        out, "constexpr int POINTS_PER_THREAD = %d;   // 32: a thread packs whole words of one-bit outputs\n",
-        points_per_thread(fusion));
-    strbuf_printf(out, "constexpr int BIT_OUTPUTS = %d;\n", bits);
-    strbuf_printf(out,
-                  "constexpr int TURNS = %d;   // of a thread, where a launch has too few for all outputs\n"
-                  "constexpr long long STRIDE = %" PRId64 ";   // threads of the launch\n",
-                  plan->program->turns, plan->program->grid * plan->threads);
+    CONSTEXPR(out, "Index POINTS", "outputs", spatial_points(fusion));
+    CONSTEXPR(out, "int THREADS", NULL, plan->threads);
+    CONSTEXPR(out, "int POINTS_PER_THREAD", "32: a thread packs whole words of one-bit outputs",
+              points_per_thread(fusion));
+    CONSTEXPR(out, "int BIT_OUTPUTS", NULL, bits);
+    CONSTEXPR(out, "int TURNS", "of a thread, where a launch has too few for all outputs", plan->program->turns);
+    CONSTEXPR(out, "long long STRIDE", "threads of the launch", plan->program->grid * plan->threads);
 
     strbuf_puts(out, "\n// Everything about one output point; one-bit results go to `bits`.\n");
     strbuf_printf(out, "__device__ __forceinline__ void compute(const Tensors &t, Index point%s)\n{\n",

@@ -1,6 +1,5 @@
 // reduce: a reduction over all reduction axes, then pointwise work on the totals. Threads of a block share
 // the terms.
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -327,19 +326,14 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
     int terms = layout.row ? layout.vector : 1;
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
     strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
-    strbuf_printf(out, "constexpr Index OUTPUTS = %" PRId64 ", REDUCED = %" PRId64 ";\n",
-                  spatial_points(plan->fusion), reduction_points(plan->fusion));
-    strbuf_printf(out, "constexpr bool ROW = %s;   // neighbouring threads lie along the terms\n",
-                  layout.row ? "true" : "false");
-    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(
-        out, "constexpr int TS = %" PRId64 ", TR = %" PRId64 ";   // groups of outputs, threads of a group\n",
-        block->size[0] / each->size[0], block->size[1] / each->size[1]);
-    strbuf_printf(out, "constexpr int OUTS = %d, TERMS = %d;   // of a thread at once\n",
-                  layout.vector / terms, terms);
-    strbuf_printf(out, "constexpr int VECTOR = %d;   // OUTS * TERMS\n", layout.vector);
-    strbuf_printf(out, "constexpr int DEPTH = %" PRId64 ";   // vectors whose loads are under way together\n",
-                  each->size[1] / terms);
+    CONSTEXPR(out, "Index OUTPUTS, REDUCED", NULL, spatial_points(plan->fusion), reduction_points(plan->fusion));
+    CONSTEXPR(out, "bool ROW", "neighbouring threads lie along the terms", layout.row);
+    CONSTEXPR(out, "int THREADS", NULL, plan->threads);
+    CONSTEXPR(out, "int TS, TR", "groups of outputs, threads of a group", block->size[0] / each->size[0],
+              block->size[1] / each->size[1]);
+    CONSTEXPR(out, "int OUTS, TERMS", "of a thread at once", layout.vector / terms, terms);
+    CONSTEXPR(out, "int VECTOR", "OUTS * TERMS", layout.vector);
+    CONSTEXPR(out, "int DEPTH", "vectors whose loads are under way together", each->size[1] / terms);
 }
 
 static void emit_all_positions(StrBuf *out, const Scope *scope)

@@ -1,6 +1,5 @@
 // attention_bulk: a softmax between two products by tensor cores that read shared memory, to which one thread
 // copies boxes of q, k and v while groups of warps multiply.
-#include <inttypes.h>
 
 #include "base/checked.h"
 #include "codegen/cuda/kernel.h"
@@ -314,12 +313,9 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const AttentionTile *tile = plan->kind->choice.value;
     Scope scope = attention_scope(plan);
     attention_emit_sizes(out, plan, attention, tile, "a group of four warps");
-    strbuf_printf(out, "constexpr int Q_STAGES = %d;   // tiles of Q there\n", tile->q_stages);
-    strbuf_printf(
-        out,
-        "constexpr int TURNS = %d;   // tiles of Y that a block makes\nconstexpr Index BLOCKS = %" PRId64
-        ";\n",
-        plan->program->turns, plan->program->grid);
+    CONSTEXPR(out, "int Q_STAGES", "tiles of Q there", tile->q_stages);
+    CONSTEXPR(out, "int TURNS", "tiles of Y that a block makes", plan->program->turns);
+    CONSTEXPR(out, "Index BLOCKS", NULL, plan->program->grid);
     strbuf_puts(out, "\n// Where a product's part of a tensor begins, as bulk copies see it.\n"
                      "struct Corner {\n    int x, z;\n};\n");
     for (int factor = 0; factor < 3; factor++)

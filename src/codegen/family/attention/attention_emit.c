@@ -1,4 +1,3 @@
-#include <inttypes.h>
 
 #include "base/checked.h"
 #include "codegen/family/attention/attention.h"
@@ -57,30 +56,25 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *
     const AxisGroup *group = attention->group;
     strbuf_printf(out, "using Element = %s;   // of Q, K, V, and of p\n",
                   dtype_info[attention->q->tensor->dtype].cuda);
-    strbuf_printf(
-        out, "constexpr Index BATCH = %" PRId64 ", ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";   // problem\n",
-        group[ATTENTION_BATCH].extent, group[ATTENTION_ROW].extent, group[ATTENTION_COLUMN].extent);
-    strbuf_printf(out, "constexpr int DEPTH = %d, WIDTH = %d;\n", tile->depth, tile->width);
-    strbuf_printf(out, "constexpr int BM = %" PRId64 ", BN = %d;   // rTile, shared memory\n",
-                  plan->program->tile[LEVEL_SHARED].size[ATTENTION_ROW], tile->columns);
-    strbuf_printf(out, "constexpr int WM = %d;   // rTile, registers of %s\n", tile->rows, holder);
-    strbuf_printf(out, "constexpr int PARTS = %d;   // elements whose sum a share is\n", tile->parts);
+    CONSTEXPR(out, "Index BATCH, ROWS, COLUMNS", "problem", group[ATTENTION_BATCH].extent, group[ATTENTION_ROW].extent,
+              group[ATTENTION_COLUMN].extent);
+    CONSTEXPR(out, "int DEPTH, WIDTH", NULL, tile->depth, tile->width);
+    CONSTEXPR(out, "int BM, BN", "rTile, shared memory", plan->program->tile[LEVEL_SHARED].size[ATTENTION_ROW],
+              tile->columns);
+    CONSTEXPR(out, "int WM", arena_printf(out->arena, "rTile, registers of %s", holder), tile->rows);
+    CONSTEXPR(out, "int PARTS", "elements whose sum a share is", tile->parts);
     if (tile->groups)
-        strbuf_printf(out, "constexpr int WALKERS = %d;   // groups that share the columns\n", tile->walkers);
+        CONSTEXPR(out, "int WALKERS", "groups that share the columns", tile->walkers);
     else
-        strbuf_printf(out, "constexpr int WALKERS = %d, CLUSTER = %d;   // warps and blocks that share the columns\n",
-                      tile->walkers, tile->cluster);
-    strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n", tile->stages);
-    strbuf_printf(out,
-                  "constexpr bool BACKWARDS = %s;   // the last rows come first: they have most columns\n",
-                  attention_is_longest_last(attention) ? "true" : "false");
-    strbuf_printf(out, "constexpr bool MASKS = %s;   // some columns are left out, by where they are\n",
-                  attention->masks ? "true" : "false");
+        CONSTEXPR(out, "int WALKERS, CLUSTER", "warps and blocks that share the columns", tile->walkers, tile->cluster);
+    CONSTEXPR(out, "int STAGES", "steps of tiles in shared memory", tile->stages);
+    CONSTEXPR(out, "bool BACKWARDS", "the last rows come first: they have most columns",
+              attention_is_longest_last(attention));
+    CONSTEXPR(out, "bool MASKS", "some columns are left out, by where they are", attention->masks);
     strbuf_puts(out, "constexpr float SCALE = ");
     emit_float(out, attention->scale * LOG2_E);
     strbuf_puts(out, ";   // of scores, and log2(e)\n");
-    strbuf_printf(out, "constexpr int QN = %d;   // columns of Y that are one aligned access\n",
-                  attention_vector(plan->fusion, attention));
+    CONSTEXPR(out, "int QN", "columns of Y that are one aligned access", attention_vector(plan->fusion, attention));
 }
 
 // ---- scores ----

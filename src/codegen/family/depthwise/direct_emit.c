@@ -5,23 +5,15 @@
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/direct.h"
 
-static const char *truth(bool value) { return value ? "true" : "false"; }
-
 static void emit_sizes(StrBuf *out, const Depthwise *shape)
 {
     const WindowAxis *down = slide_down(shape), *along = slide_along(shape);
-    strbuf_printf(out,
-                  "constexpr Index BATCH = %" PRId64 ", CHANNELS = %" PRId64 ", MULTIPLIERS = %" PRId64
-                  ";   // a multiplier: filters of a channel\n",
-                  shape->batch.extent, shape->channel.extent, shape->multiplier.extent);
-    strbuf_printf(out, "constexpr int DOWN = %" PRId64 ", ALONG = %" PRId64 ";   // outputs\n", down->outputs,
-                  along->outputs);
-    strbuf_printf(out, "constexpr int ROWS = %" PRId64 ", COLUMNS = %" PRId64 ";   // inputs\n", down->inputs,
-                  along->inputs);
-    strbuf_printf(out, "constexpr int DOWN_STEP = %" PRId64 ", ALONG_STEP = %" PRId64 ";\n", down->stride,
-                  along->stride);
-    strbuf_printf(out, "constexpr Index ROW_STRIDE = %" PRId64 ", COLUMN_STRIDE = %" PRId64 ";   // of x\n",
-                  down->x_stride, along->x_stride);
+    CONSTEXPR(out, "Index BATCH, CHANNELS, MULTIPLIERS", "a multiplier: filters of a channel", shape->batch.extent,
+              shape->channel.extent, shape->multiplier.extent);
+    CONSTEXPR(out, "int DOWN, ALONG", "outputs", down->outputs, along->outputs);
+    CONSTEXPR(out, "int ROWS, COLUMNS", "inputs", down->inputs, along->inputs);
+    CONSTEXPR(out, "int DOWN_STEP, ALONG_STEP", NULL, down->stride, along->stride);
+    CONSTEXPR(out, "Index ROW_STRIDE, COLUMN_STRIDE", "of x", down->x_stride, along->x_stride);
 }
 
 Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, const Depthwise *shape)
@@ -36,12 +28,9 @@ Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, const Depthwise *
 void direct_emit_window(StrBuf *out, const char *lead, const Depthwise *shape)
 {
     const WindowAxis *down = slide_down(shape), *along = slide_along(shape);
-    strbuf_printf(out, "%sint DOWN_TAPS = %" PRId64 ", ALONG_TAPS = %" PRId64 ";\n", lead, down->taps,
-                  along->taps);
-    strbuf_printf(out, "%sint DOWN_DILATION = %" PRId64 ", ALONG_DILATION = %" PRId64 ";\n", lead,
-                  down->dilation, along->dilation);
-    strbuf_printf(out, "%sint DOWN_OFFSET = %" PRId64 ", ALONG_OFFSET = %" PRId64 ";\n", lead, -down->pad,
-                  -along->pad);
+    EMIT_CONSTANTS(out, lead, "int DOWN_TAPS, ALONG_TAPS", NULL, down->taps, along->taps);
+    EMIT_CONSTANTS(out, lead, "int DOWN_DILATION, ALONG_DILATION", NULL, down->dilation, along->dilation);
+    EMIT_CONSTANTS(out, lead, "int DOWN_OFFSET, ALONG_OFFSET", NULL, -down->pad, -along->pad);
 }
 
 static void emit_tiles(StrBuf *out, const KernelPlan *plan)
@@ -49,51 +38,32 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan)
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
                   *each = plan->program->tile[LEVEL_REGISTER].size;
     DirectWay way = direct_way(plan->kind);
-    strbuf_printf(out,
-                  "constexpr int TB = %" PRId64 ", TC = %" PRId64 ", BD = %" PRId64 ", BA = %" PRId64
-                  ";   // rTile, block\n",
-                  block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
-    strbuf_printf(out, "constexpr int WIDTH = %" PRId64 ";   // rTile, registers\n", each[ALONG]);
-    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(
-        out,
-        "constexpr bool CHANNELS_LAST = %s;   // lanes lie along channels, elements of shared memory too\n",
-        truth(way.channels_last));
-    strbuf_printf(out, "constexpr int PIECE = %d;   // elements that are copied together; 1: one by one\n",
-                  way.piece);
-    strbuf_printf(out, "constexpr bool PADDED = %s;   // some window reaches outside of the image\n",
-                  truth(way.padded));
+    CONSTEXPR(out, "int TB, TC, BD, BA", "rTile, block", block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
+    CONSTEXPR(out, "int WIDTH", "rTile, registers", each[ALONG]);
+    CONSTEXPR(out, "int THREADS", NULL, plan->threads);
+    CONSTEXPR(out, "bool CHANNELS_LAST", "lanes lie along channels, elements of shared memory too", way.channels_last);
+    CONSTEXPR(out, "int PIECE", "elements that are copied together; 1: one by one", way.piece);
+    CONSTEXPR(out, "bool PADDED", "some window reaches outside of the image", way.padded);
 }
 
 static void emit_layout(StrBuf *out, const KernelPlan *plan)
 {
     DirectLayout layout = direct_layout(plan->kind, &plan->program->tile[LEVEL_SHARED]);
-    strbuf_printf(out,
-                  "constexpr int STAGED_ROWS = %" PRId64 ", STAGED_COLUMNS = %" PRId64
-                  ";   // of an image, at most\n",
-                  layout.rows, layout.columns);
-    strbuf_printf(out,
-                  "constexpr int COLUMN_PITCH = %" PRId64 ", ROW_PITCH = %" PRId64 ", IMAGE_PITCH = %" PRId64
-                  ";   // elements\n",
-                  layout.column_pitch, layout.row_pitch, layout.image_pitch);
-    strbuf_printf(out, "constexpr int SUM_ROW_PITCH = %" PRId64 ", SUM_IMAGE_PITCH = %" PRId64 ";\n",
-                  layout.sum_row_pitch, layout.sum_image_pitch);
+    CONSTEXPR(out, "int STAGED_ROWS, STAGED_COLUMNS", "of an image, at most", layout.rows, layout.columns);
+    CONSTEXPR(out, "int COLUMN_PITCH, ROW_PITCH, IMAGE_PITCH", "elements", layout.column_pitch, layout.row_pitch,
+              layout.image_pitch);
+    CONSTEXPR(out, "int SUM_ROW_PITCH, SUM_IMAGE_PITCH", NULL, layout.sum_row_pitch, layout.sum_image_pitch);
 }
 
 /* What all windows cover: a block copies that much of the images. */
 static void emit_cover(StrBuf *out, const Windows *windows)
 {
     const WindowAxis *down = slide_down(&windows->all), *along = slide_along(&windows->all);
-    strbuf_printf(out,
-                  "constexpr int WINDOWS = %d;   // of as many filters, side by side over the same images\n",
-                  windows->count);
-    strbuf_printf(out,
-                  "constexpr int DOWN_FIRST = %" PRId64 ", ALONG_FIRST = %" PRId64
-                  ";   // where the first of them begins: input of output 0\n",
-                  -down->pad, -along->pad);
-    strbuf_printf(out,
-                  "constexpr int DOWN_REACH = %" PRId64 ";   // rows from there to the end of the last one\n",
-                  (down->taps - 1) * down->dilation + 1);
+    CONSTEXPR(out, "int WINDOWS", "of as many filters, side by side over the same images", windows->count);
+    CONSTEXPR(out, "int DOWN_FIRST, ALONG_FIRST", "where the first of them begins: input of output 0", -down->pad,
+              -along->pad);
+    CONSTEXPR(out, "int DOWN_REACH", "rows from there to the end of the last one",
+              (down->taps - 1) * down->dilation + 1);
 }
 
 /* The filters lie one after the other; the last window's sums where images were, the others' apart. */
@@ -109,11 +79,10 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Windows *win
         strbuf_printf(out, "template <> struct Window<%d> {   // %s\n", w,
                       factor_access(shape->w)->tensor->name);
         direct_emit_window(out, "    static constexpr ", shape);
-        strbuf_printf(out, "    static constexpr int TAP_PITCH = %" PRId64 ";   // of a filter's row\n",
-                      direct_tap_pitch(shape));
-        strbuf_printf(
-            out, "    static constexpr int FILTERS_AT = %" PRId64 ", SUMS_AT = %" PRId64 ";   // bytes\n};\n",
-            filters_at, is_last ? 0 : layout.sums_at + w * layout.sum_bytes);
+        STATIC_CONSTEXPR(out, "int TAP_PITCH", "of a filter's row", direct_tap_pitch(shape));
+        STATIC_CONSTEXPR(out, "int FILTERS_AT, SUMS_AT", "bytes", filters_at,
+                         is_last ? 0 : layout.sums_at + w * layout.sum_bytes);
+        strbuf_puts(out, "};\n");
         filters_at += block[CHANNEL] * direct_filter(shape) * plan->kind->registers.accumulator_bits / 8;
     }
 }

@@ -1,6 +1,5 @@
 // filter_direct: the gradient of a depthwise convolution for its filters, each thread with the sums of a tile
 // of taps.
-#include <inttypes.h>
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
@@ -259,20 +258,13 @@ static void emit_layout(StrBuf *out, const Fusion *fusion, const FilterGradient 
                         const DirectTile *tile)
 {
     TapsLayout layout = layout_of(fusion, gradient, tile);
-    strbuf_printf(out,
-                  "constexpr int GROUPS_K = %" PRId64 ", GROUPS_L = %" PRId64 ", GROUPS_C = %" PRId64
-                  ";   // threads down and along taps, along d\n",
-                  layout.groups_down, layout.groups_along, layout.groups_column);
-    strbuf_printf(out,
-                  "constexpr int SKIP = %" PRId64 ", LEAD = %" PRId64
-                  ";   // taps too many, or columns, before the first\n"
-                  "constexpr int WINDOW = %" PRId64 ", MARGIN = %" PRId64
-                  ";   // columns that a thread has of x; zeros before it\n",
-                  layout.skip, layout.lead, layout.window, layout.margin);
-    strbuf_printf(
-        out, "constexpr int PITCH_X = %" PRId64 ", PITCH_D = %" PRId64 ";   // elements from row to row\n",
-        layout.pitch_x, layout.pitch_d);
-    strbuf_printf(out, "constexpr int SHARE_ROWS = %" PRId64 ";   // of d\n", layout.share_rows);
+    CONSTEXPR(out, "int GROUPS_K, GROUPS_L, GROUPS_C", "threads down and along taps, along d", layout.groups_down,
+              layout.groups_along, layout.groups_column);
+    CONSTEXPR(out, "int SKIP, LEAD", "taps too many, or columns, before the first", layout.skip, layout.lead);
+    CONSTEXPR(out, "int WINDOW, MARGIN", "columns that a thread has of x; zeros before it", layout.window,
+              layout.margin);
+    CONSTEXPR(out, "int PITCH_X, PITCH_D", "elements from row to row", layout.pitch_x, layout.pitch_d);
+    CONSTEXPR(out, "int SHARE_ROWS", "of d", layout.share_rows);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -283,15 +275,13 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                   value_type(plan->fusion->ops[0].body->type));
     filter_gradient_emit_sizes(out, gradient);
     filter_gradient_emit_steps(out, gradient);
-    strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile->block_taps);
-    strbuf_printf(out, "constexpr int TK = %d, TL = %d;   // taps of a thread\n", tile->taps_down,
-                  tile->taps_along);
-    strbuf_printf(out, "constexpr int TC = %d;   // columns of d that it has at once\n", COLUMNS);
-    strbuf_printf(
-        out, "constexpr int SHARES = %d, ROW_SHARES = %d;   // threads that share taps: of images, of rows\n",
-        tile->shares, tile->row_shares);
-    strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile->shares);
-    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    CONSTEXPR(out, "int BK", "rows of taps of a block", tile->block_taps);
+    CONSTEXPR(out, "int TK, TL", "taps of a thread", tile->taps_down, tile->taps_along);
+    CONSTEXPR(out, "int TC", "columns of d that it has at once", COLUMNS);
+    CONSTEXPR(out, "int SHARES, ROW_SHARES", "threads that share taps: of images, of rows", tile->shares,
+              tile->row_shares);
+    CONSTEXPR(out, "int BATCH", "images of a step", tile->shares);
+    CONSTEXPR(out, "int THREADS", NULL, plan->threads);
     filter_gradient_emit_blocks(out, gradient, tile->block_taps, tile->shares);
     emit_layout(out, plan->fusion, gradient, tile);
     filter_gradient_emit_functions(out, plan, gradient);

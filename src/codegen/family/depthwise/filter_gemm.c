@@ -1,6 +1,5 @@
 // filter_gemm: the gradient of a depthwise convolution for its filters on tensor cores. Each row of taps is a
 // product of two matrices, whose diagonals are the taps.
-#include <inttypes.h>
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
@@ -356,22 +355,14 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *item)
 
 static void emit_layout(StrBuf *out, const GemmLayout *layout)
 {
-    strbuf_printf(out, "constexpr int GROUPS_K = %" PRId64 ", GROUPS_J = %" PRId64 ";   // of warps\n",
-                  layout->groups_down, layout->groups_column);
-    strbuf_printf(out,
-                  "constexpr int WIDE_D = %" PRId64 ", PITCH_X = %" PRId64 ", PITCH_D = %" PRId64
-                  ";   // rows in shared memory\n",
-                  layout->wide_d, layout->wide_x + PAD, layout->wide_d + PAD);
-    strbuf_printf(out, "constexpr int ZEROS = %" PRId64 ";   // a row for those that no picture has\n",
-                  layout->zeros);
-    strbuf_printf(out,
-                  "constexpr int BAND = %" PRId64 ", PAIRS = %" PRId64
-                  ";   // where x begins beside a warp's columns of d; pairs of tiles from there\n",
-                  layout->band, layout->pairs);
-    strbuf_printf(out,
-                  "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
-                  layout->chain);
-    strbuf_printf(out, "constexpr bool CHAINS = %s;   // more than one\n", layout->chains ? "true" : "false");
+    CONSTEXPR(out, "int GROUPS_K, GROUPS_J", "of warps", layout->groups_down, layout->groups_column);
+    CONSTEXPR(out, "int WIDE_D, PITCH_X, PITCH_D", "rows in shared memory", layout->wide_d, layout->wide_x + PAD,
+              layout->wide_d + PAD);
+    CONSTEXPR(out, "int ZEROS", "a row for those that no picture has", layout->zeros);
+    CONSTEXPR(out, "int BAND, PAIRS", "where x begins beside a warp's columns of d; pairs of tiles from there",
+              layout->band, layout->pairs);
+    CONSTEXPR(out, "Index CHAIN", "steps whose products are added up in one go", layout->chain);
+    CONSTEXPR(out, "bool CHAINS", "more than one", layout->chains);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -382,17 +373,14 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         out, "using Element = %s;   // of x and d\nusing Value = float;   // of the products and their sum\n",
         gradient->atom->element);
     filter_gradient_emit_sizes(out, gradient);
-    strbuf_printf(out, "constexpr int BK = %d;   // rows of taps of a block\n", tile->block_taps);
-    strbuf_printf(out, "constexpr int TK = %d, TJ = %d;   // of a warp: rows of taps, columns of d\n",
-                  tile->taps, tile->columns);
-    strbuf_printf(out, "constexpr int SHARES = %d;   // warps that share taps and columns: of images\n",
-                  tile->shares);
-    strbuf_printf(out, "constexpr int BATCH = %d;   // images of a step\n", tile->images);
+    CONSTEXPR(out, "int BK", "rows of taps of a block", tile->block_taps);
+    CONSTEXPR(out, "int TK, TJ", "of a warp: rows of taps, columns of d", tile->taps, tile->columns);
+    CONSTEXPR(out, "int SHARES", "warps that share taps and columns: of images", tile->shares);
+    CONSTEXPR(out, "int BATCH", "images of a step", tile->images);
     GemmLayout layout = layout_of(gradient, tile);
     filter_gradient_emit_blocks(out, gradient, tile->block_taps, tile->images);
     emit_layout(out, &layout);
-    strbuf_printf(out, "constexpr int LANE_TAPS = %" PRId64 ";   // of a row of taps\n",
-                  ceil_div(gradient->along.taps, plan->device->warp_size));
+    CONSTEXPR(out, "int LANE_TAPS", "of a row of taps", ceil_div(gradient->along.taps, plan->device->warp_size));
     filter_gradient_emit_functions(out, plan, gradient);
 }
 

@@ -245,36 +245,26 @@ void filter_gradient_walk(Schedule *schedule, const Fusion *fusion, const Filter
 
 void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient)
 {
-    strbuf_printf(out, "constexpr Index IMAGES = %" PRId64 ";   // that are summed over\n",
-                  gradient->shape.summed.extent);
-    strbuf_printf(out,
-                  "constexpr int XH = %" PRId64 ", XW = %" PRId64 ", DH = %" PRId64 ", DW = %" PRId64
-                  ";   // pictures of x and d\n",
-                  gradient->x.rows, gradient->x.columns, gradient->d.rows, gradient->d.columns);
-    strbuf_printf(out, "constexpr int KH = %" PRId64 ", KW = %" PRId64 ";   // taps\n", gradient->down.taps,
-                  gradient->along.taps);
-    strbuf_printf(out,
-                  "constexpr int TOP = %" PRId64 ", LEFT = %" PRId64
-                  ";   // row and column of x that the first tap meets beside those of d\n",
-                  -gradient->down.pad, -gradient->along.pad);
+    CONSTEXPR(out, "Index IMAGES", "that are summed over", gradient->shape.summed.extent);
+    CONSTEXPR(out, "int XH, XW, DH, DW", "pictures of x and d", gradient->x.rows, gradient->x.columns, gradient->d.rows,
+              gradient->d.columns);
+    CONSTEXPR(out, "int KH, KW", "taps", gradient->down.taps, gradient->along.taps);
+    CONSTEXPR(out, "int TOP, LEFT", "row and column of x that the first tap meets beside those of d",
+              -gradient->down.pad, -gradient->along.pad);
 }
 
 void filter_gradient_emit_steps(StrBuf *out, const FilterGradient *gradient)
 {
-    strbuf_printf(out,
-                  "constexpr int STRIDE_H = %" PRId64 ", STRIDE_W = %" PRId64
-                  ";   // in x, from one element of d to the next,\n"
-                  "constexpr int DILATION_H = %" PRId64 ", DILATION_W = %" PRId64
-                  ";   // from one tap to the next\n",
-                  gradient->down.stride, gradient->along.stride, gradient->down.dilation,
-                  gradient->along.dilation);
+    CONSTEXPR(out, "int STRIDE_H, STRIDE_W", "in x, from one element of d to the next,", gradient->down.stride,
+              gradient->along.stride);
+    CONSTEXPR(out, "int DILATION_H, DILATION_W", "from one tap to the next", gradient->down.dilation,
+              gradient->along.dilation);
 }
 
 void filter_gradient_emit_blocks(StrBuf *out, const FilterGradient *gradient, int64_t taps, int64_t images)
 {
-    strbuf_printf(out,
-                  "constexpr Index BLOCKS_K = %" PRId64 ", STEPS = %" PRId64 ";   // blocks of a channel\n",
-                  ceil_div(gradient->down.taps, taps), ceil_div(gradient->shape.summed.extent, images));
+    CONSTEXPR(out, "Index BLOCKS_K, STEPS", "blocks of a channel", ceil_div(gradient->down.taps, taps),
+              ceil_div(gradient->shape.summed.extent, images));
 }
 
 static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape, const Pictures *pictures,

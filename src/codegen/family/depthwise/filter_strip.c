@@ -1,6 +1,5 @@
 // filter_strip: gradients of depthwise convolutions for filters that fit into registers. A thread has the
 // sums of all taps, and goes down strips of pictures.
-#include <inttypes.h>
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
@@ -289,28 +288,18 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 static void emit_strip(StrBuf *out, const KernelPlan *plan, const FilterGradient *gradient,
                        const FilterStrip *strip)
 {
-    strbuf_printf(out, "constexpr Index CHANNELS = %" PRId64 ";\n", gradient->shape.channel.extent);
-    strbuf_printf(out, "constexpr int TC = %" PRId64 ", LANES = %d;   // channels of a block, of a thread\n",
-                  channels_of(strip), strip->lanes);
-    strbuf_printf(out, "constexpr int HEIGHT = %d, WIDTH = %d;   // rows and columns of d, of a thread\n",
-                  strip->height, strip->width);
-    strbuf_printf(
-        out,
-        "constexpr int DOWNS = %d, ALONGS = %d, SHARES = %d;   // threads: down, along pictures, of "
-        "other images\n",
-        strip->downs, strip->alongs, strip->shares);
-    strbuf_printf(
-        out, "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
-        plan->threads, plan->program->perf.blocks_per_sm);
-    strbuf_printf(out, "constexpr int AHEAD = %d;   // rows that are on their way\n", STRIP_AHEAD);
-    strbuf_printf(out,
-                  "constexpr bool CHANNELS_LAST = %s;   // neighbouring threads have those of channels; else "
-                  "of columns\n",
-                  strip->channels_last ? "true" : "false");
-    strbuf_printf(out,
-                  "constexpr int PIECE_X = %d, PIECE_D = %d;   // columns that are one aligned access, at "
-                  "most\n",
-                  strip->piece_x, strip->piece_d);
+    CONSTEXPR(out, "Index CHANNELS", NULL, gradient->shape.channel.extent);
+    CONSTEXPR(out, "int TC, LANES", "channels of a block, of a thread", channels_of(strip), strip->lanes);
+    CONSTEXPR(out, "int HEIGHT, WIDTH", "rows and columns of d, of a thread", strip->height, strip->width);
+    CONSTEXPR(out, "int DOWNS, ALONGS, SHARES", "threads: down, along pictures, of other images", strip->downs,
+              strip->alongs, strip->shares);
+    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "that registers must suffice for", plan->threads,
+              plan->program->perf.blocks_per_sm);
+    CONSTEXPR(out, "int AHEAD", "rows that are on their way", STRIP_AHEAD);
+    CONSTEXPR(out, "bool CHANNELS_LAST", "neighbouring threads have those of channels; else of columns",
+              strip->channels_last);
+    CONSTEXPR(out, "int PIECE_X, PIECE_D", "columns that are one aligned access, at most", strip->piece_x,
+              strip->piece_d);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

@@ -1,5 +1,4 @@
 // The parameter block of templates/pairs.cu.
-#include <inttypes.h>
 
 #include "base/checked.h"
 #include "codegen/family/depthwise/pairs.h"
@@ -8,20 +7,14 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const PairsWay *way)
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
     const FusedOp *op = &plan->fusion->ops[0];
-    strbuf_printf(out,
-                  "constexpr int TB = %" PRId64 ", TC = %" PRId64 ", BD = %" PRId64 ", BA = %" PRId64
-                  ";   // rTile, block\n",
-                  block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
-    strbuf_printf(out, "constexpr int PAIRS = %d;   // rTile, registers: of channels, of a warp\n",
-                  way->pairs);
-    strbuf_printf(
-        out, "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
-        plan->threads, rprogram_least_blocks(plan->program, plan->threads));
-    strbuf_printf(out, "constexpr int RING = %d;   // rows of the input that have room\n", PAIRS_RING);
+    CONSTEXPR(out, "int TB, TC, BD, BA", "rTile, block", block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
+    CONSTEXPR(out, "int PAIRS", "rTile, registers: of channels, of a warp", way->pairs);
+    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "that registers must suffice for", plan->threads,
+              rprogram_least_blocks(plan->program, plan->threads));
+    CONSTEXPR(out, "int RING", "rows of the input that have room", PAIRS_RING);
     strbuf_printf(out, "using Staged = %s;   // sums on their way\n",
                   way->staged_bits == 16 ? memory_type(op->out->dtype) : "float");
-    strbuf_printf(out, "constexpr int QN = %d;   // channels that are one aligned access of outputs\n",
-                  way->stored);
+    CONSTEXPR(out, "int QN", "channels that are one aligned access of outputs", way->stored);
 }
 
 /* Sums that are outputs already. */

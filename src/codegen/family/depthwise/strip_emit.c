@@ -1,5 +1,4 @@
 // The parameter block of templates/strip.cu.
-#include <inttypes.h>
 
 #include "base/checked.h"
 #include "codegen/family/depthwise/strip.h"
@@ -19,30 +18,18 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *sha
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
                   *each = plan->program->tile[LEVEL_REGISTER].size;
     int64_t columns = strip_piece(way, each[ALONG], slide_along(shape)->stride);
-    strbuf_printf(out,
-                  "constexpr int TB = %" PRId64 ", TC = %" PRId64 ", BD = %" PRId64 ", BA = %" PRId64
-                  ";   // rTile, block\n",
-                  block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
-    strbuf_printf(out,
-                  "constexpr int HEIGHT = %" PRId64 ", WIDTH = %" PRId64 ", LANES = %" PRId64
-                  ";   // rTile, registers: of a thread down, along, of channels\n",
-                  each[DOWN], each[ALONG], each[CHANNEL]);
-    strbuf_printf(
-        out, "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
-        plan->threads, rprogram_least_blocks(plan->program, plan->threads));
-    strbuf_printf(out, "constexpr int AHEAD = %d;   // rows of the input that are on their way\n",
-                  strip_ahead(shape, each[CHANNEL], each[ALONG]));
-    strbuf_printf(out,
-                  "constexpr bool CHANNELS_LAST = %s;   // neighbouring threads have neighbouring channels; "
-                  "else columns\n",
-                  way->channels_last ? "true" : "false");
-    strbuf_printf(
-        out, "constexpr int PIECE = %" PRId64 ";   // columns of x that are one aligned access, at most\n",
-        columns);
-    strbuf_printf(out,
-                  "constexpr int QN = %" PRId64
-                  ";   // outputs that are one: side by side, or of neighbouring channels\n",
-                  common_power(each[way->channels_last ? CHANNEL : ALONG], way->stored));
+    CONSTEXPR(out, "int TB, TC, BD, BA", "rTile, block", block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
+    CONSTEXPR(out, "int HEIGHT, WIDTH, LANES", "rTile, registers: of a thread down, along, of channels", each[DOWN],
+              each[ALONG], each[CHANNEL]);
+    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "that registers must suffice for", plan->threads,
+              rprogram_least_blocks(plan->program, plan->threads));
+    CONSTEXPR(out, "int AHEAD", "rows of the input that are on their way",
+              strip_ahead(shape, each[CHANNEL], each[ALONG]));
+    CONSTEXPR(out, "bool CHANNELS_LAST", "neighbouring threads have neighbouring channels; else columns",
+              way->channels_last);
+    CONSTEXPR(out, "int PIECE", "columns of x that are one aligned access, at most", columns);
+    CONSTEXPR(out, "int QN", "outputs that are one: side by side, or of neighbouring channels",
+              common_power(each[way->channels_last ? CHANNEL : ALONG], way->stored));
 }
 
 void strip_emit(StrBuf *out, const KernelPlan *plan)

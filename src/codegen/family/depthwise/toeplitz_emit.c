@@ -129,44 +129,30 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
     strbuf_printf(out,
                   "using Element = %s;   // of the image and the filter\n"
                   "using Value = float;   // of the products and their sum\n"
-                  "constexpr unsigned EXPONENT = 0x%su;   // all ones: infinite, or no number\n"
-                  "constexpr Index CHANNELS = %" PRId64 ", IMAGES = %" PRId64 ";   // problem\n",
-                  toeplitz->atom->element,
-                  exponent_of(factor_access(toeplitz->shape.w)->tensor->dtype),
-                  toeplitz->channels, toeplitz->images);
-    strbuf_printf(out,
-                  "constexpr int IH = %" PRId64 ", IW = %" PRId64 ", OH = %" PRId64 ", OW = %" PRId64
-                  ";   // of an image: inputs, outputs,\n",
-                  row->inputs, column->inputs, row->outputs, column->outputs);
-    strbuf_printf(out,
-                  "constexpr int KH = %" PRId64 ", KW = %" PRId64 ", TOP = %" PRId64 ", SIDE = %" PRId64
-                  ";   // taps, and those of the first output that lie outside\n",
-                  row->taps, column->taps, row->pad, column->pad);
-    strbuf_printf(
-        out,
-        "constexpr int BI = %" PRId64 ", BH = %" PRId64 ", BN = %d;   // rTile, shared memory\n"
-        "constexpr int WI = %" PRId64 ", WH = %" PRId64 ";   // rTile, registers of a warp: as many columns\n"
-        "constexpr int WARPS = %" PRId64 ";   // each makes its tiles in turn\n"
-        "constexpr int MIN_BLOCKS_PER_SM = %d;   // that registers must suffice for\n",
-        block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW], window->width, warp->size[TOEPLITZ_IMAGE],
-        warp->size[TOEPLITZ_ROW], layout.warps, rprogram_least_blocks(plan->program, plan->threads));
-    strbuf_printf(out,
-                  "constexpr int LEFT = %d;   // columns in shared memory before those of the outputs\n"
-                  "constexpr int ROW = %" PRId64 ", ROWS = %" PRId64
-                  ";   // pieces of a row there; rows of an image\n"
-                  "constexpr int GROUP_PITCH = %" PRId64 ", IMAGE_PITCH = %" PRId64 ";   // pieces\n",
-                  window->left, layout.row, layout.rows, layout.group_pitch, layout.image_pitch);
-    strbuf_printf(out,
-                  "constexpr int NEAREST = %" PRId64 ", DISTANCES = %" PRId64
-                  ";   // of pieces of inputs from blocks of outputs\n"
-                  "constexpr bool HALVED = %s;   // fragments of inputs begin in the middle of pieces\n"
-                  "constexpr int TAP_WORDS = %" PRId64 ";   // of a filter's row\n",
-                  layout.nearest, layout.distances, layout.halved ? "true" : "false", layout.tap_words);
-    strbuf_printf(out,
-                  "constexpr bool PIECES = %s;   // 16 bytes of a row of the image are one aligned access\n"
-                  "constexpr int QN = %d;   // columns of outputs that are one aligned access\n",
-                  toeplitz_reads_pieces(toeplitz) ? "true" : "false",
-                  toeplitz_vector(toeplitz, plan->fusion));
+                  "constexpr unsigned EXPONENT = 0x%su;   // all ones: infinite, or no number\n",
+                  toeplitz->atom->element, exponent_of(factor_access(toeplitz->shape.w)->tensor->dtype));
+    CONSTEXPR(out, "Index CHANNELS, IMAGES", "problem", toeplitz->channels, toeplitz->images);
+    CONSTEXPR(out, "int IH, IW, OH, OW", "of an image: inputs, outputs,", row->inputs, column->inputs, row->outputs,
+              column->outputs);
+    CONSTEXPR(out, "int KH, KW, TOP, SIDE", "taps, and those of the first output that lie outside", row->taps,
+              column->taps, row->pad, column->pad);
+    CONSTEXPR(out, "int BI, BH, BN", "rTile, shared memory", block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW],
+              window->width);
+    CONSTEXPR(out, "int WI, WH", "rTile, registers of a warp: as many columns", warp->size[TOEPLITZ_IMAGE],
+              warp->size[TOEPLITZ_ROW]);
+    CONSTEXPR(out, "int WARPS", "each makes its tiles in turn", layout.warps);
+    CONSTEXPR(out, "int MIN_BLOCKS_PER_SM", "that registers must suffice for",
+              rprogram_least_blocks(plan->program, plan->threads));
+    CONSTEXPR(out, "int LEFT", "columns in shared memory before those of the outputs", window->left);
+    CONSTEXPR(out, "int ROW, ROWS", "pieces of a row there; rows of an image", layout.row, layout.rows);
+    CONSTEXPR(out, "int GROUP_PITCH, IMAGE_PITCH", "pieces", layout.group_pitch, layout.image_pitch);
+    CONSTEXPR(out, "int NEAREST, DISTANCES", "of pieces of inputs from blocks of outputs", layout.nearest,
+              layout.distances);
+    CONSTEXPR(out, "bool HALVED", "fragments of inputs begin in the middle of pieces", layout.halved);
+    CONSTEXPR(out, "int TAP_WORDS", "of a filter's row", layout.tap_words);
+    CONSTEXPR(out, "bool PIECES", "16 bytes of a row of the image are one aligned access",
+              toeplitz_reads_pieces(toeplitz));
+    CONSTEXPR(out, "int QN", "columns of outputs that are one aligned access", toeplitz_vector(toeplitz, plan->fusion));
 }
 
 void toeplitz_emit(StrBuf *out, const KernelPlan *plan)

@@ -1,6 +1,5 @@
 // bulk: a sum of products of two elements of one type by tensor cores that read shared memory, to which one
 // thread copies boxes of both factors while groups of warps multiply.
-#include <inttypes.h>
 
 #include "codegen/cuda/kernel.h"
 #include "codegen/family/gemm/convolution_turn.h"
@@ -407,12 +406,10 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
 {
     Lines lines = product->lines[factor];
     (void)scope;
-    strbuf_printf(out,
-                  "\nstruct Operand%c {\n"
-                  "    static constexpr bool ALONG_K = %s;   // neighbours along k are neighbours in memory\n"
-                  "    static constexpr bool BATCHED = %s;   // each batch has its own\n"
-                  "};\n",
-                  "AB"[factor], lines.along_k ? "true" : "false", lines.batch ? "true" : "false");
+    strbuf_printf(out, "\nstruct Operand%c {\n", "AB"[factor]);
+    STATIC_CONSTEXPR(out, "bool ALONG_K", "neighbours along k are neighbours in memory", lines.along_k);
+    STATIC_CONSTEXPR(out, "bool BATCHED", "each batch has its own", lines.batch);
+    strbuf_puts(out, "};\n");
 }
 
 static bool lies_back(const KernelPlan *plan, const Product *product, int group)
@@ -424,8 +421,7 @@ static bool lies_back(const KernelPlan *plan, const Product *product, int group)
 static void emit_taps(StrBuf *out, const KernelPlan *plan, const Product *product)
 {
     Scope scope = scope_of(plan);
-    strbuf_printf(out, "constexpr Index TAP = %" PRId64 ";   // a tap's channels, in whole lines\n",
-                  product->pixels->step);
+    CONSTEXPR(out, "Index TAP", "a tap's channels, in whole lines", product->pixels->step);
     im2col_emit(out, &scope, product, product->pixels);
     if (product->phased)
         phases_emit(out, &scope, product, product->phased);
@@ -445,27 +441,20 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                          .rows = products->rows,
                          .emit_operand = emit_operand});
     int neighbours = kind_neighbours(plan->kind), cluster = plan->program->cluster;
-    strbuf_printf(
-        out,
-        "\nconstexpr int JOINED = %d;   // of each point, whose B's lie side by side in a stage\n"
-        "constexpr Index BATCHES = %" PRId64 ";\n"
-        "constexpr int NEIGHBOURS = %d, SHARERS = %d;   // blocks of a cluster: side by side, and of the "
-        "same tile\n"
-        "constexpr int TURNS = %d;   // tiles that each makes\n"
-        "constexpr int MAKERS = %d;   // groups that each make whole tiles, in turn\n"
-        "constexpr Index CLUSTERS = %" PRId64 ";\n",
-        product->sums, product->group[GROUP_BATCH].extent, neighbours, cluster / neighbours,
-        plan->program->turns, schedule_makers(plan->kind->schedule), plan->program->grid / cluster);
-    strbuf_printf(
-        out, "constexpr bool BACK_M = %s, BACK_N = %s;   // the last tile lies back, to end where C does\n",
-        lies_back(plan, product, GROUP_M) ? "true" : "false",
-        lies_back(plan, product, GROUP_N) ? "true" : "false");
+    strbuf_putc(out, '\n');
+    CONSTEXPR(out, "int JOINED", "of each point, whose B's lie side by side in a stage", product->sums);
+    CONSTEXPR(out, "Index BATCHES", NULL, product->group[GROUP_BATCH].extent);
+    CONSTEXPR(out, "int NEIGHBOURS, SHARERS", "blocks of a cluster: side by side, and of the same tile", neighbours,
+              cluster / neighbours);
+    CONSTEXPR(out, "int TURNS", "tiles that each makes", plan->program->turns);
+    CONSTEXPR(out, "int MAKERS", "groups that each make whole tiles, in turn", schedule_makers(plan->kind->schedule));
+    CONSTEXPR(out, "Index CLUSTERS", NULL, plan->program->grid / cluster);
+    CONSTEXPR(out, "bool BACK_M, BACK_N", "the last tile lies back, to end where C does",
+              lies_back(plan, product, GROUP_M), lies_back(plan, product, GROUP_N));
     for (int factor = 0; factor < 2; factor++)
         im2col_emit_flags(out, product->pixels, factor);
-    strbuf_printf(out,
-                  "constexpr Index PART = %" PRId64 ";   // of k, which each batch has\n"
-                  "constexpr bool PHASES = %s;   // columns of C are phases, each with taps of its own\n",
-                  product->share.chunk, product->phased ? "true" : "false");
+    CONSTEXPR(out, "Index PART", "of k, which each batch has", product->share.chunk);
+    CONSTEXPR(out, "bool PHASES", "columns of C are phases, each with taps of its own", product->phased != NULL);
     /* The copying thread of a block that begins late asks for all that may come early before the first box of
        the other factor: behind 128 blocks, on 132 SMs, 96 took 11.9 us, and 9.6 with nothing early
        (tuning-log 148). */

@@ -1,5 +1,4 @@
 // matmul: a sum of products, computed by the lanes of the CUDA cores.
-#include <inttypes.h>
 
 #include "base/checked.h"
 #include "codegen/family/gemm/families.h"
@@ -419,28 +418,18 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     const RTile *registers = &program->tile[LEVEL_REGISTER];
     strbuf_printf(out, "using Value = %s;\n", value_type(plan->fusion->ops[0].body->type));
     product_emit_sizes(out, product, program->tile[LEVEL_SHARED].size);
-    strbuf_printf(out, "constexpr int TM = %" PRId64 ", TN = %" PRId64 ";   // rTile, registers\n",
-                  registers->size[GROUP_M], registers->size[GROUP_N]);
+    CONSTEXPR(out, "int TM, TN", "rTile, registers", registers->size[GROUP_M], registers->size[GROUP_N]);
     product_emit_batch(out, product, program->tile[LEVEL_SHARED].size);
-    strbuf_printf(out,
-                  "constexpr int PAD_A = %" PRId64 ", PAD_B = %" PRId64 ";   // bank padding, elements\n",
-                  program->padding[0], program->padding[1]);
-    strbuf_printf(out, "constexpr int QM = %d, QN = %d;   // neighbouring rows, columns of a thread\n", qm,
-                  qn);
-    strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
-                  program->panel);
-    strbuf_printf(out, "constexpr bool VECTOR_STORES = %s;   // QN columns of C are one aligned access\n",
-                  vector_stores ? "true" : "false");
-    strbuf_printf(out, "constexpr bool DEALT = %s;   // neighbouring threads have neighbouring columns\n",
-                  deals_columns(plan, product, qn, vector_stores) ? "true" : "false");
-    strbuf_printf(out,
-                  "constexpr bool COLLECTED = %s;   // rows of sums are stored by way of shared memory\n",
-                  collects_rows(plan) ? "true" : "false");
+    CONSTEXPR(out, "int PAD_A, PAD_B", "bank padding, elements", program->padding[0], program->padding[1]);
+    CONSTEXPR(out, "int QM, QN", "neighbouring rows, columns of a thread", qm, qn);
+    CONSTEXPR(out, "Index PANEL", "rows of blocks that run together", program->panel);
+    CONSTEXPR(out, "bool VECTOR_STORES", "QN columns of C are one aligned access", vector_stores);
+    CONSTEXPR(out, "bool DEALT", "neighbouring threads have neighbouring columns",
+              deals_columns(plan, product, qn, vector_stores));
+    CONSTEXPR(out, "bool COLLECTED", "rows of sums are stored by way of shared memory", collects_rows(plan));
     uint32_t copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages);
-    strbuf_printf(out, "constexpr int STAGES = %d;   // tiles of each operand in shared memory\n",
-                  plan->kind->schedule->stages);
-    strbuf_printf(out, "constexpr bool COPIED_A = %s, COPIED_B = %s;   // they come there asynchronously\n",
-                  copied & 1 ? "true" : "false", copied & 2 ? "true" : "false");
+    CONSTEXPR(out, "int STAGES", "tiles of each operand in shared memory", plan->kind->schedule->stages);
+    CONSTEXPR(out, "bool COPIED_A, COPIED_B", "they come there asynchronously", copied & 1, copied & 2);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

@@ -4,7 +4,6 @@
 #include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/mma.h"
 
-
 // ---- operands ----
 
 /* A function of the operand at (batch, row, k), up to the positions of its axes. */
@@ -105,29 +104,22 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     product_emit_sizes(out, product, block);
     if (!how->atom_shared)
         product_emit_batch(out, product, block);
-    strbuf_printf(out, "constexpr int WM = %" PRId64 ", WN = %" PRId64 ";   // rTile, registers of %s\n",
-                  own[GROUP_M], own[GROUP_N], how->holders);
+    CONSTEXPR(out, "int WM, WN", arena_printf(out->arena, "rTile, registers of %s", how->holders), own[GROUP_M],
+              own[GROUP_N]);
     const Atom *atom = product->atom;
     if (!how->atom_shared)
-        strbuf_printf(out, "constexpr int AM = %d, AN = %d, AK = %d;   // what one instruction multiplies\n",
-                      atom->m, atom->n, atom->k);
-    strbuf_printf(out, "constexpr int STAGES = %d;   // steps of tiles in shared memory\n",
-                  plan->kind->schedule->stages);
+        CONSTEXPR(out, "int AM, AN, AK", "what one instruction multiplies", atom->m, atom->n, atom->k);
+    CONSTEXPR(out, "int STAGES", "steps of tiles in shared memory", plan->kind->schedule->stages);
     if (!how->atom_shared)
-        strbuf_printf(out, "constexpr int CLUSTER = %d;   // blocks that share the steps along k\n",
-                      plan->program->cluster);
-    strbuf_printf(out,
-                  "constexpr Index CHAIN = %" PRId64 ";   // steps whose products are added up in one go\n",
-                  mma_is_cut_off(product) ? MAX_CHAIN / block[GROUP_K] : product->group[GROUP_K].extent);
-    strbuf_printf(out, "constexpr int QN = %d;   // columns of C that are one aligned access\n", columns);
+        CONSTEXPR(out, "int CLUSTER", "blocks that share the steps along k", plan->program->cluster);
+    CONSTEXPR(out, "Index CHAIN", "steps whose products are added up in one go",
+              mma_is_cut_off(product) ? MAX_CHAIN / block[GROUP_K] : product->group[GROUP_K].extent);
+    CONSTEXPR(out, "int QN", "columns of C that are one aligned access", columns);
     if (how->keeps)
-        strbuf_printf(out, "constexpr bool SHIFTED = %s;   // rows of C begin within one\n",
-                      mma_is_shifted(plan->fusion, product) ? "true" : "false");
+        CONSTEXPR(out, "bool SHIFTED", "rows of C begin within one", mma_is_shifted(plan->fusion, product));
     if (how->reduces)
-        strbuf_printf(out, "constexpr bool REDUCES = %s;   // rows of C are reduced, and C is not stored\n",
-                      how->rows ? "true" : "false");
-    strbuf_printf(out, "constexpr Index PANEL = %" PRId64 ";   // rows of blocks that run together\n",
-                  plan->program->panel);
+        CONSTEXPR(out, "bool REDUCES", "rows of C are reduced, and C is not stored", how->rows != NULL);
+    CONSTEXPR(out, "Index PANEL", "rows of blocks that run together", plan->program->panel);
 }
 
 static bool is_early(const KernelPlan *plan, const Expr *factor)
@@ -140,8 +132,8 @@ void mma_emit_early(StrBuf *out, const KernelPlan *plan, const Product *product,
     bool early[2] = {is_early(plan, product->factor[0]), is_early(plan, product->factor[1])};
     for (int s = 1; s < product->sums; s++)
         early[1] = early[1] && is_early(plan, product->more[s - 1]);
-    strbuf_printf(out, "constexpr bool EARLY_A = %s, EARLY_B = %s;   // no launch of the program writes it\n",
-                  early[0] && able & 1 ? "true" : "false", early[1] && able & 2 ? "true" : "false");
+    CONSTEXPR(out, "bool EARLY_A, EARLY_B", "no launch of the program writes it", early[0] && able & 1,
+              early[1] && able & 2);
 }
 
 /* C is not stored: no column of it is an access. */
@@ -178,8 +170,7 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
         emit_finish(out, &scope, product);
     bool kept = how->keeps && mma_is_kept(plan->fusion, product);
     if (how->asks_beside)
-        strbuf_printf(out, "constexpr bool BESIDE = %s;   // the epilogue reads vectors, which are asked for ahead\n",
-                      product->beside ? "true" : "false");
+        CONSTEXPR(out, "bool BESIDE", "the epilogue reads vectors, which are asked for ahead", product->beside != NULL);
     const Beside nothing = {.fusion = plan->fusion, .sums = product->sums};
     if (how->reads_ahead && (product->beside || !how->asks_beside))
         beside_emit(out, &scope, product, product->beside ? product->beside : &nothing, columns, kept);

@@ -144,10 +144,8 @@ void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const 
 {
     const Im2col *im2col = product->pixels;
     const Access *access = filter->access;
-    strbuf_printf(out,
-                  "constexpr Index PHASE = %" PRId64 ", TAPS = %" PRId64
-                  ";   // columns of a phase, and taps of all\n",
-                  filter->phases.columns, im2col->taps.extent);
+    CONSTEXPR(out, "Index PHASE, TAPS", "columns of a phase, and taps of all", filter->phases.columns,
+              im2col->taps.extent);
     emit_used(out, &filter->phases);
     strbuf_puts(
         out,

@@ -1,6 +1,5 @@
 #include "codegen/family/gemm/product.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -250,21 +249,15 @@ const char *product_factor_name(const Product *product, int factor)
 
 void product_emit_sizes(StrBuf *out, const Product *product, const int64_t *block)
 {
-    strbuf_printf(out, "constexpr Index M = %" PRId64 ", N = %" PRId64 ", K = %" PRId64 ";\n",
-                  product->group[GROUP_M].extent, product->group[GROUP_N].extent,
-                  product->group[GROUP_K].extent);
-    strbuf_printf(out,
-                  "constexpr int BM = %" PRId64 ", BN = %" PRId64 ", BK = %" PRId64
-                  ";   // rTile, shared memory\n",
-                  block[GROUP_M], block[GROUP_N], block[GROUP_K]);
+    CONSTEXPR(out, "Index M, N, K", NULL, product->group[GROUP_M].extent, product->group[GROUP_N].extent,
+              product->group[GROUP_K].extent);
+    CONSTEXPR(out, "int BM, BN, BK", "rTile, shared memory", block[GROUP_M], block[GROUP_N], block[GROUP_K]);
 }
 
 void product_emit_batch(StrBuf *out, const Product *product, const int64_t *block)
 {
-    strbuf_printf(out,
-                  "constexpr Index BATCH = %" PRId64 ";   // products,\n"
-                  "constexpr int BB = %" PRId64 ";   // and those of a block\n",
-                  product->group[GROUP_BATCH].extent, block[GROUP_BATCH]);
+    CONSTEXPR(out, "Index BATCH", "products,", product->group[GROUP_BATCH].extent);
+    CONSTEXPR(out, "int BB", "and those of a block", block[GROUP_BATCH]);
 }
 
 void product_emit_positions(StrBuf *out, const Scope *scope, const Product *product, int group,

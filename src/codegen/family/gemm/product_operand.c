@@ -198,10 +198,9 @@ void product_emit_operand(StrBuf *out, const Scope *scope, const Product *produc
 {
     int rows = factor ? GROUP_N : GROUP_M;
     bool along_k = product_along_k(scope->fusion, product, factor);
-    strbuf_printf(out,
-                  "\nstruct Operand%c {\n    static constexpr bool ALONG_K = %s;\n    static constexpr int "
-                  "VECTOR = %d;\n",
-                  "AB"[factor], along_k ? "true" : "false", vector);
+    strbuf_printf(out, "\nstruct Operand%c {\n", "AB"[factor]);
+    STATIC_CONSTEXPR(out, "bool ALONG_K", NULL, along_k);
+    STATIC_CONSTEXPR(out, "int VECTOR", NULL, vector);
     emit_opening(out, factor, way, steps ? "Index step, int inner" : "Index k");
     uint32_t used = product_factor_axes(product, factor);
     product_emit_positions(out, scope, product, GROUP_BATCH, "batch", used);

@@ -323,10 +323,7 @@ static void emit_members(StrBuf *out, const ProductRows *rows)
         const char *type = value_type(op->body->type);
         strbuf_printf(out, "    %s v%d = %s::identity<%s>();\n", type, i, combiner(op->reduce), type);
     }
-    strbuf_printf(
-        out,
-        "    static constexpr int PASSES = %d;   // those of the second one are made of the first one's\n",
-        rows->others ? 2 : 1);
+    STATIC_CONSTEXPR(out, "int PASSES", "those of the second one are made of the first one's", rows->others ? 2 : 1);
 }
 
 void product_rows_emit(StrBuf *out, const KernelPlan *plan, const ProductRows *rows, const Product *product)

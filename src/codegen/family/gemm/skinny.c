@@ -1,6 +1,5 @@
 // skinny: a sum of products with few rows, as a matrix times a vector. The large factor is read once and as
 // fast as memory can; the small one comes from the caches.
-#include <inttypes.h>
 
 #include "base/checked.h"
 #include "codegen/family/gemm/families.h"
@@ -235,16 +234,12 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
     strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
                   value_type(plan->fusion->ops[0].body->type));
-    strbuf_printf(out, "constexpr Index N = %" PRId64 ", K = %" PRId64 ";\n", product->group[GROUP_N].extent,
-                  product->group[GROUP_K].extent);
-    strbuf_printf(out, "constexpr int M = %" PRId64 ";   // rows\n", product->group[GROUP_M].extent);
-    strbuf_printf(out, "constexpr int BN = %" PRId64 ", BK = %" PRId64 ";   // rTile, block\n",
-                  block->size[GROUP_N], block->size[GROUP_K]);
-    strbuf_printf(out, "constexpr int TN = %" PRId64 ", TK = %" PRId64 ";   // rTile, registers\n",
-                  each->size[GROUP_N], each->size[GROUP_K]);
-    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(out, "constexpr int CLUSTER = %d;   // blocks that share the steps along k\n",
-                  plan->program->cluster);
+    CONSTEXPR(out, "Index N, K", NULL, product->group[GROUP_N].extent, product->group[GROUP_K].extent);
+    CONSTEXPR(out, "int M", "rows", product->group[GROUP_M].extent);
+    CONSTEXPR(out, "int BN, BK", "rTile, block", block->size[GROUP_N], block->size[GROUP_K]);
+    CONSTEXPR(out, "int TN, TK", "rTile, registers", each->size[GROUP_N], each->size[GROUP_K]);
+    CONSTEXPR(out, "int THREADS", NULL, plan->threads);
+    CONSTEXPR(out, "int CLUSTER", "blocks that share the steps along k", plan->program->cluster);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

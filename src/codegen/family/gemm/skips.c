@@ -113,7 +113,7 @@ const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product)
 
 void skips_emit(StrBuf *out, const Skips *skips)
 {
-    strbuf_printf(out, "constexpr bool SKIPS = %s;   // taps that a tile lacks\n", skips ? "true" : "false");
+    CONSTEXPR(out, "bool SKIPS", "taps that a tile lacks", skips != NULL);
     if (!skips)
         return;
     const TapPhases *phases = &skips->phases;

@@ -1,7 +1,6 @@
 // permute: pointwise, but one input is contiguous along another axis than the output. Both sides are moved in
 // whole lines, through a tile in shared memory.
 #include <assert.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -204,47 +203,24 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
     const AxisGroup *side = permute->side;
     strbuf_printf(out, "using Element = %s;   // of the input that is permuted\n",
                   memory_type(permute->access->tensor->dtype));
-    strbuf_printf(out,
-                  "constexpr Index OUTER = %" PRId64 ", R = %" PRId64 ", C = %" PRId64 ";   // problem\n",
-                  side[OUTER].extent, side[ROWS].extent, side[COLUMNS].extent);
-    strbuf_printf(out,
-                  "constexpr int TO = %" PRId64 ", TR = %" PRId64 ", TC = %" PRId64
-                  ";   // rTile, shared memory\n",
-                  shape->tile[OUTER], shape->tile[ROWS], shape->tile[COLUMNS]);
-    strbuf_printf(out,
-                  "constexpr int VR = %d, VC = %d;   // points of an access along r, along c\n"
-                  "constexpr int PC = %d;   // reads of a piece\n",
-                  shape->vector[ROWS], shape->vector[COLUMNS], shape->piece);
-    strbuf_printf(out, "constexpr int VW = %d;   // points of a write; more than VC: from row to row\n",
-                  shape->write);
-    strbuf_printf(
-        out,
-        "constexpr bool COPIED = %s, RAGGED = %s;   // lines of the input, rows of the output begin "
-        "anywhere\n",
-        shape->copied ? "true" : "false", shape->ragged ? "true" : "false");
-    strbuf_printf(out, "constexpr int TURN = %d;   // rows that neighbouring threads gather\n", shape->turn);
-    strbuf_printf(out, "constexpr int SHARE = %d;   // points that blocks' shares of a row are aligned to\n",
-                  shape->share);
-    strbuf_printf(out,
-                  "constexpr int PAD = %" PRId64
-                  ";   // bank padding of every VR rows; of every copied line, elements\n",
-                  shape->padding);
-    strbuf_printf(out,
-                  "constexpr int WIDTH = %" PRId64
-                  ";   // columns in shared memory: more than TC where shares begin later\n",
-                  shape->width);
-    strbuf_printf(out,
-                  "constexpr int OUTER_PITCH = %" PRId64
-                  ";   // elements of shared memory for an outer position\n",
-                  permute_tile_elements(shape) / shape->tile[OUTER]);
-    strbuf_printf(out,
-                  "constexpr int ALONG_R = %" PRId64 ", ALONG_C = %" PRId64
-                  ";   // threads beside each other along r, along c\n",
-                  permute_along_rows(shape, plan->threads), permute_along_columns(shape, plan->threads));
-    strbuf_printf(out,
-                  "constexpr int VECTORS_R = %" PRId64 ";   // that hold a copied line, wherever it begins\n",
-                  permute_copied_vectors(shape));
-    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
+    CONSTEXPR(out, "Index OUTER, R, C", "problem", side[OUTER].extent, side[ROWS].extent, side[COLUMNS].extent);
+    CONSTEXPR(out, "int TO, TR, TC", "rTile, shared memory", shape->tile[OUTER], shape->tile[ROWS],
+              shape->tile[COLUMNS]);
+    CONSTEXPR(out, "int VR, VC", "points of an access along r, along c", shape->vector[ROWS], shape->vector[COLUMNS]);
+    CONSTEXPR(out, "int PC", "reads of a piece", shape->piece);
+    CONSTEXPR(out, "int VW", "points of a write; more than VC: from row to row", shape->write);
+    CONSTEXPR(out, "bool COPIED, RAGGED", "lines of the input, rows of the output begin anywhere", shape->copied,
+              shape->ragged);
+    CONSTEXPR(out, "int TURN", "rows that neighbouring threads gather", shape->turn);
+    CONSTEXPR(out, "int SHARE", "points that blocks' shares of a row are aligned to", shape->share);
+    CONSTEXPR(out, "int PAD", "bank padding of every VR rows; of every copied line, elements", shape->padding);
+    CONSTEXPR(out, "int WIDTH", "columns in shared memory: more than TC where shares begin later", shape->width);
+    CONSTEXPR(out, "int OUTER_PITCH", "elements of shared memory for an outer position",
+              permute_tile_elements(shape) / shape->tile[OUTER]);
+    CONSTEXPR(out, "int ALONG_R, ALONG_C", "threads beside each other along r, along c",
+              permute_along_rows(shape, plan->threads), permute_along_columns(shape, plan->threads));
+    CONSTEXPR(out, "int VECTORS_R", "that hold a copied line, wherever it begins", permute_copied_vectors(shape));
+    CONSTEXPR(out, "int THREADS", NULL, plan->threads);
 }
 
 /* A function that gives the offset of a point. One side is contiguous: its position is its share. */
@@ -282,8 +258,7 @@ static void emit_places(StrBuf *out, const Scope *scope, const Permute *permute,
     strbuf_printf(out,
                   "\n__device__ __forceinline__ const Element *input(const Tensors &t) { return t.in%d; }\n",
                   input_position(scope->fusion, tensor));
-    strbuf_printf(out, "constexpr Index ELEMENTS = %" PRId64 ";   // of the input\n",
-                  tensor_elements(tensor));
+    CONSTEXPR(out, "Index ELEMENTS", "of the input", tensor_elements(tensor));
     bool is_bytes = permute->element_bytes == 1 && shape->piece == 4 && shape->vector[ROWS] % 4 == 0;
     strbuf_printf(out, "\nusing Held = %s<Element, PC, VR>;   // a piece in registers\n",
                   is_bytes ? "PieceOfBytes" : "Piece");

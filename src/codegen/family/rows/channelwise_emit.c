@@ -9,18 +9,16 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, int vector)
     const RProgram *program = plan->program;
     ChannelWalk walk = channelwise_walks(plan->kind);
     int64_t lanes = program->tile[LEVEL_SHARED].size[CHANNEL] / vector;
-    rows_emit_constant(out, "Index CHANNELS", fusion->axes[channelwise_axis(fusion)].extent, NULL);
-    rows_emit_constant(out, "Index POSITIONS", reduction_points(fusion), NULL);
-    rows_emit_constant(out, "int LANES", lanes, "threads side by side");
-    rows_emit_constant(out, "int GROUPS", plan->threads / lanes, "rows of them");
-    rows_emit_constant(out, "int VECTOR", vector,
-                       "neighbouring channels that a thread reads and writes at once");
-    rows_emit_constant(out, "int POSITIONS_EACH", program->tile[LEVEL_REGISTER].size[POSITION],
-                       "of a thread");
-    rows_emit_constant(out, "int RESULT_BYTES", channelwise_result_bytes(fusion), "of the widest reduction");
-    rows_emit_flag(out, "BACKWARDS", !fusion_reduces(fusion),
-                   "the last blocks first: L2 may still hold what they read");
-    rows_emit_flag(out, "CARRIED", walk == TOTALS, "totals, from step to step");
+    CONSTEXPR(out, "Index CHANNELS", NULL, fusion->axes[channelwise_axis(fusion)].extent);
+    CONSTEXPR(out, "Index POSITIONS", NULL, reduction_points(fusion));
+    CONSTEXPR(out, "int LANES", "threads side by side", lanes);
+    CONSTEXPR(out, "int GROUPS", "rows of them", plan->threads / lanes);
+    CONSTEXPR(out, "int VECTOR", "neighbouring channels that a thread reads and writes at once", vector);
+    CONSTEXPR(out, "int POSITIONS_EACH", "of a thread", program->tile[LEVEL_REGISTER].size[POSITION]);
+    CONSTEXPR(out, "int RESULT_BYTES", "of the widest reduction", channelwise_result_bytes(fusion));
+    CONSTEXPR(out, "bool BACKWARDS", "the last blocks first: L2 may still hold what they read",
+              !fusion_reduces(fusion));
+    CONSTEXPR(out, "bool CARRIED", "totals, from step to step", walk == TOTALS);
 }
 
 static void emit_invariant(StrBuf *out, const PassEmitter *emitter, int index)

@@ -28,16 +28,15 @@ static void emit_constants(PassEmitter *emitter)
     StrBuf *out = emitter->out;
     int cluster = plan->program->cluster;
     ScheduleLayout layout = schedule_layout(plan->kind);
-    rows_emit_constant(out, "Index COLUMNS", reduction_points(emitter->fusion), NULL);
-    rows_emit_constant(out, "Index SHARE", resident_share(emitter->fusion, cluster), "columns of a block");
-    rows_emit_constant(out, "int CLUSTER", cluster, "blocks of a row");
-    rows_emit_constant(out, "int THREADS", plan->threads, NULL);
-    rows_emit_constant(out, "int VECTOR", emitter->vector,
-                       "neighbouring elements that a thread reads and writes at once");
-    rows_emit_constant(out, "int SLOTS", fusion_reductions(emitter->fusion), "reductions");
-    rows_emit_constant(out, "int KEPT", layout.partial_bytes, "bytes of shared memory before what is kept");
+    CONSTEXPR(out, "Index COLUMNS", NULL, reduction_points(emitter->fusion));
+    CONSTEXPR(out, "Index SHARE", "columns of a block", resident_share(emitter->fusion, cluster));
+    CONSTEXPR(out, "int CLUSTER", "blocks of a row", cluster);
+    CONSTEXPR(out, "int THREADS", NULL, plan->threads);
+    CONSTEXPR(out, "int VECTOR", "neighbouring elements that a thread reads and writes at once", emitter->vector);
+    CONSTEXPR(out, "int SLOTS", "reductions", fusion_reductions(emitter->fusion));
+    CONSTEXPR(out, "int KEPT", "bytes of shared memory before what is kept", layout.partial_bytes);
     FOR_BITS (i, kept_by(emitter))
-        rows_emit_constant(out, arena_printf(out->arena, "int KEPT_X%d", i), layout.at[i], NULL);
+        CONSTEXPR(out, arena_printf(out->arena, "int KEPT_X%d", i), NULL, layout.at[i]);
     emit_room(emitter);
 }
 

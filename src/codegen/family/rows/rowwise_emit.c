@@ -1,5 +1,4 @@
 // The parameter block of a row kernel: constants, what one vector reads, and the passes over a row.
-#include <inttypes.h>
 
 #include "codegen/family/rows/rowwise_parts.h"
 #include "rtile/space.h"
@@ -20,45 +19,38 @@ static void emit_row_constants(const RowEmitter *row, const KernelPlan *plan)
     StrBuf *out = row->out;
     const RowVariant *variant = &row->variant;
     int together = variant->together > 1 ? variant->together : 1;
-    rows_emit_constant(out, "Index ROWS", spatial_points(row->fusion), NULL);
-    rows_emit_constant(out, "Index COLUMNS", reduction_points(row->fusion), NULL);
-    strbuf_printf(
-        out,
-        "constexpr int THREADS = %d, MIN_BLOCKS_PER_SM = %d;   // of a block; that its registers must "
-        "suffice for, 0: the compiler chooses\n"
-        "constexpr int GROUP = %d, ROWS_OF_BLOCK = %d;   // threads of a row; groups of a block\n",
-        plan->threads, min_blocks(row, plan), variant->group,
-        plan->threads * variant->cluster / variant->group);
-    rows_emit_constant(out, "int CLUSTER", variant->cluster, "blocks of a group");
-    rows_emit_constant(out, "int ROWS_OF_GROUP", plan->program->turns, "which it makes one after the other");
-    rows_emit_constant(out, "int ROWS_TOGETHER", together,
-                       "and at the same time, so that what is the same for every row is read once");
-    rows_emit_constant(out, "Index ROWS_APART",
-                       together > 1 ? rowwise_rows_apart(row->fusion, row->shape) : 1,
-                       "from one of them to the next, which begins alike");
-    rows_emit_constant(out, "int RESULT_BYTES", rowwise_result_bytes(row->passes),
-                       "of the widest one, and a warp");
+    CONSTEXPR(out, "Index ROWS", NULL, spatial_points(row->fusion));
+    CONSTEXPR(out, "Index COLUMNS", NULL, reduction_points(row->fusion));
+    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM",
+              "of a block; that its registers must suffice for, 0: the compiler chooses", plan->threads,
+              min_blocks(row, plan));
+    CONSTEXPR(out, "int GROUP, ROWS_OF_BLOCK", "threads of a row; groups of a block", variant->group,
+              plan->threads * variant->cluster / variant->group);
+    CONSTEXPR(out, "int CLUSTER", "blocks of a group", variant->cluster);
+    CONSTEXPR(out, "int ROWS_OF_GROUP", "which it makes one after the other", plan->program->turns);
+    CONSTEXPR(out, "int ROWS_TOGETHER", "and at the same time, so that what is the same for every row is read once",
+              together);
+    CONSTEXPR(out, "Index ROWS_APART", "from one of them to the next, which begins alike",
+              together > 1 ? rowwise_rows_apart(row->fusion, row->shape) : 1);
+    CONSTEXPR(out, "int RESULT_BYTES", "of the widest one, and a warp", rowwise_result_bytes(row->passes));
 }
 
 static void emit_vector_constants(const RowEmitter *row)
 {
     StrBuf *out = row->out;
     RowHome home = row->variant.home;
-    strbuf_printf(out,
-                  "constexpr int VECTOR = %d, VECTORS = %" PRId64
-                  ";   // neighbouring elements that a thread reads and writes at once; how often it does\n"
-                  "constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to its next one\n"
-                  "constexpr int PLACES = GROUP / CLUSTER * VECTOR;   // and of its copy in shared memory\n",
-                  row->shape.vector, rowwise_vectors(row->fusion, row->shape, row->variant.group));
-    rows_emit_flag(out, "UNALIGNED", row->shape.unaligned,
-                   "rows are no whole vectors: each begins within its first one");
-    rows_emit_flag(out, "KEPT", rowwise_keeps(home),
-                   "in registers; else every pass reads the row, or its copy");
-    rows_emit_flag(out, "COPIED", rowwise_copies(home), "to shared memory,");
-    rows_emit_flag(out, "AHEAD", home == ROW_AHEAD, "while the row before is made");
-    rows_emit_flag(out, "WEIGHTS_FIRST", row->weights_first,
-                   "before the row, so that no reduction waits for them");
-    rows_emit_flag(out, "MASKED", rowwise_has_conditions(row), "what a mask leaves out is not read");
+    CONSTEXPR(out, "int VECTOR, VECTORS",
+              "neighbouring elements that a thread reads and writes at once; how often it does", row->shape.vector,
+              rowwise_vectors(row->fusion, row->shape, row->variant.group));
+    strbuf_puts(out, "constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to its next one\n"
+                     "constexpr int PLACES = GROUP / CLUSTER * VECTOR;   // and of its copy in shared memory\n");
+    CONSTEXPR(out, "bool UNALIGNED", "rows are no whole vectors: each begins within its first one",
+              row->shape.unaligned);
+    CONSTEXPR(out, "bool KEPT", "in registers; else every pass reads the row, or its copy", rowwise_keeps(home));
+    CONSTEXPR(out, "bool COPIED", "to shared memory,", rowwise_copies(home));
+    CONSTEXPR(out, "bool AHEAD", "while the row before is made", home == ROW_AHEAD);
+    CONSTEXPR(out, "bool WEIGHTS_FIRST", "before the row, so that no reduction waits for them", row->weights_first);
+    CONSTEXPR(out, "bool MASKED", "what a mask leaves out is not read", rowwise_has_conditions(row));
     strbuf_printf(out, "#define UNROLL_VECTORS %s\n", rowwise_unrolling(row));
 }
 
@@ -82,23 +74,22 @@ static void emit_rounds(const RowEmitter *row)
         strbuf_printf(&before, "PASS == %d ? %d : ", pass, rounds);
         rounds += __builtin_popcountll(rowwise_rounds(row->passes, pass));
     }
-    rows_emit_constant(row->out, "int ROUNDS", rounds, "reductions of a row");
+    CONSTEXPR(row->out, "int ROUNDS", "reductions of a row", rounds);
     strbuf_printf(row->out, "template <int PASS> constexpr int ROUNDS_BEFORE = %s%d;\n", before.text, rounds);
 }
 
 static void emit_pass_constants(const RowEmitter *row)
 {
     StrBuf *out = row->out;
-    rows_emit_constant(out, "int PASSES", row->passes->count, "over a row");
+    CONSTEXPR(out, "int PASSES", "over a row", row->passes->count);
     emit_reading(row, "READS", ~rowwise_weights(&row->reads), "elements of the row");
     emit_reading(row, "WEIGHS", rowwise_weights(&row->reads), "what is the same for every row");
     emit_rounds(row);
-    rows_emit_flag(out, "MEETS", row->meets, "a group's warps in shared memory, each round");
-    rows_emit_flag(out, "WEIGHED", row->weighed, "something is the same for every row");
-    rows_emit_flag(out, "STARTS", row->starts, "something is known of a row before its first pass");
-    strbuf_printf(
-        out, "constexpr bool STORES_ELEMENTS = %s, STORES_VALUES = %s;   // of a row; what is known of it\n",
-        row->store_elements.length ? "true" : "false", row->store_values.length ? "true" : "false");
+    CONSTEXPR(out, "bool MEETS", "a group's warps in shared memory, each round", row->meets);
+    CONSTEXPR(out, "bool WEIGHED", "something is the same for every row", row->weighed);
+    CONSTEXPR(out, "bool STARTS", "something is known of a row before its first pass", row->starts);
+    CONSTEXPR(out, "bool STORES_ELEMENTS, STORES_VALUES", "of a row; what is known of it", row->store_elements.length > 0,
+              row->store_values.length > 0);
 }
 
 /* Totals of this thread that grow in the pass. */

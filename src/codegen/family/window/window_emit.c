@@ -13,36 +13,22 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
     int64_t height = each[DOWN], width = each[ALONG];
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
     strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
-    strbuf_printf(
-        out, "constexpr Index OUTER = %" PRId64 ", DOWN = %" PRId64 ", ALONG = %" PRId64 ";   // outputs\n",
-        problem[OUTER], problem[DOWN], problem[ALONG]);
-    strbuf_printf(out,
-                  "constexpr int TAPS = %" PRId64 ", DOWN_TAPS = %" PRId64 ", ALONG_TAPS = %" PRId64
-                  ";   // of a window: one by one, and those that slide\n",
-                  problem[OTHER], problem[DOWN_TAP], problem[ALONG_TAP]);
-    strbuf_printf(out, "constexpr int THREADS = %d;\n", plan->threads);
-    strbuf_printf(
-        out, "constexpr int TO = %" PRId64 ", TD = %" PRId64 ", TA = %" PRId64 ";   // threads of a block\n",
-        block[OUTER], block[DOWN] / height, block[ALONG] / width);
-    strbuf_printf(out,
-                  "constexpr int HEIGHT = %" PRId64 ", WIDTH = %" PRId64
-                  ";   // outputs of a thread, one below the other and side by side\n",
-                  height, width);
+    CONSTEXPR(out, "Index OUTER, DOWN, ALONG", "outputs", problem[OUTER], problem[DOWN], problem[ALONG]);
+    CONSTEXPR(out, "int TAPS, DOWN_TAPS, ALONG_TAPS", "of a window: one by one, and those that slide", problem[OTHER],
+              problem[DOWN_TAP], problem[ALONG_TAP]);
+    CONSTEXPR(out, "int THREADS", NULL, plan->threads);
+    CONSTEXPR(out, "int TO, TD, TA", "threads of a block", block[OUTER], block[DOWN] / height, block[ALONG] / width);
+    CONSTEXPR(out, "int HEIGHT, WIDTH", "outputs of a thread, one below the other and side by side", height, width);
     /* Without a common reach each output has rows of its own. */
     const WindowAxis *reach = stencil_rows(stencil);
     int64_t taps = problem[DOWN_TAP];
-    strbuf_printf(out,
-                  "constexpr int ROWS = %" PRId64 ", ROW_STEP = %" PRId64 ", ROW_TAP_STEP = %" PRId64
-                  ";   // under the outputs; from one output to the next, from tap to tap\n",
-                  reach ? operand_extent(&stencil->operands[0], DIRECTION_DOWN, height)
-                        : height * taps,
-                  reach ? reach->stride : taps, reach ? reach->dilation : 1);
-    strbuf_printf(out, "constexpr bool SAME_TERMS = %s;   // of a row for all outputs that meet it\n",
-                  reach && stencil_same_terms(stencil) ? "true" : "false");
-    strbuf_printf(out,
-                  "constexpr bool SAFE_PAST_END = %s;   // terms past the last output read nothing outside "
-                  "of tensors\n",
-                  stencil_is_safe(stencil) ? "true" : "false");
+    CONSTEXPR(out, "int ROWS, ROW_STEP, ROW_TAP_STEP",
+              "under the outputs; from one output to the next, from tap to tap",
+              reach ? operand_extent(&stencil->operands[0], DIRECTION_DOWN, height) : height * taps,
+              reach ? reach->stride : taps, reach ? reach->dilation : 1);
+    CONSTEXPR(out, "bool SAME_TERMS", "of a row for all outputs that meet it", reach && stencil_same_terms(stencil));
+    CONSTEXPR(out, "bool SAFE_PAST_END", "terms past the last output read nothing outside of tensors",
+              stencil_is_safe(stencil));
 }
 
 static LineLayout layout_of(const KernelPlan *plan, const WindowChoice *choice)
@@ -81,25 +67,18 @@ static void emit_lines(StrBuf *out, const KernelPlan *plan)
     LineLayout layout = is_lines ? layout_of(plan, &choice) : window_line_layout(&lines, &one, &one);
     const LineAxis *row = &lines.axis[DIRECTION_DOWN], *column = &lines.axis[DIRECTION_ALONG];
     Covered rows = window_covered(row), columns = window_covered(column);
-    strbuf_printf(out,
-                  "constexpr bool LINES = %s;   // line by line; else all in one piece\n"
-                  "constexpr bool ZEROS = %s;   // around the image\n"
-                  "constexpr Index COLUMNS = %d;   // of the image\n"
-                  "constexpr int LINE_STEP = %d;   // lines from one output's to the next one's\n"
-                  "constexpr int FIRST_ROW = %" PRId64 ", COVERED_ROWS = %" PRId64 ", FIRST_COLUMN = %" PRId64
-                  ", COVERED_COLUMNS = %" PRId64 ";   // of the image, by windows\n",
-                  is_lines ? "true" : "false", layout.zeros ? "true" : "false", column->inputs, row->step,
-                  rows.first, rows.count, columns.first, columns.count);
-    strbuf_printf(out,
-                  "constexpr int TOP = %" PRId64 ", STAGED_ROWS = %" PRId64 ";   // of the topmost block\n"
-                  "constexpr int LEFT = %" PRId64 ", STAGED_COLUMNS = %" PRId64 ";   // of all blocks\n"
-                  "constexpr int PHASES = %" PRId64 ", PHASE = %" PRId64
-                  ";   // of columns; elements of one\n"
-                  "constexpr int LINE_PITCH = %" PRId64 ", PLANE_PITCH = %" PRId64 ";   // elements\n"
-                  "constexpr int LANES = %" PRId64 ";   // threads that copy a line\n"
-                  "constexpr int PLANES = %" PRId64 ";   // that threads copy at the same time\n",
-                  layout.top, layout.rows, layout.left, layout.columns, layout.phases, layout.phase,
-                  layout.line_pitch, layout.plane_pitch, layout.lanes, layout.together);
+    CONSTEXPR(out, "bool LINES", "line by line; else all in one piece", is_lines);
+    CONSTEXPR(out, "bool ZEROS", "around the image", layout.zeros);
+    CONSTEXPR(out, "Index COLUMNS", "of the image", column->inputs);
+    CONSTEXPR(out, "int LINE_STEP", "lines from one output's to the next one's", row->step);
+    CONSTEXPR(out, "int FIRST_ROW, COVERED_ROWS, FIRST_COLUMN, COVERED_COLUMNS", "of the image, by windows", rows.first,
+              rows.count, columns.first, columns.count);
+    CONSTEXPR(out, "int TOP, STAGED_ROWS", "of the topmost block", layout.top, layout.rows);
+    CONSTEXPR(out, "int LEFT, STAGED_COLUMNS", "of all blocks", layout.left, layout.columns);
+    CONSTEXPR(out, "int PHASES, PHASE", "of columns; elements of one", layout.phases, layout.phase);
+    CONSTEXPR(out, "int LINE_PITCH, PLANE_PITCH", "elements", layout.line_pitch, layout.plane_pitch);
+    CONSTEXPR(out, "int LANES", "threads that copy a line", layout.lanes);
+    CONSTEXPR(out, "int PLANES", "that threads copy at the same time", layout.together);
 }
 
 static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *stage)
@@ -107,18 +86,12 @@ static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *s
     const Tensor *tensor = stage->access ? stage->access->tensor : NULL;
     int64_t copies = ceil_div(layout_region(&plan->shared, "STAGED")->bytes, COPY_BYTES);
     strbuf_printf(out, "\n// What a block stages in shared memory%s.\n", tensor ? "" : ": nothing");
-    strbuf_printf(out, "constexpr bool STAGES = %s;\n", tensor ? "true" : "false");
+    CONSTEXPR(out, "bool STAGES", NULL, tensor != NULL);
     strbuf_printf(out, "using Staged = %s;\n", tensor ? memory_type(tensor->dtype) : "unsigned char");
-    strbuf_printf(out, "constexpr int COPIES = %" PRId64 ";   // of 16 bytes each, of a thread\n",
-                  ceil_div(copies, plan->threads));
-    strbuf_printf(out,
-                  "constexpr Index PLANE = %" PRId64 ";   // elements from one to the next,\n"
-                  "constexpr Index DOWN_STEP = %" PRId64 ";   // and from one output's to the next one's\n",
-                  stage->plane, stage->down_step);
-    strbuf_printf(out,
-                  "constexpr Index BEGIN = %" PRId64 ", END = %" PRId64
-                  ";   // of what is under the windows of a line\n",
-                  stage->low, stage->high + 1);
+    CONSTEXPR(out, "int COPIES", "of 16 bytes each, of a thread", ceil_div(copies, plan->threads));
+    CONSTEXPR(out, "Index PLANE", "elements from one to the next,", stage->plane);
+    CONSTEXPR(out, "Index DOWN_STEP", "and from one output's to the next one's", stage->down_step);
+    CONSTEXPR(out, "Index BEGIN, END", "of what is under the windows of a line", stage->low, stage->high + 1);
     emit_lines(out, plan);
     emit_tensor_function(out, "staged_tensor",
                          arena_printf(out->arena, "const %s", tensor ? memory_type(tensor->dtype) : "Staged"),
@@ -132,7 +105,7 @@ static void emit_collection(StrBuf *out, const KernelPlan *plan)
     const FusedOp *op = collects(plan) ? window_collected(plan->fusion) : NULL;
     const char *type = op ? memory_type(op->out->dtype) : "unsigned char";
     strbuf_printf(out, "\n// Outputs that a block collects in shared memory%s.\n", op ? "" : ": none");
-    strbuf_printf(out, "constexpr bool COLLECTS = %s;\n", op ? "true" : "false");
+    CONSTEXPR(out, "bool COLLECTS", NULL, op != NULL);
     strbuf_printf(out, "using Collected = %s;\n", type);
     emit_tensor_function(out, "collected_tensor", "Collected", op ? "out" : NULL,
                          op ? output_position(plan->fusion, op->out) : 0);
@@ -293,12 +266,10 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
 /* The taps of its channel, which all outputs of a thread meet. */
 static void emit_filters(StrBuf *out, const Scope *scope, const Stencil *stencil)
 {
-    strbuf_printf(
-        out,
-        "\nconstexpr bool FILTERS_FIRST = %s;   // taps are asked for before what is staged\n"
-        "__device__ __forceinline__ void load_filters(const Tensors &t, Index outer, Windows &in)\n{\n"
-        "    (void)t, (void)outer, (void)in;\n",
-        stencil->filter_count ? "true" : "false");
+    strbuf_putc(out, '\n');
+    CONSTEXPR(out, "bool FILTERS_FIRST", "taps are asked for before what is staged", stencil->filter_count);
+    strbuf_puts(out, "__device__ __forceinline__ void load_filters(const Tensors &t, Index outer, Windows &in)\n{\n"
+                     "    (void)t, (void)outer, (void)in;\n");
     if (stencil->filter_count)
         emit_outer_positions(out, scope);
     for (int i = 0; i < stencil->filter_count; i++) {
