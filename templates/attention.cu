@@ -1,25 +1,25 @@
-// A softmax between two products, in one pass:
+// Fused attention: a softmax between two products, in one pass.
 //
 //   s[i,j] = sum over d of Q[i,d] * K[j,d]
 //   p[i,j] = exp(s[i,j] - maximum of row i)
 //   Y[i,n] = sum over j of p[i,j] * V[j,n]
 //
-// One thread block makes BM rows of Y, each of its warps WM of them; it walks along j in steps of BN. A warp
-// keeps of its rows the largest score so far and the sums of p and of p * V for that one: both are scaled
-// when a larger score comes (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao
-// et al., "FlashAttention", 2022). Scores never leave the registers: those of a step are the left operand of
-// the second product, where the tensor cores have put them.
+// A thread block computes BM rows of Y, each of its warps WM of them. It iterates over j in steps of BN. A
+// warp keeps for each of its rows the running maximum of the scores, and the sums of p and of p * V relative
+// to it. When the maximum grows, both sums are rescaled (Milakov and Gimelshein, "Online normalizer
+// calculation for softmax", 2018; Dao et al., "FlashAttention", 2022). Scores stay in registers: the
+// accumulators of the first product are the left operand of the second.
 //
-// Where rows are few, WALKERS warps of a block and CLUSTER blocks have the same rows and other columns: each
-// warp goes from one of its steps to the next by itself. In the end they combine what they have made, in a
-// fixed order, by way of shared memory.
+// Where there are few rows, the columns are split across WALKERS warps of a block and CLUSTER blocks, which
+// take interleaved steps of the same rows. At the end their results are reduced through shared memory in a
+// fixed order.
 //
-//                DEPTH                      Q stays; STAGES tiles of K and V lie in shared memory: while
-//              +--------+                   one is used, the others are on their way.
+//                DEPTH                      Q stays; K and V are pipelined through STAGES tiles
+//              +--------+                   in shared memory.
 //              | K  BN  |  j
-//    DEPTH     +--------+       WIDTH       Powers are of two: p = 2^(s * SCALE - M), M = SCALE * maximum,
-//   +------+   +--------+      +------+     rounded once and the same wherever it is used, so that its
-//   | Q BM |   | s -> p |  ->  | Y BM |     error cancels.
+//    DEPTH     +--------+       WIDTH       Exponentials are in base 2: p = 2^(s * SCALE - M) with
+//   +------+   +--------+      +------+     M = SCALE * maximum. M is rounded once and used
+//   | Q BM |   | s -> p |  ->  | Y BM |     everywhere, so its error cancels.
 //   +------+   +--------+      +------+
 #include "prelude.cuh"
 
@@ -38,7 +38,7 @@ struct Tensors {
     const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, \
         f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
-constexpr Region TILES_Q = {0, 18432};   // of shared memory: where it begins, bytes
+constexpr Region TILES_Q = {0, 18432};   // of shared memory, in bytes
 constexpr Region TILES_K = {18432, 18432};
 constexpr Region TILES_V = {36864, 18432};
 constexpr Region SLABS = {0, 19200};
@@ -50,13 +50,13 @@ constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
 constexpr int DEPTH = 64, WIDTH = 64;
 constexpr int BM = 128, BN = 64;                               // rTile, shared memory
 constexpr int WM = 16;                                         // rTile, registers of a warp
-constexpr int PARTS = 1;                                       // elements whose sum a share is
-constexpr int WALKERS = 1, CLUSTER = 1;                        // warps and blocks that share the columns
-constexpr int STAGES = 2;                                      // steps of tiles in shared memory
-constexpr bool BACKWARDS = false;                              // the last rows, of most columns, come first
-constexpr bool MASKS = false;                                  // some columns are left out, by where they are
-constexpr float SCALE = 0.18033688f;                           // of scores, and log2(e)
-constexpr int QN = 8;                                          // columns of Y that are one aligned access
+constexpr int PARTS = 1;                                       // narrow elements that represent a p
+constexpr int WALKERS = 1, CLUSTER = 1;                        // warps and blocks that split the columns
+constexpr int STAGES = 2;                                      // of the pipeline
+constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
+constexpr bool MASKS = false;                                  // some columns are masked by their position
+constexpr float SCALE = 0.18033688f;                           // log2(e) times the factor of the scores
+constexpr int QN = 8;                                          // columns of Y in one aligned access
 
 __device__ __forceinline__ const Element *q_at(const Tensors &t, Index batch, Index row, Index d)
 {
@@ -71,11 +71,11 @@ __device__ __forceinline__ const Element *v_at(const Tensors &t, Index batch, In
     return t.in2 + (batch * 65536 + column * 64 + n);
 }
 
-// The columns of a row that count.
+// The unmasked columns of a row: from first_column() to before end_column().
 __device__ __forceinline__ Index first_column(Index batch, Index row) { return 0; }
 __device__ __forceinline__ Index end_column(Index batch, Index row) { return COLUMNS; }
 
-// What is made of s; INSIDE: its column is one of those.
+// The score as a function of s. INSIDE: the column is unmasked.
 template <bool INSIDE>
 __device__ __forceinline__ float score(const Tensors &t, Index batch, Index row, Index column, float total)
 {
@@ -83,7 +83,7 @@ __device__ __forceinline__ float score(const Tensors &t, Index batch, Index row,
 }
 
 struct Row {
-    float maximum, sum, inverse;   // of scores, of p, and of that sum
+    float maximum, sum, inverse;   // of scores, of p, 1 / sum of p
 };
 __device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of) {}
 __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n,
@@ -98,36 +98,35 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 // </rollerc>
 
 constexpr int WARPS = BM / WM * WALKERS, THREADS = WARPS * WARP;
-constexpr int OWNERS = WALKERS > 1 ? WARP : THREADS;           // threads that a tile of K or V is for
-constexpr Index STEP = (Index)BN * WALKERS * CLUSTER;          // columns of all of them
-constexpr int PIECE = 8;                                       // elements that move together
+constexpr int OWNERS = WALKERS > 1 ? WARP : THREADS;           // threads that copy a tile of K or V
+constexpr Index STEP = (Index)BN * WALKERS * CLUSTER;          // columns of a step of all of them
+constexpr int PIECE = 8;                                       // elements of a 16-byte vector
 constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16;
-constexpr Index BLOCKS = (ROWS + BM - 1) / BM;                 // of a product
-constexpr bool EVEN = !MASKS && COLUMNS % BN == 0;             // all columns of a step exist, and count
-constexpr bool LIFTED = LIFTS_PARTS<PARTS>;                    // sums of p * V are
-constexpr int HALVES = ROWS > 8 ? 2 : 1;                       // of 16 rows, that exist
-constexpr bool KEEPS_Q = WM / 16 * DEPTHS <= 8;                // in registers
+constexpr Index BLOCKS = (ROWS + BM - 1) / BM;                 // blocks of a batch
+constexpr bool EVEN = !MASKS && COLUMNS % BN == 0;             // all columns of a step exist, unmasked
+constexpr bool LIFTED = LIFTS_PARTS<PARTS>;                    // p and V are scaled by 2^15
+constexpr int HALVES = ROWS > 8 ? 2 : 1;                       // halves of a 16-row tile that exist
+constexpr bool KEEPS_Q = WM / 16 * DEPTHS <= 8;                // Q is held in registers
 constexpr int DEPTHS_AT_ONCE = KEEPS_Q ? DEPTHS : 4;           // a warp of 32 rows lacks registers for more
 
 static_assert(BM % WM == 0 && WM % 16 == 0 && BN % 16 == 0, "tiles of 16 rows are multiplied");
 static_assert(DEPTH % PIECE == 0 && WIDTH % PIECE == 0 && STAGES >= 2, "rows are whole pieces");
 static_assert(WALKERS > 1 ? BM == WM : CLUSTER == 1, "warps that share columns have the same rows");
 
-// Lines of a factor in shared memory, in whole tiles of 16. One piece more, so that the same piece of eight
-// neighbouring lines lies in eight different groups of banks.
-// OWNERS threads bring it.
+// A tile of Q, K or V in shared memory, in multiples of 16 columns. Lines are padded by one 16-byte vector,
+// so that the same vector of eight consecutive lines lies in eight different groups of banks. OWNERS threads
+// copy it.
 template <int LINES, int LINE, int OWNERS, bool WHOLE = false> struct Tile {
     static constexpr int WIDE = (LINE + 15) / 16 * 16, PITCH = WIDE + PIECE, ELEMENTS = LINES * PITCH;
 
-    // Brings lines from `first` on, all of them if the tile is a whole one, else those before `end`; zeros in
-    // place of the others.
+    // Starts the copy of LINES lines from `first` on. Unless WHOLE, lines from `end` on become zeros.
     template <class At>
     static __device__ __forceinline__ void begin(Element *tile, Index first, Index end, At at)
     {
-        constexpr int PIECES = WIDE / PIECE, STRIDE = OWNERS % PIECES ? 0 : OWNERS / PIECES;   // lines apart
+        constexpr int PIECES = WIDE / PIECE, STRIDE = OWNERS % PIECES ? 0 : OWNERS / PIECES;   // lines
         constexpr int ROUNDS = (LINES * PIECES + OWNERS - 1) / OWNERS;
-        const unsigned own = threadIdx.x % OWNERS;   // whose division is a shift
-#pragma unroll(ROUNDS <= 8 ? ROUNDS : 4)   // of more, compilers keep the addresses in registers
+        const unsigned own = threadIdx.x % OWNERS;   // unsigned: divisions are shifts
+#pragma unroll(ROUNDS <= 8 ? ROUNDS : 4)   // beyond 8, compilers keep the addresses in registers
         for (int i = 0; i < ROUNDS; ++i) {
             const unsigned number = STRIDE ? own : i * OWNERS + own;
             const int line = number / PIECES + i * STRIDE, piece = number % PIECES;
@@ -137,22 +136,22 @@ template <int LINES, int LINE, int OWNERS, bool WHOLE = false> struct Tile {
                 async_copy16_or_zero(exists, place, at(first + line, piece * PIECE));
         }
     }
-    // Of 16 lines and 16 elements of each, as a left operand is held: matrix i has the lines of half i % 2
-    // and the elements of half i / 2.
+    // A left operand of 16 lines and 16 elements: matrix i has lines of half i % 2 and elements of half i /
+    // 2.
     static __device__ __forceinline__ void load(unsigned (&matrices)[4], const Element *tile, int line,
                                                 int element)
     {
         const int lane = (int)threadIdx.x % WARP;
         load_matrices(matrices, tile + (line + lane % 16) * PITCH + element + lane / 16 * 8);
     }
-    // As two right operands, side by side in registers: matrix i has the lines of half i / 2.
+    // Two adjacent right operands: matrix i has lines of half i / 2.
     static __device__ __forceinline__ void load_right(unsigned (&matrices)[4], const Element *tile, int line,
                                                       int element)
     {
         const int lane = (int)threadIdx.x % WARP, own = line + lane / 16 * 8 + lane % 8;
         load_matrices(matrices, tile + own * PITCH + element + lane / 8 % 2 * 8);
     }
-    // The same turned, where lines follow each other along the sum: matrix i has the elements of half i / 2.
+    // As load_right(), transposed, for lines along the sum: matrix i has elements of half i / 2.
     static __device__ __forceinline__ void load_turned(unsigned (&matrices)[4], const Element *tile, int line,
                                                        int element)
     {
@@ -164,21 +163,21 @@ using TileQ = Tile<BM, DEPTH, THREADS>;
 using TileK = Tile<BN, DEPTH, OWNERS, EVEN>;
 using TileV = Tile<BN, WIDTH, OWNERS, EVEN>;
 
-// Rows of a warp's part of Y on their way to memory: eight at a time, or all of them where they are combined.
-template <int LINES> struct alignas(32) Slab {   // as eight sums that move together
-    float at[LINES][WIDTHS * 16 + 8];   // no two lanes of those that write together meet in a bank
+// Epilogue staging of a warp's rows of Y: eight at a time, or all rows where they are reduced across warps.
+template <int LINES> struct alignas(32) Slab {   // for accesses of eight floats
+    float at[LINES][WIDTHS * 16 + 8];   // padding: no bank conflicts in a store
     Row rows[LINES];
 };
-constexpr int MADE_ROWS = WM / 2 * HALVES;                     // of a warp
+constexpr int MADE_ROWS = WM / 2 * HALVES;                     // rows that a warp computes
 constexpr int SLAB_ROWS = WALKERS == 1 ? 8 : MADE_ROWS;
 using OwnSlab = Slab<SLAB_ROWS>;
 constexpr int ROWS_OF_TILE = ROWS < WM ? (int)ROWS : WM;
-constexpr int FINISHED = (ROWS_OF_TILE + CLUSTER - 1) / CLUSTER;   // by a block of a cluster
-using SentSlab = Slab<CLUSTER == 1 ? 1 : FINISHED>;                // what another block has of these
+constexpr int FINISHED = (ROWS_OF_TILE + CLUSTER - 1) / CLUSTER;   // rows that a block of a cluster stores
+using SentSlab = Slab<CLUSTER == 1 ? 1 : FINISHED>;                // what another block contributes to them
 
-// The scores of a warp's rows of a step become shares of what the largest so far would have, which may grow.
+// Online softmax of a warp's rows. Scores become p relative to the running maximum.
 struct Softmax {
-    // Of rows l / 4 and 8 further down. scaled: M; sums of this lane's columns alone.
+    // Of rows l / 4 and l / 4 + 8. scaled: M. sum: over this lane's columns only.
     float maximum[WM / 16][HALVES], scaled[WM / 16][HALVES], sum[WM / 16][HALVES];
 
     __device__ __forceinline__ Softmax()
@@ -189,7 +188,7 @@ struct Softmax {
                 sum[i][half] = 0.0f;
             }
     }
-    // `factor`: what all sums so far are multiplied by. As long as all scores are -inf nothing is added up.
+    // `factor`: rescales the previous sums. While all scores are -inf the sums stay 0.
     __device__ __forceinline__ void add(int i, int half, float (&s)[BN / 8][4], float &factor)
     {
         float largest = s[0][half * 2];
@@ -217,8 +216,7 @@ struct Softmax {
             }
         sum[i][half] = fmaf(sum[i][half], factor, shares);
     }
-    // Of a whole row. M was rounded, and all sums are off by the same factor, which is NaN where no column
-    // counts.
+    // A row's result. `factor` corrects the rounding of M in all sums; it is NaN if no column is unmasked.
     __device__ __forceinline__ Row row(int i, int half, float &factor) const
     {
         const float largest = maximum[i][half];
@@ -230,8 +228,8 @@ struct Softmax {
     }
 };
 
-// Neighbours in a row, of the slabs of all warps, which are scaled for the same score. Of eight lanes, which
-// read 16 bytes each at a time, half begin with the other half of their columns: they read all banks.
+// Sums QN columns over the slabs of all warps, which are scaled to the same maximum. Of eight lanes that read
+// 16 bytes each, half begin with the second half of their columns: no bank conflicts.
 __device__ __forceinline__ Row add_up(const OwnSlab (&slabs)[WARPS], int line, int n, float (&totals)[QN])
 {
     constexpr int HALF = QN == 8 ? 4 : QN;
@@ -251,8 +249,8 @@ __device__ __forceinline__ Row add_up(const OwnSlab (&slabs)[WARPS], int line, i
     return {slabs[0].rows[line].maximum, sum, 1.0f / sum};
 }
 
-// Those that the blocks of a cluster have sent: their sums for the largest score of all. A block without a
-// column that counts, or with none that counts beside that score, adds nothing.
+// Reduces what the blocks of a cluster have sent, rescaled to the overall maximum. A block whose columns are
+// all masked or negligible contributes nothing.
 __device__ __forceinline__ Row combine(const SentSlab (&sent)[CLUSTER], int line, int n, float (&totals)[QN])
 {
     float largest = sent[0].rows[line].maximum, sum = 0.0f;
@@ -279,7 +277,7 @@ __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index row,
     finish_vector(t, batch, row, n, totals, of);
 }
 
-// Calls `make(line, n)` for each vector of the block's rows, of which blocks have one after the other.
+// Calls `make(line, n)` for each vector of the block's rows; the rows are interleaved across the blocks.
 template <class Make>
 __device__ __forceinline__ void for_vectors(Index row0, int rank, int blocks, Make make)
 {
@@ -290,8 +288,8 @@ __device__ __forceinline__ void for_vectors(Index row0, int rank, int blocks, Ma
         make(number / VECTORS * blocks + rank, number % VECTORS * QN);
 }
 
-// Warps that share the columns agree on the largest score of each row, and leave their sums in their slabs,
-// scaled for it.
+// Warps that split the columns agree on the maximum of each row and write their sums, scaled to it, to their
+// slabs.
 __device__ __forceinline__ void leave_rows(float (&maxima)[WARPS][MADE_ROWS], OwnSlab (&slabs)[WARPS],
                                            const float (&acc)[WM / 16][WIDTHS * 2][4], const Softmax &softmax)
 {
@@ -299,7 +297,7 @@ __device__ __forceinline__ void leave_rows(float (&maxima)[WARPS][MADE_ROWS], Ow
     UNROLL for (int half = 0; half < HALVES; ++half)
         if (lane % 4 == 0)
             maxima[warp][half * 8 + lane / 4] = softmax.maximum[0][half];
-    block_sync();   // all tiles have been read, too
+    block_sync();   // and all tiles have been read
     UNROLL for (int half = 0; half < HALVES; ++half) {
         const int line = half * 8 + lane / 4;
         float largest = maxima[0][line], factor;
@@ -325,7 +323,7 @@ __device__ __forceinline__ void combine_and_store(const Tensors &t, const OwnSla
                                                   int rank)
 {
     if (CLUSTER > 1)
-        cluster_wait();   // all of its blocks have begun
+        cluster_wait();   // all blocks of the cluster have started
     for_vectors(row0, 0, 1, [&](int line, int n) {
         float totals[QN];
         const Row own = add_up(slabs, line, n, totals);
@@ -362,7 +360,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     Softmax softmax;
 
     const int warp = (int)threadIdx.x / WARP, walker = warp % WALKERS;
-    const int rank = (int)((Index)blockIdx.x % CLUSTER);   // of the block in its cluster
+    const int rank = (int)((Index)blockIdx.x % CLUSTER);   // in its cluster
     Element(&Ks)[STAGES][TileK::ELEMENTS] = all_ks[walker];
     Element(&Vs)[STAGES][TileV::ELEMENTS] = all_vs[walker];
 
@@ -370,8 +368,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index batch = block / BLOCKS, row0 = block % BLOCKS * BM, last = op_min<Index>(row0 + BM, ROWS) - 1;
     const int warp_row = warp / WALKERS * WM, lane = (int)threadIdx.x % WARP;
 
-    // Steps from the first column that counts for any of the rows to the last one; where all count for all,
-    // none is asked.
+    // Iterate from the first column that is unmasked for any row to the last one. If all columns are unmasked
+    // for all rows, scores are not masked.
     const Index first =
         MASKS ? op_min<Index>(first_column(batch, row0), first_column(batch, last)) / BN * BN : 0;
     const Index end = MASKS ? op_max<Index>(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
@@ -390,7 +388,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     TileQ::begin(Qs, row0, ROWS, [&](Index line, int d) { return q_at(t, batch, line, d); });
     UNROLL for (int stage = 0; stage < STAGES - 1; ++stage)
         copy(begin + stage * STEP, stage);
-    if (WALKERS > 1) {   // these meet once, for Q
+    if (WALKERS > 1) {   // warps synchronise once, for Q
         async_wait<STAGES - 2>();
         block_sync();
     }
@@ -440,7 +438,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                         total = own < COLUMNS ? score<false>(t, batch, line, own, total) : -infinity<float>();
                 }
 
-        // Shares, for which all sums are scaled if the largest score has grown.
+        // p; if the maximum grew, all sums are rescaled.
         UNROLL for (int i = 0; i < WM / 16; ++i) {
             float factor[HALVES];
             UNROLL for (int half = 0; half < HALVES; ++half)
@@ -468,7 +466,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                 TileV::load_turned(values, Vs[now], j * 16, n * 16);
                 UNROLL for (int i = 0; i < WM / 16; ++i)
                     UNROLL for (int half = 0; half < 2; ++half)
-                        UNROLL for (int part = PARTS - 1; part >= 0; --part)   // small ones first
+                        UNROLL for (int part = PARTS - 1; part >= 0; --part)   // smallest parts first
                             multiply_tiles(Element(), p[part][i], values[half * 2], values[half * 2 + 1],
                                            acc[i][n * 2 + half]);
             }
@@ -482,7 +480,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         combine_and_store(t, slabs, sent, batch, row0, rank);
         return;
     }
-    // Store: eight rows of each warp at a time by way of shared memory.
+    // Epilogue: stage eight rows of each warp at a time in shared memory.
     block_sync();
     OwnSlab &slab = slabs[warp];
     UNROLL for (int part = 0; part < MADE_ROWS / 8; ++part) {

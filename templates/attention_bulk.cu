@@ -1,28 +1,27 @@
-// A softmax between two products, in one pass, on the tensor cores of sm_90a:
+// Fused attention on the tensor cores of sm_90a: a softmax between two products, in one pass.
 //
 //   s[i,j] = sum over d of Q[i,d] * K[j,d]
 //   p[i,j] = exp(s[i,j] - maximum of row i)
 //   Y[i,n] = sum over j of p[i,j] * V[j,n]
 //
-// templates/attention.cu says how rows are kept while columns go by: of its rows a group of four warps has
-// the largest score so far and the sums of p and of p * V for that one. Here warps have roles: one thread
-// copies boxes of Q, K and V to shared memory, while GROUPS groups of four warps each have WM = 64 of the
-// block's BM rows (Shah et al., "FlashAttention-3", 2024).
+// The online softmax is that of templates/attention.cu. Warps are specialised: one producer thread copies
+// boxes of Q, K and V to shared memory (TMA), and GROUPS consumer warp groups compute WM = 64 of the block's
+// BM rows each (Shah et al., "FlashAttention-3", 2024).
 //
-// Scores of a step begin before the last step's p is multiplied by V, and while that product goes on they
-// become the next p:
+// The scores of a step are started before the product of the previous p and V. The softmax overlaps that
+// product:
 //
 //   tensor cores    s0 = Q K0 |              s1 = Q K1 | Y += p0 V0 |              s2 = Q K2 | Y += p1 V1 | …
-//   four warps                | p0 = softmax           |            p1 = softmax             |            …
+//   warp group                | p0 = softmax           |            p1 = softmax             |            …
 //
-// Groups take turns at the tensor cores, so that one makes its softmax while another's products go on. Rings
-// of STAGES tiles of K and of V have two barriers a stage, `full` and `free`, as those of templates/bulk.cu,
-// and so has one of Q_STAGES tiles of Q. Blocks make several tiles of Y, one after the other: what the next
-// one needs is copied while this one ends.
+// Warp groups take turns on the tensor cores (ping-pong): one computes its softmax during another's products.
+// K and V are pipelined through STAGES tiles each, Q through Q_STAGES tiles. Each stage has the barriers
+// `full` and `free`, as in templates/bulk.cu. Blocks are persistent: the loads of a block's next tile of Y
+// overlap the end of the current one.
 //
-// Where there are few tiles, WALKERS groups have the same rows and other columns: each goes from one of its
-// steps to the next by itself. In the end they agree on the largest scores, and add up what they have made, in
-// a fixed order, by way of shared memory. A block makes one tile.
+// Where there are few tiles, the columns are split across WALKERS warp groups, which take interleaved steps
+// of the same rows. At the end they agree on the maximum of each row and reduce their sums through shared
+// memory in a fixed order. Such a block computes one tile.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -40,25 +39,25 @@ struct Tensors {
     const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, \
         f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
-constexpr Region EVERYTHING = {0, 216976};   // of shared memory: where it begins, bytes
+constexpr Region EVERYTHING = {0, 216976};   // of shared memory, in bytes
 constexpr int SHARED_BYTES = 216976;                           // of a block
 using Element = f16;                                           // of Q, K, V, and of p
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
 constexpr int DEPTH = 128, WIDTH = 128;
 constexpr int BM = 128, BN = 128;                              // rTile, shared memory
-constexpr int WM = 64;                                         // rTile, registers of a group of four warps
-constexpr int PARTS = 1;                                       // elements whose sum a share is
-constexpr int WALKERS = 1;                                     // groups that share the columns
-constexpr int STAGES = 2;                                      // steps of tiles in shared memory
-constexpr int Q_STAGES = 2;                                    // tiles of Q there
-constexpr bool BACKWARDS = false;                              // the last rows, of most columns, come first
-constexpr bool MASKS = false;                                  // some columns are left out, by where they are
-constexpr float SCALE = 0.12751743f;                           // of scores, and log2(e)
-constexpr int QN = 8;                                          // columns of Y that are one aligned access
-constexpr int TURNS = 1;                                       // tiles of Y that a block makes
+constexpr int WM = 64;                                         // rTile, registers of a warp group
+constexpr int PARTS = 1;                                       // narrow elements that represent a p
+constexpr int WALKERS = 1;                                     // warp groups that split the columns
+constexpr int STAGES = 2;                                      // of the pipeline of K and V
+constexpr int Q_STAGES = 2;                                    // of the pipeline of Q
+constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
+constexpr bool MASKS = false;                                  // some columns are masked by their position
+constexpr float SCALE = 0.12751743f;                           // log2(e) times the factor of the scores
+constexpr int QN = 8;                                          // columns of Y in one aligned access
+constexpr int TURNS = 1;                                       // tiles of Y of a persistent block
 constexpr Index BLOCKS = 128;
 
-// Where a product's part of a tensor begins, as bulk copies see it.
+// The origin of a batch in a tensor, for bulk copies.
 struct Corner {
     int x, z;
 };
@@ -66,11 +65,11 @@ __device__ __forceinline__ Corner q_corner(Index batch) { return {0, (int)batch}
 __device__ __forceinline__ Corner k_corner(Index batch) { return {0, (int)batch}; }
 __device__ __forceinline__ Corner v_corner(Index batch) { return {0, (int)batch}; }
 
-// The columns of a row that count.
+// The unmasked columns of a row: from first_column() to before end_column().
 __device__ __forceinline__ Index first_column(Index batch, Index row) { return 0; }
 __device__ __forceinline__ Index end_column(Index batch, Index row) { return COLUMNS; }
 
-// What is made of s; INSIDE: its column is one of those.
+// The score as a function of s. INSIDE: the column is unmasked.
 template <bool INSIDE>
 __device__ __forceinline__ float score(const Tensors &t, Index batch, Index row, Index column, float total)
 {
@@ -78,7 +77,7 @@ __device__ __forceinline__ float score(const Tensors &t, Index batch, Index row,
 }
 
 struct Row {
-    float maximum, sum, inverse;   // of scores, of p, and of that sum
+    float maximum, sum, inverse;   // of scores, of p, 1 / sum of p
 };
 __device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of) {}
 __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n,
@@ -93,14 +92,14 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 // </rollerc>
 
 constexpr int GROUPS = BM / WM * WALKERS, GROUP_WARPS = 4;
-constexpr Index STEP = BN * WALKERS;                           // columns of all of them
-constexpr int LINE = 64;                                       // elements of a line of shared memory
+constexpr Index STEP = BN * WALKERS;                           // columns of a step of all of them
+constexpr int LINE = 64;                                       // elements in 128 bytes
 constexpr int DEPTHS = (DEPTH + 15) / 16, DEPTH_LINES = (DEPTH + LINE - 1) / LINE;
 constexpr int WIDTH_LINES = (WIDTH + LINE - 1) / LINE;
 constexpr int WIDE = WIDTH_LINES * LINE;
 constexpr Index TILES_M = (ROWS + BM - 1) / BM, TILES = BATCH * TILES_M;
 constexpr int SLAB_ROWS = WALKERS > 1 ? 16 : 8, SLAB_COLUMNS = WALKERS > 1 ? WIDE : 64;
-constexpr bool LIFTED = LIFTS_PARTS<PARTS>;                    // sums of p * V are
+constexpr bool LIFTED = LIFTS_PARTS<PARTS>;                    // p and V are scaled by 2^15
 
 static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <= 256,
               "groups of warps multiply whole lines");
@@ -108,13 +107,13 @@ static_assert(sizeof(Element) == 2 && GROUPS >= 2 && GROUPS <= 4, "as registers 
 static_assert(BLOCKS * TURNS >= TILES, "all tiles are made");
 static_assert(WALKERS == 1 || (BM == WM && TURNS == 1), "warps that share columns have the same rows");
 
-// A factor's tile in shared memory, as describe_operand() has it: of so many lines, parts of 64 elements
-// behind each other.
+// A tile of Q, K or V in shared memory, in the layout of describe_operand(): PARTS parts of 64 elements of
+// all lines.
 template <int LINES, int PARTS> struct Tile {
     static constexpr int ELEMENTS = LINES * PARTS * LINE, BYTES = ELEMENTS * (int)sizeof(Element);
     Element at[ELEMENTS];
 
-    // By one thread.
+    // By the producer thread.
     __device__ __forceinline__ void fetch(const TensorMap *map, Corner corner, Index line,
                                           unsigned long long *full)
     {
@@ -122,7 +121,8 @@ template <int LINES, int PARTS> struct Tile {
         UNROLL for (int part = 0; part < PARTS; ++part)
             copy_box(at + part * LINES * LINE, map, corner.x + part * LINE, (int)line, corner.z, full);
     }
-    // From this line and element on; the sum goes along the lines, or from one to the next.
+    // Descriptors of an operand from a line and an element on: the sum runs along a line, or from line to
+    // line.
     __device__ __forceinline__ unsigned long long along(int line, int element) const
     {
         const int part = element / LINE;
@@ -137,10 +137,10 @@ using TileQ = Tile<BM, DEPTH_LINES>;
 using TileK = Tile<BN, DEPTH_LINES>;
 using TileV = Tile<BN, WIDTH_LINES>;
 
-// Rows of a warp's part of Y on their way to memory: eight and some columns, or all of them where they are
-// combined.
+// Epilogue staging of a warp's rows of Y: eight rows of some columns, or all columns where they are reduced
+// across groups.
 struct Slab {
-    float at[SLAB_ROWS][SLAB_COLUMNS + 8];   // no two lanes of those that write together meet in a bank
+    float at[SLAB_ROWS][SLAB_COLUMNS + 8];   // padding: no bank conflicts in a store
     Row rows[SLAB_ROWS];
 };
 
@@ -148,7 +148,7 @@ template <int COUNT> struct Ring {
     unsigned long long full[COUNT], free[COUNT];
 };
 
-// What walkers have: tiles of their steps, and slabs, which take their place when all columns have gone by.
+// Tiles of the pipeline. If groups split the columns, slabs reuse them at the end.
 struct Steps {
     TileK k[STAGES];
     TileV v[STAGES];
@@ -165,7 +165,7 @@ template <> struct WalkOf<true> {
 };
 using Walk = WalkOf<(WALKERS > 1)>;
 
-// What a block has in shared memory. `turn`: that group may begin its products; `maxima` of walkers' rows.
+// `turn`: that group may issue its products. `maxima`: of each group that splits the columns.
 struct Shared {
     TileQ q[Q_STAGES];
     Walk walks[WALKERS];
@@ -178,7 +178,7 @@ struct Shared {
 };
 constexpr int ALIGNMENT = 1024;
 
-// Where one is in a ring of stages, and how often one has walked through it.
+// The position in a pipeline: the stage, and how often the stages were all used.
 template <int COUNT> struct Place {
     int stage = 0;
     unsigned round = 0;
@@ -190,10 +190,10 @@ template <int COUNT> struct Place {
     }
 };
 
-// The tile of Y that this block makes in a turn, and the columns that count for any of its rows, from a
-// multiple of BN on; those from `clear_begin` to `clear_end` count for all. Of the last turn, which may have
-// fewer, the last blocks make them. Where some rows have fewer columns blocks are dealt tiles from the first
-// to the last and back again, so that all have about as many in the end.
+// The tile of Y of an iteration, and its columns from a multiple of BN on that are unmasked for any of its
+// rows. Columns from `clear_begin` to `clear_end` are unmasked for all rows. In the last iteration, which may
+// be partial, the last blocks have tiles. With masks, blocks take tiles in alternating order, which balances
+// their columns.
 struct Work {
     Index batch, row0, begin, end, clear_begin, clear_end;
     bool exists;
@@ -220,7 +220,7 @@ struct Work {
     }
 };
 
-// By one thread. At first it is as if all had been used.
+// By the producer thread. All stages are free at first.
 __device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorMap *map_k,
                                            const TensorMap *map_v, Shared &shared)
 {
@@ -258,14 +258,15 @@ __device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorM
     }
 }
 
-// By each warp.
+// One lane arrives for its warp.
 __device__ __forceinline__ void arrive(unsigned long long *barrier)
 {
     if ((int)threadIdx.x % WARP == 0)
         mbarrier_arrive(barrier);
 }
 
-// Groups of warps that take turns: each lets the next one begin. Walkers don't.
+// Orders the groups on the tensor cores: each lets the next one issue. Groups that split the columns do not
+// wait.
 struct Turns {
     unsigned done = 0;
 
@@ -282,9 +283,9 @@ struct Turns {
     }
 };
 
-// The rows of a lane, l / 4 and 8 further down.
+// Online softmax of a lane's rows l / 4 and l / 4 + 8.
 struct Softmax {
-    float maximum[2], scaled[2], sum[2];   // scaled: M; sums of this lane's columns alone
+    float maximum[2], scaled[2], sum[2];   // scaled: M; sum: over this lane's columns only
 
     __device__ __forceinline__ Softmax()
     {
@@ -293,8 +294,8 @@ struct Softmax {
             sum[half] = 0.0f;
         }
     }
-    // Scores become shares of what the largest so far would have, which may grow. `factor`: what all sums so
-    // far are multiplied by. As long as all scores are -inf nothing is added up.
+    // Scores become p relative to the running maximum. `factor`: rescales the previous sums. While all scores
+    // are -inf the sums stay 0.
     __device__ __forceinline__ void add(float (&s)[BN / 2], float (&factor)[2])
     {
         UNROLL for (int half = 0; half < 2; ++half) {
@@ -324,8 +325,7 @@ struct Softmax {
             sum[half] = fmaf(sum[half], factor[half], shares);
         }
     }
-    // Of a whole row. M was rounded, and all sums are off by the same factor, which is NaN where no column
-    // counts.
+    // A row's result. `factor` corrects the rounding of M in all sums; it is NaN if no column is unmasked.
     __device__ __forceinline__ Row row(int half, float &factor) const
     {
         const float largest = maximum[half];
@@ -337,8 +337,7 @@ struct Softmax {
     }
 };
 
-// By a group of warps: its rows' scores of a step, when open_products() has been called. They are there once
-// one has waited.
+// Issues a group's product Q K of a step, after open_products(). s is valid once it was waited for.
 __device__ __forceinline__ void begin_scores(float (&s)[BN / 2], const TileQ &q, const TileK &k, int rows)
 {
     begin_product<false, false>(Product<Element, BN>(), s, q.along(rows, 0), k.along(0, 0));
@@ -348,17 +347,17 @@ __device__ __forceinline__ void begin_scores(float (&s)[BN / 2], const TileQ &q,
     close_products();
 }
 
-// The same of the second product.
+// Issues the product p V of a step.
 __device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigned (&p)[PARTS][BN / 16][4],
                                            const TileV &v)
 {
     UNROLL for (int j = 0; j < BN / 16; ++j)
-        UNROLL for (int part = PARTS - 1; part >= 0; --part)   // small ones first
+        UNROLL for (int part = PARTS - 1; part >= 0; --part)   // smallest parts first
             multiply_held<true>(Product<Element, WIDE>(), acc, p[part][j], v.across(j * 16));
     close_products();
 }
 
-// What the expression makes of them.
+// Applies the expression and the mask to s.
 __device__ __forceinline__ void finish_scores(const Tensors &t, const Work &work, Index row, Index column,
                                               float (&s)[BN / 2])
 {
@@ -392,8 +391,8 @@ __device__ __forceinline__ void take_shares(const float (&s)[BN / 2], unsigned (
         }
 }
 
-// By a group of warps: its rows of a tile. Its first step stands before the loop, and there always is one:
-// else the compiler moves sums between registers, and products wait for that.
+// A group's rows of a tile. The first step is peeled, and always exists: otherwise the compiler moves
+// accumulators between registers, which serialises the products.
 __device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const Work &work,
                                        const Place<Q_STAGES> &tile, Place<STAGES> &place, Turns &turns,
                                        int group, Index row, float (&acc)[WIDE / 2], Softmax &softmax)
@@ -418,7 +417,7 @@ __device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const W
     finish_scores(t, work, row, begin, s);
     softmax.add(s, factor);
     take_shares(s, p);
-    Place<STAGES> last = place;   // the step whose p waits to be multiplied
+    Place<STAGES> last = place;   // the step whose p is not yet multiplied
     place.step();
 #pragma unroll 1
     for (Index column = begin + STEP; column < work.end; column += STEP, place.step()) {
@@ -448,12 +447,11 @@ __device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const W
     arrive(&v_ring.free[last.stage]);
 }
 
-// By each warp: eight of its rows at a time by way of shared memory, so that lanes side by side have columns
-// side by side.
+// Epilogue: a warp stages eight of its rows at a time in shared memory, so that stores are coalesced.
 __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const Work &work, Index row0,
                                            const float (&acc)[WIDE / 2], const Softmax &softmax)
 {
-    constexpr int VECTORS = 8 * SLAB_COLUMNS / QN;   // whole rounds of a warp
+    constexpr int VECTORS = 8 * SLAB_COLUMNS / QN;   // in whole warp accesses
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int half = 0; half < 2; ++half) {
         const Index first = row0 + half * 8;
@@ -486,12 +484,11 @@ __device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const W
     }
 }
 
-// By all threads of both roles, twice: walkers have used their tiles, and have left their rows.
+// Synchronises all threads: after the tiles were used, and after the sums were written.
 __device__ __forceinline__ void meet() { roles_sync<(1 + GROUPS) * GROUP_WARPS * WARP>(); }
 
-// By the groups: when each knows the largest score of a row of all, they leave their sums, scaled for that
-// one, in the place of their tiles. A walker without a column that counts, or with none that counts beside that
-// score, leaves zeros.
+// Groups exchange the maximum of each row, then write their sums, scaled to it, over their tiles. A group
+// whose columns are all masked or negligible writes zeros.
 __device__ __forceinline__ void leave_rows(Shared &shared, int walker, const float (&acc)[WIDE / 2],
                                            const Softmax &softmax)
 {
@@ -520,8 +517,8 @@ __device__ __forceinline__ void leave_rows(Shared &shared, int walker, const flo
     }
 }
 
-// Neighbours in a row of all walkers' slabs. Of eight lanes, which read 16 bytes each at a time, half begin
-// with the other half of their columns: they read all banks.
+// Sums QN columns over the slabs of all groups. Of eight lanes that read 16 bytes each, half begin with the
+// second half of their columns: no bank conflicts.
 __device__ __forceinline__ Row combine(const Shared &shared, int row, int n, float (&totals)[QN])
 {
     constexpr int HALF = QN == 8 ? 4 : QN;
@@ -543,10 +540,10 @@ __device__ __forceinline__ Row combine(const Shared &shared, int row, int n, flo
     return {shared.walks[0].slabs[slab].rows[line].maximum, sum, 1.0f / sum};
 }
 
-// By the groups.
+// By the consumer groups.
 __device__ __forceinline__ void combine_and_store(const Tensors &t, const Shared &shared, const Work &work)
 {
-    constexpr unsigned VECTORS = WIDTH / QN, THREADS = GROUPS * GROUP_WARPS * WARP;   // of a row
+    constexpr unsigned VECTORS = WIDTH / QN, THREADS = GROUPS * GROUP_WARPS * WARP;   // vectors of a row
     meet();
 #pragma unroll 1
     for (unsigned number = threadIdx.x - GROUP_WARPS * WARP; number < BM * VECTORS; number += THREADS) {
@@ -561,7 +558,7 @@ __device__ __forceinline__ void combine_and_store(const Tensors &t, const Shared
     }
 }
 
-// By warps 0 to 2, each lane some of them.
+// By warps 0 to 2.
 __device__ __forceinline__ void begin_barriers(Shared &shared, int warp)
 {
     const int lane = (int)threadIdx.x % WARP, walker = lane / STAGES, stage = lane % STAGES;

@@ -1,31 +1,32 @@
-// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a
-// pointwise epilogue. Of f16 and bf16 with sums in f32, of f32 rounded to tf32, of bytes with sums in i32.
-// Warps have roles: one thread copies boxes of A and B to shared memory, while groups of four warps multiply
-// what has come.
+// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], with a
+// pointwise epilogue. Operands are f16 or bf16 with f32 accumulators, f32 rounded to tf32, or 8-bit integers
+// with i32 accumulators. Warps are specialised: one producer thread copies boxes of A and B to shared memory
+// (TMA), and consumer warp groups multiply them (wgmma).
 //
-// One thread block computes BM x BN tiles of C, one after the other, and each group a WM x WN part of that in
-// registers. It walks along k in steps of BK. STAGES tiles of A and of B lie in shared memory, and two
-// barriers belong to each:
+// A thread block is persistent and computes BM x BN tiles of C; each warp group holds a WM x WN part of a
+// tile in registers. A block iterates over k in steps of BK. Shared memory has STAGES tiles of A and of B,
+// each with two barriers:
 //
-//   full    the step's boxes have come      the copying thread expects so many bytes, groups wait for them
-//   free    the step's products are done    each warp arrives, the copying thread waits before it goes on
+//   full    the copies of the stage are complete    the producer expects their bytes, consumers wait
+//   free    the products of the stage are done      each warp arrives, the producer waits before it copies again
 //
-// The copies run ahead as far as there are stages, also into the next tile while this one is stored.
-// NEIGHBOURS blocks of a cluster have tiles side by side along m: each copies a part of their tile of B to
-// all of them.
+// The producer runs ahead by up to STAGES steps, also into the next tile during an epilogue.
 //
-// Where there are too few tiles of C for all SMs, two SHARERS of a cluster make each: one walks along the
-// first half of k, the other along the second one. In the end each leaves half of its sums in the other's
-// shared memory, adds up the other half, and stores that.
+// Multicast: NEIGHBOURS blocks of a cluster compute tiles adjacent along m. Each copies a part of the common
+// tile of B to all of them.
 //
-// Where each block makes many tiles, MAKERS groups each make whole ones, in turn: one stores its tile, and
-// makes what its epilogue says, while the tensor cores multiply for another.
+// Cluster split-K: where there are fewer tiles than SMs, SHARERS = 2 blocks of a cluster compute one tile,
+// each over half of k. At the end each writes half of its accumulators to the other's shared memory, and
+// reduces and stores the other half.
 //
-// Several sums of the same points, of one A and a B each, are made together: a stage has all their B's, a
-// group multiplies A with all of them at once, and a lane has the sums of a point side by side.
+// Ping-pong: where each block computes many tiles, MAKERS warp groups compute whole tiles alternately. The
+// epilogue of one overlaps the products of another.
 //
-// A and B of 16-bit elements may lie in memory either way round, others lie along k; in shared memory they
-// lie as they do there.
+// Several sums over the same points with one A and a B each are computed together (JOINED): a stage holds all
+// B's, a group multiplies A by all of them at once, and a lane holds all sums of a point.
+//
+// 16-bit A and B may be contiguous along either dimension, others along k. Shared memory keeps the order of
+// global memory.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -42,43 +43,41 @@ struct Tensors {
 #define TENSORS {in0, in1, out0}
 #define MAPS const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b
 #define MAP_LIST {&map_a, &map_b}
-constexpr Region EVERYTHING = {0, 216136};   // of shared memory: where it begins, bytes
+constexpr Region EVERYTHING = {0, 216136};   // of shared memory, in bytes
 constexpr int SHARED_BYTES = 216136;   // of a block
 using Element = f16;                                          // of A and B
 using Value = float;                                          // of the products and their sum
-using Kept = f16;                                             // what the sum is rounded to
+using Kept = f16;                                             // the type that the sum is rounded to
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared memory
-constexpr int WM = 64, WN = 256;                              // rTile, registers of a group of four warps
-constexpr int STAGES = 4;                                     // steps of tiles in shared memory
-constexpr Index CHAIN = 128;                                  // steps whose products are added up in one go
-constexpr int QN = 8;                                         // columns of C that are one aligned access
-constexpr bool SHIFTED = false;                               // rows of C begin within one
-constexpr Index PANEL = 8;                                    // rows of blocks that run together
-constexpr int JOINED = 1;   // of each point, whose B's lie side by side in a stage
+constexpr int WM = 64, WN = 256;                              // rTile, registers of a warp group
+constexpr int STAGES = 4;                                     // of the pipeline along k
+constexpr Index CHAIN = 128;                                  // promotion interval of the accumulators, in steps
+constexpr int QN = 8;                                         // columns of C in one aligned access
+constexpr bool SHIFTED = false;                               // rows of C are not aligned to it
+constexpr Index PANEL = 8;                                    // rasterisation: tiles along m in a panel
+constexpr int JOINED = 1;   // sums that are computed together
 constexpr Index BATCHES = 1;
-constexpr int NEIGHBOURS = 2, SHARERS = 1;   // blocks of a cluster: side by side, and of the same tile
-constexpr int TURNS = 1;                                      // tiles that each makes
-constexpr int MAKERS = 1;                                     // groups that each make whole tiles, in turn
+constexpr int NEIGHBOURS = 2, SHARERS = 1;   // blocks of a cluster: multicast, split-K
+constexpr int TURNS = 1;                                      // tiles of a persistent block
+constexpr int MAKERS = 1;                                     // warp groups that compute tiles alternately
 constexpr Index CLUSTERS = 16;
-constexpr bool BACK_M = false, BACK_N = false;                // the last tile lies back, to end where C does
-// Of a convolution rows of a factor are pixels, one after the other from row to row and image to image, and k
-// is tap by tap: a step has channels of what one tap of the filter sees. The other factor is the filter, whose
-// taps are boxes of their own. Of the filter's gradient k is the pixels instead, of which each batch may have
-// a part, and rows of one factor are tap by tap the channels that it sees.
+constexpr bool BACK_M = false, BACK_N = false;                // the last tile is shifted back to end where C does
+// Implicit GEMM of a convolution: the rows of one operand are consecutive pixels, and k is channels within
+// taps; a step has channels of one tap. The other operand is the filter, with a box for each tap. In a filter
+// gradient k is the pixels, split across batches, and the rows of one operand are channels within taps.
 constexpr bool IM2COL_A = false, IM2COL_B = false, TAPS_A = false, TAPS_B = false;
-constexpr Index PART = 0;                                     // of k, which each batch has
+constexpr Index PART = 0;                                     // of k in each batch, if it is split
 constexpr Index TAP = K;                                      // a tap's channels, in whole lines
-// Columns of C may be several phases, whose taps are not the same. Those that a tile's columns do not have
-// are left out.
+// Columns of C may be phases with different taps. A tile skips the taps that none of its columns has.
 constexpr bool PHASES = false;
-constexpr Index PHASE = N, TAPS = 1;                          // columns of a phase, and taps of all
-constexpr bool BESIDE = false;   // the epilogue reads vectors, which are asked for ahead
+constexpr Index PHASE = N, TAPS = 1;                          // columns of a phase, taps in all
+constexpr bool BESIDE = false;   // the epilogue loads vectors, which are prefetched
 constexpr bool REDUCES = false;                               // rows of C are reduced, and C is not stored
 constexpr bool EARLY_A = false, EARLY_B = false;   // no launch of the program writes it
 
 struct OperandA {
-    static constexpr bool ALONG_K = true;    // neighbours along k are neighbours in memory
+    static constexpr bool ALONG_K = true;    // k is contiguous in memory
     static constexpr bool BATCHED = false;   // each batch has its own
 };
 struct OperandB {
@@ -86,7 +85,7 @@ struct OperandB {
     static constexpr bool BATCHED = false;
 };
 
-// A box of pixels from that one on, under the tap and from the channel on that `seen` says.
+// Copies a box of consecutive pixels, shifted by a tap; `seen` is the tap and first channel.
 __device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index pixel, Index seen, Element *tile,
                                              unsigned long long *full)
 {
@@ -94,10 +93,10 @@ __device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index pixel, 
     copy_pixels(tile, map, at, offset, full);
 }
 
-// Of all other taps the phase has zeros.
+// Whether a phase has a tap; its other taps are zeros.
 __device__ __forceinline__ bool has_tap(Index phase, Index tap) { return phase == 0 && tap == 0; }
 
-// A box of the filter from column n and from the channel on that k says.
+// Copies a box of the filter from column n on; k is the tap and first channel.
 __device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile,
                                              unsigned long long *full)
 {
@@ -105,13 +104,13 @@ __device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Inde
     copy_box_at(tile, map, at, full);
 }
 
-// Elements of C that lie before this one in the same aligned access.
+// Elements of C before this one in the same aligned access.
 __device__ __forceinline__ int shift_of(Index batch, Index m, Index n)
 {
     return (int)((unsigned)(m * 1024 + n) % QN);
 }
 
-// The epilogue of one element of C.
+// Epilogue: one element of C.
 __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index n, Value total)
 {
     store(t.out0, m * 1024 + n, total);
@@ -122,7 +121,7 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
     move_vector<QN>(t.out0 + (m * 1024 + n), total);
 }
 
-// What the epilogue reads beside the sums of QN columns of a row: of that row, and of all rows.
+// What the epilogue loads besides the sums of QN columns of a row: per row, and per column.
 struct Beside {};
 __device__ __forceinline__ void read_beside(const Tensors &, Index, Index, Index, Beside &) {}
 struct Columns {};
@@ -133,10 +132,10 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
     finish_vector(t, batch, m, n, total);
 }
 
-// A row's results over the columns of a tile, and what they are made of.
+// A row's results over the columns of a tile, and how they are reduced.
 struct Row {
     Value largest = Max::identity<Value>();
-    static constexpr int PASSES = 1;   // those of the second one are made of the first one's
+    static constexpr int PASSES = 1;   // the second pass reduces functions of the first results
 
     static __device__ __forceinline__ Value point(const Tensors &, Index, Index, Index, Value total)
     {
@@ -154,19 +153,19 @@ struct Row {
 };
 // </rollerc>
 
-constexpr int WIDE = JOINED * WN;   // columns of an instruction's B, of all sums
-constexpr int GROUPS_N = BN / WN, GROUPS_EACH = BM / WM * GROUPS_N;   // of a tile
+constexpr int WIDE = JOINED * WN;   // columns of B of one instruction, for all sums
+constexpr int GROUPS_N = BN / WN, GROUPS_EACH = BM / WM * GROUPS_N;   // warp groups of a tile
 constexpr int GROUPS = MAKERS * GROUPS_EACH;
-constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // of an instruction, of WM rows and WN columns
+constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // k of an instruction
 constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + NEIGHBOURS - 1) / NEIGHBOURS, BLOCKS_N = (N + BN - 1) / BN;
-constexpr Index ROWS = PANEL > NEIGHBOURS ? PANEL / NEIGHBOURS : 1;   // of clusters, in a panel
+constexpr Index ROWS = PANEL > NEIGHBOURS ? PANEL / NEIGHBOURS : 1;   // clusters along m in a panel
 constexpr Index STEPS = (K + BK - 1) / BK;
-constexpr Index SHARE = (STEPS + SHARERS - 1) / SHARERS;   // of the steps, that the first sharer has
-constexpr bool CHAINS = SHARE > CHAIN;   // more than one
-constexpr int PARTS = 2 / SHARERS;       // of eight rows, which each warp stores of its sixteen,
-constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   // of which so many go together
-// Of 65536 registers three groups of warps have 168 a thread: too few for sums of 64 x 256, or of 64 x 192 and
-// what the epilogue asks for ahead, and too many for those who copy.
+constexpr Index SHARE = (STEPS + SHARERS - 1) / SHARERS;   // steps of the first block of the split
+constexpr bool CHAINS = SHARE > CHAIN;   // longer than one promotion interval
+constexpr int PARTS = 2 / SHARERS;       // eight-row halves of its sixteen that a warp stores
+constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   // staged together
+// A thread of three warp groups has 168 of the 65536 registers: too few for 64 x 256 accumulators, or for 64
+// x 192 and prefetched vectors of the epilogue, and more than the producer needs.
 constexpr bool MOVES_REGISTERS = GROUPS == 2 && WIDE / 2 * (CHAINS ? 2 : 1) > (BESIDE ? 64 : 96);
 
 static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0,
@@ -183,17 +182,17 @@ static_assert(MAKERS == 1 || (SHARERS == 1 && !PHASES && !REDUCES), "all tiles h
 static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && STEPS > 1),
               "both have a step");
 
-// A tile of an operand in shared memory, as describe_operand() has it, which PARTS blocks bring together. Of
-// several sums it has BR rows for each: side by side what a group multiplies at once, EACH rows for one sum
-// after the other.
+// A tile of an operand in shared memory, in the layout of describe_operand(); PARTS blocks of a cluster copy
+// a part each. For several sums it has BR rows of each, interleaved by EACH rows, so that a group multiplies
+// by all at once.
 template <class Operand, int BR, int PARTS, int COUNT, int EACH> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static_assert(ALONG_K || BYTES == 2, "others are not turned");
     static constexpr int ALL = COUNT * BR, ELEMENTS = ALL * BK, OWN = ALL / PARTS;
-    static constexpr int BOX = !ALONG_K ? 64 : COUNT > 1 ? EACH : OWN;   // rows that one copy brings
+    static constexpr int BOX = !ALONG_K ? 64 : COUNT > 1 ? EACH : OWN;   // rows of one copy
     static_assert(ALL % PARTS == 0 && OWN % BOX == 0 && BOX <= 256, "boxes cover the tile");
 
-    // By one thread: this block's part.
+    // By the producer thread: copies this block's part.
     static __device__ __forceinline__ void fetch(const TensorMap *const *maps, Index batch, Index row0,
                                                  Index k0, Element *tile, unsigned long long *full)
     {
@@ -209,15 +208,15 @@ template <class Operand, int BR, int PARTS, int COUNT, int EACH> struct Tile {
                 copy_box(tile + row * BK, map, x, y, z, full);
         }
     }
-    // From this row and k on.
+    // The descriptor from this row and k on.
     static __device__ __forceinline__ unsigned long long part(const Element *tile, int row, int k)
     {
         return describe_operand(tile + row * BK + (ALONG_K ? k : k * 64), BK * 128, 8 * 128);
     }
 };
 
-// Of a tile that is the only one, no more rows are copied than there are: of those that an instruction
-// multiplies, the rows behind A's are B's, and those behind B's are zeros. Nobody asks for their products.
+// Of a tile that is the only one along a dimension, only the rows that exist are copied. The instruction
+// reads B after the last row of A, and zeros after the last row of B; those products are not used.
 constexpr int ROWS_A = OperandA::ALONG_K && M < BM ? ((int)M + 7) / 8 * 8 : BM;
 constexpr int ROWS_B = OperandB::ALONG_K && NEIGHBOURS == 1 && JOINED == 1 && N < BN ? (int)N : BN;
 static_assert(BM - ROWS_A <= JOINED * BN, "they lie in the same stage");
@@ -228,9 +227,9 @@ using TileB = Tile<OperandB, ROWS_B, NEIGHBOURS, JOINED, WN>;
 struct Stage {
     Element a[TileA::ELEMENTS], b[JOINED * BN * BK];
 };
-constexpr int STEP_BYTES = (TileA::ELEMENTS + TileB::ELEMENTS) * BYTES;   // that are copied
+constexpr int STEP_BYTES = (TileA::ELEMENTS + TileB::ELEMENTS) * BYTES;   // bytes copied in a step
 
-// By all threads, once: no copy reaches there.
+// By all threads, once: clears the rows of B that no copy writes.
 __device__ __forceinline__ void clear_behind(Stage *stages)
 {
     constexpr int PIECES = (BN - ROWS_B) * BK * BYTES / (int)sizeof(bits128);
@@ -240,26 +239,25 @@ __device__ __forceinline__ void clear_behind(Stage *stages)
     show_operands();
 }
 
-// A warp's rows of C on their way from registers to memory, some columns at a time.
+// Epilogue staging: a warp's rows of C, some columns at a time.
 struct Slab {
-    Kept at[SLAB_PARTS * 8][SLAB_COLUMNS + 8];   // no two lanes of those that write together meet in a bank
+    Kept at[SLAB_PARTS * 8][SLAB_COLUMNS + 8];   // padding: no bank conflicts in a store
 };
 
-// What the block that shares this one's tile leaves in its shared memory: half of each thread's sums, lane
-// beside lane.
+// Split-K exchange: half of each thread's accumulators, written by the other block. Lanes are contiguous.
 struct Shared {
     Value at[WIDE / 16][4 * WARP][4];
 };
 
 struct Ring {
-    unsigned long long full[STAGES], free[STAGES], turn[MAKERS];   // that maker may multiply
+    unsigned long long full[STAGES], free[STAGES], turn[MAKERS];   // turn: that group may issue products
 };
 
 constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage);
 constexpr int SUMS = SLABS + GROUPS * 4 * (int)sizeof(Slab);
 constexpr int RING = SUMS + (SHARERS > 1 ? GROUPS * (int)sizeof(Shared) : 0);
 
-// Where one is in the ring of stages, and how often one has walked through it.
+// The position in the pipeline: the stage, and how often all stages were used.
 struct Place {
     int stage = 0;
     unsigned round = 0;
@@ -269,7 +267,7 @@ struct Place {
         stage = stage + 1 == STAGES ? 0 : stage + 1;
         round += stage == 0;
     }
-    // Over the steps of a tile that is another maker's.
+    // Skips the steps of a tile of another warp group.
     __device__ __forceinline__ void pass_tile()
     {
         stage += STEPS % STAGES;
@@ -278,12 +276,12 @@ struct Place {
     }
 };
 
-// The tile of C that this block makes in a turn. Of the last turn, which may have fewer, the last blocks make
-// them. Boxes that go on behind the end of a tensor come slowly: where the last tile lies back instead, it
-// holds elements of its neighbour's, too, which it does not store.
+// The tile of C of an iteration. In the last iteration, which may be partial, the last blocks have tiles.
+// Copies of boxes that cross the end of a tensor are slow: with BACK the last tile is shifted back instead.
+// It then overlaps its neighbour, and does not store the common elements.
 struct Corner {
-    Index batch, m, n;      // of what it stores
-    Index tile_m, tile_n;   // of the tile
+    Index batch, m, n;      // first element stored
+    Index tile_m, tile_n;   // first element of the tile
     bool exists;
 
     __device__ __forceinline__ explicit Corner(Index turn)
@@ -292,7 +290,7 @@ struct Corner {
         const Index rank = (Index)blockIdx.x % NEIGHBOURS;
         const Index number = turn * CLUSTERS + (Index)blockIdx.x / (NEIGHBOURS * SHARERS);
         const Index cluster = number - (turn + 1 == TURNS ? FREE : 0), block = cluster % ALL;
-        const Index panel = block / (ROWS * BLOCKS_N) * ROWS;   // first row of clusters of this panel
+        const Index panel = block / (ROWS * BLOCKS_N) * ROWS;   // first row of clusters of the panel
         const Index rows = op_min<Index>(CLUSTERS_M - panel, ROWS);
         exists = cluster >= turn * CLUSTERS;
         batch = cluster / ALL;
@@ -311,19 +309,19 @@ struct Corner {
     }
 };
 
-// The steps along k that are this block's.
+// The steps along k of this block.
 struct Steps {
     Index first, count;
 
-    // One of two constants, so that the compiler sees a loop that is entered: else it moves sums between
-    // registers, and products wait for that.
+    // One of two constants, so that the compiler knows the loop is entered. Otherwise it moves accumulators
+    // between registers, which serialises the products.
     __device__ __forceinline__ explicit Steps(int sharer)
         : first(sharer * SHARE), count(sharer == 0 ? SHARE : STEPS - SHARE)
     {
     }
 };
 
-// The taps that a tile's phases have, of which each is so many steps.
+// The taps of a tile's phases, and the steps of k in them.
 struct TileTaps {
     Index first, end;   // phases
     Index tap = -1, channel = TAP;
@@ -346,7 +344,7 @@ struct TileTaps {
             taps += has(other);
         return taps * (TAP / BK);
     }
-    // The next step's first k.
+    // The first k of the next step.
     __device__ __forceinline__ Index next()
     {
         if (channel == TAP) {
@@ -361,7 +359,7 @@ struct TileTaps {
     }
 };
 
-// The steps of a tile.
+// The number of steps of a tile.
 __device__ __forceinline__ Steps steps_of(const Steps &steps, const Corner &corner)
 {
     Steps own = steps;
@@ -370,8 +368,8 @@ __device__ __forceinline__ Steps steps_of(const Steps &steps, const Corner &corn
     return own;
 }
 
-// By one thread: rows of a tile that are channels of one tap after the other, of which there are so many.
-// Behind the last ones come those again, which nobody asks for.
+// By the producer thread: copies rows that are channels within taps. Boxes past the last row copy the last
+// rows again; their products are not used.
 template <class Tile>
 __device__ __forceinline__ void fetch_taps(const TensorMap *map, Index rows, Index row0, Index k0,
                                            Element *tile, unsigned long long *full)
@@ -380,7 +378,7 @@ __device__ __forceinline__ void fetch_taps(const TensorMap *map, Index rows, Ind
         fetch_pixels(map, k0, op_min<Index>(row0 + row, rows - Tile::BOX), tile + row * BK, full);
 }
 
-// By one thread: a step's part of A.
+// By the producer thread: copies a step's tile of A.
 __device__ __forceinline__ void fetch_a(const TensorMap *const *maps, const Corner &corner, Index k0,
                                         Element *tile, unsigned long long *full)
 {
@@ -396,7 +394,7 @@ __device__ __forceinline__ void fetch_a(const TensorMap *const *maps, const Corn
         TileA::fetch(maps, corner.batch, corner.tile_m, k0, tile, full);
 }
 
-// By one thread: a step's part of B.
+// By the producer thread: copies a step's tile of B.
 __device__ __forceinline__ void fetch_b(const TensorMap *const *maps, const Corner &corner, Index k0,
                                         Element *tile, unsigned long long *full)
 {
@@ -417,8 +415,8 @@ __device__ __forceinline__ Index first_k(const Corner &corner, const Steps &step
     return corner.batch * PART + (steps.first + step) * BK;
 }
 
-// By one thread, before the launches before this one have ended: of the first tile's first steps what no
-// launch writes.
+// By the producer thread, before it waits for earlier launches: copies operands that no launch writes, of the
+// first steps of the first tile.
 __device__ __forceinline__ void copy_early(const TensorMap *const *maps, Stage *stages, Ring &ring,
                                            const Steps &steps)
 {
@@ -437,7 +435,7 @@ __device__ __forceinline__ void copy_early(const TensorMap *const *maps, Stage *
 
 __device__ __forceinline__ bool was_early(bool first_tile, Index step) { return first_tile && step < STAGES; }
 
-// By one thread.
+// By the producer thread: copies all steps of a tile.
 __device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stage *stages, Ring &ring,
                                               const Corner &corner, const Steps &steps, Place &place,
                                               bool first_tile)
@@ -447,7 +445,7 @@ __device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stag
         unsigned long long *full = &ring.full[place.stage];
         const Index k0 = first_k(corner, steps, step);
         if ((!EARLY_A && !EARLY_B) || !was_early(first_tile, step)) {
-            mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);   // at first as if they had been used
+            mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);   // all stages are free at first
             mbarrier_expect(full, STEP_BYTES);
         }
         if (!EARLY_A || !was_early(first_tile, step))
@@ -457,8 +455,8 @@ __device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stag
     }
 }
 
-// By one thread: of phases. A box of the filter has columns of one; behind the last ones come those again,
-// which nobody asks for.
+// As copy_operands(), for phases. A box of the filter has columns of one phase. Boxes past the last column
+// copy the last columns again; their products are not used.
 __device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage *stages, Ring &ring,
                                             const Corner &corner, Place &place)
 {
@@ -477,7 +475,7 @@ __device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage 
     }
 }
 
-// By each warp: those who copy to the stage may do so again.
+// By each consumer warp: frees a stage for the producers that write to it.
 __device__ __forceinline__ void release(Ring &ring, int stage)
 {
     const int lane = (int)threadIdx.x % WARP;
@@ -487,11 +485,11 @@ __device__ __forceinline__ void release(Ring &ring, int stage)
         mbarrier_arrive_at(&ring.free[stage], lane);
 }
 
-// By each warp of a maker, of which each lets the next one multiply: it has waited for its last boxes then, so
-// that nobody waits for boxes two rounds ahead, whose barriers would look alike.
+// Orders warp groups that compute alternate tiles: each lets the next one issue after it has waited for its
+// last stage. So no group waits for a stage two rounds ahead, whose barrier would have the same parity.
 struct Turns {
     int maker;
-    unsigned made = 0;   // tiles
+    unsigned made = 0;   // tiles so far
 
     __device__ __forceinline__ void await(Ring &ring) const
     {
@@ -506,7 +504,8 @@ struct Turns {
     }
 };
 
-// By each warp of a group: its part of the tile. The products of one step go on while the next one's begin.
+// By each warp of a group: multiplies its part of the tile. The products of a step overlap the issue of the
+// next.
 __device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *stages, Ring &ring,
                                          const Steps &steps, Place &place, Turns &turns, int group_m,
                                          int group_n)
@@ -515,7 +514,7 @@ __device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *st
         return;
     turns.await(ring);
     Chains<CHAINS, WIDE / 2> chain;
-    int last = 0;   // the stage of the step before
+    int last = 0;   // the stage of the previous step
 #pragma unroll 1
     for (Index step = 0; step < steps.count; ++step, place.step()) {
         mbarrier_wait(&ring.full[place.stage], place.round & 1);
@@ -541,14 +540,14 @@ __device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *st
     release(ring, last);
 }
 
-// By all threads of both sharers: behind it, both have started.
+// By all threads of both blocks of a split: waits until both have started.
 __device__ __forceinline__ void await_sharer() { cluster_wait(); }
 
-// By all threads of both sharers: behind it, what they leave for each other is there.
+// By all threads of both blocks of a split: the exchanged accumulators are visible afterwards.
 __device__ __forceinline__ void meet_sharers() { cluster_sync(); }
 
-// By each warp of a group. Of its sixteen rows a lane has sums of two, eight apart: this block keeps the
-// first one of each or the second one, in place of the first.
+// By each warp: reduces across the split. A lane has accumulators of two of the warp's sixteen rows, eight
+// apart. One block keeps the first row of each pair, the other the second, in the registers of the first.
 __device__ __forceinline__ void add_shared(Value (&acc)[WIDE / 2], Shared &sums, int sharer)
 {
     const int thread = (int)threadIdx.x % (4 * WARP);
@@ -573,8 +572,8 @@ __device__ __forceinline__ void add_shared(Value (&acc)[WIDE / 2], Shared &sums,
     }
 }
 
-// QN neighbours of a row. Eight of four bytes are two accesses of 16: of eight lanes side by side half take
-// the second one first, so that no two meet in a bank.
+// Loads QN neighbours of a row. Eight floats are two 16-byte accesses; half of each eight lanes begin with
+// the second one: no bank conflicts.
 __device__ __forceinline__ void read_totals(const Kept *row, int column, bool turned, Kept (&total)[QN])
 {
     if (AT_ONCE<Kept, QN> == QN) {
@@ -588,7 +587,7 @@ __device__ __forceinline__ void read_totals(const Kept *row, int column, bool tu
         total[e] = (e < 4) == turned ? second[e % 4] : first[e % 4];
 }
 
-// Some columns of a warp's sums on their way from registers to rows, from that column of the slab on.
+// Writes some columns of a warp's accumulators to its slab, from column `first` on.
 template <int COLUMNS> __device__ __forceinline__ void fill_slab(Slab &slab, const Value *own, int first)
 {
     const int lane = (int)threadIdx.x % WARP;
@@ -599,8 +598,8 @@ template <int COLUMNS> __device__ __forceinline__ void fill_slab(Slab &slab, con
         }
 }
 
-// Some rows of a warp from (m0, n0) on, by way of shared memory so that lanes side by side have columns side
-// by side. `own`: the lane's sums.
+// Epilogue: stages rows of a warp from (m0, n0) on in shared memory, so that stores are coalesced. `own`: the
+// lane's sums.
 __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, Slab &slab,
                                            const Corner &corner, Index m0, Index n0)
 {
@@ -619,13 +618,14 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, S
     warp_sync();
 }
 
-// The same of rows that begin within an aligned access. The elements of one lie in two vectors of the slab,
-// where up to QN - 1 columns may lie once more in front of the first one. Of 256 columns from the fourth element
-// of an access on the first 5 and the last 3 are stored one by one, between them are 31 vectors.
+// As store_rows(), for rows that are not aligned. The elements of an access lie in two vectors of the slab;
+// up to QN - 1 columns may be repeated before the first column. Example: of 256 columns that begin at the
+// fourth element of an access, the first 5 and the last 3 are stored one by one, and the 31 vectors between
+// them whole.
 struct ShiftedRows {
     Index batch, m0, n0;
     int columns;         // that exist
-    bool begins, ends;   // with them a row of the warp's part
+    bool begins, ends;   // first, last columns of the warp's part of a row
 
     __device__ __forceinline__ ShiftedRows(Index batch, Index m0, Index n0, bool first, bool last)
         : batch(batch), m0(m0), n0(n0), columns((int)op_min<Index>(N - n0, SLAB_COLUMNS)), begins(first),
@@ -644,7 +644,7 @@ struct ShiftedRows {
         return begin(row) + (columns - begin(row)) / QN * QN;
     }
 
-    // Those before the first one lie before it once more.
+    // Repeats the columns before the first one.
     static __device__ __forceinline__ void fill(Slab &slab, const Value *own, bool first)
     {
         if (first)
@@ -680,14 +680,14 @@ struct ShiftedRows {
             finish_vector(t, batch, m0 + row, n0 + column, total);
         }
     }
-    // In front of the first whole vector, and behind the last one: of 64 columns as many as a vector has.
+    // Stores the elements before the first and after the last whole vector: at most one vector of 64 columns.
     __device__ __forceinline__ void store_elements(const Tensors &t, const Slab &slab) const
     {
 #pragma unroll 1
         for (int first = 0; first < (columns < SLAB_COLUMNS ? 2 * QN : QN); first += QN)
             UNROLL_4 for (int v = (int)threadIdx.x % WARP; v < SLAB_PARTS * 8 * QN; v += WARP) {
                 const int row = v / QN, e = first + v % QN;
-                const int front = op_min<int>(op_max<int>(begin(row), 0), columns);   // singles there
+                const int front = op_min<int>(op_max<int>(begin(row), 0), columns);   // before the first vector
                 const int column = e < front ? e : end(row) + e - front;
                 if (m0 + row < M && column < columns && (e < front || ends))
                     finish(t, batch, m0 + row, n0 + column, widen(slab.at[row][QN + column]));
@@ -695,7 +695,7 @@ struct ShiftedRows {
     }
 };
 
-// As few instructions as there may be: they are a loop's, but for those that find the lane's sums.
+// A loop with few instructions, but for the selection of the lane's accumulators.
 __device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value *acc, Slab &slab,
                                                    Index batch, Index m0, Index n0)
 {
@@ -726,7 +726,7 @@ __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[
             store_rows(t, acc + first / 2 + part * 2, slab, corner, m0 + part * 8, n0 + first);
 }
 
-// Where a lane's vectors of a slab lie, which holds rows of a warp: its columns are the same in all of them.
+// The position of a lane's vectors in a slab of a warp's rows; all have the same columns.
 struct LaneVector {
     static constexpr int COUNT = SLAB_PARTS * 8 * SLAB_COLUMNS / QN / WARP;
     int row, column;
@@ -739,9 +739,9 @@ struct LaneVector {
     }
 };
 
-// What the epilogue reads for a warp's part of a tile, so many slabs ahead: while the last products are on
-// their way, or the slab before is stored. Of 64 x 128 sums and a residual of 16 bits 32 registers are the
-// whole tile's.
+// Vectors that the epilogue loads, prefetched by so many slabs: during the last products, or while the
+// previous slab is stored. For 64 x 128 sums and a 16-bit residual, 32 registers hold those of the whole
+// tile.
 constexpr __device__ int slabs_ahead(int bytes, int all)
 {
     return bytes > 128 ? 1 : 128 / bytes < all ? 128 / bytes : all;
@@ -779,7 +779,7 @@ struct Ahead {
         UNROLL for (int slab = 0; slab < OF_COLUMNS; ++slab)
             ask_columns(t, corner, m0, n0, slab);
     }
-    // Behind the slab, whose places are free.
+    // Prefetches the next slab's vectors, once the registers of this one are free.
     __device__ __forceinline__ void go_on(const Tensors &t, const Corner &corner, Index m0, Index n0,
                                           int slab)
     {
@@ -799,7 +799,7 @@ __device__ __forceinline__ void read_lane_vector(const Slab &slab, const LaneVec
         totals[sum * QN + e] = total[e];
 }
 
-// Those of a lane's vectors that exist, of all sums, which go through the slab one after the other.
+// Transposes a lane's sums through the slab, one sum after the other.
 __device__ __forceinline__ void turn_sums(Kept (&totals)[LaneVector::COUNT][JOINED * QN], const Value *own,
                                           Slab &slab, const Corner &corner, Index m0, Index n0)
 {
@@ -815,7 +815,7 @@ __device__ __forceinline__ void turn_sums(Kept (&totals)[LaneVector::COUNT][JOIN
     }
 }
 
-// As store_tile(), with what was asked for.
+// As store_tile(), with prefetched vectors.
 __device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value (&acc)[WIDE / 2], Slab &slab,
                                                   const Corner &corner, Index m0, Index n0, Ahead &ahead)
 {
@@ -872,7 +872,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     else
         block_sync();
     if (SHARERS > 1)
-        cluster_arrive();   // has started
+        cluster_arrive();   // this block has started
     if ((EARLY_A || EARLY_B) && threadIdx.x == 0)
         copy_early(maps, stages, ring, steps);
     const Tensors t = TENSORS;
@@ -943,6 +943,6 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
         }
     }
     if (NEIGHBOURS > 1)
-        cluster_sync();   // the others still copy here, or arrive
+        cluster_sync();   // other blocks still copy or arrive here
 }
 }   // namespace KERNEL

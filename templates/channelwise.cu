@@ -1,47 +1,47 @@
-// Column kernel: reductions over outer axes for every one of the inner positions (channels, where they are stored innermost),
-// with pointwise steps before, between and after them, in one pass over memory.
+// Column kernel: reductions over outer axes for each of the innermost positions (channels of NHWC), with pointwise
+// steps before, between and after them. Global memory is read once.
 //
-// A thread owns VECTOR neighbouring channels and keeps POSITIONS_EACH positions of them in registers; LANES threads side by
-// side make an access of a whole line, GROUPS of such rows share the positions:
+// A thread computes VECTOR contiguous channels and holds POSITIONS_EACH positions of them in registers. LANES
+// adjacent threads access contiguous channels; GROUPS rows of threads share the positions:
 //
 //                 channels   lane 0   lane 1   …   lane LANES-1
 //   position 0    group 0   [VECTOR] [VECTOR]  …  [VECTOR]
 //   position 1    group 1   [VECTOR] [VECTOR]  …  [VECTOR]
-//   …                                                              the groups take GROUPS positions at a time
+//   …                                                              GROUPS positions at a time
 //
-// Results of a channel are combined down the groups: by shuffles inside a warp, through shared memory between warps. Where
-// nothing is reduced, or elements are only added up, the block goes on in steps of GROUPS * POSITIONS_EACH positions.
+// A channel is reduced across the groups: by shuffles within a warp, through shared memory across warps. Where
+// nothing is reduced, or only sums are, the block iterates in steps of GROUPS * POSITIONS_EACH positions.
 #include "prelude.cuh"
 
 namespace KERNEL {
 using namespace rollerc;
 
-// The results of a reduction over what all groups hold for this thread's channels, known to all of them. Reductions take turns
-// at two places in shared memory, 0 and 1: by the time one is used again, all have read it.
+// Reduces this thread's channels across all groups; all of them get the results. Reductions alternate between two
+// buffers in shared memory, 0 and 1, so that one barrier each suffices.
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place);
 
-// Where a thread is: its first channel, and its first position of a step.
+// A thread's first channel, and its first position of a step.
 template <class Index> struct Here {
     Index slab, channel, position;
-    int before, count;   // of its positions: in the steps before, and in this one
+    int before, count;   // its positions in previous steps, and in this one
     bool stores;
 };
 
-// What is known of the channels before the first pass over their positions.
+// The values of channels before the first pass.
 struct ChannelStart {
     static constexpr int PASSES = 0;
     template <class... Any> __device__ __forceinline__ void finish(const Any &...) {}
     template <class... Any> __device__ __forceinline__ void store_channels(const Any &...) const {}
 };
 
-// A pass, which knows what the passes before have found out. One says what it does of these:
+// A pass; it inherits the results of earlier passes. It overrides some of:
 //
 //   start            totals, before the first step      finish           totals of a step
 //   begin            each step                          conclude         totals of all steps
-//   make             elements of a position             store_channels   what is made of totals, to memory
-//   add              of it to the totals
-//   store_elements   some of them, to memory
-//   pack_elements    of one bit, by whole warps
+//   make             elements of a position             store_channels   stores results of the totals
+//   add              adds elements to the totals
+//   store_elements   stores elements
+//   pack_elements    stores one-bit elements, by whole warps
 template <class Earlier> struct Pass : Earlier {
     using Before = Earlier;
     static constexpr int PASSES = Earlier::PASSES + 1;
@@ -66,24 +66,24 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
-constexpr Region PARTIAL = {0, 8704};   // of shared memory: where it begins, bytes
+constexpr Region PARTIAL = {0, 8704};   // of shared memory, in bytes
 constexpr int SHARED_BYTES = 8704;   // of a block
 constexpr Index CHANNELS = 64;
 constexpr Index POSITIONS = 100;
-constexpr int LANES = 16;           // threads side by side
-constexpr int GROUPS = 16;          // rows of them
-constexpr int VECTOR = 4;           // neighbouring channels that a thread reads and writes at once
+constexpr int LANES = 16;           // threads along the channels
+constexpr int GROUPS = 16;          // threads along the positions
+constexpr int VECTOR = 4;           // contiguous channels of an access
 constexpr int POSITIONS_EACH = 7;   // of a thread
 constexpr int RESULT_BYTES = 4;     // of the widest reduction
-constexpr bool CARRIED = false;     // totals, from step to step
+constexpr bool CARRIED = false;     // totals are kept from step to step
 constexpr bool BACKWARDS = false;   // the last blocks first: L2 may still hold what they read
 
-// What is read once for a thread's channels.
+// Invariants: inputs that a thread loads once for its channels.
 struct Invariants {};
 
 __device__ __forceinline__ void load_invariants(const Tensors &, Index, Index, Invariants &) {}
 
-// What the channels of one position read.
+// What the channels of one position load.
 struct Inputs {
     Packed<float, VECTOR> x0;
 };
@@ -93,7 +93,7 @@ __device__ __forceinline__ void load_elements(const Tensors &t, Index, Index cha
     load_packed(t.in0, at * 64 + channel, in.x0);
 }
 
-// What the passes make of them.
+// What the passes compute of them.
 struct Elements {
     float v1[VECTOR];
 };
@@ -143,7 +143,7 @@ using LastPass = Pass1;
 constexpr int THREADS = LANES * GROUPS;
 constexpr int TILE = LANES * VECTOR;                              // channels of a block
 constexpr Index TILES = (CHANNELS + TILE - 1) / TILE;
-constexpr int GROUPS_OF_WARP = (WARP + LANES - 1) / LANES;        // that shuffles combine
+constexpr int GROUPS_OF_WARP = (WARP + LANES - 1) / LANES;        // reduced by shuffles
 constexpr int PARTIALS = (GROUPS + GROUPS_OF_WARP - 1) / GROUPS_OF_WARP;
 constexpr Index STEP = GROUPS * POSITIONS_EACH;                   // positions
 constexpr bool EVEN = POSITIONS % STEP == 0;                      // every step is a whole one
@@ -151,7 +151,7 @@ static_assert(THREADS % WARP == 0, "whole warps");
 static_assert((LANES & (LANES - 1)) == 0, "groups lie at the same lanes of every warp");
 static_assert(CHANNELS % VECTOR == 0, "channels are whole vectors");
 
-constexpr int PLACE_BYTES = (PARTIALS + 1) * TILE * RESULT_BYTES;   // one row for each warp's groups, one for the totals
+constexpr int PLACE_BYTES = (PARTIALS + 1) * TILE * RESULT_BYTES;   // one row for the groups of each warp, one for the totals
 
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place)
 {
@@ -178,31 +178,32 @@ template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T 
         value[e] = partial[PARTIALS][lane * VECTOR + e];
 }
 
-// Is there a position k steps of GROUPS behind `position`?
+// Whether there is a position k steps of GROUPS after `position`.
 __device__ __forceinline__ bool is_inside(Index position, int k)
 {
     return EVEN || position + k * GROUPS < POSITIONS;
 }
 
-// Of the positions from this thread's `position` on, how many of its next POSITIONS_EACH there are.
+// How many of the next POSITIONS_EACH positions of this thread exist, from `position` on.
 __device__ __forceinline__ int positions_inside(Index position)
 {
     if (EVEN)
         return POSITIONS_EACH;
-    const Index left = (POSITIONS - position + GROUPS - 1) / GROUPS;   // a group begins less than GROUPS behind the last one
+    const Index left = (POSITIONS - position + GROUPS - 1) / GROUPS;   // a group begins less than GROUPS after the last position
     return static_cast<int>(op_min(left, static_cast<Index>(POSITIONS_EACH)));
 }
 
 // ---- passes ----
 
-// What a thread reads.
+// What a thread has loaded.
 struct Work {
     const Tensors &t;
     const Inputs *inputs;   // of its positions
     const Invariants &invariants;
 };
 
-// One pass over the thread's positions of a step. Past the last one it goes through the motions at the first one.
+// One pass over the thread's positions of a step. Past the last position it computes position 0, and adds and
+// stores nothing.
 template <class Pass> __device__ __forceinline__ void walk(const Work &work, Here<Index> &here, Pass &pass)
 {
     if (!CARRIED)
@@ -250,7 +251,7 @@ __device__ __forceinline__ void compute(const Work &work, Here<Index> &here, Las
     walk_all<LastPass>(work, here, pass);
 }
 
-// What is made of the totals of all steps. The first group stores it.
+// The results of the totals of all steps, stored by the first group.
 __device__ __forceinline__ void conclude(const Work &work, Here<Index> &here, LastPass &pass)
 {
     here.count = static_cast<int>(here.position < POSITIONS ? (POSITIONS - here.position + GROUPS - 1) / GROUPS : 0);
@@ -269,7 +270,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
     const Index block = BACKWARDS ? (Index)(gridDim.x - 1 - blockIdx.x) : (Index)blockIdx.x;
     const Index tile = block % TILES, slab = block / TILES;
     const Index own_channel = tile * TILE + lane * VECTOR;
-    const bool active = own_channel < CHANNELS;   // else the thread only takes part in barriers and shuffles
+    const bool active = own_channel < CHANNELS;   // other threads only take part in barriers and shuffles
     const Index channel = active ? own_channel : CHANNELS - VECTOR;
 
     Invariants invariants;
@@ -282,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS)
         start_all<LastPass>(work, here, pass);
     for (Index first = 0; first < POSITIONS; first += STEP) {
         here.position = first + group;
-        UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)   // past the last one: another, so that no load waits for a branch
+        UNROLL for (int k = 0; k < POSITIONS_EACH; ++k)   // past the last position: any, so that no load waits for a branch
             load_elements(t, slab, channel, is_inside(here.position, k) ? here.position + k * GROUPS : first, inputs[k]);
         compute(work, here, pass);
     }

@@ -1,12 +1,12 @@
 // Pointwise kernel: every output point depends on one point of each input.
 //
-// A thread owns VECTORS vectors of VECTOR neighbouring points, one block's width apart, so that each access of a warp is
-// contiguous and several are under way at once:
+// A thread computes VECTORS vectors of VECTOR contiguous points, one block's width apart, so accesses of a warp are
+// coalesced and several are in flight:
 //
 //   thread      0        1        2       …     THREADS-1 |   0    …
 //   points   [VECTOR] [VECTOR] [VECTOR]   …     [VECTOR]  | [VECTOR]        <- VECTORS times
 //
-// The last vector may reach past the end: it is read and written point by point.
+// A partial last vector is read and written point by point.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -22,10 +22,10 @@ struct Tensors {
 #define TENSORS {in0, out0}
 constexpr Index POINTS = 1000003;
 constexpr int THREADS = 256;
-constexpr int VECTOR = 4;   // neighbouring points that a thread reads and writes at once
+constexpr int VECTOR = 4;   // contiguous points of an access
 constexpr int VECTORS = 2;   // vectors of a thread, one block apart
 
-// What one vector of points reads, and what it makes.
+// What one vector of points loads, and what it computes.
 struct Inputs {
     float x0[VECTOR];
 };
@@ -38,7 +38,7 @@ __device__ __forceinline__ void load_points(const Tensors &t, Index point, Input
     load_vector<VECTOR>(t.in0, point, in.x0);
 }
 
-// What many points read comes from a cache: it is loaded when it is needed, and takes no registers before.
+// Inputs that many points read hit a cache: they are loaded when they are used, which saves registers.
 __device__ __forceinline__ void load_reused(const Tensors &, Index, Inputs &) {}
 
 __device__ __forceinline__ void load_point(const Tensors &t, Index point, int e, Inputs &in)
@@ -61,7 +61,7 @@ __device__ __forceinline__ void store_point(const Tensors &t, Index point, int e
     store(t.out0, point, out.y0[e]);
 }
 
-// All lanes of a warp call it: they pack words together.
+// All lanes of a warp call it: together they pack words of one-bit outputs.
 __device__ __forceinline__ void store_words(const Tensors &, Index, const Outputs &) {}
 // </rollerc>
 
@@ -69,9 +69,9 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const Index first = ((Index)blockIdx.x * (THREADS * VECTORS) + (Index)threadIdx.x) * VECTOR;
-    constexpr Index STEP = THREADS * VECTOR;   // from one vector of a thread to its next
+    constexpr Index STEP = THREADS * VECTOR;   // from one vector of a thread to the next
 
-    if (((Index)blockIdx.x + 1) * (STEP * VECTORS) <= POINTS) {   // all loads are under way before the first is needed
+    if (((Index)blockIdx.x + 1) * (STEP * VECTORS) <= POINTS) {   // all loads are in flight before the first is used
         Inputs in[VECTORS];
         UNROLL for (int u = 0; u < VECTORS; ++u)
             load_points(t, first + u * STEP, in[u]);

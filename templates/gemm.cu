@@ -1,19 +1,18 @@
-// Matrix multiply on tensor cores: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a pointwise epilogue.
-// Of f16 and bf16 with sums in f32, of f32 rounded to tf32, of bytes with sums in i32, of f64.
+// Matrix multiply on tensor cores (mma.sync): C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], with a pointwise
+// epilogue. Operands are f16 or bf16 with f32 accumulators, f32 rounded to tf32, 8-bit integers with i32
+// accumulators, or f64.
 //
-// One thread block computes one BM x BN tile of C, each of its warps a WM x WN tile of that in registers. The
-// block walks along k in steps of BK. STAGES tiles of A and of B lie in shared memory: while one is used, the
-// others are on their way.
+// A thread block computes a BM x BN tile of C, each of its warps a WM x WN tile of that in registers. The block
+// iterates over k in steps of BK, pipelined through STAGES tiles of A and of B in shared memory.
 //
 //        k              BN
-//    +-------+     +-----+-----+       A and B may lie in memory either way round; in shared memory they lie
-//    |   A   | BM  |  B  | WN  | k     as they do there, and are turned on their way into registers. An operand
-//    +-------+     +-----+-----+       is copied in PIECES of 16 bytes where its rows allow it; else it passes
-//                                      through registers, where it is shifted or gathered.
+//    +-------+     +-----+-----+       A and B may be contiguous along either dimension. Shared memory keeps that
+//    |   A   | BM  |  B  | WN  | k     order; load_matrices_turned() transposes as it loads registers. An operand is
+//    +-------+     +-----+-----+       copied asynchronously in 16-byte vectors (PIECES) where its rows are aligned;
+//                                      otherwise it is shifted or gathered through registers.
 //
-// Where there are too few tiles of C for all SMs a cluster of blocks makes each: they take turns at the steps
-// along k, and in the end each adds up some rows that all leave in its shared memory, in an order that
-// depends on nothing but these constants.
+// Cluster split-K: where there are fewer tiles than SMs, CLUSTER blocks compute one tile and take interleaved steps
+// of k. At the end each block reduces some rows across all blocks through its shared memory, in a fixed order.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -28,29 +27,29 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-#define OPENING (void)0   // waits for the launches before this one
-constexpr Region OPERANDS = {0, 147456};   // of shared memory: where it begins, bytes
+#define OPENING (void)0   // waits for earlier launches
+constexpr Region OPERANDS = {0, 147456};   // of shared memory, in bytes
 constexpr Region SLABS = {0, 147456};
 constexpr int SHARED_BYTES = 147456;   // of a block
 using Element = f16;                                          // of A and B
-using Value = float;                                          // of the products and their sum
+using Value = float;                                          // of products and sums
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared memory
-constexpr Index BATCH = 1;                                    // products,
-constexpr int BB = 1;                                         // and those of a block
+constexpr Index BATCH = 1;                                    // products
+constexpr int BB = 1;                                         // products of a block
 constexpr int WM = 64, WN = 64;                               // rTile, registers of a warp
-constexpr int AM = 16, AN = 8, AK = 16;                       // what one instruction multiplies
-constexpr int STAGES = 3;                                     // steps of tiles in shared memory
-constexpr int CLUSTER = 1;                                    // blocks that share the steps along k
-constexpr Index CHAIN = 128;                                  // steps whose products are added up in one go
-constexpr int QN = 8;                                         // columns of C that are one aligned access
-constexpr Index PANEL = 8;                                    // rows of blocks that run together
+constexpr int AM = 16, AN = 8, AK = 16;                       // tile of one instruction
+constexpr int STAGES = 3;                                     // of the pipeline
+constexpr int CLUSTER = 1;                                    // blocks of a cluster that split k
+constexpr Index CHAIN = 128;                                  // promotion interval of the accumulators, in steps
+constexpr int QN = 8;                                         // columns of C in one aligned access
+constexpr Index PANEL = 8;                                    // rasterisation: tiles along m in a panel
 constexpr bool REDUCES = false;                               // rows of C are reduced, and C is not stored
 constexpr bool EARLY_A = false, EARLY_B = false;   // no launch of the program writes it
 
 struct OperandA {
-    static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
-    static constexpr bool PIECES = true;    // those in 16 bytes are one aligned access
+    static constexpr bool ALONG_K = true;   // k is contiguous in memory
+    static constexpr bool PIECES = true;    // in aligned 16-byte vectors
     static __device__ __forceinline__ CopySource<Element> at(const Tensors &t, Index batch, Index m, Index k)
     {
         return {t.in0 + (m * 1024 + k), true};
@@ -65,7 +64,7 @@ struct OperandB {
     }
 };
 
-// What the epilogue reads beside the sums of QN columns of a row: of that row, and of all rows.
+// What the epilogue loads besides the sums of QN columns of a row: per row, and per column.
 struct Beside {};
 __device__ __forceinline__ void read_beside(const Tensors &, Index, Index, Index, Beside &) {}
 struct Columns {};
@@ -76,10 +75,10 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
     store_vector<QN>(t.out0, m * 1024 + n, total);
 }
 
-// A row's results over the columns of a tile, and what they are made of.
+// A row's results over the columns of a tile, and how they are reduced.
 struct Row {
     Value largest = Max::identity<Value>();
-    static constexpr int PASSES = 1;   // those of the second one are made of the first one's
+    static constexpr int PASSES = 1;   // the second pass reduces functions of the first results
 
     static __device__ __forceinline__ Value point(const Tensors &, Index, Index, Index, Value total)
     {
@@ -99,14 +98,14 @@ struct Row {
 
 constexpr int WARPS_N = BN / WN, WARPS = BM / WM * WARPS_N;       // of a product
 constexpr int THREADS = BB * WARPS * WARP;
-constexpr int BYTES = (int)sizeof(Element), PIECE = 16 / BYTES;   // elements that move together
-using Word = TileWord<Element>;                                   // of a tile, what a lane's register holds
+constexpr int BYTES = (int)sizeof(Element), PIECE = 16 / BYTES;   // elements of a 16-byte vector
+using Word = TileWord<Element>;                                   // what a lane holds of a matrix
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
-constexpr bool CHAINS = (STEPS + CLUSTER - 1) / CLUSTER > CHAIN;   // more than one
-constexpr int PARTS = BK / AK;                     // of a step: what the registers hold at a time
-constexpr int TILES = WM / AM * (WN / AN);         // of C in the registers of a warp
-constexpr bool LATE = TILES * 4 >= 128;            // copies begin when the registers of a part are done with
+constexpr bool CHAINS = (STEPS + CLUSTER - 1) / CLUSTER > CHAIN;   // longer than one promotion interval
+constexpr int PARTS = BK / AK;                     // of a step: what registers hold at a time
+constexpr int TILES = WM / AM * (WN / AN);         // of C in a warp's registers
+constexpr bool LATE = TILES * 4 >= 128;            // copies start after the last registers are loaded
 
 static_assert(BM % WM == 0 && BN % WN == 0, "warps cover the block's tile");
 static_assert(AM == 16 && AN == 8 && WM % AM == 0 && WN % (2 * AN) == 0, "tiles of 16 rows are loaded");
@@ -117,45 +116,45 @@ static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
 static_assert(CLUSTER <= STEPS && 8 % CLUSTER == 0,
               "every block of a cluster has a step, and as many rows in the end");
 
-// A tile of an operand in shared memory: lines of pieces along its fast direction. Pieces change places
-// within a line so that the same piece of eight neighbouring lines, as load_matrices reads them, lies in
-// eight different groups of banks:
+// A tile of an operand in shared memory: lines of 16-byte vectors along its contiguous dimension. Vectors are
+// swizzled within a line, so that the same vector of eight consecutive lines, as load_matrices() reads them, lies
+// in eight groups of banks:
 //
-//   line 0   0 1 2 3 4 5 6 7      line 0   0 1 2 3 | line 1   0 1 2 3      with 8 and 4 pieces in a line
+//   line 0   0 1 2 3 4 5 6 7      line 0   0 1 2 3 | line 1   0 1 2 3      with 8 and 4 vectors in a line
 //   line 1   1 0 3 2 5 4 7 6      line 2   1 0 3 2 | line 3   1 0 3 2
 //   line 2   2 3 0 1 6 7 4 5      line 4   2 3 0 1 | line 5   2 3 0 1
 //
-// Lanes that read words on their own take two neighbouring pieces of each of four lines together: these
-// change places in pairs.
+// Lanes that load single words read two consecutive vectors of each of four lines: there pairs of vectors are
+// swizzled.
 template <class Operand, Index EXTENT, int BR> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static constexpr int LINES = ALONG_K ? BR : BK, LINE = (ALONG_K ? BK : BR) / PIECE;
-    static constexpr int PITCH = LINE > 4 ? (LINE + 7) / 8 * 8 : LINE > 2 ? 4 : 2;   // pieces
-    static constexpr int ELEMENTS = BB * LINES * PITCH * PIECE;                // of all products, in turn
-    static constexpr bool EVEN = THREADS % LINE == 0;                          // threads take whole lines
-    static constexpr int EACH = (BB * LINES * LINE + THREADS - 1) / THREADS;   // pieces that a thread brings
+    static constexpr int PITCH = LINE > 4 ? (LINE + 7) / 8 * 8 : LINE > 2 ? 4 : 2;   // 16-byte vectors
+    static constexpr int ELEMENTS = BB * LINES * PITCH * PIECE;                // of all products
+    static constexpr bool EVEN = THREADS % LINE == 0;                          // threads cover whole lines
+    static constexpr int EACH = (BB * LINES * LINE + THREADS - 1) / THREADS;   // vectors that a thread copies
     static constexpr bool BY_MATRICES = ALONG_K ? BYTES <= 4 : BYTES <= 2;     // else word by word
-    static constexpr bool PAIRED = !ALONG_K && BYTES != 2;                     // a lane has rows side by side
+    static constexpr bool PAIRED = !ALONG_K && BYTES != 2;                     // a lane has adjacent rows
     static constexpr int WIDE = BY_MATRICES ? 1 : 2, BANKS = PITCH < 8 ? PITCH : 8;
     static_assert(WIDE <= LINE, "pairs");
 
-    // By what the pieces of a line change places: lines that are read together differ.
+    // The swizzle of a line: an xor with the vector's number, different for lines that are read together.
     static __device__ __forceinline__ int turn_of(int line)
     {
         const int order = PAIRED && BY_MATRICES ? line / 4 * 2 + line % 2 : line;
         return order / (8 / BANKS) % (BANKS / WIDE) * WIDE;
     }
 
-    // A thread's i-th piece in this step: where it lies, in the tile and in the operand.
+    // A thread's i-th vector in this step: its position in the tile and in the operand.
     struct Mine {
-        bool mine, exists;   // the last threads may be left without a piece; the operand may end before it
+        bool mine, exists;   // the last threads may have no vector; it may be out of bounds
         Index batch, row, k;
         int place;
 
         __device__ __forceinline__ Mine(int i, Index batch0, Index row0, Index k0)
         {
             const int thread = (int)threadIdx.x, number = thread + i * THREADS;
-            const int line = EVEN ? thread / LINE + i * (THREADS / LINE) : number / LINE;   // EVEN keeps less
+            const int line = EVEN ? thread / LINE + i * (THREADS / LINE) : number / LINE;   // EVEN: fewer registers
             const int piece = EVEN ? thread % LINE : number % LINE;
             const int product = BB > 1 ? line / LINES : 0, own = line - product * LINES;
             mine = BB * LINES * LINE % THREADS == 0 || line < BB * LINES;
@@ -168,14 +167,14 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
         }
     };
 
-    // Row r of a half of 16 rows is this one of them.
+    // The row of the tile that row r of a half of 16 is.
     static __device__ __forceinline__ int row_of(int half, int r)
     {
         return PAIRED ? r * 2 + half : half * 8 + r;
     }
 
-    // What a warp reads of its product's: 16 rows of AK, of which matrix i has the rows of half i % 2 and the
-    // k of half i / 2. `row` is the warp's first one. Only constants are left to add.
+    // The addresses of a warp's operand: 16 rows of AK, of which matrix i has rows of half i % 2 and k of half i /
+    // 2. `row` is the warp's first row. Only constants are left to add.
     struct Reader {
         int corner, turn, row, inner;
 
@@ -227,8 +226,7 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
     };
 };
 
-// One thread's share of a tile on its way to shared memory: copied there at once, or held in registers from
-// begin() to end().
+// A thread's part of the copy of a tile: asynchronous, or held in registers from begin() to end().
 template <class Operand, class Tile, bool = Operand::PIECES> struct Fetch {
     __device__ __forceinline__ explicit Fetch(const Tensors &) {}
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *tile)
@@ -258,7 +256,7 @@ template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
             const typename Tile::Mine it(i, batch, row0, k0);
-            const Index left = !it.exists ? 0 : Tile::ALONG_K ? K - it.k : PIECE;   // elements that exist
+            const Index left = !it.exists ? 0 : Tile::ALONG_K ? K - it.k : PIECE;   // elements in bounds
             const Vector<unsigned, 4> piece = held[i].value(left < PIECE ? (int)left : PIECE);
             if (it.mine)
                 *reinterpret_cast<Vector<unsigned, 4> *>(tile + it.place) = piece;
@@ -269,18 +267,18 @@ template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
 using TileA = Tile<OperandA, M, BM>;
 using TileB = Tile<OperandB, N, BN>;
 
-// A warp's rows of C on their way from registers to memory: 8 at a time, or of a cluster those that fall to
-// this block, of each block's sums, which it leaves here. Row r falls to block r % CLUSTER.
+// Epilogue staging of a warp's rows of C: 8 at a time; of a cluster the rows that this block reduces, of each
+// block's accumulators. Row r is reduced by block r % CLUSTER.
 constexpr int ROWS = CLUSTER > 1 ? WM : 8, OWN_ROWS = ROWS / CLUSTER;
 struct Slab {
-    Value at[ROWS][WN + 8];   // no two lanes of those that write together meet in a bank
+    Value at[ROWS][WN + 8];   // padding: no bank conflicts in a store
 
     __device__ __forceinline__ Value *line_of(int row, int rank)
     {
         return CLUSTER > 1 ? cluster_map(this, row % CLUSTER)->at[rank * OWN_ROWS + row / CLUSTER] : at[row];
     }
 
-    // All of a cluster's are added up.
+    // Reduces across the blocks of the cluster.
     __device__ __forceinline__ void read(int line, int column, Value (&total)[QN]) const
     {
         load_vector<QN>(at[line], column, total);
@@ -293,13 +291,13 @@ struct Slab {
     }
 };
 
-// Where a warp's tile of C lies.
+// The position of a warp's tile in C.
 struct Corner {
     Index batch, m, n;
     int rank;   // of its block in the cluster
 };
 
-// One of a lane's vectors of a part of these rows: lanes side by side have columns side by side.
+// One of a lane's vectors of these rows; adjacent lanes have adjacent columns.
 struct LaneVector {
     static constexpr int LINE = WN / QN, COUNT = (OWN_ROWS * LINE + WARP - 1) / WARP;
     int line, column;
@@ -318,13 +316,12 @@ struct LaneVector {
     }
 };
 
-// What the epilogue reads for a lane's vectors, some of them ahead: while products are on their way, or vectors before
-// them are stored.
+// Vectors that the epilogue loads, some of them prefetched: during products, or while previous vectors are stored.
 struct Ahead {
     static constexpr int ALL = WM / ROWS * LaneVector::COUNT, FIT = 64 / (int)sizeof(Beside);
     static constexpr int OF_ROWS = FIT < 1 ? 1 : FIT < ALL ? FIT : ALL;
-    static constexpr int OF_COLUMNS = WARP % LaneVector::LINE ? LaneVector::COUNT : 1;   // 1: a lane has the same ones of all rows
-    static constexpr bool EARLY = TILES * 4 <= 32;   // there are registers for them beside products
+    static constexpr int OF_COLUMNS = WARP % LaneVector::LINE ? LaneVector::COUNT : 1;   // 1: the same columns of all rows
+    static constexpr bool EARLY = TILES * 4 <= 32;   // registers suffice for them beside products
     Beside rows[OF_ROWS];
     Columns columns[OF_COLUMNS];
 
@@ -377,25 +374,25 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const int rank = (int)((Index)blockIdx.x % CLUSTER);
     const Index tile = (Index)blockIdx.x / CLUSTER, block = tile % (BLOCKS_M * BLOCKS_N);
     const Index batch = tile / (BLOCKS_M * BLOCKS_N) * BB;
-    const Index steps = (STEPS - rank + CLUSTER - 1) / CLUSTER, k0 = rank * BK;   // its own, one in CLUSTER
-    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;   // first row of blocks of this panel
+    const Index steps = (STEPS - rank + CLUSTER - 1) / CLUSTER, k0 = rank * BK;   // one step in CLUSTER
+    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;   // first row of blocks of the panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
-    const int warp = (int)threadIdx.x / WARP, own = BB > 1 ? warp / WARPS : 0;   // of the block's products
+    const int warp = (int)threadIdx.x / WARP, own = BB > 1 ? warp / WARPS : 0;   // product in the block
     const int warp_m = (warp - own * WARPS) / WARPS_N * WM, warp_n = warp % WARPS_N * WN;
     const typename TileA::Reader reader_a(own, warp_m);
     const typename TileB::Reader reader_b(own, warp_n);
 
     if (CLUSTER > 1)
-        cluster_arrive();   // has started
+        cluster_arrive();   // this block has started
 
     const Corner corner = {batch + own, m0 + warp_m, n0 + warp_n, rank};
     Ahead ahead;
 
-    // Load: the first steps' tiles, then the registers of the first part. What no launch writes is asked for
-    // before those before this one have ended. Where all blocks have a step there is no branch: addresses are
-    // made once for all.
+    // Load: the tiles of the first steps, then the registers of the first part. Operands that no launch writes are
+    // copied before the wait for earlier launches. If all blocks have a step there is no branch, and addresses are
+    // computed once for all.
     const auto has = [&](int step) { return step < STEPS / CLUSTER || step < steps; };
     if (EARLY_A)
         UNROLL for (int step = 0; step < STAGES - 1; ++step)
@@ -440,7 +437,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 #pragma unroll 1
     for (Index step = 0; step < steps; ++step) {
         const Index ahead = step + (STAGES - 1);
-        const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // at last anything
+        const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // after the last step: any stage
         UNROLL for (int part = 0; part < PARTS; ++part) {
             const int used = part % 2, other = 1 - used;
             if (part == PARTS - 1) {
@@ -481,9 +478,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         UNROLL for (int i = 0; i < WM / AM; ++i)
             reduce_rows<Row, WN>(t, acc[i][0], corner.batch, corner.m + i * 16, corner.n, M, N);
     } else {
-        // Store: eight rows of each warp at a time by way of shared memory, or all of them to where they are
-        // added up.
-        SHARED(SLABS, Slab, slabs, [BB * WARPS]);   // A and B are done with, but in other blocks
+        // Epilogue: stage eight rows of each warp at a time, or all rows where they are reduced across the cluster.
+        SHARED(SLABS, Slab, slabs, [BB * WARPS]);   // over A and B, which other blocks may still read
         if (!Ahead::EARLY)
             ahead.begin(t, corner);
         if (CLUSTER > 1)

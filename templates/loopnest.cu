@@ -1,6 +1,7 @@
-// Generic loop nest: each thread computes one output point, or one 32-bit word of one-bit outputs, on its own.
+// Generic loop nest: each thread computes one output point, or one 32-bit word of one-bit outputs.
 //
-// Reductions are plain loops of one thread. Slow and simple on purpose: this is what compiles every legal program.
+// Reductions are plain loops of one thread. It is slow and simple on purpose: this kernel compiles every legal
+// program.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -18,10 +19,10 @@ constexpr Index POINTS = 1000;   // outputs
 constexpr int THREADS = 256;
 constexpr int POINTS_PER_THREAD = 1;   // 32: a thread packs whole words of one-bit outputs
 constexpr int BIT_OUTPUTS = 0;
-constexpr int TURNS = 1;   // of a thread, where a launch has too few for all outputs
-constexpr long long STRIDE = 1024;   // threads of the launch
+constexpr int TURNS = 1;   // iterations of a thread, where the grid has too few threads for all outputs
+constexpr long long STRIDE = 1024;   // threads of the grid
 
-// Everything about one output point; one-bit results go to `bits`.
+// Computes one output point; one-bit results go to `bits`.
 __device__ __forceinline__ void compute(const Tensors &t, Index point, bool *)
 {
     float sum0 = Sum::identity<float>();
@@ -38,7 +39,7 @@ __device__ __forceinline__ void store_words(const Tensors &t, Index word, const 
 
 static_assert(POINTS_PER_THREAD == 1 || POINTS_PER_THREAD == 32, "a word of one-bit outputs belongs to one thread");
 
-// What a thread makes that a launch of more threads would have.
+// The points of a thread of a larger grid.
 __device__ __forceinline__ void make_points(const Tensors &t, Index thread)
 {
     const Index first = thread * POINTS_PER_THREAD;
@@ -54,7 +55,7 @@ __device__ __forceinline__ void make_points(const Tensors &t, Index thread)
     store_words(t, thread, words);
 }
 
-// Turn by turn from the end, so that the last block makes the last points: those of STRIDE threads that there are not.
+// Iterates from the end, so that the last block computes the last points.
 __device__ __forceinline__ void make_others(const Tensors &t, Index thread)
 {
     constexpr long long WANTED = ((long long)POINTS + POINTS_PER_THREAD - 1) / POINTS_PER_THREAD;

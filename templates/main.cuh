@@ -1,5 +1,5 @@
-// A kernel's file as a program of its own: the kernel beside plain loops on the host, and its time. The file holds at its end
-// what its main() uses of this, as it holds what the kernel uses of the prelude.
+// The main() of a kernel's file (ROLLERC_MAIN): checks the kernel against plain loops on the host, and times it. The file ends
+// with the parts that its main() uses.
 
 #include <chrono>
 #include <cmath>
@@ -39,7 +39,7 @@ template <class T> T square(T a) { return a * a; }
 template <class T> T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> T smaller(T a, T b) { return a < b || a != a ? a : b; }
 
-// Of all values of an index.
+// Reductions over all values of an index.
 template <class T, class F> T sum_of(long long count, F term)
 {
     T total = 0;
@@ -72,15 +72,15 @@ template <class T, class F> T smallest_of(long long count, F term)
 inline bool inside(long long index, long long size) { return index >= 0 && index < size; }
 inline long long remainder(long long a, long long b) { return b == 0 || b == -1 ? 0 : a % b; }
 inline long long quotient(long long a, long long b) { return b == 0 ? 0 : a / b; }
-inline long long whole(double a, double low, double high)   // cut off, within the range of its type
+inline long long whole(double a, double low, double high)   // truncates, saturates to the range of the type
 {
     return a != a ? 0 : static_cast<long long>(fmax(low, fmin(high, a)));
 }
 
-// Any order of numbers that goes everywhere.
+// Pseudo-random numbers: scattered over the whole range.
 inline long long scattered(long long i) { return static_cast<long long>((i + 1) * 0x9e3779b97f4a7c15ull >> 20); }
 
-// A tensor here and on the device: multiples of 1/64 from -2 to 2; an output holds nothing yet.
+// A tensor on the host and on the device. Inputs are multiples of 1/64 from -2 to 2.
 template <class T> struct Tensor {
     std::vector<T> here;
     T *there = nullptr;
@@ -95,7 +95,7 @@ template <class T> struct Tensor {
     double operator()(long long i) const { return get(here.data(), i); }
 };
 
-// A weight, which also lies at its place of the file of weights.
+// A weight, which is also copied to its offset in the file of weights.
 template <class T> struct Weight : Tensor<T> {
     Weight(long long count, long long words, char *place) : Tensor<T>(count, words, true)
     {
@@ -103,7 +103,7 @@ template <class T> struct Weight : Tensor<T> {
     }
 };
 
-// Its last value is kept: the loops around it ask for the same one again and again.
+// Caches the last value of a definition: loops around it use the same value again.
 template <class F> struct Kept {
     F compute;
     double value;
@@ -130,8 +130,8 @@ inline bool ran(int status)
     return status == 0;
 }
 
-// Some elements, or all within two seconds. `share`: of the largest value, that a real may be off by; 0: one in a hundred
-// may be another one, where the rounding of what was compared decides.
+// Checks as many elements as two seconds allow. `share`: the error allowed for reals, relative to the largest value; 0: values
+// are equal, but for one in a hundred, which the rounding of compared values may change.
 template <class T, class F> bool check(const char *name, Tensor<T> &found, long long count, double share, F wanted)
 {
     cudaMemcpy(found.here.data(), found.there, found.here.size() * sizeof(T), cudaMemcpyDeviceToHost);

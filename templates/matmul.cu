@@ -1,20 +1,21 @@
-// Matrix multiply: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a pointwise epilogue.
+// Matrix multiply on the CUDA cores: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], with a pointwise epilogue.
 //
-// One thread block computes one BM x BN tile of C. It walks along k in steps of BK; each step brings a BM x BK tile of A
-// and a BK x BN tile of B from global to shared memory, then every thread adds to its TM x TN register tile:
+// A thread block computes a BM x BN tile of C. It iterates over k in steps of BK. Each step copies a BM x BK tile
+// of A and a BK x BN tile of B from global to shared memory; each thread accumulates a TM x TN tile in registers:
 //
 //            k                  BN
-//        +-------+        +-----------+         A and B may lie in memory either way round (or be computed from an
-//        |   A   | BM   k |     B     |         index, as a convolution does): only `OperandA::read` and
-//        +-------+        +-----------+         `OperandB::read` know. In shared memory k is always the outer index.
+//        +-------+        +-----------+         A and B may be contiguous along either dimension, or computed from an
+//        |   A   | BM   k |     B     |         index (implicit GEMM): only `OperandA::read` and `OperandB::read` know.
+//        +-------+        +-----------+         In shared memory k is always the outer index.
 //
-// A thread's TM rows are groups of QM neighbours, BM / (TM/QM) rows apart, so that a warp reads shared memory in whole
-// vectors without bank conflicts; likewise its columns. Where rows of C hold no whole vectors, columns are dealt out: in
-// shared memory they lie in such an order that neighbouring threads have, and store, neighbours; or, where few threads share a
-// row, sums leave through shared memory, a row of each thread at a time. While a step is computed a
-// later one is on its way: the next one in registers, or of STAGES - 1 steps what is COPIED asynchronously, and the rest by way
-// of registers. Then no store and no copy is read right behind a barrier, and a thread reads what it needs for the next k while
-// it multiplies for this one.
+// A thread's TM rows are groups of QM contiguous rows, BM / (TM/QM) rows apart, so that a warp reads shared memory
+// in vectors and without bank conflicts; likewise its columns. Where rows of C are not whole vectors, there are two
+// other ways to coalesce stores: DEALT permutes the columns of B in shared memory, so that adjacent threads have
+// adjacent columns; COLLECTED stages C in shared memory, one row of each thread at a time.
+//
+// Loads of later steps overlap the computation: the next step through registers, or STAGES - 1 steps ahead with
+// asynchronous copies where COPIED. In the latter case no barrier is directly followed by a copy or a store, and a
+// thread loads its registers for the next k while it multiplies for this one.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -29,30 +30,30 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr Region STAGED = {0, 16640};   // of shared memory: where it begins, bytes
+constexpr Region STAGED = {0, 16640};   // of shared memory, in bytes
 constexpr int SHARED_BYTES = 16640;   // of a block
-using Value = float;                                          // of the products and their sum
+using Value = float;                                          // of products and sums
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 128, BK = 8;                     // rTile, shared memory
 constexpr int TM = 8, TN = 8;                                 // rTile, registers
-constexpr Index BATCH = 1;                                    // products,
-constexpr int BB = 1;                                         // and those of a block
+constexpr Index BATCH = 1;                                    // products
+constexpr int BB = 1;                                         // products of a block
 constexpr int PAD_A = 4, PAD_B = 0;                           // bank padding, elements
-constexpr int QM = 4, QN = 4;                                 // neighbouring rows, columns of a thread
-constexpr Index PANEL = 8;                                    // rows of blocks that run together: their A and B stay in L2
-constexpr bool VECTOR_STORES = true;                          // QN columns of C are one aligned access
-constexpr bool DEALT = false;                                 // neighbouring threads have neighbouring columns
-constexpr bool COLLECTED = false;                             // rows of sums are stored by way of shared memory
-constexpr int STAGES = 2;                                     // tiles of each operand in shared memory
-constexpr bool COPIED_A = false, COPIED_B = false;            // they come there asynchronously, from where at() says
-constexpr bool SKIPS = false;                                 // taps that a tile lacks
+constexpr int QM = 4, QN = 4;                                 // contiguous rows, columns of a thread
+constexpr Index PANEL = 8;                                    // rasterisation: tiles along m in a panel
+constexpr bool VECTOR_STORES = true;                          // QN columns of C in one aligned access
+constexpr bool DEALT = false;                                 // adjacent threads have adjacent columns
+constexpr bool COLLECTED = false;                             // the epilogue stages rows in shared memory
+constexpr int STAGES = 2;                                     // of the pipeline
+constexpr bool COPIED_A = false, COPIED_B = false;            // copied asynchronously, from at()
+constexpr bool SKIPS = false;                                 // taps that no row of a tile has
 constexpr int TAPS = 1;                                       // of a channel
 
-// Those that any of the tile's rows has: under all others they are zeros.
+// The taps that some row of the tile has; the others are zeros.
 __device__ __forceinline__ unsigned long long taps_of_tile(Index m0, Index n0) { return 1; }
 
 struct OperandA {
-    static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
+    static constexpr bool ALONG_K = true;   // k is contiguous in memory
     static constexpr int VECTOR = 4;        // elements of one access
     static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index m, Index step, int inner,
                                                 Value (&v)[VECTOR])
@@ -81,7 +82,7 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 // </rollerc>
 
 constexpr int EACH = (BM / TM) * (BN / TN), THREADS = BB * EACH;  // threads of a product, of a block
-constexpr int LDA = BB * BM + PAD_A, LDB = BB * BN + PAD_B;       // shared row lengths: products lie side by side
+constexpr int LDA = BB * BM + PAD_A, LDB = BB * BN + PAD_B;       // shared row lengths; products are contiguous
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool COPIES = COPIED_A || COPIED_B, AHEAD = STAGES > 2;
@@ -95,32 +96,33 @@ static_assert(!AHEAD || BK % 2 == 0, "a step ends with the registers that it beg
 static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
 static_assert(!COLLECTED || (BB == 1 && !DEALT), "a round of the block's threads is whole rows");
 
-// Where a row of A's tile, or a column of B's, lies in its line of shared memory. Of columns that are dealt out a thread's
-// group are not neighbours but BN / TN apart: thread t of 8 has t, 8 + t, 16 + t and 24 + t.
+// The position of a row of A's tile, or a column of B's, in its line of shared memory. DEALT columns of a thread
+// are BN / TN apart: of 8 threads, thread t has columns t, 8 + t, 16 + t and 24 + t.
 template <bool OF_B> __device__ __forceinline__ int place_of(int row)
 {
     constexpr int LANES = BN / TN, APART = LANES * QN;
     return OF_B && DEALT ? row / APART * APART + row % LANES * QN + row % APART / LANES : row;
 }
 
-// One thread's share of a tile on its way from global to shared memory: LOADS vectors along the operand's fast direction.
+// A thread's part of the copy of a tile from global to shared memory: LOADS vectors along the operand's contiguous
+// dimension.
 template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch {
     static constexpr int VECTOR = Operand::VECTOR;
     static constexpr bool ALONG_K = Operand::ALONG_K;
-    static constexpr int FAST = (ALONG_K ? BK : BR) / VECTOR;      // vectors along the fast direction
+    static constexpr int FAST = (ALONG_K ? BK : BR) / VECTOR;      // vectors along the contiguous dimension
     static constexpr int VECTORS = BK * BB * BR / VECTOR;
     static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS;
-    static constexpr bool EVEN = THREADS % FAST == 0;              // threads take whole lines together,
-    static constexpr bool WIDE = FAST % THREADS == 0;              // or each line several times as many vectors as there are
+    static constexpr bool EVEN = THREADS % FAST == 0;              // threads cover whole lines
+    static constexpr bool WIDE = FAST % THREADS == 0;              // or each line takes several vectors of every thread
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
-    static constexpr bool BY_ELEMENTS = VECTOR == 1;               // each is copied to a place of its own
+    static constexpr bool BY_ELEMENTS = VECTOR == 1;               // each is copied to its own place
     static_assert(!COPIED || BY_ELEMENTS || (!ALONG_K && VECTOR * sizeof(Value) == 16 && !(OF_B && DEALT)),
                   "vectors that are copied have their place as they are");
 
     Value v[LOADS][VECTOR];
 
-    // A thread's i-th vector: row (of A) or column (of B) and k inside the tile, and of which product. The last threads may be
-    // left without one.
+    // A thread's i-th vector: row (of A) or column (of B) and k in the tile, and the product. The last threads may
+    // have none.
     struct Mine {
         int product, row, k;
         bool exists;
@@ -128,7 +130,7 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
         __device__ __forceinline__ explicit Mine(int i)
         {
             const int thread = (int)threadIdx.x, number = thread + i * THREADS;
-            const int line = EVEN ? thread / FAST + i * (THREADS / FAST)   // of EVEN and WIDE: less to keep for each i
+            const int line = EVEN ? thread / FAST + i * (THREADS / FAST)   // EVEN, WIDE: fewer registers for each i
                            : WIDE ? i * THREADS / FAST : number / FAST;
             const int vector = EVEN ? thread % FAST : WIDE ? i * THREADS % FAST + thread : number % FAST;
             product = BB > 1 ? line / (ALONG_K ? BR : BK) : 0;
@@ -138,7 +140,7 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
         }
     };
 
-    // Copies, or loads what end() stores; zeros beyond the ends.
+    // Starts the copies, or loads what end() stores; zeros out of bounds.
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index step, Value (&tile)[BK][LD])
     {
         UNROLL for (int i = 0; i < LOADS; ++i) {
@@ -178,12 +180,12 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     }
 };
 
-// Q neighbours of shared memory as one access.
+// Q contiguous values of shared memory, one access.
 template <int Q> struct alignas(sizeof(Value) * Q) Group {
     Value at[Q];
 };
 
-// What a thread reads of a tile for one k: T rows or columns in groups of Q neighbours, APART from group to group.
+// The registers of an operand for one k: T rows or columns in groups of Q, APART from group to group.
 template <int T, int Q, int APART> struct Fragment {
     Group<Q> group[T / Q];
     static_assert(sizeof group == T * sizeof(Value), "what acc takes up");
@@ -196,8 +198,8 @@ template <int T, int Q, int APART> struct Fragment {
     __device__ __forceinline__ Value at(int i) const { return group[i / Q].at[i % Q]; }
 };
 
-// The n-th of a thread's sums: row by row, or pairs of rows from column to column and back, so that each sum has one operand in
-// common with the one before it, which need not be read from the registers again.
+// The order in which a thread's accumulators are updated: row by row, or for pairs of rows along the columns and
+// back. In the latter, consecutive updates share an operand, which is reused without a register read.
 constexpr int PAIR = AHEAD ? 2 : 1;   // rows
 static_assert(TM % PAIR == 0, "whole pairs");
 constexpr __device__ int column_of(int n)
@@ -210,7 +212,8 @@ constexpr __device__ int row_of(int n)
     return n / (PAIR * TN) * PAIR + (AHEAD ? (n + n / PAIR) % PAIR : 0);
 }
 
-// The steps of a tile, and the one behind a step: each is of one tap, taps take turns, and what a tile lacks is left out.
+// The steps of a tile, and the step that follows another. Each step is of one tap; taps that the tile lacks are
+// skipped.
 __device__ __forceinline__ Index steps_of(Index m0, Index n0)
 {
     Index count = STEPS;
@@ -244,11 +247,11 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     Fragment<TN, QN, BN / TN * QN> b[2];                                      // (2,TN)
 
     const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N) * BB;
-    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
+    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of the panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
-    const int own = BB > 1 ? (int)threadIdx.x / EACH : 0;                     // of the block's products
+    const int own = BB > 1 ? (int)threadIdx.x / EACH : 0;                     // product in the block
     const int ty = ((int)threadIdx.x - own * EACH) / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
     const int row = own * BM + ty * QM, column = own * BN + tx * QN;          // its first ones in shared memory
 
@@ -256,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     Fetch<OperandA, false, COPIED_A, M, BM, LDA> fetch_a;
     Fetch<OperandB, true, COPIED_B, N, BN, LDB> fetch_b;
     const Index steps = steps_of(m0, n0);
-    Index following = step_behind(m0, n0, -1);                                // where some are left out: what is fetched next
+    Index following = step_behind(m0, n0, -1);                                // with SKIPS: the step copied next
     const auto begin = [&](Index number, int stage) {
         const Index step = SKIPS ? following : number;
         fetch_a.begin(t, batch, m0, step, As[stage]);
@@ -283,17 +286,17 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         b[0].read(Bs[0][0], column);
     }
 
-    // Compute: one step on the tiles in shared memory while a later one is fetched.
-    int turn = 0, before = STAGES - 1;   // of the stages
+    // Compute: multiply one step in shared memory while later ones are copied.
+    int turn = 0, before = STAGES - 1;   // stages
 #pragma unroll 1
     for (Index step = 0; step < steps; ++step) {
         const int now = AHEAD ? turn : (int)(step & 1), free = AHEAD ? before : 1 - now;
         const Index ahead = step + (STAGES - 1);
         const bool more = ahead < steps;
-        const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // at last anything
+        const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // after the last step: any stage
         if (!AHEAD && more)
             begin(ahead, free);
-#pragma unroll AHEAD ? BK : BK > 8 ? 8 : (BK + 1) / 2   // else never a whole step: slower to compile, and to run
+#pragma unroll AHEAD ? BK : BK > 8 ? 8 : (BK + 1) / 2   // not the whole step: slower to compile and to run
         for (int k = 0; k < BK; ++k) {
             const int used = AHEAD ? k % 2 : 0, other = AHEAD ? 1 - used : 0;
             const bool first = AHEAD && k == 0, last = AHEAD && k == BK - 1;
@@ -324,9 +327,9 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         turn = next;
     }
 
-    // Store: the epilogue, and C in vectors where it allows.
+    // Epilogue: stores C, in vectors where possible.
     if constexpr (COLLECTED) {
-        SHARED_AT(0, Value, Cs, [BM / TM][BN]);                               // where As and Bs were
+        SHARED_AT(0, Value, Cs, [BM / TM][BN]);                               // over As and Bs
         static_assert((int)sizeof Cs <= STAGED.bytes, "a row of each thread fits");
         UNROLL for (int i = 0; i < TM; ++i) {
             block_sync();

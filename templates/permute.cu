@@ -1,19 +1,19 @@
-// Permutation: the output's neighbours along c are far apart in the input, whose own neighbours lie along r.
+// Permutation (tiled transpose): the output is contiguous along c, the input along r.
 //
-// A block moves TO x TR x TC points through shared memory. It reads along r in vectors of VR and writes along
-// c in vectors of VC, so that both sides of memory see whole lines. A thread reads pieces of PC vectors and
-// turns them in its registers, so that shared memory too is accessed in vectors:
+// A block moves TO x TR x TC points through shared memory. It reads vectors of VR along r and writes vectors of VC
+// along c, so both sides access whole lines. A thread reads a piece of PC vectors and transposes it in registers,
+// so that shared memory is accessed in vectors too:
 //
-//            r                      c
-//         +------+              +------+     The PC vectors of a piece are read along r; its VR rows of PC
-//       c | 0123 |   turned   r | 048c |     points go to shared memory, where a row of the tile is
-//         | 4567 |  ------->    | 159d |     contiguous along c. Every VR rows stand PAD points further: a
-//         | 89ab |              | 26ae |     warp that writes along r then meets different banks.
-//         | cdef |              | 37bf |
-//         +------+              +------+
+//            r                       c
+//         +------+               +------+      A piece is PC vectors, read along r. Its VR rows of PC points go
+//       c | 0123 |  transposed r | 048c |      to shared memory, where rows of the tile are contiguous along c.
+//         | 4567 |  ------->     | 159d |      Every VR rows are padded by PAD points: a warp that writes along
+//         | 89ab |               | 26ae |      r then has no bank conflicts.
+//         | cdef |               | 37bf |
+//         +------+               +------+
 //
-// r and c may each hold several axes of the tensors, those that are contiguous in the input and in the output; what is left is
-// `outer`. Where both are short, a block takes several outer positions.
+// r and c may each stand for several axes of the tensors, those contiguous in the input and in the output; the
+// other axes are `outer`. Where both are short, a block takes several outer positions.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -27,21 +27,21 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
-constexpr Region TILE = {0, 16640};   // of shared memory: where it begins, bytes
+constexpr Region TILE = {0, 16640};   // of shared memory, in bytes
 constexpr int SHARED_BYTES = 16640;   // of a block
 using Element = float;                               // of the input that is permuted
 constexpr Index OUTER = 8, R = 1024, C = 1000;       // problem
 constexpr int TO = 1, TR = 64, TC = 64;              // rTile, shared memory
 constexpr int VR = 4, VC = 4, PC = 4;                // points of an access along r, along c; reads of a piece
-constexpr int VW = 4;                                // points of a write; more than VC: from row to row
-constexpr bool COPIED = false, RAGGED = false;       // lines of the input, rows of the output begin anywhere
-constexpr int TURN = 1;                              // rows that neighbouring threads gather
-constexpr int SHARE = 1;                             // points that blocks' shares of a row are aligned to
-constexpr int PAD = 4;                               // bank padding of every VR rows; of every copied line, elements
-constexpr int WIDTH = 64;                            // columns in shared memory: more than TC where shares begin later
+constexpr int VW = 4;                                // points of a write; more than VC: across rows
+constexpr bool COPIED = false, RAGGED = false;       // lines of the input, rows of the output are unaligned
+constexpr int TURN = 1;                              // rows that adjacent threads gather
+constexpr int SHARE = 1;                             // alignment of the blocks' parts of a row, in points
+constexpr int PAD = 4;                               // bank padding of every VR rows; of every copied line, in points
+constexpr int WIDTH = 64;                            // columns in shared memory: more than TC where parts begin later
 constexpr int OUTER_PITCH = 4160;                    // elements of shared memory for an outer position
-constexpr int ALONG_R = 16, ALONG_C = 16;            // threads beside each other along r, along c
-constexpr int VECTORS_R = 0;                         // that hold a copied line, wherever it begins
+constexpr int ALONG_R = 16, ALONG_C = 16;            // adjacent threads along r, along c
+constexpr int VECTORS_R = 0;                         // vectors that hold an unaligned copied line
 constexpr int THREADS = 256;
 
 using Held = Piece<Element, PC, VR>;                 // a piece in registers
@@ -49,15 +49,15 @@ using Held = Piece<Element, PC, VR>;                 // a piece in registers
 __device__ __forceinline__ const Element *input(const Tensors &t) { return t.in0; }
 constexpr Index ELEMENTS = 8192000;   // of the input
 
-// Where a point is in the input.
+// The position of a point in the input.
 __device__ __forceinline__ Index source(Index outer, Index r, Index c) { return outer * 1024000 + c * 1024 + r; }
 
-// Where it is in the output.
+// Its position in the output.
 __device__ __forceinline__ Index target(Index outer, Index r, Index c) { return outer * 1024000 + r * 1000 + c; }
 
 __device__ __forceinline__ void *output(const Tensors &t) { return t.out0; }
 
-// Makes and stores VW points.
+// Computes and stores VW points.
 __device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, const Element (&x)[VW])
 {
     move_vector<VW>(t.out0 + target(outer, r, c), x);
@@ -65,8 +65,8 @@ __device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, I
 // </rollerc>
 
 constexpr Index TILES_R = (R + TR - 1) / TR, TILES_C = (C + TC - 1) / TC;
-constexpr bool ALONE = TO == 1;           // an outer position in a tile
-constexpr bool JOINED = PAD == 0;         // copied lines follow each other
+constexpr bool ALONE = TO == 1;           // one outer position in a tile
+constexpr bool JOINED = PAD == 0;         // copied lines are contiguous
 constexpr int GROUP = VR * WIDTH + PAD;   // from VR rows of the shared tile to the next
 constexpr int PITCH = TR + PAD;           // from a copied line to the next
 
@@ -81,23 +81,24 @@ static_assert(!COPIED || VECTORS_R * VR >= (JOINED ? WIDTH * TR : TR) + VR - 1, 
 static_assert(!RAGGED || (SHARE % VC == 0 && THREADS % SHARE == 0), "a share begins with a whole vector");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
 
-// Lines of a tile's outer positions are counted on, N of each: which it is of its outer position, and of which.
+// Lines are numbered through the tile's outer positions, N lines each: the line within its outer position, and the
+// position.
 template <int N> __device__ __forceinline__ int line_of(int line) { return ALONE ? line : line % N; }
 template <int N> __device__ __forceinline__ int outer_of(int line) { return ALONE ? 0 : line / N; }
 
-// Of `most` points from `first` on, those inside.
+// How many of `most` points from `first` on are in bounds.
 __device__ __forceinline__ int part(Index extent, Index first, int most)
 {
     return (int)op_min(extent - first, (Index)most);
 }
 
-// Where a point of a turned tile is in shared memory.
+// The position of a point of a transposed tile in shared memory.
 __device__ __forceinline__ int place(int outer, int r, int c)
 {
     return outer * OUTER_PITCH + r / VR * GROUP + r % VR * WIDTH + c;
 }
 
-// Where a point of a tile is that begins at (outer0, r0, c0).
+// The position of a point of a tile that begins at (outer0, r0, c0).
 __device__ __forceinline__ int place_from(Index outer0, Index r0, Index c0, int outer, int r, int c)
 {
     const int line = outer * OUTER_PITCH + c * PITCH;
@@ -105,12 +106,12 @@ __device__ __forceinline__ int place_from(Index outer0, Index r0, Index c0, int 
     return COPIED ? line + (int)((from - (unsigned)line) % VR) + r : place(outer, r, c);
 }
 
-// Reads pieces, neighbouring threads along r, and turns them in registers and shared memory. All reads are under
-// way before the first is needed.
+// Reads pieces, adjacent threads along r, and transposes them through registers and shared memory. All reads are in
+// flight before the first is used.
 __device__ __forceinline__ void load_turned(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
 {
     constexpr int LINES = THREADS / ALONG_R;                  // at once
-    constexpr int PIECES = WIDTH / PC, ALL = TO * PIECES;     // of a line along r, side by side
+    constexpr int PIECES = WIDTH / PC, ALL = TO * PIECES;     // of a line along r
     constexpr int READS = (ALL + LINES - 1) / LINES;
     static_assert(READS * LINES >= ALL && (READS - 1) * LINES < ALL, "each piece is read, and none in vain");
     Held piece[READS];
@@ -134,9 +135,9 @@ __device__ __forceinline__ void load_turned(const Tensors &t, Element *tile, Ind
     }
 }
 
-// Lines of the input that begin anywhere are COPIED as they are: all whole vectors of memory that hold some of a line, which
-// lies as far behind a whole vector in shared memory as in the input. There lines stand PAD points apart, or follow each other
-// as they do in the input: JOINED ones of an outer position are one line. Neighbouring threads copy along r.
+// COPIED: unaligned lines of the input are copied as they are, by all aligned vectors that hold a part of a line. A
+// line has the same alignment in shared memory as in the input. Lines are padded by PAD points, or contiguous as in
+// the input: JOINED lines of an outer position are one line. Adjacent threads copy along r.
 //
 //      input    ....|..ab|cdef|gh..|....     tile   |..ab|cdef|gh..|      line c
 //                                                     |.ijk|lmno|p...|    line c + 1
@@ -166,7 +167,7 @@ __device__ __forceinline__ void load_copied(const Tensors &t, Element *tile, Ind
     async_wait<0>();
 }
 
-// Stores rows of a turned tile, neighbouring threads along c.
+// Stores rows of a transposed tile, adjacent threads along c.
 __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile, Index outer0, Index r0, Index c0)
 {
     constexpr int LINES = THREADS / ALONG_C;
@@ -183,8 +184,8 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile
     }
 }
 
-// Stores a turned tile as one run: all its points lie together in the output. Where C is odd, writes of VW points run on from row
-// to row.
+// Stores a transposed tile as one run: all its points are contiguous in the output. Where C is odd, writes of VW
+// points cross rows.
 __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile, Index outer0, Index r0)
 {
     const int points_inside = part(OUTER, outer0, TO) * part(R, r0, TR) * TC;
@@ -198,15 +199,15 @@ __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile,
     }
 }
 
-// Points from here to where a block's share of a row begins. Rows of the output that are RAGGED begin anywhere; writes are
-// aligned all the same: blocks share a row where it is aligned to SHARE points, and so have whole vectors.
+// Points from here to where a block's part of a row begins. RAGGED rows of the output are unaligned. Writes are
+// aligned all the same: blocks split a row at positions aligned to SHARE points, and so have whole vectors.
 __device__ __forceinline__ int to_share(Index point)
 {
     return RAGGED ? (int)((0u - (unsigned)point) % SHARE) : 0;
 }
 
-// Stores whole vectors whose VW points lie apart in shared memory, in as many lines. TURN neighbouring threads gather for as many
-// rows: together they meet different banks.
+// Stores whole vectors whose VW points are in VW different lines of shared memory. TURN adjacent threads gather for
+// as many rows, without bank conflicts.
 __device__ __forceinline__ void store_gathered(const Tensors &t, const Element *tile, Index outer0, Index r0,
                                                Index c0)
 {
@@ -234,7 +235,7 @@ __device__ __forceinline__ void store_gathered(const Tensors &t, const Element *
     }
 }
 
-// Stores what is left at the ends of rows: before the first block's share, and behind the last whole vector.
+// Stores the ends of rows: before the first block's part, and after the last whole vector.
 __device__ __forceinline__ void store_ends(const Tensors &t, const Element *tile, Index outer0, Index r0, Index c0)
 {
     const int columns = part(C, c0, WIDTH), e = (int)(threadIdx.x % SHARE);

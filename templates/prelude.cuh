@@ -1,14 +1,13 @@
-// The prelude of every generated kernel: element types, scalar operations, and the few machine
-// instructions in use.
+// The prelude of every generated kernel: element types, scalar operations, and wrappers of machine instructions.
 //
-// No headers: it compiles in milliseconds, with nvcc (sm_75 and later), NVRTC and HIP (gfx906 and later).
-// What only these have is in intrinsics/; the other parts are plain C++. The interpreter defines
-// ROLLERC_INTERP, has intrinsics of its own and compiles the rest as it stands. Everything is static, and an
-// emitted file calls the namespace NAME_prelude: several of them may be included by one file, and link.
+// It includes no headers and compiles in milliseconds with nvcc (sm_75 and later), NVRTC and HIP (gfx906 and later).
+// Device code is in intrinsics/; the other parts are plain C++. The interpreter defines ROLLERC_INTERP, replaces the
+// intrinsics and compiles the rest unchanged. Everything is static, and an emitted file names the namespace
+// NAME_prelude, so that one file may include several emitted files, and their objects link.
 //
-// A kernel's file holds of each #include between the marker lines the definitions that the kernel uses: src/codegen/cuda/trim.h
-// says how they are found. What stands between two blank lines is a paragraph; a comment above its first definition is about
-// all of it. Definitions use what stands above them, and in the files named above.
+// An emitted file has only the definitions that its kernels use, from each #include between the marker lines;
+// src/codegen/cuda/trim.h says how they are found. Lines between two blank lines are a paragraph; a comment above its
+// first definition belongs to all of it. A definition uses only what precedes it, in its file or in files above.
 #ifndef ROLLERC_PRELUDE
 #define ROLLERC_PRELUDE
 

@@ -1,17 +1,17 @@
-// Reduction: each output combines REDUCED terms; an epilogue makes the final value of the total.
+// Reduction: each output combines REDUCED terms; an epilogue computes the output from the total.
 //
-// A block makes TS groups of OUTS neighbouring outputs, and TR threads share the terms of each group:
+// A block computes TS groups of OUTS contiguous outputs; TR threads share the terms of each group:
 //
-//   ROW: neighbouring threads along the terms           else: along the outputs
+//   ROW: adjacent threads along the terms               else: along the outputs
 //
 //              terms ->                                             terms ->
 //   outputs     0    1    2  …  TR-1 |  0    1  …       outputs     0    TS   2TS  … |  0    TS  …
 //      |       TR  TR+1       …                            |        1  TS+1        …
 //      v      2TR  …                                       v        2  …
 //
-// A thread takes TERMS neighbouring terms of OUTS outputs at once (one of them is 1), DEPTH times before it needs any of
-// them. In the end its DEPTH partial results become one, then those of the threads: LANES neighbours exchange theirs by
-// shuffles, the PARTS that are left meet in shared memory. The order depends on nothing but these constants.
+// A thread loads TERMS contiguous terms of OUTS outputs at once (one of the two is 1), with DEPTH such loads in
+// flight. At the end its DEPTH partial results are combined, then those of the threads: across LANES lanes by
+// shuffles, the remaining PARTS through shared memory. The order is fixed by these constants.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -25,19 +25,19 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
-constexpr Region PARTIAL = {0, 4096};   // of shared memory: where it begins, bytes
+constexpr Region PARTIAL = {0, 4096};   // of shared memory, in bytes
 constexpr int SHARED_BYTES = 4096;   // of a block
 using Reduction = Sum;
-using A = float;                    // what totals are accumulated in
+using A = float;                    // the type of accumulators
 constexpr Index OUTPUTS = 1000, REDUCED = 4096;
-constexpr bool ROW = true;          // neighbouring threads lie along the terms
+constexpr bool ROW = true;          // adjacent threads along the terms
 constexpr int THREADS = 256;
 constexpr int TS = 1, TR = 256;     // groups of outputs, threads of a group
 constexpr int OUTS = 1, TERMS = 4;  // of a thread at once
 constexpr int VECTOR = 4;           // OUTS * TERMS
-constexpr int DEPTH = 4;            // vectors whose loads are under way together
+constexpr int DEPTH = 4;            // vectors in flight
 
-// What one vector of terms reads.
+// What one vector of terms loads.
 struct Inputs {
     float x0[VECTOR];
 };
@@ -63,12 +63,12 @@ __device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
 }
 // </rollerc>
 
-constexpr Index CHUNK = (Index)TR * TERMS;   // terms that a group takes at once
-constexpr Index STEP = DEPTH * CHUNK;        // that it takes before it needs the first
+constexpr Index CHUNK = (Index)TR * TERMS;   // terms of a group at once
+constexpr Index STEP = DEPTH * CHUNK;        // terms in flight
 
-// The largest power of two that divides TR and a warp: groups of so many lanes never straddle an output.
+// The largest power of two that divides TR and a warp, so that a group of lanes is of one output.
 constexpr int LANES = ROW ? (TR | WARP) & -(TR | WARP) : 1;
-constexpr int PARTS = TR / LANES;   // of a group, that meet in shared memory
+constexpr int PARTS = TR / LANES;   // of a group, combined through shared memory
 
 static_assert(TS * TR <= THREADS && THREADS % WARP == 0, "whole warps, some of whose threads may idle");
 static_assert((OUTS == 1 || TERMS == 1) && OUTS * TERMS == VECTOR, "a vector lies along one side");
@@ -99,11 +99,11 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const int thread = (int)threadIdx.x;
     const int ts = ROW ? thread / TR : thread % TS;
     const int tr = ROW ? thread % TR : thread / TS;
-    const bool grouped = thread < TS * TR;   // the last warp may have threads to spare
+    const bool grouped = thread < TS * TR;   // the last warp may have spare threads
     const Index output = ((Index)blockIdx.x * TS + ts) * OUTS;
     const bool active = grouped && output < OUTPUTS;
 
-    // ---- load and compute: this thread's share of the terms ----
+    // ---- load and compute: this thread's part of the terms ----
     A acc[DEPTH][OUTS];
     UNROLL for (int d = 0; d < DEPTH; ++d)
         UNROLL for (int o = 0; o < OUTS; ++o)
@@ -116,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
             accumulate<false>(t, output, r, acc);
     }
 
-    // ---- combine: within the thread, the warp, the block ----
+    // ---- reduce: within the thread, the warp, the block ----
     A total[OUTS];
     UNROLL for (int o = 0; o < OUTS; ++o) {
         total[o] = acc[0][o];
@@ -132,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
             if (holds)
                 part[p][o][ts] = total[o];
         block_sync();
-        for (int parts = PARTS; parts > 1;) {   // the upper half joins the lower one
+        for (int parts = PARTS; parts > 1;) {   // adds the upper half to the lower one
             const int half = (parts + 1) / 2;
             if (holds && p + half < parts)
                 UNROLL for (int o = 0; o < OUTS; ++o) {

@@ -1,28 +1,29 @@
-// Rows of any shape, kept on chip: reductions along a row with pointwise steps before, between and after them, while what is
-// read again stays in the shared memory of the CLUSTER blocks that own the row. Memory is asked for every element once.
+// Row kernel for long rows: reductions along a row, with pointwise steps before, between and after them. A cluster
+// of CLUSTER blocks holds the row in its shared memory. Global memory is read once.
 //
-//   row     [ SHARE of rank 0 | SHARE of rank 1 | … ]           each block copies its share, then walks it once for each
-//   rank 0   [VECTOR] [VECTOR] …   THREADS of them at a time    reduction and once for the results
+//   row     [ SHARE of rank 0 | SHARE of rank 1 | … ]           each block copies its share, then iterates over it once for
+//   rank 0   [VECTOR] [VECTOR] …   THREADS of them at a time    each reduction and once for the results
 //
-// A thread reads only what it has copied itself. Results of a reduction pass from warp to block to cluster, always combined in
-// the same order.
+// A thread reads only what it has copied itself. A reduction goes from warps to the block to the cluster, in a
+// fixed order.
 #include "prelude.cuh"
 
 namespace KERNEL {
 using namespace rollerc;
 
-// A reduction over all threads of all blocks of the row, in three steps; every reduction of a kernel has its own slot.
+// A reduction across all threads of all blocks of a row, in three steps. Each reduction of a kernel has its own
+// slot.
 template <class Reduction, class T> __device__ void reduce_block(T value, int slot);
 __device__ void row_sync();
 template <class Reduction, class T> __device__ T row_total(int slot);
 
-// A vector on its way from memory to shared memory.
+// Copies a vector from global to shared memory.
 template <int N, class T, class Index> __device__ void keep_vector(T *kept, const T *from, Index index);
 
-// Asks L2 for the line that begins at a block's column `own`.
+// Prefetches to L2 the line that begins at a block's column `own`.
 template <class T, class Index> __device__ void announce_line(const T *line, Index own);
 
-// What is known of a row before the first pass over it. This block's columns are [first, first + count).
+// The values of a row before the first pass. This block's columns are [first, first + count).
 template <class Index> struct RowStart {
     static constexpr int PASSES = 0;
     Index row, first, count;
@@ -31,13 +32,13 @@ template <class Index> struct RowStart {
     template <class... Any> __device__ __forceinline__ void store_row(const Any &...) const {}
 };
 
-// A pass, which knows what the passes before have found out. One says what it does of these:
+// A pass; it inherits the results of earlier passes. It overrides some of:
 //
-//   load_inputs      what it reads of a vector         reduce      the totals of the block's threads
-//   make             its elements                      finish      those of the row, and what is made of them
-//   add              of it to the totals               store_row   some of these, to memory
-//   store_elements   some of them, to memory
-//   pack_elements    of one bit, by whole warps
+//   load_inputs      loads a vector's inputs           reduce      reduces totals in the block
+//   make             its elements                      finish      totals of the row, and their results
+//   add              adds elements to the totals       store_row   stores results
+//   store_elements   stores elements
+//   pack_elements    stores one-bit elements, by whole warps
 template <class Earlier> struct Pass : Earlier {
     using Before = Earlier;
     static constexpr int PASSES = Earlier::PASSES + 1;
@@ -60,33 +61,33 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
-constexpr Region PARTIAL = {0, 80};   // of shared memory: where it begins, bytes
+constexpr Region PARTIAL = {0, 80};   // of shared memory, in bytes
 constexpr Region COPIES = {80, 8192};
 constexpr int SHARED_BYTES = 8272;   // of a block
 constexpr Index COLUMNS = 4096;
 constexpr Index SHARE = 2048;   // columns of a block
 constexpr int CLUSTER = 2;      // blocks of a row
 constexpr int THREADS = 256;
-constexpr int VECTOR = 4;       // neighbouring elements that a thread reads and writes at once
+constexpr int VECTOR = 4;       // contiguous elements of an access
 constexpr int SLOTS = 1;        // reductions
-constexpr int KEPT = 80;        // bytes of shared memory before what is kept
+constexpr int KEPT = 80;        // bytes of shared memory before the copy of the row
 static_assert(KEPT + SHARE * (int)sizeof(float) <= SHARED_BYTES, "what is kept has room");
 
-// Begins the copies of the vector at `column`, which is the block's at `own`.
+// Starts the copies of the vector at `column`, the block's column `own`.
 __device__ __forceinline__ void keep(const Tensors &t, Index row, Index column, Index own)
 {
     keep_vector<VECTOR>((float *)(rollerc_shared + KEPT) + own, t.in0, row * 4096 + column);
 }
 
-// Asks L2 for what the last pass alone reads of it.
+// Prefetches to L2 what only the last pass reads.
 __device__ __forceinline__ void announce(const Tensors &, Index, Index, Index) {}
 
-// What a vector of elements reads.
+// What a vector of elements loads.
 struct Inputs {
     float x0[VECTOR];
 };
 
-// What the passes make of it.
+// What the passes compute of it.
 struct Elements {
     float v1[VECTOR];
 };
@@ -141,7 +142,7 @@ template <class Reduction, class T> __device__ void reduce_block(T value, int sl
     SHARED_AT((WARPS + slot) * SLOT_BYTES, T, total, [1]);   // the block's
     static_assert((WARPS + SLOTS) * SLOT_BYTES <= PARTIAL.bytes, "all results have room");
     value = warp_reduce<Reduction>(value);
-    block_sync();   // the reduction before has been read
+    block_sync();   // the previous reduction has been read
     if (lane_id() == 0)
         partial[(int)threadIdx.x / WARP] = value;
     block_sync();
@@ -185,14 +186,14 @@ template <int N, class T, class Index> __device__ void keep_vector(T *kept, cons
 
 template <class T, class Index> __device__ void announce_line(const T *line, Index own)
 {
-    constexpr int LINE_BYTES = 128;   // that L2 fetches together
+    constexpr int LINE_BYTES = 128;   // of a line of L2
     if (own % (LINE_BYTES / (int)sizeof(T)) == 0)
         prefetch(line);
 }
 
 // ---- passes ----
 
-// A pass over the block's columns. All threads make the same number of steps: bits are packed by whole warps.
+// A pass over the block's columns. All threads make the same number of steps, since whole warps pack bits.
 template <class Pass> __device__ __forceinline__ void walk(const Tensors &t, Pass &pass)
 {
     UNROLL_4 for (Index step = 0; step < SHARE; step += THREADS * VECTOR) {
@@ -209,7 +210,7 @@ template <class Pass> __device__ __forceinline__ void walk(const Tensors &t, Pas
     }
 }
 
-// All passes up to this one; each ends with a barrier of the row.
+// All passes up to this one; each ends with a barrier across the row.
 template <class Pass> __device__ __forceinline__ void reduce_all(const Tensors &t, Pass &pass)
 {
     if constexpr (Pass::PASSES > 1)
@@ -227,13 +228,13 @@ template <class Pass> __device__ __forceinline__ void store_rows(const Tensors &
     pass.store_row(t);
 }
 
-// One row, reductions first, then the results.
+// Computes one row: the reductions, then the results.
 __device__ __forceinline__ void compute(const Tensors &t, LastPass &pass)
 {
     pass.Start::finish(t);
     reduce_all<LastPass::Before>(t, pass);
     if (CLUSTER > 1)
-        cluster_arrive();   // has read all that it wants of the others
+        cluster_arrive();   // has read all that it needs of other blocks
     if (pass.first == 0 && threadIdx.x == 0)
         store_rows<LastPass>(t, pass);
     walk<LastPass>(t, pass);

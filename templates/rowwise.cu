@@ -1,8 +1,9 @@
 // Row kernel: reductions along rows, with pointwise steps before, between and after them.
 //
-// A group of GROUP threads owns a row, VECTORS vectors of VECTOR neighbouring elements each, one group's width apart, so
-// that the accesses of a warp are contiguous. It goes over the row in passes. Registers or shared memory keep the row, so that
-// memory sees it once; where neither can hold it, every pass reads it again. A block holds ROWS_OF_BLOCK groups.
+// A group of GROUP threads computes a row. A thread holds VECTORS vectors of VECTOR contiguous elements, one
+// group's width apart, so accesses of a warp are coalesced. The group makes PASSES passes over the row, which stays
+// in registers or in shared memory, so global memory is read once; a row that fits neither is read again by every
+// pass. A block has ROWS_OF_BLOCK groups.
 //
 //   lane        0        1       …    GROUP-1  |    0        1      …
 //   elements [VECTOR] [VECTOR]   …   [VECTOR]  | [VECTOR] [VECTOR]  …        <- VECTORS times, the last one ragged
@@ -11,24 +12,24 @@
 namespace KERNEL {
 using namespace rollerc;
 
-// The result of a reduction over what the threads of a row's group hold, known to all of them. `round` counts the reductions of
-// all rows that the group makes.
+// Reduces across the threads of a row's group; all of them get the result. `round` counts the reductions of all
+// rows of the group.
 template <class Reduction, class T> __device__ T reduce_row(T value, int round);
 
-// What a warp knows of its part of a row: `distances` is the sum of the squared ones from the part's own mean.
+// A warp's part of a row: its sum, and the sum of squared distances from the part's own mean.
 template <class T> struct alignas(2 * sizeof(T)) Part {
     T sum, distances;
 };
 
-// sum[j](x[j]) and sum[j](sq(x[j] - centre)) in one round, from what each thread knows of its `count` elements: their sum,
-// and their squared distances from their mean. Gives the parts of all warps, for row_sum() and, with any centre,
-// row_distances(), both to be called before the next round.
+// sum[j](x[j]) and sum[j](sq(x[j] - centre)) in one round. Each thread passes the sum of its `count` elements and
+// their squared distances from their mean. Returns the parts of all warps, for row_sum() and row_distances() with
+// any centre; both must be called before the next round.
 template <class T> __device__ const Part<T> *share_parts(T sum, T distances, int count, int round);
 template <class T> __device__ T row_sum(const Part<T> *parts);
 template <class T, class Index> __device__ T row_distances(const Part<T> *parts, T centre, Index row);
 
-// Of vector k of a thread whose vector 0 begins at `column`: all of it lies in the row; its elements from `begin` up to `end`
-// do; the others become what changes no reduction.
+// Of vector k of a thread whose vector 0 begins at `column`: whether all of it lies in the row; and which of its
+// elements do, from `begin` to before `end`. The others are set to the reduction's identity.
 template <class Index> __device__ __forceinline__ bool is_whole(Index column, int k);
 template <class Index> __device__ __forceinline__ int begin_of(Index column, int k);
 template <class Index> __device__ __forceinline__ int end_of(Index column, int k);
@@ -36,7 +37,7 @@ template <class Reduction, class T, int N, class Index>
 __device__ __forceinline__ void leave_out(T (&terms)[N], Index column, int k);
 
 __device__ __forceinline__ bool ends_inside(int k);   // vector k of every thread
-__device__ __forceinline__ bool is_inner(int k);      // and of its neighbours
+__device__ __forceinline__ bool is_inner(int k);      // and of the adjacent ones
 
 // <rollerc: parameters>
 using Index = int;
@@ -46,44 +47,44 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
-constexpr Region PARTIAL = {0, 0};   // of shared memory: where it begins, bytes
+constexpr Region PARTIAL = {0, 0};   // of shared memory, in bytes
 constexpr Region COPIES = {0, 0};
 constexpr int SHARED_BYTES = 0;   // of a block
 constexpr Index ROWS = 1000;
 constexpr Index COLUMNS = 512;
-constexpr int THREADS = 128, MIN_BLOCKS_PER_SM = 0;   // of a block; that its registers must suffice for, 0: the compiler chooses
+constexpr int THREADS = 128, MIN_BLOCKS_PER_SM = 0;   // of a block; of the launch bounds, 0: unset
 constexpr int GROUP = 32, ROWS_OF_BLOCK = 4;   // threads of a row; groups of a block
 constexpr int CLUSTER = 1;          // blocks of a group
-constexpr int ROWS_OF_GROUP = 1;    // which it makes one after the other
-constexpr int ROWS_TOGETHER = 1;    // and at the same time, so that what is the same for every row is read once
-constexpr Index ROWS_APART = 1;     // from one of them to the next, which begins alike
+constexpr int ROWS_OF_GROUP = 1;    // rows that a group computes one after the other
+constexpr int ROWS_TOGETHER = 1;    // rows that it computes at a time, which share the loads of weights
+constexpr Index ROWS_APART = 1;     // from one of these rows to the next, with the same alignment
 constexpr int PASSES = 2;           // over a row
 template <int PASS> constexpr bool READS = PASS == 0 || PASS == 1;   // elements of the row
-template <int PASS> constexpr bool WEIGHS = false;                   // what is the same for every row
+template <int PASS> constexpr bool WEIGHS = false;                   // weights: the same for every row
 constexpr int ROUNDS = 1;           // reductions of a row
 template <int PASS> constexpr int ROUNDS_BEFORE = PASS == 0 ? 0 : 1;
-constexpr bool MEETS = false;       // a group's warps in shared memory, each round
-constexpr int RESULT_BYTES = 4;     // of the widest one, and a warp
-constexpr int VECTOR = 4, VECTORS = 4;   // neighbouring elements that a thread reads and writes at once; how often it does
-constexpr Index STEP = GROUP * VECTOR;            // from one vector of a thread to its next one
+constexpr bool MEETS = false;       // each reduction crosses warps, through shared memory
+constexpr int RESULT_BYTES = 4;     // of the widest result, per warp
+constexpr int VECTOR = 4, VECTORS = 4;   // contiguous elements of an access; accesses of a thread
+constexpr Index STEP = GROUP * VECTOR;            // from one vector of a thread to the next
 constexpr int PLACES = GROUP / CLUSTER * VECTOR;  // and of its copy in shared memory
-constexpr bool UNALIGNED = false;   // rows are no whole vectors: each begins within its first one
+constexpr bool UNALIGNED = false;   // rows are not aligned to vectors
 constexpr bool KEPT = true;         // in registers; else every pass reads the row, or its copy
 constexpr bool COPIED = false;      // to shared memory,
-constexpr bool AHEAD = false;       // while the row before is made
-constexpr bool WEIGHTS_FIRST = false;   // before the row, so that no reduction waits for them
-constexpr bool WEIGHED = false;     // something is the same for every row
-constexpr bool MASKED = false;      // what a mask leaves out is not read
-constexpr bool STARTS = false;      // something is known of a row before its first pass
-constexpr bool STORES_ELEMENTS = true, STORES_VALUES = false;   // of a row; what is known of it
+constexpr bool AHEAD = false;       // during the previous row
+constexpr bool WEIGHTS_FIRST = false;   // weights are loaded before the row, so that no reduction waits for them
+constexpr bool WEIGHED = false;     // some inputs are the same for every row
+constexpr bool MASKED = false;      // masked elements are not read
+constexpr bool STARTS = false;      // some values of a row precede its first pass
+constexpr bool STORES_ELEMENTS = true, STORES_VALUES = false;   // of a row; its results
 #define UNROLL_VECTORS UNROLL
 
-// A row as it is stored, in shared memory. Each thread reads what it has copied itself.
+// A copy of a row in shared memory. Each thread reads only what it has copied itself.
 struct Copy {};
 
 __device__ __forceinline__ void copy_elements(const Tensors &, Index, Index, int, int) {}
 
-// What one vector of a row's elements reads.
+// What one vector of a row's elements loads.
 struct Inputs {
     float x0[VECTOR];
 };
@@ -93,15 +94,15 @@ __device__ __forceinline__ void load_elements(const Tensors &t, Index row, Index
     load_vector<VECTOR>(t.in0, row * 512 + at, in.x0);
 }
 
-// What is the same for every row.
+// Weights: inputs that are the same for every row.
 struct Weights {};
 
-// What the passes make of it.
+// What the passes compute of a vector.
 struct Elements {
     float v1[VECTOR];
 };
 
-// A row, where the thread's vector 0 begins in it, and what the passes find out.
+// A row, the column of the thread's vector 0, and the results of the passes.
 struct Row {
     Index row, column;
     float total0 = Sum::identity<float>();
@@ -134,24 +135,24 @@ struct Row {
 // </rollerc>
 
 constexpr int WARPS_OF_GROUP = (GROUP + WARP - 1) / WARP;
-constexpr bool RAGGED = VECTORS * STEP > COLUMNS;   // some threads' last vectors lie beyond the row
+constexpr bool RAGGED = VECTORS * STEP > COLUMNS;   // vectors of some threads cross the end of the row
 static_assert(THREADS == GROUP * ROWS_OF_BLOCK / CLUSTER, "blocks are whole groups, or groups whole blocks");
 static_assert(MEETS || WARPS_OF_GROUP == 1, "warps that share a row meet");
 static_assert(GROUP % WARP == 0 || (GROUP < WARP && (GROUP & (GROUP - 1)) == 0), "whole warps, or a part of one");
 static_assert(GROUP <= WARP || ROWS_OF_BLOCK == 1, "a group of several warps is a block, or a cluster of blocks");
 
-// Of shared memory, before the copies of rows: of several rounds two places, since a round writes where the one before the last
-// has been read.
+// Results of warps, in shared memory before the copies of rows. Several rounds alternate between two buffers: a
+// round overwrites what the one before the last has read.
 constexpr int PLACES_OF_WARPS = ROUNDS * ROWS_OF_GROUP * ROWS_TOGETHER > 1 ? 2 : 1;
 static_assert(ROWS_TOGETHER == 1 || (!KEPT && ROWS_OF_GROUP == 1), "only rows in shared memory are made together");
 
 // ---- where the row begins and ends ----
 
-// Elements of the row before that its first aligned vector begins with.
+// How far a row begins after an aligned vector.
 __device__ __forceinline__ Index shift_of(Index row) { return UNALIGNED ? row * COLUMNS % VECTOR : 0; }
 
-// Whether any of the thread's vector k lies in the row, or all of it; `column` is where vector 0 begins. Of all but the row's
-// first and last vectors that is known as the loop over k is unrolled.
+// Whether some, or all, of the thread's vector k lies in the row; `column` is the column of vector 0. For all but
+// the first and last vectors of a row this is a constant once the loop over k is unrolled.
 __device__ __forceinline__ bool begins_inside(Index column, int k)
 {
     return (k + 1) * STEP <= COLUMNS || column + k * STEP < COLUMNS;
@@ -185,13 +186,13 @@ __device__ __forceinline__ bool is_inner(int k) { return k > 0 && (k + 1) * STEP
 
 // ---- reductions ----
 
-constexpr bool FEW = WARPS_OF_GROUP <= 8;   // then each thread goes through the results of all warps
+constexpr bool FEW = WARPS_OF_GROUP <= 8;   // every thread reduces the results of all warps
 
-// Every warp leaves its result with every block of the group. Two rounds have a place each, so that one barrier a round is
-// enough: a place is written again only after the barrier of the round between, when it has been read. Blocks that combine
-// their own warps' results first take 1.02 to 1.25 of the time.
+// Every warp writes its result to every block of the group. Rounds alternate between two buffers, so one barrier a
+// round suffices: a buffer is reused after the barrier of the round between, when it has been read. If each block
+// first reduced its own warps' results, the kernel would take 1.02 to 1.25 of the time.
 //
-//   places of a block   round 0: warp 0, 1, 2, … of block 0 | warps of block 1 | …    round 1: the same
+//   buffers of a block   round 0: warp 0, 1, 2, … of block 0 | warps of block 1 | …    round 1: the same
 template <class T> __device__ const T *share_result(const T &result, int round)
 {
     SHARED_AT(round % 2 * WARPS_OF_GROUP * RESULT_BYTES, T, place, [WARPS_OF_GROUP]);
@@ -237,10 +238,10 @@ template <class T> __device__ T row_sum(const Part<T> *parts)
     return FEW ? total : warp_reduce<Sum>(total);
 }
 
-// How many of the row's elements a warp has; all have some, since more than one vector of each thread is the row's.
+// How many of the row's elements a warp has: at least one, since a row has more than one vector of each thread.
 template <class I> __device__ int elements_of_warp(int warp, I shift)
 {
-    constexpr int WIDTH = WARP * VECTOR;   // of its vectors at each STEP
+    constexpr int WIDTH = WARP * VECTOR;   // elements of its vectors in a STEP
     const I left = COLUMNS + shift - warp * WIDTH;
     return static_cast<int>(left / STEP * WIDTH + op_min<I>(left % STEP, WIDTH) - (warp == 0 ? shift : 0));
 }
@@ -256,7 +257,7 @@ template <class T, class I> __device__ T row_distances(const Part<T> *parts, T c
 
 // ---- passes ----
 
-// Begins to copy the thread's part of a row, the r-th of those that are made together.
+// Starts the copy of the thread's part of a row, the r-th of those computed at a time.
 __device__ __forceinline__ void copy_row(const Tensors &t, int r, Index row, Index column)
 {
     UNROLL_VECTORS for (int k = 0; k < VECTORS; ++k)
@@ -265,7 +266,7 @@ __device__ __forceinline__ void copy_row(const Tensors &t, int r, Index row, Ind
     async_commit();
 }
 
-// Begins to copy the row behind this one, if the group makes it.
+// Starts the copy of the group's next row, if there is one.
 template <class Row> __device__ __forceinline__ void copy_next(const Tensors &t, const Row &row, int made)
 {
     const Index next = row.row + 1;
@@ -273,7 +274,7 @@ template <class Row> __device__ __forceinline__ void copy_next(const Tensors &t,
         copy_row(t, 0, next, row.column + shift_of(row.row) - shift_of(next));
 }
 
-// What is known at the end of the pass; -1: before the first one.
+// The results at the end of a pass; -1: before the first one.
 template <int PASS, class Row> __device__ __forceinline__ void finish_row(const Tensors &t, Row &row, bool stores, int round)
 {
     if constexpr (MEETS)
@@ -285,7 +286,7 @@ template <int PASS, class Row> __device__ __forceinline__ void finish_row(const 
             row.template store_values<PASS>(t);
 }
 
-// This pass, as Row has it, and those behind it over a row that stays in registers.
+// A pass and the following ones over a row in registers.
 template <int PASS, class Row>
 __device__ __forceinline__ void walk(const Tensors &t, Row &row, const Inputs *inputs, Elements *elements, bool stores, int made)
 {
@@ -317,7 +318,7 @@ __device__ __forceinline__ void walk(const Tensors &t, Row &row, const Inputs *i
         walk<PASS + 1>(t, row, inputs, elements, stores, made);
 }
 
-// The group's `own` row, in registers. Beyond the last one it takes part in barriers and shuffles, and stores nothing.
+// Computes a row in registers. A group past the last row takes part in barriers and shuffles, and stores nothing.
 template <class Row> __device__ __forceinline__ void make_row(const Tensors &t, int lane, Index own, int made)
 {
     if (AHEAD)
@@ -343,7 +344,7 @@ template <class Row> __device__ __forceinline__ void make_row(const Tensors &t, 
     walk<0>(t, row, inputs, elements, own < ROWS, made);
 }
 
-// Vector k of a row that every pass reads again; it has a block of its own.
+// Vector k of a row that every pass reads again.
 template <int PASS, class Row, class... Weights>
 __device__ __forceinline__ void make_vector(const Tensors &t, Row &row, int r, int k, const Weights &...weights)
 {
@@ -358,7 +359,7 @@ __device__ __forceinline__ void make_vector(const Tensors &t, Row &row, int r, i
         row.template store_elements<PASS>(t, row.column + k * STEP, k, el);
 }
 
-// Vector k of rows that are made together: what is the same for every row is read once.
+// Vector k of the rows that are computed at a time: weights are loaded once for all.
 template <int PASS, class Row> __device__ __forceinline__ void make_vectors(const Tensors &t, Row (&rows)[ROWS_TOGETHER], int k)
 {
     if constexpr (WEIGHED) {
@@ -371,8 +372,8 @@ template <int PASS, class Row> __device__ __forceinline__ void make_vectors(cons
         make_vector<PASS>(t, rows[0], 0, k);
 }
 
-// This pass and those before it over rows that are read again. Vector by vector, where that saves to read the weights for each
-// row; else row by row, the first time each as soon as it has come.
+// The passes up to this one over rows that are read again. Vector by vector where that saves loads of weights,
+// otherwise row by row; the first pass begins on each row as soon as its copy has arrived.
 template <int PASS, class Row>
 __device__ __forceinline__ void walk_again(const Tensors &t, Row (&rows)[ROWS_TOGETHER], bool stores, int made)
 {
@@ -401,8 +402,8 @@ __device__ __forceinline__ void walk_again(const Tensors &t, Row (&rows)[ROWS_TO
         }
 }
 
-// ROWS_TOGETHER rows that every pass reads again, from memory or from their copies: from the first one on each ROWS_APART from
-// the one before.
+// Computes ROWS_TOGETHER rows that every pass reads again, from memory or from their copies; they are ROWS_APART
+// apart.
 template <class Row> __device__ __forceinline__ void make_rows(const Tensors &t, int lane, Index own, int made)
 {
     const Index own_row = own / ROWS_APART * (ROWS_APART * ROWS_TOGETHER) + own % ROWS_APART;

@@ -1,23 +1,24 @@
-// Skinny matrix multiply: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n] with few rows m, then a pointwise epilogue. B is read
-// once, at the speed of memory; with one row this is a matrix times a vector.
+// Skinny matrix multiply: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n] with few rows m, and a pointwise epilogue.
+// It is bound by the bandwidth of memory: B is read once. With one row it is a matrix-vector product.
 //
-// A block computes all M rows of BN columns; each thread walks along k in steps of BK and holds the sums of M rows by TN
-// columns. What it reads of B at once, TN columns by TK of k, stays in registers; all of A's rows at these k follow from L1.
+// A block computes all M rows of BN columns. Each thread iterates over k in steps of BK and accumulates M rows by
+// TN columns. It loads TN columns by TK of k of B into registers, and then all rows of A at these k, which hit L1.
 //
-//   B along k in memory: neighbouring threads along k         else: along n
+//   B contiguous along k: adjacent threads along k            else: along n
 //
 //              k ->                                               n ->
 //      n     0    1    2  …  THREADS_K - 1 |  0  1  …       k    0    1    2  …  THREADS_N - 1
 //      |     K    K+1  …                                    |    N    N+1  …
 //      v     2K   …                                         v    2N   …
 //
-// In the end the threads of a column add up. Those of a warp halve their sums in every exchange: with 4 sums and 4 lanes
+// At the end sums are reduced across the threads of a column. Within a warp each exchange halves the sums of a
+// lane. Example of 4 sums and 4 lanes:
 //
 //   mask 2    lanes 0, 1 keep sums 0 and 1 of both, lanes 2, 3 sums 2 and 3
 //   mask 1    lane 0 keeps sum 0 of all four, lane 1 sum 1, …
 //
-// The PARTS that are left meet in shared memory. A block of a cluster adds up its own, and then each reads of some sums what the
-// others have made: in an order that depends on nothing but these constants.
+// The remaining PARTS are reduced through shared memory. In cluster split-K each block first reduces its own sums,
+// then some of the sums across all blocks, in a fixed order.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -32,18 +33,18 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr Region PARTIAL = {0, 4096};   // of shared memory: where it begins, bytes
+constexpr Region PARTIAL = {0, 4096};   // of shared memory, in bytes
 constexpr int SHARED_BYTES = 4096;   // of a block
-using Value = float;                                          // of the products and their sum
+using Value = float;                                          // of products and sums
 constexpr Index N = 4096, K = 4096;
 constexpr int M = 4;                                          // rows
 constexpr int BN = 32, BK = 256;                              // rTile, block
 constexpr int TN = 4, TK = 8;                                 // rTile, registers
 constexpr int THREADS = 256;
-constexpr int CLUSTER = 1;                                    // blocks that share the steps along k
+constexpr int CLUSTER = 1;                                    // blocks of a cluster that split k
 
 struct OperandA {
-    static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
+    static constexpr bool ALONG_K = true;   // k is contiguous in memory
     static constexpr int VECTOR = 4;        // elements of one access
     static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index m, Index k, Value (&v)[VECTOR])
     {
@@ -68,11 +69,11 @@ __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, I
 constexpr bool ALONG_K = OperandB::ALONG_K;
 constexpr int VECTOR_K = ALONG_K ? OperandB::VECTOR : 1, VECTOR_N = ALONG_K ? 1 : OperandB::VECTOR;
 constexpr int THREADS_N = BN / TN, THREADS_K = BK / TK, USED = THREADS_N * THREADS_K;
-constexpr int RUN = ALONG_K ? VECTOR_K : TK;   // neighbours along k of a thread
-constexpr int RUNS = TK / RUN;                 // of them, THREADS_K runs apart
+constexpr int RUN = ALONG_K ? VECTOR_K : TK;   // contiguous k of a thread
+constexpr int RUNS = TK / RUN;                 // of a thread, THREADS_K runs apart
 constexpr int STEP_M = OperandA::ALONG_K ? 1 : OperandA::VECTOR, STEP_K = OperandA::ALONG_K ? OperandA::VECTOR : 1;
 
-// Threads of a warp that share columns: a power of two of them, LANE_STRIDE apart.
+// Lanes that share columns: a power of two of them, LANE_STRIDE apart.
 constexpr int LANE_STRIDE = ALONG_K ? 1 : THREADS_N;
 constexpr int LANES = ALONG_K ? (THREADS_K | WARP) & -(THREADS_K | WARP)
                       : WARP % THREADS_N != 0 ? 1
@@ -81,9 +82,9 @@ constexpr int LANES = ALONG_K ? (THREADS_K | WARP) & -(THREADS_K | WARP)
 constexpr int PARTS = THREADS_K / LANES;
 constexpr int SUMS = M * TN;
 constexpr Index BLOCKS_N = (N + BN - 1) / BN;
-constexpr bool ALONE = CLUSTER == 1;   // a block has all steps
-constexpr bool JOINS = !ALONE && PARTS > 1;   // else it adds up its own parts, which others would read one by one from afar
-constexpr int LEFT = JOINS ? 1 : PARTS;       // of a block's sum
+constexpr bool ALONE = CLUSTER == 1;   // no split-K
+constexpr bool JOINS = !ALONE && PARTS > 1;   // the block reduces its parts before others read them
+constexpr int LEFT = JOINS ? 1 : PARTS;       // parts of a block's sum
 
 static_assert(BN % TN == 0 && BK % TK == 0 && USED <= THREADS, "threads cover the block's tile");
 static_assert(THREADS % WARP == 0, "whole warps, some of whose threads may idle");
@@ -93,25 +94,25 @@ static_assert(N % VECTOR_N == 0 && K % VECTOR_K == 0, "no vector of B reaches pa
 static_assert(PARTS * M * BN * (int)sizeof(Value) <= PARTIAL.bytes, "all parts have room in shared memory");
 static_assert(M % STEP_M == 0 && RUN % STEP_K == 0 && K % STEP_K == 0, "nor does one of A");
 
-// A thread's columns are TN / VECTOR_N vectors, THREADS_N of them apart.
+// A thread's columns are TN / VECTOR_N vectors, THREADS_N vectors apart.
 __device__ __forceinline__ int column_of(int tn, int j)
 {
     return (j / VECTOR_N * THREADS_N + tn) * VECTOR_N + j % VECTOR_N;
 }
 
-// The sums of M rows by TN columns; of those that lanes share `first` … are left to this one, if any.
+// The sums of M rows by TN columns. After the reduction across lanes this one has those from `first` on, if any.
 struct Sums {
     Value at[SUMS];
     int first;
     bool none;
 };
 
-// Lanes `MASK` apart, and then those that are nearer, add up COUNT sums: each keeps one half of them, or the lower one all
-// if there is an odd number.
+// Reduces COUNT sums across lanes MASK apart and nearer. Each lane keeps one half of them; the lower one keeps all
+// if their number is odd.
 template <int COUNT, int MASK, bool MORE = (MASK >= LANE_STRIDE)> struct Halve {
     static constexpr int KEPT = COUNT % 2 == 0 ? COUNT / 2 : COUNT;
     using Next = Halve<KEPT, MASK / 2, (MASK / 2 >= LANE_STRIDE)>;
-    static constexpr int LEFT = Next::LEFT;   // in the end
+    static constexpr int LEFT = Next::LEFT;   // sums of a lane at the end
 
     static __device__ __forceinline__ void run(Sums &sums)
     {
@@ -132,7 +133,7 @@ template <int COUNT, int MASK> struct Halve<COUNT, MASK, false> {
 };
 using Lanes = Halve<SUMS, LANES / 2 * LANE_STRIDE, (LANES > 1)>;
 
-// What a thread reads of B at once.
+// The part of B that a thread loads at once.
 struct TileB {
     Value at[RUNS][RUN][TN];
 
@@ -142,7 +143,7 @@ struct TileB {
             UNROLL for (int e = 0; e < RUN; e += VECTOR_K)
                 UNROLL for (int j = 0; j < TN; j += VECTOR_N) {
                     const Index row = k + r * (THREADS_K * RUN) + e;
-                    const Index column = op_min<Index>(n0 + column_of(tn, j), N - VECTOR_N);   // past the end: any other
+                    const Index column = op_min<Index>(n0 + column_of(tn, j), N - VECTOR_N);   // past the end: any
                     Value v[OperandB::VECTOR] = {};
                     if (WHOLE || row < K)
                         OperandB::read(t, batch, column, row, v);
@@ -152,7 +153,7 @@ struct TileB {
     }
 };
 
-// sums += the rows of A at these k, times what was read of B.
+// sums += the rows of A at these k times the loaded part of B.
 template <bool WHOLE>
 __device__ __forceinline__ void multiply(const Tensors &t, Index batch, Index k, const TileB &b, Sums &sums)
 {
@@ -179,7 +180,7 @@ __device__ __forceinline__ void meet()
         cluster_sync();
 }
 
-// One block an SM may take all registers: for more blocks the compiler would put off loads until their first use.
+// One block an SM may use all registers: with more blocks the compiler delays loads until their first use.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
@@ -188,9 +189,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
     const int tk = ALONG_K ? thread % THREADS_K : thread / THREADS_N;
     const Index tile = (Index)blockIdx.x / CLUSTER, n0 = tile % BLOCKS_N * BN, batch = tile / BLOCKS_N;
     const int rank = (int)((Index)blockIdx.x % CLUSTER);
-    const bool active = thread < USED;   // the last warp may have threads to spare
+    const bool active = thread < USED;   // the last warp may have spare threads
 
-    // ---- load and compute: this thread's share of the products ----
+    // ---- load and compute: this thread's part of the products ----
     Sums sums = {};
     if (active) {
         Index k = (Index)rank * BK + tk * RUN;
@@ -206,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
         }
     }
 
-    // ---- combine: within the warp, the block, the cluster ----
+    // ---- reduce: within the warp, the block, the cluster ----
     Lanes::run(sums);
     SHARED(PARTIAL, Value, part, [PARTS][M][BN]);
     UNROLL for (int i = 0; i < Lanes::LEFT; ++i)
@@ -237,6 +238,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
         }
     }
     if (!ALONE)
-        meet();   // none may leave while others read what it left
+        meet();   // no block exits while others read its sums
 }
 }   // namespace KERNEL

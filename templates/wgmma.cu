@@ -1,14 +1,16 @@
-// Matrix multiply on the tensor cores of sm_90a: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], then a pointwise epilogue. Of f16
-// and bf16 with sums in f32, of f32 cut off to tf32, of bytes with sums in i32.
+// Matrix multiply on the tensor cores of sm_90a (wgmma): C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], with a
+// pointwise epilogue. Operands are f16 or bf16 with f32 accumulators, f32 truncated to tf32, or 8-bit integers with
+// i32 accumulators.
 //
-// One thread block computes one BM x BN tile of C, each group of four warps a WM x WN tile of that in registers. The block
-// walks along k in steps of BK. STAGES tiles of A and of B lie in shared memory, from where the tensor cores read them:
+// A thread block computes a BM x BN tile of C, each warp group a WM x WN tile of that in registers. The block
+// iterates over k in steps of BK, pipelined through STAGES tiles of A and of B in shared memory, where the tensor
+// cores read them:
 //
 //   step - 1        step             step + 1 … step + STAGES - 3      step + STAGES - 2
-//   being used      used next        on their way or there             asked for, when nobody uses step - 2 any more
+//   in use          next in use      in flight or complete             started once step - 2 is free
 //
-// A and B of 16-bit elements may lie in memory either way round, others lie along k; in shared memory they lie as they do there.
-// They are copied in pieces of 16 bytes.
+// 16-bit A and B may be contiguous along either dimension, others along k. Shared memory keeps the order of global
+// memory. Copies are 16-byte vectors.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -23,21 +25,21 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr Region OPERANDS = {0, 197632};   // of shared memory: where it begins, bytes
+constexpr Region OPERANDS = {0, 197632};   // of shared memory, in bytes
 constexpr Region SLABS = {0, 197632};
 constexpr int SHARED_BYTES = 197632;   // of a block
 using Element = f16;                                          // of A and B
-using Value = float;                                          // of the products and their sum
+using Value = float;                                          // of products and sums
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared memory
-constexpr int WM = 64, WN = 256;                              // rTile, registers of a group of four warps
-constexpr int STAGES = 4;                                     // steps of tiles in shared memory
-constexpr Index CHAIN = 128;                                  // steps whose products are added up in one go
-constexpr int QN = 8;                                         // columns of C that are one aligned access
-constexpr Index PANEL = 8;                                    // rows of blocks that run together
+constexpr int WM = 64, WN = 256;                              // rTile, registers of a warp group
+constexpr int STAGES = 4;                                     // of the pipeline
+constexpr Index CHAIN = 128;                                  // promotion interval of the accumulators, in steps
+constexpr int QN = 8;                                         // columns of C in one aligned access
+constexpr Index PANEL = 8;                                    // rasterisation: tiles along m in a panel
 
 struct OperandA {
-    static constexpr bool ALONG_K = true;   // neighbours along k are neighbours in memory
+    static constexpr bool ALONG_K = true;   // k is contiguous in memory
     static __device__ __forceinline__ CopySource<Element> at(const Tensors &t, Index batch, Index m, Index k)
     {
         return {t.in0 + (m * 1024 + k), true};
@@ -58,32 +60,32 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 // </rollerc>
 
 constexpr int GROUPS_N = BN / WN, GROUPS = BM / WM * GROUPS_N, THREADS = GROUPS * 4 * WARP;
-constexpr int BYTES = (int)sizeof(Element), PIECE = 16 / BYTES;   // elements that move together
-constexpr int AK = 32 / BYTES;                                    // what one instruction multiplies, of WM rows and WN columns
+constexpr int BYTES = (int)sizeof(Element), PIECE = 16 / BYTES;   // elements of a 16-byte vector
+constexpr int AK = 32 / BYTES;                                    // k of one instruction
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
-constexpr bool CHAINS = STEPS > CHAIN;             // more than one
+constexpr bool CHAINS = STEPS > CHAIN;             // longer than one promotion interval
 
 static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % 64 == 0, "groups of warps cover the block's tile");
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 3, "no step is in vain");
 
-// A tile of an operand in shared memory, as describe_operand() has it: lines of 128 bytes along its fast direction, one for
-// each row, or one for each k and 64 rows of 16-bit elements.
+// A tile of an operand in shared memory, in the layout of describe_operand(): lines of 128 bytes along its
+// contiguous dimension, one for each row, or one for each k and 64 rows of 16-bit elements.
 template <class Operand, Index EXTENT, int BR> struct Tile {
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static_assert(ALONG_K || BYTES == 2, "others are not turned");
     static constexpr int LINES = ALONG_K ? BR : BK, LINE = (ALONG_K ? BK : BR) / PIECE;
     static constexpr int ELEMENTS = BR * BK;
-    static constexpr int EACH = (LINES * LINE + THREADS - 1) / THREADS;   // pieces that a thread brings
+    static constexpr int EACH = (LINES * LINE + THREADS - 1) / THREADS;   // vectors that a thread copies
 
     static __device__ __forceinline__ void fetch(const Tensors &t, Index batch, Index row0, Index k0, Element *tile)
     {
         UNROLL for (int i = 0; i < EACH; ++i) {
             const int number = (int)threadIdx.x + i * THREADS, line = number / LINE, piece = number % LINE;
             if (LINES * LINE % THREADS != 0 && number >= LINES * LINE)
-                break;   // three groups bring 512 pieces
+                break;   // three groups copy 512 vectors
             const Index row = row0 + (ALONG_K ? line : piece * PIECE), k = k0 + (ALONG_K ? piece * PIECE : line);
             const bool exists = (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
             const CopySource<Element> source = Operand::at(t, batch, row, k);
@@ -91,16 +93,16 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
                                  tile + ((piece / 8 * LINES + line) * 8 + (piece % 8 ^ line % 8)) * PIECE, source.at);
         }
     }
-    // From this row and k on.
+    // The descriptor from this row and k on.
     static __device__ __forceinline__ unsigned long long part(const Element *tile, int row, int k)
     {
         return describe_operand(tile + row * BK + (ALONG_K ? k : k * 64), BK * 128, 8 * 128);
     }
 };
 
-// A warp's 8 rows of C on their way from registers to memory.
+// Epilogue staging of a warp's 8 rows of C.
 struct Slab {
-    Value at[8][WN + 8];   // no two of 16 lanes, which write together, meet in a bank
+    Value at[8][WN + 8];   // padding: no bank conflicts among 16 lanes
 };
 
 using TileA = Tile<OperandA, M, BM>;
@@ -115,21 +117,21 @@ constexpr int ALIGNMENT = 1024;
 extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    SHARED(SLABS, Slab, slabs, [GROUPS * 4]);                 // when A and B are done with
+    SHARED(SLABS, Slab, slabs, [GROUPS * 4]);                 // over A and B
     Stage *const stages = reinterpret_cast<Stage *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT);
     static_assert(STAGES * (int)sizeof(Stage) + ALIGNMENT <= OPERANDS.bytes, "all stages fit, wherever they begin");
     Value acc[WN / 2] = {};                               // (WM,WN) of four warps
     Chains<CHAINS, WN / 2> chain;
 
     const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N);
-    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of this panel
+    const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of the panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
     const int warp = same_in_warp((int)threadIdx.x / WARP);
     const int group_m = warp / 4 / GROUPS_N * WM, group_n = warp / 4 % GROUPS_N * WN;
 
-    // Load: the first steps' tiles.
+    // Load: the tiles of the first steps.
     UNROLL for (int step = 0; step < STAGES - 2; ++step) {
         if (step < STEPS) {
             TileA::fetch(t, batch, m0, step * BK, stages[step].a);
@@ -138,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         async_commit();
     }
 
-    // Compute: the products of one step go on while those of the next are asked for, and a later step is copied.
+    // Compute: the products of a step overlap the issue of the next ones and the copy of a later step.
     int now = 0, free = STAGES - 2;   // stages
 #pragma unroll 1
     for (Index step = 0; step < STEPS; ++step) {
@@ -168,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     wait_products<0>(acc);
     chain.add_to(acc);
 
-    // Store: eight rows of each warp at a time by way of shared memory, so that lanes side by side have columns side by side.
+    // Epilogue: stage eight rows of each warp at a time in shared memory, so that stores are coalesced.
     block_sync();
     Slab &slab = slabs[warp];
     const int lane = (int)threadIdx.x % WARP;

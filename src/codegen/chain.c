@@ -112,8 +112,8 @@ const char *chain_opening(Arena *arena, const Launch *launch, bool joined)
     if (launch->waits_last)
         write_line(&out, joined, "const WaitsAtItsEnd waits_at_its_end;", "for the earlier launches: nothing here is theirs");
     else if (launch->early)
-        write_line(&out, joined, "wait_for_earlier();", "launches: this one's blocks come as theirs end");
+        write_line(&out, joined, "wait_for_earlier();", "programmatic dependent launch: earlier launches have completed");
     if (launch->lets_begin)
-        write_line(&out, joined, "let_next_begin();", "and the next one's as these do");
+        write_line(&out, joined, "let_next_begin();", "the next launch may begin");
     return out.text;
 }

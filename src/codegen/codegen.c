@@ -206,7 +206,7 @@ static void emit_shared(StrBuf *out, const SharedLayout *shared)
     for (int i = 0; i < shared->count; i++)
         strbuf_printf(out, "constexpr Region %s = {%" PRId64 ", %" PRId64 "};%s\n", shared->regions[i].name,
                       shared->regions[i].at, shared->regions[i].bytes,
-                      i ? "" : "   // of shared memory: where it begins, bytes");
+                      i ? "" : "   // of shared memory, in bytes");
     if (shared->count)
         CONSTEXPR(out, "int SHARED_BYTES", "of a block", shared->bytes);
 }

@@ -19,16 +19,17 @@ DEVICE float op_div(float a, float b) { return __fdividef(a, b); }
 DEVICE float op_div(float a, float b) { return a / b; }
 #endif
 
-// a / b for constants b whose reciprocal in float is off by at most 2^-25: exact then, but for the last place of quotients below
-// 2^-100 (Markstein, "IA-64 and elementary functions", theorem 8.5). A division has branches, between which nothing else is done.
-// By a divisor above zero, what the quotient is too large by is +0 where it is exact: so a quotient of -0 stays -0.
+// a / b for a constant b whose float reciprocal has a relative error of at most 2^-25. It is exact but for the last
+// place of quotients below 2^-100 (Markstein, "IA-64 and elementary functions", theorem 8.5). It has no branches,
+// unlike a division, so the compiler can overlap it with other work. The divisor is made positive: the excess of an
+// exact quotient is then +0, and -0 stays -0.
 DEVICE float divide_by(float a, float b)
 {
     const float part = b < 0 ? -a : a, by = b < 0 ? -b : b, reciprocal = 1 / by, quotient = part * reciprocal;
     const float excess = fmaf(quotient, by, -part);   // NaN where a is infinite
     return excess == excess ? fmaf(-excess, reciprocal, quotient) : quotient;
 }
-// The same for others: the product with the reciprocal may be off by two units in the last place, and is corrected once more.
+// a / b for other constants: the product with the reciprocal may be off by 2 ulp, and is corrected twice.
 DEVICE float divide_by_any(float a, float b)
 {
     const float part = b < 0 ? -a : a, by = b < 0 ? -b : b, reciprocal = 1 / by, estimate = part * reciprocal;
@@ -36,16 +37,16 @@ DEVICE float divide_by_any(float a, float b)
     return excess == excess ? fmaf(-excess, reciprocal, quotient) : estimate;
 }
 
-// All of N values become the first one.
+// Copies the first of N values to the others.
 template <int N, class T> DEVICE void spread(T (&a)[N])
 {
     UNROLL for (int i = 1; i < N; i++)
         a[i] = a[0];
 }
 
-// N values divided by one. Correctly rounded like op_div, for a third of its instructions: with r = 1/b and q = a r, the
-// remainder a - q b is exact, and q + r (a - q b) is the quotient rounded once (Markstein, IBM J. R&D 34(1), 1990).
-// Where that leaves the ordinary numbers it ends in infinity or NaN, and those vectors are divided one by one.
+// Divides N values by one divisor. Correctly rounded like op_div, with a third of its instructions: for r = 1/b and q
+// = a r the remainder a - q b is exact, and q + r (a - q b) is the quotient rounded once (Markstein, IBM J. R&D
+// 34(1), 1990). Out of the normal range it gives infinity or NaN; such vectors are divided one by one.
 struct Divisor { float value, reciprocal; };
 DEVICE Divisor divisor_of(float b) { return {b, op_div(1.0f, b)}; }
 
@@ -55,7 +56,7 @@ template <int N> DEVICE void divide_all(float (&a)[N], Divisor by)
     UNROLL for (int i = 0; i < N; i++)
         a[i] *= by.reciprocal;
 #else
-    float quotient[N], none = 0;   // NaN as soon as a quotient is infinite or NaN
+    float quotient[N], none = 0;   // NaN if any quotient is infinite or NaN
     UNROLL for (int i = 0; i < N; i++) {
         const float estimate = a[i] * by.reciprocal;
         quotient[i] = fmaf(fmaf(-estimate, by.value, a[i]), by.reciprocal, estimate);

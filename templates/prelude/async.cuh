@@ -1,6 +1,6 @@
-// ---- copies that may be under way while the threads go on ----
+// ---- asynchronous copies of vectors ----
 
-// N elements, all inside their tensor; read_async has read_global's priority in L2.
+// Copies N elements inside their tensor. read_async() has the L2 priority of read_global().
 template <int N, class T, class Index> DEVICE void copy_async(T *shared, const T *p, Index index)
 {
     UNROLL for (int i = 0; i < N; i += AT_ONCE<T, N>)
@@ -12,7 +12,7 @@ template <int N, class T, class Index> DEVICE void read_async(T *shared, const T
         async_read16(shared + i, p + index + i);
 }
 
-// The same where some may lie beyond the end of their tensor, unless `inside`; those become zeros.
+// As copy_async(). Unless `inside`, elements may lie beyond the end of the tensor; those become zeros.
 template <int N, class T, class Index>
 DEVICE void copy_inside(bool inside, T *shared, const T *p, Index index, Index size)
 {

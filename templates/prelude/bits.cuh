@@ -14,12 +14,12 @@ DEVICE void load_bits(const unsigned *words, Index index, bool (&out)[N])
         out[i] = word >> i & 1u;
 }
 
-// All lanes of the warp call it; lane l holds the N bits after those of lane l - 1, and lanes together fill one word (or a
-// narrower part of one, where a word's bits belong to several warps).
+// Stores N bits a lane; all lanes of the warp call it. Lane l holds the N bits after those of lane l - 1. Lanes
+// combine their bits to a word, or to a narrower unit where several warps share a word:
 //
 //   N = 8    lane 0: bits 0..7 | lane 1: 8..15 | lane 2: 16..23 | lane 3: 24..31   lane 0 writes
 //
-// Bits of lanes that are not active are zero; a word without an active lane is not written.
+// Bits of inactive lanes are zero. A word without an active lane is not written.
 template <int N, class Unit, class Index>
 DEVICE void store_bits(Unit *words, Index index, const bool (&in)[N], bool active)
 {
@@ -38,7 +38,7 @@ DEVICE void store_bits(Unit *words, Index index, const bool (&in)[N], bool activ
         words[index / BITS] = static_cast<Unit>(word);
 }
 
-// N neighbouring bits, of one word.
+// N neighbouring bits of one word.
 template <int N> struct PackedBits {
     static_assert(32 % N == 0, "a group of bits lies in one word");
     unsigned word;

@@ -1,6 +1,6 @@
-// ---- launches that begin while the one before them ends ----
+// ---- programmatic dependent launch ----
 
-// However the kernel is left.
+// Waits wherever the kernel returns.
 struct WaitsAtItsEnd {
     __device__ __forceinline__ ~WaitsAtItsEnd() { wait_for_earlier(); }
 };

@@ -42,13 +42,13 @@ DEVICE double op_tanh(double a) { return tanh(a); }
 DEVICE float op_erf(float a) { return erff(a); }
 DEVICE double op_erf(double a) { return erf(a); }
 
-// Of exp(-|a|), which is at most 1: exp(89) would be infinite, and sigmoid(-89) is 2^-128.
+// Uses exp(-|a|), which is at most 1: exp(89) is infinite in float, though sigmoid(-89) is 2^-128.
 DEVICE double op_sigmoid(double a)
 {
     const double e = op_exp(-op_abs(a));
     return op_div(a < 0 ? e : 1.0, 1.0 + e);
 }
-// The divisor lies between 1 and 2, where a quotient of two units in the last place needs no case of its own; it is corrected once.
+// The divisor lies between 1 and 2, so the approximate reciprocal (2 ulp) has no special cases and is corrected once.
 DEVICE float op_sigmoid(float a)
 {
     const float e = op_exp(-op_abs(a)), by = 1.0f + e, reciprocal = __fdividef(1.0f, by);

@@ -1,6 +1,6 @@
 // ---- lists of launches ----
 
-// They go into a stream, or become nodes of a graph. None is made behind an error.
+// Launches go to a stream, or become nodes of a graph. After an error none is made.
 #if defined(__HIP__) && !defined(__HIPCC_RTC__)
 struct Launches {
     hipStream_t stream;
@@ -11,14 +11,14 @@ struct Launches {
 struct Launches {
     cudaStream_t stream;
     cudaError_t status;
-    cudaGraph_t graph = nullptr;   // null: they go into the stream
+    cudaGraph_t graph = nullptr;   // null: launches go to the stream
     cudaGraphNode_t *nodes = nullptr;
-    int count = 0;   // of nodes
+    int count = 0;   // nodes so far
 };
 #endif
 
-// As a node it comes behind those that `after` names, ended by -1: as their blocks let it begin, if it is `early`,
-// else when they have ended.
+// Launches a kernel, or adds it as a node. `after` lists the node's predecessors; -1 ends the list. `early`: the node
+// may begin as the blocks of its predecessors let it, otherwise when they have completed.
 #if defined(__HIP__) && !defined(__HIPCC_RTC__)
 template <class Kernel>
 static inline void make_launch(Launches &to, const int *, bool, Kernel *kernel, void **args, dim3 grid, dim3 block,
@@ -46,7 +46,7 @@ static inline void make_launch(Launches &to, const int *after, bool early, Kerne
 }
 #endif
 
-// The same of clusters of blocks, and of a kernel that may begin as the launch before it in its stream ends.
+// As make_launch(), with a cluster size and, if `begins`, programmatic dependent launch.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <class Kernel>
 static inline void make_launch_with(Launches &to, const int *after, bool early, Kernel *kernel, void **args, dim3 grid,

@@ -1,8 +1,8 @@
-// ---- memory: elements, and vectors of N neighbours ----
+// ---- memory: elements, and vectors of N elements ----
 
-struct Region { int at, bytes; };   // of shared memory: see SHARED
+struct Region { int at, bytes; };   // of shared memory, in bytes: see SHARED
 
-// 0 <= index < extent: what `pad` asks before it reads.
+// 0 <= index < extent: the test of `pad` before it reads.
 template <class Index> DEVICE bool inside(Index index, long long extent)
 {
     return index >= 0 && index < static_cast<Index>(extent);
@@ -22,7 +22,7 @@ template <class T, int COUNT, class V> DEVICE void widen_vector(Vector<T, COUNT>
         out[j] = widen(chunk.at[j]);
 }
 
-// Reads by one aligned access, or several of 16 bytes: p + index must be aligned to it.
+// Loads N elements by one aligned access, or by several of 16 bytes. p + index must be aligned to the access.
 template <int N, class T, class Index, class V>
 DEVICE void load_vector(const T *p, Index index, V (&out)[N])
 {
@@ -32,7 +32,7 @@ DEVICE void load_vector(const T *p, Index index, V (&out)[N])
         widen_vector(chunks[i], out + i * COUNT);
 }
 
-// load_vector of global memory, by read_global.
+// As load_vector(), of global memory by read_global().
 template <int N, class T, class Index, class V>
 DEVICE void read_vector(const T *p, Index index, V (&out)[N])
 {
@@ -42,7 +42,7 @@ DEVICE void read_vector(const T *p, Index index, V (&out)[N])
         widen_vector(read_global(chunks + i), out + i * COUNT);
 }
 
-// load_vector of global memory, by stream_global: one access.
+// As load_vector(), of global memory by one stream_global() access.
 template <int N, class T, class Index, class V>
 DEVICE void stream_vector(const T *p, Index index, V (&out)[N])
 {
@@ -50,7 +50,7 @@ DEVICE void stream_vector(const T *p, Index index, V (&out)[N])
     widen_vector(stream_global(reinterpret_cast<const Vector<T, N> *>(p + index)), out);
 }
 
-// Writes by one aligned access, or several of 16 bytes: p + index must be aligned to it.
+// Stores N elements by one aligned access, or by several of 16 bytes. p + index must be aligned to the access.
 template <int N, class T, class Index, class V> DEVICE void store_vector(T *p, Index index, const V (&in)[N])
 {
     constexpr int COUNT = AT_ONCE<T, N>;
@@ -62,7 +62,8 @@ template <int N, class T, class Index, class V> DEVICE void store_vector(T *p, I
     }
 }
 
-// A vector that lies inside its tensor, or outside: there nothing is read, and the elements are anything. It takes no branch.
+// Loads a vector that lies wholly inside or outside of its tensor. Outside nothing is read, and `out` is undefined.
+// No branch.
 template <int N, class T, class Index, class V>
 DEVICE void load_if_inside(const T *p, Index index, Index size, V (&out)[N])
 {
@@ -70,8 +71,8 @@ DEVICE void load_if_inside(const T *p, Index index, Index size, V (&out)[N])
         load_vector<N>(p, index, out);
 }
 
-// Rows that are no whole vectors: of a vector that hangs over the end of its tensor only the elements inside are read. `inside`:
-// it does not, and no branch is in the way of the next load.
+// Loads a vector that may cross the end of its tensor, of which only the elements inside are read. `inside`: it does
+// not cross, and no branch delays the next load.
 template <int N, class T, class Index, class V>
 DEVICE void load_inside(bool inside, const T *p, Index index, Index size, V (&out)[N])
 {
@@ -82,7 +83,7 @@ DEVICE void load_inside(bool inside, const T *p, Index index, Index size, V (&ou
             out[i] = index + i < size ? load(p, index + i) : V();
 }
 
-// Rows that are no whole vectors: of a vector that hangs over the ends of its row only the elements inside are written.
+// Stores a vector. Unless `whole`, it may cross the ends of its row, and only the elements inside are written.
 template <int N, class T, class Index, class V>
 DEVICE void store_inside(bool whole, T *p, Index index, Index column, Index columns, const V (&in)[N])
 {
@@ -94,7 +95,7 @@ DEVICE void store_inside(bool whole, T *p, Index index, Index column, Index colu
                 store(p, index + i, in[i]);
 }
 
-// N elements as they are, in one access. One side is an array of registers, the other is aligned to N of them.
+// Moves N elements unconverted in one access. One side is a register array, the other is aligned to N elements.
 template <int N, class T> DEVICE void move_vector(T *to, const T (&from)[N])
 {
     Vector<T, N> vector;

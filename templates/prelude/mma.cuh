@@ -1,7 +1,7 @@
-// ---- tiles of tensor cores, and pieces of 16 bytes on their way to them ----
+// ---- tensor core tiles, and the 16-byte vectors that fill them ----
 
-// Of bytes, pairs of rows are turned together: what a lane has of two lines that follow each other becomes
-// four neighbours along k of the first of both rows, and of the second.
+// Of 8-bit elements, transposes pairs of rows: a lane's bytes of two consecutive rows become four neighbours along k
+// for each of two columns.
 DEVICE void part_bytes(unsigned (&tile)[4])
 {
     UNROLL for (int i = 0; i < 4; i += 2) {
@@ -11,18 +11,17 @@ DEVICE void part_bytes(unsigned (&tile)[4])
     }
 }
 
-// What a lane has of a matrix: 32 bits, or a double.
+// What a lane holds of a matrix: 32 bits, or a double.
 template <class T> struct TileWordOf { using type = unsigned; };
 template <> struct TileWordOf<f64> { using type = f64; };
 template <class T> using TileWord = typename TileWordOf<T>::type;
 
-// An element as a register holds it.
+// The bits of an element in a register.
 template <class T> DEVICE unsigned bits_of(T x) { return x.bits; }
 DEVICE unsigned bits_of(f32 x) { return __float_as_uint(x); }
 
-// Tensor cores cut a float off behind ten bits of its fraction. What is half of the last one's weight at most
-// is added before: it lies no farther from the float than the nearest such number may, and is the float where
-// that is one.
+// Tensor cores truncate a float to 10 bits of fraction. This adds at most half the weight of the last bit first, so
+// the truncated value is one of the two nearest, and exact values stay exact.
 template <int COUNT> DEVICE void round_tile(f32, unsigned (&tile)[COUNT])
 {
     UNROLL for (int i = 0; i < COUNT; i++)
@@ -30,9 +29,9 @@ template <int COUNT> DEVICE void round_tile(f32, unsigned (&tile)[COUNT])
 }
 template <class T, class V, int COUNT> DEVICE void round_tile(T, V (&)[COUNT]) {}
 
-// Tensor cores cut off what they add, always towards zero: so many products one after the other lose too much
-// that are all positive, 200000 of them more than the last 10 bits of a float. So c passes on what it has,
-// several times. MORE: there are several chains.
+// Tensor cores truncate when they accumulate, always towards zero, so long sums of positive products lose accuracy:
+// 200,000 of them more than the last 10 bits of a float. At each promotion interval c is added to `ended` in float
+// and cleared. MORE: the sum is longer than one interval.
 template <bool MORE, int COUNT> struct Chains {
     float ended[COUNT] = {};
 
@@ -54,19 +53,19 @@ template <int COUNT> struct Chains<false, COUNT> {
     template <class Value> __device__ __forceinline__ void add_to(Value (&)[COUNT]) const {}
 };
 
-// Where an element or 16 bytes of them lie, if there are any.
+// The source of a copy of an element or of 16 bytes, if there is one.
 template <class T> struct CopySource {
     const T *at;
     bool exists;
 };
 
-// The elements of 16 bytes, read one by one.
+// A 16-byte vector, read element by element.
 template <class T> struct PieceOfElements {
     struct Last {};
     Vector<T, 16 / sizeof(T)> elements;
 
     __device__ __forceinline__ void set(int i, T element) { elements.at[i] = element; }
-    // By a predicated load: behind a branch, each would be waited for before the next begins.
+    // A predicated load. Behind a branch, each load would be waited for before the next begins.
     __device__ __forceinline__ void load(int i, const CopySource<T> &source, bool exists)
     {
         set(i, exists && source.exists ? *source.at : T());
@@ -77,16 +76,15 @@ template <class T> struct PieceOfElements {
     }
 };
 
-// The elements of 16 bytes side by side that begin anywhere in a tensor of `size` elements: the two aligned
-// pieces that hold them, on their way in registers until value() is asked for. Beyond the tensor nothing is
-// read.
+// A 16-byte vector that begins at any element of a tensor of `size` elements. The two aligned vectors that hold it
+// stay in registers until value() is called. Nothing is read beyond the tensor.
 template <class T> struct PieceAnywhere {
     static constexpr int BYTES = static_cast<int>(sizeof(T)), COUNT = 16 / BYTES;
     unsigned words[8];
-    unsigned first;   // where they begin among the elements of both
+    unsigned first;   // index of the first element within both
 
-    // Of a tensor that ends within a piece: what lies in that one. It is loaded once, so that no other load
-    // takes a branch: behind one, each would be waited for before the next begins.
+    // The tail of a tensor that ends within a vector. It is loaded once, so that other loads take no branch: behind
+    // one, each load would be waited for before the next begins.
     struct Last {
         Vector<unsigned, 4> piece;
 
@@ -114,7 +112,7 @@ template <class T> struct PieceAnywhere {
             }
         }
     }
-    // The first `count` of them, zeros behind.
+    // The first `count` elements, followed by zeros.
     __device__ __forceinline__ Vector<unsigned, 4> value(int count) const
     {
         const unsigned byte = first * BYTES, selector = 0x3210u + 0x1111u * (byte % 4);
@@ -127,7 +125,7 @@ template <class T> struct PieceAnywhere {
         Vector<unsigned, 4> piece;
         UNROLL for (int i = 0; i < 4; i++) {
             const unsigned word = byte_permute(shifted[i], shifted[i + 1], selector);
-            const int bytes = count * BYTES - i * 4;   // of this word
+            const int bytes = count * BYTES - i * 4;   // valid bytes of this word
             piece.at[i] = bytes >= 4 ? word : bytes > 0 ? word & ~0u >> (32 - bytes * 8) : 0u;
         }
         return piece;
@@ -136,11 +134,11 @@ template <class T> struct PieceAnywhere {
 
 // ---- floats as sums of narrower elements ----
 
-// Two parts are of f16, lifted by 2^15 first: elements of at most 1 then lie where f16 is densest, and two of
-// them err by 2^-40 at most. Three are of bf16.
+// Two parts are f16 and scaled by 2^15 first: elements of at most 1 then lie where f16 is most precise, with an error
+// of at most 2^-40. Three parts are bf16.
 template <int PARTS> constexpr bool LIFTS_PARTS = PARTS == 2;
 
-// Two floats as PARTS pairs of elements, each of which has what those before it lack.
+// Splits two floats into PARTS pairs of narrow elements; each part is the rounded remainder of those before it.
 template <class Element, int PARTS> struct PairParts {
     static constexpr bool LIFTED = LIFTS_PARTS<PARTS>;
     unsigned at[PARTS];

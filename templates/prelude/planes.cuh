@@ -1,13 +1,12 @@
-// ---- planes: pictures in shared memory ----
+// ---- planes: images in shared memory ----
 
-// ROWS x COLUMNS elements for each picture, PITCH from row to row; column 0 stands behind `LEFT` elements
-// that are never written. Source::row(tensors, channel, picture, row) is where a row begins in memory, its
-// columns COLUMN_STRIDE apart; with PIECES they are whole aligned pieces of 16 bytes, which are copied
-// asynchronously.
+// ROWS x COLUMNS elements of each image with the row pitch PITCH. Column 0 follows LEFT elements that are never
+// written. Source::row(tensors, channel, picture, row) is the address of a row in memory, whose columns are
+// COLUMN_STRIDE elements apart. With PIECES rows are whole aligned 16-byte vectors, which are copied asynchronously.
 template <class Source, int ROWS, int COLUMNS, int PITCH, int LEFT> struct Plane {
     static constexpr int ELEMENTS = ROWS * PITCH;
 
-    // Pictures [first, first + count) of the channel, by all threads of the block.
+    // Copies images [first, first + count) of the channel, by all threads of the block.
     template <int THREADS, class Tensors, class Index, class T>
     static __device__ __forceinline__ void copy(const Tensors &t, Index channel, Index first, int count,
                                                 T *planes)
@@ -25,8 +24,8 @@ template <class Source, int ROWS, int COLUMNS, int PITCH, int LEFT> struct Plane
     }
 };
 
-// sum over images, i, j of d[i,j] * x[i*STRIDE_H+down,j*STRIDE_W+along], 0 outside of x: term by term as it
-// stands there, so that what is infinite or no number is multiplied by zeros, too.
+// sum over images, i, j of d[i,j] * x[i*STRIDE_H+down,j*STRIDE_W+along], 0 outside of x. Every term is computed, so
+// that infinities and NaN times zero give NaN.
 template <class Value, class SourceX, class SourceD, int XH, int XW, int DH, int DW, int STRIDE_H = 1,
           int STRIDE_W = 1, class Tensors, class Index>
 DEVICE Value exact_correlation(const Tensors &t, Index channel, Index images, int down, int along)
@@ -51,7 +50,7 @@ DEVICE Value exact_correlation(const Tensors &t, Index channel, Index images, in
     return total;
 }
 
-// Is it so for some thread of the block? Every warp leaves a mark.
+// Whether `so` holds for any thread of the block.
 template <int WARPS> DEVICE bool any_of_block(bool so, int *marks)
 {
     const bool found = warp_ballot(so) != 0;

@@ -30,7 +30,7 @@ struct Min {
     template <class T> DEVICE T combine(T a, T b) { return op_min(a, b); }
 };
 
-// N values, a power of two, as a tree: 0+4 1+5 2+6 3+7, then their sums.
+// Reduces N values, a power of two, as a tree: 0+4 1+5 2+6 3+7, then their sums.
 template <class Reduction, class T, int N> DEVICE T reduce_vector(T (&x)[N])
 {
     UNROLL for (int half = N / 2; half > 0; half /= 2)
@@ -39,9 +39,9 @@ template <class Reduction, class T, int N> DEVICE T reduce_vector(T (&x)[N])
     return x[0];
 }
 
-// The maximum of a row and the sum of exp(x - maximum), both so far, and N elements more (Milakov and Gimelshein,
-// "Online normalizer calculation for softmax", 2018). As long as all are -inf, exp(x) is 0 and so is the sum. EXP is op_exp, or
-// what is as good there.
+// Updates a row's running maximum and sum of exp(x - maximum) by N elements (Milakov and Gimelshein, "Online
+// normalizer calculation for softmax", 2018). While all elements are -inf, exp(x) and the sum are 0. EXP is op_exp or
+// a sufficient approximation.
 template <float EXP(float), int N> DEVICE void add_exponentials(float &maximum, float &sum, const float (&x)[N])
 {
     float terms[N];
@@ -55,18 +55,18 @@ template <float EXP(float), int N> DEVICE void add_exponentials(float &maximum, 
     maximum = grown;
 }
 
-// Values that are known by their number, their sum and the sum of their squared distances from their own mean (Chan,
-// Golub and LeVeque). Of a constant that mean is the constant.
+// Moments of values: their count, their sum and the sum of squared distances from their mean (Chan, Golub and
+// LeVeque). The mean of equal values is exact.
 DEVICE float mean_of(float sum, int count) { return divide_by(sum, static_cast<float>(count)); }
 DEVICE double mean_of(double sum, int count) { return sum / count; }
 
-// What the squared distances gain as the mean gives way to another centre: count * sq(sum / count - centre)
+// The increase of the squared distances when the mean is replaced by another centre: count * sq(sum / count - centre)
 template <class T> DEVICE T around_centre(T sum, int count, T centre)
 {
     return count > 0 ? static_cast<T>(count) * op_sq(mean_of(sum, count) - centre) : 0;
 }
 
-// What they gain as others join them: count * others / (count + others) * sq(sum / count - other_mean)
+// Their increase when two sets are merged: count * others / (count + others) * sq(sum / count - other_mean)
 template <class T> DEVICE T around_both(T sum, int count, T other_mean, int others)
 {
     if (count == 0 || others == 0)
@@ -75,7 +75,7 @@ template <class T> DEVICE T around_both(T sum, int count, T other_mean, int othe
     return away * (other / (one * (one + other))) * away;
 }
 
-// `count` such values are joined by those of N more from `first` up to `end`.
+// Adds the elements x[first] to x[end - 1] to the moments.
 template <class T, int N>
 DEVICE void add_values(T &sum, T &distances, int &count, const T (&x)[N], int first = 0, int end = N)
 {
@@ -91,7 +91,8 @@ DEVICE void add_values(T &sum, T &distances, int &count, const T (&x)[N], int fi
     count += others;
 }
 
-// Every lane of a group of `width` neighbours gets the group's result. Of four, 0 has 0+2 first, then (0+2)+(1+3).
+// Reduces across groups of `width` lanes; every lane gets its group's result. Of four, lane 0 has 0+2 first, then
+// (0+2)+(1+3).
 template <class Reduction, class T> DEVICE T warp_reduce(T value, int width = WARP)
 {
     for (int mask = width / 2; mask > 0; mask /= 2)

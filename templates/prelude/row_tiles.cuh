@@ -1,10 +1,10 @@
-// ---- rows of a product that are reduced in registers ----
+// ---- row reductions of a product in registers ----
 
-// The first pass reduces elements, the second one what is made of them and of the first one's results.
+// The first pass reduces elements. The second one reduces functions of the elements and of the first results.
 template <int PASS> struct Pass {};
 
-// Of M x N sums 16 rows from m0 on and COLUMNS columns from n0 on, as tensor cores leave them in a warp: of each 8 columns a lane has
-// two, of rows 8 apart. Row has a row's results, and says what they are of.
+// A warp's accumulators of 16 rows from m0 on and COLUMNS columns from n0 on, in the layout of the tensor cores: of
+// each 8 columns a lane has two, in two rows 8 apart. Row holds a row's results and defines what is reduced.
 template <class Row, int COLUMNS, class Tensors, class Value, class Index> struct WarpRows {
     const Tensors &t;
     Value *sums;
@@ -13,7 +13,7 @@ template <class Row, int COLUMNS, class Tensors, class Value, class Index> struc
 
     __device__ __forceinline__ Index row_of(int half) const { return m0 + half * 8 + (int)threadIdx.x % WARP / 4; }
 
-    // WHOLE: all columns are C's.
+    // WHOLE: no column is out of bounds.
     template <bool WHOLE, class Make> __device__ __forceinline__ void each(const Make &make)
     {
         UNROLL for (int v = 0; v < COLUMNS / 2; ++v) {
@@ -23,7 +23,7 @@ template <class Row, int COLUMNS, class Tensors, class Value, class Index> struc
                 make(sums[v], rows[half], row_of(half), n);
         }
     }
-    // Of a lane's columns, then of those of the four lanes that have the row.
+    // Reduces a lane's columns, then across the four lanes that share a row.
     template <bool WHOLE, int PASS> __device__ __forceinline__ void reduce()
     {
         each<WHOLE>([&](const Value &sum, Row &row, Index m, Index n) { row.add(Pass<PASS>(), t, batch, m, n, sum); });
@@ -42,7 +42,7 @@ template <class Row, int COLUMNS, class Tensors, class Value, class Index> struc
     }
 };
 
-// By a warp, in place of storing them.
+// Reduces rows by a warp, in place of storing the product.
 template <class Row, int COLUMNS, class Tensors, class Value, class Index>
 DEVICE void reduce_rows(const Tensors &t, Value *sums, Index batch, Index m0, Index n0, Index M, Index N)
 {

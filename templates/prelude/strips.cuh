@@ -1,8 +1,9 @@
-// ---- strips: what a thread has of a row of an image ----
+// ---- strips: the part of an image row that a thread holds ----
 
-// A Strip is COUNT columns of a row of EXTENT ones, the first of which may lie outside: OFFSET beside a multiple
-// of WIDEST, which are one aligned access, at most. Columns lie STRIDE apart in memory and have ELEMENTS
-// neighbouring channels each. What the access at column p has: as many as lie there aligned and belong to it.
+// A Strip is COUNT columns of a row of EXTENT columns, and may begin outside of the row: OFFSET after a multiple of
+// WIDEST, the columns of the widest aligned access. Columns are STRIDE elements apart in memory and have ELEMENTS
+// contiguous channels. Returns the columns of the access at column p: the widest that is aligned and inside the
+// strip.
 template <class Strip> DEVICE constexpr int strip_piece(int p)
 {
     int columns = Strip::WIDEST;
@@ -11,8 +12,8 @@ template <class Strip> DEVICE constexpr int strip_piece(int p)
     return columns;
 }
 
-// The columns of a strip from P on, piece by piece: beside 4 outputs under 5 taps 2 + 4 + 2. Outside of the row
-// there are zeros. Narrow elements stay in words until they are wanted, so that none is waited for before.
+// The columns of a strip from P on, one access after the other: for 4 outputs and 5 taps 2 + 4 + 2. Columns out of
+// bounds are zeros. Narrow elements stay packed in words until they are used, so that no load is waited for early.
 template <class Strip, int P = 0, bool END = (P >= Strip::COUNT)> struct StripRow {
     using Element = typename Strip::Element;
     static constexpr int COLUMNS_HERE = strip_piece<Strip>(P), COUNT = COLUMNS_HERE * Strip::ELEMENTS;
@@ -23,13 +24,13 @@ template <class Strip, int P = 0, bool END = (P >= Strip::COUNT)> struct StripRo
     };
     StripRow<Strip, P + COLUMNS_HERE> rest;
 
-    // `row` is where column 0 of the strip lies, `column` of the row.
+    // `row` is the address of the strip's column 0, `column` its index in the row.
     __device__ __forceinline__ void load(const Element *row, int column, bool exists)
     {
         const Element *from = row + P * Strip::STRIDE;
         UNROLL for (int i = 0; i < WORDS; ++i)
             words[i] = 0;
-        if (exists & inside(column + P, Strip::EXTENT)) {   // one condition: a predicate of the load, no branch
+        if (exists & inside(column + P, Strip::EXTENT)) {   // one condition: a predicated load, no branch
             if constexpr (BYTES % 4 == 0)
                 move_vector<WORDS>(words, reinterpret_cast<const unsigned *>(from));
             else

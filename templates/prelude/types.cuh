@@ -1,4 +1,4 @@
-// ---- element types: what stands in memory, and the compute type it is widened to ----
+// ---- element types in memory, and the compute types they are widened to ----
 
 template <class T> DEVICE T widen(T x) { return x; }
 DEVICE int widen(signed char x) { return x; }
@@ -12,16 +12,16 @@ template <> struct Narrow<f16> { template <class V> DEVICE f16 from(V value) { r
 template <> struct Narrow<bf16> { template <class V> DEVICE bf16 from(V value) { return bf16_of(value); } };
 template <class T, class V> DEVICE T narrow(V value) { return Narrow<T>::from(value); }
 
-// What a reader of a stored T sees.
+// The value that a reader of a stored T sees.
 template <class T, class V> DEVICE compute_type<T> round_to(V value)
 {
     return widen(narrow<T>(value));
 }
 
-// Between compute types; a real value becomes an integer by cast_int only.
+// Converts between compute types; only cast_int converts real values to integers.
 template <class T, class V> DEVICE T convert(V value) { return static_cast<T>(value); }
 
-template <class T> struct Integer;   // whose values a program may ask for
+template <class T> struct Integer;   // the range of an integer type
 template <> struct Integer<signed char> { static constexpr int LOW = -128, HIGH = 127; };
 template <> struct Integer<unsigned char> { static constexpr int LOW = 0, HIGH = 255; };
 template <> struct Integer<long long> { static constexpr long long HIGH = 9223372036854775807ll, LOW = -HIGH - 1; };
@@ -49,4 +49,4 @@ template <class T> DEVICE T nan_value();
 SPECIAL float nan_value<float>() { return __uint_as_float(0x7fffffffu); }
 SPECIAL double nan_value<double>() { return __longlong_as_double(0x7fffffffffffffffLL); }
 
-struct alignas(16) bits128 { unsigned words[4]; };   // elements that are moved as they are
+struct alignas(16) bits128 { unsigned words[4]; };   // elements that are moved unconverted

@@ -1,9 +1,9 @@
-// ---- words: elements of less than 4 bytes that are moved together ----
+// ---- words: elements narrower than 4 bytes, moved as words ----
 
-// Bytes of b and a, numbered 7…4 3…0; hexadecimal digit i of the selector says which becomes byte i.
+// Selects bytes of a (numbers 0 to 3) and b (4 to 7): hexadecimal digit i of the selector is the number of byte i.
 DEVICE unsigned byte_permute(unsigned a, unsigned b, unsigned selector) { return __byte_perm(a, b, selector); }
 
-// So that they begin with this byte of the first 16, the first one of a word unless elements are narrower.
+// Shifts words so that they begin with byte `first` of the first 16: a whole word unless NARROW.
 template <bool NARROW, int WORDS> DEVICE void begin_words_at(unsigned (&words)[WORDS], unsigned first)
 {
     UNROLL for (unsigned by = 2; by > 0; by /= 2)
@@ -15,14 +15,14 @@ template <bool NARROW, int WORDS> DEVICE void begin_words_at(unsigned (&words)[W
             words[i] = byte_permute(words[i], words[i + 1], 0x3210u + 0x1111u * (first % 4));
 }
 
-// N neighbours that begin anywhere in a tensor of `size` elements, read by the aligned pieces of 16 bytes that hold them:
+// Loads N elements that begin anywhere in a tensor of `size` elements, by the aligned 16-byte vectors that hold them:
 //
-//   pieces     [0 1 2 3] [4 5 6 7]     floats, N = 4 from element 3 on
-//   2 words    [2 3 4 5] [6 7 …        where they begin in the second half of a piece
-//   1 word     [3 4 5 6] …             where they begin with an odd word; narrow elements are moved by bytes at last
+//   vectors          [0 1 2 3] [4 5 6 7]     floats, N = 4 from element 3 on
+//   shift 2 words    [2 3 4 5] [6 7 …        if they begin in the second half of a vector
+//   shift 1 word     [3 4 5 6] …             if they begin at an odd word; narrow elements are then shifted by bytes
 //
-// Beyond the ends of the tensor nothing is read, and the elements are anything. `inside_all`: no piece reaches that far, and no
-// branch is in the way of the next load.
+// Beyond the ends of the tensor nothing is read, and `out` is undefined. `inside_all`: no vector crosses an end, and
+// no branch delays the next load.
 template <int N, class T, class Index, class V>
 DEVICE void load_anywhere(bool inside_all, const T *p, Index index, Index size, V (&out)[N])
 {
@@ -41,7 +41,7 @@ DEVICE void load_anywhere(bool inside_all, const T *p, Index index, Index size, 
             UNROLL for (int j = 0; j < 4; j++)
                 words[i * 4 + j] = piece.at[j];
         }
-        UNROLL for (int j = 0; j < static_cast<int>(size % COUNT); j++)   // of the last piece, which is no whole one
+        UNROLL for (int j = 0; j < static_cast<int>(size % COUNT); j++)   // of the last vector, which is partial
             if (!inside_all && from == tail)
                 at[i * COUNT + j] = p[tail + j];
     }
@@ -50,14 +50,14 @@ DEVICE void load_anywhere(bool inside_all, const T *p, Index index, Index size, 
         out[i] = widen(at[i]);
 }
 
-// Elements of less than a word that are moved by words.
+// Elements narrower than a word, moved as words.
 template <class T> union Word {
     static constexpr int SIZE = static_cast<int>(sizeof(T)), COUNT = (3 + SIZE) / SIZE;   // at least one
     unsigned bits;
     T at[COUNT];
 };
 
-// N narrow neighbours in words, as they lie in memory: one is widened when it is asked for, no branch around a load waits for it.
+// N narrow elements, packed as in memory. Each is widened when it is used, so that no load is waited for early.
 template <class T, int N> struct Packed {
     static constexpr int EACH = 4 / static_cast<int>(sizeof(T)), COUNT = AT_ONCE<unsigned, N / EACH>, PIECES = N / EACH / COUNT;
     using Chunk = Vector<unsigned, COUNT>;
@@ -83,8 +83,8 @@ template <class T, int N, class Index> DEVICE void read_packed(const T *p, Index
         out.pieces[i] = read_global(reinterpret_cast<const typename Packed<T, N>::Chunk *>(p + index) + i);
 }
 
-// N neighbours that may begin anywhere, held as they lie in memory: narrow ones in words that are shifted when an element
-// is asked for, so that loads of several lines are under way together.
+// N elements that may begin anywhere, packed as in memory. Narrow ones stay in words and are shifted when they are
+// used, so that loads of several lines are in flight at a time.
 template <class T, int N, bool = (Word<T>::COUNT > 1 && N % Word<T>::COUNT == 0)> struct Line {
     T at[N];
 
@@ -99,7 +99,7 @@ template <class T, int N, bool = (Word<T>::COUNT > 1 && N % Word<T>::COUNT == 0)
 template <class T, int N> struct Line<T, N, true> {
     static constexpr int COUNT = Word<T>::COUNT, WORDS = N / COUNT;
     unsigned words[WORDS + 1];
-    unsigned selector;   // of the bytes of an element's word
+    unsigned selector;   // for the bytes of an element
 
     __device__ __forceinline__ compute_type<T> operator[](int i) const
     {
@@ -126,7 +126,7 @@ template <class T, int N> struct Line<T, N, true> {
     }
 };
 
-// COLUMNS x ROWS elements in registers, read column by column and written row by row.
+// COLUMNS x ROWS elements in registers, read by columns and written by rows.
 template <class T, int COLUMNS, int ROWS> struct Piece {
     T at[COLUMNS][ROWS];
 
@@ -140,7 +140,7 @@ template <class T, int COLUMNS, int ROWS> struct Piece {
     }
 };
 
-// Of bytes, which stay in words: 4 x 4 of them are turned by 8 permutations.
+// As Piece, of bytes, which stay in words: 4 x 4 of them are transposed by 8 permutations.
 template <class T, int COLUMNS, int ROWS> struct PieceOfBytes {
     static_assert(sizeof(T) == 1 && COLUMNS == 4 && ROWS % 4 == 0, "words of bytes");
     unsigned at[4][ROWS / 4];

@@ -8,7 +8,7 @@ Step rows_step(Arena *arena) { return (Step){.text = strbuf_new(arena)}; }
 
 void rows_emit_elements(StrBuf *out, const Fusion *fusion, uint64_t ops)
 {
-    strbuf_printf(out, "\nstruct Elements {%s", ops ? "   // what the passes make of a vector\n" : "");
+    strbuf_printf(out, "\nstruct Elements {%s", ops ? "   // what the passes compute of a vector\n" : "");
     for (int i = 0; i < fusion->op_count; i++)
         if (ops >> i & 1)
             strbuf_printf(out, "    %s v%d[VECTOR];\n", value_type(fusion->ops[i].out->dtype), i);

@@ -116,7 +116,7 @@ static void write_ends(StrBuf *out, const UnitList *units)
 void trim_write_prelude(StrBuf *out, const Trim *trim)
 {
     const UnitList *units = &trim->prelude.units;
-    strbuf_puts(out, "// What it uses of " PRELUDE ":\n");
+    strbuf_puts(out, "// The parts of " PRELUDE " that the file uses:\n");
     write_place(out, trim, units, PLACE_BEFORE);
     strbuf_printf(out, "\nnamespace %s" PRELUDE_SUFFIX " {\n", trim->name);
     write_place(out, trim, units, PLACE_WITHIN);
@@ -161,7 +161,7 @@ static void write_body(StrBuf *out, const Trim *trim, const TrimScope *scope)
         return;
     }
     if (scope->leader == scope) {
-        strbuf_puts(out, "// What this kernel does, and those below that call it with other parameters.\n");
+        strbuf_puts(out, "// The body of this kernel and of kernels below with other parameters.\n");
         strbuf_printf(out, "%s\nusing Body = SharedBody<Parameters>;\n", scope->body);
     } else {
         strbuf_printf(out, "using Body = %s_scope::SharedBody<Parameters>;\n", scope->leader->text->entry);

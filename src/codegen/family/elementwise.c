@@ -240,13 +240,13 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
     int64_t each = plan->program->tile[LEVEL_REGISTER].size[0];
     CONSTEXPR(out, "Index POINTS", NULL, spatial_points(plan->fusion));
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
-    CONSTEXPR(out, "int VECTOR", "neighbouring points that a thread reads and writes at once", vector);
+    CONSTEXPR(out, "int VECTOR", "contiguous points of an access", vector);
     CONSTEXPR(out, "int VECTORS", "vectors of a thread, one block apart", ceil_div(each, vector));
 }
 
 static void emit_registers(StrBuf *out, const Fusion *fusion, const Reads *reads)
 {
-    strbuf_puts(out, "\n// What one vector of points reads, and what it makes.\n");
+    strbuf_puts(out, "\n// What one vector of points loads, and what it computes.\n");
     reads_emit_inputs(out, reads);
     strbuf_puts(out, "struct Outputs {\n");
     for (int i = 0; i < fusion->output_count; i++)
@@ -281,9 +281,7 @@ static void emit_loads(StrBuf *out, const Scope *scope, Reads reads)
     strbuf_puts(out, "\n");
     reads.part = READS_STREAMED;
     emit_load_vector(out, scope, &reads, "load_points");
-    strbuf_puts(out, "\n// What many points read comes from a cache: it is loaded when it is needed, and "
-                     "takes no registers "
-                     "before.\n");
+    strbuf_puts(out, "\n// Inputs that many points read hit a cache: they are loaded when they are used, which saves registers.\n");
     reads.part = READS_REUSED;
     emit_load_vector(out, scope, &reads, "load_reused");
 }
@@ -311,7 +309,7 @@ static void emit_point_positions(StrBuf *out, const Scope *scope, const Reads *r
         return;
     }
     int64_t row = scope->fusion->axes[last].extent;
-    strbuf_puts(out, "    const Index first = point - e;   // of the vector, which stays in its row\n");
+    strbuf_puts(out, "    const Index first = point - e;   // of the vector, which lies in one row\n");
     emit_used_positions(out, "    ", "first", scope, 0, last + 1, used & ~(1u << last));
     if (used >> last & 1)
         strbuf_printf(out, "    const Index %s = first %% %" PRId64 " + e;\n", scope->axis[last], row);
@@ -395,7 +393,7 @@ static void emit_output_stores(StrBuf *out, const Scope *scope)
     emit_other_stores(out, "    ", scope, "point");
     strbuf_puts(
         out,
-        "}\n\n// All lanes of a warp call it: they pack words together.\n"
+        "}\n\n// All lanes of a warp call it: together they pack words of one-bit outputs.\n"
         "__device__ __forceinline__ void store_words(const Tensors &t, Index point, const Outputs &out)\n{\n"
         "    (void)t, (void)point, (void)out;\n");
     for (int i = 0; i < fusion->output_count; i++)

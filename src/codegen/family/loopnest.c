@@ -122,10 +122,10 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     CONSTEXPR(out, "int POINTS_PER_THREAD", "32: a thread packs whole words of one-bit outputs",
               points_per_thread(fusion));
     CONSTEXPR(out, "int BIT_OUTPUTS", NULL, bits);
-    CONSTEXPR(out, "int TURNS", "of a thread, where a launch has too few for all outputs", plan->program->turns);
-    CONSTEXPR(out, "long long STRIDE", "threads of the launch", plan->program->grid * plan->threads);
+    CONSTEXPR(out, "int TURNS", "iterations of a thread, where the grid has too few threads for all outputs", plan->program->turns);
+    CONSTEXPR(out, "long long STRIDE", "threads of the grid", plan->program->grid * plan->threads);
 
-    strbuf_puts(out, "\n// Everything about one output point; one-bit results go to `bits`.\n");
+    strbuf_puts(out, "\n// Computes one output point; one-bit results go to `bits`.\n");
     strbuf_printf(out, "__device__ __forceinline__ void compute(const Tensors &t, Index point%s)\n{\n",
                   bits ? ", bool *bits" : ", bool *");
     if (!bits && fusion->spatial_count == 0)

@@ -325,15 +325,15 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
     int terms = layout.row ? layout.vector : 1;
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
-    strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
+    strbuf_printf(out, "using A = %s;   // the type of accumulators\n", value_type(op->body->type));
     CONSTEXPR(out, "Index OUTPUTS, REDUCED", NULL, spatial_points(plan->fusion), reduction_points(plan->fusion));
-    CONSTEXPR(out, "bool ROW", "neighbouring threads lie along the terms", layout.row);
+    CONSTEXPR(out, "bool ROW", "adjacent threads along the terms", layout.row);
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
     CONSTEXPR(out, "int TS, TR", "groups of outputs, threads of a group", block->size[0] / each->size[0],
               block->size[1] / each->size[1]);
     CONSTEXPR(out, "int OUTS, TERMS", "of a thread at once", layout.vector / terms, terms);
     CONSTEXPR(out, "int VECTOR", "OUTS * TERMS", layout.vector);
-    CONSTEXPR(out, "int DEPTH", "vectors whose loads are under way together", each->size[1] / terms);
+    CONSTEXPR(out, "int DEPTH", "vectors in flight", each->size[1] / terms);
 }
 
 static void emit_all_positions(StrBuf *out, const Scope *scope)
@@ -354,7 +354,7 @@ static Scope element_scope(Arena *arena, const Scope *first, Layout layout)
 
 static void emit_load_terms(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads)
 {
-    strbuf_puts(out, "\n// What one vector of terms reads.\n");
+    strbuf_puts(out, "\n// What one vector of terms loads.\n");
     reads_emit_inputs(out, reads);
     strbuf_puts(out, "\n__device__ __forceinline__ void load_terms(const Tensors &t, Index output, Index "
                      "reduced, Inputs &in)\n{\n"

@@ -1,13 +1,14 @@
-// ---- copies that may be under way while the threads go on ----
+// ---- asynchronous copies from global to shared memory (cp.async) ----
 
-// Copies of 16 bytes may be under way until async_wait<N>(): all groups but the last N have then landed.
+// Starts an asynchronous copy of 16 bytes. async_wait<N>() waits until all but the last N committed groups have
+// completed.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE void async_copy16(void *shared, const void *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(global) : "memory");
 }
-// The same with read_global's priority in L2.
+// As async_copy16(), with the L2 priority of read_global().
 DEVICE void async_read16(void *shared, const void *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -15,14 +16,14 @@ DEVICE void async_read16(void *shared, const void *global)
                  "  cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, policy; }"
                  : : "r"(target), "l"(global) : "memory");
 }
-// One element of 4 or 8 bytes; these pass L1.
+// Copies one element of 4 or 8 bytes. Such copies go through L1.
 template <class T> DEVICE void async_copy_element(T *shared, const T *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
                  : : "r"(target), "l"(global), "n"(sizeof(T)) : "memory");
 }
-// The same, or zeros where there is nothing to read.
+// As async_copy_element(); writes zeros unless the source exists.
 template <class T> DEVICE void async_copy_element_or_zero(bool exists, T *shared, const T *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -49,7 +50,7 @@ template <int N> DEVICE void async_wait() {}
 DEVICE void async_read16(void *shared, const void *global) { async_copy16(shared, global); }
 #endif
 
-// 16 bytes from memory, or zeros where there is nothing to read.
+// Copies 16 bytes; writes zeros unless the source exists.
 DEVICE void async_copy16_or_zero(bool exists, void *shared, const void *global)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

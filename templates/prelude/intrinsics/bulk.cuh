@@ -1,20 +1,21 @@
-// ---- bulk copies of sm_90: one thread asks for a box of a tensor, and a barrier in shared memory counts what has come ----
+// ---- bulk tensor copies of sm_90 (TMA): one thread starts the copy of a box, an mbarrier in shared memory counts its bytes ----
 
-// A tensor in memory and the box that each copy brings, as the launcher has described them: a kernel has it as its parameter
-// `const __grid_constant__ TensorMap map`. Boxes are lines of 128 bytes along the first dimension, and lie in shared memory as
-// describe_operand() has them; beyond the tensor's ends there are zeros.
+// Describes a tensor in global memory and the box of one copy; the launcher encodes it. A kernel takes it as the
+// parameter `const __grid_constant__ TensorMap map`. A box is made of lines of 128 bytes along the first dimension,
+// and lies in shared memory in the layout of describe_operand(). Elements out of bounds are filled with zeros.
 struct alignas(64) TensorMap {
     unsigned char opaque[128];
 };
 static_assert(sizeof(TensorMap) == 128, "as long as the driver's");
 
-// A barrier in shared memory goes from phase to phase: each ends when so many have arrived, and all bytes that they expect have
-// come. The phases are numbered from 0; mbarrier_wait(barrier, n % 2) waits until phase n has ended, at most one later.
+// A barrier in shared memory. A phase completes when the expected number of threads has arrived and all expected
+// bytes have been copied. Phases are numbered from 0. mbarrier_wait(barrier, n % 2) waits for phase n; a waiter may
+// be at most one phase behind.
 //
-//   mbarrier_init(&full, 1);                 // by one thread; then all threads meet
-//   mbarrier_expect(&full, 16384);           // arrives
+//   mbarrier_init(&full, 1);                 // by one thread, then synchronise the block
+//   mbarrier_expect(&full, 16384);           // arrives, and expects this many bytes
 //   copy_box(tile, &map, x, y, z, &full);
-//   mbarrier_wait(&full, 0);                 // by those who use it
+//   mbarrier_wait(&full, 0);                 // by the consumers
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE void mbarrier_init(unsigned long long *barrier, int arrivals)
 {
@@ -29,8 +30,9 @@ DEVICE void mbarrier_arrive(unsigned long long *barrier)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(barrier)) : "memory");
 }
-// At the same barrier of another block of the cluster. It says that tensor cores, for which one has waited, have read what they
-// read: stores of the thread itself are not ordered by it there, which would double the time of a step.
+// Arrives at the same barrier of another block of the cluster. It releases a stage that tensor cores have read and
+// whose product was waited for. It does not order the thread's own stores to shared memory: a release at cluster
+// scope would double the time of a step.
 DEVICE void mbarrier_arrive_at(unsigned long long *barrier, int rank)
 {
     asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [there]; }"
@@ -44,14 +46,14 @@ DEVICE void mbarrier_wait(unsigned long long *barrier, unsigned parity)
                      : "=r"(ended) : "r"(shared_address(barrier)), "r"(parity) : "memory");
     while (!ended);
 }
-// The first copy need not wait for the map itself.
+// Prefetches the tensor map, so that the first copy need not wait for it.
 DEVICE void prefetch_map(const TensorMap *map) { asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory"); }
 DEVICE void copy_box(void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)
 {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
                  : : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)) : "memory");
 }
-// Of a tensor of any number of dimensions, the box that begins at an element.
+// Copies the box that begins at an element, for a tensor of any rank.
 template <int RANK> DEVICE void copy_box_at(void *target, const TensorMap *map, const int (&at)[RANK], unsigned long long *barrier)
 {
     const unsigned to = shared_address(target), full = shared_address(barrier);
@@ -71,8 +73,8 @@ template <int RANK> DEVICE void copy_box_at(void *target, const TensorMap *map, 
                      "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
                      : : "r"(to), "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]), "r"(full) : "memory");
 }
-// To the same place of each block of the cluster whose bit is set, and its barrier. ptxas warns of it in the PTX of sm_90 that nvcc
-// makes beside sm_90a, which nobody runs.
+// Multicast: copies the box to the same offset in each block of the cluster whose bit is set, and completes the same
+// barrier of each. ptxas warns of it in the sm_90 PTX that nvcc makes beside sm_90a; that PTX is never run.
 DEVICE void copy_box_to(unsigned blocks, void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)
 {
     SM90A("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
@@ -80,8 +82,9 @@ DEVICE void copy_box_to(unsigned blocks, void *target, const TensorMap *map, int
           : : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)),
               "h"(static_cast<unsigned short>(blocks)) : "memory");
 }
-// Of a map in im2col mode: so many pixels of an image (channels, one to three axes from the innermost one on, image), one after the
-// other from the one at `at` on, each `offset` away. Those away may lie beside the image, and are zeros there.
+// With a map in im2col mode: copies a run of consecutive pixels that begins at `at` (channel, one to three spatial
+// axes from the innermost one on, image), each shifted by `offset`. Pixels that the shift moves out of the image are
+// filled with zeros.
 template <int AXES>
 DEVICE void copy_pixels(void *target, const TensorMap *map, const int (&at)[AXES + 2], const int (&offset)[AXES],
                         unsigned long long *barrier)
@@ -125,8 +128,9 @@ DEVICE void copy_box_to(unsigned, void *, const TensorMap *, int, int, int, unsi
 template <int RANK> DEVICE void copy_box_at(void *, const TensorMap *, const int (&)[RANK], unsigned long long *) {}
 #endif
 
-// Registers of four warps, a multiple of 8: those who copy give what those who multiply take. With -rdc=true ptxas leaves it out,
-// since a function of another object might need them: right, but all groups have as many, and who multiplies may spill.
+// Reallocates registers between warp groups (setmaxnreg), in multiples of 8: producers release registers that
+// consumers take. With -rdc=true ptxas ignores setmaxnreg. The result is still right, but all groups then have
+// equally many registers, and consumers may spill.
 template <int N> DEVICE void give_registers()
 {
     static_assert(N % 8 == 0 && N >= 24 && N <= 256, "as many as a thread may have");

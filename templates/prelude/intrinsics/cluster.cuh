@@ -1,15 +1,15 @@
-// ---- blocks that run together ----
+// ---- thread block clusters ----
 
-// A launch may put its blocks into clusters, which read and write each other's shared memory:
+// The blocks of a cluster read and write each other's shared memory:
 //
-//   cluster_sync();                              // before the first access: they have all started
+//   cluster_sync();                              // before the first access: all blocks have started
 //   part[0] = total;                             // SHARED(…, part, …)
 //   cluster_sync();
 //   other = cluster_map(part, cluster_rank() ^ 1)[0];
-//   cluster_sync();                              // before the end: none may go while others access it
+//   cluster_sync();                              // before the end: no block exits while others access its shared memory
 //
-// All threads of the cluster call cluster_sync(), or cluster_arrive() and later cluster_wait(). A launch without
-// clusters, and a device that knows none, has clusters of one block.
+// All threads of the cluster call cluster_sync(), or cluster_arrive() and later cluster_wait(). Without clusters, and
+// on a device that has none, a cluster is one block.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE int cluster_rank()
 {
@@ -45,8 +45,9 @@ DEVICE void cluster_sync()
     cluster_wait();
 }
 
-// Of a cooperative launch. The driver keeps a word for every cooperative launch, 4 bytes into its workspace (cooperative_groups/details/driver_abi.h
-// of the toolkit). Each barrier adds 2^31 to it in all, so its highest bit flips when the last block has come:
+// Synchronises the grid of a cooperative launch. The driver keeps a word for each cooperative launch, 4 bytes into
+// its workspace (cooperative_groups/details/driver_abi.h of the toolkit). Each barrier adds 2^31 to it in all, so its
+// highest bit flips when the last block arrives:
 //
 //   block 0 adds 2^31 - (blocks - 1), every other block 1
 #if defined(__HIP__)

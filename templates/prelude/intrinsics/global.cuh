@@ -1,4 +1,4 @@
-// ---- outside of the namespace: the header of HIP's programs, and a block's dynamic shared memory ----
+// ---- outside of the namespace: the header of HIP programs, and a block's dynamic shared memory ----
 
 #if defined(__HIP__) && !defined(__HIPCC_RTC__)
 #include <hip/hip_runtime.h>

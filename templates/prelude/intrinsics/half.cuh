@@ -1,4 +1,4 @@
-// ---- reals of 16 bits: what takes an instruction ----
+// ---- 16-bit floating point: conversions that are one instruction ----
 
 struct f16 { unsigned short bits; };   // 1 sign, 5 exponent, 10 fraction
 struct bf16 { unsigned short bits; };   // 1 sign, 8 exponent, 7 fraction: the upper half of a float
@@ -25,8 +25,9 @@ DEVICE f16 f16_of(float value)   // to the nearest, ties to even
 #endif
 }
 
-// exp(a) of what lies a below its row's maximum, where shares of the sum are rounded to 16 bits: a third of the instructions, off
-// by (5/4 |a| + 4) 2^-24 of itself, a fiftieth of that rounding; shares below all of f16 may be 0.
+// exp(a) for a score minus its row's maximum, where the result is rounded to 16 bits: a third of the instructions of
+// expf. The relative error is at most (5/4 |a| + 4) 2^-24, a fiftieth of that rounding. Results below the range of
+// f16 may be 0.
 #if defined(__CUDA_ARCH__)
 DEVICE float softmax_exp_f16(float a)
 {
@@ -48,7 +49,7 @@ DEVICE float softmax_exp_f16(float a) { return expf(a); }
 DEVICE float softmax_exp_bf16(float a) { return expf(a); }
 #endif
 
-// 2^a, off by 2 units in the last place; what would lie below the normal numbers is 0.
+// 2^a, to 2 ulp. Subnormal results are flushed to 0.
 #if defined(__CUDA_ARCH__)
 DEVICE float power_of_two(float a)
 {
@@ -60,7 +61,7 @@ DEVICE float power_of_two(float a)
 DEVICE float power_of_two(float a) { return exp2f(a); }
 #endif
 
-// 1 / a, off by 1 unit in the last place; what would lie below the normal numbers is 0.
+// 1 / a, to 1 ulp. Subnormal results are flushed to 0.
 #if defined(__CUDA_ARCH__)
 DEVICE float reciprocal_of(float a)
 {
@@ -72,7 +73,7 @@ DEVICE float reciprocal_of(float a)
 DEVICE float reciprocal_of(float a) { return 1.0f / a; }
 #endif
 
-// Both rounded, as a register of tensor cores holds them: the first in its lower half.
+// Rounds two values to a register of the tensor cores: the first is its lower half.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE unsigned pair_of(f16, float low, float high)
 {

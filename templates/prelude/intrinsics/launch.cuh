@@ -1,4 +1,4 @@
-// ---- what the launcher needs ----
+// ---- launches ----
 
 #if defined(__HIP__) && !defined(__HIPCC_RTC__)
 template <class Kernel>
@@ -23,7 +23,7 @@ static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, 
 }
 #endif
 
-// The attribute of a launch that may begin while the one before it in its stream ends. Graphs have it since CUDA 12.3.
+// The launch attribute of programmatic dependent launch. Graphs support it since CUDA 12.3.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 static inline cudaLaunchAttribute begins_early()
 {
@@ -36,9 +36,9 @@ static inline cudaLaunchAttribute begins_early()
 }
 #endif
 
-// A tensor of up to five dimensions as bulk copies see it: `sizes` in elements, `strides` in bytes from one to the next along
-// the second and those behind it, `box` in elements, 128 bytes along the first; floats may be rounded to tf32 on their way. The
-// driver describes it; nothing is sent to the device.
+// Encodes a tensor of up to five dimensions for bulk copies: `sizes` in elements, `strides` in bytes from the second
+// dimension on, `box` in elements, 128 bytes along the first dimension. With `tf32` floats are rounded to tf32 as
+// they are copied. The driver encodes it on the host; nothing is sent to the device.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int RANK>
 static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes, const long long (&sizes)[RANK],
@@ -65,17 +65,18 @@ static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int
         boxes[d] = static_cast<unsigned>(box[d]);
         steps[d] = 1;
     }
-    const int bits = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2, type = tf32 ? 11 : bits;   // copied as they are
-    const int lines_of_128_bytes = 3, promotion_128_bytes = 2;   // how pieces change places; what L2 reads at once: 256 took up to 1.13 of the time
+    const int bits = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2, type = tf32 ? 11 : bits;   // copied without conversion
+    const int lines_of_128_bytes = 3, promotion_128_bytes = 2;   // 128-byte swizzle; L2 promotion: 256 bytes took up to 1.13 of the time
     const int error = reinterpret_cast<Encode>(entry)(map, type, RANK, const_cast<void *>(start), counts, apart, boxes, steps, 0,
                                                       lines_of_128_bytes, promotion_128_bytes, 0);
     return error == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 #endif
 
-// Images (channels, one to three axes from the innermost one on, image) as bulk copies in im2col mode see them, which bring so many
-// pixels and of each 128 bytes of channels. Pixels follow each other from the lower corner on, in steps, to the upper one, which
-// is said from the image's end: -1 and -1 are the corners of a filter of three taps with a pixel of padding at either side.
+// Encodes images (channel, one to three spatial axes from the innermost one on, image) for bulk copies in im2col
+// mode. A copy brings a run of pixels, of each 128 bytes of channels. Pixels run from the lower corner to the upper
+// corner in steps; the upper corner is relative to the image's end: a filter of three taps with a pixel of padding at
+// either side has the corners -1 and -1.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int RANK>
 static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int element_bytes, const long long (&sizes)[RANK],
@@ -102,7 +103,7 @@ static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int
     }
     for (int d = 0; d < RANK - 1; d++)
         apart[d] = static_cast<unsigned long long>(strides[d]);
-    const int bits = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2, type = tf32 ? 11 : bits;   // copied as they are
+    const int bits = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2, type = tf32 ? 11 : bits;   // copied without conversion
     const int lines_of_128_bytes = 3, promotion_128_bytes = 2;   // as of describe_tensor()
     const int error = reinterpret_cast<Encode>(entry)(map, type, RANK, const_cast<void *>(start), counts, apart, lower, upper,
                                                       static_cast<unsigned>(128 / element_bytes), static_cast<unsigned>(pixels), every,
@@ -111,7 +112,8 @@ static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int
 }
 #endif
 
-// From one node of a graph to another, which may begin as the blocks of the first one let it.
+// Adds an edge of a graph. `early`: a programmatic edge, the second node may begin as the blocks of the first one let
+// it.
 #if defined(CUDART_VERSION) && !defined(__HIP__) && !defined(__CUDACC_RTC__)
 static inline cudaError_t add_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to, bool early)
 {
@@ -134,7 +136,7 @@ static inline cudaError_t add_edge(cudaGraph_t graph, cudaGraphNode_t from, cuda
 }
 #endif
 
-// The numbers of nodes that another one comes after, ended by -1.
+// The numbers of a node's predecessors; -1 ends the list.
 #if defined(CUDART_VERSION) && !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int... NODE> static inline const int *after()
 {
@@ -143,8 +145,8 @@ template <int... NODE> static inline const int *after()
 }
 #endif
 
-// Kernel `number` of a graph, behind those that `before` names, ended by -1. Nodes have no programmatic edges before CUDA
-// 12.3: then it begins when they have ended. The arguments are copied.
+// Adds kernel `number` to a graph. `before` lists its predecessors; -1 ends the list. Before CUDA 12.3 kernel nodes
+// have no programmatic edges: the kernel then begins when its predecessors have completed. The arguments are copied.
 #if defined(CUDART_VERSION) && !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <class Kernel>
 static inline cudaError_t add_node(cudaGraph_t graph, cudaGraphNode_t *nodes, int number, const int *before, Kernel *kernel, void **args,

@@ -1,10 +1,11 @@
-// ---- accesses that are told how ----
+// ---- global and shared memory accesses with cache hints and fixed widths ----
 
-// N words that are moved by one access.
+// N words moved by one access.
 template <int N> struct alignas(N * 4) Words { unsigned at[N]; };
 
-// Reads global memory that is read once: past L1, which is left to what is read often. Reads keep their order, before the
-// arithmetic that waits for them: put beside their uses, few would be under way.
+// Reads global memory that is read once and bypasses L1, which is left to data that is read often. The asm is
+// volatile, so reads stay in order ahead of the arithmetic that uses them. Otherwise the compiler moves them to their
+// uses, and few are in flight.
 template <class Chunk> DEVICE Chunk stream_global(const Chunk *p)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
@@ -33,7 +34,7 @@ template <class Chunk> DEVICE Chunk stream_global(const Chunk *p)
 #endif
 }
 
-// Asks L2 for what will be read later.
+// Prefetches a line to L2.
 DEVICE void prefetch(const void *global)
 {
 #if defined(__CUDA_ARCH__)
@@ -43,7 +44,7 @@ DEVICE void prefetch(const void *global)
 #endif
 }
 
-// Words to shared memory, aligned to all of them, in one access: out of a Vector the compiler may take them one by one.
+// Stores words to shared memory in one access, aligned to all of them. The compiler may split the store of a Vector.
 template <int N> DEVICE void store_shared(void *shared, const unsigned (&words)[N])
 {
     static_assert(N == 1 || N == 2 || N == 4, "one access");

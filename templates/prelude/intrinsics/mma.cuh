@@ -1,20 +1,20 @@
-// ---- tensor cores: a warp multiplies tiles that its lanes hold together ----
+// ---- tensor cores: mma.sync, one warp ----
 
 using i8 = signed char;   // elements by the language's names, as f16 and bf16 are
 using u8 = unsigned char;
 using f32 = float;
 using f64 = double;
 
-// A 16 x 16 tile of 16-bit elements is four matrices of 8 x 8. Of each a lane has two neighbours in one register, lane l those
-// in line l / 4 from l % 4 * 2 on:
+// A 16 x 16 tile of 16-bit elements is four 8 x 8 matrices. Each lane holds two neighbours of each matrix in one
+// register: lane l holds those of row l / 4 from column l % 4 * 2 on:
 //
 //            k 0…7    k 8…15
-//   line 0…7  [0]       [2]          lane 0  lane 1  lane 2  lane 3
-//   8…15      [1]       [3]          lane 4  lane 5  …               a matrix; of each lane two elements
+//   row 0…7    [0]       [2]          lane 0  lane 1  lane 2  lane 3
+//   8…15       [1]       [3]          lane 4  lane 5  …               one matrix; two elements a lane
 //
-// So are 32 bytes a line, of each lane four, 8 floats, of each lane one, and 8 doubles.
+// Rows are 32 bytes, so 8-bit types have four elements a lane, floats one. Doubles have rows of 8.
 //
-// Lane l brings the address of line l % 8 of matrix l / 8, 16 bytes in shared memory.
+// Lane l passes the address of row l % 8 of matrix l / 8: 16 bytes in shared memory (ldmatrix).
 DEVICE void load_matrices(unsigned (&tile)[4], const void *line)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
@@ -25,7 +25,7 @@ DEVICE void load_matrices(unsigned (&tile)[4], const void *line)
 #endif
 }
 
-// The same of tiles that lie in memory by columns: each matrix is turned on its way.
+// As load_matrices(), for column-major tiles: each matrix is transposed (ldmatrix.trans).
 DEVICE void load_matrices_turned(unsigned (&tile)[4], const void *line)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
@@ -36,8 +36,9 @@ DEVICE void load_matrices_turned(unsigned (&tile)[4], const void *line)
 #endif
 }
 
-// c += a * b: a is such a tile of 16 rows, b of 8 columns (both halves of k in b0 and b1), c 16 x 8: of a lane c[0] and c[1] in
-// row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows further down. The first argument says of which type a and b are.
+// c += a * b. a is a tile of 16 rows as above, b has 8 columns (both halves of k in b0 and b1), c is 16 x 8: a lane
+// has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below. The first argument names
+// the type of a and b.
 #define MULTIPLY_TILES(shape, word, sum)                                                                           \
     asm volatile("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"      \
                  : "+" sum(c[0]), "+" sum(c[1]), "+" sum(c[2]), "+" sum(c[3])                                      \
@@ -78,7 +79,7 @@ DEVICE void multiply_tiles(u8, const unsigned (&a)[4], unsigned b0, unsigned b1,
 #endif
 }
 
-// c += a * b of the first half of k alone, in half the time: matrices 0 and 1 of the tile.
+// c += a * b over the first half of k alone, in half the time: matrices 0 and 1 of the tile.
 #define MULTIPLY_HALF_TILES(shape)                                                                                 \
     asm volatile("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"                  \
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                                  \
@@ -105,7 +106,7 @@ DEVICE void multiply_half_tiles(f32, unsigned a0, unsigned a1, unsigned b, float
 #endif
 }
 
-// In parts before sm_90: of 8 rows and half of k.
+// m16n8k8 of doubles; before sm_90 in parts of 8 rows and half of k.
 DEVICE void multiply_doubles(f64 a, f64 b, f64 &c0, f64 &c1)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -15,12 +15,13 @@ using LaneMask = unsigned long long;   // bit i: lane i
 using LaneMask = unsigned;
 #endif
 
-// Blocks that go from tile to tile; when only some of them are looked at, the interpreter leaves out turns, too.
+// The next iteration of a persistent block. The interpreter replaces it, to skip iterations when it runs only some
+// blocks.
 DEVICE int next_turn(int turn, int) { return turn + 1; }
 
 DEVICE void block_sync() { __syncthreads(); }
 
-// The same of all THREADS of a block where warps of different roles come from different places.
+// Synchronises all THREADS of a block from code of warps in different roles.
 #if defined(__HIP__)
 template <int THREADS> DEVICE void roles_sync() { __syncthreads(); }
 #else
@@ -78,7 +79,7 @@ template <class T> DEVICE T warp_shuffle_down(T value, int delta, int width = WA
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-DEVICE float op_max(float a, float b)   // else arithmetic.cuh compares
+DEVICE float op_max(float a, float b)   // the overload of arithmetic.cuh compares
 {
     float result;
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
@@ -92,8 +93,8 @@ DEVICE float op_min(float a, float b)
 }
 #endif
 
-// Reads global memory: what accesses of 16 bytes have read, L2 keeps longer than what is written, which took 0.95 to
-// 0.99 of the time where as much is written as read.
+// Reads global memory. Accesses of 16 bytes hint L2 to keep what they read longer than what is written: 0.95 to 0.99
+// of the time where as much is written as read.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 template <class Chunk> DEVICE Chunk read_global(const Chunk *p)
 {

@@ -1,6 +1,6 @@
-// ---- tensor cores of sm_90a: four warps multiply what lies in shared memory, and go on meanwhile ----
+// ---- tensor cores of sm_90a (wgmma): a warp group multiplies operands in shared memory asynchronously ----
 
-// Where an address lies in the block's shared memory.
+// The address within the block's shared memory.
 DEVICE unsigned shared_address(const void *p)
 {
 #ifdef __CUDA_ARCH__
@@ -10,7 +10,8 @@ DEVICE unsigned shared_address(const void *p)
 #endif
 }
 
-// What a thread wrote to shared memory the instruction sees after it has called this and met the others.
+// Fence: makes the thread's stores to shared memory visible to wgmma and to bulk copies. Synchronise the threads
+// afterwards.
 DEVICE void show_operands()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -18,7 +19,7 @@ DEVICE void show_operands()
 #endif
 }
 
-// The compiler moves it no further.
+// Keeps the compiler from moving accesses to an accumulator across this point.
 DEVICE void hold_sum(float &c) { asm volatile("" : "+f"(c)::"memory"); }
 DEVICE void hold_sum(int &c) { asm volatile("" : "+r"(c)::"memory"); }
 template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
@@ -29,7 +30,7 @@ template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
 #endif
 }
 
-// An instruction of sm_90a. Beside it nvcc makes PTX of sm_90, which has none of these.
+// An instruction of sm_90a. nvcc also makes PTX of sm_90, which has none of these.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define SM90A(...) asm volatile(__VA_ARGS__)
 #elif defined(__CUDA_ARCH__)
@@ -38,8 +39,8 @@ template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
 #define SM90A(...) (void)0
 #endif
 
-// A thread leaves its sums alone from open_products() to wait_products<N>(): all but the last N that were
-// closed are then done.
+// A thread must not touch its accumulators between open_products() and wait_products<N>(), which waits for all but
+// the last N closed groups.
 //
 //   open_products(c);
 //   multiply_shared<false, false>(Product<f16, 128>(), c, a, b);   // once or several times
@@ -57,8 +58,8 @@ template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[CO
     hold_sums(c);
 }
 
-// What is made of sums is a whole word before its parts are used. Else the compiler takes the parts from the
-// sums while products still go on, and lets these wait for each other: 16.8 us became 19.
+// Makes a whole word of values converted from accumulators before its halves are used. Otherwise the compiler takes
+// the halves from accumulators of products in flight and serialises the products: 19 us instead of 16.8.
 DEVICE void hold_word(unsigned &word)
 {
 #ifdef __CUDA_ARCH__
@@ -68,16 +69,16 @@ DEVICE void hold_word(unsigned &word)
 #endif
 }
 
-// What is the same for all lanes, so that the compiler sees it.
+// A value that all lanes share, made visibly uniform for the compiler.
 DEVICE int same_in_warp(int x)
 {
     return warp_shuffle(x, 0);
 }
 
-// What the four warps multiply: so many rows of b, of such elements. A thread has half as many sums.
+// The element type of a and b, and the columns of c. A thread has COLUMNS / 2 accumulators.
 template <class Element, int COLUMNS> struct Product {};
 
-// The registers of a thread's sums, by 32.
+// A thread's accumulators as asm operands, in groups of 32.
 #define SUMS_4(kind, i) kind(c[i]), kind(c[i + 1]), kind(c[i + 2]), kind(c[i + 3])
 #define SUMS_8(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4)
 #define SUMS_32(kind) SUMS_8(kind, 0), SUMS_8(kind, 8), SUMS_8(kind, 16), SUMS_8(kind, 24)
@@ -98,15 +99,15 @@ template <class Element, int COLUMNS> struct Product {};
     REGISTERS_96 ", " "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
     "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, " \
     "%126, %127"
-// The instruction, its sums and what else it takes.
+// The instruction, its accumulators and its further operands.
 #define WGMMA(shape, registers, operands, sums, ...) \
     SM90A("wgmma.mma_async.sync.aligned.m64" shape " {" registers "}, " operands ";" : sums : __VA_ARGS__)
 #define BOTH_SHARED "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B)
 #define HELD_OPERANDS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B)
 
-// c += a * b: 64 rows of a, as many of b as it says, 32 bytes of k; TURN: that operand lies along its rows,
-// as elements of 16 bits may. Warp w of the four has rows w * 16 to w * 16 + 15 of c; of every 8 columns a
-// lane has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows further down.
+// c += a * b over 32 bytes of k: a has 64 rows, b has the columns of Product. TURN: that operand is stored with its
+// rows contiguous (16-bit elements only). Warp w of the group has rows w * 16 to w * 16 + 15 of c. Of every 8 columns
+// a lane has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below.
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
@@ -208,8 +209,7 @@ DEVICE void multiply_shared(Product<u8, 256>, int (&c)[128], unsigned long long 
     WGMMA("n256k32.s32.u8.u8", REGISTERS_128, "%128, %129, 1", SUMS_128("+r"), BOTH_SHARED);
 }
 
-// The first product of new sums, c = a * b: what they held before counts for nothing, and no open_products()
-// of theirs is needed.
+// c = a * b: the first product of an accumulator. Its old values are ignored, so it needs no open_products().
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
@@ -251,8 +251,8 @@ DEVICE void begin_product(Product<bf16, 256>, float (&c)[128], unsigned long lon
     WGMMA("n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131", SUMS_128("=f"), BOTH_SHARED : "memory");
 }
 
-// multiply_shared() of a that its threads hold: four matrices as load_matrices() brings them, of the rows
-// that are its warp's. They are left alone until the product is waited for.
+// multiply_shared() with a in registers: four matrices as load_matrices() returns them, of the warp's rows. They must
+// not be changed until the product was waited for.
 template <bool TURN_B>
 DEVICE void multiply_held(Product<f16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {

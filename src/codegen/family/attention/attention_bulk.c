@@ -312,11 +312,11 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const Attention *attention = plan->view;
     const AttentionTile *tile = plan->kind->choice.value;
     Scope scope = attention_scope(plan);
-    attention_emit_sizes(out, plan, attention, tile, "a group of four warps");
-    CONSTEXPR(out, "int Q_STAGES", "tiles of Q there", tile->q_stages);
-    CONSTEXPR(out, "int TURNS", "tiles of Y that a block makes", plan->program->turns);
+    attention_emit_sizes(out, plan, attention, tile, "a warp group");
+    CONSTEXPR(out, "int Q_STAGES", "of the pipeline of Q", tile->q_stages);
+    CONSTEXPR(out, "int TURNS", "tiles of Y of a persistent block", plan->program->turns);
     CONSTEXPR(out, "Index BLOCKS", NULL, plan->program->grid);
-    strbuf_puts(out, "\n// Where a product's part of a tensor begins, as bulk copies see it.\n"
+    strbuf_puts(out, "\n// The origin of a batch in a tensor, for bulk copies.\n"
                      "struct Corner {\n    int x, z;\n};\n");
     for (int factor = 0; factor < 3; factor++)
         emit_corner(out, &scope, attention, factor);

@@ -62,19 +62,19 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *
     CONSTEXPR(out, "int BM, BN", "rTile, shared memory", plan->program->tile[LEVEL_SHARED].size[ATTENTION_ROW],
               tile->columns);
     CONSTEXPR(out, "int WM", arena_printf(out->arena, "rTile, registers of %s", holder), tile->rows);
-    CONSTEXPR(out, "int PARTS", "elements whose sum a share is", tile->parts);
+    CONSTEXPR(out, "int PARTS", "narrow elements that represent a p", tile->parts);
     if (tile->groups)
-        CONSTEXPR(out, "int WALKERS", "groups that share the columns", tile->walkers);
+        CONSTEXPR(out, "int WALKERS", "warp groups that split the columns", tile->walkers);
     else
-        CONSTEXPR(out, "int WALKERS, CLUSTER", "warps and blocks that share the columns", tile->walkers, tile->cluster);
-    CONSTEXPR(out, "int STAGES", "steps of tiles in shared memory", tile->stages);
-    CONSTEXPR(out, "bool BACKWARDS", "the last rows come first: they have most columns",
+        CONSTEXPR(out, "int WALKERS, CLUSTER", "warps and blocks that split the columns", tile->walkers, tile->cluster);
+    CONSTEXPR(out, "int STAGES", "of the pipeline", tile->stages);
+    CONSTEXPR(out, "bool BACKWARDS", "the last rows first: they have the most columns",
               attention_is_longest_last(attention));
-    CONSTEXPR(out, "bool MASKS", "some columns are left out, by where they are", attention->masks);
+    CONSTEXPR(out, "bool MASKS", "some columns are masked by their position", attention->masks);
     strbuf_puts(out, "constexpr float SCALE = ");
     emit_float(out, attention->scale * LOG2_E);
-    strbuf_puts(out, ";   // of scores, and log2(e)\n");
-    CONSTEXPR(out, "int QN", "columns of Y that are one aligned access", attention_vector(plan->fusion, attention));
+    strbuf_puts(out, ";   // log2(e) times the factor of the scores\n");
+    CONSTEXPR(out, "int QN", "columns of Y in one aligned access", attention_vector(plan->fusion, attention));
 }
 
 // ---- scores ----
@@ -145,7 +145,7 @@ static void emit_score(StrBuf *out, const Scope *known, const Attention *attenti
 {
     Scope scope = *known;
     strbuf_puts(
-        out, "\n// What is made of s; INSIDE: its column is one of those.\n"
+        out, "\n// The score as a function of s. INSIDE: the column is unmasked.\n"
              "template <bool INSIDE>\n__device__ __forceinline__ float score(const Tensors &t, Index batch, "
              "Index row, Index column, float total)\n{\n    (void)t;\n    (void)batch;\n    (void)row;\n    "
              "(void)column;\n");
@@ -231,7 +231,7 @@ static void emit_finish_row(StrBuf *out, const Scope *scope, const Attention *at
     uint32_t rows = attention->rows, groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW;
     strbuf_puts(
         out,
-        "\nstruct Row {\n    float maximum, sum, inverse;   // of scores, of p, and of that sum\n};\n"
+        "\nstruct Row {\n    float maximum, sum, inverse;   // of scores, of p, 1 / sum of p\n};\n"
         "__device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of)\n{\n"
         "    (void)t;\n    (void)batch;\n    (void)row;\n    (void)of;\n");
     attention_emit_positions(out, "    ", scope, attention, groups,
@@ -343,7 +343,7 @@ Scope attention_scope(const KernelPlan *plan)
 
 void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention)
 {
-    strbuf_puts(out, "\n// The columns of a row that count.\n");
+    strbuf_puts(out, "\n// The unmasked columns of a row: from first_column() to before end_column().\n");
     emit_limit(out, scope, attention, false);
     emit_limit(out, scope, attention, true);
     emit_score(out, scope, attention);

@@ -361,7 +361,7 @@ static void emit_layout(StrBuf *out, const GemmLayout *layout)
     CONSTEXPR(out, "int ZEROS", "a row for those that no picture has", layout->zeros);
     CONSTEXPR(out, "int BAND, PAIRS", "where x begins beside a warp's columns of d; pairs of tiles from there",
               layout->band, layout->pairs);
-    CONSTEXPR(out, "Index CHAIN", "steps whose products are added up in one go", layout->chain);
+    CONSTEXPR(out, "Index CHAIN", "promotion interval of the accumulators, in steps", layout->chain);
     CONSTEXPR(out, "bool CHAINS", "more than one", layout->chains);
 }
 
@@ -370,7 +370,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
     const GemmTile *tile = plan->kind->choice.value;
     strbuf_printf(
-        out, "using Element = %s;   // of x and d\nusing Value = float;   // of the products and their sum\n",
+        out, "using Element = %s;   // of x and d\nusing Value = float;   // of products and sums\n",
         gradient->atom->element);
     filter_gradient_emit_sizes(out, gradient);
     CONSTEXPR(out, "int BK", "rows of taps of a block", tile->block_taps);

@@ -306,7 +306,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)plan->view)->gradient;
     const FilterStrip *strip = plan->kind->choice.value;
-    strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
+    strbuf_printf(out, "using Value = %s;   // of products and sums\n",
                   value_type(plan->fusion->ops[0].body->type));
     filter_gradient_emit_sizes(out, gradient);
     filter_gradient_emit_steps(out, gradient);

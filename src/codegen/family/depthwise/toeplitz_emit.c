@@ -128,7 +128,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
     ToeplitzLayout layout = toeplitz_layout(window, block, warp);
     strbuf_printf(out,
                   "using Element = %s;   // of the image and the filter\n"
-                  "using Value = float;   // of the products and their sum\n"
+                  "using Value = float;   // of products and sums\n"
                   "constexpr unsigned EXPONENT = 0x%su;   // all ones: infinite, or no number\n",
                   toeplitz->atom->element, exponent_of(factor_access(toeplitz->shape.w)->tensor->dtype));
     CONSTEXPR(out, "Index CHANNELS, IMAGES", "problem", toeplitz->channels, toeplitz->images);

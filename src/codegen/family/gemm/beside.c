@@ -176,8 +176,8 @@ static void emit_part(StrBuf *out, const Scope *scope, const Product *product, c
 void beside_emit_reads(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside,
                        int columns)
 {
-    strbuf_puts(out, "\n// What the epilogue reads beside the sums of QN columns of a row: of that row, and "
-                     "of all rows.\n");
+    strbuf_puts(out, "\n// What the epilogue loads besides the sums of QN columns of a row: per row, and per "
+                     "column.\n");
     emit_part(out, scope, product, beside, columns, true);
     emit_part(out, scope, product, beside, columns, false);
 }

@@ -407,7 +407,7 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
     Lines lines = product->lines[factor];
     (void)scope;
     strbuf_printf(out, "\nstruct Operand%c {\n", "AB"[factor]);
-    STATIC_CONSTEXPR(out, "bool ALONG_K", "neighbours along k are neighbours in memory", lines.along_k);
+    STATIC_CONSTEXPR(out, "bool ALONG_K", "k is contiguous in memory", lines.along_k);
     STATIC_CONSTEXPR(out, "bool BATCHED", "each batch has its own", lines.batch);
     strbuf_puts(out, "};\n");
 }
@@ -433,7 +433,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const Product *product = products->boxed;
     mma_emit(out, plan, product,
              &(MmaBlock){.atom_shared = true,
-                         .holders = "a group of four warps",
+                         .holders = "a warp group",
                          .keeps = true,
                          .reads_ahead = !products->rows,
                          .asks_beside = true,
@@ -442,19 +442,19 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                          .emit_operand = emit_operand});
     int neighbours = kind_neighbours(plan->kind), cluster = plan->program->cluster;
     strbuf_putc(out, '\n');
-    CONSTEXPR(out, "int JOINED", "of each point, whose B's lie side by side in a stage", product->sums);
+    CONSTEXPR(out, "int JOINED", "sums that are computed together", product->sums);
     CONSTEXPR(out, "Index BATCHES", NULL, product->group[GROUP_BATCH].extent);
-    CONSTEXPR(out, "int NEIGHBOURS, SHARERS", "blocks of a cluster: side by side, and of the same tile", neighbours,
+    CONSTEXPR(out, "int NEIGHBOURS, SHARERS", "blocks of a cluster: multicast, split-K", neighbours,
               cluster / neighbours);
-    CONSTEXPR(out, "int TURNS", "tiles that each makes", plan->program->turns);
-    CONSTEXPR(out, "int MAKERS", "groups that each make whole tiles, in turn", schedule_makers(plan->kind->schedule));
+    CONSTEXPR(out, "int TURNS", "tiles of a persistent block", plan->program->turns);
+    CONSTEXPR(out, "int MAKERS", "warp groups that compute tiles alternately", schedule_makers(plan->kind->schedule));
     CONSTEXPR(out, "Index CLUSTERS", NULL, plan->program->grid / cluster);
-    CONSTEXPR(out, "bool BACK_M, BACK_N", "the last tile lies back, to end where C does",
+    CONSTEXPR(out, "bool BACK_M, BACK_N", "the last tile is shifted back to end where C does",
               lies_back(plan, product, GROUP_M), lies_back(plan, product, GROUP_N));
     for (int factor = 0; factor < 2; factor++)
         im2col_emit_flags(out, product->pixels, factor);
-    CONSTEXPR(out, "Index PART", "of k, which each batch has", product->share.chunk);
-    CONSTEXPR(out, "bool PHASES", "columns of C are phases, each with taps of its own", product->phased != NULL);
+    CONSTEXPR(out, "Index PART", "of k in each batch, if it is split", product->share.chunk);
+    CONSTEXPR(out, "bool PHASES", "columns of C are phases with different taps", product->phased != NULL);
     /* The copying thread of a block that begins late asks for all that may come early before the first box of
        the other factor: behind 128 blocks, on 132 SMs, 96 took 11.9 us, and 9.6 with nothing early
        (tuning-log 148). */

@@ -12,7 +12,7 @@ static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *
 void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product)
 {
     Affine offset = access_offset(&product_only_output(scope->fusion, product)->store);
-    strbuf_puts(out, "\n// Elements of C that lie before this one in the same aligned access.\n"
+    strbuf_puts(out, "\n// Elements of C before this one in the same aligned access.\n"
                      "__device__ __forceinline__ int shift_of(Index batch, Index m, Index n)\n"
                      "{\n    (void)batch;\n    {\n");
     emit_positions_of_c(out, scope, product, "n", store_axes(scope->fusion));
@@ -23,7 +23,7 @@ void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product)
 
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
 {
-    strbuf_puts(out, "\n// The epilogue of one element of C.\n"
+    strbuf_puts(out, "\n// Epilogue: one element of C.\n"
                      "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index "
                      "n, Value total)\n"
                      "{\n    (void)batch;\n    {\n");

@@ -240,8 +240,8 @@ void im2col_emit_flags(StrBuf *out, const Im2col *im2col, int factor)
     bool walked = im2col && im2col->factor == factor, rows = walked && im2col_has_rows(im2col);
     char name = "AB"[factor];
     strbuf_printf(out,
-                  "constexpr bool IM2COL_%c = %s;   // its rows are pixels under the taps of a filter\n"
-                  "constexpr bool TAPS_%c = %s;     // its rows are channels under taps, and k is pixels\n",
+                  "constexpr bool IM2COL_%c = %s;   // implicit GEMM: its rows are pixels, k is channels within taps\n"
+                  "constexpr bool TAPS_%c = %s;     // filter gradient: its rows are channels within taps, k is pixels\n",
                   name, rows ? "true" : "false", name, walked && !rows ? "true" : "false");
 }
 
@@ -251,7 +251,7 @@ void im2col_emit(StrBuf *out, const Scope *scope, const Product *product, const 
     int count = im2col->walk.count;
     find_forms(im2col, origins, offsets);
     strbuf_puts(
-        out, "\n// A box of pixels from that one on, under the tap and from the channel on that `seen` says.\n"
+        out, "\n// Copies a box of consecutive pixels, shifted by a tap; `seen` is the tap and first channel.\n"
              "__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index pixel, Index seen, Element "
              "*tile, unsigned long long *full)\n{\n"
              "    int channel = static_cast<int>(seen % TAP);\n");

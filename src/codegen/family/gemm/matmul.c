@@ -421,15 +421,15 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     CONSTEXPR(out, "int TM, TN", "rTile, registers", registers->size[GROUP_M], registers->size[GROUP_N]);
     product_emit_batch(out, product, program->tile[LEVEL_SHARED].size);
     CONSTEXPR(out, "int PAD_A, PAD_B", "bank padding, elements", program->padding[0], program->padding[1]);
-    CONSTEXPR(out, "int QM, QN", "neighbouring rows, columns of a thread", qm, qn);
-    CONSTEXPR(out, "Index PANEL", "rows of blocks that run together", program->panel);
-    CONSTEXPR(out, "bool VECTOR_STORES", "QN columns of C are one aligned access", vector_stores);
-    CONSTEXPR(out, "bool DEALT", "neighbouring threads have neighbouring columns",
+    CONSTEXPR(out, "int QM, QN", "contiguous rows, columns of a thread", qm, qn);
+    CONSTEXPR(out, "Index PANEL", "rasterisation: tiles along m in a panel", program->panel);
+    CONSTEXPR(out, "bool VECTOR_STORES", "QN columns of C in one aligned access", vector_stores);
+    CONSTEXPR(out, "bool DEALT", "adjacent threads have adjacent columns",
               deals_columns(plan, product, qn, vector_stores));
-    CONSTEXPR(out, "bool COLLECTED", "rows of sums are stored by way of shared memory", collects_rows(plan));
+    CONSTEXPR(out, "bool COLLECTED", "the epilogue stages rows in shared memory", collects_rows(plan));
     uint32_t copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages);
-    CONSTEXPR(out, "int STAGES", "tiles of each operand in shared memory", plan->kind->schedule->stages);
-    CONSTEXPR(out, "bool COPIED_A, COPIED_B", "they come there asynchronously", copied & 1, copied & 2);
+    CONSTEXPR(out, "int STAGES", "of the pipeline", plan->kind->schedule->stages);
+    CONSTEXPR(out, "bool COPIED_A, COPIED_B", "copied asynchronously", copied & 1, copied & 2);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

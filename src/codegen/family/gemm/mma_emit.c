@@ -76,8 +76,8 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
     Reading reading = product->reading[factor];
     strbuf_printf(out,
                   "\nstruct Operand%c {\n"
-                  "    static constexpr bool ALONG_K = %s;   // neighbours along k are neighbours in memory\n"
-                  "    static constexpr bool PIECES = %s;    // those in 16 bytes are one aligned access\n",
+                  "    static constexpr bool ALONG_K = %s;   // k is contiguous in memory\n"
+                  "    static constexpr bool PIECES = %s;    // in aligned 16-byte vectors\n",
                   "AB"[factor], reading.along_k ? "true" : "false",
                   reading.way == BY_PIECES ? "true" : "false");
     switch (reading.way) {
@@ -96,10 +96,10 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
                   *own = plan->program->tile[LEVEL_REGISTER].size;
     strbuf_printf(
-        out, "using Element = %s;   // of A and B\nusing Value = %s;   // of the products and their sum\n",
+        out, "using Element = %s;   // of A and B\nusing Value = %s;   // of products and sums\n",
         dtype_info[mma_element_type(product)].name, value_type(mma_element_type(product)));
     if (how->keeps)
-        strbuf_printf(out, "using Kept = %s;   // what the sum is rounded to\n",
+        strbuf_printf(out, "using Kept = %s;   // the type that the sum is rounded to\n",
                       dtype_info[mma_kept_type(plan->fusion, product)].cuda);
     product_emit_sizes(out, product, block);
     if (!how->atom_shared)
@@ -108,18 +108,18 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
               own[GROUP_N]);
     const Atom *atom = product->atom;
     if (!how->atom_shared)
-        CONSTEXPR(out, "int AM, AN, AK", "what one instruction multiplies", atom->m, atom->n, atom->k);
-    CONSTEXPR(out, "int STAGES", "steps of tiles in shared memory", plan->kind->schedule->stages);
+        CONSTEXPR(out, "int AM, AN, AK", "tile of one instruction", atom->m, atom->n, atom->k);
+    CONSTEXPR(out, "int STAGES", "of the pipeline", plan->kind->schedule->stages);
     if (!how->atom_shared)
-        CONSTEXPR(out, "int CLUSTER", "blocks that share the steps along k", plan->program->cluster);
-    CONSTEXPR(out, "Index CHAIN", "steps whose products are added up in one go",
+        CONSTEXPR(out, "int CLUSTER", "blocks of a cluster that split k", plan->program->cluster);
+    CONSTEXPR(out, "Index CHAIN", "promotion interval of the accumulators, in steps",
               mma_is_cut_off(product) ? MAX_CHAIN / block[GROUP_K] : product->group[GROUP_K].extent);
-    CONSTEXPR(out, "int QN", "columns of C that are one aligned access", columns);
+    CONSTEXPR(out, "int QN", "columns of C in one aligned access", columns);
     if (how->keeps)
-        CONSTEXPR(out, "bool SHIFTED", "rows of C begin within one", mma_is_shifted(plan->fusion, product));
+        CONSTEXPR(out, "bool SHIFTED", "rows of C are not aligned to it", mma_is_shifted(plan->fusion, product));
     if (how->reduces)
         CONSTEXPR(out, "bool REDUCES", "rows of C are reduced, and C is not stored", how->rows != NULL);
-    CONSTEXPR(out, "Index PANEL", "rows of blocks that run together", plan->program->panel);
+    CONSTEXPR(out, "Index PANEL", "rasterisation: tiles along m in a panel", plan->program->panel);
 }
 
 static bool is_early(const KernelPlan *plan, const Expr *factor)
@@ -170,7 +170,7 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
         emit_finish(out, &scope, product);
     bool kept = how->keeps && mma_is_kept(plan->fusion, product);
     if (how->asks_beside)
-        CONSTEXPR(out, "bool BESIDE", "the epilogue reads vectors, which are asked for ahead", product->beside != NULL);
+        CONSTEXPR(out, "bool BESIDE", "the epilogue loads vectors, which are prefetched", product->beside != NULL);
     const Beside nothing = {.fusion = plan->fusion, .sums = product->sums};
     if (how->reads_ahead && (product->beside || !how->asks_beside))
         beside_emit(out, &scope, product, product->beside ? product->beside : &nothing, columns, kept);

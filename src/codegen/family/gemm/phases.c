@@ -131,7 +131,7 @@ TensorMap phases_map(const KernelPlan *plan, const Product *product, const Phase
 
 static void emit_used(StrBuf *out, const TapPhases *phases)
 {
-    strbuf_puts(out, "\n// Of all other taps the phase has zeros.\n"
+    strbuf_puts(out, "\n// Whether a phase has a tap; its other taps are zeros.\n"
                      "__device__ __forceinline__ bool has_tap(Index phase, Index tap)\n{\n"
                      "    const unsigned long long taps = ");
     for (int p = 0; p + 1 < phases->count; p++)
@@ -144,12 +144,12 @@ void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const 
 {
     const Im2col *im2col = product->pixels;
     const Access *access = filter->access;
-    CONSTEXPR(out, "Index PHASE, TAPS", "columns of a phase, and taps of all", filter->phases.columns,
+    CONSTEXPR(out, "Index PHASE, TAPS", "columns of a phase, taps in all", filter->phases.columns,
               im2col->taps.extent);
     emit_used(out, &filter->phases);
     strbuf_puts(
         out,
-        "\n// A box of the filter from column n and from the channel on that k says.\n"
+        "\n// Copies a box of the filter from column n on; k is the tap and first channel.\n"
         "__device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile, "
         "unsigned long long *full)\n{\n");
     strbuf_printf(out, "    const Index %s = k %% TAP;\n", scope->axis[im2col->channel]);

@@ -256,8 +256,8 @@ void product_emit_sizes(StrBuf *out, const Product *product, const int64_t *bloc
 
 void product_emit_batch(StrBuf *out, const Product *product, const int64_t *block)
 {
-    CONSTEXPR(out, "Index BATCH", "products,", product->group[GROUP_BATCH].extent);
-    CONSTEXPR(out, "int BB", "and those of a block", block[GROUP_BATCH]);
+    CONSTEXPR(out, "Index BATCH", "products", product->group[GROUP_BATCH].extent);
+    CONSTEXPR(out, "int BB", "products of a block", block[GROUP_BATCH]);
 }
 
 void product_emit_positions(StrBuf *out, const Scope *scope, const Product *product, int group,

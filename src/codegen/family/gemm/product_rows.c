@@ -323,14 +323,14 @@ static void emit_members(StrBuf *out, const ProductRows *rows)
         const char *type = value_type(op->body->type);
         strbuf_printf(out, "    %s v%d = %s::identity<%s>();\n", type, i, combiner(op->reduce), type);
     }
-    STATIC_CONSTEXPR(out, "int PASSES", "those of the second one are made of the first one's", rows->others ? 2 : 1);
+    STATIC_CONSTEXPR(out, "int PASSES", "the second pass reduces functions of the first results", rows->others ? 2 : 1);
 }
 
 void product_rows_emit(StrBuf *out, const KernelPlan *plan, const ProductRows *rows, const Product *product)
 {
     Scope scope = scope_of_rows(plan, rows);
     strbuf_puts(
-        out, "\n// A row's results over the columns of a tile, and what they are made of.\nstruct Row {\n");
+        out, "\n// A row's results over the columns of a tile, and how they are reduced.\nstruct Row {\n");
     emit_members(out, rows);
     emit_point(out, &scope, rows, product);
     for (int pass = 0; pass < (rows->others ? 2 : 1); pass++) {

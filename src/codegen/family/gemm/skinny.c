@@ -232,14 +232,14 @@ static int64_t run_of(const Fusion *fusion, const Product *product, const RTile 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
-    strbuf_printf(out, "using Value = %s;   // of the products and their sum\n",
+    strbuf_printf(out, "using Value = %s;   // of products and sums\n",
                   value_type(plan->fusion->ops[0].body->type));
     CONSTEXPR(out, "Index N, K", NULL, product->group[GROUP_N].extent, product->group[GROUP_K].extent);
     CONSTEXPR(out, "int M", "rows", product->group[GROUP_M].extent);
     CONSTEXPR(out, "int BN, BK", "rTile, block", block->size[GROUP_N], block->size[GROUP_K]);
     CONSTEXPR(out, "int TN, TK", "rTile, registers", each->size[GROUP_N], each->size[GROUP_K]);
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
-    CONSTEXPR(out, "int CLUSTER", "blocks that share the steps along k", plan->program->cluster);
+    CONSTEXPR(out, "int CLUSTER", "blocks of a cluster that split k", plan->program->cluster);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

@@ -113,14 +113,14 @@ const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product)
 
 void skips_emit(StrBuf *out, const Skips *skips)
 {
-    CONSTEXPR(out, "bool SKIPS", "taps that a tile lacks", skips != NULL);
+    CONSTEXPR(out, "bool SKIPS", "taps that no row of a tile has", skips != NULL);
     if (!skips)
         return;
     const TapPhases *phases = &skips->phases;
     const char *first = skips->rows == GROUP_M ? "m0" : "n0", *rows = skips->rows == GROUP_M ? "BM" : "BN";
     strbuf_printf(out,
                   "constexpr int TAPS = %d;   // of a channel\n\n"
-                  "// Those that any of the tile's rows has: under all others they are zeros.\n"
+                  "// The taps that some row of the tile has; the others are zeros.\n"
                   "__device__ __forceinline__ unsigned long long taps_of_tile(Index m0, Index n0)\n{\n"
                   "    unsigned long long taps = 0;\n"
                   "    for (Index phase = %s / %" PRId64 "; phase < %d && phase * %" PRId64

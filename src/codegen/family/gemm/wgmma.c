@@ -72,7 +72,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     mma_emit(out, plan, ((const Products *)plan->view)->tiled,
-             &(MmaBlock){.atom_shared = true, .holders = "a group of four warps"});
+             &(MmaBlock){.atom_shared = true, .holders = "a warp group"});
 }
 
 const Family wgmma_family = {

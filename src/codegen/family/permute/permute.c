@@ -201,25 +201,25 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *permute, const Shape *shape)
 {
     const AxisGroup *side = permute->side;
-    strbuf_printf(out, "using Element = %s;   // of the input that is permuted\n",
+    strbuf_printf(out, "using Element = %s;   // of the permuted input\n",
                   memory_type(permute->access->tensor->dtype));
     CONSTEXPR(out, "Index OUTER, R, C", "problem", side[OUTER].extent, side[ROWS].extent, side[COLUMNS].extent);
     CONSTEXPR(out, "int TO, TR, TC", "rTile, shared memory", shape->tile[OUTER], shape->tile[ROWS],
               shape->tile[COLUMNS]);
     CONSTEXPR(out, "int VR, VC", "points of an access along r, along c", shape->vector[ROWS], shape->vector[COLUMNS]);
     CONSTEXPR(out, "int PC", "reads of a piece", shape->piece);
-    CONSTEXPR(out, "int VW", "points of a write; more than VC: from row to row", shape->write);
-    CONSTEXPR(out, "bool COPIED, RAGGED", "lines of the input, rows of the output begin anywhere", shape->copied,
+    CONSTEXPR(out, "int VW", "points of a write; more than VC: across rows", shape->write);
+    CONSTEXPR(out, "bool COPIED, RAGGED", "lines of the input, rows of the output are unaligned", shape->copied,
               shape->ragged);
-    CONSTEXPR(out, "int TURN", "rows that neighbouring threads gather", shape->turn);
-    CONSTEXPR(out, "int SHARE", "points that blocks' shares of a row are aligned to", shape->share);
-    CONSTEXPR(out, "int PAD", "bank padding of every VR rows; of every copied line, elements", shape->padding);
-    CONSTEXPR(out, "int WIDTH", "columns in shared memory: more than TC where shares begin later", shape->width);
+    CONSTEXPR(out, "int TURN", "rows that adjacent threads gather", shape->turn);
+    CONSTEXPR(out, "int SHARE", "alignment of the blocks' parts of a row, in points", shape->share);
+    CONSTEXPR(out, "int PAD", "bank padding of every VR rows; of every copied line, in points", shape->padding);
+    CONSTEXPR(out, "int WIDTH", "columns in shared memory: more than TC where parts begin later", shape->width);
     CONSTEXPR(out, "int OUTER_PITCH", "elements of shared memory for an outer position",
               permute_tile_elements(shape) / shape->tile[OUTER]);
-    CONSTEXPR(out, "int ALONG_R, ALONG_C", "threads beside each other along r, along c",
+    CONSTEXPR(out, "int ALONG_R, ALONG_C", "adjacent threads along r, along c",
               permute_along_rows(shape, plan->threads), permute_along_columns(shape, plan->threads));
-    CONSTEXPR(out, "int VECTORS_R", "that hold a copied line, wherever it begins", permute_copied_vectors(shape));
+    CONSTEXPR(out, "int VECTORS_R", "vectors that hold an unaligned copied line", permute_copied_vectors(shape));
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
 }
 
@@ -262,9 +262,9 @@ static void emit_places(StrBuf *out, const Scope *scope, const Permute *permute,
     bool is_bytes = permute->element_bytes == 1 && shape->piece == 4 && shape->vector[ROWS] % 4 == 0;
     strbuf_printf(out, "\nusing Held = %s<Element, PC, VR>;   // a piece in registers\n",
                   is_bytes ? "PieceOfBytes" : "Piece");
-    strbuf_puts(out, "\n// Where a point is in the input.\n");
+    strbuf_puts(out, "\n// The position of a point in the input.\n");
     emit_offset(out, scope, permute, "source", &permute->source, ROWS);
-    strbuf_puts(out, "\n// Where it is in the output.\n");
+    strbuf_puts(out, "\n// Its position in the output.\n");
     emit_offset(out, scope, permute, "target", &permute->target, COLUMNS);
 }
 
@@ -319,12 +319,12 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
 static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads *reads)
 {
     if (!permute->moves) {
-        strbuf_puts(out, "\nconstexpr int VECTOR = VC;\n\n// What one vector of points reads.\n");
+        strbuf_puts(out, "\nconstexpr int VECTOR = VC;\n\n// What one vector of points loads.\n");
         reads_emit_inputs(out, reads);
     }
     strbuf_puts(out,
                 "\n__device__ __forceinline__ void *output(const Tensors &t) { return t.out0; }\n"
-                "\n// Makes and stores VW points.\n"
+                "\n// Computes and stores VW points.\n"
                 "__device__ __forceinline__ void finish(const Tensors &t, Index outer, Index r, Index c, "
                 "const Element (&x)[VW])\n{\n");
     if (permute->moves)

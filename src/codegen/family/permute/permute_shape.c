@@ -8,7 +8,7 @@ enum {
     COPY_BYTES = 16,     // of an asynchronous copy
     GATHER_BYTES = 16,   // of a write whose points are gathered from copied lines
     RAGGED_BYTES = 8,    // of a ragged row's writes from a turned tile: wider ones meet the same banks
-    MOST_TURN = 4,       // rows that neighbouring threads gather
+    MOST_TURN = 4,       // rows that adjacent threads gather
     ROW_BYTES = 256,     // of a ragged row in a tile, at least: a sector more of it is read
     BANK_BYTES = 4,      // a piece fills them, where it can
     RUN_BYTES = 8,       // of writes that run from row to row: with 16 the padding leaves more bank conflicts

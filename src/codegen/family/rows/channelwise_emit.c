@@ -11,14 +11,14 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, int vector)
     int64_t lanes = program->tile[LEVEL_SHARED].size[CHANNEL] / vector;
     CONSTEXPR(out, "Index CHANNELS", NULL, fusion->axes[channelwise_axis(fusion)].extent);
     CONSTEXPR(out, "Index POSITIONS", NULL, reduction_points(fusion));
-    CONSTEXPR(out, "int LANES", "threads side by side", lanes);
-    CONSTEXPR(out, "int GROUPS", "rows of them", plan->threads / lanes);
-    CONSTEXPR(out, "int VECTOR", "neighbouring channels that a thread reads and writes at once", vector);
+    CONSTEXPR(out, "int LANES", "threads along the channels", lanes);
+    CONSTEXPR(out, "int GROUPS", "threads along the positions", plan->threads / lanes);
+    CONSTEXPR(out, "int VECTOR", "contiguous channels of an access", vector);
     CONSTEXPR(out, "int POSITIONS_EACH", "of a thread", program->tile[LEVEL_REGISTER].size[POSITION]);
     CONSTEXPR(out, "int RESULT_BYTES", "of the widest reduction", channelwise_result_bytes(fusion));
     CONSTEXPR(out, "bool BACKWARDS", "the last blocks first: L2 may still hold what they read",
               !fusion_reduces(fusion));
-    CONSTEXPR(out, "bool CARRIED", "totals, from step to step", walk == TOTALS);
+    CONSTEXPR(out, "bool CARRIED", "totals are kept from step to step", walk == TOTALS);
 }
 
 static void emit_invariant(StrBuf *out, const PassEmitter *emitter, int index)
@@ -44,7 +44,7 @@ static void emit_invariant(StrBuf *out, const PassEmitter *emitter, int index)
 static void emit_invariants(StrBuf *out, const PassEmitter *emitter)
 {
     const Invariants *invariants = &emitter->invariants;
-    strbuf_puts(out, "\n// What is read once for a thread's channels.\nstruct Invariants {\n");
+    strbuf_puts(out, "\n// Invariants: inputs that a thread loads once for its channels.\nstruct Invariants {\n");
     for (int i = 0; i < invariants->count; i++)
         strbuf_printf(out, "    %s x%d[VECTOR];\n", value_type(invariants->access[i]->tensor->dtype), i);
     strbuf_puts(
@@ -60,7 +60,7 @@ static void emit_invariants(StrBuf *out, const PassEmitter *emitter)
 static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *element, const Reads *reads)
 {
     const Fusion *fusion = first->fusion;
-    strbuf_puts(out, "\n// What the channels of one position read.\n");
+    strbuf_puts(out, "\n// What the channels of one position load.\n");
     reads_emit_inputs(out, reads);
     strbuf_puts(
         out, "\n__device__ __forceinline__ void load_elements(const Tensors &t, Index slab, Index channel, "

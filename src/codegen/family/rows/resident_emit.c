@@ -32,9 +32,9 @@ static void emit_constants(PassEmitter *emitter)
     CONSTEXPR(out, "Index SHARE", "columns of a block", resident_share(emitter->fusion, cluster));
     CONSTEXPR(out, "int CLUSTER", "blocks of a row", cluster);
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
-    CONSTEXPR(out, "int VECTOR", "neighbouring elements that a thread reads and writes at once", emitter->vector);
+    CONSTEXPR(out, "int VECTOR", "contiguous elements of an access", emitter->vector);
     CONSTEXPR(out, "int SLOTS", "reductions", fusion_reductions(emitter->fusion));
-    CONSTEXPR(out, "int KEPT", "bytes of shared memory before what is kept", layout.partial_bytes);
+    CONSTEXPR(out, "int KEPT", "bytes of shared memory before the copy of the row", layout.partial_bytes);
     FOR_BITS (i, kept_by(emitter))
         CONSTEXPR(out, arena_printf(out->arena, "int KEPT_X%d", i), NULL, layout.at[i]);
     emit_room(emitter);
@@ -53,7 +53,7 @@ static void emit_keep(PassEmitter *emitter)
     StrBuf *out = emitter->out;
     strbuf_puts(
         out,
-        "\n// Begins the copies of the vector at `column`, which is the block's at `own`.\n"
+        "\n// Starts the copies of the vector at `column`, the block's column `own`.\n"
         "__device__ __forceinline__ void keep(const Tensors &t, Index row, Index column, Index own)\n{\n");
     emit_vector_positions(emitter, resident_axes(&emitter->reads, kept_by(emitter)));
     FOR_BITS (i, kept_by(emitter)) {
@@ -75,7 +75,7 @@ static void emit_announce(PassEmitter *emitter)
     for (int i = 0; i < emitter->reads.count; i++)
         announced |= (uint32_t)(emitter->reads.reads[i].access->tensor->dtype != DTYPE_B1) << i;
     announced &= ~kept_by(emitter);
-    strbuf_puts(out, "\n// Asks L2 for what the last pass alone reads of it.\n"
+    strbuf_puts(out, "\n// Prefetches to L2 what only the last pass reads.\n"
                      "__device__ __forceinline__ void announce(const Tensors &t, Index row, Index column, "
                      "Index own)\n{\n");
     emit_vector_positions(emitter, resident_axes(&emitter->reads, announced));
@@ -94,7 +94,7 @@ void resident_emit(StrBuf *out, const KernelPlan *plan)
     PassEmitter emitter;
     resident_begin(&emitter, out, plan);
     emit_constants(&emitter);
-    strbuf_puts(out, "\n// What a vector of elements reads.\n");
+    strbuf_puts(out, "\n// What a vector of elements loads.\n");
     reads_emit_inputs(out, &emitter.reads);
     emit_keep(&emitter);
     emit_announce(&emitter);

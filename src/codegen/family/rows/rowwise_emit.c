@@ -22,17 +22,17 @@ static void emit_row_constants(const RowEmitter *row, const KernelPlan *plan)
     CONSTEXPR(out, "Index ROWS", NULL, spatial_points(row->fusion));
     CONSTEXPR(out, "Index COLUMNS", NULL, reduction_points(row->fusion));
     CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM",
-              "of a block; that its registers must suffice for, 0: the compiler chooses", plan->threads,
+              "of a block; of the launch bounds, 0: unset", plan->threads,
               min_blocks(row, plan));
     CONSTEXPR(out, "int GROUP, ROWS_OF_BLOCK", "threads of a row; groups of a block", variant->group,
               plan->threads * variant->cluster / variant->group);
     CONSTEXPR(out, "int CLUSTER", "blocks of a group", variant->cluster);
-    CONSTEXPR(out, "int ROWS_OF_GROUP", "which it makes one after the other", plan->program->turns);
-    CONSTEXPR(out, "int ROWS_TOGETHER", "and at the same time, so that what is the same for every row is read once",
+    CONSTEXPR(out, "int ROWS_OF_GROUP", "rows that a group computes one after the other", plan->program->turns);
+    CONSTEXPR(out, "int ROWS_TOGETHER", "rows that it computes at a time, which share the loads of weights",
               together);
-    CONSTEXPR(out, "Index ROWS_APART", "from one of them to the next, which begins alike",
+    CONSTEXPR(out, "Index ROWS_APART", "from one of these rows to the next, with the same alignment",
               together > 1 ? rowwise_rows_apart(row->fusion, row->shape) : 1);
-    CONSTEXPR(out, "int RESULT_BYTES", "of the widest one, and a warp", rowwise_result_bytes(row->passes));
+    CONSTEXPR(out, "int RESULT_BYTES", "of the widest result, per warp", rowwise_result_bytes(row->passes));
 }
 
 static void emit_vector_constants(const RowEmitter *row)
@@ -40,17 +40,17 @@ static void emit_vector_constants(const RowEmitter *row)
     StrBuf *out = row->out;
     RowHome home = row->variant.home;
     CONSTEXPR(out, "int VECTOR, VECTORS",
-              "neighbouring elements that a thread reads and writes at once; how often it does", row->shape.vector,
+              "contiguous elements of an access; accesses of a thread", row->shape.vector,
               rowwise_vectors(row->fusion, row->shape, row->variant.group));
-    strbuf_puts(out, "constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to its next one\n"
+    strbuf_puts(out, "constexpr Index STEP = GROUP * VECTOR;   // from one vector of a thread to the next\n"
                      "constexpr int PLACES = GROUP / CLUSTER * VECTOR;   // and of its copy in shared memory\n");
-    CONSTEXPR(out, "bool UNALIGNED", "rows are no whole vectors: each begins within its first one",
+    CONSTEXPR(out, "bool UNALIGNED", "rows are not aligned to vectors",
               row->shape.unaligned);
     CONSTEXPR(out, "bool KEPT", "in registers; else every pass reads the row, or its copy", rowwise_keeps(home));
     CONSTEXPR(out, "bool COPIED", "to shared memory,", rowwise_copies(home));
-    CONSTEXPR(out, "bool AHEAD", "while the row before is made", home == ROW_AHEAD);
-    CONSTEXPR(out, "bool WEIGHTS_FIRST", "before the row, so that no reduction waits for them", row->weights_first);
-    CONSTEXPR(out, "bool MASKED", "what a mask leaves out is not read", rowwise_has_conditions(row));
+    CONSTEXPR(out, "bool AHEAD", "during the previous row", home == ROW_AHEAD);
+    CONSTEXPR(out, "bool WEIGHTS_FIRST", "weights are loaded before the row, so that no reduction waits for them", row->weights_first);
+    CONSTEXPR(out, "bool MASKED", "masked elements are not read", rowwise_has_conditions(row));
     strbuf_printf(out, "#define UNROLL_VECTORS %s\n", rowwise_unrolling(row));
 }
 
@@ -83,12 +83,12 @@ static void emit_pass_constants(const RowEmitter *row)
     StrBuf *out = row->out;
     CONSTEXPR(out, "int PASSES", "over a row", row->passes->count);
     emit_reading(row, "READS", ~rowwise_weights(&row->reads), "elements of the row");
-    emit_reading(row, "WEIGHS", rowwise_weights(&row->reads), "what is the same for every row");
+    emit_reading(row, "WEIGHS", rowwise_weights(&row->reads), "weights: the same for every row");
     emit_rounds(row);
-    CONSTEXPR(out, "bool MEETS", "a group's warps in shared memory, each round", row->meets);
-    CONSTEXPR(out, "bool WEIGHED", "something is the same for every row", row->weighed);
-    CONSTEXPR(out, "bool STARTS", "something is known of a row before its first pass", row->starts);
-    CONSTEXPR(out, "bool STORES_ELEMENTS, STORES_VALUES", "of a row; what is known of it", row->store_elements.length > 0,
+    CONSTEXPR(out, "bool MEETS", "each reduction crosses warps, through shared memory", row->meets);
+    CONSTEXPR(out, "bool WEIGHED", "some inputs are the same for every row", row->weighed);
+    CONSTEXPR(out, "bool STARTS", "some values of a row precede its first pass", row->starts);
+    CONSTEXPR(out, "bool STORES_ELEMENTS, STORES_VALUES", "of a row; its results", row->store_elements.length > 0,
               row->store_values.length > 0);
 }
 
@@ -136,7 +136,7 @@ static void emit_passes(const RowEmitter *row)
     StrBuf *out = row->out;
     rows_emit_elements(out, row->fusion, passes_made(row->passes));
     strbuf_printf(out,
-                  "\n// A row, where the thread's vector 0 begins in it, and what the passes find out.\n"
+                  "\n// A row, the column of the thread's vector 0, and the results of the passes.\n"
                   "struct Row {\n    Index row, column%s%s;\n\n",
                   row->weights_first ? ";\n    Weights weights[VECTORS]" : "", row->members.text);
     emit_function(row,

@@ -245,7 +245,7 @@ void rowwise_emit_copies(const RowEmitter *row)
     uint32_t used = 0;
     strbuf_puts(
         row->out,
-        "\n// A row as it is stored, in shared memory. Each thread reads what it has copied itself.\n");
+        "\n// A copy of a row in shared memory. Each thread reads only what it has copied itself.\n");
     if (!copies) {
         strbuf_puts(row->out, "struct Copy {};\n\n__device__ __forceinline__ void copy_elements(const "
                               "Tensors &, Index, Index, int, int) {}\n");
@@ -348,8 +348,8 @@ void rowwise_emit_reads(RowEmitter *row, ReadKind kind)
         return;
     }
     strbuf_printf(out, "\nstruct %s {   // %s\n", kind_type[kind],
-                  kind == READ_IN ? "what one vector of a row's elements reads"
-                                  : "what is the same for every row");
+                  kind == READ_IN ? "what one vector of a row's elements loads"
+                                  : "weights: the same for every row");
     FOR_BITS (i, reads_of(row, kind))
         reads_emit_member(out, &row->reads, i);
     strbuf_puts(out, "};\n");

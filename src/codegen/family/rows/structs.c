@@ -233,7 +233,7 @@ void pass_emit_all(PassEmitter *emitter, PassText *start, void (*emit)(PassEmitt
     emitter->out = out;
     rows_emit_elements(out, emitter->fusion, emitter->made);
     strbuf_printf(out,
-                  "\n// %s, pass by pass: each knows what those before have found out.\n"
+                  "\n// %s, pass by pass; a pass inherits the results of earlier ones.\n"
                   "%susing LastPass = Pass%d;\n",
                   emitter->structs->whose, text.text, emitter->count - 1);
 }

@@ -12,7 +12,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
     const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
     int64_t height = each[DOWN], width = each[ALONG];
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
-    strbuf_printf(out, "using A = %s;   // what totals are accumulated in\n", value_type(op->body->type));
+    strbuf_printf(out, "using A = %s;   // the type of accumulators\n", value_type(op->body->type));
     CONSTEXPR(out, "Index OUTER, DOWN, ALONG", "outputs", problem[OUTER], problem[DOWN], problem[ALONG]);
     CONSTEXPR(out, "int TAPS, DOWN_TAPS, ALONG_TAPS", "of a window: one by one, and those that slide", problem[OTHER],
               problem[DOWN_TAP], problem[ALONG_TAP]);
