@@ -1,23 +1,22 @@
-// Depthwise convolution: every output sums an image of its own channel under the filter of that channel.
+// Depthwise convolution: every output is the sum of products of its own channel of the image and the filter of that
+// channel.
 //
 //   y[b, c, m, i, j] = sum[k, l](x[b, c, i*DOWN_STEP + k*DOWN_DILATION + DOWN_OFFSET, …] * w[c, m, k, l])
 //
-// or several such sums, each under a filter of its own (a Window), and what is made of them.
+// Several such sums, each with its own filter (a Window), may be combined by the epilogue.
 //
-// A block makes TB x TC images' BD x BA outputs. It copies what their windows cover of x, and the filters,
-// into shared memory. A thread makes WIDTH neighbours of one line. It goes down the filter's rows, and of
-// each along the line's inputs, CHUNK at a time; which of the row's taps an input meets for which output is
-// known as this is compiled:
+// A block computes BD x BA outputs of TB x TC images. It copies the part of x under their windows, and the filters,
+// to shared memory. A thread computes WIDTH adjacent outputs of a row. It iterates down the filter's rows, and along
+// each row of inputs, CHUNK inputs at a time. The taps that an input uses for each output are known at compile time:
 //
 //   outputs         0 1 2 3 4 5 6 7             WIDTH = 8, 5 taps, OFFSET = -2
 //   inputs    . .|. . . . . . . .|. .           columns are counted from a chunk's start
-//             \_______/                         tap l of output j meets input j + l - 2
+//             \_______/                         tap l of output j uses input j + l - 2
 //
-// Chunks outside of the image are left out, and so are rows: at 31 x 31 taps on 32 x 32 pixels that is nearly
-// half of all. A tap that is infinite or no number spoils what it meets there, too, for it is multiplied by
-// zero: blocks that have one leave nothing out. Lanes of a warp lie along images first, so that few of its
-// rows go outside alone. Sums pass through shared memory on their way out, since a lane's outputs lie side by
-// side there and its neighbours' elsewhere.
+// Chunks and rows outside of the image are skipped: for 31 x 31 taps on 32 x 32 pixels nearly half of all. Blocks
+// with an infinite or NaN tap skip nothing, since its product with zero is NaN. Lanes of a warp lie along images
+// first, so that rows are skipped by whole warps. Sums are staged in shared memory, since a lane's outputs are
+// adjacent, and stores need the lanes' to be.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -44,15 +43,15 @@ constexpr int DOWN = 32, ALONG = 32;                           // outputs
 constexpr int ROWS = 32, COLUMNS = 32;                         // inputs
 constexpr int DOWN_STEP = 1, ALONG_STEP = 1;
 constexpr Index ROW_STRIDE = 32, COLUMN_STRIDE = 1;            // of x
-constexpr int WINDOWS = 1;   // of as many filters, side by side over the same images
-constexpr int DOWN_FIRST = -15, ALONG_FIRST = -15;   // where the first of them begins: input of output 0
+constexpr int WINDOWS = 1;   // filters over the same images
+constexpr int DOWN_FIRST = -15, ALONG_FIRST = -15;   // of the first one: input of output 0
 constexpr int DOWN_REACH = 31;                       // rows from there to the end of the last one
 constexpr int TB = 8, TC = 1, BD = 32, BA = 32;   // rTile, block
 constexpr int WIDTH = 32;                         // rTile, registers
 constexpr int THREADS = 256;
-constexpr bool CHANNELS_LAST = false;   // lanes lie along channels, elements of shared memory too
-constexpr int PIECE = 4;                // elements that are copied together; 1: one by one
-constexpr bool PADDED = true;           // some window reaches outside of the image
+constexpr bool CHANNELS_LAST = false;   // lanes and shared memory along channels
+constexpr int PIECE = 4;                // elements of a copy; 1: one by one
+constexpr bool PADDED = true;           // some window crosses the image's border
 constexpr int STAGED_ROWS = 32, STAGED_COLUMNS = 32;   // of an image, at most
 constexpr int COLUMN_PITCH = 1, ROW_PITCH = 32, IMAGE_PITCH = 1028;   // elements
 constexpr int SUM_ROW_PITCH = 33, SUM_IMAGE_PITCH = 1057;
@@ -81,15 +80,15 @@ __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index chan
 }
 // </rollerc>
 
-constexpr int CHUNK = 4;   // inputs that are looked at together
-constexpr int IMAGES = TB * TC, LINES = CHANNELS_LAST ? TB : IMAGES;   // those that lie apart in shared memory
+constexpr int CHUNK = 4;   // inputs at a time
+constexpr int IMAGES = TB * TC, LINES = CHANNELS_LAST ? TB : IMAGES;   // images, and their lines in shared memory
 constexpr int SEGMENTS = BA / WIDTH, WARPS = THREADS / WARP;
 constexpr Index BATCH_BLOCKS = (BATCH + TB - 1) / TB;
 constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1) / BA;
 
 constexpr int ALIGN = !CHANNELS_LAST && PIECE > CHUNK ? PIECE : CHUNK;
 
-// Columns of the chunk in which a window begins, before it.
+// Columns of the chunk in which a window begins, before the window.
 constexpr __host__ __device__ int lead(int offset) { return (offset % ALIGN + ALIGN) % ALIGN; }
 constexpr int FIRST_CHUNK = ALONG_FIRST - lead(ALONG_FIRST);
 
@@ -100,7 +99,7 @@ static_assert(THREADS % WARP == 0, "warps are whole");
 static_assert(STAGED_COLUMNS % ALIGN == 0 && (CHANNELS_LAST ? TC : COLUMNS) % PIECE == 0,
               "chunks and pieces are whole");
 
-// What a block makes, and what of the images it has.
+// The block's outputs, and its part of the images.
 struct Place {
     Index batch, channel, multiplier;   // first ones
     int down, along;
@@ -123,8 +122,7 @@ __device__ __forceinline__ Place block_place()
             op_max<int>(column, 0)};
 }
 
-// Of a thread's position among the images of a block: neighbours are those that lie side by side in shared
-// memory.
+// The image of a thread among those of a block; adjacent images are adjacent in shared memory.
 struct Which {
     int batch, channel;
 };
@@ -143,7 +141,7 @@ __device__ __forceinline__ bool exists(const Place &place, Which which)
            (CHANNELS % TC == 0 || place.channel + which.channel < CHANNELS);
 }
 
-// Copies PIECE neighbours: of a line, or of the channels. What lies beyond the end of a line becomes zeros.
+// Copies PIECE adjacent elements of a row, or of the channels. Past the end of a row there are zeros.
 __device__ __forceinline__ void copy_piece(const Tensors &t, const Place &place, X *images, Which which,
                                            int row, int column)
 {
@@ -176,8 +174,8 @@ __device__ __forceinline__ void stage_images(const Tensors &t, const Place &plac
     async_commit();
 }
 
-// Filters lie as the images do: row by row, or channel beside channel. Is one of the thread's taps infinite,
-// or no number?
+// Copies the filters in the order of the images: row by row, or with contiguous channels. Returns whether one of the
+// thread's taps is infinite or NaN.
 template <int W = 0>
 __device__ __forceinline__ bool stage_filters(const Tensors &t, const Place &place)
 {
@@ -201,7 +199,7 @@ __device__ __forceinline__ bool stage_filters(const Tensors &t, const Place &pla
     return spoilt;
 }
 
-// CHUNK neighbours along a line, or along a filter's row.
+// CHUNK adjacent elements of a row of the image or of a filter.
 template <class T> __device__ __forceinline__ void read_chunk(const T *from, int pitch, A (&to)[CHUNK])
 {
     if (CHANNELS_LAST)
@@ -211,7 +209,7 @@ template <class T> __device__ __forceinline__ void read_chunk(const T *from, int
         load_vector<CHUNK>(from, 0, to);
 }
 
-// Adds what row k of the filter makes of a line of the image, whose chunks begin at `column`.
+// Accumulates row k of the filter and a row of the image whose chunks begin at `column`.
 template <class Own>
 __device__ __forceinline__ void add_row(const X *line, const A *filter, int column, A (&acc)[WIDTH])
 {
@@ -235,7 +233,7 @@ __device__ __forceinline__ void add_row(const X *line, const A *filter, int colu
     }
 }
 
-// Makes the sums of a thread's outputs: `row` is the input that the first tap of their line meets.
+// Computes the sums of a thread's outputs: `row` is the input row of the first tap.
 template <class Own>
 __device__ __forceinline__ void add_window(const Place &place, const X *image, const A *filter, int row,
                                            int column, A (&acc)[WIDTH])
@@ -251,7 +249,7 @@ __device__ __forceinline__ void add_window(const Place &place, const X *image, c
     }
 }
 
-// The same where zeros outside of the image count.
+// As above, with the zeros outside of the image.
 template <class Own>
 __device__ __forceinline__ void add_everything(const Place &place, const X *image, const A *filter, int row,
                                                int column, A (&acc)[WIDTH])
@@ -268,22 +266,22 @@ __device__ __forceinline__ void add_everything(const Place &place, const X *imag
     }
 }
 
-// A sum's place in shared memory.
+// The position of a sum in shared memory.
 __device__ __forceinline__ int at_sum(Which which, int down, int along)
 {
     const int channel = CHANNELS_LAST ? which.channel : which.channel * TB * SUM_IMAGE_PITCH;
     return channel + which.batch * SUM_IMAGE_PITCH + down * SUM_ROW_PITCH + along * (CHANNELS_LAST ? TC : 1);
 }
 
-// What a thread makes of a block's sums.
+// A thread's sums.
 struct Line {
     Which which;
     int down, along;   // in the block
     bool exists, has_outputs;
-    bool spoilt;       // nothing is left out
+    bool spoilt;       // nothing is skipped
 };
 
-// The sums of one window after the other: the last one's come to where the images were.
+// The sums of one window after the other; those of the last one overwrite the images.
 template <int W = 0>
 __device__ __forceinline__ void make_sums(const Place &place, const Line &own)
 {
@@ -320,7 +318,7 @@ template <int W = 0> __device__ __forceinline__ void read_totals(int at, A (&tot
         read_totals<W + 1>(at, totals);
 }
 
-// Outputs in the order of memory.
+// Writes outputs in the order of memory.
 __device__ __forceinline__ void write_outputs(const Tensors &t, const Place &place)
 {
     constexpr int CHANNEL_FIRST = CHANNELS_LAST ? TC : 1;

@@ -1,21 +1,19 @@
-// The gradient of a depthwise convolution for its filters: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] *
-// x[n,c,i*STRIDE_H+k*DILATION_H+TOP,j*STRIDE_W+l*DILATION_W+LEFT], 0 outside of x; then a pointwise epilogue.
+// Filter gradient of a depthwise convolution: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] *
+// x[n,c,i*STRIDE_H+k*DILATION_H+TOP,j*STRIDE_W+l*DILATION_W+LEFT], 0 outside of x; and a pointwise epilogue.
 //
-// A block makes BK rows of taps of one channel. It walks over the images in steps of BATCH: their pictures of
-// x and d lie in shared memory, and those of the next step are on their way. A thread holds the sums of TK x
-// TL taps. It goes down rows of x; the rows of d that they meet, one for each row of taps, stay in registers
-// until the last of them is done with:
+// A block computes BK rows of taps of one channel. It iterates over the images in steps of BATCH: x and d of a step
+// are in shared memory, and those of the next step are being copied. A thread accumulates TK x TL taps. It iterates
+// down the rows of x. The TK rows of d that a row of x uses, one for each row of taps, stay in registers:
 //
 //   row of x   r      | x x x x x x x … |   TC + TL - 1 columns
-//   meets d    r      | d d d d |   tap row k0     each pair of rows: TL x TC multiply-adds for 2 TC + TL - 1
-//              r - 1  | d d d d |   tap row k0 + 1 elements, of which those of d were there before
+//   uses d     r      | d d d d |   tap row k0     each pair of rows: TL x TC multiply-adds for 2 TC + TL - 1
+//              r - 1  | d d d d |   tap row k0 + 1 elements, of which those of d are in registers already
 //
-// With a stride or a dilation down the picture rows of d do not stay: each row of x meets those that it can.
+// With a vertical stride or dilation rows of d do not stay in registers.
 //
-// Rows that lie outside of x are not multiplied; where d holds what is infinite or no number, or a sum is,
-// the block makes its taps again, one by one. Threads side by side have other columns of taps and of d, then
-// other images and rows of the same taps; in the end the sums of those that share taps are added up, one
-// after the other.
+// Rows outside of x are skipped. Where d or a sum is infinite or NaN, the block recomputes its taps one by one.
+// Adjacent threads have other columns of taps and of d, then other images and rows of the same taps. At the end the
+// sums of threads that share taps are reduced in a fixed order.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -30,28 +28,28 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr Region PICTURES_X = {0, 65536};   // of shared memory: where it begins, bytes
+constexpr Region PICTURES_X = {0, 65536};   // of shared memory, in bytes
 constexpr Region PICTURES_D = {65536, 32768};
 constexpr Region SUMS = {0, 4096};
 constexpr Region MARKS = {98304, 64};
 constexpr int SHARED_BYTES = 98368;   // of a block
-using Value = float;                                          // of the products and their sum
+using Value = float;                                          // of products and sums
 constexpr Index IMAGES = 64;                                  // that are summed over
-constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // pictures of x and d
+constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // of x and d
 constexpr int KH = 31, KW = 31;                               // taps
-constexpr int TOP = -15, LEFT = -15;                          // where the first tap meets x, beside d
+constexpr int TOP = -15, LEFT = -15;                          // row and column of x of the first tap, for element 0 of d
 constexpr int STRIDE_H = 1, STRIDE_W = 1;                     // in x, from one element of d to the next,
 constexpr int DILATION_H = 1, DILATION_W = 1;                 // from one tap to the next
 constexpr int BK = 32;                                        // rows of taps of a block
 constexpr int TK = 4, TL = 8;                                 // taps of a thread
-constexpr int TC = 8;                                         // columns of d that it has at once
-constexpr int SHARES = 4, ROW_SHARES = 1;                     // threads that share taps: of images, of rows
+constexpr int TC = 8;                                         // columns of d at a time
+constexpr int SHARES = 4, ROW_SHARES = 1;                     // threads that share taps: split over images, rows
 constexpr int BATCH = 4;                                      // images of a step
 constexpr int THREADS = 512;
 constexpr Index BLOCKS_K = 1, STEPS = 16;                     // blocks of a channel
 constexpr int GROUPS_K = 8, GROUPS_L = 4, GROUPS_C = 4;       // threads down and along taps, along d
 constexpr int SKIP = 1, LEAD = 0;                             // taps too many, or columns, before the first
-constexpr int WINDOW = 16, MARGIN = 16;                       // columns that a thread has of x; zeros before it
+constexpr int WINDOW = 16, MARGIN = 16;                       // columns of x of a thread; zeros before it
 constexpr int PITCH_X = 64, PITCH_D = 32;                     // elements from row to row
 constexpr int SHARE_ROWS = 32;                                // of d
 
@@ -82,8 +80,8 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 }
 // </rollerc>
 
-// Windows begin at multiples of VECTOR columns, before the first tap's if need be: SKIP taps more are made
-// than there are, or LEAD columns are read that none meets.
+// Windows begin at multiples of VECTOR columns, if need be before the first tap's: then SKIP more taps are computed
+// than exist, or LEAD unused columns are loaded.
 constexpr int VECTOR = 4;
 constexpr bool ROWS_STAY = STRIDE_H * DILATION_H == 1;
 constexpr int UNITS = GROUPS_L * GROUPS_C;
@@ -100,7 +98,7 @@ static_assert(GROUPS_K * PARTS * GROUPS_L <= THREADS, "every part has its thread
 
 struct Taps {
     Value sum[TK][TL];
-    Value held[TK][TC];   // rows of d: x in slot s meets for tap row t the one in slot (s - t) mod TK
+    Value held[TK][TC];   // rows of d: x in slot s uses for tap row t the one in slot (s - t) mod TK
     Value window[WINDOW / VECTOR][VECTOR];
 
     __device__ __forceinline__ void load_window(const X *x, int row)
@@ -109,7 +107,7 @@ struct Taps {
             load_vector<VECTOR>(x, row * PITCH_X + v * VECTOR, window[v]);
     }
 
-    // What a row of d adds to tap row t.
+    // Accumulates the products of a row of d into tap row t.
     __device__ __forceinline__ void multiply(const Value (&d)[TC], int t)
     {
         UNROLL for (int l = 0; l < TL; ++l)
@@ -119,11 +117,11 @@ struct Taps {
             }
     }
 
-    // One picture, rows [begin, end) of d. `first` is the first row of taps; x and d point at this thread's
-    // columns of row 0.
+    // One image, rows [begin, end) of d. `first` is the first row of taps; x and d point at this thread's columns of
+    // row 0.
     __device__ __forceinline__ void add(const X *x, const D *d, int first, int begin, int end)
     {
-        const int shift = first + TOP;   // row i of d meets row i + shift of x with tap row 0
+        const int shift = first + TOP;   // row i of d uses row i + shift of x for tap row 0
         int r = op_max(begin + shift, 0);
         const int last = op_min(end + TK - 1 + shift, XH);
         UNROLL for (int t = 1; t < TK; ++t) {
@@ -146,10 +144,10 @@ struct Taps {
             }
     }
 
-    // The same with a stride or a dilation.
+    // As add(), with a stride or a dilation.
     __device__ __forceinline__ void add_apart(const X *x, const D *d, int first, int begin, int end)
     {
-        const int shift = first * DILATION_H + TOP;   // row i of d meets row i * STRIDE_H + shift of x
+        const int shift = first * DILATION_H + TOP;   // row i of d uses row i * STRIDE_H + shift of x
         const int last = op_min(end * STRIDE_H + (TK - 1) * DILATION_H + shift, XH);
 #pragma unroll 1
         for (int r = op_max(begin * STRIDE_H + shift, 0); r < last; ++r) {
@@ -187,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Tensors t = TENSORS;
     SHARED(PICTURES_X, X, xs, [2 * STEP_X]);
     SHARED(PICTURES_D, D, ds, [2 * STEP_D]);
-    SHARED(SUMS, Value, total, [BK][GROUPS_L * TL]);      // when x and d are done with
+    SHARED(SUMS, Value, total, [BK][GROUPS_L * TL]);      // over x and d
     SHARED(MARKS, int, marks, [THREADS / WARP]);
     const Index channel = (Index)blockIdx.x / BLOCKS_K;
     const int k0 = (int)((Index)blockIdx.x % BLOCKS_K) * BK, thread = (int)threadIdx.x;
@@ -197,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const bool active = group_k < GROUPS_K;
     const int begin = row_share * SHARE_ROWS, end = op_min(begin + SHARE_ROWS, DH);
 
-    // ---- load: what no picture covers stays zero ----
+    // ---- load: what no image covers stays zero ----
     for (int i = thread; i < 2 * STEP_X; i += THREADS)
         xs[i] = X();
     for (int i = thread; i < 2 * STEP_D; i += THREADS)
@@ -208,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 
     // ---- compute ----
     Taps taps = {};
-    Value none = 0;   // or no number, where some element of d is infinite or none
+    Value none = 0;   // NaN where some element of d is infinite or NaN
 #pragma unroll 1
     for (Index step = 0; step < STEPS; ++step) {
         const int now = (int)(step % 2);
@@ -238,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
             }
     }
 
-    // ---- combine: one part after the other ----
+    // ---- reduce: one part after the other ----
     const int part = (row_share * SHARES + share) * GROUPS_C + group_c;
 #pragma unroll 1
     for (int p = 0; p < PARTS; ++p) {

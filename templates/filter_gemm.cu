@@ -1,20 +1,18 @@
-// The gradient of a depthwise convolution for its filters on tensor cores: dw[c,k,l] = sum over n, i, j of
-// d[n,c,i,j] * x[n,c,i+k+TOP,j+l+LEFT], of f16, of bf16 or of f32 rounded to tf32, with sums in f32,
-// then a pointwise epilogue.
+// Filter gradient of a depthwise convolution on tensor cores: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] *
+// x[n,c,i+k+TOP,j+l+LEFT], of f16, bf16, or f32 rounded to tf32, with f32 accumulators and a pointwise epilogue.
 //
-// For one row of taps k this is a product of matrices: D = dT * x over all rows i of all images, with row i
-// of d beside row i+k+TOP of x. D[j][u] belongs to tap l = u - j - LEFT: each diagonal of D is one tap, and
-// it is added up once at the end.
+// For one row of taps k this is a matrix product: D = dT * x over all rows i of all images, with row i of d and row
+// i+k+TOP of x. D[j][u] belongs to tap l = u - j - LEFT: each diagonal of D is one tap, and is summed once at the
+// end.
 //
-//             u ->         j \ u   0 1 2 3 4 5        A block makes BK rows of taps of one channel, a warp TK
-//           |x x x x x x| i  0     1 2 3 . . .        of them, for TJ columns of d. It walks over the
-//                            1     0 1 2 3 . .        images in steps of BATCH: their pictures lie in
-//   d d d   |           |    2     . 0 1 2 3 .        shared memory, those of the next step are on
-//   j |     |     D     |    3     . . 0 1 2 3        their way. Of D only tiles of 16 x 8 are made
-//     v                      l of KW = 4, LEFT = -1   that some tap crosses.
+//             u ->         j \ u   0 1 2 3 4 5        A block computes BK rows of taps of one channel, a warp
+//           |x x x x x x| i  0     1 2 3 . . .        TK of them, for TJ columns of d. It iterates over the
+//                            1     0 1 2 3 . .        images in steps of BATCH: x and d of a step are in
+//   d d d   |           |    2     . 0 1 2 3 .        shared memory, those of the next are being copied.
+//   j |     |     D     |    3     . . 0 1 2 3        Only 16 x 8 tiles of D that some tap crosses are
+//     v                      l of KW = 4, LEFT = -1   computed.
 //
-// Where d holds what is infinite or no number, the block makes its taps again, one by one: rows of x that
-// it would meet outside of the picture are not multiplied.
+// Where d has infinities or NaN, the block recomputes its taps one by one, since rows of x out of bounds are skipped.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -29,7 +27,7 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr Region PICTURES_X = {0, 20480};   // of shared memory: where it begins, bytes
+constexpr Region PICTURES_X = {0, 20480};   // of shared memory, in bytes
 constexpr Region PICTURES_D = {20480, 20480};
 constexpr Region ZERO_ROW = {40960, 64};
 constexpr Region SLABS = {0, 33792};
@@ -37,26 +35,26 @@ constexpr Region SUMS = {0, 3968};
 constexpr Region MARKS = {41024, 32};
 constexpr int SHARED_BYTES = 41056;   // of a block
 using Element = f16;                                          // of x and d
-using Value = float;                                          // of the products and their sum
+using Value = float;                                          // of products and sums
 constexpr Index IMAGES = 64;                                  // that are summed over
-constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // pictures of x and d
+constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // of x and d
 constexpr int KH = 31, KW = 31;                               // taps
-constexpr int TOP = -15, LEFT = -15;                          // where the first tap meets x, beside d
+constexpr int TOP = -15, LEFT = -15;                          // row and column of x of the first tap, for element 0 of d
 constexpr int BK = 32;                                        // rows of taps of a block
 constexpr int TK = 4, TJ = 32;                                // of a warp: rows of taps, columns of d
-constexpr int SHARES = 1;                                     // warps that share taps and columns: of images
+constexpr int SHARES = 1;                                     // warps that split the images
 constexpr int BATCH = 4;                                      // images of a step
 constexpr Index BLOCKS_K = 1, STEPS = 16;                     // blocks of a channel
 constexpr int GROUPS_K = 8, GROUPS_J = 1;                     // of warps
 constexpr int LANE_TAPS = 1;                                  // of a row of taps
 constexpr int WIDE_D = 32, PITCH_X = 40, PITCH_D = 40;   // rows in shared memory
-constexpr int ZEROS = 32;                                     // a row for those that no picture has
-constexpr int BAND = -16, PAIRS = 4;   // where x begins beside a warp's columns of d; pairs of tiles from there
-constexpr Index CHAIN = 64;                                   // steps whose products are added up in one go
-constexpr bool CHAINS = false;                                // more than one
+constexpr int ZEROS = 32;                                     // a row of zeros, for rows out of bounds
+constexpr int BAND = -16, PAIRS = 4;   // first column of x for a warp's columns of d; pairs of tiles from there
+constexpr Index CHAIN = 64;                                   // promotion interval of the accumulators, in steps
+constexpr bool CHAINS = false;                                // longer than one promotion interval
 
 struct SourceX {
-    static constexpr bool PIECES = true;   // rows are whole pieces of 16 bytes
+    static constexpr bool PIECES = true;   // rows are aligned to 16-byte vectors
     static constexpr Index COLUMN_STRIDE = 1;
     static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, Index image,
                                                          int row)
@@ -80,8 +78,8 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 }
 // </rollerc>
 
-constexpr int PIECE = 16 / sizeof(Element);                          // elements that move together
-constexpr int AM = 16, AN = 8, AK = 2 * PIECE;                       // what one instruction multiplies
+constexpr int PIECE = 16 / sizeof(Element);                          // elements of a 16-byte vector
+constexpr int AM = 16, AN = 8, AK = 2 * PIECE;                       // tile of one instruction
 constexpr int TILES_J = TJ / AM, PARTS = GROUPS_J * SHARES, WARPS = GROUPS_K * PARTS, THREADS = WARPS * WARP;
 using PlaneX = Plane<SourceX, XH, XW, PITCH_X, 0>;
 using PlaneD = Plane<SourceD, DH, DW, PITCH_D, 0>;
@@ -89,21 +87,21 @@ constexpr int STEP_X = BATCH * PlaneX::ELEMENTS, STEP_D = BATCH * PlaneD::ELEMEN
 
 static_assert(BK == GROUPS_K * TK && TJ % AM == 0, "whole tiles");
 
-// Does some tap cross the 16 x 8 tile of columns a*16 … of d and BAND + b*8 … of x?
+// Whether some tap crosses the 16 x 8 tile of columns a*16 … of d and BAND + b*8 … of x.
 __device__ __forceinline__ constexpr bool meets(int a, int b)
 {
     const int tap = BAND + b * AN - a * AM - LEFT;   // of their first columns
     return tap > -AN && tap < KW + AM - 1;
 }
 
-// Sixteen rows of D on their way from registers to their diagonals.
+// Stages sixteen rows of D for the sums along diagonals.
 struct Slab {
     Value at[AM][PAIRS * 16 + 2];
 };
 
-// Where a lane reads AK rows of a picture, of which `row(k)` says where one begins. Of 16-bit elements it brings a
-// line of one of four matrices, which are turned on their way; of f32, whose words are not, it has rows l % 4 and
-// l % 4 + 4 in column l / 4 of each, PITCHes of 8 and 24 banks apart.
+// The addresses of a lane for AK rows of an image; `row(k)` is where a row begins. Of 16-bit elements it passes a row
+// of one of four matrices, which are transposed as they are loaded. Of f32 it loads rows l % 4 and l % 4 + 4 of
+// column l / 4; the PITCHes are 8 and 24 banks.
 struct Rows {
     static constexpr bool TURNED = sizeof(Element) == 2;
     static constexpr int COUNT = TURNED ? 1 : 2;
@@ -115,7 +113,7 @@ struct Rows {
         UNROLL for (int i = 0; i < COUNT; ++i)
             at[i] = TURNED ? row(lane / 16 * 8 + lane % 8) + lane / 8 % 2 * 8 : row(lane % 4 + i * 4) + lane / 4;
     }
-    // Sixteen columns.
+    // Loads sixteen columns.
     __device__ __forceinline__ void load(unsigned (&tile)[4], int column) const
     {
         if constexpr (TURNED)
@@ -127,12 +125,11 @@ struct Rows {
     }
 };
 
-// A warp's share of D.
+// A warp's part of D.
 struct Product {
     Value acc[TK][TILES_J][PAIRS * 2][4];
 
-    // Tiles of x that columns [j0, j0 + TJ) of d meet, in the row that starts at `row`; others are never
-    // multiplied.
+    // Tiles of x for columns [j0, j0 + TJ) of d, in the row that starts at `row`; others are never multiplied.
     static __device__ __forceinline__ int column_of(int j0, int p) { return j0 + BAND + p * 16; }
     static __device__ __forceinline__ bool is_inside(int j0, int p)
     {
@@ -145,8 +142,8 @@ struct Product {
                 rows.load(b[p], column_of(j0, p));
     }
 
-    // AK rows of one picture from i0 on: while those of x for one row of taps are multiplied, the next ones
-    // are loaded.
+    // Accumulates AK rows of one image from i0 on: the rows of x for the next row of taps are loaded during the
+    // products.
     __device__ __forceinline__ void add(const Element *x, const Element *d, const Element *zeros, int i0,
                                         int k0, int j0)
     {
@@ -174,7 +171,7 @@ struct Product {
         }
     }
 
-    // Adds the diagonals to the taps, lane l to those l, l + 32, …, and begins anew.
+    // Adds the diagonals to the taps, lane l those of l, l + 32, …, and clears D.
     __device__ __forceinline__ void fold(Slab &slab, int j0, Value (&taps)[TK][LANE_TAPS])
     {
         const int lane = (int)threadIdx.x % WARP;
@@ -188,7 +185,7 @@ struct Product {
                 warp_sync();
                 UNROLL for (int i = 0; i < LANE_TAPS; ++i)
                     for (int j = 0; j < AM; ++j) {
-                        const int l = lane + i * WARP, v = m * AM + j, u = v + l + LEFT - BAND;   // beside j0
+                        const int l = lane + i * WARP, v = m * AM + j, u = v + l + LEFT - BAND;   // relative to j0
                         if (l < KW && j0 + v < DW && inside(j0 + u + BAND, XW))
                             taps[k][i] = op_add(taps[k][i], slab.at[j][u]);
                     }
@@ -208,8 +205,8 @@ __device__ __forceinline__ void copy_step(const Tensors &t, Index channel, Index
     PlaneD::copy<THREADS>(t, channel, step * BATCH, images_of(step), d);
 }
 
-// Elements without their signs reach these when this is added, where they are infinite or no number: their
-// exponent is all ones. A float may become infinite as it is rounded, too.
+// Added to an element without its sign, this carries into the sign if the element is infinite or NaN, whose exponent
+// is all ones. A float may also become infinite when it is rounded.
 __device__ __forceinline__ unsigned least_exponent(f16) { return 0x04000400u; }
 __device__ __forceinline__ unsigned least_exponent(bf16) { return 0x00800080u; }
 __device__ __forceinline__ unsigned least_exponent(f32) { return 0x00802000u; }
@@ -227,13 +224,13 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     SHARED(PICTURES_D, Element, ds, [2 * STEP_D]);
     SHARED(ZERO_ROW, Element, zeros, [ZEROS]);
     SHARED(SLABS, Slab, slabs, [WARPS]);
-    SHARED(SUMS, Value, parts, [PARTS][BK][KW]);          // when the slabs are done with
+    SHARED(SUMS, Value, parts, [PARTS][BK][KW]);          // over the slabs
     SHARED(MARKS, int, marks, [WARPS]);
     const Index channel = (Index)blockIdx.x / BLOCKS_K;
     const int k0 = (int)((Index)blockIdx.x % BLOCKS_K) * BK, thread = (int)threadIdx.x, warp = thread / WARP;
     const int warp_k = warp / PARTS * TK, part = warp % PARTS, j0 = part / SHARES * TJ, share = part % SHARES;
 
-    // ---- load: what no picture covers stays zero ----
+    // ---- load: what no image covers stays zero ----
     for (int i = thread; i < 2 * STEP_X; i += THREADS)
         xs[i] = Element();
     for (int i = thread; i < 2 * STEP_D; i += THREADS)
@@ -247,7 +244,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     // ---- compute ----
     Product product = {};
     Value taps[TK][LANE_TAPS] = {};
-    unsigned reached = 0;   // signs, where some element of d is infinite or no number
+    unsigned reached = 0;   // signs: set where some element of d is infinite or NaN
 #pragma unroll 1
     for (Index step = 0; step < STEPS; ++step) {
         const int now = (int)(step % 2);

@@ -1,20 +1,19 @@
-// The gradient of a depthwise convolution for its filters: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] *
-// x[n,c,i*STRIDE_H+k*DILATION_H+TOP,j*STRIDE_W+l*DILATION_W+LEFT], 0 outside of x; then a pointwise epilogue.
+// Filter gradient of a depthwise convolution with few taps: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] *
+// x[n,c,i*STRIDE_H+k*DILATION_H+TOP,j*STRIDE_W+l*DILATION_W+LEFT], 0 outside of x; and a pointwise epilogue.
 //
-// A thread has the sums of all taps of LANES channels in registers. It goes down strips of pictures, WIDTH
-// columns of d wide and HEIGHT rows high, of one image after the other, and reads each row of x and of d once,
-// AHEAD rows before it is needed. A row of x is multiplied by all rows of d that it meets, which stay in
-// registers meanwhile:
+// A thread accumulates all taps of LANES channels in registers. It iterates down strips of images, WIDTH columns of d
+// wide and HEIGHT rows high, image by image, and loads each row of x and of d once, AHEAD rows before it is used. A
+// row of x is multiplied by all rows of d that it uses, which stay in registers:
 //
-//   row of x   meets rows of d, at tap row 0, 1, 2      WIDTH = 4, 3 x 3 taps
-//     5   . x x x x .     5 4 3      row 6 of d takes the place of row 3
+//   row of x   rows of d of tap row 0, 1, 2      WIDTH = 4, 3 x 3 taps
+//     5   . x x x x .     5 4 3      row 6 of d replaces row 3
 //     6   . x x x x .     6 5 4
 //
-// Neighbouring threads read each other's columns of x besides, which L1 has then, and wait for nobody until all
-// their images are done; then the sums of those that share taps are added up, one after the other.
+// Columns of x that adjacent threads share are served by L1. Threads do not synchronise until all their images are
+// done; then the sums of threads that share taps are reduced in a fixed order.
 //
-// Zeros stand for rows and columns that are not there, and are multiplied, too. Where a sum is infinite or no
-// number, the block makes its taps again, one by one.
+// Rows and columns out of bounds are zeros, and are multiplied, too. Where a sum is infinite or NaN, the block
+// recomputes its taps one by one.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -29,24 +28,24 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr Region SUMS = {0, 3200};   // of shared memory: where it begins, bytes
+constexpr Region SUMS = {0, 3200};   // of shared memory, in bytes
 constexpr Region MARKS = {3200, 32};
 constexpr int SHARED_BYTES = 3232;   // of a block
-using Value = float;                                          // of the products and their sum
+using Value = float;                                          // of products and sums
 constexpr Index IMAGES = 64;                                  // that are summed over
-constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // pictures of x and d
+constexpr int XH = 32, XW = 32, DH = 32, DW = 32;             // of x and d
 constexpr int KH = 5, KW = 5;                                 // taps
-constexpr int TOP = -2, LEFT = -2;                            // where the first tap meets x, beside d
+constexpr int TOP = -2, LEFT = -2;                            // row and column of x of the first tap, for element 0 of d
 constexpr int STRIDE_H = 1, STRIDE_W = 1;                     // in x, from one element of d to the next,
 constexpr int DILATION_H = 1, DILATION_W = 1;                 // from one tap to the next
 constexpr Index CHANNELS = 384;
 constexpr int TC = 32, LANES = 1;                             // channels of a block, of a thread
 constexpr int HEIGHT = 32, WIDTH = 4;                         // rows and columns of d, of a thread
-constexpr int DOWNS = 1, ALONGS = 8, SHARES = 1;              // threads: down, along pictures, of other images
-constexpr int THREADS = 256, MIN_BLOCKS_PER_SM = 2;           // that registers must suffice for
-constexpr int AHEAD = 3;                                      // rows that are on their way
-constexpr bool CHANNELS_LAST = true;                          // neighbouring threads have those of channels
-constexpr int PIECE_X = 1, PIECE_D = 1;                       // columns that are one aligned access, at most
+constexpr int DOWNS = 1, ALONGS = 8, SHARES = 1;              // threads: down, along images, of other images
+constexpr int THREADS = 256, MIN_BLOCKS_PER_SM = 2;           // of the launch bounds
+constexpr int AHEAD = 3;                                      // rows in flight
+constexpr bool CHANNELS_LAST = true;                          // adjacent threads have adjacent channels; else columns
+constexpr int PIECE_X = 1, PIECE_D = 1;                       // columns in one aligned access, at most
 
 struct SourceX {
     using Element = float;
@@ -77,15 +76,16 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 
 constexpr int LAST_TAP = (KH - 1) * DILATION_H;   // rows of x below the first one
 constexpr int STEPS = (HEIGHT - 1) * STRIDE_H + LAST_TAP + 1;
-// After CYCLE rows of x those of d lie in the same registers again, and after ROUND those that come, too.
+// The assignment of rows of d to registers repeats after CYCLE rows of x, that of rows of d and loaded rows after
+// ROUND.
 constexpr int OPEN = LAST_TAP / STRIDE_H + 1, CYCLE = OPEN * STRIDE_H;
 constexpr int ROUND = (AHEAD + CYCLE - 1) / CYCLE * CYCLE;
 
-constexpr int INNER = CHANNELS_LAST ? TC / LANES : 1;        // threads side by side that have other channels
-constexpr int TOGETHER = CHANNELS_LAST ? 1 : WARP;           // whose sums shuffles add up
+constexpr int INNER = CHANNELS_LAST ? TC / LANES : 1;        // adjacent threads with other channels
+constexpr int TOGETHER = CHANNELS_LAST ? 1 : WARP;           // threads reduced by shuffles
 constexpr int PARTS = DOWNS * ALONGS * SHARES / TOGETHER;    // of each tap's sum
 
-// What a thread has of a row of x, and of d.
+// A thread's part of a row of x, and of d.
 struct StripX {
     using Element = SourceX::Element;
     static constexpr int EXTENT = XW, COUNT = (WIDTH - 1) * STRIDE_W + (KW - 1) * DILATION_W + 1;
@@ -109,7 +109,7 @@ struct Rows {
     StripRow<StripD> d;
 };
 
-// Where a thread's strips lie in each image.
+// The position of a thread's strips in each image.
 struct Place {
     Index channel;
     int row, column;   // of d
@@ -119,7 +119,7 @@ struct Taps {
     Value sum[KH][KW][LANES];
     Value held[OPEN][WIDTH * LANES];   // rows of d
 
-    // What the row of x of step `step` of a cycle adds to each row of taps.
+    // Accumulates the row of x of step `step` of a cycle into each row of taps.
     __device__ __forceinline__ void add(const Value (&x)[StripX::COUNT * LANES], int step)
     {
         UNROLL for (int k = 0; k < KH; ++k) {
@@ -137,7 +137,7 @@ struct Taps {
     }
 };
 
-// Asks for the row of x that step `step` multiplies, and for the row of d that it meets first.
+// Loads the row of x of step `step`, and the row of d that it uses first.
 __device__ __forceinline__ void load_step(Rows &rows, const Tensors &t, const Place &place, Index image,
                                           int step, bool brings_d)
 {
@@ -154,7 +154,7 @@ __device__ __forceinline__ void load_step(Rows &rows, const Tensors &t, const Pl
 // One image.
 __device__ __forceinline__ void add_image(Taps &taps, const Tensors &t, const Place &place, Index image)
 {
-    Rows rows[ROUND];   // on their way
+    Rows rows[ROUND];   // in flight
     UNROLL for (int step = 0; step < AHEAD; ++step)
         load_step(rows[step], t, place, image, step, step % STRIDE_H == 0);
     UNROLL for (int slot = 0; slot < OPEN; ++slot)
@@ -198,7 +198,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
         for (Index image = share; image < IMAGES; image += SHARES)
             add_image(taps, t, place, image);
 
-    // ---- combine: lanes that share taps, then one part after the other ----
+    // ---- reduce: lanes that share taps, then one part after the other ----
     if (TOGETHER > 1)
         UNROLL for (int tap = 0; tap < KH * KW; ++tap)
             UNROLL for (int lanes = TOGETHER / 2; lanes > 0; lanes /= 2) {

@@ -1,23 +1,23 @@
-// Convolution of few channels on tensor cores, with these innermost in memory (NHWC), of f16 or bf16, with sums in
-// f32, then a pointwise epilogue:
+// Convolution of few channels on tensor cores (implicit GEMM, NHWC): f16 or bf16, f32 accumulators, and a pointwise
+// epilogue.
 //
 //   Y[image, row, column, g, f] = sum over k, l and c of X[image, row + k, column + l, g, c] * F[g, f, k, l, c]
 //
-// One thread block computes BD x BA outputs of an image, for TC groups of channels BF filters each. What these see of
-// the image lies in shared memory as it does in memory, each element once. A's rows are 16 outputs, and a register of
-// A is two elements that are neighbours there, read where the output's window begins. K is made of runs of them, each
-// a multiple of 8 with zeros behind it:
+// A thread block computes BD x BA outputs of an image, for TC groups of channels with BF filters each. Its input with
+// the halo is in shared memory, in the order of global memory, each element once. The rows of A are 16 outputs. A
+// register of A is two elements that are contiguous there, loaded from the output's window. K consists of runs, each
+// padded with zeros to a multiple of 8:
 //
 //   one group              a row of taps is a run: of 7 taps of 3 channels 21 elements, and 3 zeros
-//   groups of 8 n          the channels under a tap
-//   groups of 2 or 4       4 or 2 taps side by side, of which each lane reads its own
+//   groups of 8 n          the channels of a tap
+//   groups of 2 or 4       4 or 2 adjacent taps, of which each lane reads its own
 //
-//   image   c0 c1 c2 | c0 c1 c2 | c0 c1 c2 | ...        Where pixels are odd and copied in pieces of 16 bytes, a run begins
-//   output 0 [-- -- -- -- -- -- -- -- -- ...            with an element of the pixel before, which counts as zero: so
-//   output 1            [-- -- -- -- -- -- ...          registers are aligned words.
+//   image   c0 c1 c2 | c0 c1 c2 | c0 c1 c2 | ...        Where pixels have an odd number of elements and are copied as
+//   output 0 [-- -- -- -- -- -- -- -- -- ...            16-byte vectors, a run begins one element early, with a zero
+//   output 1            [-- -- -- -- -- -- ...          tap, so that registers are aligned words.
 //
-// A warp has filters in registers and makes sums of 16 or 32 outputs at a time. Lanes have filters side by side, and store
-// them as they are.
+// A warp holds filters in registers and computes 16 or 32 outputs at a time. Adjacent lanes have adjacent filters, so
+// stores need no staging.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -32,7 +32,7 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr Region INPUTS = {0, 29232};   // of shared memory: where it begins, bytes
+constexpr Region INPUTS = {0, 29232};   // of shared memory, in bytes
 constexpr Region FILTERS = {29232, 18816};
 constexpr int SHARED_BYTES = 48048;   // of a block
 using X = f16;
@@ -45,22 +45,22 @@ constexpr Index ROW_STRIDE = 672, COLUMN_STRIDE = 3;      // of x
 constexpr int DOWN_TAPS = 7, ALONG_TAPS = 7;
 constexpr int DOWN_DILATION = 1, ALONG_DILATION = 1;
 constexpr int DOWN_OFFSET = -3, ALONG_OFFSET = -3;        // input of output 0 and tap 0
-constexpr int SUMMED = 3;                                 // channels of a group,
+constexpr int SUMMED = 3;                                 // channels of a group
 constexpr Index CHANNEL_STRIDE = 1;                       // of x
 constexpr int TC = 1, BF = 64, BD = 8, BA = 112;          // rTile, block: groups, filters of each, outputs
-constexpr int WARP_GROUPS = 1, WARP_TILES = 4;            // rTile, warp: groups, and of each eights of filters
-constexpr int FOLDED = 1, ROW_TILES = 1;                  // groups that share an eight; sixteens of outputs of a warp
-constexpr int THREADS = 128, MIN_BLOCKS_PER_SM = 3;       // that registers must suffice for
-constexpr int RUN = 22, RUNS = 1, SHIFT = 1;              // elements; for each row of taps; of them before the first tap
-constexpr int TOGETHER = 1;                               // taps that eight elements have
-constexpr bool ROW_RUNS = true, PIECES = true;            // a row of taps is a run; copies are of 16 bytes
+constexpr int WARP_GROUPS = 1, WARP_TILES = 4;            // rTile, warp: groups, and 8-filter tiles of each
+constexpr int FOLDED = 1, ROW_TILES = 1;                  // groups in an 8-filter tile; 16-output tiles of a warp
+constexpr int THREADS = 128, MIN_BLOCKS_PER_SM = 3;       // of the launch bounds
+constexpr int RUN = 22, RUNS = 1, SHIFT = 1;              // elements; for each row of taps; zeros before the first tap
+constexpr int TOGETHER = 1;                               // taps in eight elements
+constexpr bool ROW_RUNS = true, PIECES = true;            // a row of taps is a run; copies are 16-byte vectors
 constexpr int PIXEL = 3, LEAD = 7, REACH = 229;           // in shared memory: elements; before the first one; pixels,
 constexpr int LINE = 696, LINES = 21;                     // elements of a line, lines
-constexpr int QN = 8;                                     // filters that are one aligned access of outputs
-constexpr int FILTER_RUN = 9408;                          // elements of a block's filters, one run of memory; 0: they are not
+constexpr int QN = 8;                                     // filters in one aligned access of outputs
+constexpr int FILTER_RUN = 9408;                          // elements of a block's contiguous filters; 0: not contiguous
 constexpr Index GROUP_STRIDE = 9408, FILTER_STRIDE = 147, ALL_FILTERS = 9408;   // elements of w
 
-// The first element of an image's first line.
+// The first element of an image's first row.
 __device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index)
 {
     return t.in0 + batch * 150528;
@@ -86,7 +86,7 @@ constexpr bool PAIRED = TOGETHER > 1 && SUMMED % 4 == 0;     // (see is_paired)
 constexpr int EIGHTS = (RUN + 7) / 8, STEPS = DOWN_TAPS * RUNS * EIGHTS;   // of a run; of K
 constexpr int WARP_FILTERS = 8 * WARP_TILES, PARTS = BF / WARP_FILTERS;
 constexpr int SHARES = TC / WARP_GROUPS * PARTS, SETS = THREADS / WARP / SHARES;   // of groups and filters; of outputs
-constexpr int BESIDE = WARP_TILES % 4 == 0 ? 4 : WARP_TILES;   // eights of which lanes have filters side by side
+constexpr int BESIDE = WARP_TILES % 4 == 0 ? 4 : WARP_TILES;   // 8-filter tiles whose filters are interleaved
 constexpr int TILE = 16, PIXELS = (DOWN < BD ? DOWN : BD) * BA;
 constexpr Index CHANNEL_BLOCKS = (CHANNELS + TC - 1) / TC, FILTER_BLOCKS = (MULTIPLIERS + BF - 1) / BF;
 constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1) / BA;
@@ -99,7 +99,7 @@ static_assert(ALONG_STEP * PIXEL % 2 == 0 && (LEAD - SHIFT) % 2 == 0, "elements 
 static_assert(WARP_GROUPS % FOLDED == 0, "eights are full");
 static_assert(!ROW_RUNS || ALONG_DILATION == 1 || ALONG_TAPS == 1, "a run has no gaps");
 
-// The block's first output. Blocks side by side read neighbouring channels.
+// The block's first output. Adjacent blocks read adjacent channels.
 struct Corner {
     Index batch, channel, multiplier;
     int down, along;
@@ -111,7 +111,7 @@ __device__ __forceinline__ Corner own_corner()
             (int)(tile / ALONG_BLOCKS % DOWN_BLOCKS) * BD, (int)(tile % ALONG_BLOCKS) * BA};
 }
 
-// A thread's elements of COUNT, AHEAD of which are on their way together: `load` asks for each without a branch.
+// A thread's elements of COUNT, AHEAD of which are in flight: `load` has no branches.
 template <int COUNT, class Load, class Store>
 __device__ __forceinline__ void copy_elements(const Load &load_element, const Store &store_element)
 {
@@ -127,15 +127,15 @@ __device__ __forceinline__ void copy_elements(const Load &load_element, const St
     }
 }
 
-// What the block's outputs see: whole lines where a pixel follows the other without a gap, else pixel by pixel. Of planes
-// threads side by side have columns side by side.
+// The input of the block: whole lines where pixels are contiguous, otherwise pixel by pixel. Of planes adjacent
+// threads have adjacent columns.
 struct Inputs {
     static constexpr bool WHOLE = ROW_RUNS && PIECES, PLANES = CHANNEL_STRIDE > 1;
     static constexpr int PART = PIECES ? 8 : 1, SPAN = WHOLE ? LINE : ROW_RUNS ? PIXEL : TC * SUMMED;
     static constexpr int SPANS = WHOLE ? 1 : REACH, EACH = SPAN / PART, COUNT = LINES * SPANS * EACH;
     int to;
     bool exists;
-    const X *at;   // of single elements that do not exist, the nearest one
+    const X *at;   // of single elements out of bounds, the nearest one
 
     __device__ __forceinline__ Inputs(const Tensors &t, const Corner &corner, int number)
     {
@@ -162,7 +162,7 @@ struct Inputs {
     }
 };
 
-// Zeros beside the image.
+// Copies the input, with zeros outside of the image.
 __device__ __forceinline__ void copy_inputs(const Tensors &t, const Corner &corner, X *inputs)
 {
     if constexpr (PIECES)
@@ -180,24 +180,25 @@ __device__ __forceinline__ void copy_inputs(const Tensors &t, const Corner &corn
             [&](int number, X value) __attribute__((always_inline)) { inputs[Inputs(t, corner, number).to] = value; });
 }
 
-// The block's filters as they lie in memory, in shared memory. Those of the last block may be fewer.
+// Copies the block's filters to shared memory in the order of global memory. The last block may have fewer.
 __device__ __forceinline__ void copy_filters(const Tensors &t, Index first, X *filters)
 {
     UNROLL_4 for (int element = (int)threadIdx.x * 8; element < FILTER_RUN; element += THREADS * 8)
         async_copy16_or_zero(first + element < ALL_FILTERS, filters + element, filters_of(t) + (first + element));
 }
 
-// Two eights of a run are read together where a tap has four elements: a lane has those of one tap, two in each eight.
+// Two 8-element steps of a run are paired where a tap has four elements: a lane has those of one tap, two in each
+// step.
 __device__ __forceinline__ constexpr bool is_paired(int eight) { return PAIRED && (eight | 1) < EIGHTS; }
 
-// Of a run, the first of a lane's two elements in an eight.
+// Of a run, the first of a lane's two elements in an 8-element step.
 __device__ __forceinline__ int own_element(int eight)
 {
     const int quad = lane_id() % 4;
     return is_paired(eight) ? eight / 2 * 16 + quad * 4 + eight % 2 * 2 : eight * 8 + quad * 2;
 }
 
-// An element of a filter's run, or zero where it has none. It is asked for without a branch.
+// An element of a filter's run, zero past its end. It is loaded without a branch.
 __device__ __forceinline__ A filter_element(const Tensors &t, Index channel, Index multiplier, int run, int k)
 {
     const int element = k - SHIFT, each = ROW_RUNS ? PIXEL : SUMMED;
@@ -214,9 +215,9 @@ __device__ __forceinline__ unsigned word_of(const X *at)
     return word[0];
 }
 
-// A lane's registers of B: column `lane / 4` of eight filters. These are not side by side, so that a lane's sums of BESIDE
-// eights are: lane 1 has sums of columns 2 and 3 of each, which are filters 8 to 15 of 32. Of 2 or 4
-// filters each comes several times, and of groups that share an eight each leaves some of its columns.
+// A lane's registers of B: column `lane / 4` of 8-filter tiles. Filters are interleaved across BESIDE tiles, so that
+// a lane's sums are contiguous: lane 1 has columns 2 and 3 of each tile, which are filters 8 to 15 of 32. Of 2 or 4
+// filters each is repeated; of groups that share a tile each uses some of its columns.
 struct Filter {
     unsigned at[WARP_GROUPS][STEPS][WARP_TILES];
 
@@ -239,13 +240,14 @@ struct Filter {
     }
 };
 
-// From the first element of a run to one of its others.
+// The offset of an element of a run from its first one.
 __device__ __forceinline__ int run_offset(int element)
 {
     return TOGETHER == 1 ? element : element / SUMMED * (ALONG_DILATION * PIXEL) + element % SUMMED;
 }
 
-// Where a lane's words of A lie: of the outputs `lane / 4` and 8 further of a tile; of eights alone and in pairs.
+// The positions of a lane's words of A: of outputs `lane / 4` and `lane / 4 + 8` of a tile; of single and of paired
+// steps.
 struct Places {
     int at[2], paired[2];
 
@@ -263,7 +265,7 @@ struct Places {
     __device__ __forceinline__ int of(int half, int eight) const { return is_paired(eight) ? paired[half] : at[half]; }
 };
 
-// From the window's first element to those of a step; of a pair's second one, to those of the first.
+// The offset from the window's first element to those of a step; of a pair's second step, from those of the first.
 __device__ __forceinline__ constexpr int step_offset(int i)
 {
     const int eight = is_paired(i % EIGHTS) ? i % EIGHTS / 2 * 2 : i % EIGHTS, run = i / EIGHTS % RUNS;
@@ -271,7 +273,7 @@ __device__ __forceinline__ constexpr int step_offset(int i)
            eight * (TOGETHER == 1 ? 8 : TOGETHER * ALONG_DILATION * PIXEL);
 }
 
-// Some lane has elements beside the run, in that eight; bits of a lane's word that belong to it.
+// Whether some lane has elements past the run in that step; and the valid bits of a lane's word.
 __device__ __forceinline__ constexpr bool leaves_run(int eight)
 {
     return (eight == 0 && SHIFT > 0) || (is_paired(eight) ? (eight / 2 + 1) * 16 : (eight + 1) * 8) > RUN;
@@ -284,7 +286,7 @@ __device__ __forceinline__ unsigned bits_of_run(int eight)
 
 // A lane's words of a step, of both halves of each tile.
 struct Words {
-    unsigned now[2 * ROW_TILES], next[2 * ROW_TILES];   // `next`: of the pair's second eight
+    unsigned now[2 * ROW_TILES], next[2 * ROW_TILES];   // `next`: of the pair's second step
 
     __device__ __forceinline__ void read(const X *inputs, const Places (&places)[ROW_TILES], int g, int i)
     {
@@ -310,7 +312,7 @@ struct Words {
     }
 };
 
-// Those of ROW_TILES tiles: each register of B meets as many of A.
+// Accumulators of ROW_TILES tiles: each register of B is used with ROW_TILES of A.
 struct Sums {
     A at[ROW_TILES][WARP_GROUPS][WARP_TILES][4] = {};
 
@@ -333,7 +335,7 @@ struct Sums {
         }
     }
 
-    // Those of an output in one half of a tile: run by run of 2 * BESIDE filters of a group.
+    // The sums of an output in one half of a tile: runs of 2 * BESIDE filters of a group.
     template <class Leave> __device__ __forceinline__ void leave(int tile, int half, const Leave &leave_run) const
     {
         const int quad = lane_id() % 4;
@@ -363,7 +365,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     SHARED(FILTERS, X, filters, [FILTER_RUN > 0 ? FILTER_RUN : 8]);
     const Corner corner = own_corner();
     const int warp = (int)threadIdx.x / WARP, share = warp % SHARES;
-    const int group = share / PARTS * WARP_GROUPS, first = share % PARTS * WARP_FILTERS;   // of the block's
+    const int group = share / PARTS * WARP_GROUPS, first = share % PARTS * WARP_FILTERS;   // in the block
 
     // ---- load ----
     copy_inputs(t, corner, inputs);

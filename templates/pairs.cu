@@ -1,30 +1,30 @@
-// Depthwise convolution on tensor cores where channels lie side by side (NHWC), of f16 or bf16, with sums in
-// f32, then a pointwise epilogue:
+// Depthwise convolution on tensor cores with contiguous channels (NHWC): f16 or bf16, f32 accumulators, and a
+// pointwise epilogue.
 //
 //   Y[image, row, column, c] = sum over k and l of X[image, row + k, column + l, c] * F[k, l, c]
 //
-// A register of a fragment has two elements that are neighbours in memory, here two channels of a column. For
-// those, each row of taps becomes a matrix T of 4 * QUADS columns of inputs by 4 columns of outputs. Of 5 taps,
-// each of these entries being two by two, a tap for either channel with zeros beside its diagonal:
+// A register of a fragment holds two elements that are contiguous in memory, here two channels of a column. For such
+// a pair, each row of taps is a matrix T of 4 * QUADS columns of inputs by 4 columns of outputs. An entry is 2 x 2: a
+// tap for each channel on the diagonal, zeros beside it. Of 5 taps:
 //
 //                    outputs 0   1   2   3
 //   inputs     0             f0
-//   quad 0     1             f1  f0                  K has 8 of these rows, N the 4 columns: 5/8 of what an
-//              2             f2  f1  f0              instruction multiplies are taps, half of which belong to
-//              3             f3  f2  f1  f0          the other channel
+//   quad 0     1             f1  f0                  K has 8 of these rows, N the 4 columns. 5/8 of the entries
+//              2             f2  f1  f0              are taps, and half of each entry is zero.
+//              3             f3  f2  f1  f0
 //              4             f4  f3  f2  f1
 //   quad 1     5                 f4  f3  f2
 //              6                     f4  f3
 //              7                         f4
 //
-// The 16 rows of A are as many groups of 4 columns, of one row of images: lane l has column l % 4 of the groups
-// l / 4 and l / 4 + 8. So it reads 4 * PAIRS bytes of a column, which belong to so many instructions, and sums
-// lie as inputs do.
+// The 16 rows of A are 16 groups of 4 columns of one row of images: lane l has column l % 4 of groups l / 4 and l / 4
+// + 8. So a lane loads 4 * PAIRS contiguous bytes of a column, for PAIRS instructions, and accumulators have the
+// layout of the inputs.
 //
-// One thread block computes TB images x BD rows x BA columns x TC channels. It walks down the input. Each row,
-// with what lies beside it under the filter, goes to a ring in shared memory by asynchronous copies, is loaded
-// from there once, and adds to the sums of as many rows of outputs as the filter has. The row that is complete
-// then goes by way of shared memory, too, so that threads side by side store channels side by side.
+// A thread block computes TB images x BD rows x BA columns x TC channels. It iterates down the input. Each row, with
+// its halo, is copied asynchronously to a ring of rows in shared memory, loaded once, and accumulated into as many
+// rows of outputs as the filter has rows. A complete row is staged in shared memory, so that stores are coalesced
+// along channels.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -39,7 +39,7 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr Region INPUTS = {0, 36864};   // of shared memory: where it begins, bytes
+constexpr Region INPUTS = {0, 36864};   // of shared memory, in bytes
 constexpr Region OUTPUTS = {36864, 8192};
 constexpr Region MARKS = {45056, 32};
 constexpr int SHARED_BYTES = 45088;   // of a block
@@ -55,12 +55,12 @@ constexpr int DOWN_DILATION = 1, ALONG_DILATION = 1;
 constexpr int DOWN_OFFSET = -2, ALONG_OFFSET = -2;        // input of output 0 and tap 0
 constexpr int TB = 2, TC = 32, BD = 16, BA = 32;          // rTile, block
 constexpr int PAIRS = 2;                                  // of channels, of a warp
-constexpr int THREADS = 256, MIN_BLOCKS_PER_SM = 2;       // that registers must suffice for
-constexpr int RING = 8;                                   // rows of the input that have room
-using Staged = f16;                                       // sums on their way
-constexpr int QN = 8;                                     // channels that are one aligned access of outputs
+constexpr int THREADS = 256, MIN_BLOCKS_PER_SM = 2;       // of the launch bounds
+constexpr int RING = 8;                                   // rows of the input in shared memory
+using Staged = f16;                                       // the type of staged sums
+constexpr int QN = 8;                                     // channels in one aligned access of outputs
 
-// The first element of an image's first line.
+// The first element of an image's first row.
 __device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index channel)
 {
     return t.in0 + (batch * 393216 + channel);
@@ -76,16 +76,16 @@ __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index chan
 }
 // </rollerc>
 
-constexpr int GROUP = 4, GROUPS = BA / GROUP;                  // columns of outputs of an instruction; of a row
-constexpr int QUADS = (GROUP + ALONG_TAPS - 1 + 3) / 4;        // of columns of inputs, that they need
+constexpr int GROUP = 4, GROUPS = BA / GROUP;                  // columns of outputs of an instruction; groups of a row
+constexpr int QUADS = (GROUP + ALONG_TAPS - 1 + 3) / 4;        // of columns of inputs, for a group
 constexpr int REACH = BA + 4 * (QUADS - 1);                    // columns of a row in the ring
 constexpr int STEPS = BD + DOWN_TAPS - 1;                      // rows of the input
 constexpr int LANES = 2 * PAIRS, WARPS = TC / LANES;           // channels of a warp
-constexpr int PIECE = 8, OCTETS = TC / PIECE;                  // channels that move together
+constexpr int PIECE = 8, OCTETS = TC / PIECE;                  // channels of a 16-byte vector
 constexpr int STAGED_PIECE = 16 / (int)sizeof(Staged), STAGED_PIECES = TC / STAGED_PIECE;
 constexpr int PIXELS = TB * BA;                                // of a row of outputs
-constexpr int REACHED = ALONG + ALONG_TAPS - 1 + ALONG_OFFSET;   // columns of an image,
-constexpr int END = REACHED < COLUMNS ? REACHED : COLUMNS;       // of those that there are
+constexpr int REACHED = ALONG + ALONG_TAPS - 1 + ALONG_OFFSET;   // columns of an image used,
+constexpr int END = REACHED < COLUMNS ? REACHED : COLUMNS;       // of those that exist
 constexpr Index CHANNEL_BLOCKS = (CHANNELS + TC - 1) / TC;
 constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1) / BA;
 
@@ -100,16 +100,16 @@ static_assert(DOWN_DILATION == 1 && ALONG_DILATION == 1, "and have no gaps");
 struct InputRow { X at[TB * REACH * TC]; };
 struct OutputRow { Staged at[PIXELS * TC]; };
 
-// Where a piece of 16 bytes lies, of a column that has PIECES: those of eight columns side by side are in eight
-// groups of banks.
+// The position of a 16-byte vector of a column that has PIECES of them, swizzled: those of eight adjacent columns are
+// in eight groups of banks.
 template <int PIECES> __device__ __forceinline__ int place(int column, int piece)
 {
-    constexpr int POWER = PIECES & -PIECES;   // the largest power of two that divides them
+    constexpr int POWER = PIECES & -PIECES;   // the largest power of two that divides PIECES
     constexpr int TURNS = POWER < 8 ? POWER : 8;
     return column * PIECES + (piece ^ column / (8 / TURNS) % TURNS);
 }
 
-// The block's first output. Blocks lie as images do in memory: those side by side read neighbouring channels.
+// The block's first output. Blocks are ordered as images in memory: adjacent ones read adjacent channels.
 struct Corner {
     Index batch, channel;
     int down, along;
@@ -121,10 +121,10 @@ __device__ __forceinline__ Corner own_corner()
             (int)(images / ALONG_BLOCKS % DOWN_BLOCKS) * BD, (int)(images % ALONG_BLOCKS) * BA};
 }
 
-// What a thread copies of each row.
+// A thread's copies of each row.
 struct Copies {
     static constexpr int COUNT = TB * REACH * OCTETS, EACH = (COUNT + THREADS - 1) / THREADS;
-    const X *from[EACH];   // read only where it exists
+    const X *from[EACH];   // read only if it exists
     int to[EACH];
     bool exists[EACH];
     int row;   // of the image
@@ -141,7 +141,7 @@ struct Copies {
             to[i] = number < COUNT ? place<OCTETS>(pixel, octet) * PIECE : -1;
         }
     }
-    // The next row; zeros beside the image.
+    // Copies the next row; zeros outside of the image.
     __device__ __forceinline__ void copy_to(InputRow &ring)
     {
         UNROLL for (int i = 0; i < EACH; ++i) {
@@ -172,11 +172,11 @@ struct Filter {
     }
 };
 
-// Where a lane's elements lie in a row of either ring: of both halves of A's rows.
+// The positions of a lane's elements in a row of either ring, for both halves of A's rows.
 struct Places {
     int from[2][QUADS], to[2];
 
-    // Of a warp with this channel of the block's, and those behind it.
+    // For a warp whose first channel in the block this is.
     __device__ __forceinline__ explicit Places(int channel)
     {
         const int lane = lane_id();
@@ -191,7 +191,7 @@ struct Places {
     }
 };
 
-// What it has of a row of the input, of each quad.
+// A lane's part of a row of the input, for each quad.
 struct Inputs {
     unsigned at[2][QUADS][PAIRS];
 
@@ -204,17 +204,17 @@ struct Inputs {
     }
 };
 
-// The rows of outputs under way.
+// Accumulators of the rows of outputs in progress.
 struct Sums {
     A at[DOWN_TAPS][PAIRS][4];
-    A spoilt = 0;   // no number, if some sum of a complete row was infinite or none
+    A spoilt = 0;   // NaN once a sum of a complete row is infinite or NaN
 
-    // What the input's row of a step adds to each: row k of the taps leads to row `step - k`. The one that is
-    // complete then comes first.
+    // Accumulates the input's row of a step: row k of the taps maps it to row `step - k`. The row that completes is
+    // first.
     __device__ __forceinline__ void add(const Inputs &inputs, const Filter &filter, int step)
     {
-        // The compiler does not know that it is 0. Else it would copy what an instruction reads, which lies in
-        // registers side by side, again for each of them, into the same ones.
+        // 0, but unknown to the compiler: otherwise it copies each instruction's operands, which need consecutive
+        // registers, again into the same registers.
         const unsigned zero = blockIdx.y;
         UNROLL for (int pair = 0; pair < PAIRS; ++pair) {
             unsigned a[QUADS][2];
@@ -236,7 +236,7 @@ struct Sums {
             }
         }
     }
-    // A complete row. What spoils one channel of a pair spoils the other, so one of them tells.
+    // Stages a complete row. A NaN of one channel of a pair spreads to the other, so one of them is tested.
     template <class Sum> __device__ __forceinline__ void leave(Sum *row, const Places &places, int which)
     {
         UNROLL for (int i = 0; i < 2 * PAIRS; ++i)
@@ -258,7 +258,7 @@ struct Sums {
     }
 };
 
-// A sum of its own products alone.
+// One sum, computed from its own products only.
 __device__ __forceinline__ A sum_alone(const Tensors &t, Index batch, Index channel, int down, int along)
 {
     A total = 0;
@@ -303,7 +303,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     SHARED(OUTPUTS, OutputRow, outputs, [2]);
     SHARED(MARKS, int, marks, [WARPS]);
     const Corner corner = own_corner();
-    const int channel = (int)threadIdx.x / WARP * LANES;   // of the block's, the warp's first
+    const int channel = (int)threadIdx.x / WARP * LANES;   // the warp's first, in the block
 
     // ---- load ----
     Copies copies(t, corner);
@@ -333,7 +333,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     Sums sums;
 #pragma unroll 1
     for (int first = 0; first < STEPS; first += DOWN_TAPS)
-        UNROLL for (int i = 0; i < DOWN_TAPS; ++i) {   // so it is known which sums are complete
+        UNROLL for (int i = 0; i < DOWN_TAPS; ++i) {   // unrolled, so that the complete row is a constant
             const int step = first + i, next = step + RING - 1;
             if (STEPS % DOWN_TAPS != 0 && step >= STEPS)
                 break;
@@ -353,8 +353,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     const bool spoilt = any_of_block<WARPS>(sums.spoilt != 0, marks);
     store_sums(STEPS - DOWN_TAPS, outputs[(STEPS - 1) % 2]);
 
-    // A zero in T times what is infinite or no number is no zero: a block that may have met such makes its sums
-    // again.
+    // Zeros in T multiply infinities and NaN to NaN: a block that may have met such recomputes its sums.
     if (spoilt)
 #pragma unroll 1
         for (int row = 0; row < BD; ++row)

@@ -1,9 +1,8 @@
 // Row kernel: reductions along rows, with pointwise steps before, between and after them.
 //
-// A group of GROUP threads computes a row. A thread holds VECTORS vectors of VECTOR contiguous elements, one
-// group's width apart, so accesses of a warp are coalesced. The group makes PASSES passes over the row, which stays
-// in registers or in shared memory, so global memory is read once; a row that fits neither is read again by every
-// pass. A block has ROWS_OF_BLOCK groups.
+// A group of GROUP threads computes a row. A thread has VECTORS vectors of VECTOR contiguous elements, one group's
+// width apart, so accesses of a warp are coalesced. The row stays in registers or in shared memory for all PASSES;
+// a row that fits neither is read again by every pass. A block has ROWS_OF_BLOCK groups.
 //
 //   lane        0        1       …    GROUP-1  |    0        1      …
 //   elements [VECTOR] [VECTOR]   …   [VECTOR]  | [VECTOR] [VECTOR]  …        <- VECTORS times, the last one ragged

@@ -1,24 +1,24 @@
-// Depthwise convolution with a small filter: every output sums an image of its own channel under the filter
-// of that channel.
+// Depthwise convolution with a small filter: every output is the sum of products of its own channel of the image and
+// the filter of that channel.
 //
 //   y[b, c, m, i, j] = sum[k, l](x[b, c, i*DOWN_STEP + k*DOWN_DILATION + DOWN_OFFSET, …] * w[c, m, k, l])
 //
-// A thread makes a strip of an image, WIDTH outputs wide and HEIGHT high, of LANES channels. It goes down the
-// input, keeps the filter in registers, and reads each row once, AHEAD rows before it is needed. A row is
-// multiplied by every row of the filter that leads from it to a row of outputs, so the sums of OPEN rows of
-// outputs are under way; the one that has met the last row of the filter is stored:
+// A thread computes a strip of an image, WIDTH outputs wide and HEIGHT high, of LANES channels. It iterates down the
+// input, holds the filter in registers, and loads each row once, AHEAD rows before it is used. A row is multiplied by
+// each row of the filter that maps it to a row of outputs, so OPEN rows of accumulators are live. The row that has
+// used the filter's last row is stored:
 //
-//   row of the input   outputs that its taps lead to: tap 0, 1, 2      WIDTH = 4, 3 x 3 taps
+//   row of the input   rows of outputs of tap 0, 1, 2      WIDTH = 4, 3 x 3 taps
 //     5    . x x x x .     5 4 3      row 3 is stored
 //     6    . x x x x .     6 5 4      row 4
 //
-// Neighbouring threads read each other's columns besides, which L1 has then. Threads share nothing and never
-// wait for each other, so that some load while others multiply. Zeros outside of the image are multiplied,
-// too: to leave rows out would take a branch for each, beyond which nothing is asked for ahead.
+// Columns that adjacent threads share are served by L1. Threads do not synchronise, so that loads of some overlap the
+// arithmetic of others. Zeros outside of the image are multiplied, too: to skip a row would take a branch, and loads
+// do not move across branches.
 //
-// With KNOWN_ENDS the first and the last rows of the input have code of their own, which multiplies the rows
-// of the filter alone that lead to the strip: 32 rows of outputs under 5 x 5 taps take 160 rows of taps, not
-// 36 times 5. Those outside of an image of one strip are known to be zeros there.
+// With KNOWN_ENDS the first and the last rows of the input have code of their own, which uses only the filter rows
+// that map to the strip: 32 rows of outputs with 5 x 5 taps use 160 rows of taps, not 36 times 5. In an image of one
+// strip, rows out of bounds are known to be zeros there.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -44,12 +44,12 @@ constexpr int DOWN_STEP = 1, DOWN_DILATION = 1, DOWN_OFFSET = -2;
 constexpr int ALONG_STEP = 1, ALONG_DILATION = 1, ALONG_OFFSET = -2;
 constexpr Index ROW_STRIDE = 32, COLUMN_STRIDE = 1;   // of x
 constexpr int TB = 16, TC = 1, BD = 32, BA = 32;      // rTile, block
-constexpr int HEIGHT = 32, WIDTH = 4, LANES = 1;   // rTile, registers: of a thread down, along, of channels
-constexpr int THREADS = 128, MIN_BLOCKS_PER_SM = 4;   // that registers must suffice for
-constexpr int AHEAD = 3;                              // rows of the input that are on their way
-constexpr bool CHANNELS_LAST = false;   // neighbouring threads have neighbouring channels; else columns
-constexpr int PIECE = 4;                // columns of x that are one aligned access, at most
-constexpr int QN = 4;                   // outputs that are one: side by side, or of neighbouring channels
+constexpr int HEIGHT = 32, WIDTH = 4, LANES = 1;   // rTile, registers of a thread: down, along, channels
+constexpr int THREADS = 128, MIN_BLOCKS_PER_SM = 4;   // of the launch bounds
+constexpr int AHEAD = 3;                              // rows of the input in flight
+constexpr bool CHANNELS_LAST = false;   // adjacent threads have adjacent channels; else columns
+constexpr int PIECE = 4;                // columns of x in one aligned access, at most
+constexpr int QN = 4;                   // outputs in one: adjacent columns, or channels
 __device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index channel)
 {
     return t.in0 + (batch * 393216 + channel * 1024);
@@ -70,14 +70,15 @@ constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1
 constexpr int LAST_TAP = (DOWN_TAPS - 1) * DOWN_DILATION;   // rows below the first one
 constexpr int STEPS = (HEIGHT - 1) * DOWN_STEP + LAST_TAP + 1;
 constexpr int REACH = (WIDTH - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + 1;   // columns
-// After CYCLE rows the sums lie in the same registers again, and after ROUND rows the rows that come, too.
+// The assignment of accumulators to registers repeats after CYCLE rows, that of accumulators and loaded rows after
+// ROUND.
 constexpr int OPEN = LAST_TAP / DOWN_STEP + 1, CYCLE = OPEN * DOWN_STEP;
 constexpr int ROUND = (AHEAD + CYCLE - 1) / CYCLE * CYCLE;
-// Threads with many taps multiply most of the time; others, and those that read single elements, wait for
-// memory, and longer code makes them slower.
+// Threads with many taps are bound by arithmetic. Others, and those that load single elements, are bound by memory,
+// where longer code is slower.
 constexpr bool KNOWN_ENDS = DOWN_TAPS * ALONG_TAPS >= 25 && (CHANNELS_LAST || PIECE > 1);
-// Steps from WHOLE to WHOLE_END go round by round through the same code; with known ends all their taps lead
-// to rows of the strip. Steps before and behind have code of their own.
+// Steps from WHOLE to WHOLE_END share one unrolled loop body; with known ends all their taps map to rows of the
+// strip. Earlier and later steps have code of their own.
 constexpr int WHOLE = KNOWN_ENDS ? LAST_TAP : 0;
 constexpr int WITHIN = KNOWN_ENDS ? (HEIGHT - 1) * DOWN_STEP + 1 : STEPS;
 constexpr int WHOLE_END = WITHIN > WHOLE ? WHOLE + (WITHIN - WHOLE) / ROUND * ROUND : WHOLE;
@@ -91,7 +92,7 @@ static_assert(WIDTH * ALONG_STEP % PIECE == 0 && COLUMNS % PIECE == 0, "pieces a
 static_assert((CHANNELS_LAST ? LANES : WIDTH) % QN == 0 && (CHANNELS_LAST || ALONG % QN == 0),
               "and those of outputs");
 
-// What a thread has of a row of the input.
+// A thread's part of a row of the input.
 struct Under {
     using Element = X;
     static constexpr int EXTENT = COLUMNS, COUNT = REACH, OFFSET = ALONG_OFFSET, WIDEST = PIECE;
@@ -105,7 +106,7 @@ struct Strip {
     int down, along;
 };
 
-// Blocks lie as images do in memory, and strips as their inputs.
+// Blocks are ordered as images in memory, strips as their inputs.
 __device__ __forceinline__ Strip own_strip()
 {
     constexpr int DOWNS = BD / HEIGHT, ALONGS = BA / WIDTH, INNER = CHANNELS_LAST ? TC / LANES : 1;
@@ -124,13 +125,13 @@ struct Filter {
 struct Sums {
     A at[OPEN][WIDTH * LANES];
 
-    // The row of outputs that row `k` of the taps leads to from a step's row of the input; none: -1.
+    // The row of outputs to which row `k` of the taps maps a step's row of the input; none: -1.
     static __device__ __forceinline__ int output_row(int step, int k)
     {
         const int row = step - k * DOWN_DILATION, down = row / DOWN_STEP;
         return row % DOWN_STEP != 0 || (KNOWN_ENDS && (row < 0 || down >= HEIGHT)) ? -1 : down;
     }
-    // What the input's row of a step adds to each row of outputs.
+    // Adds the products of a step's row of the input to each row of outputs.
     __device__ __forceinline__ void add(const A (&x)[REACH * LANES], const Filter &filter, int step)
     {
         UNROLL for (int k = 0; k < DOWN_TAPS; ++k) {
@@ -147,7 +148,7 @@ struct Sums {
             }
         }
     }
-    // What a row of zeros adds, the same to all of a row of outputs: not 0 where a tap is infinite.
+    // Adds the products of a row of zeros, the same for all outputs of a row: not 0 where a tap is infinite.
     __device__ __forceinline__ void add_zeros(const Filter &filter, int step)
     {
         UNROLL for (int k = 0; k < DOWN_TAPS; ++k) {
@@ -192,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
         image(t, strip.batch, strip.channel) + first_row * ROW_STRIDE + first_column * COLUMN_STRIDE;
 
     // ---- load ----
-    StripRow<Under> rows[ROUND];   // on their way
+    StripRow<Under> rows[ROUND];   // in flight
     UNROLL for (int step = 0; step < AHEAD; ++step)
         rows[step].load(first + step * ROW_STRIDE, first_column, inside(first_row + step, ROWS));
     Filter filter;
@@ -203,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
 
     // ---- compute ----
     Sums sums = {};
-    // The compiler knows `like`: a step with the same registers and rows of taps.
+    // `like` is a constant: a step with the same registers and rows of taps.
     const auto go = [&](int step, int like, bool zeros) __attribute__((always_inline)) {
         const int slot = like % ROUND, next = step + AHEAD, past = like - LAST_TAP;
         A x[REACH * LANES];

@@ -1,25 +1,25 @@
-// Depthwise convolution on tensor cores, of f16, of bf16 or of f32 rounded to tf32, with sums in f32, then a
-// pointwise epilogue. Each channel has a filter of its own, and its rows become Toeplitz matrices:
+// Depthwise convolution on tensor cores: f16, bf16, or f32 rounded to tf32, f32 accumulators, and a pointwise
+// epilogue. Each channel has its own filter, whose rows become Toeplitz matrices:
 //
 //   Y[image, row, column] = sum over kh and i of X[image, row + kh - TOP, i] * T[kh][i, column]
 //   T[kh][i, column]      = F[kh, i - column + SIDE]                         0 beside the filter's row
 //
-// One thread block computes BI images x BH rows x BN columns of one channel. What they reach of the input
-// lies in shared memory, and so does the filter. A warp's tile has 16 rows of A, WI images x GROUPS groups of
-// R rows each. It walks down the input: a row is loaded once, and multiplied by the R rows of the filter that
-// lead from it to a row of outputs each:
+// A thread block computes BI images x BH rows x BN columns of one channel. Its input with the halo is in shared
+// memory, and so is the filter. A warp's tile has 16 rows of A: WI images x GROUPS groups of R rows each. It iterates
+// down the input. A row is loaded once, and multiplied by the R rows of the filter that map it to the R rows of
+// outputs:
 //
 //   step   row of the input, group g   rows of the filter, for output row g * R + 0, 1, 2, 3
 //     6    g * R + 6 - TOP             6  5  4  3
 //     7    g * R + 7 - TOP             7  6  5  4          one of them is new in each step
 //
-// A fragment of T has the 8 inputs of 16 bytes (of f32: 4) by 8 outputs and depends on the distance of both alone:
-// a register for each distance. Neither rows nor blocks that the filter does not reach are multiplied.
+// A fragment of T is 8 inputs (16 bytes; of f32: 4) by 8 outputs, and depends only on their distance: one register a
+// distance. Rows and blocks that the filter does not reach are skipped.
 //
-// Where no more than half of the nearest 8 inputs and half of the farthest have taps, fragments begin in the middle
-// of pieces: so one less is multiplied. Of 5 taps:
+// Where at most half of the nearest 8 inputs and half of the farthest have taps, fragments begin in the middle of a
+// 16-byte vector (HALVED), which saves one. Of 5 taps:
 //
-//   pieces      8 block - 8 ...         - 1 | 8 block ...         + 7 | 8 block + 8 ...         + 15
+//   vectors     8 block - 8 ...         - 1 | 8 block ...         + 7 | 8 block + 8 ...         + 15
 //   taps        .   .   .   .   .   .   X X | X  X  X  X  X  X  X  X  | X X .   .   .   .   .   .
 //   fragments                    4 ...        + 3 | + 4 ...     + 11
 #include "prelude.cuh"
@@ -36,31 +36,31 @@ struct Tensors {
 };
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
-constexpr Region INPUTS = {0, 33120};   // of shared memory: where it begins, bytes
+constexpr Region INPUTS = {0, 33120};   // of shared memory, in bytes
 constexpr Region FILTER = {33120, 10240};
 constexpr Region SLABS = {43360, 5120};
 constexpr Region MARKS = {48480, 16};
 constexpr int SHARED_BYTES = 48496;   // of a block
 using Element = f16;                                          // of X and F
-using Value = float;                                          // of the products and their sum
-constexpr unsigned EXPONENT = 0x7c00u;                        // all ones: infinite, or no number
+using Value = float;                                          // of products and sums
+constexpr unsigned EXPONENT = 0x7c00u;                        // all ones: infinite or NaN
 constexpr Index CHANNELS = 384, IMAGES = 64;                  // problem
 constexpr int IH = 32, IW = 32, OH = 32, OW = 32;             // of an image: inputs, outputs,
-constexpr int KH = 31, KW = 31, TOP = 15, SIDE = 15;          // taps; those of the first output outside
+constexpr int KH = 31, KW = 31, TOP = 15, SIDE = 15;          // taps; those of the first output out of bounds
 constexpr int BI = 16, BH = 32, BN = 32;                      // rTile, shared memory
-constexpr int WI = 16, WH = 4;                                // rTile, registers of a warp: as many columns
-constexpr int WARPS = 4;                                      // each makes its tiles in turn
-constexpr int MIN_BLOCKS_PER_SM = 3;                          // that registers must suffice for
-constexpr int LEFT = 0;                                       // columns in shared memory before the outputs'
-constexpr int ROW = 4, ROWS = 32;                             // pieces of a row there; rows of an image
-constexpr int GROUP_PITCH = 16, IMAGE_PITCH = 129;            // pieces
-constexpr int NEAREST = -3, DISTANCES = 7;                    // of pieces of inputs from blocks of outputs
-constexpr bool HALVED = false;                                // fragments begin in the middle of pieces
+constexpr int WI = 16, WH = 4;                                // rTile, registers of a warp: rows of images; BN columns
+constexpr int WARPS = 4;                                      // which take tiles in turn
+constexpr int MIN_BLOCKS_PER_SM = 3;                          // of the launch bounds
+constexpr int LEFT = 0;                                       // columns in shared memory before the first output's
+constexpr int ROW = 4, ROWS = 32;                             // 16-byte vectors of a row; rows of an image
+constexpr int GROUP_PITCH = 16, IMAGE_PITCH = 129;            // 16-byte vectors
+constexpr int NEAREST = -3, DISTANCES = 7;                    // of vectors of inputs from blocks of outputs
+constexpr bool HALVED = false;                                // fragments begin in the middle of a vector
 constexpr int TAP_WORDS = 40;                                 // of a filter's row
-constexpr bool PIECES = true;                                 // 16 bytes of X are one aligned access
-constexpr int QN = 8;                                         // columns of Y that are one aligned access
+constexpr bool PIECES = true;                                 // rows of X are aligned to 16 bytes
+constexpr int QN = 8;                                         // columns of Y in one aligned access
 
-// The element at `column` 0 of a row of X.
+// The element at column 0 of a row of X.
 __device__ __forceinline__ Index input_at(Index channel, Index image, Index row)
 {
     return image * 393216 + channel * 1024 + row * 32;
@@ -79,18 +79,18 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, Index im
 // </rollerc>
 
 constexpr int THREADS = WARPS * WARP;
-constexpr int BLOCK = 8;                                  // outputs side by side that an instruction makes
+constexpr int BLOCK = 8;                                  // adjacent outputs of an instruction
 constexpr int WORD = sizeof(unsigned) / sizeof(Element);   // elements of a register
-constexpr int PIECE = 4 * WORD;                           // those that move together
-constexpr int APART = BLOCK / PIECE;                      // pieces from one block of outputs to the next
+constexpr int PIECE = 4 * WORD;                           // of a 16-byte vector
+constexpr int APART = BLOCK / PIECE;                      // vectors from one block of outputs to the next
 constexpr int GROUPS = 16 / WI, R = WH / GROUPS;   // of rows of outputs; rows of each
 constexpr int BLOCKS = BN / BLOCK;
 constexpr int STEPS = R + KH - 1;                  // of a warp down the input, at most
-constexpr bool SHORT = STEPS <= 16;                // then each has its own code
-constexpr int FRAGMENTS = (ROW + 1) / 2;           // of 16 rows of two pieces, of a row of A
-constexpr int REACH = DISTANCES - HALVED;          // fragments of a row of A that a block of outputs needs
+constexpr bool SHORT = STEPS <= 16;                // each step has its own code
+constexpr int FRAGMENTS = (ROW + 1) / 2;           // of 16 rows of two vectors, in a row of A
+constexpr int REACH = DISTANCES - HALVED;          // fragments of a row of A for a block of outputs
 constexpr int TILES_H = BH / WH, TURNS = (BI / WI * TILES_H + WARPS - 1) / WARPS;   // of warps
-// Of an image, in every block.
+// Every block has all rows of an image.
 constexpr bool ALL_ROWS = BH >= OH && ROWS == IH && TOP >= 0 && OH + KH - 1 - TOP >= IH;
 constexpr Index BLOCKS_H = (OH + BH - 1) / BH, BLOCKS_N = (OW + BN - 1) / BN;
 
@@ -101,29 +101,29 @@ static_assert(LEFT % PIECE == 0, "the first inputs are whole pieces");
 static_assert(!HALVED || (WORD == 2 && DISTANCES > 1), "half of the lanes have half of eight inputs");
 static_assert(QN == 1 || OW % QN == 0, "rows of Y hold whole vectors");
 
-// Pieces of X in shared memory: BI images, then a row of zeros. Of eight rows of A, as load_matrices reads
-// them, each lies in another group of banks: images and groups of rows begin an odd number of pieces apart,
-// or as many as there are groups.
+// 16-byte vectors of X in shared memory: BI images, then a row of zeros. Vectors of eight rows of A, as
+// load_matrices() reads them, lie in eight groups of banks: images and groups of rows are padded to an odd number of
+// vectors, or to the number of groups.
 constexpr int ZEROS = BI * IMAGE_PITCH, INPUT_PIECES = ZEROS + ROW;
 static_assert(GROUPS == 1 || GROUP_PITCH % 8 == 1, "groups of rows lie in other banks");
 static_assert((IMAGE_PITCH - GROUPS) % 8 == 0, "and images");
 
-// Of each row of 16-bit taps there are two copies, the second shifted by an element: so two neighbours are one
-// word, be the first one even or odd. Zeros surround them. The tap of the first word:
+// Each row of 16-bit taps is stored twice, the second time shifted by an element, so that two neighbours are an
+// aligned word whether the first one is even or odd. Rows are padded with zeros. The tap of the first word:
 constexpr int FIRST_TAP = NEAREST * PIECE - BLOCK + SIDE - LEFT;
 using TapRow = unsigned[WORD][TAP_WORDS];
 static_assert(TAP_WORDS >= 4 * DISTANCES + BLOCK / WORD, "all taps have room");
 static_assert(WORD == 1 || (TAP_WORDS % 32 >= 8 && TAP_WORDS % 32 <= 24), "both copies lie in other banks");
 
-// A warp's rows on their way from registers to memory.
+// Epilogue staging of a warp's rows.
 struct Slab {
-    Value at[8][BN + 8];   // no two of 16 lanes, which write together, meet in a bank
+    Value at[8][BN + 8];   // padding: no bank conflicts among 16 lanes
 };
 
-// Where a row of an image begins, pieces.
+// The position of a row of an image, in 16-byte vectors.
 __device__ __forceinline__ int row_place(int row) { return row / R * GROUP_PITCH + row % R * ROW; }
 
-// A thread's i-th piece of X.
+// A thread's i-th vector of X.
 struct Mine {
     int image, row, column, place;
     bool mine;
@@ -142,7 +142,7 @@ struct Mine {
 __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index channel, Index i0, int top,
                                            int first_row, int n0)
 {
-    constexpr int TOGETHER = PIECES ? 8 : 4;   // of a thread
+    constexpr int TOGETHER = PIECES ? 8 : 4;   // copies of a thread in flight
     [[maybe_unused]] PieceAnywhere<Element>::Last last;
     if constexpr (!PIECES)
         last.load(input(t), input_size());
@@ -151,7 +151,7 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
         [[maybe_unused]] PieceAnywhere<Element> held[TOGETHER];
         UNROLL for (int j = 0; j < TOGETHER; ++j) {
             const Mine it(i + j, n0);
-            const int row = top + it.row;   // of those that the block reaches
+            const int row = top + it.row;   // among those used by the block
             const bool reached = ALL_ROWS || (inside(row - first_row, BH + KH - 1) &&
                                               inside(row, op_min(IH, OH + KH - 1 - TOP)));
             const bool exists =
@@ -165,7 +165,7 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
         if constexpr (!PIECES)
             UNROLL for (int j = 0; j < TOGETHER; ++j) {
                 const Mine it(i + j, n0);
-                const bool exists = inside(top + it.row, IH) && it.column >= 0;   // images or not: none asks
+                const bool exists = inside(top + it.row, IH) && it.column >= 0;   // whether the image exists is not tested
                 const Vector<unsigned, 4> piece = held[j].value(exists ? IW - it.column : 0);
                 if (it.mine)
                     *reinterpret_cast<Vector<unsigned, 4> *>(Xs + it.place) = piece;
@@ -176,8 +176,8 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
         reinterpret_cast<unsigned *>(Xs + ZEROS * PIECE)[i] = 0u;
 }
 
-// A word of each copy at a time, and a row of zeros behind. Has the thread met a tap that is infinite or no
-// number? What it reads for several words is on its way together: a block of one warp else waits for each.
+// Stores a word of each copy at a time, and a row of zeros at the end. Returns whether the thread's taps are finite.
+// Loads of several words are in flight; a block of one warp would wait for each.
 __device__ __forceinline__ bool load_filter(const Tensors &t, TapRow (&Fs)[KH + 1], Index channel)
 {
     constexpr int WORDS = (KH + 1) * TAP_WORDS;
@@ -211,7 +211,7 @@ __device__ __forceinline__ bool load_filter(const Tensors &t, TapRow (&Fs)[KH + 
 struct Inputs {
     unsigned at[FRAGMENTS][4];
 
-    // Half of the lanes bring the second piece of each tile; where there is none, the first one again.
+    // Half of the lanes pass the address of the second vector of each tile; if there is none, of the first one.
     __device__ __forceinline__ void load(const Element *row, int second)
     {
         UNROLL for (int i = 0; i < FRAGMENTS; ++i)
@@ -219,20 +219,20 @@ struct Inputs {
         UNROLL for (int i = 0; i < FRAGMENTS; ++i)
             round_tile(Element(), at[i]);
     }
-    // Half of a tile's registers: a piece of each row, or zeros beside the row.
+    // Half of a tile's registers: a vector of each row, or zeros beside the row.
     __device__ __forceinline__ unsigned piece(int i, int half) const
     {
         return i >= 0 && i < ROW ? at[i / 2][i % 2 * 2 + half] : 0u;
     }
-    // A fragment: the piece, or its upper half and the lower one of the next, each of them held by half of the lanes.
+    // A fragment: a vector, or its upper half and the lower half of the next, each held by half of the lanes.
     __device__ __forceinline__ unsigned fragment(int i, int half) const
     {
         return HALVED && !has_upper() ? piece(i + 1, half) : piece(i, half);
     }
     static __device__ __forceinline__ bool has_upper() { return threadIdx.x % 4 >= 2; }
 };
-// A row of the filter: lane l has taps 8 * distance + 2 * (l % 4) - l / 4 + {0, 1} of the nearest distance
-// and all others; of f32, tap 4 * distance + l % 4 - l / 4.
+// A row of the filter: lane l has taps 8 * distance + 2 * (l % 4) - l / 4 + {0, 1} of all distances; of f32, tap 4 *
+// distance + l % 4 - l / 4.
 struct Taps {
     unsigned at[REACH];
 
@@ -264,8 +264,8 @@ struct Sums {
     }
 };
 
-// A zero in T or beside the image times what is infinite or no number is no zero: sums that may have met such
-// are made again, of their own products alone.
+// Zeros in T or outside of the image multiply infinities and NaN to NaN: sums that may have met such are recomputed
+// from their own products only.
 __device__ __forceinline__ void sum_alone(const Tensors &t, Index channel, Index image, Index row,
                                           Index column, Value *sums)
 {
@@ -299,16 +299,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     load_input(t, Xs, channel, i0, top, h0 - TOP, n0);
     const bool found = load_filter(t, Fs, channel);
     async_wait<0>();
-    const bool infinite = any_of_block<WARPS>(found, marks);   // some tap is, or no number
+    const bool infinite = any_of_block<WARPS>(found, marks);   // or NaN: some tap
 
 #pragma unroll 1
-    for (int turn = 0; turn < TURNS; ++turn) {   // there and back: the first and the last rows are short work
+    for (int turn = 0; turn < TURNS; ++turn) {   // in alternating order: the first and the last rows are less work
         const int tile = turn * WARPS + (turn % 2 ? WARPS - 1 - warp : warp),
                   tile_image = tile / TILES_H * WI;
         const int row0 = h0 + tile % TILES_H * WH;
         const Index image0 = i0 + tile_image;
 
-        // Lane l brings row l % 16 of A.
+        // Lane l passes the address of row l % 16 of A.
         const int group = lane % 16 % GROUPS, place = (tile_image + lane % 16 / GROUPS) * IMAGE_PITCH;
         const int above = row0 - TOP;                         // the image's row of group 0 in step 0
         const auto row_of = [&](int step) {
@@ -322,9 +322,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
         const unsigned *own_taps = &Fs[0][copy][(BLOCK - lane / 4 - copy) / WORD + lane % 4];
         const auto taps_of = [&](int kh) { return own_taps + (inside(kh, KH) ? kh : KH) * WORD * TAP_WORDS; };
 
-        // Compute: while a row of the input is multiplied the next one is loaded.
+        // Compute: load the next row of the input while this one is multiplied.
         Sums sums[R] = {};
-        Taps taps[R];   // those of the last R rows of the filter
+        Taps taps[R];   // the last R rows of the filter
         Inputs inputs[2];
         if constexpr (SHORT) {
             if (!idle)
@@ -343,7 +343,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
             UNROLL for (int j = 1; j < R; ++j)
                 taps[R - j].load(taps_of(from - j));
             inputs[0].load(row_of(from), lane / 16);
-            // R steps at a time, so that it is known which row is in which registers.
+            // R steps at a time, so that registers of rows are constants.
 #pragma unroll 1
             for (int first = from; first <= last; first += R) {
                 UNROLL for (int i = 0; i < R; ++i) {
@@ -358,8 +358,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
             }
         }
 
-        // Store: eight rows of A at a time by way of shared memory, so that lanes side by side have columns
-        // side by side.
+        // Epilogue: stage eight rows of A at a time in shared memory, so that stores are coalesced.
         Slab &slab = slabs[warp];
         UNROLL for (int part = 0; part < 2 * R; ++part) {
             const int half = part % 2, j = part / 2;
@@ -379,7 +378,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
                     continue;
                 Value totals[QN];
                 load_vector<QN>(slab.at[slab_row], at, totals);
-                if (infinite || totals[0] * 0 != 0) {   // what spoils one of eight side by side spoils all
+                if (infinite || totals[0] * 0 != 0) {   // a NaN of one of eight adjacent outputs spreads to all
                     sum_alone(t, channel, image, row, column, slab.at[slab_row] + at);
                     load_vector<QN>(slab.at[slab_row], at, totals);
                 }

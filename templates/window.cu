@@ -1,30 +1,32 @@
-// Sliding windows: every output combines the terms under its window; an epilogue makes the final value of the total.
+// Sliding windows (pooling, stencils, direct convolution): every output combines the terms under its window; an
+// epilogue computes the output from the total.
 //
-// A block makes TO x TD * HEIGHT x TA outputs: outer positions, down, along. A thread makes HEIGHT of them, one below the
-// other. Their windows overlap, so it reads what they cover once and keeps it; max of 3 x 3, stride 2, HEIGHT = 2:
+// A block computes TO x TD * HEIGHT x TA outputs: outer positions, down, along. A thread computes HEIGHT of them in a
+// column. Their windows overlap, so it loads the rows that they cover once. Example: max of 3 x 3, stride 2, HEIGHT =
+// 2:
 //
-//   kept row 0   x x x   \ output a = 0
-//            1   x x x   |
-//            2   x x x   /  \ output a = 1
-//            3   x x x      |
-//            4   x x x      /
+//   row in registers 0   x x x   \ output a = 0
+//                    1   x x x   |
+//                    2   x x x   /  \ output a = 1
+//                    3   x x x      |
+//                    4   x x x      /
 //
-// Windows of neighbouring threads overlap as well: either the first touch brings an element into L1 and the others find it
-// there, or the block first copies all it reads into shared memory: one piece of the tensor, 16 bytes at a time, however
-// long its lines are.
+// Windows of adjacent threads overlap, too. Either L1 serves the repeated loads, or the block first stages its input
+// in shared memory: one contiguous part of the tensor, in 16-byte vectors across line ends.
 //
-//   tensor  ....|====|====|====|====|....      pieces of 16 bytes
+//   tensor  ....|====|====|====|====|....      16-byte vectors
 //                  ^ first         ^ last      what the block's windows cover
 //
-// Or it copies line by line, element by element: then lines and planes lie as far apart as it takes for the lanes of a warp to
-// read from different banks. Where windows move by 2 along a line, even columns stand before odd ones. A thread may make
-// WIDTH outputs side by side; then zeros are copied around the image, and no thread asks where its windows end:
+// Or it stages the input line by line and element by element (LINES): lines and planes are then padded, so that the
+// lanes of a warp read different banks. For a stride of 2, even columns are stored before odd ones. A thread may
+// compute WIDTH adjacent outputs; the image is then staged with a border of zeros, and no thread tests where its
+// windows end:
 //
 //   image        0 1 2 3 4 5 6 7
-//   staged     . 0 2 4 6 .   . 1 3 5 7 .      5 taps: windows of neighbouring threads lie two columns apart
+//   staged     . 0 2 4 6 .   . 1 3 5 7 .      5 taps: windows of adjacent threads are two columns apart
 //
-// Its outputs may go the same way back. Where all outputs that meet a row combine the same terms of it, as in pooling, they
-// are combined once.
+// The epilogue may stage outputs in shared memory (COLLECTS). Where all outputs that use a row combine the same terms
+// of it, as in pooling, they are combined once.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -38,54 +40,54 @@ struct Tensors {
 };
 #define PARAMETERS const float *__restrict__ in0, float *__restrict__ out0
 #define TENSORS {in0, out0}
-constexpr Region STAGED = {0, 7760};   // of shared memory: where it begins, bytes
+constexpr Region STAGED = {0, 7760};   // of shared memory, in bytes
 constexpr Region COLLECTED = {7760, 1824};
 constexpr int SHARED_BYTES = 9584;   // of a block
 using Reduction = Max;
-using A = float;   // what totals are accumulated in
+using A = float;   // the type of accumulators
 constexpr Index OUTER = 64, DOWN = 56, ALONG = 56;   // outputs
-constexpr int TAPS = 1, DOWN_TAPS = 3, ALONG_TAPS = 3;   // of a window: one by one, and those that slide
+constexpr int TAPS = 1, DOWN_TAPS = 3, ALONG_TAPS = 3;   // of a window: the axes that do not slide, and those that do
 constexpr int THREADS = 224;
 constexpr int TO = 1, TD = 4, TA = 56;   // threads of a block
-constexpr int HEIGHT = 2, WIDTH = 1;   // outputs of a thread, one below the other and side by side
+constexpr int HEIGHT = 2, WIDTH = 1;   // outputs of a thread: in a column, in a line
 constexpr int ROWS = 5, ROW_STEP = 2, ROW_TAP_STEP = 1;   // under the outputs; from one output to the next, from tap to tap
-constexpr bool SAME_TERMS = true;   // of a row for all outputs that meet it
-constexpr bool SAFE_PAST_END = true;   // terms past the last output read nothing outside of tensors
+constexpr bool SAME_TERMS = true;   // all outputs that use a row combine the same terms
+constexpr bool SAFE_PAST_END = true;   // terms past the last output do not read out of bounds
 
-// What a block stages in shared memory.
+// The input that a block stages in shared memory.
 constexpr bool STAGES = true;
 using Staged = float;
-constexpr int COPIES = 3;            // of 16 bytes each, of a thread
-constexpr Index PLANE = 12769;     // elements from one to the next,
-constexpr Index DOWN_STEP = 226;   // and from one output's to the next one's
-constexpr Index BEGIN = 0, END = 339;   // of what is under the windows of a line
-constexpr bool LINES = false;   // line by line; else all in one piece
-constexpr bool ZEROS = false;   // around the image
+constexpr int COPIES = 3;            // 16-byte copies of a thread
+constexpr Index PLANE = 12769;     // elements from one plane to the next,
+constexpr Index DOWN_STEP = 226;   // and from one row of outputs to the next
+constexpr Index BEGIN = 0, END = 339;   // under the windows of a line
+constexpr bool LINES = false;   // staged line by line; else as one contiguous part
+constexpr bool ZEROS = false;   // with a border of zeros
 constexpr Index COLUMNS = 1;   // of the image
-constexpr int LINE_STEP = 1;   // lines from one output's to the next one's
-constexpr int FIRST_ROW = 0, COVERED_ROWS = 1, FIRST_COLUMN = 0, COVERED_COLUMNS = 1;   // of the image, by windows
+constexpr int LINE_STEP = 1;   // lines from one output to the next
+constexpr int FIRST_ROW = 0, COVERED_ROWS = 1, FIRST_COLUMN = 0, COVERED_COLUMNS = 1;   // of the image, covered by windows
 constexpr int TOP = 0, STAGED_ROWS = 1;       // of the topmost block
 constexpr int LEFT = 0, STAGED_COLUMNS = 1;   // of all blocks
-constexpr int PHASES = 1, PHASE = 1;             // of columns; elements of one
+constexpr int PHASES = 1, PHASE = 1;             // of columns; elements of a phase
 constexpr int LINE_PITCH = 1, PLANE_PITCH = 1;   // elements
 constexpr int LANES = 1;    // threads that copy a line
-constexpr int PLANES = 1;   // that threads copy at the same time
+constexpr int PLANES = 1;   // copied at the same time
 __device__ __forceinline__ const Staged *staged_tensor(const Tensors &t) { return t.in0; }
 struct Tile {
     const Staged *at;
-    Index origin;   // position in the tensor of what stands first; of lines: where the thread's first window begins
+    Index origin;   // position in the tensor of the first element; with LINES: of the thread's first window
 };
 
-// Outputs that a block collects in shared memory.
+// The outputs that a block stages in shared memory.
 constexpr bool COLLECTS = true;
 using Collected = float;
 __device__ __forceinline__ Collected *collected_tensor(const Tensors &t) { return t.out0; }
 struct Collection {
     Collected *at;
-    Index origin;   // position in the tensor of what stands first
+    Index origin;   // position in the tensor of the first element
 };
 
-// What the windows of a thread's outputs cover.
+// The input under a thread's windows.
 struct Windows {
     float x0[5][3];
 };
@@ -98,10 +100,10 @@ __device__ __forceinline__ void load_windows(const Tensors &, const Tile &tile, 
             in.x0[p][q] = load(tile.at, outer * 12769 + down * 226 + p * 113 + along * 2 + q - tile.origin);
 }
 
-constexpr bool FILTERS_FIRST = false;   // taps are asked for before what is staged
+constexpr bool FILTERS_FIRST = false;   // taps are loaded before the input is staged
 __device__ __forceinline__ void load_filters(const Tensors &, Index, Windows &) {}
 
-// Of the thread's output (a, b), at one point of its window.
+// The term of the thread's output (a, b) at one point of its window.
 __device__ __forceinline__ A term(const Tensors &, Index, Index, Index, Index, int a, int b, int r, int s,
                                   const Windows &in)
 {
@@ -118,8 +120,8 @@ __device__ __forceinline__ void finish(const Tensors &, const Collection &out, I
 
 constexpr Index DOWN_BLOCKS = (DOWN + TD * HEIGHT - 1) / (TD * HEIGHT);   // blocks from top to bottom
 constexpr Index ALONG_BLOCKS = (ALONG + TA * WIDTH - 1) / (TA * WIDTH);   // blocks along a line
-constexpr bool WHOLE = DOWN % HEIGHT == 0;                                // no thread's outputs reach past the bottom
-constexpr bool WHOLE_LINES = ALONG % WIDTH == 0;                          // or past the end of a line
+constexpr bool WHOLE = DOWN % HEIGHT == 0;                                // no thread crosses the bottom
+constexpr bool WHOLE_LINES = ALONG % WIDTH == 0;                          // or the end of a line
 
 static_assert(TO * TD * TA == THREADS, "every thread has its place");
 static_assert(HEIGHT >= 1 && TAPS >= 1, "something to do");
@@ -129,16 +131,16 @@ static_assert(!LINES || (ALONG_BLOCKS == 1 && TO * PLANE_PITCH * (int)sizeof(Sta
 static_assert(STAGED.bytes + COLLECTED.bytes <= SHARED_BYTES, "what is staged and what is collected fit");
 static_assert(!COLLECTS || TO == 1 || TD * HEIGHT >= DOWN, "a block's outputs are one piece");
 
-// The nearest position in a plane, or behind it: windows reach past both ends, and some lie outside as a whole.
+// Clamps a position to its plane, or one past its end: windows cross both ends, and some lie wholly outside.
 __device__ __forceinline__ Index in_plane(Index position) { return op_max<Index>(op_min<Index>(position, PLANE), 0); }
 
-// Copies what the block at (outer, down) reads of the staged tensor.
+// Copies the input of the block at (outer, down) of the staged tensor.
 __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
 {
     SHARED_AT(0, Staged, tile, [STAGED.bytes / sizeof(Staged) + 1]);
-    constexpr int PIECE = sizeof(bits128) / sizeof(Staged);   // elements of one copy
+    constexpr int PIECE = sizeof(bits128) / sizeof(Staged);   // elements of a 16-byte vector
     constexpr Index ELEMENTS = OUTER * PLANE;
-    constexpr int REST = (int)(ELEMENTS % PIECE);   // of its end, where they are no whole piece
+    constexpr int REST = (int)(ELEMENTS % PIECE);   // of its partial last vector
     const Index first = outer * PLANE + in_plane(down * DOWN_STEP + BEGIN);
     const Index last =
         (op_min<Index>(outer + TO, OUTER) - 1) * PLANE + in_plane((down + TD * HEIGHT - 1) * DOWN_STEP + END);
@@ -162,10 +164,10 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
     return {tile, origin};
 }
 
-// Where a column stands in its line.
+// The position of a column in its line.
 __device__ __forceinline__ int line_place(int column) { return column % PHASES * PHASE + column / PHASES; }
 
-// Is there such a row of the image, and such a column of those staged? Of LANES columns from `first` on few need to ask.
+// Whether a staged row, or column, is in the image. Of LANES columns from `first` on few need the test.
 __device__ __forceinline__ bool is_row(int row) { return row >= FIRST_ROW && row < FIRST_ROW + COVERED_ROWS; }
 __device__ __forceinline__ bool is_column(int first, int lane)
 {
@@ -174,7 +176,8 @@ __device__ __forceinline__ bool is_column(int first, int lane)
            (first + LANES <= END_COLUMN || first + lane < END_COLUMN);
 }
 
-// What a thread copies of a line: columns LANES apart. `row`: of the image; both lines begin at the thread's first column.
+// A thread's part of the copy of a line: columns LANES apart. `row`: of the image; both lines begin at the thread's
+// first column.
 __device__ __forceinline__ void copy_line(Staged *to, const Staged *from, int row, int lane)
 {
     UNROLL for (int first = 0; first < STAGED_COLUMNS; first += LANES) {
@@ -189,19 +192,19 @@ __device__ __forceinline__ void copy_line(Staged *to, const Staged *from, int ro
     }
 }
 
-// The same line by line: a thread keeps its columns and goes down a plane.
+// As stage(), line by line: a thread keeps its columns and iterates down a plane.
 __device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer, Index down)
 {
     SHARED_AT(0, Staged, tile, [STAGED.bytes / sizeof(Staged)]);
-    constexpr int STEP = THREADS / LANES / PLANES;   // of rows
+    constexpr int STEP = THREADS / LANES / PLANES;   // rows
     const int thread = (int)threadIdx.x, lane = thread % LANES, group = thread / LANES;
     const int top = TOP + (int)down * LINE_STEP;   // of the image
-    for (int turn = lane; turn < LANES; turn += LANES)   // one: without it 95 registers instead of 80 hold rows' places
+    for (int turn = lane; turn < LANES; turn += LANES)   // a loop of one iteration: 80 registers, not 95
 #pragma unroll 1
     for (int plane = group % PLANES; group < PLANES * STEP && plane < TO && outer + plane < OUTER; plane += PLANES) {
         const Staged *image = staged_tensor(t) + (outer + plane) * PLANE + top * COLUMNS + LEFT + lane;
         Staged *lines = tile + plane * PLANE_PITCH + line_place(lane);
-        if (STAGED_COLUMNS <= LANES && STAGED_ROWS <= 64)   // few copies, whose addresses the compiler knows
+        if (STAGED_COLUMNS <= LANES && STAGED_ROWS <= 64)   // few copies, with constant addresses
             UNROLL for (int r = 0; r < STAGED_ROWS; r += STEP) {
                 const int row = STEP == 1 ? r : r + group / PLANES;
                 if (STAGED_ROWS % STEP == 0 || row < STAGED_ROWS)
@@ -212,11 +215,11 @@ __device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer, Index
                 copy_line(lines + row * LINE_PITCH, image + row * COLUMNS, top + row, lane);
     }
     async_commit();
-    const int line = thread / TA % TD * HEIGHT * LINE_STEP;   // of its plane
+    const int line = thread / TA % TD * HEIGHT * LINE_STEP;   // in its plane
     return {tile, thread / (TD * TA) * PLANE_PITCH + line * LINE_PITCH + thread % TA};
 }
 
-// Position of the block's first output, and of the one behind its last.
+// The position of the block's first output, and of the one after its last.
 __device__ __forceinline__ Index first_output(Index outer, Index down) { return (outer * DOWN + down) * ALONG; }
 __device__ __forceinline__ Index end_output(Index outer, Index down)
 {
@@ -233,7 +236,7 @@ __device__ __forceinline__ Collection collection(Index outer, Index down)
     return {outputs, first_output(outer, down) / OUT_PIECE * OUT_PIECE};
 }
 
-// Writes what was collected, in pieces of 16 bytes where they are whole.
+// Writes the staged outputs, in 16-byte vectors where they are whole.
 __device__ __forceinline__ void write_collection(const Tensors &t, const Collection &out, Index outer, Index down)
 {
     const int first = (int)(first_output(outer, down) - out.origin);
@@ -250,15 +253,15 @@ __device__ __forceinline__ void write_collection(const Tensors &t, const Collect
                     to[i + e] = out.at[i + e];
 }
 
-// Adds the terms that lie in row p of what the windows cover: output a meets it with tap r where a * ROW_STEP + r *
-// ROW_TAP_STEP is p. Rows from the top down, so that few of them are needed at a time.
+// Adds the terms of row p: output a uses it with tap r if a * ROW_STEP + r * ROW_TAP_STEP is p. Rows are used from
+// the top down, so that few of them are live at a time.
 __device__ __forceinline__ void add_row(const Tensors &t, Index outer, Index down, Index along, int tap, int p,
                                         const Windows &in, A (&acc)[HEIGHT][WIDTH])
 {
     UNROLL for (int b = 0; b < WIDTH; ++b) {
         A row = Reduction::template identity<A>();
         if (SAME_TERMS) {
-            const int a = ROW_STEP == 1 ? p : 0, r = ROW_STEP == 1 ? 0 : p;   // an output and a tap that meet the row
+            const int a = ROW_STEP == 1 ? p : 0, r = ROW_STEP == 1 ? 0 : p;   // an output and a tap that use the row
             row = term(t, outer, down, along, tap, a, b, r, 0, in);
             UNROLL for (int s = 1; s < ALONG_TAPS; ++s)
                 row = Reduction::combine(row, term(t, outer, down, along, tap, a, b, r, s, in));
@@ -275,7 +278,7 @@ __device__ __forceinline__ void add_row(const Tensors &t, Index outer, Index dow
     }
 }
 
-// Makes and stores a thread's outputs.
+// Computes and stores a thread's outputs.
 __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile, const Collection &out, Index outer,
                                              Index down, Index along, Windows &in)
 {
@@ -284,7 +287,7 @@ __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile,
     UNROLL for (int a = 0; a < HEIGHT; ++a)
         UNROLL for (int b = 0; b < WIDTH; ++b)
             acc[a][b] = Reduction::template identity<A>();
-#pragma unroll TAPS <= 64 && TAPS * HEIGHT <= 256 ? TAPS : 1   // else code grows beyond what pays
+#pragma unroll TAPS <= 64 && TAPS * HEIGHT <= 256 ? TAPS : 1   // larger bodies are not worth their code
     for (int tap = 0; tap < TAPS; ++tap) {
         load_windows(t, tile, outer, down, along, tap, in);
         UNROLL for (int p = 0; p < ROWS; ++p)

@@ -110,7 +110,7 @@ const char *chain_opening(Arena *arena, const Launch *launch, bool joined)
 {
     StrBuf out = strbuf_new(arena);
     if (launch->waits_last)
-        write_line(&out, joined, "const WaitsAtItsEnd waits_at_its_end;", "for the earlier launches: nothing here is theirs");
+        write_line(&out, joined, "const WaitsAtItsEnd waits_at_its_end;", "depends on no earlier launch");
     else if (launch->early)
         write_line(&out, joined, "wait_for_earlier();", "programmatic dependent launch: earlier launches have completed");
     if (launch->lets_begin)

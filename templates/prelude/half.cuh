@@ -27,7 +27,7 @@ DEVICE float round_to_odd(double x)
 DEVICE f16 f16_of(double value) { return f16_of(round_to_odd(value)); }
 DEVICE bf16 bf16_of(double value) { return bf16_of(round_to_odd(value)); }
 
-DEVICE f16 f16_of(int value) { return f16_of(static_cast<float>(value)); }   // all that a float rounds is out of the range of f16
+DEVICE f16 f16_of(int value) { return f16_of(static_cast<float>(value)); }   // inexact floats are out of the range of f16
 DEVICE f16 f16_of(long long value) { return f16_of(static_cast<float>(value)); }
 DEVICE bf16 bf16_of(int value) { return bf16_of(static_cast<double>(value)); }
 DEVICE bf16 bf16_of(long long value) { return bf16_of(static_cast<double>(value)); }

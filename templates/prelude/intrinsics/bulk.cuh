@@ -129,8 +129,8 @@ template <int RANK> DEVICE void copy_box_at(void *, const TensorMap *, const int
 #endif
 
 // Reallocates registers between warp groups (setmaxnreg), in multiples of 8: producers release registers that
-// consumers take. With -rdc=true ptxas ignores setmaxnreg. The result is still right, but all groups then have
-// equally many registers, and consumers may spill.
+// consumers take. With -rdc=true ptxas ignores it: the result is still right, but all groups have equally many
+// registers, and consumers may spill.
 template <int N> DEVICE void give_registers()
 {
     static_assert(N % 8 == 0 && N >= 24 && N <= 256, "as many as a thread may have");

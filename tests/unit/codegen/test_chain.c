@@ -190,7 +190,7 @@ START_TEST(a_kernel_begins_with_it)
     Launch behind = {0}, alone = {.early = true}, first = {.lets_begin = true, .early = true};
     Launch free_one = {.early = true, .lets_begin = true, .waits_last = true};
     check_opening(&behind, false, "");
-    check_opening(&alone, false, "\n    wait_for_earlier();   // launches: this one's blocks come as theirs end");
+    check_opening(&alone, false, "\n    wait_for_earlier();   // programmatic dependent launch: earlier launches have completed");
     check_opening(&first, true, " wait_for_earlier(); let_next_begin();");   // lines keep their numbers
     check_opening(&free_one, true, " const WaitsAtItsEnd waits_at_its_end; let_next_begin();");
 }

@@ -41,9 +41,9 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan)
     CONSTEXPR(out, "int TB, TC, BD, BA", "rTile, block", block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
     CONSTEXPR(out, "int WIDTH", "rTile, registers", each[ALONG]);
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
-    CONSTEXPR(out, "bool CHANNELS_LAST", "lanes lie along channels, elements of shared memory too", way.channels_last);
-    CONSTEXPR(out, "int PIECE", "elements that are copied together; 1: one by one", way.piece);
-    CONSTEXPR(out, "bool PADDED", "some window reaches outside of the image", way.padded);
+    CONSTEXPR(out, "bool CHANNELS_LAST", "lanes and shared memory along channels", way.channels_last);
+    CONSTEXPR(out, "int PIECE", "elements of a copy; 1: one by one", way.piece);
+    CONSTEXPR(out, "bool PADDED", "some window crosses the image's border", way.padded);
 }
 
 static void emit_layout(StrBuf *out, const KernelPlan *plan)
@@ -59,8 +59,8 @@ static void emit_layout(StrBuf *out, const KernelPlan *plan)
 static void emit_cover(StrBuf *out, const Windows *windows)
 {
     const WindowAxis *down = slide_down(&windows->all), *along = slide_along(&windows->all);
-    CONSTEXPR(out, "int WINDOWS", "of as many filters, side by side over the same images", windows->count);
-    CONSTEXPR(out, "int DOWN_FIRST, ALONG_FIRST", "where the first of them begins: input of output 0", -down->pad,
+    CONSTEXPR(out, "int WINDOWS", "filters over the same images", windows->count);
+    CONSTEXPR(out, "int DOWN_FIRST, ALONG_FIRST", "of the first one: input of output 0", -down->pad,
               -along->pad);
     CONSTEXPR(out, "int DOWN_REACH", "rows from there to the end of the last one",
               (down->taps - 1) * down->dilation + 1);
@@ -113,7 +113,7 @@ void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
     const Tensor *tensor = factor_access(shape->x)->tensor;
     Affine form = image_form(shape);
     strbuf_puts(out,
-                "\n// The first element of an image's first line.\n"
+                "\n// The first element of an image's first row.\n"
                 "__device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index channel)\n{\n"
                 "    (void)batch, (void)channel;\n");
     direct_emit_groups(out, "    ", scope, shape, affine_axes(&form));

@@ -261,7 +261,7 @@ static void emit_layout(StrBuf *out, const Fusion *fusion, const FilterGradient 
     CONSTEXPR(out, "int GROUPS_K, GROUPS_L, GROUPS_C", "threads down and along taps, along d", layout.groups_down,
               layout.groups_along, layout.groups_column);
     CONSTEXPR(out, "int SKIP, LEAD", "taps too many, or columns, before the first", layout.skip, layout.lead);
-    CONSTEXPR(out, "int WINDOW, MARGIN", "columns that a thread has of x; zeros before it", layout.window,
+    CONSTEXPR(out, "int WINDOW, MARGIN", "columns of x of a thread; zeros before it", layout.window,
               layout.margin);
     CONSTEXPR(out, "int PITCH_X, PITCH_D", "elements from row to row", layout.pitch_x, layout.pitch_d);
     CONSTEXPR(out, "int SHARE_ROWS", "of d", layout.share_rows);
@@ -277,8 +277,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     filter_gradient_emit_steps(out, gradient);
     CONSTEXPR(out, "int BK", "rows of taps of a block", tile->block_taps);
     CONSTEXPR(out, "int TK, TL", "taps of a thread", tile->taps_down, tile->taps_along);
-    CONSTEXPR(out, "int TC", "columns of d that it has at once", COLUMNS);
-    CONSTEXPR(out, "int SHARES, ROW_SHARES", "threads that share taps: of images, of rows", tile->shares,
+    CONSTEXPR(out, "int TC", "columns of d at a time", COLUMNS);
+    CONSTEXPR(out, "int SHARES, ROW_SHARES", "threads that share taps: split over images, rows", tile->shares,
               tile->row_shares);
     CONSTEXPR(out, "int BATCH", "images of a step", tile->shares);
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);

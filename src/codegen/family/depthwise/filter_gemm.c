@@ -358,11 +358,11 @@ static void emit_layout(StrBuf *out, const GemmLayout *layout)
     CONSTEXPR(out, "int GROUPS_K, GROUPS_J", "of warps", layout->groups_down, layout->groups_column);
     CONSTEXPR(out, "int WIDE_D, PITCH_X, PITCH_D", "rows in shared memory", layout->wide_d, layout->wide_x + PAD,
               layout->wide_d + PAD);
-    CONSTEXPR(out, "int ZEROS", "a row for those that no picture has", layout->zeros);
-    CONSTEXPR(out, "int BAND, PAIRS", "where x begins beside a warp's columns of d; pairs of tiles from there",
+    CONSTEXPR(out, "int ZEROS", "a row of zeros, for rows out of bounds", layout->zeros);
+    CONSTEXPR(out, "int BAND, PAIRS", "first column of x for a warp's columns of d; pairs of tiles from there",
               layout->band, layout->pairs);
     CONSTEXPR(out, "Index CHAIN", "promotion interval of the accumulators, in steps", layout->chain);
-    CONSTEXPR(out, "bool CHAINS", "more than one", layout->chains);
+    CONSTEXPR(out, "bool CHAINS", "longer than one promotion interval", layout->chains);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -375,7 +375,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     filter_gradient_emit_sizes(out, gradient);
     CONSTEXPR(out, "int BK", "rows of taps of a block", tile->block_taps);
     CONSTEXPR(out, "int TK, TJ", "of a warp: rows of taps, columns of d", tile->taps, tile->columns);
-    CONSTEXPR(out, "int SHARES", "warps that share taps and columns: of images", tile->shares);
+    CONSTEXPR(out, "int SHARES", "warps that split the images", tile->shares);
     CONSTEXPR(out, "int BATCH", "images of a step", tile->images);
     GemmLayout layout = layout_of(gradient, tile);
     filter_gradient_emit_blocks(out, gradient, tile->block_taps, tile->images);

@@ -246,10 +246,10 @@ void filter_gradient_walk(Schedule *schedule, const Fusion *fusion, const Filter
 void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient)
 {
     CONSTEXPR(out, "Index IMAGES", "that are summed over", gradient->shape.summed.extent);
-    CONSTEXPR(out, "int XH, XW, DH, DW", "pictures of x and d", gradient->x.rows, gradient->x.columns, gradient->d.rows,
+    CONSTEXPR(out, "int XH, XW, DH, DW", "of x and d", gradient->x.rows, gradient->x.columns, gradient->d.rows,
               gradient->d.columns);
     CONSTEXPR(out, "int KH, KW", "taps", gradient->down.taps, gradient->along.taps);
-    CONSTEXPR(out, "int TOP, LEFT", "row and column of x that the first tap meets beside those of d",
+    CONSTEXPR(out, "int TOP, LEFT", "row and column of x of the first tap, for element 0 of d",
               -gradient->down.pad, -gradient->along.pad);
 }
 
@@ -278,7 +278,7 @@ static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape,
     strbuf_printf(out,
                   "\nstruct Source%c {\n"
                   "    using Element = %s;\n"
-                  "    static constexpr bool PIECES = %s;   // rows are whole aligned pieces of 16 bytes\n"
+                  "    static constexpr bool PIECES = %s;   // rows are aligned to 16-byte vectors\n"
                   "    static constexpr Index COLUMN_STRIDE = %" PRId64 ";\n"
                   "    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, "
                   "Index image, "

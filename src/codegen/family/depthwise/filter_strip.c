@@ -291,14 +291,14 @@ static void emit_strip(StrBuf *out, const KernelPlan *plan, const FilterGradient
     CONSTEXPR(out, "Index CHANNELS", NULL, gradient->shape.channel.extent);
     CONSTEXPR(out, "int TC, LANES", "channels of a block, of a thread", channels_of(strip), strip->lanes);
     CONSTEXPR(out, "int HEIGHT, WIDTH", "rows and columns of d, of a thread", strip->height, strip->width);
-    CONSTEXPR(out, "int DOWNS, ALONGS, SHARES", "threads: down, along pictures, of other images", strip->downs,
+    CONSTEXPR(out, "int DOWNS, ALONGS, SHARES", "threads: down, along images, of other images", strip->downs,
               strip->alongs, strip->shares);
-    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "that registers must suffice for", plan->threads,
+    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "of the launch bounds", plan->threads,
               plan->program->perf.blocks_per_sm);
-    CONSTEXPR(out, "int AHEAD", "rows that are on their way", STRIP_AHEAD);
-    CONSTEXPR(out, "bool CHANNELS_LAST", "neighbouring threads have those of channels; else of columns",
+    CONSTEXPR(out, "int AHEAD", "rows in flight", STRIP_AHEAD);
+    CONSTEXPR(out, "bool CHANNELS_LAST", "adjacent threads have adjacent channels; else columns",
               strip->channels_last);
-    CONSTEXPR(out, "int PIECE_X, PIECE_D", "columns that are one aligned access, at most", strip->piece_x,
+    CONSTEXPR(out, "int PIECE_X, PIECE_D", "columns in one aligned access, at most", strip->piece_x,
               strip->piece_d);
 }
 

@@ -4,29 +4,29 @@
 
 static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *shape, const NarrowWay *way)
 {
-    CONSTEXPR(out, "int SUMMED", "channels of a group,", shape->summed.extent);
+    CONSTEXPR(out, "int SUMMED", "channels of a group", shape->summed.extent);
     CONSTEXPR(out, "Index CHANNEL_STRIDE", "of x", way->channel);
     CONSTEXPR(out, "int TC, BF, BD, BA", "rTile, block: groups, filters of each, outputs", way->groups, way->filters,
               way->height, way->width);
-    CONSTEXPR(out, "int WARP_GROUPS, WARP_TILES", "rTile, warp: groups, and of each eights of filters",
+    CONSTEXPR(out, "int WARP_GROUPS, WARP_TILES", "rTile, warp: groups, 8-filter tiles of each",
               way->warp_groups, way->warp_tiles);
     CONSTEXPR(out, "int FOLDED, ROW_TILES",
-              "groups that share an eight; sixteens of outputs that a warp multiplies together", way->folded,
+              "groups in an 8-filter tile; 16-output tiles of a warp", way->folded,
               way->row_tiles);
-    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "that registers must suffice for", plan->threads,
+    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "of the launch bounds", plan->threads,
               rprogram_least_blocks(plan->program, plan->threads));
 }
 
 static void emit_layout(StrBuf *out, const NarrowWay *way)
 {
-    CONSTEXPR(out, "int RUN, RUNS, SHIFT", "elements; for each row of taps; of them before the first tap", way->run,
+    CONSTEXPR(out, "int RUN, RUNS, SHIFT", "elements; for each row of taps; zeros before the first tap", way->run,
               way->runs, way->shift);
-    CONSTEXPR(out, "int TOGETHER", "taps that eight elements have", way->together);
-    CONSTEXPR(out, "bool ROW_RUNS, PIECES", "a row of taps is a run; copies are of 16 bytes", way->rows, way->pieces);
+    CONSTEXPR(out, "int TOGETHER", "taps in eight elements", way->together);
+    CONSTEXPR(out, "bool ROW_RUNS, PIECES", "a row of taps is a run; copies are 16-byte vectors", way->rows, way->pieces);
     CONSTEXPR(out, "int PIXEL, LEAD, REACH", "in shared memory: elements; before the first one; pixels,", way->pixel,
               way->lead, way->reach);
     CONSTEXPR(out, "int LINE, LINES", "elements of a line, lines", way->line, way->lines);
-    CONSTEXPR(out, "int QN", "filters that are one aligned access of outputs", way->stored);
+    CONSTEXPR(out, "int QN", "filters in one aligned access of outputs", way->stored);
 }
 
 /* Where filters lie, and the tensors for which they lie elsewhere. */
@@ -34,7 +34,7 @@ static void emit_filters(StrBuf *out, const Scope *scope, const Depthwise *shape
 {
     int64_t filter = narrow_filter(shape), group = filter * shape->multiplier.extent;
     int w = input_position(scope->fusion, factor_access(shape->w)->tensor);
-    CONSTEXPR(out, "int FILTER_RUN", "elements of a block's filters that are one run of memory; 0: they are not",
+    CONSTEXPR(out, "int FILTER_RUN", "elements of a block's contiguous filters; 0: not contiguous",
               way->filter_run);
     CONSTEXPR(out, "Index GROUP_STRIDE, FILTER_STRIDE, ALL_FILTERS", "elements of w", group, filter,
               group * shape->channel.extent);

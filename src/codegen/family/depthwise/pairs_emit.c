@@ -9,12 +9,12 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const PairsWay *way)
     const FusedOp *op = &plan->fusion->ops[0];
     CONSTEXPR(out, "int TB, TC, BD, BA", "rTile, block", block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
     CONSTEXPR(out, "int PAIRS", "rTile, registers: of channels, of a warp", way->pairs);
-    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "that registers must suffice for", plan->threads,
+    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "of the launch bounds", plan->threads,
               rprogram_least_blocks(plan->program, plan->threads));
-    CONSTEXPR(out, "int RING", "rows of the input that have room", PAIRS_RING);
-    strbuf_printf(out, "using Staged = %s;   // sums on their way\n",
+    CONSTEXPR(out, "int RING", "rows of the input in shared memory", PAIRS_RING);
+    strbuf_printf(out, "using Staged = %s;   // the type of staged sums\n",
                   way->staged_bits == 16 ? memory_type(op->out->dtype) : "float");
-    CONSTEXPR(out, "int QN", "channels that are one aligned access of outputs", way->stored);
+    CONSTEXPR(out, "int QN", "channels in one aligned access of outputs", way->stored);
 }
 
 /* Sums that are outputs already. */

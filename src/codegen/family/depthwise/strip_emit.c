@@ -19,16 +19,16 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *sha
                   *each = plan->program->tile[LEVEL_REGISTER].size;
     int64_t columns = strip_piece(way, each[ALONG], slide_along(shape)->stride);
     CONSTEXPR(out, "int TB, TC, BD, BA", "rTile, block", block[BATCH], block[CHANNEL], block[DOWN], block[ALONG]);
-    CONSTEXPR(out, "int HEIGHT, WIDTH, LANES", "rTile, registers: of a thread down, along, of channels", each[DOWN],
+    CONSTEXPR(out, "int HEIGHT, WIDTH, LANES", "rTile, registers of a thread: down, along, channels", each[DOWN],
               each[ALONG], each[CHANNEL]);
-    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "that registers must suffice for", plan->threads,
+    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "of the launch bounds", plan->threads,
               rprogram_least_blocks(plan->program, plan->threads));
-    CONSTEXPR(out, "int AHEAD", "rows of the input that are on their way",
+    CONSTEXPR(out, "int AHEAD", "rows of the input in flight",
               strip_ahead(shape, each[CHANNEL], each[ALONG]));
-    CONSTEXPR(out, "bool CHANNELS_LAST", "neighbouring threads have neighbouring channels; else columns",
+    CONSTEXPR(out, "bool CHANNELS_LAST", "adjacent threads have adjacent channels; else columns",
               way->channels_last);
-    CONSTEXPR(out, "int PIECE", "columns of x that are one aligned access, at most", columns);
-    CONSTEXPR(out, "int QN", "outputs that are one: side by side, or of neighbouring channels",
+    CONSTEXPR(out, "int PIECE", "columns of x in one aligned access, at most", columns);
+    CONSTEXPR(out, "int QN", "outputs in one: adjacent columns, or channels",
               common_power(each[way->channels_last ? CHANNEL : ALONG], way->stored));
 }
 

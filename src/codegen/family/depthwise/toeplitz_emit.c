@@ -96,7 +96,7 @@ static void emit_filter(StrBuf *out, const Scope *scope, const Toeplitz *toeplit
 static void emit_finish(StrBuf *out, Scope *scope, const Toeplitz *toeplitz)
 {
     const Fusion *fusion = scope->fusion;
-    strbuf_puts(out, "\n// The epilogue of QN outputs side by side.\n"
+    strbuf_puts(out, "\n// The epilogue of QN adjacent outputs.\n"
                      "__device__ __forceinline__ void finish(const Tensors &t, Index channel, Index image, "
                      "Index row, Index first, "
                      "const Value (&totals)[QN])\n{\n    (void)channel, (void)image, (void)row;\n");
@@ -129,30 +129,30 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Toeplitz *
     strbuf_printf(out,
                   "using Element = %s;   // of the image and the filter\n"
                   "using Value = float;   // of products and sums\n"
-                  "constexpr unsigned EXPONENT = 0x%su;   // all ones: infinite, or no number\n",
+                  "constexpr unsigned EXPONENT = 0x%su;   // all ones: infinite or NaN\n",
                   toeplitz->atom->element, exponent_of(factor_access(toeplitz->shape.w)->tensor->dtype));
     CONSTEXPR(out, "Index CHANNELS, IMAGES", "problem", toeplitz->channels, toeplitz->images);
     CONSTEXPR(out, "int IH, IW, OH, OW", "of an image: inputs, outputs,", row->inputs, column->inputs, row->outputs,
               column->outputs);
-    CONSTEXPR(out, "int KH, KW, TOP, SIDE", "taps, and those of the first output that lie outside", row->taps,
+    CONSTEXPR(out, "int KH, KW, TOP, SIDE", "taps; those of the first output out of bounds", row->taps,
               column->taps, row->pad, column->pad);
     CONSTEXPR(out, "int BI, BH, BN", "rTile, shared memory", block->size[TOEPLITZ_IMAGE], block->size[TOEPLITZ_ROW],
               window->width);
-    CONSTEXPR(out, "int WI, WH", "rTile, registers of a warp: as many columns", warp->size[TOEPLITZ_IMAGE],
+    CONSTEXPR(out, "int WI, WH", "rTile, registers of a warp: rows of images; BN columns", warp->size[TOEPLITZ_IMAGE],
               warp->size[TOEPLITZ_ROW]);
-    CONSTEXPR(out, "int WARPS", "each makes its tiles in turn", layout.warps);
-    CONSTEXPR(out, "int MIN_BLOCKS_PER_SM", "that registers must suffice for",
+    CONSTEXPR(out, "int WARPS", "which take tiles in turn", layout.warps);
+    CONSTEXPR(out, "int MIN_BLOCKS_PER_SM", "of the launch bounds",
               rprogram_least_blocks(plan->program, plan->threads));
-    CONSTEXPR(out, "int LEFT", "columns in shared memory before those of the outputs", window->left);
-    CONSTEXPR(out, "int ROW, ROWS", "pieces of a row there; rows of an image", layout.row, layout.rows);
-    CONSTEXPR(out, "int GROUP_PITCH, IMAGE_PITCH", "pieces", layout.group_pitch, layout.image_pitch);
-    CONSTEXPR(out, "int NEAREST, DISTANCES", "of pieces of inputs from blocks of outputs", layout.nearest,
+    CONSTEXPR(out, "int LEFT", "columns in shared memory before the first output's", window->left);
+    CONSTEXPR(out, "int ROW, ROWS", "16-byte vectors of a row; rows of an image", layout.row, layout.rows);
+    CONSTEXPR(out, "int GROUP_PITCH, IMAGE_PITCH", "16-byte vectors", layout.group_pitch, layout.image_pitch);
+    CONSTEXPR(out, "int NEAREST, DISTANCES", "of vectors of inputs from blocks of outputs", layout.nearest,
               layout.distances);
-    CONSTEXPR(out, "bool HALVED", "fragments of inputs begin in the middle of pieces", layout.halved);
+    CONSTEXPR(out, "bool HALVED", "fragments begin in the middle of a vector", layout.halved);
     CONSTEXPR(out, "int TAP_WORDS", "of a filter's row", layout.tap_words);
-    CONSTEXPR(out, "bool PIECES", "16 bytes of a row of the image are one aligned access",
+    CONSTEXPR(out, "bool PIECES", "rows of the image are aligned to 16 bytes",
               toeplitz_reads_pieces(toeplitz));
-    CONSTEXPR(out, "int QN", "columns of outputs that are one aligned access", toeplitz_vector(toeplitz, plan->fusion));
+    CONSTEXPR(out, "int QN", "columns of outputs in one aligned access", toeplitz_vector(toeplitz, plan->fusion));
 }
 
 void toeplitz_emit(StrBuf *out, const KernelPlan *plan)

@@ -14,11 +14,11 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
     strbuf_printf(out, "using A = %s;   // the type of accumulators\n", value_type(op->body->type));
     CONSTEXPR(out, "Index OUTER, DOWN, ALONG", "outputs", problem[OUTER], problem[DOWN], problem[ALONG]);
-    CONSTEXPR(out, "int TAPS, DOWN_TAPS, ALONG_TAPS", "of a window: one by one, and those that slide", problem[OTHER],
+    CONSTEXPR(out, "int TAPS, DOWN_TAPS, ALONG_TAPS", "of a window: the axes that do not slide, and those that do", problem[OTHER],
               problem[DOWN_TAP], problem[ALONG_TAP]);
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
     CONSTEXPR(out, "int TO, TD, TA", "threads of a block", block[OUTER], block[DOWN] / height, block[ALONG] / width);
-    CONSTEXPR(out, "int HEIGHT, WIDTH", "outputs of a thread, one below the other and side by side", height, width);
+    CONSTEXPR(out, "int HEIGHT, WIDTH", "outputs of a thread: in a column, in a line", height, width);
     /* Without a common reach each output has rows of its own. */
     const WindowAxis *reach = stencil_rows(stencil);
     int64_t taps = problem[DOWN_TAP];
@@ -26,8 +26,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
               "under the outputs; from one output to the next, from tap to tap",
               reach ? operand_extent(&stencil->operands[0], DIRECTION_DOWN, height) : height * taps,
               reach ? reach->stride : taps, reach ? reach->dilation : 1);
-    CONSTEXPR(out, "bool SAME_TERMS", "of a row for all outputs that meet it", reach && stencil_same_terms(stencil));
-    CONSTEXPR(out, "bool SAFE_PAST_END", "terms past the last output read nothing outside of tensors",
+    CONSTEXPR(out, "bool SAME_TERMS", "all outputs that use a row combine the same terms", reach && stencil_same_terms(stencil));
+    CONSTEXPR(out, "bool SAFE_PAST_END", "terms past the last output do not read out of bounds",
               stencil_is_safe(stencil));
 }
 
@@ -67,50 +67,50 @@ static void emit_lines(StrBuf *out, const KernelPlan *plan)
     LineLayout layout = is_lines ? layout_of(plan, &choice) : window_line_layout(&lines, &one, &one);
     const LineAxis *row = &lines.axis[DIRECTION_DOWN], *column = &lines.axis[DIRECTION_ALONG];
     Covered rows = window_covered(row), columns = window_covered(column);
-    CONSTEXPR(out, "bool LINES", "line by line; else all in one piece", is_lines);
-    CONSTEXPR(out, "bool ZEROS", "around the image", layout.zeros);
+    CONSTEXPR(out, "bool LINES", "staged line by line; else as one contiguous part", is_lines);
+    CONSTEXPR(out, "bool ZEROS", "with a border of zeros", layout.zeros);
     CONSTEXPR(out, "Index COLUMNS", "of the image", column->inputs);
-    CONSTEXPR(out, "int LINE_STEP", "lines from one output's to the next one's", row->step);
-    CONSTEXPR(out, "int FIRST_ROW, COVERED_ROWS, FIRST_COLUMN, COVERED_COLUMNS", "of the image, by windows", rows.first,
+    CONSTEXPR(out, "int LINE_STEP", "lines from one output to the next", row->step);
+    CONSTEXPR(out, "int FIRST_ROW, COVERED_ROWS, FIRST_COLUMN, COVERED_COLUMNS", "of the image, covered by windows", rows.first,
               rows.count, columns.first, columns.count);
     CONSTEXPR(out, "int TOP, STAGED_ROWS", "of the topmost block", layout.top, layout.rows);
     CONSTEXPR(out, "int LEFT, STAGED_COLUMNS", "of all blocks", layout.left, layout.columns);
-    CONSTEXPR(out, "int PHASES, PHASE", "of columns; elements of one", layout.phases, layout.phase);
+    CONSTEXPR(out, "int PHASES, PHASE", "of columns; elements of a phase", layout.phases, layout.phase);
     CONSTEXPR(out, "int LINE_PITCH, PLANE_PITCH", "elements", layout.line_pitch, layout.plane_pitch);
     CONSTEXPR(out, "int LANES", "threads that copy a line", layout.lanes);
-    CONSTEXPR(out, "int PLANES", "that threads copy at the same time", layout.together);
+    CONSTEXPR(out, "int PLANES", "copied at the same time", layout.together);
 }
 
 static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *stage)
 {
     const Tensor *tensor = stage->access ? stage->access->tensor : NULL;
     int64_t copies = ceil_div(layout_region(&plan->shared, "STAGED")->bytes, COPY_BYTES);
-    strbuf_printf(out, "\n// What a block stages in shared memory%s.\n", tensor ? "" : ": nothing");
+    strbuf_printf(out, "\n// The input that a block stages in shared memory%s.\n", tensor ? "" : ": nothing");
     CONSTEXPR(out, "bool STAGES", NULL, tensor != NULL);
     strbuf_printf(out, "using Staged = %s;\n", tensor ? memory_type(tensor->dtype) : "unsigned char");
-    CONSTEXPR(out, "int COPIES", "of 16 bytes each, of a thread", ceil_div(copies, plan->threads));
-    CONSTEXPR(out, "Index PLANE", "elements from one to the next,", stage->plane);
-    CONSTEXPR(out, "Index DOWN_STEP", "and from one output's to the next one's", stage->down_step);
-    CONSTEXPR(out, "Index BEGIN, END", "of what is under the windows of a line", stage->low, stage->high + 1);
+    CONSTEXPR(out, "int COPIES", "16-byte copies of a thread", ceil_div(copies, plan->threads));
+    CONSTEXPR(out, "Index PLANE", "elements from one plane to the next,", stage->plane);
+    CONSTEXPR(out, "Index DOWN_STEP", "and from one row of outputs to the next", stage->down_step);
+    CONSTEXPR(out, "Index BEGIN, END", "under the windows of a line", stage->low, stage->high + 1);
     emit_lines(out, plan);
     emit_tensor_function(out, "staged_tensor",
                          arena_printf(out->arena, "const %s", tensor ? memory_type(tensor->dtype) : "Staged"),
                          tensor ? "in" : NULL, tensor ? input_position(plan->fusion, tensor) : 0);
     strbuf_puts(out, "struct Tile {\n    const Staged *at;\n"
-                     "    Index origin;   // position in the tensor of what stands first\n};\n");
+                     "    Index origin;   // position in the tensor of the first element\n};\n");
 }
 
 static void emit_collection(StrBuf *out, const KernelPlan *plan)
 {
     const FusedOp *op = collects(plan) ? window_collected(plan->fusion) : NULL;
     const char *type = op ? memory_type(op->out->dtype) : "unsigned char";
-    strbuf_printf(out, "\n// Outputs that a block collects in shared memory%s.\n", op ? "" : ": none");
+    strbuf_printf(out, "\n// The outputs that a block stages in shared memory%s.\n", op ? "" : ": none");
     CONSTEXPR(out, "bool COLLECTS", NULL, op != NULL);
     strbuf_printf(out, "using Collected = %s;\n", type);
     emit_tensor_function(out, "collected_tensor", "Collected", op ? "out" : NULL,
                          op ? output_position(plan->fusion, op->out) : 0);
     strbuf_puts(out, "struct Collection {\n    Collected *at;\n"
-                     "    Index origin;   // position in the tensor of what stands first\n};\n");
+                     "    Index origin;   // position in the tensor of the first element\n};\n");
 }
 
 static void emit_outer_positions(StrBuf *out, const Scope *scope)
@@ -239,7 +239,7 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
                          const StagedInput *stage)
 {
     const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
-    strbuf_puts(out, "\n// What the windows of a thread's outputs cover.\nstruct Windows {\n");
+    strbuf_puts(out, "\n// The input under a thread's windows.\nstruct Windows {\n");
     for (int i = 0; i < stencil->count; i++)
         strbuf_printf(out, "    %s x%d[%" PRId64 "][%" PRId64 "];\n",
                       value_type(stencil->operands[i].expr->type), i,
@@ -267,7 +267,7 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
 static void emit_filters(StrBuf *out, const Scope *scope, const Stencil *stencil)
 {
     strbuf_putc(out, '\n');
-    CONSTEXPR(out, "bool FILTERS_FIRST", "taps are asked for before what is staged", stencil->filter_count);
+    CONSTEXPR(out, "bool FILTERS_FIRST", "taps are loaded before the input is staged", stencil->filter_count);
     strbuf_puts(out, "__device__ __forceinline__ void load_filters(const Tensors &t, Index outer, Windows &in)\n{\n"
                      "    (void)t, (void)outer, (void)in;\n");
     if (stencil->filter_count)
@@ -295,7 +295,7 @@ static void emit_term(StrBuf *out, const Scope *scope, Stencil *stencil)
         kept.axis[stencil->axis[DIRECTION_ALONG]] = "(along + b)";
     strbuf_puts(
         out,
-        "\n// Of the thread's output (a, b), at one point of its window.\n"
+        "\n// The term of the thread's output (a, b) at one point of its window.\n"
         "__device__ __forceinline__ A term(const Tensors &t, Index outer, Index down, Index along, Index "
         "tap, int a, int b, int r, int s, const Windows &in)\n{\n"
         "    (void)t, (void)outer, (void)down, (void)along, (void)tap, (void)a, (void)b, (void)r, (void)s, "
