@@ -5,7 +5,6 @@
 
 #include "base/checked.h"
 #include "kernel/kind.h"
-#include "rtile/space.h"
 
 enum {
     ALIGNMENT = 16,   // of what is copied

@@ -1,7 +1,5 @@
 #include "codegen/cuda/rows.h"
 
-#include <inttypes.h>
-
 #define EACH "UNROLL for (int e = 0; e < VECTOR; ++e)\n"
 
 Step rows_step(Arena *arena) { return (Step){.text = strbuf_new(arena)}; }

@@ -4,7 +4,6 @@
 #include "base/checked.h"
 #include "codegen/family/attention/families.h"
 #include "model/calibration.h"
-#include "rtile/space.h"
 
 enum {
     ATOM_ROWS = 16,   // of a tile that tensor cores multiply

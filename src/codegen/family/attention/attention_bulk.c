@@ -2,11 +2,9 @@
 // copies boxes of q, k and v while groups of warps multiply.
 
 #include "base/checked.h"
-#include "codegen/cuda/kernel.h"
 #include "codegen/family/attention/attention.h"
 #include "codegen/family/attention/families.h"
 #include "model/calibration.h"
-#include "rtile/space.h"
 
 enum {
     GROUP_WARPS = 4,

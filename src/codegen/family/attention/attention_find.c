@@ -2,7 +2,6 @@
 
 #include "codegen/cuda/expr.h"
 #include "codegen/family/attention/attention.h"
-#include "codegen/family/attention/families.h"
 #include "ir/stream.h"
 
 enum { PIECE = 8, MAX_LINE = 256 };   // elements of a row that are copied together, and of a whole one

@@ -1,7 +1,6 @@
 // What the families of this room say alike of their tiles and steps.
 #include "base/checked.h"
 #include "codegen/family/attention/attention.h"
-#include "kernel/schedule/count.h"
 #include "rtile/space.h"
 
 enum { ATOM_DEPTH = 16 };   // of what tensor cores multiply at once

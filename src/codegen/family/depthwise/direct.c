@@ -3,7 +3,6 @@
 #include "codegen/family/depthwise/direct.h"
 
 #include "base/checked.h"
-#include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/turn.h"
 #include "model/calibration.h"
 #include "rtile/space.h"

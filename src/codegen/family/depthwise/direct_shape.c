@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
-#include "codegen/cuda/expr.h"
 #include "rtile/space.h"
 
 /* Dimensions of a data tile on their way, each with its stride in memory. */

@@ -5,7 +5,6 @@
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
-#include "rprogram/rprogram.h"
 #include "rtile/space.h"
 
 enum {

@@ -1,5 +1,4 @@
-// Depthwise convolutions on tensor cores where channels lie side by side: what the kinds and the emitter of
-// templates/pairs.cu share.
+// Depthwise convolutions on tensor cores where channels lie side by side: the choice of templates/pairs.cu.
 #pragma once
 #include "codegen/family/depthwise/direct.h"
 
@@ -19,6 +18,3 @@ enum {
     PAIRS_PIXELS = 64,  // columns of outputs of a warp's tile, of all images
     PAIRS_RING = 8      // rows of the input that have room
 };
-
-/* The parameter block. */
-void pairs_emit(StrBuf *out, const KernelPlan *plan);

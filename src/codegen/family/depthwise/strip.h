@@ -25,6 +25,3 @@ enum { STRIP_MANY_TAPS = 25 };   // with which ends of strips have code of their
 
 /* Family.work */
 StatedWork strip_work;
-
-/* Family.emit */
-void strip_emit(StrBuf *out, const KernelPlan *plan);

@@ -1,10 +1,7 @@
 // toeplitz: a depthwise convolution on tensor cores, each row of the filter a matrix of its own.
 #include "codegen/family/depthwise/toeplitz.h"
 
-#include <string.h>
-
 #include "base/checked.h"
-#include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/turn.h"
 #include "model/calibration.h"
 #include "rtile/space.h"

@@ -1,6 +1,5 @@
 // The parameter block of templates/toeplitz.cu.
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"

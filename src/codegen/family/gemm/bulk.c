@@ -1,7 +1,6 @@
 // bulk: a sum of products of two elements of one type by tensor cores that read shared memory, to which one
 // thread copies boxes of both factors while groups of warps multiply.
 
-#include "codegen/cuda/kernel.h"
 #include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/im2col.h"
@@ -10,7 +9,6 @@
 #include "codegen/family/gemm/parts.h"
 #include "codegen/family/gemm/phases.h"
 #include "model/calibration.h"
-#include "rtile/space.h"
 
 enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };
 

@@ -5,7 +5,6 @@
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
 #include "model/calibration.h"
-#include "rtile/space.h"
 
 enum {
     LOADED = 16,        // rows of a register tile

@@ -7,7 +7,6 @@
 #include "codegen/family/gemm/product.h"
 #include "codegen/family/gemm/skips.h"
 #include "model/calibration.h"
-#include "rprogram/rprogram.h"
 #include "rtile/space.h"
 
 enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };

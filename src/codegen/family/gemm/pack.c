@@ -1,7 +1,5 @@
 #include "codegen/family/gemm/pack.h"
 
-#include <string.h>
-
 #include "base/checked.h"
 #include "codegen/family/gemm/mma.h"
 #include "ir/exact_type.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "ir/fuse_axes.h"
 #include "rtile/space.h"
 
 enum { LANES_OF_A_ROW = 4, MAX_REDUCTIONS = 32 };

@@ -5,7 +5,6 @@
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
 #include "model/calibration.h"
-#include "rtile/space.h"
 
 enum { LINE_BYTES = 128, LEAST_STAGES = 3, MOST_STAGES = 4 };
 

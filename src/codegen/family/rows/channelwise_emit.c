@@ -1,5 +1,4 @@
 // The parameter block of channelwise kernels.
-#include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
 #include "rtile/space.h"
 

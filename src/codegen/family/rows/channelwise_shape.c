@@ -1,6 +1,5 @@
 // What the kinds and the generator of the channelwise family both ask of a fusion.
 #include "codegen/family/rows/channelwise_parts.h"
-#include "rtile/space.h"
 
 enum { WORD_BITS = 32 };   // of a word of one-bit elements
 

@@ -4,7 +4,6 @@
 
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
-#include "rtile/space.h"
 
 #define IN ROWS_INDENT
 #define AT_CHANNELS "(const Tensors &t, const Here<Index> &here, const Invariants &inv)"

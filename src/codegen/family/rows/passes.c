@@ -2,8 +2,6 @@
 
 #include <assert.h>
 
-#include "kernel/layout.h"
-
 bool passes_hold(const Fusion *fusion) { return fusion->op_count <= MAX_PASS_OPS; }
 
 uint32_t fusion_columns(const Fusion *fusion)

@@ -2,7 +2,6 @@
 #include <assert.h>
 
 #include "codegen/family/rows/resident_parts.h"
-#include "rtile/space.h"
 
 #define IN ROWS_INDENT
 

@@ -3,7 +3,6 @@
 
 #include "codegen/cuda/token.h"
 #include "codegen/family/rows/rowwise_parts.h"
-#include "rtile/space.h"
 
 #define IN ROWS_INDENT
 

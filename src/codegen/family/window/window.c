@@ -4,7 +4,6 @@
 
 #include "base/checked.h"
 #include "codegen/family/window/window_parts.h"
-#include "kernel/schedule/count.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
