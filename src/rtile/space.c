@@ -29,6 +29,12 @@ int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool redu
     return space->axis_count++;
 }
 
+void space_fix_axis(TileSpace *space, int axis, int64_t of_registers, int64_t of_block)
+{
+    space->rule[LEVEL_REGISTER][axis] = axis_fixed(of_registers);
+    space->rule[LEVEL_SHARED][axis] = axis_fixed(of_block);
+}
+
 static int64_t points(const Fusion *fusion, int first, int end)
 {
     int64_t product = 1;

@@ -10,6 +10,10 @@ TileSpace *space_new(Arena *arena, const Fusion *fusion);
 /* Adds an axis, returns its position. An axis of extent 1 is fine. */
 int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction);
 
+/* One size alone; of all register tiles and of all block tiles. */
+static inline AxisRule axis_fixed(int64_t size) { return (AxisRule){size, size}; }
+void space_fix_axis(TileSpace *space, int axis, int64_t of_registers, int64_t of_block);
+
 /* Flat extents of the fusion's spatial and reduction axes; 1 if there are none. */
 int64_t spatial_points(const Fusion *fusion);
 int64_t reduction_points(const Fusion *fusion);

@@ -78,10 +78,10 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
     int each = points_per_thread(fusion), turns = turns_of(device, ceil_div(spatial_points(fusion), each));
     state(kind->schedule, fusion, kind->space, step, turns);
-    kind->space->rule[LEVEL_REGISTER][point] = (AxisRule){each, each};
+    kind->space->rule[LEVEL_REGISTER][point] = axis_fixed(each);
     kind->space->rule[LEVEL_SHARED][point] = (AxisRule){each * device->warp_size, (int64_t)each * MOST_THREADS};
     int64_t together = steps_together(fusion);
-    kind->space->rule[LEVEL_REGISTER][step] = kind->space->rule[LEVEL_SHARED][step] = (AxisRule){together, together};
+    space_fix_axis(kind->space, step, together, together);
     kind->registers.accumulator_bits = 32;
     kind->registers.others = 32;
     RTile tile = {{0}};

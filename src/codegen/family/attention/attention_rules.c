@@ -158,8 +158,8 @@ void attention_set_axes(KernelKind *kind, const AttentionTile *tile, int64_t blo
     const int64_t fixed[ATTENTION_GROUPS] = {1, tile->rows, tile->columns, tile->depth, tile->width};
     const int64_t columns = (int64_t)tile->columns * tile->walkers;
     for (int g = 0; g < ATTENTION_GROUPS; g++)
-        kind->space->rule[LEVEL_REGISTER][g] = kind->space->rule[LEVEL_SHARED][g] = (AxisRule){fixed[g], fixed[g]};
-    kind->space->rule[LEVEL_SHARED][ATTENTION_COLUMN] = (AxisRule){columns, columns};
+        space_fix_axis(kind->space, g, fixed[g], fixed[g]);
+    kind->space->rule[LEVEL_SHARED][ATTENTION_COLUMN] = axis_fixed(columns);
     kind->space->rule[LEVEL_SHARED][ATTENTION_ROW] = (AxisRule){tile->groups ? block_rows : tile->rows, block_rows};
 }
 

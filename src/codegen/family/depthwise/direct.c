@@ -180,8 +180,6 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     return schedule_copy(arena, &schedule);
 }
 
-static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
-
 /* Outputs of a thread, at most: their sums stay in registers, and what is written out of a row in the
    instruction cache. */
 static int64_t most_outputs(const KernelKind *kind, int64_t taps)
@@ -197,7 +195,7 @@ static void set_lines(KernelKind *kind, const WindowAxis *along, int64_t taps)
     int64_t most = most_outputs(kind, taps), parts = ceil_div(along->outputs, most);
     int64_t width = parts == 1 ? along->outputs : round_up(ceil_div(along->outputs, parts), CHUNK);
     *each = (AxisRule){width % CHUNK ? width : CHUNK, width};
-    *block = all_of(parts * width);
+    *block = axis_fixed(parts * width);
     if (along->outputs > WHOLE_LINE) {
         *each = (AxisRule){CHUNK, most};
         *block = (AxisRule){MAX_LINE, WHOLE_LINE};
@@ -257,10 +255,10 @@ static void set_tiles(Arena *arena, KernelKind *kind, const DeviceSpec *device, 
 {
     const WindowAxis *along = slide_along(&windows->all), *down = slide_down(&windows->all);
     AxisRule *each = kind->space->rule[LEVEL_REGISTER], *block = kind->space->rule[LEVEL_SHARED];
-    each[CHANNEL] = each[MULTIPLIER] = each[BATCH] = each[DOWN] = each[DOWN_TAP] = (AxisRule){1, 1};
-    block[MULTIPLIER] = (AxisRule){1, 1};
-    block[DOWN_TAP] = all_of(down->taps);
-    each[ALONG_TAP] = block[ALONG_TAP] = all_of(along->taps);
+    each[CHANNEL] = each[MULTIPLIER] = each[BATCH] = each[DOWN] = each[DOWN_TAP] = axis_fixed(1);
+    block[MULTIPLIER] = axis_fixed(1);
+    block[DOWN_TAP] = axis_fixed(down->taps);
+    each[ALONG_TAP] = block[ALONG_TAP] = axis_fixed(along->taps);
     set_lines(kind, along, most_taps(windows));
     RTile least = least_block(kind, device, way);
     set_room(arena, kind, device, &least);

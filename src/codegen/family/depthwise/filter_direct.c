@@ -163,12 +163,12 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const FilterGrad
     };
     kind_choose(arena, &kind, tile, sizeof *tile);
     kind.space->flops *= filter_gradient_rows_inside(gradient);
-    filter_gradient_set_axis(&kind, CHANNEL, 1, 1);
-    filter_gradient_set_axis(&kind, TAP_DOWN, tile->taps_down, tile->block_taps);
-    filter_gradient_set_axis(&kind, TAP_ALONG, tile->taps_along, layout.groups_along * tile->taps_along);
-    filter_gradient_set_axis(&kind, IMAGE, 1, tile->shares);
-    filter_gradient_set_axis(&kind, ROW, layout.share_rows, layout.share_rows * tile->row_shares);
-    filter_gradient_set_axis(&kind, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
+    space_fix_axis(kind.space, CHANNEL, 1, 1);
+    space_fix_axis(kind.space, TAP_DOWN, tile->taps_down, tile->block_taps);
+    space_fix_axis(kind.space, TAP_ALONG, tile->taps_along, layout.groups_along * tile->taps_along);
+    space_fix_axis(kind.space, IMAGE, 1, tile->shares);
+    space_fix_axis(kind.space, ROW, layout.share_rows, layout.share_rows * tile->row_shares);
+    space_fix_axis(kind.space, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
     kind.registers.most_inputs = kind.registers.accumulator_bits / 32 * inputs_of(tile, &layout);
     kind.schedule = schedule_of(arena, fusion, gradient, kind.space, &layout);
     return kind;

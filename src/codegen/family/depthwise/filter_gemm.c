@@ -171,12 +171,12 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec
     kind_choose(arena, &kind, tile, sizeof *tile);
     kind.space->unit = gradient->atom->unit;
     kind.space->flops = tile_flops(gradient, tile, tiles);
-    filter_gradient_set_axis(&kind, CHANNEL, 1, 1);
-    filter_gradient_set_axis(&kind, TAP_DOWN, tile->taps, tile->block_taps);
-    filter_gradient_set_axis(&kind, TAP_ALONG, gradient->along.taps, gradient->along.taps);
-    filter_gradient_set_axis(&kind, IMAGE, tile->images / tile->shares, tile->images);
-    filter_gradient_set_axis(&kind, ROW, gradient->d.rows, gradient->d.rows);
-    filter_gradient_set_axis(&kind, COLUMN, tile->columns, layout.groups_column * tile->columns);
+    space_fix_axis(kind.space, CHANNEL, 1, 1);
+    space_fix_axis(kind.space, TAP_DOWN, tile->taps, tile->block_taps);
+    space_fix_axis(kind.space, TAP_ALONG, gradient->along.taps, gradient->along.taps);
+    space_fix_axis(kind.space, IMAGE, tile->images / tile->shares, tile->images);
+    space_fix_axis(kind.space, ROW, gradient->d.rows, gradient->d.rows);
+    space_fix_axis(kind.space, COLUMN, tile->columns, layout.groups_column * tile->columns);
     kind.schedule = schedule_of(arena, fusion, gradient, kind.space, &layout);
     return kind;
 }

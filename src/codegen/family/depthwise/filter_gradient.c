@@ -197,12 +197,6 @@ TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const Filte
     return space;
 }
 
-void filter_gradient_set_axis(KernelKind *kind, int axis, int64_t of_registers, int64_t of_block)
-{
-    kind->space->rule[LEVEL_REGISTER][axis] = (AxisRule){of_registers, of_registers};
-    kind->space->rule[LEVEL_SHARED][axis] = (AxisRule){of_block, of_block};
-}
-
 double filter_gradient_rows_inside(const FilterGradient *gradient)
 {
     if (gradient->down.tap < 0)

@@ -40,9 +40,6 @@ enum { CHANNEL, TAP_DOWN, TAP_ALONG, IMAGE, ROW, COLUMN };
 TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
                                  int64_t taps);
 
-/* The one size of both tiles along the axis. `of_registers`: of a thread, or of a warp. */
-void filter_gradient_set_axis(KernelKind *kind, int axis, int64_t of_registers, int64_t of_block);
-
 /* Pairs of a row of d and a row of taps that meet a row of x, of all. */
 double filter_gradient_rows_inside(const FilterGradient *gradient);
 

@@ -186,12 +186,12 @@ static double lines_of(const FilterGradient *gradient, const FilterStrip *strip)
 /* Tiles stay in registers; rows of x that only some of the taps meet are multiplied by all. */
 static void set_tiles(KernelKind *kind, const FilterGradient *gradient, const FilterStrip *strip)
 {
-    filter_gradient_set_axis(kind, CHANNEL, strip->lanes, channels_of(strip));
-    filter_gradient_set_axis(kind, TAP_DOWN, gradient->down.taps, gradient->down.taps);
-    filter_gradient_set_axis(kind, TAP_ALONG, gradient->along.taps, gradient->along.taps);
-    filter_gradient_set_axis(kind, IMAGE, 1, strip->shares);
-    filter_gradient_set_axis(kind, ROW, strip->height, strip->height * strip->downs);
-    filter_gradient_set_axis(kind, COLUMN, strip->width, strip->width * strip->alongs);
+    space_fix_axis(kind->space, CHANNEL, strip->lanes, channels_of(strip));
+    space_fix_axis(kind->space, TAP_DOWN, gradient->down.taps, gradient->down.taps);
+    space_fix_axis(kind->space, TAP_ALONG, gradient->along.taps, gradient->along.taps);
+    space_fix_axis(kind->space, IMAGE, 1, strip->shares);
+    space_fix_axis(kind->space, ROW, strip->height, strip->height * strip->downs);
+    space_fix_axis(kind->space, COLUMN, strip->width, strip->width * strip->alongs);
     for (int i = 0; i < 2; i++)
         kind->space->tiles[i].staged = kind->space->tiles[i].windows = false;
     kind->space->tiles[0].lines = lines_of(gradient, strip);

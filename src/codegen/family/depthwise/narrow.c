@@ -299,8 +299,6 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 
 // ---- kinds ----
 
-static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
-
 /* Warps with the same filters share lines, or of one line its outputs. */
 static void set_tiles(KernelKind *kind, const Depthwise *shape, const NarrowWay *way)
 {
@@ -313,10 +311,10 @@ static void set_tiles(KernelKind *kind, const Depthwise *shape, const NarrowWay 
                        [ALONG_TAP] = slide_along(shape)->taps,
                        [SUMMED] = shape->summed.extent};
     for (int a = 0; a < kind->space->axis_count; a++)
-        kind->space->rule[LEVEL_SHARED][a] = kind->space->rule[LEVEL_REGISTER][a] = all_of(block[a]);
-    kind->space->rule[LEVEL_REGISTER][CHANNEL] = all_of(way->warp_groups);
-    kind->space->rule[LEVEL_REGISTER][MULTIPLIER] = all_of(way->warp_tiles * NARROW_EIGHT);
-    kind->space->rule[LEVEL_REGISTER][DOWN] = all_of(way->height / way->sets);
+        kind->space->rule[LEVEL_SHARED][a] = kind->space->rule[LEVEL_REGISTER][a] = axis_fixed(block[a]);
+    kind->space->rule[LEVEL_REGISTER][CHANNEL] = axis_fixed(way->warp_groups);
+    kind->space->rule[LEVEL_REGISTER][MULTIPLIER] = axis_fixed(way->warp_tiles * NARROW_EIGHT);
+    kind->space->rule[LEVEL_REGISTER][DOWN] = axis_fixed(way->height / way->sets);
 }
 
 /* Zeros of runs, of eights of filters and of tiles of outputs are multiplied, too. */

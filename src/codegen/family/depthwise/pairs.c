@@ -218,16 +218,15 @@ static void set_tiles(KernelKind *kind, const PairsWay *way, int channels)
     const Axis *axes = kind->space->axes;
     for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED; level++) {
         AxisRule *rule = kind->space->rule[level];
-        rule[MULTIPLIER] = (AxisRule){1, 1};
-        rule[BATCH] = (AxisRule){way->images, way->images};
-        rule[DOWN] = (AxisRule){way->height, way->height};
-        rule[ALONG] = (AxisRule){way->columns, way->columns};
+        rule[MULTIPLIER] = axis_fixed(1);
+        rule[BATCH] = axis_fixed(way->images);
+        rule[DOWN] = axis_fixed(way->height);
+        rule[ALONG] = axis_fixed(way->columns);
         for (int a = DOWN_TAP; a <= ALONG_TAP; a++)
-            rule[a] = (AxisRule){axes[a].extent, axes[a].extent};
+            rule[a] = axis_fixed(axes[a].extent);
     }
     int64_t block = smaller(channels, axes[CHANNEL].extent);   // whole pieces, both
-    kind->space->rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){2 * way->pairs, 2 * way->pairs};
-    kind->space->rule[LEVEL_SHARED][CHANNEL] = (AxisRule){block, block};
+    space_fix_axis(kind->space, CHANNEL, 2 * way->pairs, block);
     kind->cost = block < TOGETHER ? &calibration.pairs.narrow_cost : &calibration.pairs.cost;
 }
 

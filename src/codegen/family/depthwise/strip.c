@@ -110,10 +110,10 @@ static void set_threads(KernelKind *kind, const StripWay *way, const StripTile *
     int64_t line = round_up(axes[ALONG].extent, tile->width);
     int64_t strips =
         axes[CHANNEL].extent / tile->lanes * (line / tile->width) * ceil_div(axes[DOWN].extent, tile->height);
-    each[CHANNEL] = (AxisRule){tile->lanes, tile->lanes};
-    each[MULTIPLIER] = each[BATCH] = block[MULTIPLIER] = (AxisRule){1, 1};
-    each[DOWN] = (AxisRule){tile->height, tile->height};
-    each[ALONG] = (AxisRule){tile->width, tile->width};
+    each[CHANNEL] = axis_fixed(tile->lanes);
+    each[MULTIPLIER] = each[BATCH] = block[MULTIPLIER] = axis_fixed(1);
+    each[DOWN] = axis_fixed(tile->height);
+    each[ALONG] = axis_fixed(tile->width);
     block[CHANNEL] =
         (AxisRule){smaller(channels, round_up(axes[CHANNEL].extent, tile->lanes)), calibration.strip.threads};
     block[BATCH] = (AxisRule){1, strips < LEAST_THREADS ? LEAST_THREADS : 1};
@@ -121,7 +121,7 @@ static void set_threads(KernelKind *kind, const StripWay *way, const StripTile *
     block[ALONG] =
         (AxisRule){way->channels_last || line > WHOLE_LINE ? tile->width : line, smaller(line, WHOLE_LINE)};
     for (int a = DOWN_TAP; a <= ALONG_TAP; a++)
-        each[a] = block[a] = (AxisRule){axes[a].extent, axes[a].extent};
+        each[a] = block[a] = axis_fixed(axes[a].extent);
 }
 
 /* Each access of a warp touches all lines that the warp's outputs lie in. */

@@ -182,12 +182,12 @@ static void set_images(Arena *arena, KernelKind *kind, const Fusion *fusion, con
     int64_t groups = A_ROWS / images, rows = groups * each;
     for (int a = 0; a < kind->space->axis_count; a++) {
         int64_t extent = kind->space->axes[a].extent;
-        kind->space->rule[LEVEL_REGISTER][a] = kind->space->rule[LEVEL_SHARED][a] = (AxisRule){extent, extent};
+        space_fix_axis(kind->space, a, extent, extent);
     }
     for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED; level++) {
         bool outer = level == LEVEL_SHARED;
-        kind->space->rule[level][TOEPLITZ_CHANNEL] = (AxisRule){1, 1};
-        kind->space->rule[level][TOEPLITZ_COLUMN] = (AxisRule){window->width, window->width};
+        kind->space->rule[level][TOEPLITZ_CHANNEL] = axis_fixed(1);
+        kind->space->rule[level][TOEPLITZ_COLUMN] = axis_fixed(window->width);
         kind->space->rule[level][TOEPLITZ_IMAGE] = (AxisRule){images, outer ? MAX_IMAGES : images};
         kind->space->rule[level][TOEPLITZ_ROW] = (AxisRule){groups, outer ? MAX_ROWS : rows};
     }

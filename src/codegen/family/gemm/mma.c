@@ -147,9 +147,9 @@ void mma_group_kind(Arena *arena, KernelKind *kind, const Fusion *fusion, const 
 {
     int64_t k_step = LINE_PIECES * mma_piece(product);
     *kind = (KernelKind){.space = mma_space(arena, fusion, product, atom, device)};
-    kind->space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind->space->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
-    kind->space->rule[LEVEL_REGISTER][GROUP_K] = kind->space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){k_step, k_step};
-    kind->space->rule[LEVEL_REGISTER][GROUP_M] = (AxisRule){atom->m, atom->m};   // more would read b more often
+    space_fix_axis(kind->space, GROUP_BATCH, 1, 1);
+    space_fix_axis(kind->space, GROUP_K, k_step, k_step);
+    kind->space->rule[LEVEL_REGISTER][GROUP_M] = axis_fixed(atom->m);   // more would read b more often
     int64_t granule = atom->n / 4, columns = atom->n / product->sums / granule * granule;   // of each sum
     kind->space->rule[LEVEL_REGISTER][GROUP_N] = (AxisRule){granule, columns};
     kind->space->rule[LEVEL_SHARED][GROUP_M] = kind->space->rule[LEVEL_SHARED][GROUP_N] = (AxisRule){1, MAX_GROUP_TILE};

@@ -111,11 +111,9 @@ static void group_kind(Arena *arena, KernelKind *kind, const ChannelView *view, 
                                             .warp = device->warp_size,
                                             .groups = groups,
                                         });
-    kind->space->rule[LEVEL_REGISTER][CHANNEL] = (AxisRule){vector, vector};
-    kind->space->rule[LEVEL_SHARED][CHANNEL] = (AxisRule){vector * lanes, vector * lanes};
-    kind->space->rule[LEVEL_REGISTER][SLAB] = kind->space->rule[LEVEL_SHARED][SLAB] = (AxisRule){1, 1};
-    kind->space->rule[LEVEL_REGISTER][POSITION] = (AxisRule){each, each};
-    kind->space->rule[LEVEL_SHARED][POSITION] = (AxisRule){step, step};
+    space_fix_axis(kind->space, CHANNEL, vector, vector * lanes);
+    space_fix_axis(kind->space, SLAB, 1, 1);
+    space_fix_axis(kind->space, POSITION, each, step);
     kind->space->least_sharers = 1;
     kind->registers.accumulator_bits = walk == ELEMENTS                                    ? (int)ceil_div(32, each)
                               : walk == TOTALS && channelwise_centres(fusion) ? 64   // and of a step

@@ -127,9 +127,8 @@ static void cluster_kind(Arena *arena, KernelKind *kind, const ResidentView *vie
                                          .warp = device->warp_size,
                                      });
     schedule_set_shared(kind);
-    kind->space->rule[LEVEL_REGISTER][ROW] = kind->space->rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
-    kind->space->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){step, step};
-    kind->space->rule[LEVEL_SHARED][COLUMN] = (AxisRule){share, share};
+    space_fix_axis(kind->space, ROW, 1, 1);
+    space_fix_axis(kind->space, COLUMN, step, share);
     kind->threads.of_tile = threads;
     kind->schedule->vectors = (int)(share / step);
     kind->registers.accumulator_bits = 32;

@@ -107,7 +107,7 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
     space_add_axis(kind->space, "column", columns, true);
     space_add_flat_tiles(kind->space, fusion, fusion->axis_count - 1, device);
     clip_columns(kind->space, reduction_points(fusion));
-    kind->space->rule[LEVEL_REGISTER][ROW] = kind->space->rule[LEVEL_SHARED][ROW] = (AxisRule){1, 1};
+    space_fix_axis(kind->space, ROW, 1, 1);
     FusionWork work = work_of(view->passes[variant.home], variant.home);
     kind->space->instructions = work.flops;
     kind->space->special = work.special;
@@ -204,8 +204,7 @@ static void register_kind(Arena *arena, KernelKind *kind, const RowView *view, c
     kind->registers.others = 22;
     kind->registers.taken = registers_taken_by_rows;
     kind->cost = &calibration.rows.cost;
-    kind->space->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
-    kind->space->rule[LEVEL_SHARED][COLUMN] = (AxisRule){each * group / cluster, each * group / cluster};
+    space_fix_axis(kind->space, COLUMN, each, each * group / cluster);
 }
 
 /* A block walks along its row, one vector of each thread at a time, as often as there are passes. */
@@ -224,9 +223,8 @@ static void walking_kind(Arena *arena, KernelKind *kind, const RowView *view, co
                           : together > 1                ? "pairs-cluster"
                           : variant.cluster > 1         ? "shared-cluster"
                                                         : "shared";
-    kind->space->rule[LEVEL_REGISTER][ROW] = kind->space->rule[LEVEL_SHARED][ROW] = (AxisRule){together, together};
-    kind->space->rule[LEVEL_REGISTER][COLUMN] = (AxisRule){each, each};
-    kind->space->rule[LEVEL_SHARED][COLUMN] = (AxisRule){width, width};
+    space_fix_axis(kind->space, ROW, together, together);
+    space_fix_axis(kind->space, COLUMN, each, width);
     kind->registers.accumulator_bits = 32 / (int)at_once / together;   // one vector's at a time
     const Reads *reads = rowwise_reads_of(view, shape);
     FOR_BITS (i, row_tiles(kind->space)) {

@@ -295,8 +295,6 @@ static int64_t fullest(int64_t threads, int64_t warp)
     return best;
 }
 
-static AxisRule all_of(int64_t extent) { return (AxisRule){extent, extent}; }
-
 /* A thread has two columns of outputs; a block whole lines, and of columns in parts as many as fill warps. */
 static void pair_tiles(KernelKind *kind, const WindowLines *lines, const DeviceSpec *device, int64_t threads)
 {
@@ -304,9 +302,9 @@ static void pair_tiles(KernelKind *kind, const WindowLines *lines, const DeviceS
     const LineAxis *row = &lines->axis[DIRECTION_DOWN], *column = &lines->axis[DIRECTION_ALONG];
     int64_t height = pair_height(row->outputs), along = ceil_div(column->outputs, lines->width);
     int64_t down = height < row->outputs ? fullest(along, device->warp_size) : 1;
-    each[ALONG] = all_of(lines->width);
-    block[ALONG] = all_of(along * lines->width);
-    each[DOWN] = all_of(height);
+    each[ALONG] = axis_fixed(lines->width);
+    block[ALONG] = axis_fixed(along * lines->width);
+    each[DOWN] = axis_fixed(height);
     block[DOWN] = (AxisRule){height * down, height * threads};
 }
 
@@ -370,20 +368,20 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
                                                                    : COMPUTES_WINDOWS;
 
     AxisRule *each = kind.space->rule[LEVEL_REGISTER], *block = kind.space->rule[LEVEL_SHARED];
-    each[OUTER] = each[ALONG] = each[OTHER] = (AxisRule){1, 1};
+    each[OUTER] = each[ALONG] = each[OTHER] = axis_fixed(1);
     int64_t down = stencil_extent(&stencil, DIRECTION_DOWN);
     each[DOWN] = (AxisRule){1, smaller(down, MAX_WINDOW_HEIGHT)};
     int64_t threads = device->max_threads_per_block;
     block[OUTER] = (AxisRule){1, threads};
     block[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT * threads};
-    block[ALONG] = stage->access || along <= WHOLE_LINE ? all_of(along) : (AxisRule){RUN, threads};
+    block[ALONG] = stage->access || along <= WHOLE_LINE ? axis_fixed(along) : (AxisRule){RUN, threads};
     if (keeps == KEEPS_WINDOWS_OF_LINES)
-        each[DOWN] = block[DOWN] = all_of(down);
+        each[DOWN] = block[DOWN] = axis_fixed(down);
     if (keeps == KEEPS_WINDOWS_OF_PAIRS)
         pair_tiles(&kind, lines, device, threads);
-    block[OTHER] = all_of(other);
-    each[DOWN_TAP] = block[DOWN_TAP] = all_of(stencil_taps(&stencil, DIRECTION_DOWN));
-    each[ALONG_TAP] = block[ALONG_TAP] = all_of(stencil_taps(&stencil, DIRECTION_ALONG));
+    block[OTHER] = axis_fixed(other);
+    each[DOWN_TAP] = block[DOWN_TAP] = axis_fixed(stencil_taps(&stencil, DIRECTION_DOWN));
+    each[ALONG_TAP] = block[ALONG_TAP] = axis_fixed(stencil_taps(&stencil, DIRECTION_ALONG));
     kind.threads.ragged = true;
     kind.cost = copies_elements(stage) ? &calibration.many_taps.cost : &fit->cost;
     kind.registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
