@@ -1,6 +1,204 @@
 // The parameter block of channelwise kernels.
+#include <assert.h>
+#include <inttypes.h>
+
 #include "codegen/family/rows/channelwise_parts.h"
-#include "rtile/space.h"
+
+#define IN ROWS_INDENT
+#define AT_CHANNELS "(const Tensors &t, const Here<Index> &here, const Invariants &inv)"
+#define AT_ELEMENTS                                                                                          \
+    "(const Tensors &t, const Here<Index> &here, Index at, const Inputs &in, const Invariants &inv, "        \
+    "Elements &el)"
+
+/* From the channel and the flat position of all others. */
+static void emit_positions_of(StrBuf *out, const char *indent, const char *here, const Scope *scope, uint32_t used)
+{
+    const Fusion *fusion = scope->fusion;
+    int channel = channelwise_axis(fusion);
+    int64_t behind = 1;
+    for (int a = channel + 1; a < fusion->spatial_count; a++)
+        behind *= fusion->axes[a].extent;
+    const char *slab = arena_printf(out->arena, "%sslab", here);
+    const char *outer = behind > 1 ? arena_printf(out->arena, "%s / %" PRId64, slab, behind) : slab;
+    const char *inner = channel > 0 ? arena_printf(out->arena, "%s %% %" PRId64, slab, behind) : slab;
+    emit_used_positions(out, indent, outer, scope, 0, channel, used);
+    emit_used_positions(out, indent, inner, scope, channel + 1, fusion->spatial_count, used);
+    if (used >> channel & 1)
+        strbuf_printf(out, "%sconst Index %s = %schannel;\n", indent, axis_names[channel], here);
+}
+
+// ---- structs ----
+
+static void emit_own_positions(StrBuf *out, const PassEmitter *emitter, uint32_t used)
+{
+    emit_positions_of(out, IN, "here.", &emitter->first, used);
+}
+
+/* The result of `total` from all groups. */
+static void add_groups(PassEmitter *emitter, Step *step, int op, const char *total)
+{
+    strbuf_printf(&step->text, IN "reduce_columns<%s>(%s, %d);\n", combiner(emitter->fusion->ops[op].reduce),
+                  total, emitter->places++ % 2);
+}
+
+static void add_result(PassEmitter *emitter, PassText *text, int op)
+{
+    Arena *arena = emitter->out->arena;
+    StrBuf rounded = strbuf_new(arena);
+    add_groups(emitter, &text->function[PASS_FINISH], op, arena_printf(arena, "total%d", op));
+    emit_rounded(&rounded, emitter->fusion, op, arena_printf(arena, "total%d[e]", op));
+    pass_add_value(emitter, text, PASS_FINISH, op, rounded.text);
+}
+
+/* All lanes of a warp pack theirs together. */
+static const char *bit_words(const PassEmitter *emitter, int op)
+{
+    (void)op;
+    assert(channelwise_packs_bits(emitter->fusion));
+    return "";
+}
+
+static const PassStructs structs = {
+    .whose = "A thread's channels",
+    .start = "ChannelStart",
+    .invariant = {"inv.x", "[e]"},
+    .neighbours = true,
+    .says_what = true,
+    .signature =
+        {
+            [PASS_START] = "start" AT_CHANNELS,
+            [PASS_BEGIN] = "begin" AT_CHANNELS,
+            [PASS_MAKE] = "make" AT_ELEMENTS,
+            [PASS_ADD] = "add" AT_ELEMENTS,
+            [PASS_STORE_ELEMENTS] = "store_elements(const Tensors &t, const Here<Index> &here, Index at, "
+                                    "const Elements &el) const",
+            [PASS_PACK_ELEMENTS] = "pack_elements(const Tensors &t, const Here<Index> &here, Index at, "
+                                   "const Elements &el, bool within) const",
+            [PASS_FINISH] = "finish" AT_CHANNELS,
+            [PASS_CONCLUDE] = "conclude" AT_CHANNELS,
+            [PASS_STORE_ROW] = "store_channels(const Tensors &t, const Here<Index> &here) const",
+        },
+    .positions = emit_own_positions,
+    .result = add_result,
+    .bit_words = bit_words,
+};
+
+// ---- passes ----
+
+/* Of kernels whose threads hold their positions, or go on from one to the next. */
+static void emit_column(PassEmitter *emitter)
+{
+    const RowPass *last = passes_last(emitter->passes);
+    for (const RowPass *pass = emitter->passes->pass; pass < last; pass++)
+        pass_emit(emitter, pass);
+    if (last->made)   // something is stored of every element
+        pass_emit(emitter, last);
+}
+
+// ---- passes that only add up elements ----
+//
+// A thread carries its totals from step to step, and sum[r](sq(x[r] - m)) as the sum of squared distances from the mean
+// of what it has seen so far.
+
+/* Plain reductions; those that squares are centred at also of the step alone. */
+static void emit_plain(PassEmitter *emitter)
+{
+    const Fusion *fusion = emitter->fusion;
+    Arena *arena = emitter->out->arena;
+    uint64_t apart = channelwise_step_sums(fusion);
+    PassText text = pass_text(emitter);
+    FOR_BITS (i, schedule_ops(fusion, true) & ~channelwise_centred_ops(fusion)) {
+        const Expr *body = fusion->ops[i].body;
+        const char *step = arena_printf(arena, "step%d", i);
+        if (!(apart & OP_BIT(i))) {
+            pass_add_reduction(emitter, &text, i);
+            continue;
+        }
+        pass_add_total(emitter, &text, i);
+        pass_declare(emitter, &text, body->type, "step", i);
+        rows_emit_each(&text.function[PASS_BEGIN].text, IN, step, "0");
+        pass_add_term(emitter, &text, i, step, rows_value(arena, &emitter->element, ROWS_NOT_ROUNDED, body),
+                      body);
+    }
+    pass_emit_struct(emitter, &text);
+}
+
+/* Squares of the distances from the mean of what the step adds up, which is made as the pass begins. */
+static void add_squares(const PassEmitter *emitter, PassText *text, int op, const CentredSum *sum)
+{
+    Arena *arena = emitter->out->arena;
+    const char *element = rows_value(arena, &emitter->element, ROWS_NOT_ROUNDED, sum->element);
+    pass_add_total(emitter, text, op);
+    pass_declare(emitter, text, emitter->fusion->ops[op].body->type, "mean", op);
+    rows_emit_each(&text->function[PASS_BEGIN].text, IN, arena_printf(arena, "mean%d", op),
+                   arena_printf(arena, "mean_of(step%d[e], here.count)", sum->total));
+    pass_add_term(emitter, text, op, arena_printf(arena, "total%d", op),
+                  arena_printf(arena, "op_sq(op_sub(%s, mean%d[e]))", element, op), sum->element);
+}
+
+/* Squares around the step's own mean; then the step joins the totals. */
+static void emit_squares(PassEmitter *emitter)
+{
+    const Fusion *fusion = emitter->fusion;
+    Arena *arena = emitter->out->arena;
+    PassText text = pass_text(emitter);
+    StrBuf *finish = &text.function[PASS_FINISH].text;
+    FOR_BITS (i, channelwise_centred_ops(fusion)) {
+        CentredSum sum;
+        channelwise_is_centred(fusion, i, &sum);
+        add_squares(emitter, &text, i, &sum);
+        const char *total = arena_printf(arena, "total%d", i);
+        rows_emit_each(finish, IN, total,
+                       arena_printf(arena,
+                                    "%s[e] + around_both(total%d[e], here.before, mean%d[e], here.count)",
+                                    total, sum.total, i));
+    }
+    FOR_BITS (i, channelwise_step_sums(fusion))
+        rows_emit_each(finish, IN, arena_printf(arena, "total%d", i),
+                       arena_printf(arena, "Sum::combine(total%d[e], step%d[e])", i, i));
+    pass_emit_struct(emitter, &text);
+}
+
+/* A reduction over the positions of all threads, and the op's value. */
+static void add_whole(PassEmitter *emitter, PassText *text, int op)
+{
+    Arena *arena = emitter->out->arena;
+    Step *conclude = &text->function[PASS_CONCLUDE];
+    StrBuf rounded = strbuf_new(arena);
+    const char *own = arena_printf(arena, "total%d[e]", op), *whole = arena_printf(arena, "whole%d", op);
+    CentredSum sum;
+    if (channelwise_is_centred(emitter->fusion, op, &sum))
+        own = arena_printf(arena, "%s + around_centre(total%d[e], here.count, v%d[e])", own, sum.total,
+                           sum.centre);
+    strbuf_printf(&conclude->text, IN "%s %s[VECTOR];\n", value_type(emitter->fusion->ops[op].body->type),
+                  whole);
+    rows_emit_each(&conclude->text, IN, whole, own);
+    add_groups(emitter, conclude, op, whole);
+    emit_rounded(&rounded, emitter->fusion, op, arena_printf(arena, "%s[e]", whole));
+    pass_add_value(emitter, text, PASS_CONCLUDE, op, rounded.text);
+}
+
+/* What is made of the totals of all steps. */
+static void emit_conclusion(PassEmitter *emitter)
+{
+    PassText text = pass_text(emitter);
+    for (const RowPass *pass = emitter->passes->pass; pass < passes_last(emitter->passes); pass++) {
+        FOR_BITS (i, pass->reduced)
+            add_whole(emitter, &text, i);
+        pass_add_values(emitter, &text, PASS_CONCLUDE, pass->values);
+    }
+    pass_emit_struct(emitter, &text);
+}
+
+static void emit_totals(PassEmitter *emitter)
+{
+    emit_plain(emitter);
+    if (channelwise_centres(emitter->fusion))
+        emit_squares(emitter);
+    emit_conclusion(emitter);
+}
+
+// ---- the block ----
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, int vector)
 {
@@ -50,7 +248,7 @@ static void emit_invariants(StrBuf *out, const PassEmitter *emitter)
         out,
         "};\n\n__device__ __forceinline__ void load_invariants(const Tensors &t, Index slab, Index channel, "
         "Invariants &inv)\n{\n");
-    channelwise_emit_positions(out, "    ", "", &emitter->first, invariants_axes(invariants));
+    emit_positions_of(out, "    ", "", &emitter->first, invariants_axes(invariants));
     for (int i = 0; i < invariants->count; i++)
         emit_invariant(out, emitter, i);
     strbuf_puts(out, "}\n");
@@ -65,7 +263,7 @@ static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *ele
         out, "\n__device__ __forceinline__ void load_elements(const Tensors &t, Index slab, Index channel, "
              "Index at, Inputs &in)\n{\n");
     uint32_t used = reads_axes(reads);
-    channelwise_emit_positions(out, "    ", "", first, used);
+    emit_positions_of(out, "    ", "", first, used);
     emit_used_positions(out, "    ", "at", first, fusion->spatial_count, fusion->axis_count, used);
     reads_emit_vectors(out, "    ", first, reads, "at");
     StrBuf gathers = strbuf_new(out->arena);
@@ -81,11 +279,11 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
     const ChannelView *view = plan->view;
     ChannelWalk walk = channelwise_walks(plan->kind);
     PassEmitter emitter;
-    pass_begin(&emitter, out, plan, &channelwise_structs, view->passes, &view->reads, channelwise_axis(fusion));
+    pass_begin(&emitter, out, plan, &structs, view->passes, &view->reads, channelwise_axis(fusion));
     emit_constants(out, plan, emitter.vector);
     emit_invariants(out, &emitter);
     emit_load_elements(out, &emitter.first, &emitter.element, &emitter.reads);
     PassText start = pass_text(&emitter);
     pass_emit_all(&emitter, &start,
-                  walk == TOTALS ? channelwise_emit_totals : channelwise_emit_column);
+                  walk == TOTALS ? emit_totals : emit_column);
 }

@@ -56,20 +56,5 @@ typedef struct ChannelKernel {
 } ChannelKernel;
 void channelwise_state(Schedule *schedule, const ChannelKernel *kernel);
 
-// ---- the parameter block ----
-
-extern const PassStructs channelwise_structs;
-
-/* The result of `total` from all groups. */
-void channelwise_add_groups(PassEmitter *emitter, Step *step, int op, const char *total);
-
-/* From the channel and the flat position of all others. */
-void channelwise_emit_positions(StrBuf *out, const char *indent, const char *here, const Scope *scope,
-                                uint32_t used);
-
-/* The passes of kernels whose threads hold their positions, or go on from one to the next; that only add up. */
-void channelwise_emit_column(PassEmitter *emitter);
-void channelwise_emit_totals(PassEmitter *emitter);
-
 /* Family.emit */
 void channelwise_emit(StrBuf *out, const KernelPlan *plan);

@@ -1,6 +1,127 @@
 // The parameter block of resident kernels.
+#include <assert.h>
+
 #include "codegen/family/rows/resident_parts.h"
-#include "rtile/space.h"
+
+#define IN ROWS_INDENT
+
+/* Axes whose positions some of the reads need (bit i: read i). */
+static uint32_t axes_of(const Reads *reads, uint32_t which)
+{
+    uint32_t axes = 0;
+    FOR_BITS (i, which)
+        axes |= access_axes(reads->reads[i].access);
+    return axes;
+}
+
+// ---- passes: what each reads of a vector, and how their structs are ----
+
+static void add_loads(const PassEmitter *emitter, Step *step, uint32_t used)
+{
+    uint32_t kept = ((const ResidentView *)emitter->plan->view)->kept;
+    step->axes = axes_of(&emitter->reads, used & ~kept);
+    FOR_BITS (i, used) {
+        const Read *read = &emitter->reads.reads[i];
+        const Tensor *tensor = read->access->tensor;
+        strbuf_printf(&step->text, IN "%s<VECTOR>(", tensor->dtype == DTYPE_B1 ? "load_bits" : "load_vector");
+        if (kept >> i & 1) {
+            strbuf_printf(&step->text, "(const %s *)(rollerc_shared + KEPT_X%d), own",
+                          memory_type(tensor->dtype), i);
+        } else {
+            strbuf_printf(&step->text, "t.in%d, ", input_position(emitter->fusion, tensor));
+            emit_affine(&step->text, &read->offset, emitter->first.axis);
+        }
+        strbuf_printf(&step->text, ", in.x%d);\n", i);
+    }
+}
+
+static void emit_row_positions(StrBuf *out, const PassEmitter *emitter, uint32_t used)
+{
+    emit_used_positions(out, IN, "row", &emitter->first, 0, emitter->fusion->spatial_count, used);
+}
+
+static const char *bit_words(const PassEmitter *emitter, int op)
+{
+    int run = resident_bit_run(emitter->fusion, emitter->vector, &emitter->fusion->ops[op]);
+    assert(run);   // else words are shared with other rows
+    return run == 8 ? "(unsigned char *)" : run == 16 ? "(unsigned short *)" : "(unsigned *)";
+}
+
+/* Every reduction has a slot for what the blocks of the row leave. */
+static void add_result(PassEmitter *emitter, PassText *text, int op)
+{
+    const FusedOp *fused = &emitter->fusion->ops[op];
+    const char *reduction = combiner(fused->reduce);
+    int slot = pass_reduction(emitter, op);
+    StrBuf rounded = strbuf_new(emitter->out->arena);
+    strbuf_printf(&text->function[PASS_REDUCE].text, IN "reduce_block<%s>(total%d, %d);\n", reduction, op,
+                  slot);
+    emit_rounded(&rounded, emitter->fusion, op,
+                 arena_printf(emitter->out->arena, "row_total<%s, %s>(%d)", reduction,
+                              value_type(fused->body->type), slot));
+    pass_add_value(emitter, text, PASS_FINISH, op, rounded.text);
+}
+
+static const PassStructs structs = {
+    .whose = "A row",
+    .start = "RowStart<Index>",
+    .invariant = {"inv", ""},
+    .signature =
+        {
+            [PASS_LOAD] = "load_inputs(const Tensors &t, Index at, Index own, Inputs &in)",
+            [PASS_MAKE] = "make(const Tensors &t, Index at, const Inputs &in, Elements &el)",
+            [PASS_ADD] = "add(const Tensors &t, Index at, const Inputs &in, const Elements &el)",
+            [PASS_STORE_ELEMENTS] = "store_elements(const Tensors &t, Index at, const Elements &el) const",
+            [PASS_PACK_ELEMENTS] =
+                "pack_elements(const Tensors &t, Index at, const Elements &el, bool within) "
+                "const",
+            [PASS_REDUCE] = "reduce()",
+            [PASS_FINISH] = "finish(const Tensors &t)",
+            [PASS_STORE_ROW] = "store_row(const Tensors &t) const",
+        },
+    .positions = emit_row_positions,
+    .load = add_loads,
+    .result = add_result,
+    .bit_words = bit_words,
+};
+
+static void begin(PassEmitter *emitter, StrBuf *out, const KernelPlan *plan)
+{
+    const ResidentView *view = plan->view;
+    pass_begin(emitter, out, plan, &structs, view->passes, &view->reads, plan->fusion->axis_count - 1);
+}
+
+/* Reads that are the same for all of the row. */
+static void add_invariants(const PassEmitter *emitter, PassText *text)
+{
+    const Invariants *invariants = &emitter->invariants;
+    Step *finish = &text->function[PASS_FINISH];
+    finish->axes |= invariants_axes(invariants);
+    for (int i = 0; i < invariants->count; i++) {
+        const Tensor *tensor = invariants->access[i]->tensor;
+        pass_declare(emitter, text, tensor->dtype, "inv", i);
+        strbuf_printf(&finish->text, IN "inv%d = %s(t.in%d, ", i,
+                      tensor->dtype == DTYPE_B1 ? "load_bit" : "load",
+                      input_position(emitter->fusion, tensor));
+        emit_affine(&finish->text, &invariants->offset[i], emitter->first.axis);
+        strbuf_puts(&finish->text, ");\n");
+    }
+}
+
+static void emit_each_pass(PassEmitter *emitter)
+{
+    for (int pass = 0; pass < emitter->passes->count; pass++)
+        pass_emit(emitter, &emitter->passes->pass[pass]);
+}
+
+static void emit_passes(PassEmitter *emitter)
+{
+    PassText start = pass_text(emitter);
+    add_invariants(emitter, &start);
+    pass_emit_all(emitter, &start, emit_each_pass);
+}
+
+// ---- the block ----
 
 /* Bit i: read i is kept in shared memory. */
 static uint32_t kept_by(const PassEmitter *emitter)
@@ -55,7 +176,7 @@ static void emit_keep(PassEmitter *emitter)
         out,
         "\n// Starts the copies of the vector at `column`, the block's column `own`.\n"
         "__device__ __forceinline__ void keep(const Tensors &t, Index row, Index column, Index own)\n{\n");
-    emit_vector_positions(emitter, resident_axes(&emitter->reads, kept_by(emitter)));
+    emit_vector_positions(emitter, axes_of(&emitter->reads, kept_by(emitter)));
     FOR_BITS (i, kept_by(emitter)) {
         const Read *read = &emitter->reads.reads[i];
         strbuf_printf(out, "    keep_vector<VECTOR>((%s *)(rollerc_shared + KEPT_X%d) + own, t.in%d, ",
@@ -78,7 +199,7 @@ static void emit_announce(PassEmitter *emitter)
     strbuf_puts(out, "\n// Prefetches to L2 what only the last pass reads.\n"
                      "__device__ __forceinline__ void announce(const Tensors &t, Index row, Index column, "
                      "Index own)\n{\n");
-    emit_vector_positions(emitter, resident_axes(&emitter->reads, announced));
+    emit_vector_positions(emitter, axes_of(&emitter->reads, announced));
     FOR_BITS (i, announced) {
         const Read *read = &emitter->reads.reads[i];
         strbuf_printf(out, "    announce_line(t.in%d + (",
@@ -92,11 +213,11 @@ static void emit_announce(PassEmitter *emitter)
 void resident_emit(StrBuf *out, const KernelPlan *plan)
 {
     PassEmitter emitter;
-    resident_begin(&emitter, out, plan);
+    begin(&emitter, out, plan);
     emit_constants(&emitter);
     strbuf_puts(out, "\n// What a vector of elements loads.\n");
     reads_emit_inputs(out, &emitter.reads);
     emit_keep(&emitter);
     emit_announce(&emitter);
-    resident_emit_passes(&emitter);
+    emit_passes(&emitter);
 }

@@ -29,11 +29,5 @@ typedef struct ResidentKernel {
 } ResidentKernel;
 void resident_state(Schedule *schedule, const ResidentKernel *resident);
 
-/* Axes whose positions some of the reads need (bit i: read i). */
-uint32_t resident_axes(const Reads *reads, uint32_t which);
-
-void resident_begin(PassEmitter *emitter, StrBuf *out, const KernelPlan *plan);
-void resident_emit_passes(PassEmitter *emitter);
-
 /* Family.emit */
 void resident_emit(StrBuf *out, const KernelPlan *plan);

@@ -2,9 +2,20 @@
 // kernels have in common. A thread reduces to one value, or to a vector of them where it owns neighbouring
 // rows.
 #pragma once
-#include "codegen/cuda/loop_invariant.h"
 #include "codegen/cuda/rows.h"
 #include "codegen/family/rows/passes.h"
+
+enum { MAX_INVARIANTS = 16 };   // held in registers; more are read where they are used
+
+/* Reads that stay the same while a thread goes through its elements: they are made once. */
+typedef struct Invariants {
+    const Access *access[MAX_INVARIANTS];
+    Affine offset[MAX_INVARIANTS];
+    int count;
+} Invariants;
+
+/* All axes along which they do move. */
+uint32_t invariants_axes(const Invariants *invariants);
 
 /* What a pass may do, in the order in which its struct says so. */
 typedef enum PassFunction {
