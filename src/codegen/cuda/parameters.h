@@ -1,4 +1,4 @@
-// The constants of a parameter block: each line says what its constants are called, why they are there, and their values.
+// Lines of a parameter block: constants, each with its name, its value and why it is there; and what functions begin with.
 #pragma once
 #include <stdint.h>
 
@@ -18,3 +18,7 @@
 /* Behind `lead`; as many values as names. */
 void parameters_emit(StrBuf *out, const char *lead, const char *names, const char *why, const int64_t *values,
                      size_t count);
+
+/* A blank line, `// why` (NULL: no comment) and `__device__ __forceinline__ declaration {`; then `(void)` of each name
+   of "t, row" that the statements may not mention, or NULL. */
+void begin_function(StrBuf *out, const char *why, const char *declaration, const char *unused);

@@ -289,8 +289,7 @@ static void emit_loads(StrBuf *out, const Scope *scope, Reads reads)
 /* Reads of one point, for the last vector. */
 static void emit_load_point(StrBuf *out, const Scope *scope, const Reads *reads)
 {
-    strbuf_puts(out, "\n__device__ __forceinline__ void load_point(const Tensors &t, Index point, int e, "
-                     "Inputs &in)\n{\n");
+    begin_function(out, NULL, "void load_point(const Tensors &t, Index point, int e, Inputs &in)", NULL);
     strbuf_puts(out, "    (void)t, (void)point, (void)e, (void)in;\n");
     emit_used_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count,
                         reads_axes_of(reads, ~(1u << PATTERN_PADDED)));
@@ -321,8 +320,8 @@ static void emit_compute(StrBuf *out, const Scope *scope, const Reads *reads)
     uint32_t used = 0;
     for (int i = 0; i < fusion->op_count; i++)
         used |= reads_axes_left(reads, fusion->ops[i].body);
-    strbuf_puts(out, "\n__device__ __forceinline__ void compute(const Tensors &t, Index point, int e, const "
-                     "Inputs &in, Outputs &out)\n{\n");
+    begin_function(out, NULL, "void compute(const Tensors &t, Index point, int e, const Inputs &in, Outputs &out)",
+                   NULL);
     strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
     emit_point_positions(out, scope, reads, used);
     emit_pointwise_ops(out, "    ", scope, 0);
@@ -377,9 +376,7 @@ static void emit_output_stores(StrBuf *out, const Scope *scope)
 {
     const Fusion *fusion = scope->fusion;
     assert(bits_are_flat(fusion));   // store_bits takes the point for the position
-    strbuf_puts(out, "\n__device__ __forceinline__ void store_points(const Tensors &t, Index point, const "
-                     "Outputs &out)\n{\n"
-                     "    (void)t, (void)point, (void)out;\n");
+    begin_function(out, NULL, "void store_points(const Tensors &t, Index point, const Outputs &out)", "t, point, out");
     emit_flat_stores(out, fusion, "    store_vector<VECTOR>(t.out%d, point, out.y%d);\n");
     if (!all_are_flat(fusion)) {
         strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n");

@@ -140,8 +140,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_bits(out, "    ", &scope);
     strbuf_puts(out, "}\n");
 
-    strbuf_puts(out, "\n__device__ __forceinline__ void store_words(const Tensors &t, Index word, const "
-                     "unsigned *words)\n{\n");
+    begin_function(out, NULL, "void store_words(const Tensors &t, Index word, const unsigned *words)", NULL);
     int bit = 0;
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1)

@@ -356,9 +356,8 @@ static void emit_load_terms(StrBuf *out, const Scope *first, const Scope *elemen
 {
     strbuf_puts(out, "\n// What one vector of terms loads.\n");
     reads_emit_inputs(out, reads);
-    strbuf_puts(out, "\n__device__ __forceinline__ void load_terms(const Tensors &t, Index output, Index "
-                     "reduced, Inputs &in)\n{\n"
-                     "    (void)t, (void)output, (void)reduced, (void)in;\n");
+    begin_function(out, NULL, "void load_terms(const Tensors &t, Index output, Index reduced, Inputs &in)",
+                   "t, output, reduced, in");
     if (reads->count)
         emit_all_positions(out, first);
     reads_emit_vectors(out, "    ", first, reads, "output");
@@ -372,10 +371,9 @@ static void emit_load_terms(StrBuf *out, const Scope *first, const Scope *elemen
 
 static void emit_term(StrBuf *out, const Scope *element, const Scope *first)
 {
-    strbuf_puts(out, "\n// Element e of the vector of terms that starts at (output, reduced).\n"
-                     "__device__ __forceinline__ A term(const Tensors &t, Index output, Index reduced, int "
-                     "e, const Inputs &in)\n{\n"
-                     "    (void)t, (void)output, (void)reduced, (void)e, (void)in;\n");
+    begin_function(out, "Element e of the vector of terms that starts at (output, reduced).",
+                   "A term(const Tensors &t, Index output, Index reduced, int e, const Inputs &in)",
+                   "t, output, reduced, e, in");
     emit_all_positions(out, first);
     strbuf_puts(out, "    return ");
     emit_expr(out, element, element->fusion->ops[0].body);
@@ -384,8 +382,7 @@ static void emit_term(StrBuf *out, const Scope *element, const Scope *first)
 
 static void emit_finish(StrBuf *out, const Scope *scope)
 {
-    strbuf_puts(out,
-                "\n__device__ __forceinline__ void finish(const Tensors &t, Index output, A total)\n{\n");
+    begin_function(out, NULL, "void finish(const Tensors &t, Index output, A total)", NULL);
     if (scope->fusion->spatial_count == 0)
         strbuf_puts(out, "    (void)output;\n");
     emit_positions(out, "    ", "output", scope, 0, scope->fusion->spatial_count);

@@ -197,11 +197,10 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 static void emit_factor(StrBuf *out, const Scope *scope, const Attention *attention, const char *name,
                         const Access *access, int line, int element)
 {
-    strbuf_printf(out,
-                  "\n__device__ __forceinline__ const Element *%s_at(const Tensors &t, Index batch, Index "
-                  "%s, Index %s)\n{\n"
-                  "    (void)batch;\n",
-                  name, attention_flat[line], attention_flat[element]);
+    begin_function(out, NULL,
+                   arena_printf(out->arena, "const Element *%s_at(const Tensors &t, Index batch, Index %s, Index %s)",
+                                name, attention_flat[line], attention_flat[element]),
+                   "batch");
     attention_emit_positions(out, "    ", scope, attention,
                              1u << ATTENTION_BATCH | 1u << line | 1u << element, access_axes(access));
     Affine offset = access_offset(access);

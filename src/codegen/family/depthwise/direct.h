@@ -66,6 +66,9 @@ void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const De
 void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
                         uint32_t used);
 
+/* `void finish(…, const A (&totals)[QN]) {` of those sums at a position of the output. */
+void direct_emit_finish_opening(StrBuf *out, const char *why, const char *sums);
+
 /* The epilogue of QN outputs side by side along an axis of the fusion. */
 void direct_emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, int inner);
 

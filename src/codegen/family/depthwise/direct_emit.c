@@ -112,10 +112,8 @@ void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
 {
     const Tensor *tensor = factor_access(shape->x)->tensor;
     Affine form = image_form(shape);
-    strbuf_puts(out,
-                "\n// The first element of an image's first row.\n"
-                "__device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index channel)\n{\n"
-                "    (void)batch, (void)channel;\n");
+    begin_function(out, "The first element of an image's first row.",
+                   "const X *image(const Tensors &t, Index batch, Index channel)", "batch, channel");
     direct_emit_groups(out, "    ", scope, shape, affine_axes(&form));
     strbuf_printf(out, "    return t.in%d + (", input_position(scope->fusion, tensor));
     emit_affine(out, &form, scope->axis);
@@ -136,26 +134,28 @@ void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const De
         if (shape->image[i].tap >= 0)
             tap.axis[shape->image[i].tap] =
                 tap_name(out->arena, &shape->image[i], names[i + 2 - shape->image_count]);
-    strbuf_printf(out,
-                  "\n__device__ __forceinline__ A tap(%sconst Tensors &t, Index channel, Index multiplier, "
-                  "Index k, Index l)"
-                  "\n{\n    (void)channel, (void)multiplier, (void)k, (void)l;\n",
-                  lead);
+    begin_function(
+        out, NULL,
+        arena_printf(out->arena, "A tap(%sconst Tensors &t, Index channel, Index multiplier, Index k, Index l)", lead),
+        "channel, multiplier, k, l");
     direct_emit_groups(out, "    ", scope, shape, expr_axes(shape->w));
     strbuf_puts(out, "    return ");
     emit_expr(out, &tap, shape->w);
     strbuf_puts(out, ";\n}\n");
 }
 
+void direct_emit_finish_opening(StrBuf *out, const char *why, const char *sums)
+{
+    const char *position = "const Tensors &t, Index batch, Index channel, Index multiplier,\n"
+                           "                                       Index down, Index along";
+    begin_function(out, why, arena_printf(out->arena, "void finish(%s, %s)", position, sums),
+                   "batch, channel, multiplier, down, along");
+}
+
 void direct_emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, int inner)
 {
     const Fusion *fusion = scope->fusion;
-    strbuf_puts(out,
-                "\n// The epilogue of QN outputs.\n"
-                "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, Index "
-                "multiplier,\n"
-                "                                       Index down, Index along, const A (&totals)[QN])\n{\n"
-                "    (void)batch, (void)channel, (void)multiplier, (void)down, (void)along;\n");
+    direct_emit_finish_opening(out, "The epilogue of QN outputs.", "const A (&totals)[QN]");
     scope->axis[shape->image[0].output] = "down";
     scope->axis[shape->image[shape->image_count - 1].output] = "along";
     const char *first = scope->axis[inner];
@@ -190,12 +190,7 @@ static void emit_finish(StrBuf *out, const Scope *scope, const Windows *windows)
     Scope output = *scope;
     output.axis[shape->image[0].output] = "down";
     output.axis[shape->image[shape->image_count - 1].output] = "along";
-    strbuf_puts(
-        out,
-        "\n__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, "
-        "Index multiplier,\n"
-        "                                       Index down, Index along, const A (&totals)[WINDOWS])\n{\n"
-        "    (void)batch, (void)channel, (void)multiplier, (void)down, (void)along;\n");
+    direct_emit_finish_opening(out, NULL, "const A (&totals)[WINDOWS]");
     direct_emit_groups(out, "    ", scope, shape, epilogue_axes(scope->fusion) | store_axes(scope->fusion));
     emit_values(out, &output, windows);
     emit_stores(out, "    ", &output);

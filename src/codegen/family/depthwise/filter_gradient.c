@@ -288,9 +288,7 @@ static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape,
 
 static void emit_finish(StrBuf *out, const Scope *scope, const FilterGradient *gradient)
 {
-    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, int "
-                     "l, Value total)\n"
-                     "{\n    (void)channel, (void)k;\n");
+    begin_function(out, NULL, "void finish(const Tensors &t, Index channel, int k, int l, Value total)", "channel, k");
     const AxisGroup *channel = &gradient->shape.channel;
     emit_group_positions(out, "    ", "channel", scope, channel,
                          epilogue_axes(scope->fusion) | store_axes(scope->fusion));

@@ -303,10 +303,7 @@ static void emit_plain_finish(StrBuf *out, Scope *scope, const Depthwise *shape)
     Affine offset = access_offset(&op->store);
     scope->axis[shape->image[0].output] = "down";
     scope->axis[shape->image[shape->image_count - 1].output] = "along";
-    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index channel, Index "
-                     "multiplier,\n"
-                     "                                       Index down, Index along, const Staged (&sums)[QN])\n{\n"
-                     "    (void)batch, (void)channel, (void)multiplier, (void)down, (void)along;\n");
+    direct_emit_finish_opening(out, NULL, "const Staged (&sums)[QN]");
     direct_emit_groups(out, "    ", scope, shape, store_axes(scope->fusion));
     strbuf_printf(out, "    move_vector<QN>(t.out%d + (", output_position(scope->fusion, op->out));
     emit_affine(out, &offset, scope->axis);

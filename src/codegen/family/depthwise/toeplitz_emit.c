@@ -60,9 +60,8 @@ static void emit_steps(StrBuf *out, const char *position, int64_t stride)
 static void emit_input(StrBuf *out, const Scope *scope, const Toeplitz *toeplitz)
 {
     const Depthwise *shape = &toeplitz->shape;
-    strbuf_puts(out, "\n// The element at column 0 of a row of the image.\n"
-                     "__device__ __forceinline__ Index input_at(Index channel, Index image, Index row)\n{\n"
-                     "    (void)channel, (void)image, (void)row;\n");
+    begin_function(out, "The element at column 0 of a row of the image.",
+                   "Index input_at(Index channel, Index image, Index row)", "channel, image, row");
     emit_groups(out, "    ", scope, shape, group_axes(shape, &shape->x_offset));
     strbuf_puts(out, "    return ");
     emit_origin(out, scope, shape, &shape->x_offset, shape->x_origin);
@@ -95,10 +94,10 @@ static void emit_filter(StrBuf *out, const Scope *scope, const Toeplitz *toeplit
 static void emit_finish(StrBuf *out, Scope *scope, const Toeplitz *toeplitz)
 {
     const Fusion *fusion = scope->fusion;
-    strbuf_puts(out, "\n// The epilogue of QN adjacent outputs.\n"
-                     "__device__ __forceinline__ void finish(const Tensors &t, Index channel, Index image, "
-                     "Index row, Index first, "
-                     "const Value (&totals)[QN])\n{\n    (void)channel, (void)image, (void)row;\n");
+    begin_function(
+        out, "The epilogue of QN adjacent outputs.",
+        "void finish(const Tensors &t, Index channel, Index image, Index row, Index first, const Value (&totals)[QN])",
+        "channel, image, row");
     emit_output_vectors(out, "    ", fusion, "QN");
     emit_groups(out, "    ", scope, &toeplitz->shape, epilogue_axes(fusion) | store_axes(fusion));
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n"

@@ -12,9 +12,9 @@ static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *
 void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product)
 {
     Affine offset = access_offset(&product_only_output(scope->fusion, product)->store);
-    strbuf_puts(out, "\n// Elements of C before this one in the same aligned access.\n"
-                     "__device__ __forceinline__ int shift_of(Index batch, Index m, Index n)\n"
-                     "{\n    (void)batch;\n    {\n");
+    begin_function(out, "Elements of C before this one in the same aligned access.",
+                   "int shift_of(Index batch, Index m, Index n)", "batch");
+    strbuf_puts(out, "    {\n");
     emit_positions_of_c(out, scope, product, "n", store_axes(scope->fusion));
     strbuf_puts(out, "        return static_cast<int>(static_cast<unsigned>(");
     emit_affine(out, &offset, scope->axis);
@@ -23,10 +23,9 @@ void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product)
 
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
 {
-    strbuf_puts(out, "\n// Epilogue: one element of C.\n"
-                     "__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index "
-                     "n, Value total)\n"
-                     "{\n    (void)batch;\n    {\n");
+    begin_function(out, "Epilogue: one element of C.",
+                   "void finish(const Tensors &t, Index batch, Index m, Index n, Value total)", "batch");
+    strbuf_puts(out, "    {\n");
     StrBuf flat = strbuf_new(out->arena);
     bool is_flat = product_emit_flat_elements(&flat, "        ", scope, product);
     emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion) | (is_flat ? 0 : store_axes(scope->fusion)));

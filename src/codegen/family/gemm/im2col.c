@@ -250,11 +250,11 @@ void im2col_emit(StrBuf *out, const Scope *scope, const Product *product, const 
     Affine origins[MAX_PIXEL_AXES], offsets[MAX_PIXEL_AXES];
     int count = im2col->walk.count;
     find_forms(im2col, origins, offsets);
-    strbuf_puts(
-        out, "\n// Copies a box of consecutive pixels, shifted by a tap; `seen` is the tap and first channel.\n"
-             "__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index pixel, Index seen, Element "
-             "*tile, unsigned long long *full)\n{\n"
-             "    int channel = static_cast<int>(seen % TAP);\n");
+    begin_function(
+        out, "Copies a box of consecutive pixels, shifted by a tap; `seen` is the tap and first channel.",
+        "void fetch_pixels(const TensorMap *map, Index pixel, Index seen, Element *tile, unsigned long long *full)",
+        NULL);
+    strbuf_puts(out, "    int channel = static_cast<int>(seen % TAP);\n");
     if (im2col->taps.count)
         strbuf_puts(out, "    const Index tap = seen / TAP;\n");
     strbuf_puts(out, end_of_pixels(out->arena, product, im2col));

@@ -131,9 +131,9 @@ TensorMap phases_map(const KernelPlan *plan, const Product *product, const Phase
 
 static void emit_used(StrBuf *out, const TapPhases *phases)
 {
-    strbuf_puts(out, "\n// Whether a phase has a tap; its other taps are zeros.\n"
-                     "__device__ __forceinline__ bool has_tap(Index phase, Index tap)\n{\n"
-                     "    const unsigned long long taps = ");
+    begin_function(out, "Whether a phase has a tap; its other taps are zeros.", "bool has_tap(Index phase, Index tap)",
+                   NULL);
+    strbuf_puts(out, "    const unsigned long long taps = ");
     for (int p = 0; p + 1 < phases->count; p++)
         strbuf_printf(out, "phase == %d ? 0x%" PRIx64 "ull : ", p, phases->used[p]);
     strbuf_printf(out, "0x%" PRIx64 "ull;\n    return taps >> tap & 1;\n}\n",
@@ -147,11 +147,9 @@ void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const 
     CONSTEXPR(out, "Index PHASE, TAPS", "columns of a phase, taps in all", filter->phases.columns,
               im2col->taps.extent);
     emit_used(out, &filter->phases);
-    strbuf_puts(
-        out,
-        "\n// Copies a box of the filter from column n on; k is the tap and first channel.\n"
-        "__device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile, "
-        "unsigned long long *full)\n{\n");
+    begin_function(out, "Copies a box of the filter from column n on; k is the tap and first channel.",
+                   "void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile, unsigned long long *full)",
+                   NULL);
     strbuf_printf(out, "    const Index %s = k %% TAP;\n", scope->axis[im2col->channel]);
     if (im2col->taps.count)
         strbuf_puts(out, "    const Index tap = k / TAP;\n");

@@ -172,10 +172,8 @@ static void emit_vector_positions(PassEmitter *emitter, uint32_t used)
 static void emit_keep(PassEmitter *emitter)
 {
     StrBuf *out = emitter->out;
-    strbuf_puts(
-        out,
-        "\n// Starts the copies of the vector at `column`, the block's column `own`.\n"
-        "__device__ __forceinline__ void keep(const Tensors &t, Index row, Index column, Index own)\n{\n");
+    begin_function(out, "Starts the copies of the vector at `column`, the block's column `own`.",
+                   "void keep(const Tensors &t, Index row, Index column, Index own)", NULL);
     emit_vector_positions(emitter, axes_of(&emitter->reads, kept_by(emitter)));
     FOR_BITS (i, kept_by(emitter)) {
         const Read *read = &emitter->reads.reads[i];
@@ -196,9 +194,8 @@ static void emit_announce(PassEmitter *emitter)
     for (int i = 0; i < emitter->reads.count; i++)
         announced |= (uint32_t)(emitter->reads.reads[i].access->tensor->dtype != DTYPE_B1) << i;
     announced &= ~kept_by(emitter);
-    strbuf_puts(out, "\n// Prefetches to L2 what only the last pass reads.\n"
-                     "__device__ __forceinline__ void announce(const Tensors &t, Index row, Index column, "
-                     "Index own)\n{\n");
+    begin_function(out, "Prefetches to L2 what only the last pass reads.",
+                   "void announce(const Tensors &t, Index row, Index column, Index own)", NULL);
     emit_vector_positions(emitter, axes_of(&emitter->reads, announced));
     FOR_BITS (i, announced) {
         const Read *read = &emitter->reads.reads[i];

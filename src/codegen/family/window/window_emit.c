@@ -293,13 +293,10 @@ static void emit_term(StrBuf *out, const Scope *scope, Stencil *stencil)
         kept.axis[stencil->axis[DIRECTION_DOWN]] = "(down + a)";
     if (stencil->axis[DIRECTION_ALONG] >= 0)
         kept.axis[stencil->axis[DIRECTION_ALONG]] = "(along + b)";
-    strbuf_puts(
-        out,
-        "\n// The term of the thread's output (a, b) at one point of its window.\n"
-        "__device__ __forceinline__ A term(const Tensors &t, Index outer, Index down, Index along, Index "
-        "tap, int a, int b, int r, int s, const Windows &in)\n{\n"
-        "    (void)t, (void)outer, (void)down, (void)along, (void)tap, (void)a, (void)b, (void)r, (void)s, "
-        "(void)in;\n");
+    begin_function(out, "The term of the thread's output (a, b) at one point of its window.",
+                   "A term(const Tensors &t, Index outer, Index down, Index along, Index tap, int a, int b, int r, int "
+                   "s, const Windows &in)",
+                   "t, outer, down, along, tap, a, b, r, s, in");
     emit_outer_positions(out, scope);
     emit_tap_positions(out, scope, stencil);
     strbuf_puts(out, "    return ");
@@ -309,10 +306,10 @@ static void emit_term(StrBuf *out, const Scope *scope, Stencil *stencil)
 
 static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
 {
-    strbuf_puts(out, "\n__device__ __forceinline__ void finish(const Tensors &t, const Collection &out, "
-                     "Index outer, Index "
-                     "down, Index along, A total)\n{\n"
-                     "    (void)t, (void)out, (void)outer, (void)down, (void)along;\n");
+    begin_function(
+        out, NULL,
+        "void finish(const Tensors &t, const Collection &out, Index outer, Index down, Index along, A total)",
+        "t, out, outer, down, along");
     emit_outer_positions(out, scope);
     emit_epilogue(out, "    ", scope, "total");
     const FusedOp *op = collects(plan) ? window_collected(plan->fusion) : NULL;
