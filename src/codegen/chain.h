@@ -1,12 +1,13 @@
-// Launches that begin while the one before them ends, the first of a program like the others:
-// templates/prelude/intrinsics/chain.cuh says how that works on the device. Here is decided who begins early and who waits where.
+// Programmatic dependent launch: which launches begin while the previous one ends, and where each one waits.
+// templates/prelude/intrinsics/chain.cuh describes the device side.
 #pragma once
 #include "codegen/cuda/kernel.h"
 #include "hal/device.h"
 
-/* Sets `early`, `finds_room`, `waits_last` and `lets_begin` of all launches, whose arguments are known, and `early` of these. */
+/* Sets `early`, `finds_room`, `waits_last` and `lets_begin` of all launches, and `early` of their arguments,
+   which are known. */
 void chain_launches(Arena *arena, Launch *launches, int count, const DeviceSpec *device);
 
-/* What the launch's kernel begins with, behind the statement that names its tensors, or behind loads of arguments that are
-   `early`; `joined`: in that one's line. "" where it waits for nobody. */
+/* The first statements of the launch's kernel: after the statement that names its tensors, or after loads of
+   arguments that are `early`; `joined`: on that statement's line. "" if it does not wait. */
 const char *chain_opening(Arena *arena, const Launch *launch, bool joined);

@@ -6,28 +6,28 @@
 #include "codegen/plan/plan.h"
 #include "hal/runtime.h"
 
-/* The file that is emitted, each kernel by itself (kernel.h, `pieces`), or both where there are several kernels. */
+/* The emitted file, a file for each kernel (kernel.h, `pieces`), or both where there are several kernels. */
 typedef enum CodegenForm { CODEGEN_WHOLE, CODEGEN_BOTH, CODEGEN_PIECES } CodegenForm;
 
 typedef struct CodegenRequest {
     const char *name;   // C identifier: kernels are NAME_k0, NAME_k1, …
     const Program *program;
-    const char *expr;   // as it was written, a statement a line (ast_print_source); NULL: nobody wrote it
+    const char *expr;   // as written, a statement a line (ast_print_source); NULL: none
     const Plan *plan;
     const DeviceSpec *device;
     const TemplateStore *templates;
     bool fast_math;
     CodegenForm form;
-    int rank, kept;   // the plan's place among the kept candidates, for the comment; -1: a clock found its kernels
+    int rank, kept;   // the plan's place among the kept candidates, for the comment; -1: its kernels were chosen by measurement
 } CodegenRequest;
 
 Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request);
 
-/* Launches, arguments and workspace of a plan, without any text: what the ranking shows of candidates that
-   are not written. */
+/* Launches, arguments and workspace of a plan, without any text: for candidates of the ranking that are not
+   written. */
 Kernel *codegen_launches(Arena *arena, const CodegenRequest *request);
 
-/* What a runtime is told of the kernel; limits, machine code and builds are the caller's. */
+/* What a runtime needs of the kernel; limits, machine code and builds are set by the caller. */
 RuntimeSource kernel_source(const Kernel *kernel);
 /* Bytes of each of its buffers. */
 int64_t *kernel_buffers(Arena *arena, const Kernel *kernel);

@@ -1,17 +1,17 @@
-// Equal layers are launches of one kernel. Which those are is told by what would be written for each: with inputs called by the
-// order in which the text first names them, the texts are equal, and so is all else that a kernel takes as given.
+// Equal layers are launches of one kernel. Launches are equal if their emitted texts are, with inputs named in the
+// order of their first use, and if all other properties of the kernel are.
 #pragma once
 #include "codegen/cuda/kernel.h"
 #include "kernel/family.h"
 
-/* What is written for a launch before its tensors have the user's names: `in0`, `out1`, `v3`. */
+/* A launch's text before its tensors have the user's names: `in0`, `out1`, `v3`. */
 typedef struct LaunchDraft {
     KernelPlan plan;
     const char *template_path;
-    const char *tensors;   // what the parameter block begins with: Index, and a struct of all tensors
+    const char *tensors;   // the beginning of the parameter block: Index, and a struct of all tensors
     const char *block;     // the rest of it
 } LaunchDraft;
 
-/* Fills in the kernel's `leaders` and `likenesses`, and of each launch the number of its kernel. A launch takes its inputs in the order of the first
-   one that has its kernel: of x + y and y + x the second one gives y for x. */
+/* Sets the kernel's `leaders` and `likenesses`, and the kernel number of each launch. A launch takes its inputs
+   in the order of its kernel's first launch: of x + y and y + x the second one passes y for x. */
 void equal_kernels(Arena *arena, Kernel *kernel, const LaunchDraft *drafts);

@@ -1,8 +1,8 @@
-// What launches share. Checked before any kernel is written: what is not so is a bug in rollerc.
+// The memory that launches share. It is checked before any kernel is written; a failure is a bug in rollerc.
 #pragma once
 #include "codegen/cuda/kernel.h"
 #include "codegen/family/family.h"
 
-/* What launches read and write lies where it may: aligned, within the workspace, apart from what else the launch uses, and
-   what is read is what was written there last. Places may be used again. */
+/* Checks that what launches read and write is aligned, within the workspace, and does not overlap the launch's
+   other operands, and that each read sees the last write. Places may be reused. */
 void memory_check_launches(const Kernel *kernel);

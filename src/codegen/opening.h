@@ -1,4 +1,4 @@
-// What an emitted file begins with, for who finds it without its expression.
+// The first comment of an emitted file: its expression and origin.
 #pragma once
 #include "codegen/codegen.h"
 

@@ -2,5 +2,5 @@
 #pragma once
 #include "codegen/codegen.h"
 
-/* Why the kernel of the launch is as it is: its rTiles, what the model says, and which launches have it, too. */
+/* The launch's rTiles, the model's estimate, and the launches that share its kernel. */
 const char *provenance(Arena *arena, const CodegenRequest *request, const Kernel *kernel, int index);

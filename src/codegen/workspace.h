@@ -1,12 +1,13 @@
-// Where in the workspace a plan's temporaries lie, and what its launches use for themselves.
+// The offsets of a plan's temporaries in the workspace, and what its launches use themselves.
 #pragma once
 #include "codegen/plan/plan.h"
 
 typedef struct Workspace {
     int64_t *of_tensor;   // offset, by tensor id; of temporaries
     int64_t bytes;
-    int64_t alive;        // of these, the most that is alive at once, one launch after the other
+    int64_t alive;        // most bytes alive at once, launch by launch
 } Workspace;
 
-/* `program` holds all tensors of the plan; those of which `prepared` (by tensor id) is not -1 lie elsewhere. */
+/* `program` holds all tensors of the plan; those whose entry in `prepared` (by tensor id) is not -1 lie
+   elsewhere. */
 Workspace workspace_place(Arena *arena, const Program *program, const Plan *plan, const int64_t *prepared);

@@ -1,12 +1,12 @@
-// A kind of kernel: what a family has chosen for one way of making a fusion, before tiles have sizes.
+// A kind of kernel: a family's choice of how to compute a fusion, before tiles have sizes.
 //
 // The space says which axes are tiled and what each tile holds, the schedule what a block does in time order, the
-// layout where its shared memory goes. What follows from these is asked here and stored nowhere.
+// layout how its shared memory is used. What follows from these is computed here and stored nowhere.
 #pragma once
 #include "kernel/layout.h"
 #include "schedule/schedule.h"
 
-/* What a family has chosen beside what all families mean: a value of a type that only it knows. */
+/* A family's own choices, beyond the common ones: a value of a type that only it knows. */
 typedef struct FamilyChoice {
     const void *value;
     size_t bytes;
@@ -19,14 +19,14 @@ typedef struct ThreadLimits {
     int of_tile;          // that hold one register tile: a warp's 32; 0 = 1
 } ThreadLimits;
 
-/* Registers of a thread that keep the worst kernel of a kind from spilling. */
+/* Registers of a thread with which no kernel of a kind spills. */
 typedef struct RegisterBudget {
     int64_t enough;
-    int64_t passing;         // of these, the next tiles on their way to shared memory,
-    int64_t places;          // and where pieces lie that are copied directly out of windows
+    int64_t passing;         // of these, the next tiles in flight to shared memory,
+    int64_t places;          // and the addresses of vectors that are copied directly out of windows
 } RegisterBudget;
 
-/* Those that compilers are expected to take for it in a block of these tiles. */
+/* The registers that compilers are expected to need for a block of these tiles. */
 typedef int64_t RegistersTaken(const KernelKind *kind, const RTile *block, const RTile *inner, RegisterBudget budget);
 
 /* Registers of a thread. */
@@ -43,21 +43,21 @@ typedef struct RegisterLimits {
 struct KernelKind {
     const char *name;        // for dumps and the ranking: "row", "column"
     FamilyChoice choice;
-    TileSpace *space;        // kinds may hold the same one,
-    Schedule *schedule;      // and the same schedule: who changes it takes a copy
-    const struct KindCost *cost;   // the model's row of this kind (model/calibration.h); NULL: nothing was fitted to it
+    TileSpace *space;        // kinds may share it,
+    Schedule *schedule;      // and the schedule: copy before a change
+    const struct KindCost *cost;   // the model's row of this kind (model/calibration.h); NULL: nothing was fitted
     ThreadLimits threads;
     RegisterLimits registers;
     SharedLayout shared;     // regions that are the same for all tiles, and
-    LayOut *lay_out;         // what adds the others; NULL: there are none
-    /* Bytes of a staged tile that the threads of the block at these positions write there, or read, where the
-       family lays it out; or NULL. */
+    LayOut *lay_out;         // adds the others; NULL: there are none
+    /* Bytes of a staged tile that the threads of the block at these positions write to shared memory, or read,
+       where the family lays it out; or NULL. */
     int64_t (*shared_moved)(const KernelKind *kind, int tile, bool written, const RTile *block, const RTile *inner,
                             const int64_t *first);
 };
 static_assert(sizeof(KernelKind) <= 4096, "it is copied for every variant");
 
-/* A kind with a space that has no tiles yet and an empty schedule, whose room for items holds anything. */
+/* Starts a kind: a space without tiles and an empty schedule. Unused items are not initialised. */
 void kind_begin(Arena *arena, KernelKind *kind, const Fusion *fusion);
 
 /* With copies of its space, its schedule and its choice. */
@@ -66,13 +66,13 @@ KernelKind *kind_copy(Arena *arena, const KernelKind *kind);
 /* A copy of the family's choice. */
 void kind_choose(Arena *arena, KernelKind *kind, const void *choice, size_t size);
 
-/* Staged tiles pass through registers: the kernel has it so, or the device has no asynchronous copies. */
+/* Whether staged tiles pass through registers: the kernel has it so, or the device has no asynchronous copies. */
 bool kind_passes_registers(const KernelKind *kind, const DeviceSpec *device);
 
-/* Shared tiles that a block makes one after the other, where that is known before: along an axis, or by next_turn(). */
+/* Shared tiles of a persistent block, where the number is known before: along an axis, or by next_turn(). */
 int kind_turns(const KernelKind *kind);
 
-/* Blocks of a cluster that share the walk along a reduction; and whose tiles lie side by side. */
+/* Blocks of a cluster that split a reduction; and those with adjacent tiles (multicast). */
 int kind_sharers(const KernelKind *kind);
 int kind_neighbours(const KernelKind *kind);
 
@@ -82,10 +82,10 @@ static inline int kind_tile_threads(const KernelKind *kind)
     return kind->threads.of_tile > 0 ? kind->threads.of_tile : 1;
 }
 
-/* 32-bit registers of one thread: accumulators, so many copies of the inputs of one step, and the others. */
+/* 32-bit registers of a thread: accumulators, so many copies of the inputs of one step, and the others. */
 int64_t kind_registers(const KernelKind *kind, const RTile *tile, int input_buffers);
 
-/* A block with such a tile, or its cluster, has all of the reduction at once. */
+/* Whether a block with such a tile, or its cluster, has all of the reduction in one step. */
 bool kind_is_one_step(const KernelKind *kind, const RTile *block);
 
 /* Bytes the tile occupies on its level: F(T) of the paper (shared memory, or registers * 4). `inner` is the register

@@ -1,5 +1,5 @@
-// The shared memory of a block: named regions, made once. Their sum is the budget of construction and what a launch asks
-// for, they are the constants that are emitted, and what follows from a schedule is laid out here.
+// The shared memory of a block: named regions, made once. Their sum is the budget of construction and the size that
+// a launch requests, and they are the constants that are emitted. What follows from a schedule is laid out here.
 #pragma once
 #include "rtile/rtile.h"
 #include "schedule/schedule.h"
@@ -8,24 +8,24 @@ typedef struct KernelKind KernelKind;   // kernel/kind.h
 
 /* A part of a block's shared memory. */
 typedef struct SharedRegion {
-    const char *name;   // of the constant that a parameter block has for it: `constexpr Region MARKS = {3200, 32};`
+    const char *name;   // of the constant in the parameter block: `constexpr Region MARKS = {3200, 32};`
     int64_t at, bytes;
 } SharedRegion;
 
-/* Regions may lie in the place of those that are done with. */
+/* Regions may reuse the bytes of those that are no longer used. */
 enum { MAX_REGIONS = 6 };   // of filter_gemm: two operands, zeros, epilogue staging, sums, marks
 typedef struct SharedLayout {
     int count;
     SharedRegion regions[MAX_REGIONS];
     int64_t bytes;    // of all
-    int64_t beside;   // of these, what holds no staged tiles
+    int64_t beside;   // of these, without staged tiles
 } SharedLayout;
 
 /* Adds the regions that depend on the tiles of a block. */
 typedef void LayOut(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device);
 
-/* A region behind all others; or there. */
+/* Adds a region after all others; or at an offset. */
 void layout_add(SharedLayout *layout, const char *name, int64_t bytes);
 void layout_put(SharedLayout *layout, const char *name, int64_t at, int64_t bytes);
 
@@ -35,18 +35,18 @@ const SharedRegion *layout_region(const SharedLayout *layout, const char *name);
 /* All regions of a block with these tiles. */
 SharedLayout kind_layout(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device);
 
-/* Every staged tile, its contiguous extent padded against bank conflicts, in all its buffers; a LayOut that adds
+/* Every staged tile, its contiguous extent padded against bank conflicts, in all its stages; a LayOut that adds
    them as STAGED. */
 int64_t kind_staged_bytes(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device);
 LayOut lay_out_staged;
 
-/* Lanes that combine their sums by halves: those that share columns, where there are so many in every warp alike. */
+/* Lanes that reduce their sums by halves: those that share columns, if they are equally many in every warp. */
 int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t sharers, int64_t columns);
 
-/* Of a block with these tiles; 0: the kind has no such exchange. */
+/* For a block with these tiles; 0: the kind has no such exchange. */
 int64_t kind_halving_lanes(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device);
 
-/* What is left of each sum of the block's tile then, as PARTIAL. */
+/* Adds the remaining sums of the block's tile as PARTIAL. */
 LayOut lay_out_halves;
 
 // ---- what follows from a schedule ----
@@ -57,11 +57,11 @@ LayOut lay_out_halves;
  * tile that is copied, be it another for each row or the same for many: a scale[b] of rows (b,t) is as long as the row is. */
 typedef struct ScheduleLayout {
     int64_t partial_bytes;
-    int64_t at[MAX_DATA_TILES];   // where a staged tile begins that is kept as one run
+    int64_t at[MAX_DATA_TILES];   // offset of a staged tile that is kept as one run
     int64_t bytes;                // of these and of partial
 } ScheduleLayout;
 
 ScheduleLayout schedule_layout(const KernelKind *kind);
 
-/* The kind's shared memory follows from its schedule: PARTIAL, and behind it COPIES of rows. */
+/* The kind's shared memory follows from its schedule: PARTIAL, then COPIES of rows. */
 void schedule_set_shared(KernelKind *kind);

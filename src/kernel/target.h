@@ -1,4 +1,4 @@
-// What kernels are made for: a device, and what the user allows of its arithmetic.
+// What kernels are made for: a device, and the arithmetic that the user allows.
 #pragma once
 #include "hal/atoms.h"
 #include "ir/eval.h"
@@ -19,8 +19,7 @@ typedef struct Target {
     unsigned without;   // ConstructParts
 } Target;
 
-/* The instruction for elements of this type, which lie in that place; NULL: there is none, or it rounds more
-   than is allowed. */
+/* The instruction for elements of this type in that place; NULL: none, or it rounds more than is allowed. */
 static inline const Atom *target_atom(const Target *target, DType element, AtomPlace place)
 {
     return atom_for(target->device, dtype_info[element].name, place, target->math != EVAL_EXACT);

@@ -1,5 +1,5 @@
-// What one block of a kernel does, in time order: made by a family once for all tile sizes, and the only
-// place that says so.
+// What one block of a kernel does, in time order. A family makes it once for all tile sizes; nothing else states
+// it.
 //
 //     schedule = item…
 //     item     = loop { item… }        rounds of the block, along an axis, so many, or one for each of its tiles
@@ -12,11 +12,11 @@
 //              | store tiles a -> b
 //              | role who              what follows is done by some of the warps, beside what others do
 //
-// It is no language to write kernels in: the templates hold the loops, and a family states what they do.
-// Shared memory, the questions below, the counts of a block and the dump follow from it.
+// It is not a language to write kernels in: the templates hold the loops, and a family states what they do. Shared
+// memory, the questions below, the counts of a block and the dump follow from it.
 //
-// It knows no tile: a kernel's kind (kernel/kind.h) holds both. What follows for tiles of a size is in kernel/layout.h and
-// kernel/schedule/count.h.
+// It knows no tiles: a kernel's kind (kernel/kind.h) holds both. What follows for tiles of a size is in
+// kernel/layout.h and kernel/schedule/count.h.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@
 typedef enum Place {
     PLACE_USUAL,   // of a load from memory to registers, of a store the other way
     PLACE_MEMORY,
-    PLACE_L2,        // memory that other blocks have just read: it stays in the caches
+    PLACE_L2,        // memory that other blocks have just read: it hits the caches
     PLACE_SHARED,
     PLACE_REGISTERS
 } Place;
@@ -35,17 +35,17 @@ typedef enum Place {
 /* Whose threads synchronise. */
 typedef enum ThreadScope { SCOPE_WARP, SCOPE_BLOCK, SCOPE_CLUSTER, SCOPE_COUNT } ThreadScope;
 
-/* How the results of threads are combined. Shuffles combine those of a warp first. */
+/* How the results of threads are reduced. Shuffles reduce across a warp first. */
 typedef enum Combine {
-    COMBINE_NOTHING,      // nothing is passed on: a barrier
-    COMBINE_LANES,  // no more than a warp takes part
-    COMBINE_QUADS,  // the four lanes that have a row of a register tile, of which tensor cores leave each lane one in eight
-    COMBINE_ALL,       // every warp leaves its result, and all threads go through those of all warps
-    COMBINE_COLUMNS,   // every group of lanes leaves a row of results; of each column one thread makes the total
+    COMBINE_NOTHING,      // nothing is exchanged: a barrier
+    COMBINE_LANES,  // at most a warp takes part
+    COMBINE_QUADS,  // the four lanes that share a row of a tensor core tile
+    COMBINE_ALL,       // every warp writes its result, and all threads reduce those of all warps
+    COMBINE_COLUMNS,   // every group of lanes writes a row of results; one thread of each column reduces it
     COMBINE_TREE,      // partial results in shared memory, half as many after each barrier
     COMBINE_HALVES,    // a lane keeps half its sums in each shuffle, the rest goes by way of shared memory;
                        // a cluster's blocks share the totals
-    COMBINE_SLOTS,     // one thread makes a block's total; each op has a slot for those of all blocks of the cluster
+    COMBINE_SLOTS,     // one thread reduces the block's results; each op has a slot for those of all blocks of the cluster
     COMBINE_TURNS,     // after shuffles each part of the block's results is added to what is there, one after the other;
                        // warps leave marks of what is no number
     COMBINE_DIAGONALS, // warps add up the diagonals of their tiles by way of shared memory, then the parts of
@@ -61,49 +61,49 @@ typedef enum ItemKind {
     ITEM_ROLE
 } ItemKind;
 
-/* Warps of a block that do not all do the same. */
+/* Roles of warps (warp specialisation). */
 typedef enum WarpRole { WARPS_COPY, WARPS_COMPUTE } WarpRole;
 
 typedef struct Loop {
     int8_t axis;     // of the space
-    bool by_thread;  // a round for each register tile along it; else for each shared tile, unless it is known
+    bool by_thread;  // a round for each register tile along it; else for each shared tile, unless known
     bool tiles;      // along no axis: a round for each shared tile that the block makes; they go on by next_turn(), which
                      // may leave out some in a proof
-    bool waits;      // compilers do not write its rounds out: in each one a thread waits for what it loads
+    bool waits;      // not unrolled: in each round a thread waits for what it loads
     int8_t skips;    // a warp leaves out a tap that lies inside an input for none of its lanes along this axis; 0: for whatever lanes
-    int32_t times;   // how many there are; 0: it depends on the tiles, and of `tiles` on the SMs that there are
+    int32_t times;   // number of rounds; 0: depends on the tiles, and for `tiles` on the number of SMs
 } Loop;
 
 typedef struct Move {
     uint32_t tiles;      // bit i: data tile i of the space
     uint8_t from, to;    // Places
-    bool async;          // a group of copies that a WAIT waits for
-    uint8_t ahead;       // rounds before the one that uses it; the first ones start before the loop
-    bool again;          // the block has had it before: it comes from a cache
+    bool async;          // a group of asynchronous copies that a WAIT waits for
+    uint8_t ahead;       // rounds before its use; the first ones start before the loop
+    bool again;          // the block has loaded it before: it hits a cache
     bool collected;      // a store that goes by way of shared memory and a barrier, where a block's part is one run of memory
     uint8_t
         lanes;   // of a product's store: rows that fewer threads share go by way of shared memory, a row of each
                  // thread at a time
     int32_t bytes;       // of zeros that the block writes to shared memory
-    double instructions; // of a thread for each of its elements of the tiles, beside accesses to whole vectors
+    double instructions; // of a thread for each of its elements of the tiles, besides accesses to whole vectors
 } Move;
 
-/* What is made of elements. */
+/* What is computed of elements. */
 typedef struct Arithmetic {
     uint64_t ops;          // bit i: op i of the fusion
-    double instructions;   // of a thread in all rounds, beside arithmetic: counters, guards, shifts
+    double instructions;   // of a thread in all rounds, besides arithmetic: counters, guards, shifts
 } Arithmetic;
 
 typedef struct Exchange {
     uint64_t ops;        // bit i: the result of op i of the fusion; 0: a barrier
     uint8_t scope;       // ThreadScope
     uint8_t combine;     // Combine
-    uint8_t bytes;       // of one result's place in shared memory; of a sum that a block leaves for another
+    uint8_t bytes;       // of one result in shared memory; of a sum that a block writes for another
     uint8_t value_bytes; // of the result
-    bool along;          // lanes lie along the reduction. Of a tree, shuffles combine them first, and no others
-    bool cut;            // rows begin within the pieces that are read of them: by each row's place some are read twice
-    uint8_t values;      // of a thread that shuffles combine; 0 = 1
-    uint8_t times;       // rows of the block that do so, one after the other; 0 = 1
+    bool along;          // lanes lie along the reduction. Of a tree, shuffles reduce across them first, and no others
+    bool cut;            // rows are not aligned to the vectors that are read: some are read twice
+    uint8_t values;      // of a thread that shuffles reduce; 0 = 1
+    uint8_t times;       // rows of the block that do so in sequence; 0 = 1
     int16_t parts;       // that meet in shared memory: warps of a row, groups of a column, threads of a block; bits of a word;
                          // rows of a share that lie side by side
     int16_t width;       // lanes that shuffles combine; results side by side; bits of a lane
@@ -114,21 +114,21 @@ typedef struct Item {
     union {
         Loop loop;
         Move move;           // LOAD, STORE
-        uint8_t behind;      // WAIT: groups that may still be under way
+        uint8_t behind;      // WAIT: groups that may still be in flight
         uint8_t role;        // ROLE: a WarpRole
         Arithmetic arithmetic;   // MAP, REDUCE, PRODUCT
         Exchange exchange;
     };
 } Item;
 
-/* In which order the blocks of a launch make their tiles. */
+/* The rasterisation order: in which order the blocks of a launch compute their tiles. */
 typedef enum BlockOrder {
     ORDER_FORWARDS,    // along the innermost axis first
     ORDER_BACKWARDS,   // the last one first
-    ORDER_PANELS       // several rows of tiles side by side, then the next ones (RProgram.panel)
+    ORDER_PANELS       // panels of several rows of tiles (RProgram.panel)
 } BlockOrder;
 
-/* How many points MAP, REDUCE and PRODUCT make, of those that the block's tile has. */
+/* Which points of the block's tile MAP, REDUCE and PRODUCT compute. */
 typedef enum Computes {
     COMPUTES_INSIDE,    // those inside the tensors; a product multiplies whole tiles
     COMPUTES_WINDOWS,   // those inside; the first term of a result begins it
@@ -144,7 +144,7 @@ enum {
 typedef struct Schedule {
     uint8_t order;           // BlockOrder
     uint8_t computes;        // Computes
-    int rows;                // staged tiles of every kind side by side, each with all tensors of a phase; 0 = 1
+    int rows;                // staged tiles of every kind, each with all tensors of a phase; 0 = 1
     int64_t kept;            // elements of a staged tile that is kept as one run; 0: its footprint, with bank padding
     int64_t points;          // of the reduction, where the space has it rounded up to whole tiles; 0: it has not
     int64_t run;             // of these that one block of a cluster has before the next block's follow; 0: a tile's
@@ -152,17 +152,17 @@ typedef struct Schedule {
                              // are loaded, but only what is new is stored
     uint32_t cut;            // bit a: of the only tile along axis a no more is loaded than there is, in eights
     uint32_t cleared;        // likewise, as many as there are; what lies behind is cleared once, in each stage
-    int vector;              // of rows that begin anywhere: elements of the aligned vectors that hold them; 0: aligned
-    int stages;              // buffers of every staged tile: 2 = the next is loaded meanwhile; 0 = 1, but of rows `vectors`
-    bool apart;   // warps go from step to step by themselves: they meet before the first and behind the last
+    int vector;              // of unaligned rows: elements of the aligned vectors that hold them; 0: aligned
+    int stages;              // of every staged tile: 2 = the next is loaded during a step; 0 = 1, but of rows `vectors`
+    bool apart;   // warps iterate independently: they synchronise before the first step and after the last
     int vectors;             // of a row that a thread takes; 0: no schedule of rows
-    int makers;   // groups of threads that each make whole tiles, in turn: one stores while another multiplies; 0 = 1
+    int makers;   // groups of threads that compute whole tiles alternately (ping-pong); 0 = 1
     int cluster;             // blocks of a cluster; 0 = 1
     int cluster_axis;        // that it lies along: of a reduction each block has a share; else their tiles lie side by side,
                              // and they copy for each other what the axis does not change
     int count;
-    bool overflows;          // there was no room for all items: it does not say what the kernel does
-    Item items[MAX_ITEMS];   // anything behind the last
+    bool overflows;          // there was no room for all items: it does not describe the kernel
+    Item items[MAX_ITEMS];   // not initialised after the last one
 } Schedule;
 
 // ---- making one ----
@@ -188,52 +188,51 @@ uint64_t schedule_ops(const Fusion *fusion, bool reductions);
 /* Those that are stored one bit an element. */
 uint64_t schedule_bit_ops(const Fusion *fusion);
 
-/* Most of a schedule is room for items that few kernels have. Bytes of what it holds; a copy, with no more room than
-   that: nothing is added to it. */
+/* Most of a schedule is unused room for items. The bytes in use; and a copy of these, to which nothing is added. */
 size_t schedule_bytes(const Schedule *schedule);
 Schedule *schedule_copy(Arena *arena, const Schedule *schedule);
 
 // ---- questions ----
 
-/* Groups of threads that each make whole tiles. */
+/* Groups of threads that compute whole tiles alternately. */
 int schedule_makers(const Schedule *schedule);
 
-/* A product is one of its items. */
+/* Whether a product is one of its items. */
 bool schedule_multiplies(const Schedule *schedule);
 
-/* Rows of an output that fewer threads share go by way of shared memory; 0: none do. */
+/* Lanes of the rows of an output that are staged in shared memory because fewer threads share them; 0: none are. */
 int schedule_collecting_lanes(const Schedule *schedule);
 
-/* How many copies of a staged tile shared memory holds. */
+/* Copies of a staged tile in shared memory (stages). */
 int schedule_buffers(const Schedule *schedule);
 
-/* Is the first of both items a loop, and the other one, behind it, inside? */
+/* Whether the first item is a loop that contains the second, later one. */
 bool schedule_is_around(const Schedule *schedule, int loop, int item);
 
-/* How often the block comes by the item: product of the rounds of its loops, where they do not depend on the
+/* How often the block executes the item: the product of the rounds of its loops, where they do not depend on the
    tiles. */
 int64_t schedule_rounds(const Schedule *schedule, int item);
 
-/* What a block loads in its next round is on its way meanwhile. */
+/* Whether a block loads the next round's tiles during a round (pipelining). */
 bool schedule_loads_ahead(const Schedule *schedule);
 
-/* How many rounds before its use the block asks for what it copies, at most. */
+/* The most rounds before its use that the block starts a copy. */
 int schedule_rounds_ahead(const Schedule *schedule);
 
-/* Some of it is read in a pass, when all else is there, from L2. */
+/* Whether some of it is loaded in a pass, from L2, after the other loads have completed. */
 bool schedule_reads_late(const Schedule *schedule);
 
-/* Its loop in whose rounds threads wait, or NULL. */
+/* The loop in whose rounds threads wait, or NULL. */
 const Loop *schedule_waiting_loop(const Schedule *schedule);
 
-/* No more blocks than SMs make all shared tiles, each several one after the other. */
+/* Whether blocks are persistent: at most as many as SMs compute all shared tiles, each several in sequence. */
 bool schedule_is_persistent(const Schedule *schedule);
 
-/* A block goes through its shared tiles by next_turn(). */
+/* Whether a block iterates over its shared tiles by next_turn(). */
 bool schedule_counts_turns(const Schedule *schedule);
 
-/* The warps of a block leave sums of the same rows for each other. */
+/* Whether the warps of a block reduce sums of the same rows. */
 bool schedule_combines_rows(const Schedule *schedule);
 
-/* The blocks of a cluster leave all sums of their tiles for each other. */
+/* Whether the blocks of a cluster exchange all sums of their tiles. */
 bool schedule_passes_rows(const Schedule *schedule);

@@ -1,5 +1,4 @@
-// All kernel families, and what is the same for each of them. families.c holds the only list; what a family is:
-// kernel/family.h.
+// All kernel families. families.c holds the only list; kernel/family.h describes the record.
 #pragma once
 #include "codegen/cuda/kernel.h"
 #include "codegen/family/attention/families.h"
@@ -11,16 +10,16 @@
 #include "kernel/family.h"
 #include "rprogram/rprogram.h"
 
-/* What the fusion is to the family; NULL: nothing. */
+/* The family's view of the fusion; NULL: the family does not serve it. */
 const void *family_view(const Family *family, Viewed *viewed);
 
-/* Its kinds of kernels, if it has any for the fusion; not those whose schedule has too many items for a Schedule. */
+/* Its kinds of kernels for the fusion, without those whose schedule has too many items for a Schedule. */
 int family_kinds(Arena *arena, const Family *family, Viewed *viewed, KernelKind *variants);
 
 /* Threads of a block as it is launched. */
 int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device);
 
-/* All of them that have a text, ended by NULL; the last one matches whatever one plan consists of. */
+/* All families that emit text, ended by NULL; the last one matches every fusion of some plan. */
 extern const Family *const families[];
 
 /* Those that serve the device, ended by NULL. */

@@ -1,16 +1,16 @@
-// One fusion: the ways of computing it, among which plans choose.
+// One fusion: the choices of computing it, which plans combine.
 #pragma once
 #include "codegen/plan/plan.h"
 #include "rprogram/memo.h"
 
-/* One way of computing one fusion: a launch, or several where its reductions are split over blocks or it is
+/* One way of computing one fusion: one launch, or several where its reductions are split across blocks or it is
    rewritten. */
 typedef struct Choice {
     const PlannedLaunch *launches;   // at most 6: see Rewritten
     int count;
-    int copies;   // of them those before the main one of a rewritten form: the first ones
+    int copies;   // launches before the main one of a rewritten form; they are the first ones
     double time_us;
-    const TensorOp *const *partial_ops;   // definitions of what the launches pass on
+    const TensorOp *const *partial_ops;   // definitions of tensors between the launches
     int partial_count;
     bool spare;               // not among the kept ones
     struct Choice *retained;   // the copy that outlives it; NULL: there is none
@@ -31,22 +31,22 @@ typedef struct Planner {
     const Target *target;
     const DeviceSpec *device;   // its own,
     const Family *const *families;   // and those that serve it
-    uint64_t passed_over;  // families that make nothing of what is rewritten: bit f
+    uint64_t passed_over;  // families that do not serve the rewritten form: bit f
     const Rewrite *rewrite;   // of the form that is planned; NULL: the fusion as it is
-    int64_t room;          // of the device's memory beside the program's tensors; below 0: not even for these
+    int64_t room;          // bytes of the device's memory left by the program's tensors; negative: they do not fit
     int keep;
-    int most;              // programs of one construction; keep_diverse() chooses among them
+    int most;              // programs of one construction, of which keep_diverse() keeps some
     RProgram *programs;    // those
     ConstructMemo *memo;   // NULL: alone
     ConstructStats stats;
 } Planner;
 
-/* `alone`: for one fusion, whose choices then last as long as `arena`. */
+/* `alone`: for one fusion, whose choices then live as long as `arena`. */
 Planner planner_new(Arena *arena, const Target *target, int keep, bool alone, int64_t room);
 void planner_free(Planner *planner);
 
-/* In order of time, different ideas before variations of one; none: the device can hold no program for the
-   fusion. They last until the next call, or as long as plans where there is but one fusion. */
+/* Ascending in time, different ideas before variations of one; none: the device can hold no program for the
+   fusion. They live until the next call, or as long as plans if there is only one fusion. */
 ChoiceList choices_of(Planner *planner, const Fusion *fusion);
 
 /* All of its launches are NAME_prepare's. */
@@ -55,5 +55,5 @@ static inline bool choice_is_prepared(const Choice *choice)
     return fusion_is_prepared(choice->launches[choice->count - 1].fusion);
 }
 
-/* A copy of a choice, one of these, in an arena that outlives them. */
+/* Copies a choice of the list to an arena that outlives them. */
 Choice *choice_retain(Arena *arena, const ChoiceList *choices, Choice *choice);

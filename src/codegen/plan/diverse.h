@@ -1,18 +1,19 @@
-// Which choices are alike, and which of many are kept for the ranking.
+// Similarity of choices, and the selection of those that the ranking keeps.
 #pragma once
 #include "codegen/plan/choices.h"
 
-/* The same kernels but for the sizes of tiles and blocks. */
+/* The same kernels except for the sizes of tiles and blocks. */
 bool launches_same_kernels(const PlannedLaunch *left, const PlannedLaunch *right, int count);
 bool choice_same_kernels(const Choice *left, const Choice *right);
 
-/* As many launches, and the one that makes the outputs, or their parts, of the same family. */
+/* Equally many launches, and the same family of the one that computes the outputs, or their parts. */
 bool choice_same_family(const Choice *left, const Choice *right);
 
-/* The fastest choice of each family that is within reach of the best, from choices in order of time. Gives how many. */
+/* The fastest choice of each family within reach of the best, from choices in order of time. Returns their
+   number. */
 int best_of_families(const ChoiceList *list, Choice **found);
 
-/* In order of time, but with every family's best, since the model may be wrong about a whole family, if not
-   27 times; at most a fifth with the same register tile or the same shared tile, and no mirror images, as
-   long as there are others. */
+/* Keeps choices in order of time, but every family's best, unless it is 27 times slower, since the model may be
+   wrong about a family. At most a fifth have the same register tile or the same shared tile, and none is a
+   mirror image, as long as there are others. */
 void keep_diverse(ChoiceList *list, int keep);

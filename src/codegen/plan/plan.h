@@ -1,7 +1,6 @@
-// Candidates: each is a plan for the whole program, one or several launches, possibly of different families.
+// Candidates: each is a plan for the whole program, of one or several launches, possibly of different families.
 //
-// Plans with different numbers of kernels compete on equal terms: by the sum of their launches' estimated
-// times.
+// Plans with different numbers of kernels compete by the sum of their launches' estimated times.
 #pragma once
 #include "codegen/family/family.h"
 #include "ir/prepared.h"
@@ -17,18 +16,18 @@ typedef struct PlannedLaunch {
     RProgram program;
 } PlannedLaunch;
 
-/* What it takes of a call. NAME_prepare's launches take nothing; a millionth of their time decides between them. */
+/* Time in a call. NAME_prepare's launches take none; a millionth of their time breaks ties. */
 static inline double planned_us(const PlannedLaunch *launch)
 {
     return launch->program.perf.time_us * (fusion_is_prepared(launch->fusion) ? 1e-6 : 1);
 }
 
-/* A fusion of a plan, and the way in which it is computed (choices.h). */
+/* A fusion of a plan, and its choice (choices.h). */
 typedef struct PlanStep {
     const Fusion *fusion;
     struct Choice *choice;
-    int64_t kept_bytes;   // of temporaries that earlier steps made and this or a later one reads
-    const struct ChoiceList *families;   // the fastest way of each (others.h), or NULL
+    int64_t kept_bytes;   // of temporaries made by earlier steps and read by this or a later one
+    const struct ChoiceList *families;   // the fastest choice of each (others.h), or NULL
 } PlanStep;
 
 typedef struct Plan {
@@ -37,7 +36,7 @@ typedef struct Plan {
     int count;
     int prepare_count;              // of them: NAME_prepare's
     double time_us;                 // estimated, of a call
-    int64_t workspace_bytes;        // the most that is alive at once; places take a little more
+    int64_t workspace_bytes;        // most bytes alive at once; the layout takes a little more
     bool fits;                      // beside the program's tensors into the device's memory
     const TensorOp **partial_ops;   // definitions of tensors that only split reductions have
     int partial_count;
@@ -54,14 +53,14 @@ typedef struct PlanList {
 /* At most `keep` plans; none: the device can hold no program for this expression. */
 PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *target, int keep);
 
-/* What the families say of every fused kernel (`-d rtile`), and the plans made of them (`-d rprogram`). */
+/* The families' kinds for every fused kernel (`-d rtile`), and the plans (`-d rprogram`). */
 void plan_kinds_print(StrBuf *out, const FusionPlans *fusions, const Target *target);
 void plan_list_print(StrBuf *out, const PlanList *list);
-/* What a block of each of its kernels does, and the counts of the first and the last one (`-d schedule`). */
+/* The schedule of a block of each kernel, and the counts of the first and the last one (`-d schedule`). */
 void plan_schedules_print(StrBuf *out, const Plan *plan, const DeviceSpec *device);
-/* What the first block of the launch does, or the last one, in numbers. */
+/* The counts of the first or the last block of the launch. */
 Counts planned_counts(Arena *arena, const PlannedLaunch *launch, const DeviceSpec *device, bool last);
-/* Of one of them, in a line. */
+/* The schedule in one line. */
 const char *plan_schedule_text(Arena *arena, const PlannedLaunch *launch);
 /* One line a kernel: the families that match and the one of the best plan (end of `-d fusion`). */
 void plan_families_print(StrBuf *out, const FusionPlans *fusions, const Target *target, const PlanList *list);

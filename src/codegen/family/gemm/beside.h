@@ -1,5 +1,6 @@
-// What the epilogue of a product reads beside its sum: elements side by side along n, as a bias or a residual. Vectors of
-// what has an element for each row are asked for ahead, so that nobody waits for them when the sums are complete.
+// What the epilogue of a product loads besides its sum: elements that are contiguous along n, as of a bias or a
+// residual. Vectors of tensors with an element for each row are prefetched, so that the epilogue does not wait for
+// them.
 #pragma once
 #include "codegen/family/gemm/product.h"
 
@@ -9,15 +10,15 @@ typedef struct Beside {
     const Fusion *fusion;
     int sums;   // of its ops, which read factors
     const Access *access[MAX_BESIDE];
-    bool of_rows[MAX_BESIDE];   // it moves along m or from product to product
+    bool of_rows[MAX_BESIDE];   // it varies along m or across the batch
     int count;
 } Beside;
 
-/* Reads of so many neighbours that are one aligned access, or several. */
+/* The loads of `columns` contiguous elements that are aligned accesses. */
 Beside beside_find(const Fusion *fusion, const Product *product, int columns);
 
-/* `struct Beside` and `read_beside`, of what moves along m, `struct Columns` and `read_columns` of the rest. Either may
-   be empty. */
+/* `struct Beside` and `read_beside`, of what varies along m; `struct Columns` and `read_columns` of the rest.
+   Either may be empty. */
 void beside_emit_reads(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside,
                        int columns);
 

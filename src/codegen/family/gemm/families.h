@@ -1,4 +1,4 @@
-// The families of products: one is offered where another is not, and their factors are packed for them.
+// The families of products: which is offered depends on the others, and factors are packed for them.
 #pragma once
 #include "kernel/family.h"
 

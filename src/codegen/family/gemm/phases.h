@@ -2,26 +2,27 @@
 //
 //     dx[n, h, a:2, v, b:2, c] = sum[t:2, u:2, f](pad(dy[n, h + t, v + u, f], 0) * pad(w[f, a - 2*t + 1, b - 2*u + 1, c], 0))
 //
-// Rows 2h + a of dx are read by other rows of the filter for a = 0 than for a = 1: of the four products that t and u stand for
-// phase (0, 0) has one, (1, 1) all four. Columns of the product are the phases, and of each the channels c. Boxes of the filter
-// lie within a phase and a tap, the instruction fills those beside the filter with zeros, and taps that are zero in all columns
-// of a tile are left out.
+// Rows 2h + a of dx use other rows of the filter for a = 0 than for a = 1: of the four products of t and u phase
+// (0, 0) has one, (1, 1) all four. Columns of the product are phases, and the channels c within them. Boxes of the
+// filter lie within a phase and a tap, the hardware fills elements outside the filter with zeros, and taps that are
+// zero in all columns of a tile are skipped.
 #pragma once
 #include "codegen/family/gemm/im2col.h"
 
 typedef struct PhasedFilter {
     TapPhases phases;
     const Access *access;
-    int column;     // axis of the fusion along which columns of a phase lie, within a dimension of the tensor
-    bool along_k;   // channels that are summed lie side by side, not columns
+    int column;     // axis of the fusion for the columns of a phase, within a dimension of the tensor
+    bool along_k;   // the summed channels are contiguous, not columns
 } PhasedFilter;
 
-/* The second factor is such a filter, of which bulk copies can bring boxes. `im2col`: the first one's pixels. */
+/* Whether the second factor is such a filter, of which bulk copies can load boxes. `im2col`: the first one's
+   pixels. */
 bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, const Im2col *im2col,
                  PhasedFilter *filter);
 
-/* `fetch_filter`: a box on its way; `has_tap`: whether a phase has a tap. */
+/* `fetch_filter`: copies a box; `has_tap`: whether a phase has a tap. */
 void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const PhasedFilter *filter);
 
-/* From the dimension whose elements lie side by side outwards. */
+/* The dimensions from the contiguous one outwards. */
 TensorMap phases_map(const KernelPlan *plan, const Product *product, const PhasedFilter *filter);

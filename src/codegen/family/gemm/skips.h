@@ -1,4 +1,4 @@
-// Skips: taps under which a factor is zero in all rows of a tile are left out.
+// Skips: taps for which a factor is zero in all rows of a tile are skipped.
 //
 //     dx[n, c, h, a:2, v, b:2] = sum[t:2, u:2, f](pad(dy[n, f, h + t, v + u], 0) *
 //                                                 pad(w[f, c, a - 2*t + 1, b - 2*u + 1], 0))
@@ -9,15 +9,16 @@
 #pragma once
 #include "codegen/family/gemm/product.h"
 
-enum { SKIPPED_STEP = 16 };   // terms of a step, channels under one tap
+enum { SKIPPED_STEP = 16 };   // terms of a step: channels of one tap
 
 typedef struct Skips {
     TapPhases phases;
     int rows;   // GROUP_M or GROUP_N, whose outermost axes the phases are
 } Skips;
 
-/* Puts phases outermost, unless columns of C would lie farther apart by that. NULL: all taps are needed. */
+/* Makes phases the outermost axes, unless that would make columns of C less contiguous. NULL: all taps are
+   needed. */
 const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product);
 
-/* `taps_of_tile`, and whether there are any. */
+/* `taps_of_tile`, and SKIPS. */
 void skips_emit(StrBuf *out, const Skips *skips);
