@@ -24,13 +24,15 @@ DEVICE float round_to_odd(double x)
     return __uint_as_float((away ? bits - 1u : bits) | static_cast<unsigned>(nearest != x));
 }
 
-DEVICE f16 f16_of(double value) { return f16_of(round_to_odd(value)); }
-DEVICE bf16 bf16_of(double value) { return bf16_of(round_to_odd(value)); }
-
-DEVICE f16 f16_of(int value) { return f16_of(static_cast<float>(value)); }   // inexact floats are out of the range of f16
-DEVICE f16 f16_of(long long value) { return f16_of(static_cast<float>(value)); }
-DEVICE bf16 bf16_of(int value) { return bf16_of(static_cast<double>(value)); }
-DEVICE bf16 bf16_of(long long value) { return bf16_of(static_cast<double>(value)); }
+// Rounds a value of any compute type once.
+DEVICE f16 f16_once(float value) { return f16_of(value); }
+DEVICE f16 f16_once(double value) { return f16_of(round_to_odd(value)); }
+DEVICE f16 f16_once(int value) { return f16_of(static_cast<float>(value)); }   // inexact floats are out of the range of f16
+DEVICE f16 f16_once(long long value) { return f16_of(static_cast<float>(value)); }
+DEVICE bf16 bf16_once(float value) { return bf16_of(value); }
+DEVICE bf16 bf16_once(double value) { return bf16_of(round_to_odd(value)); }
+DEVICE bf16 bf16_once(int value) { return bf16_once(static_cast<double>(value)); }
+DEVICE bf16 bf16_once(long long value) { return bf16_once(static_cast<double>(value)); }
 
 // 1 + tanh(a) = 2 / (1 + exp(-2a)) for 16-bit results: 5 instructions instead of 20. The error is at most 3e-7. For
 // large negative a it keeps digits that 1 + tanh(a) cancels.

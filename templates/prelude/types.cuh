@@ -8,15 +8,15 @@ DEVICE int widen(unsigned short x) { return x; }
 template <class T> using compute_type = decltype(widen(T()));
 
 template <class T> struct Narrow { template <class V> DEVICE T from(V value) { return static_cast<T>(value); } };   // wraps
-template <> struct Narrow<f16> { template <class V> DEVICE f16 from(V value) { return f16_of(value); } };
-template <> struct Narrow<bf16> { template <class V> DEVICE bf16 from(V value) { return bf16_of(value); } };
-template <class T, class V> DEVICE T narrow(V value) { return Narrow<T>::from(value); }
+template <> struct Narrow<f16> { DEVICE f16 from(float value) { return f16_of(value); } };
+template <> struct Narrow<bf16> { DEVICE bf16 from(float value) { return bf16_of(value); } };
+template <class T, class V> DEVICE T narrow(V value) { return Narrow<T>::from(value); }   // from the compute type of T
 
-// The value that a reader of a stored T sees.
-template <class T, class V> DEVICE compute_type<T> round_to(V value)
-{
-    return widen(narrow<T>(value));
-}
+// The value that a reader of a stored T sees, from any compute type.
+template <class T> struct Rounded : Narrow<T> {};
+template <> struct Rounded<f16> { template <class V> DEVICE f16 from(V value) { return f16_once(value); } };
+template <> struct Rounded<bf16> { template <class V> DEVICE bf16 from(V value) { return bf16_once(value); } };
+template <class T, class V> DEVICE compute_type<T> round_to(V value) { return widen(Rounded<T>::from(value)); }
 
 // Converts between compute types; only cast_int converts real values to integers.
 template <class T, class V> DEVICE T convert(V value) { return static_cast<T>(value); }

@@ -14,7 +14,7 @@
 #define INCLUDE "#include \"prelude/"
 #define OPENS "OPENING;"
 
-static const char *const TYPES[TYPE_COUNT] = {"float", "double", "long", "short", "char"};
+static const char *const TYPES[TYPE_COUNT] = {"float", "double", "long", "short", "char", "signed"};
 
 // ---- what there is ----
 

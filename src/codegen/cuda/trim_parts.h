@@ -16,7 +16,7 @@ typedef struct FileName {
 } FileName;
 
 /* Types of the language that overloads are for; `int` is everywhere. */
-enum { TYPE_FLOAT, TYPE_DOUBLE, TYPE_LONG, TYPE_SHORT, TYPE_CHAR, TYPE_COUNT };
+enum { TYPE_FLOAT, TYPE_DOUBLE, TYPE_LONG, TYPE_SHORT, TYPE_CHAR, TYPE_SIGNED, TYPE_COUNT };
 
 /* Units with names of their own: two launches may call different things the same. */
 typedef struct TrimScope {
