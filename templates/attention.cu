@@ -10,7 +10,7 @@
 // calculation for softmax", 2018; Dao et al., "FlashAttention", 2022). Scores stay in registers: the
 // accumulators of the first product are the left operand of the second.
 //
-// Where there are few rows, the columns are split across WALKERS warps of a block and CLUSTER blocks, which
+// Where there are few rows, the columns are split across SPLITS warps of a block and CLUSTER blocks, which
 // take interleaved steps of the same rows. At the end their results are reduced through shared memory in a
 // fixed order.
 //
@@ -51,7 +51,7 @@ constexpr int DEPTH = 64, WIDTH = 64;
 constexpr int BM = 128, BN = 64;                               // rTile, shared memory
 constexpr int WM = 16;                                         // rTile, registers of a warp
 constexpr int PARTS = 1;                                       // narrow elements that represent a p
-constexpr int WALKERS = 1, CLUSTER = 1;                        // warps and blocks that split the columns
+constexpr int SPLITS = 1, CLUSTER = 1;                        // warps and blocks that split the columns
 constexpr int STAGES = 2;                                      // of the pipeline
 constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
 constexpr bool MASKS = false;                                  // some columns are masked by their position
@@ -97,9 +97,9 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 }
 // </rollerc>
 
-constexpr int WARPS = BM / WM * WALKERS, THREADS = WARPS * WARP;
-constexpr int OWNERS = WALKERS > 1 ? WARP : THREADS;           // threads that copy a tile of K or V
-constexpr Index STEP = (Index)BN * WALKERS * CLUSTER;          // columns of a step of all of them
+constexpr int WARPS = BM / WM * SPLITS, THREADS = WARPS * WARP;
+constexpr int OWNERS = SPLITS > 1 ? WARP : THREADS;           // threads that copy a tile of K or V
+constexpr Index STEP = (Index)BN * SPLITS * CLUSTER;          // columns of a step of all of them
 constexpr int PIECE = 8;                                       // elements of a 16-byte vector
 constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16;
 constexpr Index BLOCKS = (ROWS + BM - 1) / BM;                 // blocks of a batch
@@ -111,7 +111,7 @@ constexpr int DEPTHS_AT_ONCE = KEEPS_Q ? DEPTHS : 4;           // a warp of 32 r
 
 static_assert(BM % WM == 0 && WM % 16 == 0 && BN % 16 == 0, "tiles of 16 rows are multiplied");
 static_assert(DEPTH % PIECE == 0 && WIDTH % PIECE == 0 && STAGES >= 2, "rows are whole pieces");
-static_assert(WALKERS > 1 ? BM == WM : CLUSTER == 1, "warps that share columns have the same rows");
+static_assert(SPLITS > 1 ? BM == WM : CLUSTER == 1, "warps that share columns have the same rows");
 
 // A tile of Q, K or V in shared memory, in multiples of 16 columns. Lines are padded by one 16-byte vector,
 // so that the same vector of eight consecutive lines lies in eight different groups of banks. OWNERS threads
@@ -169,7 +169,7 @@ template <int LINES> struct alignas(32) Slab {   // for accesses of eight floats
     Row rows[LINES];
 };
 constexpr int MADE_ROWS = WM / 2 * HALVES;                     // rows that a warp computes
-constexpr int SLAB_ROWS = WALKERS == 1 ? 8 : MADE_ROWS;
+constexpr int SLAB_ROWS = SPLITS == 1 ? 8 : MADE_ROWS;
 using OwnSlab = Slab<SLAB_ROWS>;
 constexpr int ROWS_OF_TILE = ROWS < WM ? (int)ROWS : WM;
 constexpr int FINISHED = (ROWS_OF_TILE + CLUSTER - 1) / CLUSTER;   // rows that a block of a cluster stores
@@ -350,8 +350,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     SHARED(TILES_Q, Element, Qs, [TileQ::ELEMENTS]);
-    SHARED(TILES_K, Element, all_ks, [WALKERS][STAGES][TileK::ELEMENTS]);
-    SHARED(TILES_V, Element, all_vs, [WALKERS][STAGES][TileV::ELEMENTS]);
+    SHARED(TILES_K, Element, all_ks, [SPLITS][STAGES][TileK::ELEMENTS]);
+    SHARED(TILES_V, Element, all_vs, [SPLITS][STAGES][TileV::ELEMENTS]);
     SHARED(MAXIMA, float, maxima, [WARPS][MADE_ROWS]);
     SHARED(SLABS, OwnSlab, slabs, [WARPS]);
     SHARED(SENT, SentSlab, sent, [CLUSTER]);
@@ -359,14 +359,14 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     unsigned q[KEEPS_Q ? WM / 16 : 1][KEEPS_Q ? DEPTHS : 1][4];
     Softmax softmax;
 
-    const int warp = (int)threadIdx.x / WARP, walker = warp % WALKERS;
+    const int warp = (int)threadIdx.x / WARP, split = warp % SPLITS;
     const int rank = (int)((Index)blockIdx.x % CLUSTER);   // in its cluster
-    Element(&Ks)[STAGES][TileK::ELEMENTS] = all_ks[walker];
-    Element(&Vs)[STAGES][TileV::ELEMENTS] = all_vs[walker];
+    Element(&Ks)[STAGES][TileK::ELEMENTS] = all_ks[split];
+    Element(&Vs)[STAGES][TileV::ELEMENTS] = all_vs[split];
 
     const Index tile = (Index)blockIdx.x / CLUSTER, block = BACKWARDS ? BATCH * BLOCKS - 1 - tile : tile;
     const Index batch = block / BLOCKS, row0 = block % BLOCKS * BM, last = op_min<Index>(row0 + BM, ROWS) - 1;
-    const int warp_row = warp / WALKERS * WM, lane = (int)threadIdx.x % WARP;
+    const int warp_row = warp / SPLITS * WM, lane = (int)threadIdx.x % WARP;
 
     // Iterate from the first column that is unmasked for any row to the last one. If all columns are unmasked
     // for all rows, scores are not masked.
@@ -375,7 +375,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index end = MASKS ? op_max<Index>(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
     const Index clear_begin = MASKS ? op_max<Index>(first_column(batch, row0), first_column(batch, last)) : 0;
     const Index clear_end = MASKS ? op_min<Index>(end_column(batch, row0), end_column(batch, last)) : COLUMNS;
-    const Index begin = first + (rank * WALKERS + walker) * BN;
+    const Index begin = first + (rank * SPLITS + split) * BN;
     const auto copy = [&](Index column, int stage) {
         if (column < end) {
             TileK::begin(Ks[stage], column, end, [&](Index line, int d) { return k_at(t, batch, line, d); });
@@ -388,7 +388,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     TileQ::begin(Qs, row0, ROWS, [&](Index line, int d) { return q_at(t, batch, line, d); });
     UNROLL for (int stage = 0; stage < STAGES - 1; ++stage)
         copy(begin + stage * STEP, stage);
-    if (WALKERS > 1) {   // warps synchronise once, for Q
+    if (SPLITS > 1) {   // warps synchronise once, for Q
         async_wait<STAGES - 2>();
         block_sync();
     }
@@ -397,7 +397,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 #pragma unroll 1
     for (Index column = begin; column < end; column += STEP) {
         async_wait<STAGES - 2>();
-        if (WALKERS > 1)
+        if (SPLITS > 1)
             warp_sync();
         else
             block_sync();
@@ -475,7 +475,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     }
 
     async_wait<0>();
-    if (WALKERS > 1) {
+    if (SPLITS > 1) {
         leave_rows(maxima, slabs, acc, softmax);
         combine_and_store(t, slabs, sent, batch, row0, rank);
         return;

@@ -19,7 +19,7 @@
 // `full` and `free`, as in templates/bulk.cu. Blocks are persistent: the loads of a block's next tile of Y
 // overlap the end of the current one.
 //
-// Where there are few tiles, the columns are split across WALKERS warp groups, which take interleaved steps
+// Where there are few tiles, the columns are split across SPLITS warp groups, which take interleaved steps
 // of the same rows. At the end they agree on the maximum of each row and reduce their sums through shared
 // memory in a fixed order. Such a block computes one tile.
 #include "prelude.cuh"
@@ -47,7 +47,7 @@ constexpr int DEPTH = 128, WIDTH = 128;
 constexpr int BM = 128, BN = 128;                              // rTile, shared memory
 constexpr int WM = 64;                                         // rTile, registers of a warp group
 constexpr int PARTS = 1;                                       // narrow elements that represent a p
-constexpr int WALKERS = 1;                                     // warp groups that split the columns
+constexpr int SPLITS = 1;                                     // warp groups that split the columns
 constexpr int STAGES = 2;                                      // of the pipeline of K and V
 constexpr int Q_STAGES = 2;                                    // of the pipeline of Q
 constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
@@ -91,21 +91,21 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 }
 // </rollerc>
 
-constexpr int GROUPS = BM / WM * WALKERS, GROUP_WARPS = 4;
-constexpr Index STEP = BN * WALKERS;                           // columns of a step of all of them
+constexpr int GROUPS = BM / WM * SPLITS, GROUP_WARPS = 4;
+constexpr Index STEP = BN * SPLITS;                           // columns of a step of all of them
 constexpr int LINE = 64;                                       // elements in 128 bytes
 constexpr int DEPTHS = (DEPTH + 15) / 16, DEPTH_LINES = (DEPTH + LINE - 1) / LINE;
 constexpr int WIDTH_LINES = (WIDTH + LINE - 1) / LINE;
 constexpr int WIDE = WIDTH_LINES * LINE;
 constexpr Index TILES_M = (ROWS + BM - 1) / BM, TILES = BATCH * TILES_M;
-constexpr int SLAB_ROWS = WALKERS > 1 ? 16 : 8, SLAB_COLUMNS = WALKERS > 1 ? WIDE : 64;
+constexpr int SLAB_ROWS = SPLITS > 1 ? 16 : 8, SLAB_COLUMNS = SPLITS > 1 ? WIDE : 64;
 constexpr bool LIFTED = LIFTS_PARTS<PARTS>;                    // p and V are scaled by 2^15
 
 static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <= 256,
               "groups of warps multiply whole lines");
 static_assert(sizeof(Element) == 2 && GROUPS >= 2 && GROUPS <= 4, "as registers are dealt");
 static_assert(BLOCKS * TURNS >= TILES, "all tiles are made");
-static_assert(WALKERS == 1 || (BM == WM && TURNS == 1), "warps that share columns have the same rows");
+static_assert(SPLITS == 1 || (BM == WM && TURNS == 1), "warps that share columns have the same rows");
 
 // A tile of Q, K or V in shared memory, in the layout of describe_operand(): PARTS parts of 64 elements of
 // all lines.
@@ -153,27 +153,27 @@ struct Steps {
     TileK k[STAGES];
     TileV v[STAGES];
 };
-template <bool> struct WalkOf {
+template <bool> struct SplitOf {
     Steps steps;
     Slab slabs[GROUPS * GROUP_WARPS];
 };
-template <> struct WalkOf<true> {
+template <> struct SplitOf<true> {
     union {
         Steps steps;
         Slab slabs[GROUP_WARPS];
     };
 };
-using Walk = WalkOf<(WALKERS > 1)>;
+using Split = SplitOf<(SPLITS > 1)>;
 
 // `turn`: that group may issue its products. `maxima`: of each group that splits the columns.
 struct Shared {
     TileQ q[Q_STAGES];
-    Walk walks[WALKERS];
+    Split splits[SPLITS];
     Ring<Q_STAGES> q_ring;
-    Ring<STAGES> k_ring[WALKERS], v_ring[WALKERS];
+    Ring<STAGES> k_ring[SPLITS], v_ring[SPLITS];
     union {
         unsigned long long turn[GROUPS];
-        float maxima[WALKERS][WALKERS > 1 ? WM : 1];
+        float maxima[SPLITS][SPLITS > 1 ? WM : 1];
     };
 };
 constexpr int ALIGNMENT = 1024;
@@ -238,20 +238,20 @@ __device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorM
         for (Index first = work.begin; first < work.end; first += STEP, place.step()) {
             const int stage = place.stage;
             const unsigned used = (place.round & 1) ^ 1;
-            UNROLL for (int i = 0; i < WALKERS; ++i) {
+            UNROLL for (int i = 0; i < SPLITS; ++i) {
                 const Index column = first + i * BN;
-                if (WALKERS > 1 && column >= work.end)
+                if (SPLITS > 1 && column >= work.end)
                     break;
                 mbarrier_wait(&shared.k_ring[i].free[stage], used);
-                shared.walks[i].steps.k[stage].fetch(map_k, k_corner(work.batch), column,
+                shared.splits[i].steps.k[stage].fetch(map_k, k_corner(work.batch), column,
                                                      &shared.k_ring[i].full[stage]);
             }
-            UNROLL for (int i = 0; i < WALKERS; ++i) {
+            UNROLL for (int i = 0; i < SPLITS; ++i) {
                 const Index column = first + i * BN;
-                if (WALKERS > 1 && column >= work.end)
+                if (SPLITS > 1 && column >= work.end)
                     break;
                 mbarrier_wait(&shared.v_ring[i].free[stage], used);
-                shared.walks[i].steps.v[stage].fetch(map_v, v_corner(work.batch), column,
+                shared.splits[i].steps.v[stage].fetch(map_v, v_corner(work.batch), column,
                                                      &shared.v_ring[i].full[stage]);
             }
         }
@@ -272,12 +272,12 @@ struct Turns {
 
     __device__ __forceinline__ void await(Shared &shared, int group) const
     {
-        if (WALKERS == 1)
+        if (SPLITS == 1)
             mbarrier_wait(&shared.turn[group], (done & 1) ^ (group == 0 ? 1 : 0));
     }
     __device__ __forceinline__ void pass(Shared &shared, int group)
     {
-        if (WALKERS == 1)
+        if (SPLITS == 1)
             arrive(&shared.turn[group + 1 == GROUPS ? 0 : group + 1]);
         ++done;
     }
@@ -400,11 +400,11 @@ __device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const W
     float s[BN / 2], factor[2];
     unsigned p[PARTS][BN / 16][4];
     const TileQ &q = shared.q[tile.stage];
-    const int walker = WALKERS > 1 ? group : 0, rows = WALKERS > 1 ? 0 : group * WM;
-    const Steps &steps = shared.walks[walker].steps;
-    Ring<STAGES> &k_ring = shared.k_ring[walker], &v_ring = shared.v_ring[walker];
-    const Index begin = work.begin + walker * BN;
-    if (WALKERS > 1 && begin >= work.end)
+    const int split = SPLITS > 1 ? group : 0, rows = SPLITS > 1 ? 0 : group * WM;
+    const Steps &steps = shared.splits[split].steps;
+    Ring<STAGES> &k_ring = shared.k_ring[split], &v_ring = shared.v_ring[split];
+    const Index begin = work.begin + split * BN;
+    if (SPLITS > 1 && begin >= work.end)
         return;
     mbarrier_wait(&shared.q_ring.full[tile.stage], tile.round & 1);
     mbarrier_wait(&k_ring.full[place.stage], place.round & 1);
@@ -489,19 +489,19 @@ __device__ __forceinline__ void meet() { roles_sync<(1 + GROUPS) * GROUP_WARPS *
 
 // Groups exchange the maximum of each row, then write their sums, scaled to it, over their tiles. A group
 // whose columns are all masked or negligible writes zeros.
-__device__ __forceinline__ void leave_rows(Shared &shared, int walker, const float (&acc)[WIDE / 2],
+__device__ __forceinline__ void leave_rows(Shared &shared, int split, const float (&acc)[WIDE / 2],
                                            const Softmax &softmax)
 {
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP % GROUP_WARPS;
-    Slab &slab = shared.walks[walker].slabs[warp];
+    Slab &slab = shared.splits[split].slabs[warp];
     UNROLL for (int half = 0; half < 2; ++half)
         if (lane % 4 == 0)
-            shared.maxima[walker][warp * 16 + half * 8 + lane / 4] = softmax.maximum[half];
+            shared.maxima[split][warp * 16 + half * 8 + lane / 4] = softmax.maximum[half];
     meet();
     UNROLL for (int half = 0; half < 2; ++half) {
         const int line = half * 8 + lane / 4;
         float largest = shared.maxima[0][warp * 16 + line], factor;
-        UNROLL for (int i = 1; i < WALKERS; ++i)
+        UNROLL for (int i = 1; i < SPLITS; ++i)
             largest = op_max(largest, shared.maxima[i][warp * 16 + line]);
         const float weight = power_of_two((softmax.maximum[half] - largest) * SCALE);
         const Row own = softmax.row(half, factor);
@@ -525,8 +525,8 @@ __device__ __forceinline__ Row combine(const Shared &shared, int row, int n, flo
     const int slab = row / SLAB_ROWS, line = row % SLAB_ROWS;
     const bool turned = QN == 8 && n & 32;
     float sum = 0.0f, sums[QN] = {};
-    UNROLL for (int i = 0; i < WALKERS; ++i) {
-        const Slab &of = shared.walks[i].slabs[slab];
+    UNROLL for (int i = 0; i < SPLITS; ++i) {
+        const Slab &of = shared.splits[i].slabs[slab];
         sum += of.rows[line].sum;
         UNROLL for (int at = 0; at < QN; at += HALF) {
             float own[HALF];
@@ -537,7 +537,7 @@ __device__ __forceinline__ Row combine(const Shared &shared, int row, int n, flo
     }
     UNROLL for (int e = 0; e < QN; ++e)
         totals[e] = turned ? sums[(e + HALF) % QN] : sums[e];
-    return {shared.walks[0].slabs[slab].rows[line].maximum, sum, 1.0f / sum};
+    return {shared.splits[0].slabs[slab].rows[line].maximum, sum, 1.0f / sum};
 }
 
 // By the consumer groups.
@@ -561,16 +561,16 @@ __device__ __forceinline__ void combine_and_store(const Tensors &t, const Shared
 // By warps 0 to 2.
 __device__ __forceinline__ void begin_barriers(Shared &shared, int warp)
 {
-    const int lane = (int)threadIdx.x % WARP, walker = lane / STAGES, stage = lane % STAGES;
-    if (warp == 0 && walker < WALKERS) {
-        mbarrier_init(&shared.k_ring[walker].full[stage], 1);
-        mbarrier_init(&shared.v_ring[walker].full[stage], 1);
-        mbarrier_init(&shared.k_ring[walker].free[stage], GROUPS * 4 / WALKERS);
-        mbarrier_init(&shared.v_ring[walker].free[stage], GROUPS * 4 / WALKERS);
+    const int lane = (int)threadIdx.x % WARP, split = lane / STAGES, stage = lane % STAGES;
+    if (warp == 0 && split < SPLITS) {
+        mbarrier_init(&shared.k_ring[split].full[stage], 1);
+        mbarrier_init(&shared.v_ring[split].full[stage], 1);
+        mbarrier_init(&shared.k_ring[split].free[stage], GROUPS * 4 / SPLITS);
+        mbarrier_init(&shared.v_ring[split].free[stage], GROUPS * 4 / SPLITS);
     } else if (warp == 1 && lane < Q_STAGES) {
         mbarrier_init(&shared.q_ring.full[lane], 1);
         mbarrier_init(&shared.q_ring.free[lane], GROUPS * 4);
-    } else if (WALKERS == 1 && warp == 2 && lane < GROUPS) {
+    } else if (SPLITS == 1 && warp == 2 && lane < GROUPS) {
         mbarrier_init(&shared.turn[lane], 4);
     }
 }
@@ -598,7 +598,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 
         give_registers<GROUPS == 3 ? 32 : 24>();
         if (threadIdx.x == 0)
             copy_tiles(&map_a, &map_b, &map_c, shared);
-        if (WALKERS > 1) {
+        if (SPLITS > 1) {
             meet();
             meet();
         }
@@ -614,17 +614,17 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 
             const Work work(turn);
             if (!work.exists)
                 continue;
-            const Index row0 = work.row0 + (WALKERS > 1 ? 0 : group * WM) + warp % 4 * 16;
+            const Index row0 = work.row0 + (SPLITS > 1 ? 0 : group * WM) + warp % 4 * 16;
             const Index row = row0 + (int)threadIdx.x % WARP / 4;
             float acc[WIDE / 2] = {};   // (WM,WIDTH) of four warps
             Softmax softmax;
             stream(t, shared, work, tile, place, turns, group, row, acc, softmax);
             tile.step();
-            if (WALKERS > 1) {
+            if (SPLITS > 1) {
                 leave_rows(shared, group, acc, softmax);
                 combine_and_store(t, shared, work);
             } else {
-                store_rows(t, shared.walks[0].slabs[warp - GROUP_WARPS], work, row0, acc, softmax);
+                store_rows(t, shared.splits[0].slabs[warp - GROUP_WARPS], work, row0, acc, softmax);
             }
         }
     }

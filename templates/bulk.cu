@@ -12,10 +12,10 @@
 //
 // The producer runs ahead by up to STAGES steps, also into the next tile during an epilogue.
 //
-// Multicast: NEIGHBOURS blocks of a cluster compute tiles adjacent along m. Each copies a part of the common
+// Multicast: MULTICAST blocks of a cluster compute tiles adjacent along m. Each copies a part of the common
 // tile of B to all of them.
 //
-// Cluster split-K: where there are fewer tiles than SMs, SHARERS = 2 blocks of a cluster compute one tile,
+// Cluster split-K: where there are fewer tiles than SMs, SPLITS = 2 blocks of a cluster compute one tile,
 // each over half of k. At the end each writes half of its accumulators to the other's shared memory, and
 // reduces and stores the other half.
 //
@@ -58,7 +58,7 @@ constexpr bool SHIFTED = false;                               // rows of C are n
 constexpr Index PANEL = 8;                                    // rasterisation: tiles along m in a panel
 constexpr int JOINED = 1;   // sums that are computed together
 constexpr Index BATCHES = 1;
-constexpr int NEIGHBOURS = 2, SHARERS = 1;   // blocks of a cluster: multicast, split-K
+constexpr int MULTICAST = 2, SPLITS = 1;   // blocks of a cluster: multicast, split-K
 constexpr int TURNS = 1;                                      // tiles of a persistent block
 constexpr int MAKERS = 1;                                     // warp groups that compute tiles alternately
 constexpr Index CLUSTERS = 16;
@@ -157,12 +157,12 @@ constexpr int WIDE = JOINED * WN;   // columns of B of one instruction, for all 
 constexpr int GROUPS_N = BN / WN, GROUPS_EACH = BM / WM * GROUPS_N;   // warp groups of a tile
 constexpr int GROUPS = MAKERS * GROUPS_EACH;
 constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // k of an instruction
-constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + NEIGHBOURS - 1) / NEIGHBOURS, BLOCKS_N = (N + BN - 1) / BN;
-constexpr Index ROWS = PANEL > NEIGHBOURS ? PANEL / NEIGHBOURS : 1;   // clusters along m in a panel
+constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + MULTICAST - 1) / MULTICAST, BLOCKS_N = (N + BN - 1) / BN;
+constexpr Index ROWS = PANEL > MULTICAST ? PANEL / MULTICAST : 1;   // clusters along m in a panel
 constexpr Index STEPS = (K + BK - 1) / BK;
-constexpr Index SHARE = (STEPS + SHARERS - 1) / SHARERS;   // steps of the first block of the split
+constexpr Index SHARE = (STEPS + SPLITS - 1) / SPLITS;   // steps of the first block of the split
 constexpr bool CHAINS = SHARE > CHAIN;   // longer than one promotion interval
-constexpr int PARTS = 2 / SHARERS;       // eight-row halves of its sixteen that a warp stores
+constexpr int PARTS = 2 / SPLITS;       // eight-row halves of its sixteen that a warp stores
 constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   // staged together
 // A thread of three warp groups has 168 of the 65536 registers: too few for 64 x 256 accumulators, or for 64
 // x 192 and prefetched vectors of the epilogue, and more than the producer needs.
@@ -175,11 +175,11 @@ static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
 static_assert(QN == 1 || SHIFTED || N % QN == 0, "rows of C hold whole vectors");
 static_assert((!BACK_M || (M > BM && !SHIFTED)) && (!BACK_N || (N > BN && N % QN == 0 && !SHIFTED)),
               "it has where to lie");
-static_assert(!(TAPS_A && OperandA::ALONG_K) && !(TAPS_B && (OperandB::ALONG_K || NEIGHBOURS > 1)),
+static_assert(!(TAPS_A && OperandA::ALONG_K) && !(TAPS_B && (OperandB::ALONG_K || MULTICAST > 1)),
               "this block's boxes of channels");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
-static_assert(MAKERS == 1 || (SHARERS == 1 && !PHASES && !REDUCES), "all tiles have as many steps");
-static_assert(SHARERS == 1 || (SHARERS == 2 && NEIGHBOURS == 1 && TURNS == 1 && STEPS > 1),
+static_assert(MAKERS == 1 || (SPLITS == 1 && !PHASES && !REDUCES), "all tiles have as many steps");
+static_assert(SPLITS == 1 || (SPLITS == 2 && MULTICAST == 1 && TURNS == 1 && STEPS > 1),
               "both have a step");
 
 // A tile of an operand in shared memory, in the layout of describe_operand(); PARTS blocks of a cluster copy
@@ -218,11 +218,11 @@ template <class Operand, int BR, int PARTS, int COUNT, int EACH> struct Tile {
 // Of a tile that is the only one along a dimension, only the rows that exist are copied. The instruction
 // reads B after the last row of A, and zeros after the last row of B; those products are not used.
 constexpr int ROWS_A = OperandA::ALONG_K && M < BM ? ((int)M + 7) / 8 * 8 : BM;
-constexpr int ROWS_B = OperandB::ALONG_K && NEIGHBOURS == 1 && JOINED == 1 && N < BN ? (int)N : BN;
+constexpr int ROWS_B = OperandB::ALONG_K && MULTICAST == 1 && JOINED == 1 && N < BN ? (int)N : BN;
 static_assert(BM - ROWS_A <= JOINED * BN, "they lie in the same stage");
 
 using TileA = Tile<OperandA, ROWS_A, 1, 1, ROWS_A>;
-using TileB = Tile<OperandB, ROWS_B, NEIGHBOURS, JOINED, WN>;
+using TileB = Tile<OperandB, ROWS_B, MULTICAST, JOINED, WN>;
 
 struct Stage {
     Element a[TileA::ELEMENTS], b[JOINED * BN * BK];
@@ -255,7 +255,7 @@ struct Ring {
 
 constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage);
 constexpr int SUMS = SLABS + GROUPS * 4 * (int)sizeof(Slab);
-constexpr int RING = SUMS + (SHARERS > 1 ? GROUPS * (int)sizeof(Shared) : 0);
+constexpr int RING = SUMS + (SPLITS > 1 ? GROUPS * (int)sizeof(Shared) : 0);
 
 // The position in the pipeline: the stage, and how often all stages were used.
 struct Place {
@@ -287,14 +287,14 @@ struct Corner {
     __device__ __forceinline__ explicit Corner(Index turn)
     {
         constexpr Index ALL = CLUSTERS_M * BLOCKS_N, FREE = CLUSTERS * TURNS - ALL * BATCHES;
-        const Index rank = (Index)blockIdx.x % NEIGHBOURS;
-        const Index number = turn * CLUSTERS + (Index)blockIdx.x / (NEIGHBOURS * SHARERS);
+        const Index rank = (Index)blockIdx.x % MULTICAST;
+        const Index number = turn * CLUSTERS + (Index)blockIdx.x / (MULTICAST * SPLITS);
         const Index cluster = number - (turn + 1 == TURNS ? FREE : 0), block = cluster % ALL;
         const Index panel = block / (ROWS * BLOCKS_N) * ROWS;   // first row of clusters of the panel
         const Index rows = op_min<Index>(CLUSTERS_M - panel, ROWS);
         exists = cluster >= turn * CLUSTERS;
         batch = cluster / ALL;
-        m = ((panel + block % (ROWS * BLOCKS_N) % rows) * NEIGHBOURS + rank) * BM;
+        m = ((panel + block % (ROWS * BLOCKS_N) % rows) * MULTICAST + rank) * BM;
         n = block % (ROWS * BLOCKS_N) / rows * BN;
         tile_m = BACK_M ? op_min<Index>(m, M - BM) : m;
         tile_n = BACK_N ? op_min<Index>(n, N - BN) : n;
@@ -315,8 +315,8 @@ struct Steps {
 
     // One of two constants, so that the compiler knows the loop is entered. Otherwise it moves accumulators
     // between registers, which serialises the products.
-    __device__ __forceinline__ explicit Steps(int sharer)
-        : first(sharer * SHARE), count(sharer == 0 ? SHARE : STEPS - SHARE)
+    __device__ __forceinline__ explicit Steps(int split)
+        : first(split * SHARE), count(split == 0 ? SHARE : STEPS - SHARE)
     {
     }
 };
@@ -479,9 +479,9 @@ __device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage 
 __device__ __forceinline__ void release(Ring &ring, int stage)
 {
     const int lane = (int)threadIdx.x % WARP;
-    if (NEIGHBOURS == 1 && lane == 0)
+    if (MULTICAST == 1 && lane == 0)
         mbarrier_arrive(&ring.free[stage]);
-    if (NEIGHBOURS > 1 && lane < NEIGHBOURS)
+    if (MULTICAST > 1 && lane < MULTICAST)
         mbarrier_arrive_at(&ring.free[stage], lane);
 }
 
@@ -541,29 +541,29 @@ __device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *st
 }
 
 // By all threads of both blocks of a split: waits until both have started.
-__device__ __forceinline__ void await_sharer() { cluster_wait(); }
+__device__ __forceinline__ void await_split() { cluster_wait(); }
 
 // By all threads of both blocks of a split: the exchanged accumulators are visible afterwards.
-__device__ __forceinline__ void meet_sharers() { cluster_sync(); }
+__device__ __forceinline__ void sync_splits() { cluster_sync(); }
 
 // By each warp: reduces across the split. A lane has accumulators of two of the warp's sixteen rows, eight
 // apart. One block keeps the first row of each pair, the other the second, in the registers of the first.
-__device__ __forceinline__ void add_shared(Value (&acc)[WIDE / 2], Shared &sums, int sharer)
+__device__ __forceinline__ void add_shared(Value (&acc)[WIDE / 2], Shared &sums, int split)
 {
     const int thread = (int)threadIdx.x % (4 * WARP);
-    Shared &there = *cluster_map(&sums, 1 - sharer);
-    await_sharer();
+    Shared &there = *cluster_map(&sums, 1 - split);
+    await_split();
     UNROLL for (int v = 0; v < WIDE / 16; ++v) {
         Value left[4];
         UNROLL for (int e = 0; e < 4; ++e) {
             const int at = v * 8 + e / 2 * 4 + e % 2;
             const Value first = acc[at], second = acc[at + 2];
-            left[e] = sharer ? first : second;
-            acc[at] = sharer ? second : first;
+            left[e] = split ? first : second;
+            acc[at] = split ? second : first;
         }
         move_vector<4>(there.at[v][thread], left);
     }
-    meet_sharers();
+    sync_splits();
     UNROLL for (int v = 0; v < WIDE / 16; ++v) {
         Value more[4];
         move_vector<4>(more, sums.at[v][thread]);
@@ -851,8 +851,8 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                   "all stages fit, wherever they begin");
     Stage *const stages = reinterpret_cast<Stage *>(start);
     Ring &ring = *reinterpret_cast<Ring *>(start + RING);
-    const int warp = same_in_warp((int)threadIdx.x / WARP), sharer = (int)((Index)blockIdx.x % SHARERS);
-    const Steps steps(sharer);
+    const int warp = same_in_warp((int)threadIdx.x / WARP), split = (int)((Index)blockIdx.x % SPLITS);
+    const Steps steps(split);
     const TensorMap *const maps[] = MAP_LIST;   // of A, and of each B
 
     if (threadIdx.x == 0) {
@@ -860,18 +860,18 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             prefetch_map(maps[i]);
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(&ring.full[stage], 1);
-            mbarrier_init(&ring.free[stage], NEIGHBOURS * GROUPS_EACH * 4);
+            mbarrier_init(&ring.free[stage], MULTICAST * GROUPS_EACH * 4);
         }
         UNROLL for (int maker = 0; MAKERS > 1 && maker < MAKERS; ++maker)
             mbarrier_init(&ring.turn[maker], GROUPS_EACH * 4);
     }
     if (ROWS_B < BN)
         clear_behind(stages);
-    if (NEIGHBOURS > 1)
+    if (MULTICAST > 1)
         cluster_sync();
     else
         block_sync();
-    if (SHARERS > 1)
+    if (SPLITS > 1)
         cluster_arrive();   // this block has started
     if ((EARLY_A || EARLY_B) && threadIdx.x == 0)
         copy_early(maps, stages, ring, steps);
@@ -894,9 +894,9 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                     copy_operands(maps, stages, ring, corner, steps, place, turn == 0);
             }
         warp_sync();
-        if (SHARERS > 1) {
-            await_sharer();
-            meet_sharers();
+        if (SPLITS > 1) {
+            await_split();
+            sync_splits();
         }
     } else {
         // Compute and store.
@@ -925,24 +925,24 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                 reduce_rows<Row, WN>(t, acc, corner.batch, corner.m + group_m + warp % 4 * 16,
                                      corner.n + group_n, M, N);
             } else if (BESIDE) {
-                const Index m0 = corner.tile_m + group_m + warp % 4 * 16 + sharer * 8;
+                const Index m0 = corner.tile_m + group_m + warp % 4 * 16 + split * 8;
                 const Index n0 = corner.tile_n + group_n;
                 Ahead ahead;
                 ahead.begin(t, corner, m0, n0);
                 multiply(acc, stages, ring, steps_of(steps, corner), place, turns, group_m, group_n);
-                if (SHARERS > 1)
-                    add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
+                if (SPLITS > 1)
+                    add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], split);
                 store_tile_beside(t, acc, slab, corner, m0, n0, ahead);
             } else {
                 multiply(acc, stages, ring, steps_of(steps, corner), place, turns, group_m, group_n);
-                if (SHARERS > 1)
-                    add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], sharer);
-                store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16 + sharer * 8,
+                if (SPLITS > 1)
+                    add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], split);
+                store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16 + split * 8,
                            corner.tile_n + group_n);
             }
         }
     }
-    if (NEIGHBOURS > 1)
+    if (MULTICAST > 1)
         cluster_sync();   // other blocks still copy or arrive here
 }
 }   // namespace KERNEL

@@ -442,7 +442,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     strbuf_putc(out, '\n');
     CONSTEXPR(out, "int JOINED", "sums that are computed together", product->sums);
     CONSTEXPR(out, "Index BATCHES", NULL, product->group[GROUP_BATCH].extent);
-    CONSTEXPR(out, "int NEIGHBOURS, SHARERS", "blocks of a cluster: multicast, split-K", neighbours,
+    CONSTEXPR(out, "int MULTICAST, SPLITS", "blocks of a cluster: multicast, split-K", neighbours,
               cluster / neighbours);
     CONSTEXPR(out, "int TURNS", "tiles of a persistent block", plan->program->turns);
     CONSTEXPR(out, "int MAKERS", "warp groups that compute tiles alternately", schedule_makers(plan->kind->schedule));
