@@ -3,7 +3,7 @@
 
 void launcher_graph(StrBuf *out, const Kernel *kernel)
 {
-    strbuf_puts(out, "\n// The same launches as a cudaGraph_t, each behind those that it needs; the caller destroys it.\n"
+    strbuf_puts(out, "\n// The launches as a cudaGraph_t, with an edge from each predecessor; the caller destroys it.\n"
                      "extern \"C\" ");
     launcher_graph_signature(out, kernel, true);
     strbuf_puts(out, "\n{\n");

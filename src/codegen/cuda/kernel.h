@@ -1,4 +1,4 @@
-// A kernel is what code generation makes of one plan: the whole emitted file and the launches it consists of.
+// A kernel is the result of code generation for one plan: the whole emitted file and its launches.
 //
 // The proof, the profiler and the ranking read this record instead of the text.
 #pragma once
@@ -15,22 +15,22 @@ typedef struct Kernel {
     size_t source_length;
     const char *const *pieces;   // of each kernel a text of it alone, called NAME_k0, which says nothing of the plan: compilers take
                                  // them side by side, and equal kernels of several plans once; NULL: nobody asked for them
-    const char *without_prelude;   // of `source`: with one prelude for all, several kernels can stand in one file
-    Launch *launches;   // in the order in which NAME_prepare, and then NAME_launch, makes them
+    const char *without_prelude;   // of `source`: with a common prelude several kernels can share a file
+    Launch *launches;   // in the order of NAME_prepare, then of NAME_launch
     int launch_count;
     int prepare_count;  // of them: NAME_prepare's
-    LaunchCopy *copies;   // that it makes before them: weights that calls read as they are
+    LaunchCopy *copies;   // before its launches: weights that calls read unchanged
     int copy_count;
-    int *leaders;       // of each kernel the first launch of it; equal launches have one kernel
-    const char **likenesses;   // and all that a launch is told by, as text (codegen/equal.h)
+    int *leaders;       // the first launch of each kernel; equal launches share one kernel
+    const char **likenesses;   // and the text by which launches are compared (codegen/equal.h)
     int kernel_count;
-    bool has_graph;       // NAME_graph, too: of several launches, but for HIP
+    bool has_graph;       // has NAME_graph: several launches, not HIP
     int64_t workspace_bytes;   // for both
-    int64_t alive_bytes;   // of these, the most that is alive at once, one launch after the other
+    int64_t alive_bytes;   // most bytes alive at once, launch by launch
     int64_t weight_bytes, prepared_bytes;
     const char *prepared_id;   // 16 hexadecimal digits: equal ones have equal memory; NULL: no weights
     const char **arguments;   // the launcher's names for the program's inputs, then its outputs
-    const Program *program;   // what the user defined, and the temporaries that the plan adds to it
+    const Program *program;   // the user's definitions, and the plan's temporaries
 } Kernel;
 
 /* Inputs, weights, then outputs. Of the buffers of launches those beside them come next (launch.h). */

@@ -119,7 +119,7 @@ void launcher_allowances(StrBuf *out, const Kernel *kernel, bool hip)
     if (!needs_allowance(kernel))
         return;
     strbuf_printf(out,
-                  "\n// What the kernels must be allowed, once for each thread and device.\n"
+                  "\n// Sets the attributes of the kernels, once per thread and device.\n"
                   "static cudaError_t %s_allow()\n{\n"
                   "    static thread_local unsigned long long allowed = 0;   // bit i: on device i\n"
                   "    int device = 0;\n"

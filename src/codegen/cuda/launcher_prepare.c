@@ -25,7 +25,7 @@ static void write_copies(StrBuf *out, const Kernel *kernel)
 static void write_weights(StrBuf *out, const Kernel *kernel)
 {
     const Program *program = kernel->program;
-    strbuf_puts(out, "\n// The weights, at their places in the file. Before any launch they are brought into the form that launches read.\n");
+    strbuf_puts(out, "\n// The weights, at their offsets in the file. NAME_prepare converts them before any launch.\n");
     for (int i = 0; i < program->input_count; i++)
         if (launcher_is_weight(program, i)) {
             strbuf_printf(out, "//   %10" PRId64 "  ", weight_offset(program, i));

@@ -148,7 +148,7 @@ void pieces_emit(StrBuf *out, const char *indent, const Scope *scope, int along,
     Pieces pieces;
     pieces_find(scope->fusion, along, vector, tree, &pieces);
     const char *inner = arena_printf(out->arena, "%s    ", indent);
-    strbuf_printf(out, "%s{   // of %d pieces of a concatenation the one that has it\n", indent,
+    strbuf_printf(out, "%s{   // the one of %d parts of a concatenation that holds it\n", indent,
                   pieces.count);
     emit_choice(out, inner, scope, &pieces);
     strbuf_printf(out, "%s%s;\n%s}\n", inner, call, indent);

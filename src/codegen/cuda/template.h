@@ -1,5 +1,5 @@
-// Templates: ordinary CUDA files with default parameters between two marker lines. A kernel is the template
-// with that block replaced; nothing is ever pasted into its body.
+// Templates: ordinary CUDA files with default parameters between two marker lines. A kernel is the template with
+// that block replaced; the body is never edited.
 #pragma once
 #include <stdbool.h>
 
@@ -8,29 +8,28 @@
 typedef struct Template {
     const char *path;    // "templates/matmul.cu"
     const char *about;   // the comment at its top
-    const char *head;    // what its namespace holds before the block
-    const char *body;    // and behind it
+    const char *head;    // in its namespace before the block
+    const char *body;    // and after it
     int head_line, body_line;   // of the file: where they begin
 } Template;
 
-/* Where templates are read from: NULL for the ones inside the binary, else a folder that holds the same
-   names. */
+/* The source of templates: NULL for those in the binary, else a folder with the same names. */
 typedef struct TemplateStore {
     Arena *arena;
     const char *folder;
-    bool line_directives;   // #line in what is emitted, for whoever edits templates; else comments name the places
+    bool line_directives;   // emit #line, for editors of templates; else comments name the places
 } TemplateStore;
 
-/* Stands where the emitted file itself goes on, until its lines are counted; nothing else looks like it. */
+/* Marks where the emitted file itself continues, until its lines are counted; nothing else looks like it. */
 #define TEMPLATE_OWN_LINE "#line 0\n"
 
-/* Says that what follows in an emitted file begins at `line` of a template. */
+/* Notes that the following text begins at `line` of a template. */
 void template_cite(StrBuf *out, const TemplateStore *store, const char *path, int line);
 
 /* A file without the markers is an error (EXIT_INPUT if it came from the user's folder). */
 Template template_read(const TemplateStore *store, const char *path);
 
-/* Where it lies in the user's folder. */
+/* Its path in the user's folder. */
 const char *template_place(const TemplateStore *store, const char *path);
 
 /* One hash for all templates that there are: of the list of their hashes that sha256sum would print, sorted

@@ -1,6 +1,6 @@
-// A unit is one definition at the outermost level of CUDA text, with the comment above it: what is emitted or
-// left out as a whole. Units between two blank lines are a paragraph; the comment above its first one is the
-// paragraph's.
+// A unit is one definition at the outermost level of CUDA text, with the comment above it, which is emitted or left
+// out as a whole. Units between two blank lines are a paragraph; a comment above its first one belongs to the
+// paragraph.
 #pragma once
 #include "base/strbuf.h"
 #include "codegen/cuda/lines.h"
@@ -8,21 +8,21 @@
 
 typedef struct Declaration {
     Slice name;
-    Slice arguments;   // the ( ) or < > behind the name
+    Slice arguments;   // the ( ) or < > after the name
     struct Declaration
-        *first;    // of that name; the others are overloads and specialisations, or say it again
+        *first;    // of that name; the others are overloads, specialisations or redeclarations
     bool alone;    // of the first one: there are no others
-    bool used;     // of the first one: the name occurs in what is taken,
-    bool called;   // and without < > behind it, as functions that are no templates are called
+    bool used;     // of the first one: the name occurs in the text that is kept,
+    bool called;   // and without < > after it, as calls of functions that are not templates
     struct TextUnit *unit;
     struct Declaration *next;   // of its unit
 } Declaration;
 
 typedef enum UnitKind {
     UNIT_DEFINITION,
-    UNIT_CHECK,     // a static_assert: it needs what it names, and nothing needs it
+    UNIT_CHECK,     // a static_assert: kept if all that it names is, unless it is known to hold
     UNIT_COMMENT,   // of no definition
-    UNIT_ROOT       // a kernel: it is why all others are there; and headers of the system
+    UNIT_ROOT       // a kernel, from which the search starts; and system headers
 } UnitKind;
 
 /* Of namespace NAME_prelude, for the prelude; for a kernel, of its template's block. */
@@ -35,7 +35,7 @@ typedef struct Paragraph {
 typedef struct TextUnit {
     UnitKind kind;
     UnitPlace place;
-    const char *file;   // templates/…, for who looks for it; NULL: rollerc made it
+    const char *file;   // templates/…; NULL: made by rollerc
     int line;
     int arch;                // of __CUDA_ARCH__, that its text needs; 0: any
     const char *condition;   // under which the device's compiler sees it; NULL: always
@@ -44,7 +44,7 @@ typedef struct TextUnit {
     const char *text;      // whole lines
     Declaration *declarations;
     bool taken;
-    bool leads;   // stands before the prelude
+    bool leads;   // precedes the prelude
     struct TextUnit *next;
 } TextUnit;
 
@@ -65,7 +65,7 @@ void units_init(Arena *arena, UnitList *units);
 
 void units_read(Arena *arena, UnitList *units, const TextTarget *target, UnitSource source);
 
-/* Finds which declarations are of one name. */
+/* Links the declarations of each name. */
 void units_name(UnitList *units);
 
 /* NULL if there is none. */
