@@ -41,6 +41,7 @@ const Calibration calibration = {
         {
             .thread_terms = 32,      // tuning-log 14
             .many_rows_bytes = 32,   // tuning-log 15
+            .products = {.pace = PACE_BY_STEPS},   // tuning-log 168
         },
     // tuning-log 17 and 18
     .window = {.element_instructions = 2, .output_instructions = 12},

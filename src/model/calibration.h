@@ -48,6 +48,7 @@ typedef struct Calibration {
     struct {
         int thread_terms;      // whose loads are in flight at a time,
         int many_rows_bytes;   // or so many bytes where there are many rows
+        KindCost products;     // of factors that threads read again and again
     } reduce;
     WindowFit window, depthwise;
     double element_in_same_bank;   // times its instructions where other lanes' elements lie in its bank

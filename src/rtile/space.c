@@ -110,7 +110,7 @@ static int64_t offset_at(const Affine *offset, const Fusion *fusion, int first, 
     return at;
 }
 
-double access_lines(const Access *access, const Fusion *fusion, int first, int end, int vector,
+double access_lines(const Access *access, const Fusion *fusion, int first, int end, int vector, int together,
                     const DeviceSpec *device)
 {
     enum { MOST = 64 };
@@ -127,7 +127,7 @@ double access_lines(const Access *access, const Fusion *fusion, int first, int e
         lines[known] = line;
         count += known == count;
     }
-    double each = (double)(count * line_bits) / (double)(device->warp_size * vector * bits);
+    double each = (double)(count * line_bits) / (double)(device->warp_size * together * bits);
     return each > 1 ? each : 1;
 }
 

@@ -53,8 +53,8 @@ DataTile *space_flat_tile(TileSpace *space, const Fusion *fusion, const Tensor *
 double access_scatter(const Access *access, const Fusion *fusion, int fast, const DeviceSpec *device);
 
 /* Lines of L1 that an access of a warp touches for each line's worth of bytes (DataTile.lines), where neighbouring
-   threads take `vector` neighbours each of the flat position along the fusion's axes [first, end). */
-double access_lines(const Access *access, const Fusion *fusion, int first, int end, int vector,
+   threads begin `vector` positions apart along the fusion's axes [first, end), flat, and take `together` elements each. */
+double access_lines(const Access *access, const Fusion *fusion, int first, int end, int vector, int together,
                     const DeviceSpec *device);
 
 /* Which tiles of the space, as bits: all that are read, or that are written; those that change along the

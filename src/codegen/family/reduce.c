@@ -187,6 +187,14 @@ static double finding_instructions(const Fusion *fusion, uint32_t tiles)
     return sharers ? all / sharers : 0;
 }
 
+/* Elements that a thread's access brings: of a vector that is read as a whole all of them. */
+static int elements_together(const Reads *reads, const Access *access, Layout layout)
+{
+    int index = reads_index(reads, access);
+    Pattern pattern = index < 0 ? PATTERN_GATHER : reads->reads[index].pattern;
+    return pattern == PATTERN_ROW || pattern == PATTERN_PADDED ? layout.vector : 1;
+}
+
 /* Neighbouring threads may read from many lines, or less than one. */
 static void set_lines(TileSpace *space, const Fusion *fusion, Layout layout, const DeviceSpec *device)
 {
@@ -194,11 +202,14 @@ static void set_lines(TileSpace *space, const Fusion *fusion, Layout layout, con
     int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
     int first = layout.row ? fusion->spatial_count : 0;
     int end = layout.row ? fusion->axis_count : fusion->spatial_count;
+    Reads reads = terms_read(fusion, layout);
     for (int i = 0; i < count; i++) {
+        const Access *access = found[i].access;
         Affine offset = fused_offset(fusion, &found[i]);
-        DataTile *tile = space_flat_tile(space, fusion, found[i].access->tensor, &offset);
+        DataTile *tile = space_flat_tile(space, fusion, access->tensor, &offset);
         if (tile && found[i].op == 0 && !found[i].fetch && tile->element_bits >= 8)
-            tile->lines = access_lines(found[i].access, fusion, first, end, layout.vector, device);
+            tile->lines = access_lines(access, fusion, first, end, layout.vector,
+                                       elements_together(&reads, access, layout), device);
     }
 }
 
@@ -248,6 +259,21 @@ static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *blo
     return registers;
 }
 
+/* Of a product's factors each lacks an axis of the outputs: each thread reads both by itself. */
+static bool has_factors(const Fusion *fusion)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES), factors = 0;
+    for (int i = 0; i < count; i++) {
+        Affine offset = fused_offset(fusion, &found[i]);
+        bool lacks = false;
+        for (int a = 0; a < fusion->spatial_count; a++)
+            lacks |= !offset.coef[a] && fusion->axes[a].extent > 1;
+        factors += lacks && found[i].op == 0;
+    }
+    return factors > 1;
+}
+
 static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_read, const Fusion *fusion,
                          const DeviceSpec *device, Layout layout)
 {
@@ -280,23 +306,9 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     kind->registers.others = 32;
     kind->registers.taken = registers_taken_by_terms;
     kind->registers.input_buffers = 1;
+    if (has_factors(fusion))
+        kind->cost = &calibration.reduce.products;
     schedule_set_shared(kind);
-}
-
-/* Of a product's factors each lacks an axis of the outputs. Where these are more than the device's threads, each thread reads
-   both factors by itself and shares no terms: a tile reads them once (tuning-log 163). */
-static bool is_left_to_tiles(const Fusion *fusion, const DeviceSpec *device)
-{
-    FusedAccess found[MAX_DATA_TILES];
-    int count = fusion_accesses(fusion, found, MAX_DATA_TILES), factors = 0;
-    for (int i = 0; i < count; i++) {
-        Affine offset = fused_offset(fusion, &found[i]);
-        bool lacks = false;
-        for (int a = 0; a < fusion->spatial_count; a++)
-            lacks |= !offset.coef[a] && fusion->axes[a].extent > 1;
-        factors += lacks && found[i].op == 0;
-    }
-    return factors > 1 && spatial_points(fusion) > fitting_mul(device->sm_count, device->max_threads_per_sm);
 }
 
 /* Of each side that makes sense the widest vectors, and none. */
@@ -304,8 +316,6 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
                  KernelKind *variants)
 {
     int count = 0;
-    if (is_left_to_tiles(fusion, device))
-        return 0;
     for (int v = LAYOUTS - 1, wide = 0; v >= 0; v--) {
         bool single = layouts[v].vector == 1;
         if (offers(view, fusion, layouts[v].row) && (single || !wide) && vector_fits(view, fusion, layouts[v])) {

@@ -7,7 +7,7 @@
 #include "rtile/space.h"
 
 enum { FEW_WAVES = 2 };                      // of a product's blocks: more of them may fill the last wave, or fewer be larger
-static const double MANY_TIMES = 4;          // what its bytes and its arithmetic take
+static const double MANY_TIMES = 2;          // what its bytes and its arithmetic take
 
 /* A kernel that has a block for part of the SMs only would take so long on all of them. */
 static double spread_us(const Planner *planner, const PlannedLaunch *launch)

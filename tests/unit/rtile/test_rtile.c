@@ -114,12 +114,13 @@ START_TEST(taps_of_planes_lie_in_lines_of_their_own)
     Dim dims[] = {{affine_axis(0), 29}, {{.coef = {0, 1, 0, 2}, .constant = 0}, 161}, {{.coef = {0, 0, 1, 0, 2}}, 161}};
     Access access = {&image, 3, dims};
     DeviceSpec device = {.warp_size = 32, .shared = {.transaction_bytes = 128}};
-    ck_assert_double_eq(access_lines(&access, &fusion, 0, 3, 1, &device), 11 * 2);
+    ck_assert_double_eq(access_lines(&access, &fusion, 0, 3, 1, 1, &device), 11 * 2);
     Fusion flat = {.spatial_count = 0, .axis_count = 1, .axes = {{.extent = 4096}}};
     Dim line = {affine_axis(0), 4096};
     Access row = {&image, 1, &line};
-    ck_assert_double_eq(access_lines(&row, &flat, 0, 1, 8, &device), 1);
-    ck_assert_double_eq(access_lines(&row, &flat, 0, 1, 1, &device), 2);   // a load of 64 bytes has a turn, too
+    ck_assert_double_eq(access_lines(&row, &flat, 0, 1, 8, 8, &device), 1);
+    ck_assert_double_eq(access_lines(&row, &flat, 0, 1, 1, 1, &device), 2);   // a load of 64 bytes has a turn, too
+    ck_assert_double_eq(access_lines(&row, &flat, 0, 1, 8, 1, &device), 8);   // each of eight that are loaded alone
 }
 END_TEST
 
