@@ -9,6 +9,7 @@ import traceback
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(os.path.dirname(TESTS), "examples")
+JOBS = int(os.environ.get("TEST_JOBS", "2"))   # processes of one test; ctest runs several tests, each with one
 
 # Device -> the architecture that nvcc is asked for; None: not a CUDA device.
 # CUDA 13 no longer targets v100 and k80: the oldest one that it does stands in.

@@ -16,7 +16,7 @@ OWN_SECONDS = 20   # of processor time for the proof at an example's own sizes: 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("rollerc")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     parser.add_argument("--only", nargs="*", help="these examples")
     parser.add_argument("--verify-device", default="a100")
     parser.add_argument("--verify-sizes", nargs="*", default=["odd"])

@@ -160,7 +160,7 @@ def link(nvcc, rollerc, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("rollerc")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     parser.add_argument("--devices", nargs="*", default=common.CUDA_DEVICES, choices=common.CUDA_DEVICES)
     parser.add_argument("--only", nargs="*", help="these examples")
     parser.add_argument("--candidates", type=int, default=1, metavar="K", help="the first K of each, not the first alone")

@@ -129,11 +129,11 @@ def main():
     small = cases.load(small=True)
     small = [case for case in (small if args.all else one_of_each(small)) if re.search(args.only, case.name)]
 
-    tally, jobs = common.Tally(), os.cpu_count() or 1
+    tally = common.Tally()
     full = cases.load(args.only)
-    for case, reason in zip(full, common.in_parallel(jobs, lambda case: compile_case(args.rollerc, case), full)):
+    for case, reason in zip(full, common.in_parallel(common.JOBS, lambda case: compile_case(args.rollerc, case), full)):
         tally.add(case.name, reason)
-    proofs = common.in_parallel(jobs, lambda case: compile_case(args.rollerc, case, "--verify"), small)
+    proofs = common.in_parallel(common.JOBS, lambda case: compile_case(args.rollerc, case, "--verify"), small)
     for case, reason in zip(small, proofs):
         tally.add(f"{case.name} on the CPU", reason)
     tally.add("names of results", check_names())

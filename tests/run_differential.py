@@ -210,7 +210,7 @@ def main():
     parser.add_argument("--each", action="store_true", help="each size of each axis of a program; two candidates of a kind")
     parser.add_argument("--all", action="store_true", help="the full product of all choices")
     parser.add_argument("--seed", type=int, default=1, help="of the choice of cases")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     parser.add_argument("--only", default="", help="cases whose title holds this")
     parser.add_argument("-v", "--verbose", action="store_true")
     args = parser.parse_args()

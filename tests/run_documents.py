@@ -30,7 +30,6 @@ CODE = re.compile(r"`[^`]*`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 FOLDERS = "src|doc|tests|templates|devices|schema|examples|bench|python|cmake|man"
 PATH = re.compile(rf"`(?!\S*NAME)((?:{FOLDERS})/[\w./-]*\w)`")
-JOBS = 2
 
 
 def check_program(binary, text):
@@ -137,9 +136,9 @@ def main():
     texts = dict(itertools.chain.from_iterable(programs(document).items() for document in documents))
     if LANGUAGE in documents:
         texts |= {f"other languages' words, program {number}": text for number, text in enumerate(foreign.programs())}
-    for place, reason in zip(texts, common.in_parallel(JOBS, lambda text: check_program(args.rollerc, text), texts.values())):
+    for place, reason in zip(texts, common.in_parallel(common.JOBS, lambda text: check_program(args.rollerc, text), texts.values())):
         tally.add(place, reason)
-    for results in common.in_parallel(JOBS, lambda document: list(check_document(args.rollerc, document)), documents):
+    for results in common.in_parallel(common.JOBS, lambda document: list(check_document(args.rollerc, document)), documents):
         for what, reason in results:
             tally.add(what, reason)
     tally.add("keys in devices.md", check_device_keys())

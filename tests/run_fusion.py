@@ -43,7 +43,7 @@ def main():
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1,
                         help="the default is the same in every run: a new failure comes from a change")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     args = parser.parse_args()
 
     binary = os.path.join(os.path.dirname(os.path.abspath(args.rollerc)), "tests", "fusion_programs")

@@ -40,7 +40,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollerc", required=True)
     parser.add_argument("--all", action="store_true", help="every example")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     parser.add_argument("-v", "--verbose", action="store_true")
     args = parser.parse_args()
     found = tools()

@@ -33,7 +33,7 @@ CASES = [
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollerc", required=True)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     args = parser.parse_args()
     rollerc = os.path.abspath(args.rollerc)
     with tempfile.TemporaryDirectory() as folder:

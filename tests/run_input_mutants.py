@@ -29,7 +29,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1,
                         help="the default is the same in every run: a new failure comes from a change")
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     parser.add_argument("--print", action="store_true")
     args = parser.parse_args()
 

@@ -630,7 +630,7 @@ def main():
     parser.add_argument("--seed", type=int, help="the default follows from the templates: other mutants after each change of them")
     parser.add_argument("--only", nargs="+", default=[], help="mutants whose name holds one of these")
     parser.add_argument("--unlisted", action="store_true", help="without those of equivalent.txt, which take longest")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     parser.add_argument("-v", "--verbose", action="store_true")
     args = parser.parse_args()
 

@@ -243,7 +243,7 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for programs, weights and results")
     parser.add_argument("--operators", action="store_true", help="say what became of each combination of operators")
     parser.add_argument("--update", action="store_true", help="write the list of refused cases anew")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     args = parser.parse_args()
     if not DATA.is_dir():
         print(f"NOT TESTED: ONNX's backend tests, since {DATA} is not here (libonnx-testdata)")

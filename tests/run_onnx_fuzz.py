@@ -57,7 +57,7 @@ def main():
     parser.add_argument("--rollerc", required=True, help="fuzz/ beside it is built in")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--seed", type=int, default=1, help="the default is the same in every run")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     args = parser.parse_args()
     reason = lacks()
     if reason:

@@ -71,7 +71,7 @@ def main():
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     parser.add_argument("--seed", type=int, default=1,
                         help="the default is the same in every run: a new failure comes from a change")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     parser.add_argument("--structures", type=int, default=1, help="candidates of a program that are proven, at most; 0: none")
     parser.add_argument("--compile", type=int, default=1, help="first candidates of a program that are compiled")
     parser.add_argument("--nvrtc", type=int, default=7, help="of every so many programs these by NVRTC, too; 0: of none")

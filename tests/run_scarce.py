@@ -152,7 +152,7 @@ class Cases:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollerc", required=True)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     parser.add_argument("--only", default="", help="cases whose title holds this")
     args = parser.parse_args()
     tally = common.Tally()

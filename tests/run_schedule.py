@@ -431,7 +431,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollerc", required=True, help="schedule_counts lies in tests/ beside it")
     parser.add_argument("--only", default="", help="a kind of kernel")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     parser.add_argument("--update", action="store_true", help="write what is not compared to differential/schedule_gaps.txt")
     args = parser.parse_args()
     # The test itself: a list that lacks a line, or has one too many, is found.

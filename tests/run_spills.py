@@ -52,7 +52,7 @@ def spilled(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rollerc", required=True)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=common.JOBS)
     parser.add_argument("--devices", nargs="*", default=DEVICES)
     parser.add_argument("--only", default="", help="a regular expression that a case's name holds")
     parser.add_argument("--all", action="store_true", help=f"not only one of {A_FEW}")
