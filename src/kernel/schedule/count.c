@@ -141,13 +141,14 @@ static void count_sectors(CountWalk *walk, int index, const ItemWork *own)
     }
     const DataTile *tile = &walk->kind->space->tiles[index];
     bool of_results = tile->output || tile->beside;
-    bool dealt = of_results && walk->dealt && !walk->rows.run, known = tile->scatter <= 1 && is_picture(walk, tile);
+    bool dealt = of_results && walk->dealt && !walk->order.run, known = tile->scatter <= 1 && is_picture(walk, tile);
     Region region = of_results ? walk->region : walk->loaded;
     if (of_results && walk->dealt)
-        region.dealt = walk->rows;
+        region.dealt = walk->order;
     unsigned char **seen = walk->in_turn ? &walk->seen[index] : NULL;
     bool shares = tile->repeats[0].run || tile->repeats[1].run;   // positions share elements, said with one gap
-    int64_t sectors = !dealt && (!known || shares) ? count_scattered(walk, &region, tile) : COUNT_UNKNOWN;
+    bool scattered = dealt ? walk->order.threads > 0 : !known || shares;
+    int64_t sectors = scattered ? count_scattered(walk, &region, tile) : COUNT_UNKNOWN;
     if (sectors == COUNT_UNKNOWN && known && !dealt)
         sectors = region_sectors(&region, tile, seen);
     count_add(&walk->counts->sectors[index], sectors);

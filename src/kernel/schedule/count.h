@@ -32,18 +32,19 @@ void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts);
 
 // ---- count_region.c: the part of a tensor that belongs to a block ----
 
-/* Rows of a tile's results that a cluster's blocks have round-robin, in runs of so many. */
-typedef struct DealtRows {
+/* Of a tile's results a cluster's blocks have rows round-robin, in runs of so many; or the tile, row by row, one a thread. */
+typedef struct Dealt {
     int axis;
-    int64_t from, run;   // run 0: all are the block's
-} DealtRows;
+    int64_t from, run;   // run 0: rows are not dealt
+    int threads;         // of each block; 0: nor are single results
+} Dealt;
 
 typedef struct Region {
     Arena *arena;
     const KernelKind *kind;
     const CountedBlock *block;
     int64_t first[MAX_AXES], count[MAX_AXES];   // positions of the block along each axis
-    DealtRows dealt;
+    Dealt dealt;
 } Region;
 
 /* A shared tile, by its number along each axis. */
@@ -75,6 +76,9 @@ bool region_is_run(const Region *region, const DataTile *tile);
 
 /* The block has that position along the axis: of a reduction that a cluster shares blocks have runs round-robin. */
 bool region_is_own(const Region *region, int axis, int64_t position);
+
+/* The result of that number in the block's tile is. */
+bool region_is_own_number(const Region *region, int64_t number);
 
 /* What is the same for several blocks is stored by the first of them; of a cluster that shares a reduction only that one
    makes results. */

@@ -185,6 +185,7 @@ static void count_halves(CountWalk *walk, const Exchange *exchange)
     }
     walk->counts->barriers[exchange->scope] += cluster > 1 ? 2 : 1;
     walk->dealt = cluster > 1 && sums > walk->block->threads;
+    walk->order = (Dealt){.threads = walk->dealt ? walk->block->threads : 0};
 }
 
 /* Every thread adds what shuffles bring, and of each sum all parts. */
@@ -224,7 +225,7 @@ static void deal_rows(CountWalk *walk, const int64_t *first, int64_t run)
 {
     int rows = space_last_spatial(walk->kind->space, columns_axis(walk));
     if (rows >= 0)
-        walk->rows = (DealtRows){.axis = rows, .from = first[rows], .run = run};
+        walk->order = (Dealt){.axis = rows, .from = first[rows], .run = run};
 }
 
 /* All sums of the block's tile are left, and those that lie inside are read again: of a cluster every block

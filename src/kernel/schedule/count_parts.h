@@ -15,7 +15,7 @@ typedef struct CountWalk {
     bool multiplies;     // register tiles share what they read: a product
     int64_t under_way;   // groups of copies
     int roles;           // of warps, so far
-    DealtRows rows;      // those are dealt by
+    Dealt order;         // in which they are dealt
     bool dealt;          // totals of a tile are made by several blocks
     bool shares;         // a cluster's blocks share the tile's totals
     int64_t own;         // of these the block's

@@ -87,7 +87,7 @@ static bool is_shared(const Region *region, int axis)
 
 bool region_is_own(const Region *region, int axis, int64_t position)
 {
-    const DealtRows *dealt = &region->dealt;
+    const Dealt *dealt = &region->dealt;
     if (dealt->run && axis == dealt->axis)
         return (position - dealt->from) / dealt->run % kind_sharers(region->kind) ==
                (region->block->last ? kind_sharers(region->kind) - 1 : 0);
@@ -95,6 +95,13 @@ bool region_is_own(const Region *region, int axis, int64_t position)
         return true;
     OwnRuns runs = own_runs(region, axis);
     return (position + runs.shift) / runs.run % runs.cluster == runs.rank;
+}
+
+bool region_is_own_number(const Region *region, int64_t number)
+{
+    int sharers = kind_sharers(region->kind);
+    return !region->dealt.threads ||
+           number / region->dealt.threads % sharers == (region->block->last ? sharers - 1 : 0);
 }
 
 /* Its positions among the first ones of all runs. */
@@ -132,7 +139,7 @@ bool region_is_stored_elsewhere(const Region *region, const DataTile *tile)
             reduced |= data_tile_depends(tile, a);
         else
             elsewhere |= region->first[a] > 0 && !data_tile_depends(tile, a);
-    bool makes_none = !region->dealt.run && !reduced && kind_sharers(kind) > 1 && region->block->last;
+    bool makes_none = !region->dealt.run && !region->dealt.threads && !reduced && kind_sharers(kind) > 1 && region->block->last;
     return (tile->output && (elsewhere || makes_none)) || (tile->beside && makes_none);
 }
 

@@ -100,20 +100,22 @@ static int64_t offset_along(const Outputs *outputs, uint32_t axes, int64_t posit
     return at;
 }
 
-/* Those of the block from the space's axis on. */
-static void add_outputs(Outputs *outputs, int axis, int64_t element)
+/* Those of the block from the space's axis on. `number`: of the position in the block's tile, row by row. */
+static void add_outputs(Outputs *outputs, int axis, int64_t element, int64_t number)
 {
     const Region *region = outputs->region;
     const TileSpace *space = region->kind->space;
     while (axis < space->axis_count && space->axes[axis].reduction)
         axis++;
     if (axis == space->axis_count) {
-        outputs->sectors += is_new(&outputs->seen, element * outputs->bits / SECTOR_BITS);
+        if (region_is_own_number(region, number))
+            outputs->sectors += is_new(&outputs->seen, element * outputs->bits / SECTOR_BITS);
         return;
     }
     for (int64_t p = region->first[axis]; p < region->first[axis] + region->count[axis]; p++)
         if (region_is_own(region, axis, p))
-            add_outputs(outputs, axis + 1, element + offset_along(outputs, space->fused[axis], p));
+            add_outputs(outputs, axis + 1, element + offset_along(outputs, space->fused[axis], p),
+                        number * region->block->shared->size[axis] + p - region->first[axis]);
 }
 
 /* Of a tile along several axes, each of which goes along some of the fusion's. */
@@ -126,7 +128,7 @@ static int64_t count_outputs(const Region *region, const Fusion *fusion, const D
     if (points > MOST_POINTS || tile->element_bits < 8)
         return COUNT_UNKNOWN;
     Outputs outputs = {region, fusion, offset, tile->element_bits, set_of(region->arena, points), 0};
-    add_outputs(&outputs, 0, offset->constant);
+    add_outputs(&outputs, 0, offset->constant, 0);
     return outputs.sectors;
 }
 
@@ -135,9 +137,10 @@ int64_t count_scattered(const CountWalk *walk, const Region *region, const DataT
     const TileSpace *space = walk->kind->space;
     const Fusion *fusion = walk->fusion;
     Affine offset;
-    if (tile->output && goes_along_axes(space, fusion) && offset_of(fusion, tile, &offset))
+    bool of_results = tile->output || (tile->beside && region->dealt.threads);
+    if (of_results && goes_along_axes(space, fusion) && offset_of(fusion, tile, &offset))
         return region_is_stored_elsewhere(region, tile) ? 0 : count_outputs(region, fusion, tile, &offset);
-    if (!is_flat(space, fusion) || !tile->name || !offset_of(fusion, tile, &offset))
+    if (region->dealt.threads || !is_flat(space, fusion) || !tile->name || !offset_of(fusion, tile, &offset))
         return COUNT_UNKNOWN;
     int64_t terms = reduction_points(fusion), sectors = 0;
     if (size_product(region->count[0], terms) > MOST_POINTS || region_is_stored_elsewhere(region, tile))
