@@ -52,7 +52,7 @@ CASES = {
     "elementwise": [("chain", "f32", dict(M=67, N=64)), ("mask", "f32", dict(M=3, N=1031)), ("mask", "f16", dict(M=64, N=40)),
                     ("transpose", "i8", dict(M=37, N=129)), ("chain", "bf16", dict(M=1, N=2)), ("chain", "f64", dict(M=5, N=1021))],
     "loopnest": [("bits", "f32", dict(M=1030, N=3)), ("generic_matmul", "f32", dict(M=19, N=13)), ("bits", "f32", dict(M=64, N=5))],
-    "matmul": [("matmul", "f32", dict(M=67, N=61, K=37)), ("matmul_batched", "f16", dict(M=33, N=64, K=16)),
+    "matmul": [("matmul", "f32", dict(M=67, N=61, K=37)), ("matmul_batched", "f16", dict(M=33, N=64, K=16), "v100"),
                ("matmul_transposed", "f32", dict(M=130, N=66, K=8)), ("convolution", "f32", dict(M=9, N=11, K=3)),
                ("matmul", "f32", dict(M=600, N=36, K=4)), ("matmul", "i8", dict(M=5, N=7, K=64)),
                ("matmul", "f64", dict(M=32, N=32, K=33)), ("matmul", "f32", dict(M=130, N=132, K=37), SMALL),
@@ -83,7 +83,7 @@ CASES = {
                        ("attention_bulk_parts", "f16", dict(M=66, N=130)), ("attention_bulk_parts", "bf16", dict(M=70, N=65))],
     "wgmma": [("wgmma_along_k", "i8", dict(M=330, N=100, K=20)), ("wgmma_along_k", "f32", dict(M=128, N=128, K=9)),
               ("wgmma_along_k", "u8", dict(M=129, N=43, K=9)), ("wgmma_pixels", "bf16", dict(M=36, N=24))],
-    "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
+    "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f32", dict(N=40, K=129)), ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
                ("skinny_transposed", "f16", dict(M=5, N=34, K=67)), ("skinny_transposed", "f16", dict(M=6, N=20, K=36)),
                ("skinny_vector", "f64", dict(N=9, K=104)), ("skinny", "i8", dict(N=7, K=515))],
     "toeplitz": [("toeplitz", "f16", dict(M=5, N=18)), ("toeplitz_wide", "f16", dict(M=9, N=18)), ("toeplitz_wide", "f32", dict(M=3, N=5)), ("toeplitz", "bf16", dict(M=17, N=9)), ("toeplitz_turned", "f16", dict(M=1, N=65)),
@@ -488,7 +488,7 @@ class Bench:
         own = [(text, TEXT_DEVICE[family], []) if isinstance(text, str) else (*text, [])[:3] for text in TEXTS.get(family, [])]
         chosen = [self.chosen(self.ranker, text, family, self.described(device), more, COUNTS[family])
                   for text, device, more in texts + own]
-        self.unmet += [(family, text) for (text, _, _), found in zip(own, chosen[len(texts):]) if not found]
+        self.unmet += [(family, text) for (text, _, _), found in zip(texts + own, chosen) if not found]
         cases = [case for turn in itertools.zip_longest(*chosen) for case in turn if case]   # those of one text are alike
         return cases + ([(["--device", "a100"], HUGE)] if family == "elementwise" else [])
 

@@ -453,7 +453,8 @@ def main():
 
     failed = kinds = mutants = 0
     gaps = Gaps()
-    for text, done in common.in_parallel(args.jobs, count, PROGRAMS):
+    programs = [(text, kinds) for text, kinds in PROGRAMS if not args.only or not kinds or args.only in kinds]
+    for text, done in common.in_parallel(args.jobs, count, programs):
         summary = re.search(r"kinds=(\d+) failures=(\d+) mutants=(\d+) unseen=(\d+)", done.stdout)
         missing -= {line.removesuffix(", persistent").removesuffix(", rows") for line in done.stdout.splitlines()}
         gaps.read(done.stdout)
