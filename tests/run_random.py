@@ -3,12 +3,13 @@
 
     python3 tests/run_random.py --rollerc build/rollerc --count 100000 --seed 7 --jobs 16
     python3 tests/run_random.py --rollerc build/rollerc --count 100000 --seed 7 --first 40000     # goes on there
-    python3 tests/run_random.py --rollerc build/rollerc --structures 0 --compile 10 --nvrtc 1     # nothing but compiled, all ten
+    python3 tests/run_random.py --rollerc build/rollerc --structures 0 --compile 10 --nvrtc 1   # all ten compiled, none proven
 
-The first candidate of every program is compiled by the host's compiler; those of every seventh by NVRTC, where it is. One that
-does not compile is a failure: users get the first one without a proof.
-A failure is printed with the command that repeats it. At the end stands how often each family's kinds of kernel were proven;
-of GATE programs or more each must have been, of MANY at least LEAST times (--count 2000 --structures 2). For a program of which less than half can be judged another stands in.
+The first candidate of every program is compiled by the host's compiler; those of every seventh by NVRTC, where it is.
+One that does not compile is a failure: users get the first one without a proof.
+A failure is printed with the command that repeats it. At the end stands how often each family's kinds of kernel were
+proven; of GATE programs or more each must have been, of MANY at least LEAST times (--count 2000 --structures 2). For a
+program of which less than half can be judged another stands in.
 """
 import argparse
 import collections
@@ -26,13 +27,20 @@ PROCESS = 500   # programs of one process, which chooses what it proves by what 
 GATE = 1000     # fewer programs need not reach everything
 MANY = 2000     # of so many each kind is proven
 LEAST = 5       # times
-# Random programs are small, and seldom what these want: run_differential.py proves them, and fails if it proved none of one.
-ELSEWHERE = ("channelwise/elements", "resident/cluster", "wgmma/three stages", "wgmma/four stages", "bulk/four stages", "bulk/six stages", "bulk/eight stages",
-             "bulk/neighbours", "bulk/cluster", "bulk/groups in turn", "bulk/neighbours, groups in turn", "narrow/rows", "narrow/groups", "window/lines", "window/pairs", "matmul/three stages", "matmul/several products", "gemm/several products", "strip/channels", "depthwise/channels",
-             "depthwise/channels beside", "filter_strip/channels", "attention/16 rows, 64 columns", "attention/32 rows, 32 columns", "attention/32 rows, 64 columns", "attention/4 warps", "attention/clusters of 4 warps",
-             "attention_bulk/2 groups, 64 columns", "attention_bulk/2 groups, 128 columns", "attention_bulk/2 groups, 192 columns",
+# Random programs are small, and seldom what these want: run_differential.py proves them, and fails if it proved none.
+ELSEWHERE = ("channelwise/elements", "resident/cluster", "wgmma/three stages", "wgmma/four stages", "bulk/four stages",
+             "bulk/six stages", "bulk/eight stages",
+             "bulk/neighbours", "bulk/cluster", "bulk/groups in turn", "bulk/neighbours, groups in turn", "narrow/rows",
+             "narrow/groups", "window/lines", "window/pairs", "matmul/three stages", "matmul/several products",
+             "gemm/several products", "strip/channels", "depthwise/channels",
+             "depthwise/channels beside", "filter_strip/channels", "attention/16 rows, 64 columns",
+             "attention/32 rows, 32 columns", "attention/32 rows, 64 columns", "attention/4 warps",
+             "attention/clusters of 4 warps",
+             "attention_bulk/2 groups, 64 columns", "attention_bulk/2 groups, 128 columns",
+             "attention_bulk/2 groups, 192 columns",
              "attention_bulk/3 groups, 64 columns", "attention_bulk/3 groups, 128 columns",
-             "attention_bulk/2 walkers, 64 columns", "attention_bulk/3 walkers, 64 columns", "attention_bulk/4 walkers, 64 columns")
+             "attention_bulk/2 walkers, 64 columns", "attention_bulk/3 walkers, 64 columns",
+             "attention_bulk/4 walkers, 64 columns")
 BY_NVRTC = 80    # of GATE programs, at least: NVRTC does not know every device's architecture
 REPLACED = 0.02   # programs that prove little, for which others stand in
 
@@ -57,7 +65,8 @@ def lacking(args, proven, counts):
     if rare and args.structures and not args.moves and not args.chains and not args.joined:
         yield f"proven fewer than {least} times: " + ", ".join(rare)
     if counts["replaced"] > REPLACED * args.count:
-        yield f"{counts['replaced']} programs were passed over: less than half of an output can be judged, or a device holds none"
+        yield (f"{counts['replaced']} programs were passed over: less than half of an output can be judged, or a device "
+               "holds none")
     if args.compile and counts["compiled"] < (1 - REPLACED) * args.count:
         yield f"only {counts['compiled']} candidates were compiled"
     if args.compile and args.nvrtc and counts["by NVRTC"] < BY_NVRTC and has_nvrtc():
@@ -72,10 +81,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1,
                         help="the default is the same in every run: a new failure comes from a change")
     parser.add_argument("--jobs", type=int, default=common.JOBS)
-    parser.add_argument("--structures", type=int, default=1, help="candidates of a program that are proven, at most; 0: none")
+    parser.add_argument("--structures", type=int, default=1,
+                        help="candidates of a program that are proven, at most; 0: none")
     parser.add_argument("--compile", type=int, default=1, help="first candidates of a program that are compiled")
-    parser.add_argument("--nvrtc", type=int, default=7, help="of every so many programs these by NVRTC, too; 0: of none")
-    parser.add_argument("--moves", action="store_true", help="only programs of moves: views, elements as indices, quotients and remainders")
+    parser.add_argument("--nvrtc", type=int, default=7,
+                        help="of every so many programs these by NVRTC, too; 0: of none")
+    parser.add_argument("--moves", action="store_true",
+                        help="only programs of moves: views, elements as indices, quotients and remainders")
     parser.add_argument("--chains", action="store_true", help="only two products with a softmax between them")
     parser.add_argument("--joined", action="store_true", help="only concatenations of what kernels make")
     args = parser.parse_args()
@@ -88,7 +100,8 @@ def main():
 
     def prove(part):
         command = [binary, "--seed", str(args.seed), "--first", str(part[0]), "--count", str(part[1]),
-                   *(f"--{name}={getattr(args, name)}" for name in ("structures", "compile", "nvrtc")), *["--moves"] * args.moves, *["--chains"] * args.chains, *["--joined"] * args.joined]
+                   *(f"--{name}={getattr(args, name)}" for name in ("structures", "compile", "nvrtc")),
+                   *["--moves"] * args.moves, *["--chains"] * args.chains, *["--joined"] * args.joined]
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
 
     failed = False
