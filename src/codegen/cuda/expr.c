@@ -115,6 +115,26 @@ void emit_affine(StrBuf *out, const Affine *form, const char *const *axis)
                       form->constant < 0 ? -form->constant : form->constant);
 }
 
+const char *affine_text(Arena *arena, const Affine *form, const char *const *axis)
+{
+    StrBuf text = strbuf_new(arena);
+    emit_affine(&text, form, axis);
+    return text.text;
+}
+
+const char *offset_text(Arena *arena, const Access *access, const char *const *axis)
+{
+    Affine offset = access_offset(access);
+    return affine_text(arena, &offset, axis);
+}
+
+const char *expr_text(Arena *arena, const Scope *scope, const Expr *expr)
+{
+    StrBuf text = strbuf_new(arena);
+    emit_expr(&text, scope, expr);
+    return text.text;
+}
+
 static void emit_real(StrBuf *out, DType type, double value)
 {
     const char *name = value_type(type);
@@ -158,10 +178,8 @@ static void emit_access(StrBuf *out, const Scope *scope, const Access *access)
 {
     int position = input_position(scope->fusion, access->tensor);
     assert(position >= 0);
-    Affine offset = access_offset(access);
-    strbuf_printf(out, "%s(t.in%d, ", access->tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position);
-    emit_affine(out, &offset, scope->axis);
-    strbuf_puts(out, ")");
+    strbuf_printf(out, "%s(t.in%d, %s)", access->tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position,
+                  offset_text(out->arena, access, scope->axis));
 }
 
 void emit_element_offset(StrBuf *out, const Scope *scope, const Fetch *fetch, const Affine *offset)
@@ -197,11 +215,8 @@ static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
         emit_affine(out, &guard->bounds[i].index, scope->axis);
         strbuf_printf(out, ", %" PRId64 ")", guard->bounds[i].size);
     }
-    strbuf_puts(out, " ? ");
-    emit_expr(out, scope, guard->body);
-    strbuf_puts(out, " : ");
-    emit_expr(out, scope, guard->otherwise);
-    strbuf_puts(out, ")");
+    strbuf_printf(out, " ? %s : %s)", expr_text(out->arena, scope, guard->body),
+                  expr_text(out->arena, scope, guard->otherwise));
 }
 
 static void emit_operand(StrBuf *out, const Scope *scope, const Expr *expr, int i)
@@ -212,9 +227,7 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Expr *expr, int 
         emit_expr(out, scope, operand);
         return;
     }
-    strbuf_puts(out, "one_plus_tanh(");
-    emit_expr(out, scope, tanh_of);
-    strbuf_puts(out, ")");
+    strbuf_printf(out, "one_plus_tanh(%s)", expr_text(out->arena, scope, tanh_of));
 }
 
 /* Expands %0 %1 %2 of the op's device code. */
@@ -276,9 +289,7 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
     switch (expr->kind) {
     case EXPR_CONST: emit_constant(out, expr); break;
     case EXPR_INDEX:
-        strbuf_printf(out, "(%s)(", value_type(expr->type));
-        emit_affine(out, &expr->index, scope->axis);
-        strbuf_puts(out, ")");
+        strbuf_printf(out, "(%s)(%s)", value_type(expr->type), affine_text(out->arena, &expr->index, scope->axis));
         break;
     case EXPR_ACCESS: emit_access(out, scope, &expr->access); break;
     case EXPR_FETCH: emit_fetch(out, scope, &expr->fetch); break;
@@ -360,12 +371,7 @@ void emit_rounded(StrBuf *out, const Fusion *fusion, int index, const char *text
 
 void emit_pointwise_op(StrBuf *out, const char *indent, const Scope *scope, int index)
 {
-    const FusedOp *op = &scope->fusion->ops[index];
-    StrBuf body = strbuf_new(out->arena);
-    emit_expr(&body, scope, op->body);
-    strbuf_printf(out, "%sconst %s v%d = ", indent, value_type(op->out->dtype), index);
-    emit_rounded(out, scope->fusion, index, body.text);
-    strbuf_puts(out, ";\n");
+    emit_reduced_op(out, indent, scope, index, expr_text(out->arena, scope, scope->fusion->ops[index].body));
 }
 
 void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int first)
@@ -394,10 +400,8 @@ void emit_stores(StrBuf *out, const char *indent, const Scope *scope)
         const FusedOp *op = &scope->fusion->ops[i];
         if (!op->stored || op->out->dtype == DTYPE_B1)
             continue;
-        Affine offset = access_offset(&op->store);
-        strbuf_printf(out, "%sstore(t.out%d, ", indent, output_position(scope->fusion, op->out));
-        emit_affine(out, &offset, scope->axis);
-        strbuf_printf(out, ", v%d);\n", i);
+        strbuf_printf(out, "%sstore(t.out%d, %s, v%d);\n", indent, output_position(scope->fusion, op->out),
+                      offset_text(out->arena, &op->store, scope->axis), i);
     }
 }
 
@@ -421,10 +425,8 @@ void emit_vector_stores(StrBuf *out, const char *indent, const Scope *scope, con
         if (!op->stored)
             continue;
         int position = output_position(scope->fusion, op->out);
-        Affine offset = access_offset(&op->store);
-        strbuf_printf(out, "%sstore_vector<%s>(t.out%d, ", indent, size, position);
-        emit_affine(out, &offset, scope->axis);
-        strbuf_printf(out, ", y%d);\n", position);
+        strbuf_printf(out, "%sstore_vector<%s>(t.out%d, %s, y%d);\n", indent, size, position,
+                      offset_text(out->arena, &op->store, scope->axis), position);
     }
 }
 

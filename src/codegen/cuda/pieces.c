@@ -125,9 +125,8 @@ bool pieces_hold(const Expr *tree, const Access *access)
 
 static void emit_place(StrBuf *out, const Scope *scope, const Piece *piece, const char *between)
 {
-    strbuf_printf(out, "t.in%d%s", input_position(scope->fusion, piece->access->tensor), between);
-    emit_affine(out, &piece->offset, scope->axis);
-    strbuf_puts(out, ";\n");
+    strbuf_printf(out, "t.in%d%s%s;\n", input_position(scope->fusion, piece->access->tensor), between,
+                  affine_text(out->arena, &piece->offset, scope->axis));
 }
 
 static void emit_choice(StrBuf *out, const char *indent, const Scope *scope, const Pieces *pieces)

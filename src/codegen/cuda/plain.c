@@ -180,9 +180,8 @@ static void write_expr(Plain *plain, const Expr *expr)
     switch (expr->kind) {
     case EXPR_CONST: write_constant(plain->out, expr); break;
     case EXPR_INDEX:
-        strbuf_printf(plain->out, "(%s)(", type_of(expr->type));
-        emit_affine(plain->out, &expr->index, plain->indices);
-        strbuf_puts(plain->out, ")");
+        strbuf_printf(plain->out, "(%s)(%s)", type_of(expr->type),
+                      affine_text(plain->out->arena, &expr->index, plain->indices));
         break;
     case EXPR_ACCESS: write_access(plain, &expr->access, NULL); break;
     case EXPR_FETCH: write_access(plain, &expr->fetch.access, &expr->fetch); break;

@@ -36,11 +36,11 @@ uint32_t rows_axes_left(const Scope *scope, const Expr *expr)
 
 const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *body)
 {
-    StrBuf value = strbuf_new(arena), rounded = strbuf_new(arena);
-    emit_expr(&value, scope, body);
+    const char *value = expr_text(arena, scope, body);
     if (op == ROWS_NOT_ROUNDED)
-        return value.text;
-    emit_rounded(&rounded, scope->fusion, op, value.text);
+        return value;
+    StrBuf rounded = strbuf_new(arena);
+    emit_rounded(&rounded, scope->fusion, op, value);
     return rounded.text;
 }
 
@@ -59,11 +59,9 @@ void rows_emit_sum(StrBuf *out, const char *indent, const char *total, const cha
 void rows_emit_value_store(Step *step, const Scope *first, int op)
 {
     const FusedOp *fused = &first->fusion->ops[op];
-    Affine offset = access_offset(&fused->store);
     step->axes |= access_axes(&fused->store);
-    strbuf_printf(&step->text, ROWS_INDENT "store(t.out%d, ", output_position(first->fusion, fused->out));
-    emit_affine(&step->text, &offset, first->axis);
-    strbuf_printf(&step->text, ", v%d);\n", op);
+    strbuf_printf(&step->text, ROWS_INDENT "store(t.out%d, %s, v%d);\n", output_position(first->fusion, fused->out),
+                  offset_text(step->text.arena, &fused->store, first->axis), op);
 }
 
 void rows_emit_block_each(StrBuf *out, const char *guard, const char *statements)

@@ -355,9 +355,8 @@ static void emit_other_stores(StrBuf *out, const char *indent, const Scope *scop
             continue;
         Affine offset = access_offset(&op->store);
         used |= affine_axes(&offset);
-        strbuf_printf(&stores, "%sstore(t.out%d, ", indent, output);
-        emit_affine(&stores, &offset, scope->axis);
-        strbuf_printf(&stores, ", out.y%d[e]);\n", output);
+        strbuf_printf(&stores, "%sstore(t.out%d, %s, out.y%d[e]);\n", indent, output,
+                      affine_text(stores.arena, &offset, scope->axis), output);
     }
     emit_used_positions(out, indent, flat, scope, 0, fusion->spatial_count, used);
     strbuf_puts(out, stores.text);

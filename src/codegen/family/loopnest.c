@@ -101,9 +101,8 @@ static void emit_reduction(StrBuf *out, const Scope *scope, int index)
         if (op->reduced >> a & 1)
             strbuf_printf(out, "    for (Index %s = 0; %s < %" PRId64 "; ++%s)\n", scope->axis[a],
                           scope->axis[a], fusion->axes[a].extent, scope->axis[a]);
-    strbuf_printf(out, "        sum%d = %s::combine(sum%d, ", index, combiner(op->reduce), index);
-    emit_expr(out, scope, op->body);
-    strbuf_puts(out, ");\n");
+    strbuf_printf(out, "        sum%d = %s::combine(sum%d, %s);\n", index, combiner(op->reduce), index,
+                  expr_text(out->arena, scope, op->body));
     StrBuf sum = strbuf_new(out->arena);
     strbuf_printf(&sum, "sum%d", index);
     strbuf_printf(out, "    const %s v%d = ", value_type(op->out->dtype), index);

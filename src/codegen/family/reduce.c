@@ -385,9 +385,7 @@ static void emit_term(StrBuf *out, const Scope *element, const Scope *first)
                    "A term(const Tensors &t, Index output, Index reduced, int e, const Inputs &in)",
                    "t, output, reduced, e, in");
     emit_all_positions(out, first);
-    strbuf_puts(out, "    return ");
-    emit_expr(out, element, element->fusion->ops[0].body);
-    strbuf_puts(out, ";\n}\n");
+    strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, element, element->fusion->ops[0].body));
 }
 
 static void emit_finish(StrBuf *out, const Scope *scope)

@@ -203,10 +203,8 @@ static void emit_factor(StrBuf *out, const Scope *scope, const Attention *attent
                    "batch");
     attention_emit_positions(out, "    ", scope, attention,
                              1u << ATTENTION_BATCH | 1u << line | 1u << element, access_axes(access));
-    Affine offset = access_offset(access);
-    strbuf_printf(out, "    return t.in%d + (", input_position(scope->fusion, access->tensor));
-    emit_affine(out, &offset, scope->axis);
-    strbuf_puts(out, ");\n}\n");
+    strbuf_printf(out, "    return t.in%d + (%s);\n}\n", input_position(scope->fusion, access->tensor),
+                  offset_text(out->arena, access, scope->axis));
 }
 
 static void emit_factors(StrBuf *out, const Scope *scope, const Attention *attention)

@@ -298,11 +298,8 @@ static void emit_corner(StrBuf *out, const Scope *scope, const Attention *attent
                   "qkv"[factor]);
     attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH,
                              affine_axes(&lines.begin) | affine_axes(&lines.which));
-    strbuf_puts(out, "    return {(int)(");
-    emit_affine(out, &lines.begin, scope->axis);
-    strbuf_puts(out, "), (int)(");
-    emit_affine(out, &lines.which, scope->axis);
-    strbuf_puts(out, ")};\n}\n");
+    strbuf_printf(out, "    return {(int)(%s), (int)(%s)};\n}\n", affine_text(out->arena, &lines.begin, scope->axis),
+                  affine_text(out->arena, &lines.which, scope->axis));
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

@@ -98,9 +98,7 @@ static void emit_limit(StrBuf *out, const Scope *scope, const Attention *attenti
         strbuf_puts(out, end ? "op_min<Index>(" : "op_max<Index>(");
     strbuf_puts(out, end ? "COLUMNS" : "0");
     for (int i = 0; i < count; i++) {
-        strbuf_puts(out, ", ");
-        emit_affine(out, &forms[i], scope->axis);
-        strbuf_puts(out, ")");
+        strbuf_printf(out, ", %s)", affine_text(out->arena, &forms[i], scope->axis));
     }
     strbuf_puts(out, ";\n}\n");
 }
@@ -245,10 +243,8 @@ static void emit_finish_row(StrBuf *out, const Scope *scope, const Attention *at
         const FusedOp *op = &fusion->ops[i];
         if (!op->stored || op->spatial != rows)
             continue;
-        Affine offset = access_offset(&op->store);
-        strbuf_printf(out, "    store(t.out%d, ", output_position(fusion, op->out));
-        emit_affine(out, &offset, scope->axis);
-        strbuf_printf(out, ", v%d);\n", i);
+        strbuf_printf(out, "    store(t.out%d, %s, v%d);\n", output_position(fusion, op->out),
+                      offset_text(out->arena, &op->store, scope->axis), i);
     }
     strbuf_puts(out, "}\n");
 }
@@ -319,12 +315,10 @@ static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention 
     scope.axis[width] = "n";
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        Affine offset = access_offset(&op->store);
         if (!is_stored_result(op, attention))
             continue;
-        strbuf_printf(out, "    store_vector<QN>(t.out%d, ", output_position(fusion, op->out));
-        emit_affine(out, &offset, scope.axis);
-        strbuf_printf(out, ", y%d);\n", output_position(fusion, op->out));
+        strbuf_printf(out, "    store_vector<QN>(t.out%d, %s, y%d);\n", output_position(fusion, op->out),
+                      offset_text(out->arena, &op->store, scope.axis), output_position(fusion, op->out));
     }
     strbuf_puts(out, "}\n");
 }

@@ -115,9 +115,8 @@ void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
     begin_function(out, "The first element of an image's first row.",
                    "const X *image(const Tensors &t, Index batch, Index channel)", "batch, channel");
     direct_emit_groups(out, "    ", scope, shape, affine_axes(&form));
-    strbuf_printf(out, "    return t.in%d + (", input_position(scope->fusion, tensor));
-    emit_affine(out, &form, scope->axis);
-    strbuf_puts(out, ");\n}\n");
+    strbuf_printf(out, "    return t.in%d + (%s);\n}\n", input_position(scope->fusion, tensor),
+                  affine_text(out->arena, &form, scope->axis));
 }
 
 /* Taps are counted forwards along the image; the expression may count them backwards. */
@@ -139,9 +138,7 @@ void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const De
         arena_printf(out->arena, "A tap(%sconst Tensors &t, Index channel, Index multiplier, Index k, Index l)", lead),
         "channel, multiplier, k, l");
     direct_emit_groups(out, "    ", scope, shape, expr_axes(shape->w));
-    strbuf_puts(out, "    return ");
-    emit_expr(out, &tap, shape->w);
-    strbuf_puts(out, ";\n}\n");
+    strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, &tap, shape->w));
 }
 
 void direct_emit_finish_opening(StrBuf *out, const char *why, const char *sums)

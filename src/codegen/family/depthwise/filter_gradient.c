@@ -281,9 +281,9 @@ static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape,
     uint32_t used = affine_axes(&offset);
     emit_group_positions(out, "        ", "channel", scope, &shape->channel, used);
     emit_group_positions(out, "        ", "image", scope, &shape->summed, used);
-    strbuf_printf(out, "        return t.in%d + (", input_position(scope->fusion, pictures->access->tensor));
-    emit_affine(out, &offset, scope->axis);
-    strbuf_printf(out, " + row * %" PRId64 ");\n    }\n};\n", pictures->row_stride);
+    strbuf_printf(out, "        return t.in%d + (%s + row * %" PRId64 ");\n    }\n};\n",
+                  input_position(scope->fusion, pictures->access->tensor),
+                  affine_text(out->arena, &offset, scope->axis), pictures->row_stride);
 }
 
 static void emit_finish(StrBuf *out, const Scope *scope, const FilterGradient *gradient)

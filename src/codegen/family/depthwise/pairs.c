@@ -300,14 +300,12 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const PairsWay *way)
 static void emit_plain_finish(StrBuf *out, Scope *scope, const Depthwise *shape)
 {
     const FusedOp *op = &scope->fusion->ops[0];
-    Affine offset = access_offset(&op->store);
     scope->axis[shape->image[0].output] = "down";
     scope->axis[shape->image[shape->image_count - 1].output] = "along";
     direct_emit_finish_opening(out, NULL, "const Staged (&sums)[QN]");
     direct_emit_groups(out, "    ", scope, shape, store_axes(scope->fusion));
-    strbuf_printf(out, "    move_vector<QN>(t.out%d + (", output_position(scope->fusion, op->out));
-    emit_affine(out, &offset, scope->axis);
-    strbuf_puts(out, "), sums);\n}\n");
+    strbuf_printf(out, "    move_vector<QN>(t.out%d + (%s), sums);\n}\n", output_position(scope->fusion, op->out),
+                  offset_text(out->arena, &op->store, scope->axis));
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

@@ -11,14 +11,12 @@ static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *
 
 void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product)
 {
-    Affine offset = access_offset(&product_only_output(scope->fusion, product)->store);
     begin_function(out, "Elements of C before this one in the same aligned access.",
                    "int shift_of(Index batch, Index m, Index n)", "batch");
     strbuf_puts(out, "    {\n");
     emit_positions_of_c(out, scope, product, "n", store_axes(scope->fusion));
-    strbuf_puts(out, "        return static_cast<int>(static_cast<unsigned>(");
-    emit_affine(out, &offset, scope->axis);
-    strbuf_puts(out, ") % QN);\n    }\n}\n");
+    strbuf_printf(out, "        return static_cast<int>(static_cast<unsigned>(%s) %% QN);\n    }\n}\n",
+                  offset_text(out->arena, &product_only_output(scope->fusion, product)->store, scope->axis));
 }
 
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
@@ -41,10 +39,8 @@ void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
 static void emit_kept_store(StrBuf *out, const Scope *scope)
 {
     const FusedOp *op = &scope->fusion->ops[0];
-    Affine offset = access_offset(&op->store);
-    strbuf_printf(out, "        move_vector<QN>(t.out%d + (", output_position(scope->fusion, op->out));
-    emit_affine(out, &offset, scope->axis);
-    strbuf_puts(out, "), totals);\n");
+    strbuf_printf(out, "        move_vector<QN>(t.out%d + (%s), totals);\n", output_position(scope->fusion, op->out),
+                  offset_text(out->arena, &op->store, scope->axis));
 }
 
 /* `total`, or of several sums `total1`. */

@@ -26,11 +26,9 @@ static void emit_opening(StrBuf *out, const Scope *scope, const Product *product
 static void emit_source(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
     const Access *access = mma_access(product->factor[factor]);
-    Affine offset = access_offset(access);
     emit_opening(out, scope, product, factor, "CopySource<Element> at", "");
-    strbuf_printf(out, "        return {t.in%d + (", input_position(scope->fusion, access->tensor));
-    emit_affine(out, &offset, scope->axis);
-    strbuf_puts(out, "), ");
+    strbuf_printf(out, "        return {t.in%d + (%s), ", input_position(scope->fusion, access->tensor),
+                  offset_text(out->arena, access, scope->axis));
     int bounds = product_emit_bounds(out, scope, product->guard, 0);
     bounds = product_emit_bounds(out, scope, mma_guard(product, factor), bounds);
     strbuf_puts(out, bounds ? "};\n    }\n" : "true};\n    }\n");
@@ -39,7 +37,6 @@ static void emit_source(StrBuf *out, const Scope *scope, const Product *product,
 static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
     const Access *access = mma_access(product->factor[factor]);
-    Affine offset = access_offset(access);
     strbuf_printf(out,
                   "    using Held = PieceAnywhere<Element>;\n"
                   "    static __device__ __forceinline__ Held::Last last(const Tensors &t)\n"
@@ -48,9 +45,9 @@ static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *p
                   input_position(scope->fusion, access->tensor), tensor_elements(access->tensor));
     emit_opening(out, scope, product, factor, "void read",
                  ", bool exists, const Held::Last &last, Held &held");
-    strbuf_printf(out, "        held.load<Index>(t.in%d, ", input_position(scope->fusion, access->tensor));
-    emit_affine(out, &offset, scope->axis);
-    strbuf_printf(out, ", %" PRId64 ", exists, last);\n    }\n", tensor_elements(access->tensor));
+    strbuf_printf(out, "        held.load<Index>(t.in%d, %s, %" PRId64 ", exists, last);\n    }\n",
+                  input_position(scope->fusion, access->tensor), offset_text(out->arena, access, scope->axis),
+                  tensor_elements(access->tensor));
 }
 
 static void emit_elements(StrBuf *out, const Scope *scope, const Product *product, int factor, bool along_k)

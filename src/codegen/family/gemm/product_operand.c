@@ -142,15 +142,13 @@ static bool emit_exists(StrBuf *out, const Scope *scope, const Product *product,
 static void emit_place(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
     const Access *access = vector_access(product, product->factor[factor]);
-    Affine offset = access_offset(access);
     if (emit_exists(out, scope, product, product->factor[factor], "        exists = exists && ")) {
         strbuf_puts(out, ";\n");
     } else {
         strbuf_puts(out, "        (void)exists;\n");
     }
-    strbuf_printf(out, "        return t.in%d + (", input_position(scope->fusion, access->tensor));
-    emit_affine(out, &offset, scope->axis);
-    strbuf_puts(out, ");\n");
+    strbuf_printf(out, "        return t.in%d + (%s);\n", input_position(scope->fusion, access->tensor),
+                  offset_text(out->arena, access, scope->axis));
 }
 
 /* A vector of elements of an access, on its way into registers. */

@@ -281,9 +281,8 @@ static void emit_add(StrBuf *out, const Scope *scope, const ProductRows *rows, c
     for (int i = rows->product.op_count; i < rows->all.op_count; i++)
         if (ops >> i & 1) {
             const FusedOp *op = &rows->all.ops[i];
-            strbuf_printf(out, "        v%d = %s::combine(v%d, ", i, combiner(op->reduce), i);
-            emit_expr(out, scope, op->body);
-            strbuf_puts(out, ");\n");
+            strbuf_printf(out, "        v%d = %s::combine(v%d, %s);\n", i, combiner(op->reduce), i,
+                          expr_text(out->arena, scope, op->body));
         }
     strbuf_puts(out, "    }\n");
 }
@@ -307,10 +306,8 @@ static void emit_leave(StrBuf *out, const Scope *scope, const ProductRows *rows,
                      "Index tile) const\n    {\n");
     emit_positions_of(out, scope, product, axes & ~(1u << rows->tile));
     for (int i = rows->product.op_count; i < rows->all.op_count; i++) {
-        Affine offset = access_offset(&rows->all.ops[i].store);
-        strbuf_printf(out, "        store(t.out%d, ", output_position(&rows->all, rows->all.ops[i].out));
-        emit_affine(out, &offset, scope->axis);
-        strbuf_printf(out, ", v%d);\n", i);
+        strbuf_printf(out, "        store(t.out%d, %s, v%d);\n", output_position(&rows->all, rows->all.ops[i].out),
+                      offset_text(out->arena, &rows->all.ops[i].store, scope->axis), i);
     }
     strbuf_puts(out, "    }\n");
 }

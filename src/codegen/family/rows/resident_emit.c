@@ -100,11 +100,9 @@ static void add_invariants(const PassEmitter *emitter, PassText *text)
     for (int i = 0; i < invariants->count; i++) {
         const Tensor *tensor = invariants->access[i]->tensor;
         pass_declare(emitter, text, tensor->dtype, "inv", i);
-        strbuf_printf(&finish->text, IN "inv%d = %s(t.in%d, ", i,
-                      tensor->dtype == DTYPE_B1 ? "load_bit" : "load",
-                      input_position(emitter->fusion, tensor));
-        emit_affine(&finish->text, &invariants->offset[i], emitter->first.axis);
-        strbuf_puts(&finish->text, ");\n");
+        strbuf_printf(&finish->text, IN "inv%d = %s(t.in%d, %s);\n", i, tensor->dtype == DTYPE_B1 ? "load_bit" : "load",
+                      input_position(emitter->fusion, tensor),
+                      affine_text(finish->text.arena, &invariants->offset[i], emitter->first.axis));
     }
 }
 
@@ -177,11 +175,10 @@ static void emit_keep(PassEmitter *emitter)
     emit_vector_positions(emitter, axes_of(&emitter->reads, kept_by(emitter)));
     FOR_BITS (i, kept_by(emitter)) {
         const Read *read = &emitter->reads.reads[i];
-        strbuf_printf(out, "    keep_vector<VECTOR>((%s *)(rollerc_shared + KEPT_X%d) + own, t.in%d, ",
+        strbuf_printf(out, "    keep_vector<VECTOR>((%s *)(rollerc_shared + KEPT_X%d) + own, t.in%d, %s);\n",
                       memory_type(read->access->tensor->dtype), i,
-                      input_position(emitter->fusion, read->access->tensor));
-        emit_affine(out, &read->offset, emitter->first.axis);
-        strbuf_puts(out, ");\n");
+                      input_position(emitter->fusion, read->access->tensor),
+                      affine_text(out->arena, &read->offset, emitter->first.axis));
     }
     strbuf_puts(out, "}\n");
 }
@@ -199,10 +196,9 @@ static void emit_announce(PassEmitter *emitter)
     emit_vector_positions(emitter, axes_of(&emitter->reads, announced));
     FOR_BITS (i, announced) {
         const Read *read = &emitter->reads.reads[i];
-        strbuf_printf(out, "    announce_line(t.in%d + (",
-                      input_position(emitter->fusion, read->access->tensor));
-        emit_affine(out, &read->offset, emitter->first.axis);
-        strbuf_puts(out, "), own);\n");
+        strbuf_printf(out, "    announce_line(t.in%d + (%s), own);\n",
+                      input_position(emitter->fusion, read->access->tensor),
+                      affine_text(out->arena, &read->offset, emitter->first.axis));
     }
     strbuf_puts(out, "}\n");
 }

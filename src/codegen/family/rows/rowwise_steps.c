@@ -145,12 +145,10 @@ static void emit_elements(VectorStep *vector, int op)
 static void emit_unaligned_store(Step *step, const RowEmitter *row, int op)
 {
     const FusedOp *fused = &row->fusion->ops[op];
-    Affine offset = access_offset(&fused->store);
     step->axes |= access_axes(&fused->store);
-    strbuf_printf(&step->text, IN "store_inside<VECTOR>(is_whole(column, k), t.out%d, ",
-                  output_position(row->fusion, fused->out));
-    emit_affine(&step->text, &offset, row->first.axis);
-    strbuf_printf(&step->text, ", column + k * STEP, COLUMNS, el.v%d);\n", op);
+    strbuf_printf(
+        &step->text, IN "store_inside<VECTOR>(is_whole(column, k), t.out%d, %s, column + k * STEP, COLUMNS, el.v%d);\n",
+        output_position(row->fusion, fused->out), offset_text(step->text.arena, &fused->store, row->first.axis), op);
 }
 
 // ---- functions ----

@@ -188,12 +188,10 @@ static void add_elements(const PassEmitter *emitter, PassText *text)
 static void add_bits_store(const PassEmitter *emitter, Step *step, int op)
 {
     const FusedOp *fused = &emitter->fusion->ops[op];
-    Affine offset = access_offset(&fused->store);
     step->axes |= access_axes(&fused->store);
-    strbuf_printf(&step->text, IN "store_bits<VECTOR>(%st.out%d, ", emitter->structs->bit_words(emitter, op),
-                  output_position(emitter->fusion, fused->out));
-    emit_affine(&step->text, &offset, emitter->first.axis);
-    strbuf_printf(&step->text, ", el.v%d, within);\n", op);
+    strbuf_printf(&step->text, IN "store_bits<VECTOR>(%st.out%d, %s, el.v%d, within);\n",
+                  emitter->structs->bit_words(emitter, op), output_position(emitter->fusion, fused->out),
+                  offset_text(step->text.arena, &fused->store, emitter->first.axis), op);
 }
 
 static void add_element_stores(const PassEmitter *emitter, PassText *text, uint64_t ops)

@@ -343,28 +343,25 @@ static void emit_bound(StrBuf *out, const Stencil *stencil, const WindowOperand 
                        const Affine *index, int64_t height, const Scope *scope, bool *any)
 {
     Doubt doubt;
+    const char *position = affine_text(out->arena, index, scope->axis);
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
         int64_t outputs = direction == DIRECTION_DOWN ? height : 1;
         int64_t last = round_up(stencil_extent(stencil, direction), outputs) - outputs;
         if (!find_doubt(stencil, operand, bound, direction, last, &doubt))
             continue;
-        StrBuf position = strbuf_new(out->arena);
-        emit_affine(&position, index, scope->axis);
         if (doubt.low > 0) {
-            strbuf_printf(out, "%s(%s >= %" PRId64 " || %s >= 0)", *any ? " && " : "",
-                          element_name[direction], doubt.low, position.text);
+            strbuf_printf(out, "%s(%s >= %" PRId64 " || %s >= 0)", *any ? " && " : "", element_name[direction],
+                          doubt.low, position);
             *any = true;
         }
         if (doubt.high < operand_extent(operand, direction, outputs) - 1) {
-            strbuf_printf(out, "%s(%s <= %" PRId64 " || %s < %" PRId64 ")", *any ? " && " : "",
-                          element_name[direction], doubt.high, position.text, bound->size);
+            strbuf_printf(out, "%s(%s <= %" PRId64 " || %s < %" PRId64 ")", *any ? " && " : "", element_name[direction],
+                          doubt.high, position, bound->size);
             *any = true;
         }
         return;
     }
-    strbuf_puts(out, *any ? " && inside(" : "inside(");
-    emit_affine(out, index, scope->axis);
-    strbuf_printf(out, ", %" PRId64 ")", bound->size);
+    strbuf_printf(out, "%sinside(%s, %" PRId64 ")", *any ? " && " : "", position, bound->size);
     *any = true;
 }
 

@@ -275,11 +275,10 @@ static void emit_filters(StrBuf *out, const Scope *scope, const Stencil *stencil
     for (int i = 0; i < stencil->filter_count; i++) {
         const Filter *filter = &stencil->filters[i];
         strbuf_printf(out,
-                      "    UNROLL for (int r = 0; r < %" PRId64 "; ++r)\n"
-                      "        UNROLL for (int s = 0; s < %" PRId64 "; ++s)\n            in.w%d[r][s] = ",
-                      filter->taps[DIRECTION_DOWN], filter->taps[DIRECTION_ALONG], i);
-        emit_expr(out, scope, filter->expr);
-        strbuf_puts(out, ";\n");
+                      "    UNROLL for (int r = 0; r < %" PRId64 "; ++r)\n        UNROLL for (int s = 0; s < %" PRId64
+                      "; ++s)\n            in.w%d[r][s] = %s;\n",
+                      filter->taps[DIRECTION_DOWN], filter->taps[DIRECTION_ALONG], i,
+                      expr_text(out->arena, scope, filter->expr));
     }
     strbuf_puts(out, "}\n");
 }
@@ -299,9 +298,7 @@ static void emit_term(StrBuf *out, const Scope *scope, Stencil *stencil)
                    "t, outer, down, along, tap, a, b, r, s, in");
     emit_outer_positions(out, scope);
     emit_tap_positions(out, scope, stencil);
-    strbuf_puts(out, "    return ");
-    emit_expr(out, &kept, scope->fusion->ops[0].body);
-    strbuf_puts(out, ";\n}\n");
+    strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, &kept, scope->fusion->ops[0].body));
 }
 
 static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
@@ -314,10 +311,8 @@ static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
     emit_epilogue(out, "    ", scope, "total");
     const FusedOp *op = collects(plan) ? window_collected(plan->fusion) : NULL;
     if (op) {
-        Affine offset = access_offset(&op->store);
-        strbuf_puts(out, "    store(out.at, ");
-        emit_affine(out, &offset, scope->axis);
-        strbuf_printf(out, " - out.origin, v%d);\n", (int)(op - plan->fusion->ops));
+        strbuf_printf(out, "    store(out.at, %s - out.origin, v%d);\n",
+                      offset_text(out->arena, &op->store, scope->axis), (int)(op - plan->fusion->ops));
     } else
         emit_stores(out, "    ", scope);
     strbuf_puts(out, "}\n");
