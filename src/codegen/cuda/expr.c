@@ -356,17 +356,13 @@ bool is_rounded_by_storing(const Fusion *fusion, int op)
 }
 
 /* What a definition's body becomes when it is stored: its type's compute type, rounded. */
-void emit_rounded(StrBuf *out, const Fusion *fusion, int index, const char *text)
+const char *rounded_text(Arena *arena, const Fusion *fusion, int index, const char *text)
 {
     const FusedOp *op = &fusion->ops[index];
     DType to = op->out->dtype, from = op->body->type;
     if (!is_already_rounded(fusion, op) && !is_rounded_by_storing(fusion, index))
-        strbuf_printf(out, "round_to<%s>(%s)", dtype_info[to].cuda,
-                      text);   // once: a double not by way of float
-    else if (from != dtype_info[to].compute)
-        strbuf_printf(out, "convert<%s>(%s)", value_type(to), text);
-    else
-        strbuf_puts(out, text);
+        return arena_printf(arena, "round_to<%s>(%s)", dtype_info[to].cuda, text);   // once: a double not by way of float
+    return from == dtype_info[to].compute ? text : arena_printf(arena, "convert<%s>(%s)", value_type(to), text);
 }
 
 void emit_pointwise_op(StrBuf *out, const char *indent, const Scope *scope, int index)
@@ -383,9 +379,8 @@ void emit_pointwise_ops(StrBuf *out, const char *indent, const Scope *scope, int
 void emit_reduced_op(StrBuf *out, const char *indent, const Scope *scope, int index, const char *total)
 {
     const FusedOp *op = &scope->fusion->ops[index];
-    strbuf_printf(out, "%sconst %s v%d = ", indent, value_type(op->out->dtype), index);
-    emit_rounded(out, scope->fusion, index, total);
-    strbuf_puts(out, ";\n");
+    strbuf_printf(out, "%sconst %s v%d = %s;\n", indent, value_type(op->out->dtype), index,
+                  rounded_text(out->arena, scope->fusion, index, total));
 }
 
 void emit_epilogue(StrBuf *out, const char *indent, const Scope *scope, const char *total)

@@ -73,7 +73,7 @@ uint32_t store_axes(const Fusion *fusion);
 
 /* The op's value, rounded as its tensor's readers see it: `round_to<f16>(…)`. Plain `text` where that would
    change nothing. */
-void emit_rounded(StrBuf *out, const Fusion *fusion, int op, const char *text);
+const char *rounded_text(Arena *arena, const Fusion *fusion, int op, const char *text);
 
 /* No later op reads the value, and storing it rounds it the same. */
 bool is_rounded_by_storing(const Fusion *fusion, int op);

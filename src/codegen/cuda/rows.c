@@ -37,11 +37,7 @@ uint32_t rows_axes_left(const Scope *scope, const Expr *expr)
 const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *body)
 {
     const char *value = expr_text(arena, scope, body);
-    if (op == ROWS_NOT_ROUNDED)
-        return value;
-    StrBuf rounded = strbuf_new(arena);
-    emit_rounded(&rounded, scope->fusion, op, value);
-    return rounded.text;
+    return op == ROWS_NOT_ROUNDED ? value : rounded_text(arena, scope->fusion, op, value);
 }
 
 void rows_emit_each(StrBuf *out, const char *indent, const char *array, const char *value)

@@ -103,11 +103,7 @@ static void emit_reduction(StrBuf *out, const Scope *scope, int index)
                           scope->axis[a], fusion->axes[a].extent, scope->axis[a]);
     strbuf_printf(out, "        sum%d = %s::combine(sum%d, %s);\n", index, combiner(op->reduce), index,
                   expr_text(out->arena, scope, op->body));
-    StrBuf sum = strbuf_new(out->arena);
-    strbuf_printf(&sum, "sum%d", index);
-    strbuf_printf(out, "    const %s v%d = ", value_type(op->out->dtype), index);
-    emit_rounded(out, scope->fusion, index, sum.text);
-    strbuf_puts(out, ";\n");
+    emit_reduced_op(out, "    ", scope, index, arena_printf(out->arena, "sum%d", index));
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

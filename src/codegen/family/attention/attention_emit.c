@@ -130,13 +130,10 @@ static void emit_shown(StrBuf *out, const Scope *scope, const Attention *attenti
         emit_expr(&text, scope, shown);
     else
         strbuf_printf(&text, "v%d", attention->score);
-    if (attention->shown && op->out->dtype != DTYPE_F32) {
-        strbuf_puts(out, "convert<float>(");
-        emit_rounded(out, scope->fusion, attention->score, text.text);
-        strbuf_puts(out, ")");
-    } else {
+    if (attention->shown && op->out->dtype != DTYPE_F32)
+        strbuf_printf(out, "convert<float>(%s)", rounded_text(out->arena, scope->fusion, attention->score, text.text));
+    else
         strbuf_puts(out, text.text);
-    }
 }
 
 static void emit_score(StrBuf *out, const Scope *known, const Attention *attention)

@@ -44,10 +44,9 @@ static void add_groups(PassEmitter *emitter, Step *step, int op, const char *tot
 static void add_result(PassEmitter *emitter, PassText *text, int op)
 {
     Arena *arena = emitter->out->arena;
-    StrBuf rounded = strbuf_new(arena);
     add_groups(emitter, &text->function[PASS_FINISH], op, arena_printf(arena, "total%d", op));
-    emit_rounded(&rounded, emitter->fusion, op, arena_printf(arena, "total%d[e]", op));
-    pass_add_value(emitter, text, PASS_FINISH, op, rounded.text);
+    pass_add_value(emitter, text, PASS_FINISH, op,
+                   rounded_text(arena, emitter->fusion, op, arena_printf(arena, "total%d[e]", op)));
 }
 
 /* All lanes of a warp pack theirs together. */
@@ -164,7 +163,6 @@ static void add_whole(PassEmitter *emitter, PassText *text, int op)
 {
     Arena *arena = emitter->out->arena;
     Step *conclude = &text->function[PASS_CONCLUDE];
-    StrBuf rounded = strbuf_new(arena);
     const char *own = arena_printf(arena, "total%d[e]", op), *whole = arena_printf(arena, "whole%d", op);
     CentredSum sum;
     if (channelwise_is_centred(emitter->fusion, op, &sum))
@@ -174,8 +172,8 @@ static void add_whole(PassEmitter *emitter, PassText *text, int op)
                   whole);
     rows_emit_each(&conclude->text, IN, whole, own);
     add_groups(emitter, conclude, op, whole);
-    emit_rounded(&rounded, emitter->fusion, op, arena_printf(arena, "%s[e]", whole));
-    pass_add_value(emitter, text, PASS_CONCLUDE, op, rounded.text);
+    pass_add_value(emitter, text, PASS_CONCLUDE, op,
+                   rounded_text(arena, emitter->fusion, op, arena_printf(arena, "%s[e]", whole)));
 }
 
 /* What is made of the totals of all steps. */

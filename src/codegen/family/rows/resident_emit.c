@@ -53,13 +53,10 @@ static void add_result(PassEmitter *emitter, PassText *text, int op)
     const FusedOp *fused = &emitter->fusion->ops[op];
     const char *reduction = combiner(fused->reduce);
     int slot = pass_reduction(emitter, op);
-    StrBuf rounded = strbuf_new(emitter->out->arena);
-    strbuf_printf(&text->function[PASS_REDUCE].text, IN "reduce_block<%s>(total%d, %d);\n", reduction, op,
-                  slot);
-    emit_rounded(&rounded, emitter->fusion, op,
-                 arena_printf(emitter->out->arena, "row_total<%s, %s>(%d)", reduction,
-                              value_type(fused->body->type), slot));
-    pass_add_value(emitter, text, PASS_FINISH, op, rounded.text);
+    Arena *arena = emitter->out->arena;
+    strbuf_printf(&text->function[PASS_REDUCE].text, IN "reduce_block<%s>(total%d, %d);\n", reduction, op, slot);
+    const char *total = arena_printf(arena, "row_total<%s, %s>(%d)", reduction, value_type(fused->body->type), slot);
+    pass_add_value(emitter, text, PASS_FINISH, op, rounded_text(arena, emitter->fusion, op, total));
 }
 
 static const PassStructs structs = {

@@ -124,7 +124,7 @@ static void emit_quotients(VectorStep *vector, int op, const char *array)
 static void emit_elements(VectorStep *vector, int op)
 {
     const RowEmitter *row = vector->row;
-    StrBuf *out = &vector->step.text, rounded = strbuf_new(out->arena);
+    StrBuf *out = &vector->step.text;
     const char *array = arena_printf(out->arena, "el.v%d", op);
     if (!rowwise_divides(row->fusion, op)) {
         emit_each(vector, row->fusion->ops[op].body, op, array);
@@ -134,9 +134,9 @@ static void emit_elements(VectorStep *vector, int op)
         emit_shares(vector, op, array);
     else
         emit_quotients(vector, op, array);
-    emit_rounded(&rounded, row->fusion, op, arena_printf(out->arena, "%s[e]", array));
     if (!is_rounded_by_storing(row->fusion, op))
-        rows_emit_each(out, IN, array, rounded.text);
+        rows_emit_each(out, IN, array,
+                       rounded_text(out->arena, row->fusion, op, arena_printf(out->arena, "%s[e]", array)));
 }
 
 // ---- stores ----

@@ -80,13 +80,12 @@ static void emit_divisor(Step *finish, RowEmitter *row, int op)
 static void emit_row_value(Step *finish, const RowEmitter *row, int op)
 {
     const FusedOp *fused = &row->fusion->ops[op];
-    StrBuf *out = &finish->text, rounded = strbuf_new(out->arena);
-    if (fused->reduce != REDUCE_NONE)
-        emit_rounded(&rounded, row->fusion, op, result(row, out, op));
-    else
-        strbuf_puts(&rounded, rows_value(out->arena, &row->first, op, fused->body));
-    finish->axes |= fused->reduce != REDUCE_NONE ? 0 : expr_axes(fused->body);
-    strbuf_printf(out, IN "v%d = %s;\n", op, rounded.text);
+    StrBuf *out = &finish->text;
+    bool is_reduction = fused->reduce != REDUCE_NONE;
+    const char *value = is_reduction ? rounded_text(out->arena, row->fusion, op, result(row, out, op))
+                                     : rows_value(out->arena, &row->first, op, fused->body);
+    finish->axes |= is_reduction ? 0 : expr_axes(fused->body);
+    strbuf_printf(out, IN "v%d = %s;\n", op, value);
 }
 
 static void emit_row_step(const RowEmitter *row, StrBuf *function, int pass, const Step *step)
