@@ -174,37 +174,29 @@ static void emit_constant(StrBuf *out, const Expr *expr)
     }
 }
 
-static void emit_access(StrBuf *out, const Scope *scope, const Access *access)
+const char *element_text(Arena *arena, const Scope *scope, const Fetch *fetch, const Affine *offset)
+{
+    StrBuf out = strbuf_new(arena);
+    bool is_zero = affine_is_constant(offset) && offset->constant == 0;
+    for (int i = 0; fetch && i < fetch->count; i++) {
+        strbuf_printf(&out, "(Index)(%s)", expr_text(arena, scope, fetch->places[i].value));
+        if (fetch->places[i].stride != 1)
+            strbuf_printf(&out, " * %" PRId64, fetch->places[i].stride);
+        strbuf_puts(&out, i + 1 < fetch->count || !is_zero ? " + " : "");
+    }
+    if (!fetch || !is_zero)
+        emit_affine(&out, offset, scope->axis);
+    return out.text;
+}
+
+/* load(t.in1, (Index)(op_min(…)) * 4096 + i1); without a fetch at the offset alone. */
+static void emit_load(StrBuf *out, const Scope *scope, const Access *access, const Fetch *fetch)
 {
     int position = input_position(scope->fusion, access->tensor);
     assert(position >= 0);
+    Affine offset = access_offset(access);
     strbuf_printf(out, "%s(t.in%d, %s)", access->tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position,
-                  offset_text(out->arena, access, scope->axis));
-}
-
-void emit_element_offset(StrBuf *out, const Scope *scope, const Fetch *fetch, const Affine *offset)
-{
-    bool is_zero = affine_is_constant(offset) && offset->constant == 0;
-    for (int i = 0; fetch && i < fetch->count; i++) {
-        strbuf_puts(out, "(Index)(");
-        emit_expr(out, scope, fetch->places[i].value);
-        strbuf_printf(out, fetch->places[i].stride == 1 ? ")" : ") * %" PRId64, fetch->places[i].stride);
-        strbuf_puts(out, i + 1 < fetch->count || !is_zero ? " + " : "");
-    }
-    if (!fetch || !is_zero)
-        emit_affine(out, offset, scope->axis);
-}
-
-/* load(t.in1, (Index)(op_min(…)) * 4096 + i1) */
-static void emit_fetch(StrBuf *out, const Scope *scope, const Fetch *fetch)
-{
-    int position = input_position(scope->fusion, fetch->access.tensor);
-    assert(position >= 0);
-    Affine offset = access_offset(&fetch->access);
-    strbuf_printf(out, "%s(t.in%d, ", fetch->access.tensor->dtype == DTYPE_B1 ? "load_bit" : "load",
-                  position);
-    emit_element_offset(out, scope, fetch, &offset);
-    strbuf_puts(out, ")");
+                  element_text(out->arena, scope, fetch, &offset));
 }
 
 static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
@@ -291,8 +283,8 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
     case EXPR_INDEX:
         strbuf_printf(out, "(%s)(%s)", value_type(expr->type), affine_text(out->arena, &expr->index, scope->axis));
         break;
-    case EXPR_ACCESS: emit_access(out, scope, &expr->access); break;
-    case EXPR_FETCH: emit_fetch(out, scope, &expr->fetch); break;
+    case EXPR_ACCESS: emit_load(out, scope, &expr->access, NULL); break;
+    case EXPR_FETCH: emit_load(out, scope, &expr->fetch.access, &expr->fetch); break;
     case EXPR_GUARD: emit_guard(out, scope, &expr->guard); break;
     case EXPR_APPLY: emit_apply(out, scope, expr); break;
     case EXPR_CAST: emit_cast(out, scope, expr); break;

@@ -45,14 +45,14 @@ int64_t fusion_largest_tensor(const Fusion *fusion);
 bool fusion_is_wide(const Fusion *fusion);
 
 void emit_affine(StrBuf *out, const Affine *form, const char *const *axis);
-/* The offset of an element, with what the places of a fetch add; `fetch` NULL: nothing. */
-void emit_element_offset(StrBuf *out, const Scope *scope, const Fetch *fetch, const Affine *offset);
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr);
 
 /* The same as text: an affine form, the offset of an access, an expression. */
 const char *affine_text(Arena *arena, const Affine *form, const char *const *axis);
 const char *offset_text(Arena *arena, const Access *access, const char *const *axis);
 const char *expr_text(Arena *arena, const Scope *scope, const Expr *expr);
+/* The offset of an element, with what the places of a fetch add; `fetch` NULL: nothing. */
+const char *element_text(Arena *arena, const Scope *scope, const Fetch *fetch, const Affine *offset);
 
 /* `const Index a = p / 12, b = p / 4 % 3, c = p % 4;` for the axes [first, end) with p their flat position,
    row-major. The names are those of scope->axis. */

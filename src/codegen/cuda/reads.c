@@ -329,14 +329,12 @@ void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const R
     }
     const Tensor *tensor = read->access->tensor;
     int position = input_position(scope->fusion, tensor);
-    bool held = is_held(read, &reads->walk);
-    if (held)
-        strbuf_printf(out, "%sin.x%d.set(%s, t.in%d[", indent, index, element, position);
+    const char *offset = element_text(out->arena, scope, read->fetch, &read->offset);
+    if (is_held(read, &reads->walk))
+        strbuf_printf(out, "%sin.x%d.set(%s, t.in%d[%s]);\n", indent, index, element, position, offset);
     else
-        strbuf_printf(out, "%sin.x%d[%s] = %s(t.in%d, ", indent, index, element,
-                      tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position);
-    emit_element_offset(out, scope, read->fetch, &read->offset);
-    strbuf_puts(out, held ? "]);\n" : ");\n");
+        strbuf_printf(out, "%sin.x%d[%s] = %s(t.in%d, %s);\n", indent, index, element,
+                      tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position, offset);
 }
 
 static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
@@ -370,10 +368,8 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
                       : read->pattern == PATTERN_LINE   ? "inner, "
                                                         : "within, ",
                       input_position(scope->fusion, tensor));
-    if (read->pattern == PATTERN_FLAT)
-        strbuf_puts(out, flat);
-    else
-        emit_element_offset(out, scope, read->fetch, &read->offset);
+    strbuf_puts(out,
+                read->pattern == PATTERN_FLAT ? flat : element_text(out->arena, scope, read->fetch, &read->offset));
     if (overhanging && !is_bits)
         strbuf_printf(out, ", Index(%" PRId64 ")", tensor_elements(tensor));
     strbuf_printf(out, ", in.x%d);\n", index);
@@ -382,11 +378,9 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
 static void emit_broadcast(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)
 {
     const Read *read = &reads->reads[index];
-    if (read->pattern == PATTERN_PADDED_BROADCAST) {
-        strbuf_printf(out, "%sif (inside(", indent);
-        emit_element_offset(out, scope, NULL, &read->offset);
-        strbuf_printf(out, ", %" PRId64 "))\n    ", tensor_elements(read->access->tensor));
-    }
+    if (read->pattern == PATTERN_PADDED_BROADCAST)
+        strbuf_printf(out, "%sif (inside(%s, %" PRId64 "))\n    ", indent,
+                      affine_text(out->arena, &read->offset, scope->axis), tensor_elements(read->access->tensor));
     reads_emit_one(out, indent, scope, reads, index, "0");
     strbuf_printf(out, "%sUNROLL for (int e = 1; e < VECTOR; ++e)\n%s    in.x%d[e] = in.x%d[0];\n", indent,
                   indent, index, index);
@@ -416,10 +410,9 @@ static void emit_line(StrBuf *out, const char *indent, const Scope *scope, const
         emit_broadcast(out, indent, scope, reads, index);
         return;
     }
-    strbuf_printf(out, "%sin.x%d.load(t.in%d, ", indent, index,
-                  input_position(scope->fusion, read->access->tensor));
-    emit_element_offset(out, scope, read->fetch, &read->offset);
-    strbuf_puts(out, ");\n");
+    strbuf_printf(out, "%sin.x%d.load(t.in%d, %s);\n", indent, index,
+                  input_position(scope->fusion, read->access->tensor),
+                  element_text(out->arena, scope, read->fetch, &read->offset));
 }
 
 /* The last vectors of a tensor that ends with a part of a word are read point by point. */
@@ -432,9 +425,8 @@ static void emit_inside(StrBuf *out, const char *indent, const Scope *scope, con
         if (!is_chosen(reads, i, 1u << PATTERN_LINE) || !is_held(read, &reads->walk) || count <= 1 ||
             elements % count == 0)
             continue;
-        strbuf_printf(out, " &&\n%s    ", indent);
-        emit_element_offset(out, scope, read->fetch, &read->offset);
-        strbuf_printf(out, " + VECTOR <= %" PRId64, elements / count * count);
+        strbuf_printf(out, " &&\n%s    %s + VECTOR <= %" PRId64, indent,
+                      element_text(out->arena, scope, read->fetch, &read->offset), elements / count * count);
     }
 }
 

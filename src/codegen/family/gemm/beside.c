@@ -79,19 +79,13 @@ static void emit_read(StrBuf *out, const Scope *scope, const Product *product, c
                       int index, int columns)
 {
     const Access *access = beside->access[index];
-    Affine offset = access_offset(access);
-    bool held = is_held(access, columns);
+    const char *even = product_offset_text(out->arena, scope->fusion, product, access);
+    const char *offset = even ? even : offset_text(out->arena, access, scope->axis);
     int position = input_position(scope->fusion, access->tensor);
-    strbuf_printf(out, held ? "    move_vector<QN>(beside.x%d, t.in%d + (" : "    load_vector<QN>(", index,
-                  position);
-    if (!held)
-        strbuf_printf(out, "t.in%d, ", position);
-    if (!product_emit_offset(out, scope->fusion, product, &offset))
-        emit_affine(out, &offset, scope->axis);
-    if (held)
-        strbuf_puts(out, "));\n");
+    if (is_held(access, columns))
+        strbuf_printf(out, "    move_vector<QN>(beside.x%d, t.in%d + (%s));\n", index, position, offset);
     else
-        strbuf_printf(out, ", beside.x%d);\n", index);
+        strbuf_printf(out, "    load_vector<QN>(t.in%d, %s, beside.x%d);\n", position, offset, index);
 }
 
 typedef struct Spelling {
@@ -126,12 +120,9 @@ static uint32_t uneven_axes(Arena *arena, const Scope *scope, const Product *pro
                             bool of_rows)
 {
     uint32_t axes = 0;
-    StrBuf ignored = strbuf_new(arena);
-    for (int i = 0; i < beside->count; i++) {
-        Affine offset = access_offset(beside->access[i]);
-        if (beside->of_rows[i] == of_rows && !product_emit_offset(&ignored, scope->fusion, product, &offset))
+    for (int i = 0; i < beside->count; i++)
+        if (beside->of_rows[i] == of_rows && !product_offset_text(arena, scope->fusion, product, beside->access[i]))
             axes |= access_axes(beside->access[i]);
-    }
     return axes;
 }
 

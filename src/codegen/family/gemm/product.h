@@ -185,9 +185,9 @@ void emit_finish(StrBuf *out, const Scope *scope, const Product *product);
 
 /* `shift_of`: elements of the only output before this one in the same aligned access of QN. */
 void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product);
-/* The offset as `m * 128 + n`, where elements have constant strides along each group, or along its inner and its
-   outer axes; otherwise nothing, and false. */
-bool product_emit_offset(StrBuf *out, const Fusion *fusion, const Product *product, const Affine *offset);
+/* The access's offset as `m * 128 + n`, where elements have constant strides along each group, or along its inner and its
+   outer axes; otherwise NULL. */
+const char *product_offset_text(Arena *arena, const Fusion *fusion, const Product *product, const Access *access);
 
 /* One element of all outputs there; nothing, and false, where strides are not constant. */
 bool product_emit_flat_elements(StrBuf *out, const char *indent, const Scope *scope, const Product *product);

@@ -44,16 +44,16 @@ static bool emit_group_term(StrBuf *out, const Fusion *fusion, const AxisGroup *
     return !group->count;
 }
 
-bool product_emit_offset(StrBuf *out, const Fusion *fusion, const Product *product, const Affine *offset)
+const char *product_offset_text(Arena *arena, const Fusion *fusion, const Product *product, const Access *access)
 {
-    StrBuf text = strbuf_new(out->arena);
+    StrBuf text = strbuf_new(arena);
+    Affine offset = access_offset(access);
     for (int g = GROUP_BATCH; g <= GROUP_N; g++)
-        if (!emit_group_term(&text, fusion, &product->group[g], group_variable(g), offset))
-            return false;
-    if (offset->constant || !text.length)
-        strbuf_printf(&text, "%s%" PRId64, text.length ? " + " : "", offset->constant);
-    strbuf_puts(out, text.text);
-    return true;
+        if (!emit_group_term(&text, fusion, &product->group[g], group_variable(g), &offset))
+            return NULL;
+    if (offset.constant || !text.length)
+        strbuf_printf(&text, "%s%" PRId64, text.length ? " + " : "", offset.constant);
+    return text.text;
 }
 
 bool product_emit_flat_elements(StrBuf *out, const char *indent, const Scope *scope, const Product *product)
@@ -63,11 +63,11 @@ bool product_emit_flat_elements(StrBuf *out, const char *indent, const Scope *sc
         const FusedOp *op = &scope->fusion->ops[i];
         if (!op->stored)
             continue;
-        Affine offset = access_offset(&op->store);
-        strbuf_printf(&text, "%sstore(t.out%d, ", indent, output_position(scope->fusion, op->out));
-        if (op->out->dtype == DTYPE_B1 || !product_emit_offset(&text, scope->fusion, product, &offset))
+        const char *offset = product_offset_text(out->arena, scope->fusion, product, &op->store);
+        if (op->out->dtype == DTYPE_B1 || !offset)
             return false;
-        strbuf_printf(&text, ", v%d);\n", i);
+        strbuf_printf(&text, "%sstore(t.out%d, %s, v%d);\n", indent, output_position(scope->fusion, op->out), offset,
+                      i);
     }
     strbuf_puts(out, text.text);
     return true;
@@ -81,15 +81,13 @@ bool product_emit_flat_stores(StrBuf *out, const Scope *scope, const Product *pr
         if (!op->stored)
             continue;
         int position = output_position(scope->fusion, op->out);
-        Affine offset = access_offset(&op->store);
-        strbuf_printf(&text, moved ? "    move_vector<QN>(t.out%d + (" : "    store_vector<QN>(t.out%d, ",
-                      position);
-        if (!product_emit_offset(&text, scope->fusion, product, &offset))
+        const char *offset = product_offset_text(out->arena, scope->fusion, product, &op->store);
+        if (!offset)
             return false;
         if (moved)
-            strbuf_puts(&text, "), totals);\n");
+            strbuf_printf(&text, "    move_vector<QN>(t.out%d + (%s), totals);\n", position, offset);
         else
-            strbuf_printf(&text, ", y%d);\n", position);
+            strbuf_printf(&text, "    store_vector<QN>(t.out%d, %s, y%d);\n", position, offset, position);
     }
     strbuf_puts(out, text.text);
     return true;
