@@ -171,17 +171,27 @@ static bool is_read_once(const KernelCounts *kernel, int index)
     return true;
 }
 
-/* Sums are complete, and what is made of them beside others has not been asked for. */
-static bool waits_beside(const KernelCounts *kernel)
+/* Exposed latencies of a tile that the epilogue loads: one; or, where registers hold a part that was loaded before the products,
+   one for each slab of the rest (tuning-log 166). */
+static double waits_for(const KernelCounts *kernel, const DataTile *data, const Move *move)
+{
+    double elements = rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind),
+           held = move->held * 8.0 / data->element_bits;
+    return move->ahead ? at_least(ceil((elements - held) / move->each), 0) : 1;
+}
+
+/* Exposed latencies of the epilogue's loads that only one block reads. */
+static double waits_beside(const KernelCounts *kernel)
 {
     const Schedule *schedule = kernel->kind->schedule;
+    double waits = 0;
     for (int i = 0; i < schedule->count; i++) {
         const Item *item = &schedule->items[i];
-        for (int t = 0; item->kind == ITEM_LOAD && !item->move.ahead && t < kernel->space->tile_count; t++)
+        for (int t = 0; item->kind == ITEM_LOAD && t < kernel->space->tile_count; t++)
             if (item->move.tiles >> t & 1 && kernel->space->tiles[t].beside && is_read_once(kernel, t))
-                return true;
+                waits = at_least(waits_for(kernel, &kernel->space->tiles[t], &item->move), waits);
     }
-    return false;
+    return waits;
 }
 
 /* Of rounds in each of which a thread waits for its loads, what takes longer than all that passes meanwhile: few threads of
@@ -231,8 +241,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
         combine_us += sums_passed(kernel) * 4 / calibration.exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
-    if (waits_beside(kernel))
-        combine_us += kernel->device->dram_latency_ns / 1e3;
+    combine_us += waits_beside(kernel) * kernel->device->dram_latency_ns / 1e3;
     load_us = first_load_us(kernel) + end_time_us(kernel) + lone_step_us(kernel);
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, throughput_us);

@@ -249,7 +249,10 @@ PerfProblem perf_problem(const KernelKind *kind)
     for (int i = 0; i < kind->schedule->count; i++)
         add_item(&problem, space, &kind->schedule->items[i]);
     for (int i = 0; i < space->tile_count; i++) {
-        problem.bytes[i] = data_tile_bytes(&space->tiles[i], &problem.whole, space->axis_count);
+        const DataTile *data = &space->tiles[i];
+        problem.bytes[i] = data_tile_bytes(data, &problem.whole, space->axis_count);
+        if (data->elements)
+            problem.bytes[i] = at_most((double)data->elements * data->element_bits / 8, problem.bytes[i]);
         problem.axes[i] = data_tile_axes(&space->tiles[i], space->axis_count);
     }
     return problem;

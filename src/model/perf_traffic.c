@@ -173,7 +173,9 @@ static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, co
                             double l2_bytes, double hit)
 {
     double once = problem_bytes_of(kernel, data);
-    double wave_bytes = data_tile_bytes(data, &wave->tile, kernel->space->axis_count);
+    int axes = kernel->space->axis_count;
+    double distinct = once / data_tile_bytes(data, &kernel->problem->whole, axes);   // overlapping windows share elements
+    double wave_bytes = data_tile_bytes(data, &wave->tile, axes) * distinct;
     if (!data->staged)   // of each sector a wave may use a part
         wave_bytes = at_most(wave_bytes * at_least(data->scatter, 1), once);
     double streamed = at_most(wave->count * wave_bytes, l2_bytes);

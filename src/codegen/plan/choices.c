@@ -61,7 +61,7 @@ typedef struct Split {
     PlannedLaunch first;
 } Split;
 
-/* `only`: whose kernels may make the parts; NULL: anyone's. */
+/* `only`: the family of the parts, or where it tiles both factors any that does; NULL: any. */
 static Split add_split(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
                        int64_t parts, const Family *only)
 {
@@ -76,7 +76,8 @@ static Split add_split(Planner *planner, ChoiceList *list, const Companions *com
     split.partial_ops = with_definition(planner->arena, &companions->before, pair->definition);
     split.partial_count++;
     for (int i = 0; i < first.count && second.count; i++) {
-        if (only && first.choices[i]->launches[0].family != only)
+        const Family *family = first.choices[i]->launches[0].family;
+        if (only && family != only && !(only->tiles_both && family->tiles_both))
             continue;
         Choice choice = choice_extend(planner, split, first.choices[i]);
         choice = with_behind(planner, companions, choice_extend(planner, choice, second.choices[0]));
@@ -143,6 +144,12 @@ static double bytes_of_all(Tensor *const *tensors, int count)
     return bytes;
 }
 
+static bool on_cuda_cores(const PlannedLaunch *launch)
+{
+    Unit unit = launch->kind->space->unit;
+    return unit == UNIT_FP32 || unit == UNIT_FP64;
+}
+
 /* A kernel of CUDA cores is far from what its bytes and its arithmetic take, as threads find elements again and again. Of
    parts of the sum another family's may take far less, which has few blocks for the whole, or makes nothing of it. */
 static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedLaunch *best)
@@ -154,8 +161,7 @@ static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedL
                    bytes_of_all(fusion->outputs, fusion->output_count);
     double floor_us = bytes / device->dram.bandwidth_gb_s / 1e3 + 2 * perf->launch_us +
                       perf->flops / perf_unit_peak(device, unit) / 1e3;
-    bool cuda_cores = unit == UNIT_FP32 || unit == UNIT_FP64;
-    return cuda_cores && !best->family->tiles_both && planned_us(best) > MANY_TIMES * floor_us;
+    return on_cuda_cores(best) && !best->family->tiles_both && planned_us(best) > MANY_TIMES * floor_us;
 }
 
 /* Where a kernel leaves SMs idle, its reduction may be spread over more blocks: the best one's, or that of
@@ -168,20 +174,25 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     int64_t idle = choices_idle_sms(planner, best);
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
-    bool short_of_blocks = (rewritten || best->family->tiles_both) && best->program.perf.waves < FEW_WAVES;
+    bool few_waves = best->program.perf.waves < FEW_WAVES, product = few_waves && best->family->tiles_both;
+    bool of_tensor_cores = product && !on_cuda_cores(best);
     double best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best);
     int64_t room = room_for_waiting(best);
     Split least = {.time_us = INFINITY};
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
-        bool of_all = choices_employ(parts, idle) || parts <= room || slow || short_of_blocks;
-        if (!of_all && !(spread && choices_employ(parts, choices_idle_sms(planner, spread))))
+        bool of_all = choices_employ(parts, idle) || parts <= room || slow || (rewritten && few_waves) ||
+                      (product && !of_tensor_cores);
+        if (!of_all && !of_tensor_cores && !(spread && choices_employ(parts, choices_idle_sms(planner, spread))))
             continue;
         Split split = add_split(planner, list, companions, fusion,
                                 deep || rewritten ? fusion_even_parts(fusion, parts) : parts,
-                                of_all ? NULL : spread->family);
+                                of_all            ? NULL
+                                : of_tensor_cores ? best->family
+                                                  : spread->family);
         if (isfinite(split.time_us))
             room = split.parts * room_for_waiting(&split.first);
-        if (isfinite(split.time_us) && split.time_us > PAST_THE_BEST * best_us && !slow)
+        bool fills = split.first.program.perf.waves >= 1;
+        if (isfinite(split.time_us) && split.time_us > PAST_THE_BEST * best_us && fills && !slow)
             break;
         best_us = fmin(best_us, split.time_us);
         least = split.time_us < least.time_us ? split : least;

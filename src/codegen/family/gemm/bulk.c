@@ -471,6 +471,7 @@ const Family bulk_family = {
     .streams = true,
     .joins = true,
     .adds_in_place = true,
+    .tiles_both = true,
     .view = product_view,
     .rewrites =
         (const Rewrite *const[]){&pack_for_tensor_cores, &lengthen_channels, &turn_planes,

@@ -73,22 +73,6 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     return schedule_copy(arena, &schedule);
 }
 
-/* Of threads that copy vectors, each of which has an address. */
-static void count_copies(TileSpace *space, const Fusion *fusion, const Product *product)
-{
-    int64_t piece = mma_piece(product);
-    for (int factor = 0; factor < 2; factor++) {
-        DataTile *tile = &space->tiles[factor];
-        if (product->reading[factor].way != BY_PIECES)
-            continue;
-        tile->staged_vector = (int)piece;
-        tile->line_places = mma_guard(product, factor);
-        tile->instructions = product_copy_instructions(fusion, product, factor, false) / (double)piece;
-        tile->step_instructions = product_step_instructions(fusion, product, factor);
-        tile->line_instructions = product_copy_instructions(fusion, product, factor, true) / (double)piece;
-    }
-}
-
 /* Registers for each word of both factors' tiles, which are about as large: those of PieceAnywhere are nine
    for four, and elements that are loaded alone have one each until all are there. */
 static double held_words(const Product *product)
@@ -203,7 +187,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     fusion = products->rows ? &products->rows->product : fusion;
     const Atom *atom = product->atom;
     KernelKind kind = {.space = mma_space(arena, fusion, product, atom, device), .lay_out = lay_out};
-    count_copies(kind.space, fusion, product);
+    mma_count_copies(kind.space, fusion, product, true);
     int value_bytes = mma_value_bytes(product);
     kind_choose(arena, &kind, &value_bytes, sizeof value_bytes);
     kind.space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind.space->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
@@ -256,6 +240,7 @@ const Family gemm_family = {
     .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster",
                                       "several products", NULL},
     .adds_in_place = true,
+    .tiles_both = true,
     .view = product_view,
     .streams = true,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &lengthen_channels,

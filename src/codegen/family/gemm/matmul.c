@@ -117,6 +117,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     int rows = factor ? GROUP_N : GROUP_M;
     DataTile tile = {.rank = 3, .scatter = 1, .staged = true, .staged_granule = 128 / value_bits};
     tile.name = product_factor_name(product, factor);
+    tile.elements = product_factor_elements(product, factor);
     tile.element_bits = product_element_bits(product->factor[factor]);
     tile.staged_bits = value_bits;
     tile.apart = product_lies_apart(fusion, product, factor);

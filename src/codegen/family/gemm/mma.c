@@ -39,6 +39,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     Reading reading = product->reading[factor];
     DataTile tile = {.rank = 3, .scatter = 1, .staged = true, .staged_inner = 2, .swizzled = true};
     tile.name = product_factor_name(product, factor);
+    tile.elements = product_factor_elements(product, factor);
     tile.scatter = reading.way == FROM_ANYWHERE ? 2 : 1;   // two pieces are read for one
     tile.element_bits = product_element_bits(product->factor[factor]);
     tile.staged_vector = reading.way == BY_ELEMENTS;   // uneven ones have an address each
@@ -71,6 +72,23 @@ TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product,
     }
     product_add_results(space, fusion, product, device);
     return space;
+}
+
+void mma_count_copies(TileSpace *space, const Fusion *fusion, const Product *product, bool by_lines)
+{
+    int64_t piece = mma_piece(product);
+    for (int factor = 0; factor < 2; factor++) {
+        DataTile *tile = &space->tiles[factor];
+        if (product->reading[factor].way != BY_PIECES)
+            continue;
+        tile->staged_vector = (int)piece;
+        tile->instructions = product_copy_instructions(fusion, product, factor, false) / (double)piece;
+        if (!by_lines)
+            continue;
+        tile->line_places = mma_guard(product, factor);
+        tile->step_instructions = product_step_instructions(fusion, product, factor);
+        tile->line_instructions = product_copy_instructions(fusion, product, factor, true) / (double)piece;
+    }
 }
 
 // ---- kinds ----
@@ -128,7 +146,7 @@ void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const Product 
     exchange.ops = schedule_ops(fusion, true);
     if (!in_turn)
         schedule_exchange(schedule, exchange);
-    schedule_load(schedule, (Move){.tiles = product_read_beside(space), .ahead = (uint8_t)ahead});
+    schedule_load(schedule, (Move){.tiles = product_read_beside(space), .ahead = (uint8_t)ahead, .held = BESIDE_BYTES, .each = SLAB_EACH});
     schedule_map(schedule, schedule_ops(fusion, false));
     int columns = mma_is_shifted(fusion, product) ? MAX_VECTOR : mma_columns(fusion, product);
     int threads = space->unit >= UNIT_WGMMA_F16 ? GROUP_LANES : LANES;   // that hold a tile

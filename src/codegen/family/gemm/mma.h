@@ -37,6 +37,9 @@ bool mma_is_kept(const Fusion *fusion, const Product *product);   // rounded
 TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product, const Atom *atom,
                      const DeviceSpec *device);
 
+/* Address arithmetic of copied vectors; `by_lines`: vectors of a line share theirs. */
+void mma_count_copies(TileSpace *space, const Fusion *fusion, const Product *product, bool by_lines);
+
 /* The schedule after the loop over k: warps stage their sums in shared memory and store rows; or the blocks of a
    cluster exchange theirs, and each stores rows of the totals. Sums pass shared memory in that type. */
 void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
@@ -58,6 +61,7 @@ int mma_columns(const Fusion *fusion, const Product *product);
    128 bytes along k. Their tiles are aligned to SHARED_ALIGNMENT bytes there. */
 enum { LANES = 32, GROUP_WARPS = 4, GROUP_LANES = GROUP_WARPS * LANES };
 enum { MAX_GROUPS = 3, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
+enum { BESIDE_BYTES = 128, SLAB_EACH = 16 };   // of a lane of templates/bulk.cu: bytes of a residual before the products, elements of a slab
 void mma_group_kind(Arena *arena, KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
                      const Product *product, const Atom *atom);
 

@@ -245,6 +245,12 @@ const char *product_factor_name(const Product *product, int factor)
     return access ? access->tensor->name : NULL;
 }
 
+int64_t product_factor_elements(const Product *product, int factor)
+{
+    const Access *access = first_access(product->factor[factor]);
+    return access ? tensor_elements(access->tensor) : 0;
+}
+
 // ---- text ----
 
 void product_emit_sizes(StrBuf *out, const Product *product, const int64_t *block)

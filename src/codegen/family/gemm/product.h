@@ -109,6 +109,9 @@ int product_element_bits(const Expr *factor);
 /* The tensor it is read from; NULL: none. */
 const char *product_factor_name(const Product *product, int factor);
 
+/* Elements of that tensor; 0: none. */
+int64_t product_factor_elements(const Product *product, int factor);
+
 /* Instructions of a thread to find the address of one element that is loaded alone. */
 double product_search_instructions(const Fusion *fusion, const Product *product, int factor);
 

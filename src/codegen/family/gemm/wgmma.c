@@ -56,6 +56,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 0;
     KernelKind kind;
     mma_group_kind(arena, &kind, fusion, device, product, product->shared_atom);
+    mma_count_copies(kind.space, fusion, product, false);
     kind.cost = &calibration.wgmma;
     kind.lay_out = lay_out;
     kind.shared.beside = SHARED_ALIGNMENT;
@@ -79,6 +80,7 @@ const Family wgmma_family = {
     .template_path = "templates/wgmma.cu",
     .variants = (const char *const[]){"three stages", "four stages", NULL},
     .adds_in_place = true,
+    .tiles_both = true,
     .view = product_view,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &lengthen_channels,
                                          &lengthen_channels_of_rows, NULL},
