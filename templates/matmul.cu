@@ -86,6 +86,7 @@ constexpr int LDA = BB * BM + PAD_A, LDB = BB * BN + PAD_B;       // shared row 
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool COPIES = COPIED_A || COPIED_B, AHEAD = STAGES > 2;
+constexpr __device__ int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
 
 static_assert(BM % TM == 0 && BN % TN == 0, "threads cover the block's tile");
 static_assert(TM % QM == 0 && TN % QN == 0, "a thread's rows and columns are whole groups");
@@ -101,7 +102,8 @@ static_assert(!COLLECTED || (BB == 1 && !DEALT), "a round of the block's threads
 template <bool OF_B> __device__ __forceinline__ int place_of(int row)
 {
     constexpr int LANES = BN / TN, APART = LANES * QN;
-    return OF_B && DEALT ? row / APART * APART + row % LANES * QN + row % APART / LANES : row;
+    const unsigned at = (unsigned)row;
+    return OF_B && DEALT ? (int)(at / APART * APART + at % LANES * QN + at % APART / LANES) : row;
 }
 
 // A thread's part of the copy of a tile from global to shared memory: LOADS vectors along the operand's contiguous
@@ -112,8 +114,10 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     static constexpr int FAST = (ALONG_K ? BK : BR) / VECTOR;      // vectors along the contiguous dimension
     static constexpr int VECTORS = BK * BB * BR / VECTOR;
     static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS;
-    static constexpr bool EVEN = THREADS % FAST == 0;              // threads cover whole lines
-    static constexpr bool WIDE = FAST % THREADS == 0;              // or each line takes several vectors of every thread
+    // The vectors of a thread are PERIOD sequences, in each of which they are LINES lines apart. WIDE: each line takes
+    // several vectors of every thread.
+    static constexpr bool WIDE = FAST % THREADS == 0;
+    static constexpr int PERIOD = WIDE ? 1 : FAST / greatest_common_divisor(FAST, THREADS), LINES = THREADS * PERIOD / FAST;
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
     static constexpr bool BY_ELEMENTS = VECTOR == 1;               // each is copied to its own place
     static_assert(!COPIED || BY_ELEMENTS || (!ALONG_K && VECTOR * sizeof(Value) == 16 && !(OF_B && DEALT)),
@@ -129,20 +133,61 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
 
         __device__ __forceinline__ explicit Mine(int i)
         {
-            const int thread = (int)threadIdx.x, number = thread + i * THREADS;
-            const int line = EVEN ? thread / FAST + i * (THREADS / FAST)   // EVEN, WIDE: fewer registers for each i
-                           : WIDE ? i * THREADS / FAST : number / FAST;
-            const int vector = EVEN ? thread % FAST : WIDE ? i * THREADS % FAST + thread : number % FAST;
+            const int number = (int)threadIdx.x + i % PERIOD * THREADS;
+            const int line = WIDE ? i * THREADS / FAST : number / FAST + i / PERIOD * LINES;
+            const int vector = WIDE ? i * THREADS % FAST + number : number % FAST;
             product = BB > 1 ? line / (ALONG_K ? BR : BK) : 0;
             row = ALONG_K ? line - product * BR : vector * VECTOR;
             k = ALONG_K ? vector * VECTOR : line - product * BK;
-            exists = VECTORS % THREADS == 0 || number < VECTORS;
+            exists = VECTORS % THREADS == 0 || (int)threadIdx.x + i * THREADS < VECTORS;
         }
     };
 
-    // Starts the copies, or loads what end() stores; zeros out of bounds.
-    __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index step, Value (&tile)[BK][LD])
+    static __device__ __forceinline__ void copy(bool inside, Value *to, const Value *from)
     {
+        if (BY_ELEMENTS)
+            async_copy_element_or_zero(inside, to, from);
+        else
+            async_copy16_or_zero(inside, to, from);
+    }
+
+    // The number of first steps whose tiles are entirely in bounds. An affine box is, if its corners are.
+    static __device__ __forceinline__ Index whole_steps(const Tensors &t, Index batch, Index row0, Index steps)
+    {
+        if constexpr (COPIED && BB == 1) {
+            if constexpr (Operand::AFFINE) {
+                const auto inside = [&](Index step, int k) {
+                    bool both = row0 + BR <= EXTENT && step * BK + k < K;
+                    Operand::at(t, batch, row0, step, k, both);
+                    Operand::at(t, batch, row0 + (BR - 1), step, k, both);
+                    return both;
+                };
+                return !inside(0, 0) || !inside(steps - 2, BK - 1) ? 0 : steps - !inside(steps - 1, BK - 1);
+            }
+        }
+        return 0;
+    }
+
+    // Such a tile: no bounds checks, and the addresses of a sequence are constants apart.
+    static __device__ __forceinline__ void copy_whole(const Tensors &t, Index batch, Index row0, Index step, Value (&tile)[BK][LD])
+    {
+        UNROLL for (int i = 0; i < LOADS; ++i) {
+            const Mine it(i), first(i % PERIOD);
+            bool inside = true;
+            const Value *from = Operand::at(t, batch, row0 + first.row, step, first.k, inside);
+            const Index apart = (it.row - first.row) * Operand::ROW + (it.k - first.k) * Operand::TERM;
+            if (it.exists)
+                copy(true, &tile[it.k][place_of<OF_B>(it.row)], from + apart);
+        }
+    }
+
+    // Starts the copies, or loads what end() stores; zeros out of bounds.
+    __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index step, Index whole, Value (&tile)[BK][LD])
+    {
+        if constexpr (COPIED) {
+            if (step < whole)
+                return copy_whole(t, batch, row0, step, tile);
+        }
         UNROLL for (int i = 0; i < LOADS; ++i) {
             const Mine it(i);
             const Index of = batch + it.product, row = row0 + it.row, k = step * BK + it.k;
@@ -152,11 +197,7 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
                     continue;
                 bool inside = product && (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
                 const Value *from = Operand::at(t, of, row, step, it.k, inside);
-                Value *to = &tile[it.k][it.product * BR + place_of<OF_B>(it.row)];
-                if (BY_ELEMENTS)
-                    async_copy_element_or_zero(inside, to, from);
-                else
-                    async_copy16_or_zero(inside, to, from);
+                copy(inside, &tile[it.k][it.product * BR + place_of<OF_B>(it.row)], from);
             } else if (it.exists && product && row < EXTENT && k < K) {
                 Operand::read(t, of, row, step, it.k, v[i]);
             } else {
@@ -197,6 +238,12 @@ template <int T, int Q, int APART> struct Fragment {
     }
     __device__ __forceinline__ Value at(int i) const { return group[i / Q].at[i % Q]; }
 };
+
+// An accumulator in another register. Vectors are stored from consecutive registers; accumulators that are allocated there
+// conflict with the registers of B, since an FFMA reads one register of each of two banks at a time. threadIdx.y is 0, which
+// the compiler does not know.
+__device__ __forceinline__ float moved(float sum) { return __uint_as_float(__float_as_uint(sum) ^ threadIdx.y); }
+template <class T> __device__ __forceinline__ T moved(T sum) { return sum; }
 
 // The order in which a thread's accumulators are updated: row by row, or for pairs of rows along the columns and
 // back. In the latter, consecutive updates share an operand, which is reused without a register read.
@@ -259,11 +306,12 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     Fetch<OperandA, false, COPIED_A, M, BM, LDA> fetch_a;
     Fetch<OperandB, true, COPIED_B, N, BN, LDB> fetch_b;
     const Index steps = steps_of(m0, n0);
+    const Index whole_a = fetch_a.whole_steps(t, batch, m0, steps), whole_b = fetch_b.whole_steps(t, batch, n0, steps);
     Index following = step_behind(m0, n0, -1);                                // with SKIPS: the step copied next
     const auto begin = [&](Index number, int stage) {
         const Index step = SKIPS ? following : number;
-        fetch_a.begin(t, batch, m0, step, As[stage]);
-        fetch_b.begin(t, batch, n0, step, Bs[stage]);
+        fetch_a.begin(t, batch, m0, step, whole_a, As[stage]);
+        fetch_b.begin(t, batch, n0, step, whole_b, Bs[stage]);
         following = step_behind(m0, n0, following);
     };
     const auto end = [&](int stage) {
@@ -359,7 +407,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
             const Index n = n0 + g * (BN / TN * QN) + (DEALT ? tx : tx * QN);
             Value total[QN];
             UNROLL for (int q = 0; q < QN; ++q)
-                total[q] = acc[i][g * QN + q];
+                total[q] = VECTOR_STORES ? moved(acc[i][g * QN + q]) : acc[i][g * QN + q];
             if (VECTOR_STORES) {
                 if (n < N)
                     finish_vector(t, batch + own, m, n, total);

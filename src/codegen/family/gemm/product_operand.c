@@ -138,6 +138,20 @@ static bool emit_exists(StrBuf *out, const Scope *scope, const Product *product,
     return true;
 }
 
+/* Where elements lie, and whether they exist, is affine in rows and terms: those strides. */
+static void emit_strides(StrBuf *out, const Scope *scope, const Product *product, int factor, const ProductSteps *steps)
+{
+    const AxisGroup *rows = &product->group[factor ? GROUP_N : GROUP_M], *k = &product->group[GROUP_K];
+    Affine offset = access_offset(vector_access(product, product->factor[factor]));
+    int64_t row = axis_group_stride(rows, &offset), term = axis_group_stride(k, &offset);
+    bool guarded = product->guard || own_guard(product->factor[factor]);
+    bool affine = steps->channel < 0 && !product->skips && (!guarded || (rows->count <= 1 && k->count <= 1)) &&
+                  axis_group_has_stride(rows, scope->fusion, &offset, row) &&
+                  axis_group_has_stride(k, scope->fusion, &offset, term);
+    STATIC_CONSTEXPR(out, "bool AFFINE", NULL, affine);
+    STATIC_CONSTEXPR(out, "Index ROW, TERM", "strides of an affine one", row, term);
+}
+
 /* Where a vector or an element lies, and whether it exists. */
 static void emit_place(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
@@ -199,6 +213,8 @@ void product_emit_operand(StrBuf *out, const Scope *scope, const Product *produc
     strbuf_printf(out, "\nstruct Operand%c {\n", "AB"[factor]);
     STATIC_CONSTEXPR(out, "bool ALONG_K", NULL, along_k);
     STATIC_CONSTEXPR(out, "int VECTOR", NULL, vector);
+    if (way == OPERAND_COPIED)
+        emit_strides(out, scope, product, factor, steps);
     emit_opening(out, factor, way, steps ? "Index step, int inner" : "Index k");
     uint32_t used = product_factor_axes(product, factor);
     product_emit_positions(out, scope, product, GROUP_BATCH, "batch", used);
