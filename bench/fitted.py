@@ -7,12 +7,13 @@ no micro-benchmark and no line of a datasheet.
 Counted are
   devices/*.yaml            values whose comment begins with `estimate` or `fitted`, or says that whole kernels were measured
   src/hal/device_fields.c   what absent keys come to (FITTED)
-  src/model/calibration.c   every number but those that are counts of instructions (`counted`)
+  src/model/calibration.c   every number but those that are counts of instructions: `counted` there, by tests/run_instructions.py
   src/model, src/rprogram, src/rtile, src/codegen, src/rank
                             named constants whose comment cites the tuning log or a time; of src/model, and of src/codegen/plan and
                             src/rprogram, which choose, all that name no source; registers that families add to their tiles
-Not counted are limits that hardware or the language sets, sizes of arrays, and what a comment derives. Numbers whose comment calls them
-a limit of the search, of which more takes planning time and loses nothing, are counted apart.
+Not counted are limits that hardware or the language sets, sizes of arrays, what a comment derives, and registers that are counted in
+what ptxas takes, which tests/run_registers.py compares. Numbers whose comment calls them a limit of the search, of which more takes
+planning time and loses nothing, are counted apart.
 """
 import argparse
 import collections
@@ -25,7 +26,7 @@ NUMBER = r"-?\d+(?:\.\d+)?(?: */ *\d+)?"
 ROOMS = ("model", "rprogram", "rtile", "codegen", "rank")
 TRACED = re.compile(r"PTX|SASS|CUDA|datasheet|manual|micro-kernel|flop|bytes? that one thread moves", re.IGNORECASE)
 
-SIZE = re.compile(r"hash table|of memory")
+SIZE = re.compile(r"hash table|of memory|counted in what ptxas takes")
 LIMIT = "limit of the search"
 
 FITTED = re.compile(r"tuning-log|\d us\b|%|estimate|longer than|as long|faster|slower")
@@ -76,7 +77,7 @@ def of_constants():
                 comment = comment_of(lines, at)
                 chooses = path.parent.name in ("model", "plan", "rprogram") and not name.startswith("MAX_")
                 traced = TRACED.search(comment) or SIZE.search(comment)
-                if FITTED.search(comment) or (chooses and not traced):
+                if not SIZE.search(comment) and (FITTED.search(comment) or (chooses and not traced)):
                     yield path, f"{name}: {value}", comment
             for value in re.findall(r"register_overhead = (\d+)", code):
                 yield path, f"register_overhead: {value}", comment_of(lines, at)

@@ -24,6 +24,7 @@ typedef enum Yields {
     YIELDS_NS,          // by the kernel's own clock, of each of p[0]
     YIELDS_US,
     YIELDS_CYCLES,
+    YIELDS_DRAWN,       // GB/s of one block: `work` bytes of each thread and p[0]
     YIELDS_LAUNCH,      // us of one of a series of launches
     YIELDS_BLOCK        // cycles for each block of the launch
 } Yields;
@@ -98,7 +99,7 @@ static const Micro micros[] = {
      .ways = 4, .p = {DATA_MIB << 10, 1}},
     {.path = "compute.launch_us", .entry = "micro_nothing", .yields = YIELDS_LAUNCH, .grid = 1, .threads = 32},
     {.path = "timing.block_start_cycles", .entry = "micro_nothing", .yields = YIELDS_BLOCK, .grid = 1000000, .threads = 64},
-    {.what = "barrier of eight warps", .entry = "micro_barrier", .yields = YIELDS_CYCLES, .blocks = 1, .threads = 256, .p = {2000}},
+    {.path = "timing.barrier_cycles", .entry = "micro_barrier", .yields = YIELDS_CYCLES, .blocks = 1, .threads = 256, .p = {2000}},
     {.path = "timing.grid_barrier_us", .entry = "micro_grid_barrier", .yields = YIELDS_US, .blocks = 1, .threads = 256,
      .cooperative = true, .p = {500}, .since = 60},
     CHASE(NULL, "load from memory, alone", "micro_chase_loads", FAR_LINES, 4096, 0, 0),
@@ -114,6 +115,8 @@ static const Micro micros[] = {
      .p = {2000}, .since = 90},
     {.what = "clusters of 8 meet", .entry = "micro_cluster_barrier", .yields = YIELDS_US, .grid = 32, .threads = 256, .cluster = 8,
      .p = {2000}, .since = 90},
+    {.path = "shared.exchange_gb_s", .entry = "micro_exchange", .yields = YIELDS_DRAWN, .grid = 120, .threads = 256, .cluster = 4,
+     .work = 64, .p = {500}, .since = 90},
     {.what = "one SM from L2", .entry = "micro_read_4", .yields = YIELDS_BANDWIDTH, .grid = 1, .threads = 1024, .ways = 4, .p = {2048, 10}},
     FLOWING(1, 1, FEW_UNDER_WAY),
     FLOWING(1, 2, "read, 8 KiB an SM under way"),
@@ -244,6 +247,7 @@ static bool sample(MicroBench *bench, const Micro *micro, Ready *ready, double *
     case YIELDS_BANDWIDTH: *value = 1024.0 * ready->p[0] * ready->p[1] / us / 1e3; break;
     case YIELDS_RATE: *value = threads * micro->p[0] * micro->work / us / 1e3; break;
     case YIELDS_US: *value = (double)own / micro->p[0] / 1e3; break;
+    case YIELDS_DRAWN: *value = micro->work * micro->threads * micro->p[0] / (double)own; break;
     case YIELDS_BLOCK: *value = us * bench->device->clock_mhz / (double)grid_of(bench, micro); break;
     default: *value = (double)own / micro->p[0];
     }
@@ -259,7 +263,7 @@ static int compare(const void *left, const void *right)
 static const char *unit_of(Yields yields)
 {
     static const char *const names[] = {[YIELDS_BANDWIDTH] = "GB/s", [YIELDS_RATE] = "G/s",       [YIELDS_NS] = "ns",
-                                        [YIELDS_US] = "us",          [YIELDS_CYCLES] = "cycles", [YIELDS_LAUNCH] = "us",
+                                        [YIELDS_US] = "us",          [YIELDS_CYCLES] = "cycles", [YIELDS_DRAWN] = "GB/s", [YIELDS_LAUNCH] = "us",
                                         [YIELDS_BLOCK] = "cycles"};
     return names[yields];
 }

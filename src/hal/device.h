@@ -75,6 +75,7 @@ typedef struct DeviceSpec {
     int schedulers_per_sm;      // warp schedulers, SIMD units
     int max_threads_per_block, max_threads_per_sm, max_blocks_per_sm;
     int max_blocks_per_cluster; // 0: the device has no clusters
+    int cluster_sms;            // where clusters of more than two blocks find room, each of which fills an SM; 0: all
     int max_blocks_per_launch;  // 0: MOST_BLOCKS
     int64_t max_threads_per_launch;   // 0: as many as its blocks have
     int64_t registers_per_sm;   // 32-bit
@@ -86,6 +87,7 @@ typedef struct DeviceSpec {
     int64_t shared_reserved_per_block;// taken by the driver from each resident block, bytes
     int shared_banks, shared_bank_bytes;
     MemoryLevel dram, l2, shared;
+    double exchange_gb_s;       // of one unit, from the shared memory of another one of its cluster
     int64_t l2_bytes;
     int64_t dram_bytes;
     double dram_latency_ns, l2_latency_ns;

@@ -79,6 +79,8 @@ const DeviceField device_fields[] = {
     NUMBER("threads.max_blocks_per_sm", FIELD_INT, max_blocks_per_sm, 1, 256, "blocks"),
     {.path = "threads.max_blocks_per_cluster", .kind = FIELD_INT, .optional = true, AT(max_blocks_per_cluster),
      .least = 2, .most = 64, .unit = "blocks"},
+    {.path = "threads.cluster_sms", .kind = FIELD_INT, .optional = true, AT(cluster_sms),
+     .least = 1, .most = 4096, .unit = "execution units"},
 
     {.path = "threads.max_per_launch", .kind = FIELD_INT64, .optional = true, AT(max_threads_per_launch),
      .least = 65536, .most = 1e15, .unit = "threads"},
@@ -100,6 +102,8 @@ const DeviceField device_fields[] = {
     NUMBER("shared.bandwidth_gb_s", FIELD_REAL, shared.bandwidth_gb_s, 10, 1e7, "GB/s"),
     NUMBER("shared.transaction_bytes", FIELD_INT, shared.transaction_bytes, 4, 1024, "bytes"),
 
+    MEASURED("shared.exchange_gb_s", exchange_gb_s, 28, ITSELF, 1, 1e5, "GB/s"),
+
     CACHE("l2.bytes", FIELD_INT64, l2_bytes, 64 * KIB, 4096.0 * 1024 * KIB, "bytes"),
     CACHE("l2.bandwidth_gb_s", FIELD_REAL, l2.bandwidth_gb_s, 10, 1e6, "GB/s"),
     CACHE("l2.transaction_bytes", FIELD_INT, l2.transaction_bytes, 4, 1024, "bytes"),
@@ -114,7 +118,7 @@ const DeviceField device_fields[] = {
 
     MEASURED("timing.block_start_cycles", timing.block_start_cycles, 1.21, ITSELF, 0.001, 1e4, "cycles"),
     MEASURED("timing.operand_cycles", timing.operand_cycles, 30, ITSELF, 1, 1e4, "cycles"),
-    FITTED("timing.barrier_cycles", timing.barrier_cycles, 30, ITSELF, 1, 1e5, "cycles"),
+    MEASURED("timing.barrier_cycles", timing.barrier_cycles, 29, ITSELF, 1, 1e5, "cycles"),
     FITTED("timing.block_wait_us", timing.block_wait_us, 1980, CLOCKS_US, 0.01, 1000, "us"),
     FITTED("timing.copy_wait_us", timing.copy_wait_us, 1, LATENCIES_US, 0.01, 1000, "us"),
     MEASURED("timing.cluster_barrier_us", timing.cluster_barrier_us, 1089, CLOCKS_US, 0.01, 1000, "us"),

@@ -91,19 +91,13 @@ static int64_t tiles_along(const TileSpace *space, const RTile *block, const RTi
     return tiles;
 }
 
-int64_t kind_halving_lanes(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device)
-{
-    const Exchange *exchange = halving(kind->schedule);
-    return exchange ? halving_lanes(exchange, device->warp_size, tiles_along(kind->space, block, inner, true),
-                                    tiles_along(kind->space, block, inner, false))
-                    : 0;
-}
-
 void lay_out_halves(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    int64_t parts = tiles_along(kind->space, block, inner, true) / kind_halving_lanes(kind, block, inner, device);
-    int64_t sum_bytes = parts * halving(kind->schedule)->bytes;
+    const Exchange *exchange = halving(kind->schedule);
+    int64_t sharers = tiles_along(kind->space, block, inner, true),
+            lanes = halving_lanes(exchange, device->warp_size, sharers, tiles_along(kind->space, block, inner, false));
+    int64_t sum_bytes = sharers / lanes * exchange->bytes;
     layout_add(layout, "PARTIAL", size_product(sum_bytes, (int64_t)rtile_points(kind->space, block, false)));
 }
 

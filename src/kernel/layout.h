@@ -43,9 +43,6 @@ LayOut lay_out_staged;
 /* Lanes that reduce their sums by halves: those that share columns, if they are equally many in every warp. */
 int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t sharers, int64_t columns);
 
-/* For a block with these tiles; 0: the kind has no such exchange. */
-int64_t kind_halving_lanes(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device);
-
 /* Adds the remaining sums of the block's tile as PARTIAL. */
 LayOut lay_out_halves;
 

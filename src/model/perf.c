@@ -134,23 +134,22 @@ static double combining_us(const KernelCounts *kernel)
     return 2 * sums * SUM_BYTES * kernel->device->sm_count / kernel->device->shared.bandwidth_gb_s / 1e3;
 }
 
-/* At the end of a tile, when the warps of a block pass their sums on: code that runs once. Sums that no lanes halve
-   are left in shared memory as they are. */
+/* At the end of a tile, when the warps of a block pass their sums on: code that runs once. */
 static double end_time_us(const KernelCounts *kernel)
 {
     double sums =
         rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
-    bool whole = kind_halving_lanes(kernel->kind, kernel->shared, kernel->inner, kernel->device) == 1;
-    return sums * (whole ? kernel->cost->whole_sum_cycles : kernel->cost->sum_cycles) / kernel->device->clock_mhz + combining_us(kernel);
+    return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + combining_us(kernel);
 }
 
 /* A warp that has all rows multiplies its last step when everything has come, and nothing is under way meanwhile. */
 static double lone_step_us(const KernelCounts *kernel)
 {
-    enum { PRODUCT_FLOPS = 2 * 16 * 8 * 16 };
+    const DeviceSpec *device = kernel->device;
     double points = rtile_points(kernel->space, kernel->inner, false) * rtile_points(kernel->space, kernel->inner, true);
-    double cycles = points * kernel->space->flops / PRODUCT_FLOPS * kernel->cost->lone_product_cycles;
-    return cycles / kernel->device->clock_mhz;
+    double schedulers = (double)device->sm_count * device->schedulers_per_sm;
+    double gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers * kernel->cost->peak_share;
+    return kernel->cost->ends_alone ? points * kernel->space->flops / gflop_s / 1e3 : 0;
 }
 
 /* Of all tiles but the last. Where others multiply meanwhile, only what takes longer than that shows. */
@@ -238,7 +237,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     if (kernel->cluster > 1)   // when all sums lie there to be read, and when they have been
         combine_us += 2 * timing->cluster_barrier_us;
     if (kernel->cluster > 1 && schedule_passes_rows(kernel->kind->schedule))
-        combine_us += sums_passed(kernel) * 4 / calibration.exchange_gb_s / 1e3;
+        combine_us += sums_passed(kernel) * 4 / kernel->device->exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
     combine_us += waits_beside(kernel) * kernel->device->dram_latency_ns / 1e3;
@@ -289,7 +288,7 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
 {
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
     double computing_us = perf->compute_us + perf->special_us + again * perf->shared_us;
-    double knee = kernel->cost->step_knee > 0 ? kernel->cost->step_knee : calibration.step_knee;
+    double knee = kernel->cost->step_knee > 0 ? kernel->cost->step_knee : 1;
     if (kernel->cost->once_knee > 0)
         knee = once_knee(kernel);
     return soft_max(at_least(perf->dram_us, perf->l2_us) * kernel->alone, computing_us, knee);

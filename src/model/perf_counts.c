@@ -54,7 +54,7 @@ static bool in_large_clusters(const KernelKind *kind, int cluster)
    no multiple of them. */
 static double usable_sms(const KernelKind *kind, int cluster, const DeviceSpec *device)
 {
-    return device->sm_count * (in_large_clusters(kind, cluster) ? calibration.large_cluster_sms : 1);
+    return in_large_clusters(kind, cluster) && device->cluster_sms ? device->cluster_sms : device->sm_count;
 }
 
 /* How full the last round over the SMs is: 1024 blocks on 108 SMs are 9.48 for each, and 10
@@ -84,7 +84,7 @@ static RTile padded_problem(const TileSpace *space, const RTile *shared)
    the first or the last one needs. Of many tiles some stand for all. */
 static double visited_share(const TileSpace *space, const RTile *shared, double *most)
 {
-    enum { MOST_TILES = 64 };
+    enum { MOST_TILES = 64 };   // limit of the search: of more the estimate is the same
     const Band *band = &space->band;
     *most = 1;
     if (!band->exists)

@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "rprogram/rprogram.h"
 
-enum { DISTINCT_TILES = 4 };   // register tiles, and block tiles, among the kept programs
+enum { DISTINCT_TILES = 4 };   // limit of the search: register tiles, and block tiles, among the kept programs
 
 static bool same_register_tile(const TileSpace *space, const RProgram *a, const RProgram *b)
 {

@@ -186,7 +186,7 @@ void rprogram_pad(const KernelKind *kind, const DeviceSpec *device, RProgram *pr
 
 static int blocks_in_fours(int64_t blocks, int threads)
 {
-    enum { FOUR_WARPS = 128 };
+    enum { FOUR_WARPS = 128 };   // one on each scheduler of an SM: CUDA programming guide, hardware multithreading
     return (int)(blocks * threads / FOUR_WARPS * FOUR_WARPS / threads);
 }
 

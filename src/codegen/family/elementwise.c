@@ -7,7 +7,6 @@
 #include "codegen/cuda/pieces.h"
 #include "codegen/cuda/reads.h"
 #include "codegen/family/family.h"
-#include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {
@@ -15,7 +14,7 @@ enum {
     MAX_WARPS = 16,
     MOVE_WARPS = 8,   // of a block whose threads move one element each, of a whole access
     REGISTER_BITS = 32,
-    OTHER_REGISTERS = 6   // addresses and counters (tuning-log 133)
+    OTHER_REGISTERS = 6   // addresses and counters, counted in what ptxas takes (tuning-log 133)
 };
 
 /* The family's view: what vectors of points read, as wide as they get, of a half and of a quarter. */
@@ -216,8 +215,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         state(kind->schedule, fusion, kind->space, vector, reused);
         bool padded = find_padded(kind->space, fusion, reads);
         find_pieces(kind->space, fusion, reads);
-        int most = padded ? vector : calibration.elementwise.thread_points;
-        most = vector * vectors < most ? vector * vectors : most;
+        int most = padded ? vector : vector * vectors;
         int64_t warp = (int64_t)vector * device->warp_size;
         kind->space->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};
         kind->space->rule[LEVEL_SHARED][point] = (AxisRule){warp * fewest, warp * warps};

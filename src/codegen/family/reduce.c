@@ -16,7 +16,7 @@ enum {
     MANY_ROWS = 4096,
     ROW_GROUPS = 32,     // rows of a block: larger blocks wait longer for their last warp,
     ROW_THREADS = 256,   // unless there would be fewer threads
-    OTHER_REGISTERS = 14   // addresses and counters (tuning-log 133)
+    OTHER_REGISTERS = 14   // addresses and counters, counted in what ptxas takes (tuning-log 133)
 };
 
 // ---- layouts: how threads and vectors lie ----
@@ -294,8 +294,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     int64_t run = layout.row ? 1 : outputs_of_run(most_read, fusion, device);
     kind->space->rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
     kind->space->rule[LEVEL_SHARED][output] = (AxisRule){run, outs * groups};
-    int64_t most = calibration.reduce.thread_terms, row_bits = 8 * calibration.reduce.many_rows_bytes;
-    most = terms * MAX_DEPTH < most ? terms * MAX_DEPTH : most;
+    int64_t most = smaller(terms * MAX_DEPTH, calibration.thread_elements), row_bits = 8 * (int64_t)device->dram.transaction_bytes;
     int bits = most_read->bits;
     if (layout.row && spatial_points(fusion) >= MANY_ROWS && bits * most > row_bits)
         most = row_bits / bits > terms ? row_bits / bits : terms;
@@ -307,7 +306,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     kind->registers.taken = registers_taken_by_terms;
     kind->registers.input_buffers = 1;
     if (has_factors(fusion))
-        kind->cost = &calibration.reduce.products;
+        kind->cost = &calibration.reduce_of_products;
     schedule_set_shared(kind);
 }
 

@@ -9,12 +9,12 @@
 #include "ir/stream.h"
 
 enum {
-    MIN_CHUNK = 128,    // points of a row whose statistics are taken together
+    LANE_POINTS = 4,    // of a row's smallest chunk: 16 bytes of f32, a lane's widest access (PTX ISA, ld.v4)
     CHUNK_SIZES = 4,    // limit of the search: each four times the one before
     SMALL_CHUNK = 64,   // points of a row that a block makes elements of, at least,
     MAX_SMALL_CHUNK = 512,
     SMALL_ELEMENTS = 16384,   // or so many that all rows side by side have these
-    MIN_TILE_COLUMNS = 64,    // of a product whose rows are reduced where they are made
+    MIN_TILE_COLUMNS = 64,    // limit of the search: of a product whose rows are reduced where they are made
     MAX_TILE_COLUMNS = 256
 };
 
@@ -73,7 +73,7 @@ static void add_phases(Planner *planner, ChoiceList *list, const FusionPhases *p
 void choices_add_phases(Planner *planner, ChoiceList *list, const Fusion *fusion)
 {
     ChoiceList elements = choices_best_of(planner, element_launches, fusion, INT_MAX);
-    for (int64_t chunk = MIN_CHUNK, i = 0; i < CHUNK_SIZES; chunk *= 4, i++) {
+    for (int64_t chunk = LANE_POINTS * planner->device->warp_size, i = 0; i < CHUNK_SIZES; chunk *= 4, i++) {
         const FusionPhases *phases = fusion_cut(planner->arena, fusion, chunk);
         if (!phases)
             continue;

@@ -8,7 +8,7 @@ enum {
     PARTIAL_KEPT = 3   // limit of the search: kernels considered for the first half of each split
 };
 
-static const double PAST_THE_BEST = 1.25;   // times the least time so far: more parts only take longer
+static const double PAST_THE_BEST = 1.25;   // limit of the search: times the least time so far, more parts only take longer
 
 typedef ChoiceList Ways(Planner *, const Fusion *);
 

@@ -10,7 +10,7 @@
 #include "ir/fuse_join.h"
 
 enum { WIDE = 4 };                        // limit of the search: times as many routes are followed as plans are kept
-static const double LIGHT = 0.2;          // share of a plan's time: other tiles for such a launch make no other plan
+static const double LIGHT = 0.2;          // limit of the search: other tiles for a launch of such a share of a plan's time make no other plan
 
 /* A plan from its end. What leads to it is shared with the other plans that go on from there. */
 typedef struct Route {

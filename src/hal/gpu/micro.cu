@@ -193,9 +193,10 @@ MICRO(chase_bulk)   // each line by a bulk copy of 128 bytes
 
 MICRO(barrier)   // out[0] in cycles
 {
+    const int times = p[0];   // behind a barrier it would be loaded again
     __syncthreads();
     const long long begin = clock64();
-    for (int i = 0; i < p[0]; i++)
+    for (int i = 0; i < times; i++)
         __syncthreads();
     if (is_first())
         out[0] = clock64() - begin;
@@ -209,6 +210,36 @@ MICRO(cluster_barrier)
         asm volatile("barrier.cluster.arrive.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
     if (is_first())
         out[0] = now_ns() - begin;
+#endif
+}
+
+MICRO(exchange)   // p[0] times 4 loads of 16 bytes of each thread from the shared memory of the cluster's next block
+{
+#if __CUDA_ARCH__ >= 900
+    __shared__ __align__(16) unsigned shared[SHARED_WORDS];
+    fill_shared(shared, data, SHARED_WORDS);
+    unsigned other, sum = 0;
+    asm volatile("{ .reg .u32 rank, blocks;\n"
+                 "mov.u32 rank, %%cluster_ctarank;\n mov.u32 blocks, %%cluster_nctarank;\n"
+                 "add.u32 rank, rank, 1;\n rem.u32 rank, rank, blocks;\n"
+                 "mapa.shared::cluster.u32 %0, %1, rank; }"
+                 : "=r"(other)
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))));
+    asm volatile("barrier.cluster.arrive.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
+    const u64 begin = now_ns();
+    for (int i = 0; i < p[0]; i++)
+        UNROLL for (int k = 0; k < 4; k++) {
+            unsigned x, y, z, w;
+            asm volatile("ld.volatile.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(x), "=r"(y), "=r"(z), "=r"(w)
+                         : "r"(other + (threadIdx.x * 16 + k * 8192) % (4 * SHARED_WORDS)));
+            sum ^= x ^ y ^ z ^ w;
+        }
+    __syncthreads();
+    if (is_first())
+        out[0] = now_ns() - begin;
+    asm volatile("barrier.cluster.arrive.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
+    keep(out, sum);
 #endif
 }
 

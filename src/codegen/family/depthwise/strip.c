@@ -115,7 +115,7 @@ static void set_threads(KernelKind *kind, const StripWay *way, const StripTile *
     each[DOWN] = axis_fixed(tile->height);
     each[ALONG] = axis_fixed(tile->width);
     block[CHANNEL] =
-        (AxisRule){smaller(channels, round_up(axes[CHANNEL].extent, tile->lanes)), calibration.strip.threads};
+        (AxisRule){smaller(channels, round_up(axes[CHANNEL].extent, tile->lanes)), kind->threads.most};
     block[BATCH] = (AxisRule){1, strips < LEAST_THREADS ? LEAST_THREADS : 1};
     block[DOWN] = (AxisRule){tile->height, round_up(axes[DOWN].extent, tile->height)};
     block[ALONG] =
@@ -186,7 +186,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     KernelKind kind = {
         .space = space_new(arena, fusion),
         .name = strip_family.variants[way.channels_last],
-        .threads.most = calibration.strip.threads,
+        .threads.most = device->schedulers_per_sm * device->warp_size,   // a warp of each
         .threads.ragged = true,
         .cost = narrow ? &calibration.strip.cost : &calibration.strip.wide_cost,
         .registers.input_buffers = 1,

@@ -138,9 +138,7 @@ static int64_t most_each(const ToeplitzWindow *window)
     return distances ? smaller(each, MAX_TAPS / distances) : 0;
 }
 
-/* A warp goes down so many rows of the input. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz,
-                             const TileSpace *space, int64_t rows)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space)
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
     uint64_t sums = schedule_ops(fusion, true);
@@ -155,14 +153,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz 
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_load(&schedule, (Move){.tiles = 3, .from = PLACE_SHARED});
     schedule_product(&schedule, sums);
-    schedule_takes(&schedule, TOEPLITZ_TURNS * calibration.toeplitz.step_instructions * (double)rows);
     schedule_exchange(
         &schedule,
         (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_ROWS, .value_bytes = 4, .width = 2});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space),
-                          .instructions = TOEPLITZ_TURNS * calibration.toeplitz.output_instructions});
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
 }
 
@@ -196,8 +191,7 @@ static void set_images(Arena *arena, KernelKind *kind, const Fusion *fusion, con
     block.size[TOEPLITZ_ROW] = round_up(kind->space->axes[TOEPLITZ_ROW].extent, rows);
     ToeplitzLayout layout = toeplitz_layout(window, &block, &warp);
     kind->space->flops = toeplitz_flops(window, &block, &warp);
-    kind->schedule = schedule_of(arena, fusion, toeplitz, kind->space,
-                                  layout.each + kind->space->axes[TOEPLITZ_TAP_ROW].extent - 1);
+    kind->schedule = schedule_of(arena, fusion, toeplitz, kind->space);
     kind->space->tiles[FILTER].instructions = filter_instructions(window, &layout);
     /* Of many groups nearly all meet the image in each step: what does is known, and need not be counted. But
        halved fragments of more than that take registers beside the pieces'. */
@@ -221,7 +215,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .registers.accumulator_bits = 32 / TOEPLITZ_TURNS,   // those of the other tile take the same registers
         .registers.input_buffers = 1,
         .registers.most_inputs = 1,   // those of a step are counted beside
-        .cost = &calibration.toeplitz.cost,
+        .cost = &calibration.toeplitz,
         .lay_out = toeplitz_lay_out,
         .shared_moved = toeplitz_shared_moved,
         .registers.held_words = !toeplitz_reads_pieces(toeplitz),

@@ -16,7 +16,7 @@ enum {
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8, LINE_BITS = 1024 };
 enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
-enum { HELD_SPARE = 24 };   // of the registers that factors which are held may need (tuning-log 133)
+enum { HELD_SPARE = 24 };   // registers that factors which are held do not need, counted in what ptxas takes (tuning-log 133)
 enum { MAX_PRODUCTS = 4 };   // of a block: it waits for all of them
 
 // ---- kinds ----

@@ -147,7 +147,7 @@ static int warp_lanes(const ChannelView *view, const Fusion *fusion, const Devic
             continue;
         int64_t blocks = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
         int64_t each = ceil_div(reduction_points(fusion), device->warp_size / lanes);
-        if (each <= WARP_POSITIONS && each * vector <= calibration.rows.thread_elements && blocks <= WARP_BLOCKS * device->sm_count)
+        if (each <= WARP_POSITIONS && each * vector <= calibration.thread_elements && blocks <= WARP_BLOCKS * device->sm_count)
             found = lanes;
     }
     return found;
@@ -163,7 +163,7 @@ static int reduction_kinds(Arena *arena, const ChannelView *view, const Fusion *
     for (int groups = 1; lanes * groups <= largest && count < most; groups *= 2) {
         bool idle = groups > 1 && groups / 2 >= positions;   // half of the threads would do
         bool few = lanes * groups < least && groups < positions;
-        if (ceil_div(positions, groups) * vector <= calibration.rows.thread_elements && !idle && !few &&
+        if (ceil_div(positions, groups) * vector <= calibration.thread_elements && !idle && !few &&
             lanes * groups <= device->max_threads_per_block)
             group_kind(arena, &variants[count++], view, fusion, device, COLUMN, lanes, groups,
                         ceil_div(positions, groups));

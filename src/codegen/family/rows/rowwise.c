@@ -164,13 +164,13 @@ static bool reads_halves(const RowView *view, const Fusion *fusion, const Device
            group * shape.vector >= 2 * LEAST_HALVES && (columns <= MOST_HALVES || is_long);
 }
 
-/* Rows of a block, at most. A warp that reads its weights late has a block of its own, the shortest rows
-   larger ones (tuning-log 23). */
+/* Rows of a block, at most. A warp that reads its weights late has a block of its own. Others have the smallest blocks that fill
+   an SM; those of the shortest rows, which are most, have a warp for each scheduler (tuning-log 23). */
 static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
 {
     int most_threads = reads_late             ? device->warp_size
-                       : group <= LEAST_GROUP ? calibration.rows.shortest_block_threads
-                                              : calibration.rows.block_threads;
+                       : group <= LEAST_GROUP ? device->schedulers_per_sm * device->warp_size
+                                              : device->max_threads_per_sm / device->max_blocks_per_sm;
     return group < most_threads ? most_threads / group : 1;
 }
 
@@ -264,7 +264,7 @@ static int64_t most_vectors(const RowView *view, const Fusion *fusion, const Dev
     int weights = __builtin_popcount(rowwise_weights(reads));
     int64_t first = weights ? calibration.rows.weights_first_elements / (shape.vector * (1 + weights)) : 0;
     bool fits = first > 0 && group_of(rowwise_vectors(fusion, shape, 1), first, device) <= device->warp_size;
-    int64_t most = calibration.rows.thread_elements / shape.vector + shape.unaligned;
+    int64_t most = calibration.thread_elements / shape.vector + shape.unaligned;
     bool is_long = group_of(rowwise_vectors(fusion, shape, 1), most, device) >= device->warp_size;
     bool gathers = shape.unaligned && weights > 0 && is_long && reads_words(reads);
     return fits ? first : gathers ? most * 3 / 4 : most;
@@ -303,7 +303,7 @@ static int add_cluster_kinds(Arena *arena, const RowView *view, const Fusion *fu
                      const DeviceSpec *device, KernelKind *variants)
 {
     int64_t needed =
-        ceil_div(rowwise_vectors(fusion, view->shape, 1), calibration.rows.thread_elements / view->shape.vector);
+        ceil_div(rowwise_vectors(fusion, view->shape, 1), calibration.thread_elements / view->shape.vector);
     int count = 0;
     for (int cluster = 2; cluster <= largest_cluster(device) && count < CLUSTER_VARIANTS; cluster *= 2) {
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
@@ -341,7 +341,7 @@ static bool has_copies(const RowView *view, const Fusion *fusion)
 static int add_ahead_kind(Arena *arena, const RowView *view, const Fusion *fusion,
                      const DeviceSpec *device, KernelKind *variants)
 {
-    int64_t each = calibration.rows.thread_elements / view->shape.vector;
+    int64_t each = calibration.thread_elements / view->shape.vector;
     int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, view->shape, 1), each), device->warp_size);
     bool is_large = threads >= LEAST_WALKING_GROUP && threads <= MAX_GROUP;
     if (!is_large || threads > device->max_threads_per_block || !device->has.async_copy ||

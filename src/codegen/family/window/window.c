@@ -1,6 +1,5 @@
 // window: every output combines the elements under a window that slides over an input: pooling, depthwise
 // filters.
-#include <math.h>
 
 #include "base/checked.h"
 #include "codegen/family/window/window_parts.h"
@@ -159,14 +158,10 @@ static bool copies_elements(const StagedInput *stage)
     return stage->access && !window_has_whole_pieces(stage->access);
 }
 
-/* Of a thread, for an element that it brings into shared memory. */
+/* Of a thread, for an element that it brings into its line in shared memory. */
 static double copy_instructions(const StagedInput *stage, const WindowLines *lines)
 {
-    if (!copies_elements(stage))
-        return 0;
-    if (lines && lines->width > 1)
-        return calibration.many_taps.pair_instructions;
-    return lines ? calibration.many_taps.line_instructions : calibration.many_taps.piece_instructions;
+    return lines && copies_elements(stage) ? calibration.many_taps.copy_instructions : 0;
 }
 
 static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage,
@@ -308,29 +303,7 @@ static void pair_tiles(KernelKind *kind, const WindowLines *lines, const DeviceS
     block[DOWN] = (AxisRule){height * down, height * threads};
 }
 
-/* How many lanes of a warp read from one bank of a staged tensor, at most, where a line's outputs are a lane each
-   and those behind go on in the next plane. Under windows that move by 2, of 42 x 42 elements and 21 outputs 3. */
-static int64_t lanes_in_bank(const WindowLines *lines, const StagedInput *stage, int64_t outputs,
-                             const DeviceSpec *device)
-{
-    enum { BANKS = 32, BANK_BYTES = 4 };
-    int64_t lanes[BANKS] = {0}, most = 0;
-    for (int64_t lane = 0; lane < device->warp_size; lane++) {
-        int64_t element = lane / outputs * stage->plane + lane % outputs * lines->axis[DIRECTION_ALONG].step;
-        int64_t bank = element * lines->element_bytes / BANK_BYTES % BANKS;
-        most = larger(most, ++lanes[bank]);
-    }
-    return most;
-}
-
-/* By how much longer elements of lines take that are not laid out for it. */
-static double bank_factor(const WindowLines *lines, const StagedInput *stage, int64_t outputs,
-                          const DeviceSpec *device)
-{
-    return pow(calibration.element_in_same_bank, (double)lanes_in_bank(lines, stage, outputs, device) - 1);
-}
-
-/* `lines` of staged windows: those that they could have been laid out by. */
+/* `lines`: how a staged tensor lies in shared memory where it is laid out by them; or NULL. */
 static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusion *fusion,
                                const DeviceSpec *device, WindowKeeps keeps, const WindowLines *lines)
 {
@@ -340,8 +313,7 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     KernelKind kind = {
         .space = space_new(arena, fusion), .name = window_family.variants[keeps], .lay_out = lay_out};
     WindowChoice choice = {.keeps = keeps};
-    bool by_lines = keeps > KEEPS_WINDOWS_OF_STAGED;
-    if (by_lines) {
+    if (lines) {
         choice.lines = *lines;
         kind.shared_moved = lines_moved;
     }
@@ -354,11 +326,9 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     space_add_axis(kind.space, "tap", other, true);
     space_add_axis(kind.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
     space_add_axis(kind.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
-    add_tiles(kind.space, &stencil, stage, by_lines ? lines : NULL, device);
+    add_tiles(kind.space, &stencil, stage, lines, device);
     const WindowFit *fit = &calibration.window;
-    double element =
-        fit->element_instructions * (lines && !by_lines ? bank_factor(lines, stage, along, device) : 1);
-    kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(&stencil, stage), element,
+    kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(&stencil, stage), fit->element_instructions,
                                  fit->output_instructions);
     /* Of whole columns the outputs that meet a row have its sum in common: 15 of 3 x 3 add 92 times, not 120. */
     bool own = keeps == KEEPS_WINDOWS_OF_LINES && stencil_rows(&stencil) && stencil_same_terms(&stencil);
@@ -412,13 +382,11 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         stencil_extent(stencil, DIRECTION_ALONG) > device->max_threads_per_block)
         return count;
     WindowLines lines, pairs;
-    bool by_line = window_lines_find(stencil, stage, false, &lines);
-    if (by_line)
+    if (window_lines_find(stencil, stage, false, &lines))
         variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_LINES, &lines);
     if (window_lines_find(stencil, stage, true, &pairs))
         variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &pairs);
-    variants[count++] =
-        variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, by_line ? &lines : NULL);
+    variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, NULL);
     return count;
 }
 
