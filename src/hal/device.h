@@ -59,7 +59,6 @@ typedef struct Timing {
     double block_wait_us;       // of a block that loads, computes and stores once: to begin, to synchronise, to end
     double copy_wait_us;        // more, where it waits for asynchronous copies
     double cluster_barrier_us;  // of two blocks and of more
-    double cluster_wait_us;     // more than block_wait_us in clusters of two; of four, eight, … likewise
     double grid_barrier_us;     // a barrier of all blocks, which then read the others' results
 } Timing;
 

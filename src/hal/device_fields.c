@@ -122,7 +122,6 @@ const DeviceField device_fields[] = {
     FITTED("timing.block_wait_us", timing.block_wait_us, 1980, CLOCKS_US, 0.01, 1000, "us"),
     FITTED("timing.copy_wait_us", timing.copy_wait_us, 1, LATENCIES_US, 0.01, 1000, "us"),
     MEASURED("timing.cluster_barrier_us", timing.cluster_barrier_us, 1089, CLOCKS_US, 0.01, 1000, "us"),
-    FITTED("timing.cluster_wait_us", timing.cluster_wait_us, 3861, CLOCKS_US, 0.01, 1000, "us"),
     MEASURED("timing.grid_barrier_us", timing.grid_barrier_us, 4, LATENCIES_US, 0.01, 1000, "us"),
 
     FLAG("capabilities.async_copy", has.async_copy),

@@ -251,21 +251,39 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
 }
 
+/* How often the blocks of a cluster wait for each other. */
+static double cluster_meetings(const Schedule *schedule)
+{
+    int meetings = 0;
+    for (int i = 0; i < schedule->count; i++)
+        meetings += schedule->items[i].kind == ITEM_EXCHANGE && schedule->items[i].exchange.scope == SCOPE_CLUSTER;
+    return meetings;
+}
+
+/* Of so many places, each of which gets free at a time of its own, how many times as long as one of them all take on average. */
+static double last_of(double places)
+{
+    double times = 0;
+    for (int i = 1; i <= places; i++)
+        times += 1.0 / i;
+    return times;
+}
+
 /* Waiting of blocks that load, compute and store once. Copies that are waited for in between take longer,
    and all blocks of a cluster wait for them; those that were prefetched a tile ahead take nothing. The first blocks begin, and
    the last ones end, with the launch (tuning-log 132). */
 static double turn_time_us(const KernelCounts *kernel, double l2_us)
 {
     const DeviceSpec *device = kernel->device;
-    double load_us = device->dram_latency_ns / 1e3, meetings = log2(at_least(kernel->cluster, 1));
-    double wait_us = load_us + meetings * device->timing.cluster_wait_us;
-    double others_us = (kernel->rounds - 1) * device->timing.block_wait_us;
+    double load_us = device->dram_latency_ns / 1e3, meetings = cluster_meetings(kernel->kind->schedule);
+    double wait_us = load_us + meetings * device->timing.cluster_barrier_us;
+    double others_us = (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
     if (schedule_reads_late(kernel->kind->schedule))
         wait_us += device->l2_latency_ns / 1e3;
     if (schedule_loads_ahead(kernel->kind->schedule))
         return kernel->rounds * wait_us + others_us;
     if (kernel->staged)
-        wait_us += (1 + 2 * meetings) * device->timing.copy_wait_us;
+        wait_us += device->timing.copy_wait_us;
     return kernel->rounds * wait_us + others_us + l2_us / device->l2_port_share / kernel->resident;
 }
 
@@ -300,27 +318,21 @@ static double once_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
                     once_knee(kernel));
 }
 
-/* Threads multiply what is staged, step by step. A row of the calibration with `sum_cycles` has the kernel's end already. Outputs
-   whose elements lie apart, as pixels of planes do, were not measured and are left as they were. */
+/* Threads multiply what is staged, step by step, and store when they are through; none of a block multiplies another tile meanwhile. */
 static bool stores_behind_products(const KernelCounts *kernel)
 {
     const Schedule *schedule = kernel->kind->schedule;
-    for (int i = 0; i < kernel->space->tile_count; i++)
-        if (kernel->space->tiles[i].output && kernel->space->tiles[i].apart)
-            return false;
-    return kernel->staged && kernel->cost->sum_cycles == 0 && !schedule_is_persistent(schedule) &&
-           schedule_multiplies(schedule);
+    return kernel->staged && !schedule_is_persistent(schedule) && schedule_multiplies(schedule);
 }
 
-/* Sums are stored, and the next block's first step is loaded, while a block multiplies nothing. Those that began together are so
-   far at the same time, and nothing hides that. Wave by wave they drift apart, as a random walk does; where phases are random, R
-   blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
+/* Sums are stored, and the next block's first step is loaded, while a block multiplies nothing: what takes longer than the
+   instructions that do so. Where phases are random, R blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
 static double ends_shown_us(const KernelCounts *kernel, double products_us)
 {
-    double ends_us = stored_sector_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3 +
+    double stores_us = stored_sector_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3;
+    double ends_us = at_least(stores_us - kernel->rounds * end_time_us(kernel), 0) +
                      (kernel->rounds - 1) * kernel->device->dram_latency_ns / 1e3;
-    double apart = (1 - 1 / sqrt(kernel->rounds)) * (1 - 1 / kernel->resident);
-    return ends_us - apart * at_most(ends_us, products_us);
+    return ends_us - (1 - 1 / kernel->resident) * at_most(ends_us, products_us);
 }
 
 static double largest_us(const double *terms_us, int count, double *sum_us)

@@ -203,23 +203,19 @@ static double stored_run(const KernelCounts *kernel, int columns)
 }
 
 /* Sectors of which an output's stores have a part, for each that it has: 8 neighbours of 4 bytes that begin anywhere are parts of
-   (32 - 4) / 32 + 1 = 1.9, each of which takes as long as a whole one (tuning-log 137). At both ends of a block's row lies a
-   sector of which another block stores the rest, later: it is read, too. 32 columns take 3 + 2 * 2 for 4 (tuning-log 163). */
+   (32 - 4) / 32 + 1 = 1.9, each of which takes as long as a whole one (tuning-log 137). */
 static double touched_sectors(const KernelCounts *kernel, const DataTile *data)
 {
     int columns = space_last_spatial(kernel->space, kernel->space->axis_count);
     double element_bytes = data->element_bits / 8.0, sector_bytes = kernel->device->dram.transaction_bytes;
     double row_bytes = (double)data->dims[data->rank - 1].size * element_bytes,
-           block_bytes = (double)kernel->shared->size[columns] * element_bytes,
            run_bytes = stored_run(kernel, columns) * element_bytes;
     if (data->apart || fmod(row_bytes, sector_bytes) == 0)
         return 1;
     int64_t most = (int64_t)VECTOR_BYTES * 8 / kernel->kind->registers.accumulator_bits,
             vector = greatest_common_divisor(kernel->inner->size[columns], most);
     bool vectors = vector > 1 && data->dims[data->rank - 1].size % vector == 0;
-    double of_accesses = vectors ? 1 : ((run_bytes - element_bytes) / sector_bytes + 1) * sector_bytes / run_bytes;
-    double of_blocks = block_bytes < row_bytes ? 1 + 3 * sector_bytes / block_bytes : 1;
-    return at_least(of_accesses, of_blocks);
+    return vectors ? 1 : ((run_bytes - element_bytes) / sector_bytes + 1) * sector_bytes / run_bytes;
 }
 
 double stored_sector_bytes(const KernelCounts *kernel)

@@ -199,6 +199,15 @@ const Loop *schedule_waiting_loop(const Schedule *schedule)
     return NULL;
 }
 
+const Loop *schedule_open_loop(const Schedule *schedule)
+{
+    const ItemKind open[] = {ITEM_LOOP, ITEM_LOAD, ITEM_REDUCE, ITEM_END};
+    for (int i = 0; i < 4; i++)
+        if (i >= schedule->count || schedule->items[i].kind != open[i])
+            return NULL;
+    return schedule->items[0].loop.waits ? NULL : &schedule->items[0].loop;
+}
+
 bool schedule_reads_late(const Schedule *schedule)
 {
     for (int i = 0; i < schedule->count; i++) {

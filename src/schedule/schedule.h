@@ -220,6 +220,9 @@ bool schedule_loads_ahead(const Schedule *schedule);
 /* The most rounds before its use that the block starts a copy. */
 int schedule_rounds_ahead(const Schedule *schedule);
 
+/* The first item, if it is a loop in whose rounds a thread loads and reduces only, or NULL. */
+const Loop *schedule_open_loop(const Schedule *schedule);
+
 /* Whether some of it is loaded in a pass, from L2, after the other loads have completed. */
 bool schedule_reads_late(const Schedule *schedule);
 

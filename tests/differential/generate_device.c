@@ -106,7 +106,7 @@ static void write_memory(Random *r, StrBuf *out, int64_t sms, int64_t clock, con
 static void write_timing(Random *r, StrBuf *out)
 {
     static const char *const keys[] = {"block_start_cycles", "operand_cycles",  "barrier_cycles", "block_wait_us",
-                                       "cluster_barrier_us", "cluster_wait_us", "copy_wait_us",   "grid_barrier_us"};
+                                       "cluster_barrier_us", "copy_wait_us",   "grid_barrier_us"};
     strbuf_puts(out, "timing:\n");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (i == 0 || random_chance(r, 50))   // a group has a key
