@@ -211,7 +211,7 @@ START_TEST(doubles_narrow_to_the_nearest_f16)
     }
     RuntimeResult result = run_well((Case){
         .in = "double", .out = "f16", .in_bytes = count * 8, .out_bytes = count * 2, .grid = "496", .block = "256",
-        .kernel = INDEX "store(y, i, load(x, i));",
+        .kernel = INDEX "store(y, i, round_to<f16>(load(x, i)));",
     });
     for (int i = 0; i < count; i++) {
         _Float16 half = (_Float16)x[i];
