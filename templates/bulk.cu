@@ -277,8 +277,8 @@ struct Place {
 };
 
 // The tile of C of an iteration. In the last iteration, which may be partial, the last blocks have tiles.
-// Copies of boxes that cross the end of a tensor are slow: with BACK the last tile is shifted back instead.
-// It then overlaps its neighbour, and does not store the common elements.
+// Copies of boxes that cross the end of a tensor are slow: with BACK_M or BACK_N the last tile is shifted
+// back. It then overlaps its neighbour, and does not store the common elements.
 struct Corner {
     Index batch, m, n;      // first element stored
     Index tile_m, tile_n;   // first element of the tile

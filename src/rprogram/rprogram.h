@@ -1,4 +1,4 @@
-// The construction of rPrograms (cost/perf.h says what one is).
+// The construction of rPrograms (model/perf.h says what one is).
 #pragma once
 #include "kernel/target.h"
 #include "model/perf.h"
@@ -30,7 +30,7 @@ int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *targe
                        ConstructStats *stats);
 
 /* Fills grid, threads, shared_bytes, registers, panel and perf from the tiles, whose footprints
-   (rtile_footprint) are known from their growing. False, with the reason, if a limit of the device is
+   (kind_footprint) are known from their growing. False, with the reason, if a limit of the device is
    broken. */
 bool rprogram_complete(const KernelKind *kind, const PerfProblem *problem, const DeviceSpec *device,
                        const int64_t footprint[LEVEL_GLOBAL], RProgram *program, PruneReason *reason);
