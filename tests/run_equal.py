@@ -47,9 +47,11 @@ input v[{N}, {N}] : f32
 a[i, j] = sum[k](x[i, k] * w[k, j])
 b[i, j] = sum[k](x[i, k] * v[k, j])
 c[i, j] = sum[k](b[i, k] * w[k, j])
+d[i, j] = sum[k](c[i, k] * v[k, j])
 output a
 output b
 output c
+output d
 """
 
 # name: (device, program, kernels, launches)
@@ -65,8 +67,9 @@ CASES = {
     "a stride": ("a100", program(PLAIN, PLAIN, weights=(N, N + 8)), 2, 2),
     "a type": ("a100", program(PLAIN, PLAIN).replace("input r1[64, 64] : f32", "input r1[64, 64] : f16"), 2, 2),
     # The second one has nothing to do with the first: it waits for it at its end only, while the third waits as the first does.
-    "a wait": ("h100", BRANCHES, 2, 3),
-    "no waits": ("a100", BRANCHES, 1, 3),
+    # The last one has no launch behind it to let begin.
+    "a wait": ("h100", BRANCHES, 3, 4),
+    "no waits": ("a100", BRANCHES, 1, 4),
 }
 
 
