@@ -8,7 +8,7 @@ const char *const pace_name[] = {[PACE_FREE] = "free",
 /* What several rows have. */
 enum {
     SUM_CYCLES = 40,   // of an epilogue, for each sum of a thread: tuning-log 56, 59, 116 and 167
-    KNEE = 3           // of warps that load and compute in steps, and of those that do so beside each other: tuning-log 70, 107 and 113
+    KNEE = 3           // of warps that load and compute in steps, or beside each other: tuning-log 70, 107 and 113
 };
 
 /* SMs that ask for the same lines at about the same time are served at once: tuning-log 41 and 93. */
@@ -50,10 +50,10 @@ const Calibration calibration = {
     // tuning-log 38 and 127
     .matmul = {.ready_share = 0.46},
     .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = SUM_CYCLES},
-    // tuning-log 59, 56 and 45
+    // tuning-log 45
     .gemm = {.cost = {.sum_cycles = SUM_CYCLES},
              .shift_instructions = 18},
-    .wgmma = {.sum_cycles = SUM_CYCLES},   // tuning-log 59
+    .wgmma = {.sum_cycles = SUM_CYCLES},
     .bulk = {.alone = BULK(SUM_CYCLES), .in_clusters = BULK(SUM_CYCLES / 2)},
     .attention = ATTENTION_OF_WARPS(),
     .attention_lone = ATTENTION_OF_WARPS(.ends_alone = true),

@@ -43,9 +43,9 @@ const char *const bound_name[] = {
 
 // ---- memory time ----
 
-/* Little's law with a soft knee (tuning-log 9): what is loaded waits, as many bytes at a time as are in flight, while
-   all bytes pass at the bandwidth. Stores wait for nothing, and a kernel without inputs neither: 256 KB loaded at once
-   from memory take the latency, however much is stored (tuning-log 132). */
+/* Little's law with a soft knee (tuning-log 9). Loads are bound by the bytes in flight and the latency, and all bytes by the
+   bandwidth. Stores expose no latency, nor does a kernel without inputs: 256 KB that are all in flight take one latency,
+   however much is stored (tuning-log 132). */
 static double memory_time_us(const KernelCounts *kernel, double moving_us, double load_bytes, double latency_ns)
 {
     if (kernel->in_flight_bytes <= 0)
@@ -74,15 +74,15 @@ static double shared_time_us(const KernelCounts *kernel, double bytes)
 
 // ---- the sum ----
 
-/* Warps that neither go in step nor have a tail of their own. */
+/* Warps that synchronise with no others, in a kernel without a tail of its own. */
 static bool warps_drift(const KernelCounts *kernel)
 {
     return !kernel->staged && kernel->cost->pace == PACE_FREE && kernel->cost->tail_share <= 0;
 }
 
-/* Of the shorter terms, the share that does not hide below the longest. Of c buffers (staged) or warps (else) of an SM,
-   with one loading and computing alternate; with more, they collide in one of c * c cases. Of warps that drift, each at
-   a phase of its own, how many ask for the same at a time varies by their root (tuning-log 164). */
+/* The share of the shorter terms that does not overlap with the longest. An SM has c buffers (staged) or warps (otherwise).
+   With c = 1 loads and arithmetic alternate; with more they collide in one of c * c cases. Warps that drift have random
+   phases: how many use one resource at a time varies by the root of their number (tuning-log 164). */
 static double exposed_share(const KernelCounts *kernel)
 {
     double concurrent = kernel->resident * (kernel->staged ? kernel->stages : kernel->warps);
@@ -91,7 +91,7 @@ static double exposed_share(const KernelCounts *kernel)
     return at_least(1 / (concurrent * concurrent), calibration.least_exposed);
 }
 
-/* Where what a sum costs in the end is known, that is all. */
+/* Threads that combine their partial results. 1: there are none, or `sum_cycles` has what combining costs. */
 static double threads_along_reduction(const KernelCounts *kernel)
 {
     if (!kernel->space->least_sharers || kernel->cost->sum_cycles > 0)
@@ -99,7 +99,7 @@ static double threads_along_reduction(const KernelCounts *kernel)
     return tiles_in(kernel->space, kernel->shared, kernel->inner, true);
 }
 
-/* Of a step's load, where copies are asynchronous: they also wait for each other. */
+/* Latency of the load of a step. Asynchronous copies also wait for each other. */
 static double step_load_us(const KernelCounts *kernel)
 {
     const DeviceSpec *device = kernel->device;
@@ -110,9 +110,9 @@ static double step_load_us(const KernelCounts *kernel)
            kernel->staged_bytes / port_gb_s / 1e3;
 }
 
-/* Of each step: what neither the other buffers nor the other blocks cover of its load. With loads of
-   several steps in flight each is waited for one after the other. A warp that walks by itself asks for the copies of a later step
-   when the ones of this step are there: half a step less is in flight (tuning-log 150). */
+/* The part of each step's load latency that neither the other stages nor the other blocks hide. Loads of several steps in
+   flight are waited for one after the other. A warp with a pipeline of its own issues the copies of a later step when those
+   of this step have arrived: half a step less is in flight (tuning-log 150). */
 static double uncovered_time_us(const KernelCounts *kernel, double step_us)
 {
     double covering = kernel->ahead + (kernel->resident - 1) / kernel->resident;
@@ -121,8 +121,8 @@ static double uncovered_time_us(const KernelCounts *kernel, double step_us)
     return at_least(covering > 1 ? load_us / covering - step_us : load_us - step_us * covering, 0);
 }
 
-/* Of groups of warps that share a walk: each leaves the sums of the whole tile in shared memory, where they are
-   read again. Single warps have too few rows for that to show. */
+/* Warp groups that split a reduction: each writes the sums of the whole tile to shared memory, from where they are read.
+   Single warps have too few rows for that to matter. */
 static double combining_us(const KernelCounts *kernel)
 {
     const double SUM_BYTES = 4;
@@ -134,7 +134,7 @@ static double combining_us(const KernelCounts *kernel)
     return 2 * sums * SUM_BYTES * kernel->device->sm_count / kernel->device->shared.bandwidth_gb_s / 1e3;
 }
 
-/* At the end of a tile, when the warps of a block pass their sums on: code that runs once. */
+/* The end of a tile, where the warps of a block reduce and store their sums: code that runs once. */
 static double end_time_us(const KernelCounts *kernel)
 {
     double sums =
@@ -142,7 +142,7 @@ static double end_time_us(const KernelCounts *kernel)
     return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + combining_us(kernel);
 }
 
-/* A warp that has all rows multiplies its last step when everything has come, and nothing is under way meanwhile. */
+/* A warp that has all rows multiplies its last step after the last copy has arrived: nothing overlaps with it. */
 static double lone_step_us(const KernelCounts *kernel)
 {
     const DeviceSpec *device = kernel->device;
@@ -152,7 +152,7 @@ static double lone_step_us(const KernelCounts *kernel)
     return kernel->cost->ends_alone ? points * kernel->space->flops / gflop_s / 1e3 : 0;
 }
 
-/* Of all tiles but the last. Where others multiply meanwhile, only what takes longer than that shows. */
+/* Ends of all tiles but the last. Where other warp groups multiply meanwhile, only what takes longer than that is exposed. */
 static double ends_time_us(const KernelCounts *kernel, double multiplying_us)
 {
     int others = schedule_makers(kernel->kind->schedule) - 1;
@@ -160,7 +160,7 @@ static double ends_time_us(const KernelCounts *kernel, double multiplying_us)
     return (kernel->rounds - 1) * at_least(end_time_us(kernel) - hidden_us, 0);
 }
 
-/* Each element is one block's, so no cache has it. */
+/* Each element is loaded by one block only, so no cache holds it. */
 static bool is_read_once(const KernelCounts *kernel, int index)
 {
     const TileSpace *space = kernel->space;
@@ -193,8 +193,8 @@ static double waits_beside(const KernelCounts *kernel)
     return waits;
 }
 
-/* Of rounds in each of which a thread waits for its loads, what takes longer than all that passes meanwhile: few threads of
-   many rounds keep little under way, whatever their bandwidth (tuning-log 149). */
+/* Iterations in each of which a thread waits for its loads: their latencies, as far as they exceed the time by bandwidth. Few
+   threads of many iterations keep few bytes in flight (tuning-log 149). */
 static double waiting_rounds_us(const KernelCounts *kernel, double throughput_us)
 {
     const Loop *loop = schedule_waiting_loop(kernel->kind->schedule);
@@ -205,8 +205,8 @@ static double waiting_rounds_us(const KernelCounts *kernel, double throughput_us
     return at_least(wait_us - throughput_us, 0);
 }
 
-/* Until the first stage is there. Where threads copy several steps ahead they ask for all that come before the loop,
-   one after the other: for the last one when the first one may have come. */
+/* Until the first stage has arrived. Threads that copy several steps ahead issue all copies before the loop one after the
+   other; the first may arrive before the last is issued. */
 static double first_load_us(const KernelCounts *kernel)
 {
     double latency_us = kernel->device->dram_latency_ns / 1e3;
@@ -216,7 +216,7 @@ static double first_load_us(const KernelCounts *kernel)
     return setup_us(kernel) + at_least(each_us + latency_us, each_us * kernel->ahead);
 }
 
-/* From a cluster's block to the others: where warps walk by themselves only those of rows that exist. */
+/* Sums that a block sends to the others of its cluster; where each warp has a pipeline of its own, those of existing rows only. */
 static double sums_passed(const KernelCounts *kernel)
 {
     RTile tile = *kernel->shared;
@@ -225,16 +225,15 @@ static double sums_passed(const KernelCounts *kernel)
     return rtile_points(kernel->space, &tile, false);
 }
 
-/* Waiting that no bandwidth explains: the first load; in each step the barriers, and the part of a load's
-   latency that is not covered; at the end the threads' partial results, combined pairwise, and what
-   follows. */
+/* Latency that no bandwidth explains: the first load; in each step the barriers, and the part of a load's latency that is
+   not hidden; at the end the pairwise reduction of the threads' partial results, and the epilogue. */
 static double latency_time_us(const KernelCounts *kernel, double throughput_us)
 {
     const Timing *timing = &kernel->device->timing;
     double load_us = kernel->device->dram_latency_ns / 1e3;
     double barrier_us = timing->barrier_cycles / kernel->device->clock_mhz / kernel->resident;
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us;
-    if (kernel->cluster > 1)   // when all sums lie there to be read, and when they have been
+    if (kernel->cluster > 1)   // before sums are read, and after
         combine_us += 2 * timing->cluster_barrier_us;
     if (kernel->cluster > 1 && schedule_passes_rows(kernel->kind->schedule))
         combine_us += sums_passed(kernel) * 4 / kernel->device->exchange_gb_s / 1e3;
@@ -251,7 +250,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
 }
 
-/* How often the blocks of a cluster wait for each other. */
+/* Barriers of a cluster in a tile. */
 static double cluster_meetings(const Schedule *schedule)
 {
     int meetings = 0;
@@ -260,7 +259,8 @@ static double cluster_meetings(const Schedule *schedule)
     return meetings;
 }
 
-/* Of so many places, each of which gets free at a time of its own, how many times as long as one of them all take on average. */
+/* Blocks of a cluster find places that become free at independent times. The mean time until the last of them is free, as a
+   multiple of that of one. */
 static double last_of(double places)
 {
     double times = 0;
@@ -269,9 +269,9 @@ static double last_of(double places)
     return times;
 }
 
-/* Waiting of blocks that load, compute and store once. Copies that are waited for in between take longer,
-   and all blocks of a cluster wait for them; those that were prefetched a tile ahead take nothing. The first blocks begin, and
-   the last ones end, with the launch (tuning-log 132). */
+/* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer, and all blocks of
+   a cluster wait for them; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
+   blocks and the end of the last (tuning-log 132). */
 static double turn_time_us(const KernelCounts *kernel, double l2_us)
 {
     const DeviceSpec *device = kernel->device;
@@ -287,21 +287,20 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     return kernel->rounds * wait_us + others_us + l2_us / device->l2_port_share / kernel->resident;
 }
 
-/* Either of two times that overlap in part: the larger one for a sharp knee, their sum for 1. */
+/* Two times that overlap in part: the larger for a large knee, their sum for 1. */
 static double soft_max(double a_us, double b_us, double knee)
 {
     return pow(pow(a_us, knee) + pow(b_us, knee), 1 / knee);
 }
 
-/* Blocks of an SM of which one loads while others compute: of a single one both times add up, the more there
-   are the less the shorter one shows. */
+/* Blocks of an SM, one of which loads while others compute. With one block both times add up; the more blocks, the less of
+   the shorter time is exposed. */
 static double once_knee(const KernelCounts *kernel)
 {
     return 1 + kernel->cost->once_knee * (1 - 1 / kernel->resident);
 }
 
-/* What comes from memory passes L1 while it is waited for; what is read once more from there is read to
-   compute. */
+/* Reads from memory pass L1 while the warps wait for them; repeated reads from L1 belong to the arithmetic. */
 static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
@@ -318,15 +317,15 @@ static double once_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
                     once_knee(kernel));
 }
 
-/* Threads multiply what is staged, step by step, and store when they are through; none of a block multiplies another tile meanwhile. */
+/* Staged products whose blocks compute one tile: no warp of a block multiplies while others store. */
 static bool stores_behind_products(const KernelCounts *kernel)
 {
     const Schedule *schedule = kernel->kind->schedule;
     return kernel->staged && !schedule_is_persistent(schedule) && schedule_multiplies(schedule);
 }
 
-/* Sums are stored, and the next block's first step is loaded, while a block multiplies nothing: what takes longer than the
-   instructions that do so. Where phases are random, R blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
+/* Stores of sums and the first load of the next block, while a block multiplies nothing, as far as they take longer than
+   their instructions. Phases are random: R blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
 static double ends_shown_us(const KernelCounts *kernel, double products_us)
 {
     double stores_us = stored_sector_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3;
@@ -346,7 +345,7 @@ static double largest_us(const double *terms_us, int count, double *sum_us)
     return largest_us;
 }
 
-/* All but what is stored, and then that. */
+/* The products with their loads, then the stores. */
 static double products_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     const double terms_us[] = {
@@ -358,7 +357,7 @@ static double products_time_us(const KernelCounts *kernel, const PerfEstimate *p
     return products_us + ends_shown_us(kernel, products_us);
 }
 
-/* Of all terms together, of which the largest one shows whole. */
+/* All terms together, by how loads and arithmetic of the kernel's warps overlap. At least the largest. */
 static double both_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double largest_us, double sum_us)
 {
     if (kernel->cost->pace == PACE_IN_TURN)
@@ -372,7 +371,7 @@ static double both_time_us(const KernelCounts *kernel, const PerfEstimate *perf,
     return largest_us + exposed_share(kernel) * (sum_us - largest_us);
 }
 
-/* The largest term, and what shows of the others beside it. */
+/* The largest term, and the exposed part of the others. */
 static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
 {
     const double terms_us[] = {

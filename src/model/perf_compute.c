@@ -1,5 +1,5 @@
-// What the warps of a kernel compute: instructions of a register step, the cycles that they keep a scheduler busy,
-// and how well others hide that one waits.
+// Arithmetic of the warps: instructions of a register step, the cycles that they keep a scheduler busy, and how well
+// other warps hide the latency of one.
 #include <math.h>
 
 #include "base/checked.h"
@@ -9,11 +9,11 @@
    barrier. */
 static const double STEP_INSTRUCTIONS = 12;
 
-/* Of one thread before its first copy and its first product: which tile is its own, where in it it reads, sums that are zero.
-   Counted in SASS of gemm kernels, 138 to 181. */
+/* Instructions of one thread before its first copy and its first product: the position of its tile, addresses, zeroed
+   accumulators. Counted in SASS of gemm kernels: 138 to 181. */
 static const double SETUP_INSTRUCTIONS = 160;
 
-/* From an instruction on integers to the next one that needs its result: micro-kernels of Volta and later GPUs. */
+/* Latency of an integer instruction: micro-kernels of Volta and later GPUs. */
 static const double DEPENDENT_CYCLES = 4;
 
 /* Flop (or results) of one lane of one instruction: a fused multiply-add, or a lane's share of the
@@ -31,7 +31,7 @@ double perf_unit_peak(const DeviceSpec *device, Unit unit)
     return device->peak[unit] > 0 ? device->peak[unit] : device->peak[UNIT_FP32];
 }
 
-/* Of a thread's neighbours those that are one access are a power of two: five elements are five. */
+/* Contiguous elements of a thread are read by accesses of a power of two that divides their number: five take five. */
 static double group_loads(const KernelCounts *kernel, const DataTile *data)
 {
     int64_t elements = data_tile_elements(data, kernel->inner, kernel->space->axis_count);
@@ -52,15 +52,14 @@ static double load_instructions(const KernelCounts *kernel)
     return loads / (kernel->steps * kernel->inner_steps);
 }
 
-/* Warps of the busiest scheduler, where so many blocks share an SM: of six on four schedulers two have two. A
-   warp stays with its scheduler. */
+/* Warps of the busiest scheduler, where so many blocks share an SM: of six warps on four schedulers, two. A warp stays
+   with its scheduler. */
 static double busiest_warps(const KernelCounts *kernel, double blocks)
 {
     return ceil(blocks * kernel->warps / kernel->device->schedulers_per_sm);
 }
 
-/* Instructions of one thread that bring the staged tiles in, spread over the register steps they
-   serve. */
+/* Instructions of one thread that copy the staged tiles, divided over the register steps that use them. */
 static double staging_instructions(const KernelCounts *kernel)
 {
     if (!kernel->staged)
@@ -72,7 +71,7 @@ static double staging_instructions(const KernelCounts *kernel)
     double finding = kernel->staging_instructions / threads;
     double waiting = at_least(DEPENDENT_CYCLES / busiest_warps(kernel, kernel->resident), 1);
     double chain =
-        kernel->chain_instructions * waiting;   // of few warps each instruction waits for the one before
+        kernel->chain_instructions * waiting;   // with few warps its latency is exposed
     return (copies + stores + finding + chain + STEP_INSTRUCTIONS) / kernel->inner_steps;
 }
 
@@ -87,7 +86,7 @@ double setup_us(const KernelCounts *kernel)
     return SETUP_INSTRUCTIONS * (busiest_warps(kernel, kernel->resident) - 1) / kernel->device->clock_mhz;
 }
 
-/* Instructions of one thread in each register step that the schedule's items say. */
+/* Instructions of one thread in each register step that the items of the schedule state. */
 static double own_instructions(const KernelCounts *kernel)
 {
     double once = kernel->problem->thread_instructions, each = 0;
@@ -101,8 +100,8 @@ static double own_instructions(const KernelCounts *kernel)
     return once / (kernel->steps * kernel->inner_steps) + each;
 }
 
-/* How many times as much a warp multiplies as its lanes have to: where a tap lies inside the image for one of the
-   warp's lines, all go on. */
+/* Multiply-adds of a warp over those that its lanes need: if a tap lies inside the image for one line of the warp, no
+   lane skips it. */
 static double warp_share(const KernelCounts *kernel)
 {
     const WindowAxis *window = &kernel->problem->skipped;
@@ -116,8 +115,8 @@ static double warp_share(const KernelCounts *kernel)
     return pairs ? (double)window_pairs_together(window, lines) / (double)pairs : 1;
 }
 
-/* Of its unit's time that the kernel keeps it busy. Where threads make special functions between their products,
-   both take so long that products of the scheduler's other warps must fill it. */
+/* Share of its unit's peak that the kernel reaches. Where threads compute special functions between their products, only
+   products of the scheduler's other warps fill that time. */
 static double peak_share(const KernelCounts *kernel)
 {
     const KindCost *cost = kernel->cost;
@@ -147,7 +146,7 @@ static double busy_cycles(const KernelCounts *kernel)
 
     double instructions = lane_flop / flop_per_lane[kernel->space->unit] +
                           load_instructions(kernel) / tile_threads + own_instructions(kernel);
-    /* All warps store what they hold between the same barriers. */
+    /* All warps store between the same barriers what they loaded into registers. */
     bool in_turn = kernel->kind->registers.held_words > 0;
     double staging = staging_instructions(kernel);
     double scheduler_lanes = (double)device->lanes_per_sm / device->schedulers_per_sm;
@@ -155,13 +154,13 @@ static double busy_cycles(const KernelCounts *kernel)
     double issue_cycles = device->warp_size / issue_lanes;
     if (in_turn)
         return at_least(math_cycles, instructions * issue_cycles) + staging * issue_cycles;
-    /* All warps of a block ask for copies behind the same barrier; only other blocks' multiply meanwhile. */
+    /* All warps of a block issue their copies after the same barrier; only those of other blocks multiply meanwhile. */
     double alone = copies_ahead(kernel) ? staging / kernel->resident : 0;
     return at_least(math_cycles, (instructions + staging - alone) * issue_cycles) + alone * issue_cycles;
 }
 
-/* Share of the time for which the scheduler of so many warps has one that is ready: of u = w * busy cycles / those
-   that a warp waits for its operands, u / (1 + u). */
+/* Share of the time in which a scheduler of so many warps has a ready one: u / (1 + u), where u is their busy cycles over
+   those that a warp waits for its operands. */
 static double latency_hiding(const KernelCounts *kernel, double warps, double cycles)
 {
     double u = warps * cycles / kernel->device->timing.operand_cycles;
@@ -169,15 +168,14 @@ static double latency_hiding(const KernelCounts *kernel, double warps, double cy
     return u / (1 + u) * ready;
 }
 
-/* Cycles of a register step of so many blocks, each of all its warps, that share an SM. */
+/* Cycles of a register step of all warps, where so many blocks share an SM. */
 static double shared_cycles(const KernelCounts *kernel, double blocks, double cycles)
 {
     double warps = busiest_warps(kernel, blocks);
     return warps * cycles / latency_hiding(kernel, warps, cycles);
 }
 
-/* The same for all blocks of the busiest SM: as many at a time as are resident, and behind them those that are
-   left. */
+/* The same for all blocks of the busiest SM: full waves of resident blocks, then a partial one. */
 static double sm_cycles(const KernelCounts *kernel, double cycles)
 {
     double blocks = kernel->sm_tiles, left = fmod(blocks, kernel->resident);
@@ -185,8 +183,7 @@ static double sm_cycles(const KernelCounts *kernel, double cycles)
     return left > 0 ? full + shared_cycles(kernel, left, cycles) : full;
 }
 
-/* The same of kernels whose warps seldom wait in their steps: u is how many a scheduler has of those that keep
-   it busy. */
+/* The same for kernels whose warps seldom wait within a step: u is the warps of a scheduler over those that keep it busy. */
 static double beside_share(const KernelCounts *kernel)
 {
     if (kernel->cost->busy_warps <= 0)

@@ -4,8 +4,8 @@
 
 #include "base/checked.h"
 
-/* Warps that find registers. Each scheduler has its own: of 65536 in four parts 200 a thread are 10 warps, but
-   two in each part. */
+/* Warps that registers allow. Each scheduler has its own: with 200 a thread 65536 are enough for 10 warps, but each of
+   their four parts for two. */
 static int64_t register_warps(const DeviceSpec *device, int64_t thread_registers)
 {
     int64_t part = device->registers_per_sm / device->schedulers_per_sm;
@@ -43,22 +43,21 @@ const KindCost *perf_cost(const KernelKind *kind)
     return kind->cost ? kind->cost : &usual;
 }
 
-/* What is known of rows one after the other holds as they are. */
+/* Row kernels (in turn, in step) were calibrated in their clusters, so this is not for them. */
 static bool in_large_clusters(const KernelKind *kind, int cluster)
 {
     Pace pace = perf_cost(kind)->pace;
     return cluster > 2 && (pace == PACE_FREE || pace == PACE_BY_STEPS);
 }
 
-/* SMs that a launch's blocks find room on. Those of a large cluster lie in one part of the device, which is
-   no multiple of them. */
+/* SMs that a launch's blocks can use. A large cluster lies in one part of the device, whose SMs are no multiple of its
+   blocks. */
 static double usable_sms(const KernelKind *kind, int cluster, const DeviceSpec *device)
 {
     return in_large_clusters(kind, cluster) && device->cluster_sms ? device->cluster_sms : device->sm_count;
 }
 
-/* How full the last round over the SMs is: 1024 blocks on 108 SMs are 9.48 for each, and 10
-   for the busiest. */
+/* How full the last wave is: of 1024 blocks on 108 SMs each has 9.48 on average, the busiest 10. */
 static double sm_balance(double blocks, int sms, double usable)
 {
     return blocks / sms / ceil(blocks / usable);
@@ -143,7 +142,7 @@ static bool lines_even(const KernelCounts *kernel, const DataTile *data)
     return data_tile_lines_even(data, kernel->shared, kernel->space->axis_count, (int64_t)threads);
 }
 
-/* Of a thread to find one element of the staged tile. */
+/* Instructions of a thread that find one element of the staged tile. */
 static double finding_instructions(const KernelCounts *kernel, const DataTile *data)
 {
     return data->line_instructions > 0 && lines_even(kernel, data) ? data->line_instructions
@@ -183,9 +182,8 @@ static double rounds_together(const KernelCounts *kernel)
     return at_least(at_most(rounds, whole), 1);
 }
 
-/* Bytes of the input that one block has under way at the same time: all of a staged tile; else
-   what its threads ask for in one go, at least one transaction and at most what the block's tile
-   moves. */
+/* Bytes of the input that one block has in flight: all of a staged tile; otherwise what its threads load at once, at
+   least one transaction and at most what the block's tile moves. */
 static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *data)
 {
     const TileBytes *bytes = bytes_of(kernel, data);
@@ -196,9 +194,9 @@ static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *
     return rounds_together(kernel) * at_most(asked, bytes->moved);
 }
 
-/* What threads load on its way to shared memory has lines of L1 from when it is asked for, however little of a line is wanted; all
-   blocks that fit on an SM leave little, be they there or not: 256 rows of 64 bytes in each of 4 blocks are 128 KB of lines, where
-   24 KB are left (tuning-log 163). The share of what is asked for that finds lines. */
+/* Loads that pass registers on their way to shared memory occupy lines of L1 while they are in flight, however little of a
+   line they use. L1 is what the shared memory of all blocks that fit on an SM leaves, resident or not: 256 rows of 64 bytes in
+   each of 4 blocks occupy 128 KB of lines, where 24 KB are left (tuning-log 163). The share of the loads that find lines. */
 static double lines_share(const KernelCounts *kernel, double l1_bytes)
 {
     const TileSpace *space = kernel->space;
@@ -271,8 +269,8 @@ PerfProblem perf_problem(const KernelKind *kind)
     return problem;
 }
 
-/* Steps for which a load may be under way. What passes through registers is stored at the end of the step that asked for it,
-   whichever step it is for. */
+/* Steps for which a load may be in flight. What passes registers is stored at the end of the step that loads it, whichever
+   step it is for. */
 static double steps_ahead(const KernelKind *kind, const DeviceSpec *device, double stages)
 {
     int ahead = schedule_rounds_ahead(kind->schedule);
@@ -299,7 +297,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     double most;
     kernel.visited = visited_share(space, kernel.shared, &most);
     kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
-    int makers = schedule_makers(kind->schedule);   // one multiplies
+    int makers = schedule_makers(kind->schedule);   // of which one multiplies at a time
     kernel.register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
     kernel.warps = (double)ceil_div(program->threads / makers, device->warp_size);
     double sms = usable_sms(kind, program->cluster, device), fitting = blocks_per_sm;

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "kernel/schedule/count.h"
 
-/* Bytes the threads read or write, in shared memory or past it through L1, which shares its wires. */
+/* Bytes that the threads read or write, in shared memory or through L1, which has the same bandwidth. */
 static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data)
 {
     double tile_bytes = kernel->kind->registers.input_buffers
@@ -21,7 +21,7 @@ static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data
          * scatter;
 }
 
-/* The same of a staged tile whose family knows what its threads read: halos of parts of a tile count for each. */
+/* The same of a staged tile whose family states what its threads read: halos within a tile count for each thread. */
 static double read_bytes(const KernelCounts *kernel, int index)
 {
     const KernelKind *kind = kernel->kind;
@@ -44,7 +44,7 @@ static double inside_share(const KernelCounts *kernel, const DataTile *data)
     return share;
 }
 
-/* Every block reads all of the tile, as weights of rows: it has no spatial axis of several shared tiles. */
+/* Every block reads the whole tensor, as weights of rows: no spatial axis of it is split across blocks. */
 static bool is_for_all_blocks(const KernelCounts *kernel, const DataTile *data)
 {
     for (int a = 0; a < kernel->space->axis_count; a++)
@@ -54,8 +54,7 @@ static bool is_for_all_blocks(const KernelCounts *kernel, const DataTile *data)
     return !data->output && !data->staged;
 }
 
-/* What all blocks that load, compute and store once read stays in L1, where their shared memory leaves room
-   for it: what that leaves of itself, as where both are one memory (tuning-log 10). */
+/* Data that every block reads stays in L1 if it fits, in kernels whose blocks load, compute and store once (tuning-log 10). */
 static bool stays_in_l1(const KernelCounts *kernel)
 {
     double bytes = 0;
@@ -83,7 +82,7 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
          * scatter;
 }
 
-/* What the blocks that run at the same time cover, and how often they are followed by others. */
+/* The tile of the blocks that run at the same time, and the number of waves. */
 typedef struct Wave {
     RTile tile;
     double count;
@@ -101,9 +100,9 @@ static double widen(const KernelCounts *kernel, RTile *wave, int axis, double mo
     return left / times;
 }
 
-/* As many shared tiles as are resident, the rows of a panel first, then the last axis, and the whole of
-   every reduction axis (they walk it in step, so that L2 serves all but the first). A wave goes on in the
-   panel where the one before ended; else it begins with a whole row. */
+/* As many shared tiles as are resident: the rows of a panel first, then the last axis, and all of every reduction axis
+   (blocks advance along it together, so that L2 serves all but the first). A wave continues the panel of the one before;
+   otherwise it begins with a whole row. */
 static Wave find_wave(const KernelCounts *kernel)
 {
     const TileSpace *space = kernel->space;
@@ -131,9 +130,8 @@ static double touched_bytes(const KernelCounts *kernel, const RTile *of)
     return bytes;
 }
 
-/* What the blocks go through until they need the same elements again: all of the problem, unless positions
-   share elements. Those that adjacent tiles share are needed again at once, those that come in cycles after one
-   of them. */
+/* What the blocks read until they read the same elements again: all of the problem, unless positions share elements.
+   Elements that adjacent tiles share are read again at once, periodic ones after a period. */
 static RTile before_again(const KernelCounts *kernel, const DataTile *data, const RTile *wave)
 {
     RTile before = kernel->problem->whole;
@@ -148,7 +146,7 @@ static RTile before_again(const KernelCounts *kernel, const DataTile *data, cons
     return before;
 }
 
-/* Share of what is touched before an element is needed again that L2 keeps. */
+/* Share of the bytes read between two reads of an element that L2 holds. */
 static double hit_share(const KernelCounts *kernel, const DataTile *data, const RTile *wave,
                         double problem_bytes)
 {
@@ -192,8 +190,8 @@ static double staging_bytes(const KernelCounts *kernel, const DataTile *data)
          * bytes_of(kernel, data)->block;
 }
 
-/* Elements of a row that threads side by side store with one access: as many as there are of them; or of warps, where rows
-   that few share are collected first. */
+/* Contiguous elements of a row that one access of a warp stores: one for each thread that shares the row, or a whole row of
+   the tile up to a warp's lanes, where the epilogue stages rows that few threads share. */
 static double stored_run(const KernelCounts *kernel, int columns)
 {
     double across = (double)kernel->shared->size[columns];
@@ -202,8 +200,8 @@ static double stored_run(const KernelCounts *kernel, int columns)
     return at_most(collected ? across : lanes, kernel->device->warp_size);
 }
 
-/* Sectors of which an output's stores have a part, for each that it has: 8 neighbours of 4 bytes that begin anywhere are parts of
-   (32 - 4) / 32 + 1 = 1.9, each of which takes as long as a whole one (tuning-log 137). */
+/* Sectors that an output's stores touch, over those that it has: 8 contiguous elements of 4 bytes at any alignment touch
+   (32 - 4) / 32 + 1 = 1.9 sectors, each of which takes as long as a whole one (tuning-log 137). */
 static double touched_sectors(const KernelCounts *kernel, const DataTile *data)
 {
     int columns = space_last_spatial(kernel->space, kernel->space->axis_count);

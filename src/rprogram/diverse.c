@@ -1,6 +1,5 @@
-// Which of the constructed programs are worth compiling: the fastest, but not ten neighbours of
-// one another. The model's error is shared by neighbours, so a set that spans register and block
-// tiles is likelier to hold the true best.
+// Which of the constructed programs are kept: the fastest, but not ten with nearly the same tiles. Those share the
+// model's error, so a set that spans register and block tiles is likelier to hold the true best.
 #include "base/checked.h"
 #include "rprogram/rprogram.h"
 
@@ -70,14 +69,13 @@ static void pick(Selection *s, DiversityPass pass)
             take(s, i);
 }
 
-/* What the program would take if its blocks were a part of many: parts of a sum are. */
+/* The time of the program if other blocks filled the remaining SMs, as with split-K. */
 static double spread_us(const RProgram *program, const DeviceSpec *device)
 {
     return program->perf.time_us * rprogram_sm_share(program, device);
 }
 
-/* The fastest, and the one that makes parts of a sum fastest, however far behind it is alone: whether sums are divided is
-   told by it. */
+/* The fastest, and the fastest as a part of split-K, however slow it is alone: it decides whether sums are split. */
 static void pick_fastest(Selection *s, const DeviceSpec *device)
 {
     int of_parts = 0;

@@ -4,7 +4,7 @@
 
 enum {
     FIRST_CAPACITY = 512,    // places of the hash table
-    MOST_BYTES = 512 << 20   // of memory, for what came again, 10 KB each: the constructions of some 500 different kernels
+    MOST_BYTES = 512 << 20   // of memory, for kinds that occur again, 10 KB each
 };
 
 /* All of a kind, its space and its schedule that a construction can depend on, as bytes. */
@@ -14,10 +14,10 @@ typedef struct Key {
     const char *bytes;
 } Key;
 
-/* Most kinds come once: of those only the hash is written down. The rest follows when they come again. */
+/* Most kinds occur once: only their hash is stored. The rest is stored when they occur again. */
 typedef struct MemoEntry {
     bool used;
-    Key key;   // `bytes` NULL: they came once
+    Key key;   // `bytes` NULL: it occurred once
     RProgram *programs;
     int count;
     ConstructStats stats;
@@ -29,7 +29,7 @@ struct ConstructMemo {
     int keep;
     MemoEntry *entries;      // by hash; at least half of them are free
     size_t count, capacity;  // a power of two
-    size_t bytes;            // of what came again
+    size_t bytes;            // of kinds that occurred again
 };
 
 ConstructMemo *construct_memo_new(Arena *arena, const Target *target, int keep)

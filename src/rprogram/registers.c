@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-/* Where lines and threads do not divide each other, or lines begin where windows do, each vector has an address; else those
-   of a thread have a constant stride (tuning-log 127). What is copied directly out of windows is tested before each copy, so that
-   a vector has its place along two axes, too (tuning-log 160: three to eight registers). */
+/* Where the number of threads is no multiple of a line's vectors nor the reverse, or lines begin at windows, each vector has
+   an address; otherwise the vectors of a thread have a constant stride (tuning-log 127). A copy out of windows tests its
+   bounds, so a vector has a position along two axes, too (tuning-log 160: three to eight registers). */
 static int64_t address_registers(const KernelKind *kind, const RProgram *program, bool direct)
 {
     int64_t registers = 0;
@@ -42,7 +42,7 @@ RegisterBudget register_budget(const KernelKind *kind, const DeviceSpec *device,
     return (RegisterBudget){.enough = footprint / 4 + passing + places, .passing = passing, .places = places};
 }
 
-/* A block whose threads take so many finds an SM. */
+/* A block whose threads take so many registers fits on an SM. */
 static bool block_fits(const DeviceSpec *device, const RProgram *program, int64_t registers)
 {
     Limiter limiter;

@@ -61,8 +61,7 @@ int64_t rprogram_threads(const KernelKind *kind, const DeviceSpec *device, const
     return threads;
 }
 
-/* Threads that the largest block of this kind could put to work: a problem of 3 x 5 has no use
-   for a whole warp. */
+/* Threads that the largest block of this kind can use: a problem of 3 x 5 cannot use a whole warp. */
 static double useful_threads(const KernelKind *kind)
 {
     double threads = kind_tile_threads(kind);
@@ -77,7 +76,7 @@ static double useful_threads(const KernelKind *kind)
     return threads;
 }
 
-/* Whole warps, if the kernel asks for them, or one partial warp when there is no work for a whole one. */
+/* Whole warps, if the kind requires them, or one partial warp where the problem has no work for a whole one. */
 static bool threads_legal(const KernelKind *kind, const DeviceSpec *device, int64_t threads)
 {
     if (threads > device->max_threads_per_block || (kind->threads.most && threads > kind->threads.most) ||
@@ -87,7 +86,7 @@ static bool threads_legal(const KernelKind *kind, const DeviceSpec *device, int6
         || (threads < device->warp_size && useful_threads(kind) < device->warp_size);
 }
 
-/* Do enough threads share the reduction? As many as have work will do. */
+/* Do enough threads share the reduction? As many as have work are enough. */
 static bool sharers_legal(const KernelKind *kind, const RTile *shared, const RTile *inner)
 {
     int64_t sharers = 1, useful = 1;
@@ -139,9 +138,9 @@ static bool fill_shape(const KernelKind *kind, const DeviceSpec *device, const i
     return true;
 }
 
-/* Blocks of a wave cover a square, nearly (tuning-log 40): 132 of 128 x 256 are 16 rows of 8.25,
-   which read 2048 rows of one factor and 2112 columns of the other. Phases have unequal sums: blocks walk the columns in step,
-   so that each gets tiles of every phase (tuning-log 166). */
+/* A wave of blocks covers nearly a square (tuning-log 40): 132 blocks of 128 x 256 are 16 rows of 8.25, which read 2048
+   rows of one factor and 2112 columns of the other. Phases have sums of unequal length: blocks advance along the columns
+   together, so that each gets tiles of every phase (tuning-log 166). */
 static int64_t panel_rows(const KernelKind *kind, const RTile *shared, double blocks)
 {
     int columns = space_last_spatial(kind->space, kind->space->axis_count);
