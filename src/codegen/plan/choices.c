@@ -9,13 +9,13 @@
 enum { FEW_WAVES = 2 };                      // of a product's blocks: more of them may fill the last wave, or fewer be larger
 static const double MANY_TIMES = 2;          // what its bytes and its arithmetic take
 
-/* A kernel that has a block for part of the SMs only would take so long on all of them. */
+/* The time of a kernel that has blocks for some of the SMs only, if it were split over all of them. */
 static double spread_us(const Planner *planner, const PlannedLaunch *launch)
 {
     return planned_us(launch) * rprogram_sm_share(&launch->program, planner->device);
 }
 
-/* Of parts of a sum, or of what is rewritten. */
+/* Launches of a part of a sum, or of a rewritten fusion. */
 static ChoiceList part_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
@@ -23,8 +23,7 @@ static ChoiceList part_launches(Planner *planner, const Fusion *fusion)
     return list;
 }
 
-/* The partial sums as a definition behind those that there are, so that the reference evaluator knows
-   them. */
+/* Adds the partial sums as a definition, so that the reference evaluator knows them. */
 static const TensorOp **with_definition(Arena *arena, const Choice *before, const TensorOp *definition)
 {
     const TensorOp **list = NEW_ARRAY(arena, const TensorOp *, before->partial_count + 1);
@@ -34,15 +33,15 @@ static const TensorOp **with_definition(Arena *arena, const Choice *before, cons
     return list;
 }
 
-/* Of threads that wait in every round of a loop as many as run at the same time take no longer: for so many times as many
-   parts there is room. */
+/* If threads wait in each iteration of a loop, as many as fit on the device take no longer than one: the number of parts
+   that fit. */
 static int64_t room_for_waiting(const PlannedLaunch *launch)
 {
     double waves = launch->program.perf.waves;
     return waves > 0 && schedule_waiting_loop(launch->kind->schedule) ? (int64_t)(1 / waves) : 0;
 }
 
-/* What a fusion's kernels come after, and what comes after them: copies of what it reads and makes in another form. */
+/* Launches before and after a fusion's kernels: copies of inputs and outputs in another layout. */
 typedef struct Companions {
     Choice before;
     Choice *behind[MAX_BEHIND];
@@ -54,14 +53,14 @@ static Choice with_behind(Planner *planner, const Companions *companions, Choice
     return choice_extend_by_all(planner, choice, companions->behind, companions->behind_count);
 }
 
-/* A sum in parts: what the best kernels of both halves take, and what makes the parts. */
+/* Split-K: the time of the best kernels of both launches, and the kernel of the parts. */
 typedef struct Split {
     double time_us;   // INFINITY: there is none
     int64_t parts;
     PlannedLaunch first;
 } Split;
 
-/* `only`: the family of the parts, or where it tiles both factors any that does; NULL: any. */
+/* `only`: the family of the parts; if it tiles both factors, any family that does. NULL: any. */
 static Split add_split(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
                        int64_t parts, const Family *only)
 {
@@ -88,8 +87,8 @@ static Split add_split(Planner *planner, ChoiceList *list, const Companions *com
     return best;
 }
 
-/* Powers of two seldom fill the last wave: of 81 tiles in 8 parts, 264 at a time, 2.45 waves take as long as three, and 13
-   parts are four. */
+/* Powers of two seldom fill the last wave: 81 tiles in 8 parts, 264 at a time, are 2.45 waves and take as long as three; in
+   13 parts they are four waves. */
 static void add_whole_waves(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
                             const Split *split)
 {
@@ -103,8 +102,8 @@ static void add_whole_waves(Planner *planner, ChoiceList *list, const Companions
     }
 }
 
-/* Outputs that share what they read, and more terms of each than there are outputs: a block that makes them all over a part of
-   the terms reuses most. */
+/* Outputs share what they read, and have more terms each than there are outputs: a block that computes all of them over a
+   part of the terms reuses most. */
 static bool is_deep(const Fusion *fusion)
 {
     int64_t outputs = spatial_points(fusion);
@@ -119,8 +118,8 @@ static bool is_deep(const Fusion *fusion)
     return false;
 }
 
-/* Of other families' kernels than the first one's the one that is best where its blocks are as many as one
-   likes, if it takes less than half as long then; or NULL. */
+/* The kernel of another family than the first one's that would be best with blocks for all SMs, if it then took less than
+   half of the time; or NULL. */
 static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList *list)
 {
     const PlannedLaunch *best = NULL;
@@ -150,8 +149,8 @@ static bool on_cuda_cores(const PlannedLaunch *launch)
     return unit == UNIT_FP32 || unit == UNIT_FP64;
 }
 
-/* A kernel of CUDA cores is far from what its bytes and its arithmetic take, as threads find elements again and again. Of
-   parts of the sum another family's may take far less, which has few blocks for the whole, or makes nothing of it. */
+/* A kernel on CUDA cores takes much longer than its bytes and its arithmetic, since threads compute addresses and reload
+   elements. Another family, which has few blocks or no kernel for the whole sum, may be much faster on its parts. */
 static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedLaunch *best)
 {
     const PerfEstimate *perf = &best->program.perf;
@@ -164,8 +163,7 @@ static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedL
     return on_cuda_cores(best) && !best->family->tiles_both && planned_us(best) > MANY_TIMES * floor_us;
 }
 
-/* Where a kernel leaves SMs idle, its reduction may be spread over more blocks: the best one's, or that of
-   one which would be best then. `spread`: that one, or NULL. */
+/* Split-K where a kernel leaves SMs idle: of the best kernel, or of `spread` (NULL: none), which would be best then. */
 static void add_splits(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
                        const PlannedLaunch *best, const PlannedLaunch *spread)
 {
@@ -173,7 +171,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     bool slow = !rewritten && is_slow(planner, fusion, best);
     int64_t idle = choices_idle_sms(planner, best);
     if (deep)
-        idle = 2 * planner->device->sm_count;   // a block for each part: its outputs share what it reads
+        idle = 2 * planner->device->sm_count;   // a block for each part, whose outputs share what it reads
     bool few_waves = best->program.perf.waves < FEW_WAVES, product = few_waves && best->family->tiles_both;
     bool of_tensor_cores = product && !on_cuda_cores(best);
     double best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best);
@@ -201,7 +199,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
         add_whole_waves(planner, list, companions, fusion, &least);
 }
 
-/* Kernels of another form of the fusion, with those before and behind it. */
+/* Kernels of the rewritten fusion, with the launches before and after it. */
 static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *form)
 {
     Choice *before[MAX_BEFORE];
@@ -233,7 +231,7 @@ static bool offers(const Family *family, const Rewrite *rewrite)
     return own && *own;
 }
 
-/* Of those that offer the rewrite; the others gain nothing from it. */
+/* By families that offer the rewrite; the others gain nothing from it. */
 static void plan_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed, const Rewrite *rewrite, int first)
 {
     const void *view = family_view(planner->families[first], viewed);
@@ -251,7 +249,7 @@ static void plan_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed, c
     add_rewritten(planner, list, form);
 }
 
-/* In each form that some families want, once. */
+/* Each rewrite that some family offers, once. */
 static void add_all_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed)
 {
     for (int f = 0; planner->families[f]; f++)

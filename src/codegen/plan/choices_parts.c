@@ -1,4 +1,4 @@
-// Ways of computing a fusion in parts: chunks of rows, tiles of a product's rows, columns of a chain.
+// Ways of computing a fusion in parts: chunks of rows, tiles of a product's rows, columns of an attention.
 #include "codegen/plan/choices_parts.h"
 
 #include <limits.h>
@@ -18,7 +18,7 @@ enum {
     MAX_TILE_COLUMNS = 256
 };
 
-/* Points of a row that one block makes elements of: SMs idle in the end for no longer than that takes. */
+/* Points of a row for whose elements one block is launched: at the end SMs idle no longer than one block takes. */
 static int64_t small_chunk(const Fusion *fusion)
 {
     int64_t points = SMALL_ELEMENTS;
@@ -27,8 +27,7 @@ static int64_t small_chunk(const Fusion *fusion)
     return points < SMALL_CHUNK ? SMALL_CHUNK : points > MAX_SMALL_CHUNK ? MAX_SMALL_CHUNK : points;
 }
 
-/* Ways of making the elements: each family's best. Chunks are small, so that those which L2 still holds come
-   first. */
+/* Kernels of the elements: each family's best. Chunks are small, so that those that L2 still holds are read first. */
 static ChoiceList element_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
@@ -53,7 +52,7 @@ static ChoiceList element_launches(Planner *planner, const Fusion *fusion)
     return list;
 }
 
-/* Statistics of chunks of the rows, the rows' own, the elements. */
+/* Three launches: statistics of chunks of rows, statistics of rows, elements. */
 static void add_phases(Planner *planner, ChoiceList *list, const FusionPhases *phases,
                        const ChoiceList *elements)
 {
@@ -82,7 +81,7 @@ void choices_add_phases(Planner *planner, ChoiceList *list, const Fusion *fusion
     }
 }
 
-/* Kernels of a part, each with the best ones of what combines the parts. Returns what the best takes. */
+/* Kernels of a part, each with the best ones that combine the parts. Returns the time of the best. */
 static double add_combined(Planner *planner, ChoiceList *list, const Choice *begun, const Fusion *part,
                            Fusion *const *behind, int count)
 {
@@ -112,7 +111,7 @@ void choices_add_row_tiles(Planner *planner, ChoiceList *list, const Fusion *fus
     }
 }
 
-/* A chain's kernel for each part of its columns, and what combines them. */
+/* Attention of parts of its columns, and the launches that combine them. */
 static double add_parts_of_stream(Planner *planner, ChoiceList *list, const Fusion *fusion, int64_t count)
 {
     const StreamParts *parts = stream_split(planner->arena, fusion, count);
@@ -130,7 +129,7 @@ void choices_add_stream_parts(Planner *planner, ChoiceList *list, const Fusion *
     if (!list->count)
         return;
     double best_us = list->choices[0]->time_us;
-    const PlannedLaunch *whole = &list->choices[0]->launches[0];   // parts are in place of its clusters
+    const PlannedLaunch *whole = &list->choices[0]->launches[0];   // parts replace its clusters
     int64_t idle = choices_idle_sms(planner, whole) * whole->program.cluster;
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
         if (!choices_employ(parts, idle))

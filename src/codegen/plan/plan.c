@@ -10,9 +10,9 @@
 #include "ir/fuse_join.h"
 
 enum { WIDE = 4 };                        // limit of the search: times as many routes are followed as plans are kept
-static const double LIGHT = 0.2;          // limit of the search: other tiles for a launch of such a share of a plan's time make no other plan
+static const double LIGHT = 0.2;          // limit of the search: other tiles for a launch of less than this share of a plan's time are no other plan
 
-/* A plan from its end. What leads to it is shared with the other plans that go on from there. */
+/* A plan as a list from its last step. Plans share their common beginnings. */
 typedef struct Route {
     const struct Route *before;   // NULL: the start, without a launch
     PlanStep step;
@@ -21,11 +21,11 @@ typedef struct Route {
     int64_t workspace_bytes;
 } Route;
 
-/* Bytes of temporaries that earlier fusions have made and this or a later one reads, by fusion; those of which it makes a part are
-   its own. */
+/* By fusion: bytes of temporaries that earlier fusions have written and this or a later one reads. Temporaries of which it
+   writes a part are its own. */
 static int64_t *kept_bytes(Arena *arena, const FusionPlan *plan, const Program *program)
 {
-    int *end = NEW_ARRAY(arena, int, program->tensor_count);   // behind the last reader, or the next that makes a part
+    int *end = NEW_ARRAY(arena, int, program->tensor_count);   // after the last reader, or the next fusion that writes a part
     int64_t *kept = NEW_ARRAY(arena, int64_t, plan->count + 2);
     for (int f = 0; f < plan->count; f++)
         for (int i = 0; i < plan->fusions[f]->input_count; i++)
@@ -66,7 +66,7 @@ static int insert_route(Route *routes, int count, int keep, Route route, int64_t
     return count < keep ? count + 1 : keep;
 }
 
-/* Only sizes of tiles set it apart from an earlier choice. */
+/* It differs from an earlier choice in the sizes of tiles only. */
 static bool is_variation(const ChoiceList *choices, int c)
 {
     bool found = false;
@@ -75,7 +75,7 @@ static bool is_variation(const ChoiceList *choices, int c)
     return found;
 }
 
-/* Those that plans may differ in: what is prepared is made in the best way. */
+/* Choices in which plans may differ: for prepared tensors the best only. */
 static int ways_of(const Planner *planner, const ChoiceList *choices)
 {
     int most = choices->count && choice_is_prepared(choices->choices[0]) ? 1 : planner->keep;
@@ -104,7 +104,7 @@ static int combine(Planner *planner, const Route *routes, int count, const Fusio
     return found;
 }
 
-/* Fusions [first, end) of a plan as one kernel; NULL: they are none. */
+/* Fusions [first, end) of a plan as one kernel; NULL: they cannot be one. */
 static Fusion *joint_of(Arena *arena, const FusionPlan *plan, const Program *program, int first, int end)
 {
     if (first < 0 || !fusions_may_join(plan->fusions[first], plan->fusions[end - 1]))
@@ -118,13 +118,13 @@ static Fusion *joint_of(Arena *arena, const FusionPlan *plan, const Program *pro
     return fusion_join(arena, plan->fusions + first, end - first, needed);
 }
 
-/* Routes so far: the best through the first fusions of a plan. */
+/* The best routes through the first fusions of a plan. */
 typedef struct Routes {
     Route *routes;
     int count;
 } Routes;
 
-/* Beside those that make the last fusion by itself others that make it together with those before it. */
+/* Adds routes that compute the last fusion in one kernel with those before it. */
 static void add_joints(Planner *planner, const FusionPlan *fusions, const Program *program,
                        const int64_t *kept, Routes *routes, int end)
 {
@@ -186,7 +186,7 @@ static const PlannedLaunch *main_launch(const Plan *plan)
     return longest;
 }
 
-/* The same kernels, but for sizes that do not touch what a thread of the longest one holds. */
+/* The same kernels, with the same register tile of the longest one. */
 static bool same_idea(const Plan *left, const Plan *right)
 {
     return left->count == right->count &&
@@ -210,7 +210,7 @@ static int mark_ideas(const Plan *plans, int count, int most, int keep, int mark
     return marked;
 }
 
-/* A plan has a family's way of a step that no marked plan before it has. */
+/* For some step the plan has a family that no marked plan before it has there. */
 static bool has_new_family(const Plan *plans, int i, const bool *is_kept)
 {
     bool is_new = false;
@@ -222,7 +222,7 @@ static bool has_new_family(const Plan *plans, int i, const bool *is_kept)
     return is_new;
 }
 
-/* Marks the first plan, and at most `most` behind it that have another family somewhere. */
+/* Marks the first plan, and at most `most` after it that have a new family in some step. */
 static int mark_families(const Plan *plans, int count, int most, bool *is_kept)
 {
     int marked = 0;
@@ -233,7 +233,7 @@ static int mark_families(const Plan *plans, int count, int most, bool *is_kept)
     return marked;
 }
 
-/* Of plans in order of time those that are ranked: every family's best, different ideas, then variations of these. */
+/* Of plans in order of time those that are ranked: the best of every family, different ideas, then variations of these. */
 static int keep_ideas(Arena *scratch, Plan *plans, int count, int keep)
 {
     bool *is_kept = NEW_ARRAY(scratch, bool, count);

@@ -1,5 +1,5 @@
-// bulk: a sum of products of two elements of one type by tensor cores that read shared memory, to which one
-// thread copies boxes of both factors while groups of warps multiply.
+// bulk: a sum of products of two elements of one type on tensor cores that read shared memory. One thread copies boxes of
+// both factors there (TMA) while warp groups multiply.
 
 #include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/families.h"
@@ -12,9 +12,8 @@
 
 enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };
 
-/* Kinds of kernels: blocks alone with so many stages; two with tiles side by side, who bring b together; two
-   of the same tile, who each have half of k; and blocks whose groups make tiles in turn, alone or two with tiles
-   side by side. */
+/* Kinds of kernels: blocks without clusters, by their stages; multicast: two blocks with adjacent tiles, each of which
+   copies half of b to both; cluster split-K of one tile by two blocks; ping-pong, without clusters or with multicast. */
 static const int STAGES[] = {4, 6, 8};
 enum {
     NEIGHBOURS = 2,
@@ -30,8 +29,8 @@ enum { SHARED_ROWS = 8 };   // a lane has sums of two rows, eight apart
 
 // ---- kinds ----
 
-/* Boxes that go on behind the end of a tensor come slowly, which counts where every SM has a tile or two and
-   waits for copies; so do those that begin within a line where others do not (tuning-log 93). */
+/* Axes whose last tile is shifted back. Copies of boxes that cross the end of a tensor are slow, which matters where every
+   SM has a tile or two and waits for copies; so are those that begin within a line where others do not (tuning-log 93). */
 static uint32_t axes_back(const Fusion *fusion, const Product *product)
 {
     uint32_t axes = 0;
@@ -45,7 +44,7 @@ static uint32_t axes_back(const Fusion *fusion, const Product *product)
     return axes;
 }
 
-/* Blocks that share the steps of a tile make no other one. */
+/* Blocks of cluster split-K compute one tile each. */
 static void begin_tiles(Schedule *schedule, int variant)
 {
     if (variant != CLUSTER_KIND)
@@ -60,8 +59,7 @@ static void end_tiles(Schedule *schedule, int variant)
 
 static bool has_neighbours(int variant) { return variant == NEIGHBOURS_KIND || variant == TURNS_BESIDE_KIND; }
 
-/* One thread asks for boxes as far ahead as there are stages; the products of a step begin when its boxes are
-   there. */
+/* One thread copies boxes as far ahead as there are stages; the products of a step begin when its boxes have arrived. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
                              const TileSpace *space, int stages, int variant)
 {
@@ -76,11 +74,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     if (stages == FEW_TILES_STAGES && variant >= ALONE_KINDS && !products->rows)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
-    if (product->lines[1].along_k && product->sums == 1 && !has_neighbours(variant))   // one copy brings all of b
+    if (product->lines[1].along_k && product->sums == 1 && !has_neighbours(variant))   // one copy has all of b
         schedule.cleared = 1u << GROUP_N;
     uint32_t operands = product_factor_tiles(product);
     schedule_barrier(&schedule, has_neighbours(variant) ? SCOPE_CLUSTER : SCOPE_BLOCK);
-    if (variant == CLUSTER_KIND)   // it waits there only before it leaves sums
+    if (variant == CLUSTER_KIND)   // waited for before sums are exchanged
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
     begin_tiles(&schedule, variant);
@@ -93,7 +91,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     end_tiles(&schedule, variant);
     schedule_role(&schedule, WARPS_COMPUTE);
     begin_tiles(&schedule, variant);
-    if (variant >= TURNS_KIND)   // until the other group has what it multiplies
+    if (variant >= TURNS_KIND)   // until the other group waits for no more boxes
         schedule_wait(&schedule, 0);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
@@ -119,7 +117,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     return schedule_copy(arena, &schedule);
 }
 
-/* Tiles of 128 x 256 sums of which every SM has one. */
+/* Is there a tile of 128 x 256 for every SM? */
 static bool fills_device(const Product *product, const DeviceSpec *device)
 {
     double rows = (double)product->group[GROUP_M].extent / (MAX_GROUP_TILE / 2);
@@ -127,17 +125,17 @@ static bool fills_device(const Product *product, const DeviceSpec *device)
     return rows * columns * (double)product->group[GROUP_BATCH].extent >= device->sm_count;
 }
 
-/* Lines of b begin within lines of memory, each is copied as two. */
+/* Lines of b begin within cache lines: each is read as two. */
 static bool is_askew(const Product *product)
 {
     return product->lines[1].line % (LINE_PIECES * mma_piece(product)) != 0;
 }
 
-/* Neighbours wait for each other: where tiles of 128 x 256 do not fill the device they gain only if copies of
-   b take long (tuning-log 63), and of pixels they gain nowhere (tuning-log 117). Returns their stages, 0: none. */
+/* Stages with multicast; 0: it is not offered. Its blocks wait for each other: where tiles of 128 x 256 do not fill the
+   device it gains only if copies of b are slow (tuning-log 63), and for pixels nowhere (tuning-log 117). */
 static int stages_of_neighbours(const Product *product, const DeviceSpec *device)
 {
-    if (product->pixels || product->sums == MAX_JOINED)   // whose tiles are no two boxes
+    if (product->pixels || product->sums == MAX_JOINED)   // whose tiles are not two boxes
         return 0;
     return fills_device(product, device) ? 4 : is_askew(product) ? FEW_TILES_STAGES : 0;
 }
@@ -148,9 +146,8 @@ static int64_t steps_of(const Product *product)
     return ceil_div(product->group[GROUP_K].extent, LINE_PIECES * mma_piece(product));
 }
 
-/* Two blocks of a tile all find an SM at once. Larger tiles have more sums to pass on than copies to save,
-   and boxes that lie beyond the end of a take longer, but for those along k, which are cut; of tf32 few rows
-   lose (tuning-log 91 and 93). */
+/* Cluster split-K, where all blocks find an SM at once. With larger tiles the exchange of sums costs more than it saves.
+   Boxes that cross the end of a are slow, except along k, where they are cut; few rows of tf32 lose (tuning-log 91, 93). */
 static bool may_share(const Product *product, const DeviceSpec *device)
 {
     double rows = (double)ceil_div(product->group[GROUP_M].extent, SHARERS_TILE);
@@ -162,7 +159,7 @@ static bool may_share(const Product *product, const DeviceSpec *device)
             (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32));
 }
 
-/* What a step brings of an image or a filter. */
+/* What a step copies of an image or a filter. */
 static void set_taps(const Product *product, TileSpace *space)
 {
     const Im2col *im2col = product->pixels;
@@ -185,7 +182,7 @@ static void set_taps(const Product *product, TileSpace *space)
     }
 }
 
-/* A factor that all batches share. */
+/* Factors that all batches share. */
 static void set_shared(const Product *product, TileSpace *space)
 {
     for (int factor = 0; factor < 2; factor++)
@@ -193,7 +190,7 @@ static void set_shared(const Product *product, TileSpace *space)
             space->tiles[factor].dims[0] = (Dim){affine_constant(0), 1};
 }
 
-/* The same where k is pixels, of which a part may have some: rows are taps and channels. */
+/* The same where k is pixels, a part of them with split-K: rows are taps and channels. */
 static void set_taps_along_k(const Product *product, TileSpace *space)
 {
     const Im2col *im2col = product->pixels;
@@ -216,8 +213,8 @@ static void set_taps_along_k(const Product *product, TileSpace *space)
     }
 }
 
-/* The stages of both operands, a slab of each warp, the sums that sharers leave, two barriers for each stage,
-   and up to where the first tile may begin. */
+/* The stages of both operands, a slab of each warp, the sums that cluster split-K exchanges, two barriers for each stage,
+   and padding up to the alignment of the first tile. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
@@ -245,8 +242,8 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
     kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, variant);
     int64_t columns = SLAB_COLUMNS * kind_neighbours(&kind);   // whole boxes each
     kind.space->rule[LEVEL_SHARED][GROUP_N].granule = columns;
-    /* One group of 64 x 128 is no later than two side by side of 64 x 64, who both read a and have half as
-       many sums each; but rows that are shifted it stores more slowly (tuning-log 93). */
+    /* One group of 64 x 128 is as fast as two of 64 x 64, both of which read a and have half of the sums, but stores rows
+       that are shifted more slowly (tuning-log 93). */
     if (has_neighbours(variant) && !mma_is_shifted(fusion, product)) {
         if (!products->rows)
             kind.space->rule[LEVEL_REGISTER][GROUP_N].granule = columns;
@@ -264,7 +261,7 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
     return kind;
 }
 
-/* The largest tiles of a group are more than there are SMs, so that one is stored while another is made. */
+/* Ping-pong, where there are more of a group's largest tiles than SMs: one is stored while another is multiplied. */
 static bool has_turns(const Product *product, const DeviceSpec *device)
 {
     double rows = (double)ceil_div(product->group[GROUP_M].extent, product->shared_atom->m);
@@ -286,7 +283,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         (im2col_has_rows(product->pixels) ? set_taps : set_taps_along_k)(product, common.space);
     else
         set_shared(product, common.space);
-    if (product->phased && product->phased->phases.columns < MAX_GROUP_TILE)   // of two, taps of both would be made
+    if (product->phased && product->phased->phases.columns < MAX_GROUP_TILE)   // a tile of two phases has the taps of both
         common.space->rule[LEVEL_SHARED][GROUP_N].limit = product->phased->phases.columns;
     kind_choose(arena, &common, &product->sums, sizeof product->sums);
     common.cost = &calibration.bulk.alone;
@@ -310,7 +307,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- the kernel ----
 
-/* Of the only tile no more than there are: of a in eights, as b begins behind them, and of b where one copy brings all. */
+/* Of a single tile only the rows that exist: of a in multiples of eight, since b begins after them, and of b where one copy
+   has all of it. */
 static int box_rows(const KernelPlan *plan, const Product *product, int factor, int64_t rows)
 {
     int64_t tile = plan->program->tile[LEVEL_SHARED].size[factor ? GROUP_N : GROUP_M];
@@ -318,7 +316,7 @@ static int box_rows(const KernelPlan *plan, const Product *product, int factor, 
     return (int)(whole || rows >= tile ? tile : factor ? rows : round_up(rows, SLAB_ROWS));
 }
 
-/* Elements along k of what lies in lines: of a filter those of a tap, of its gradient those of all parts. */
+/* Contiguous elements along k: of a filter those of a tap, of a filter gradient those of all parts. */
 static int64_t line_elements_along_k(const Product *product)
 {
     const Im2col *im2col = product->pixels;
@@ -327,7 +325,7 @@ static int64_t line_elements_along_k(const Product *product)
     return im2col_has_rows(im2col) ? im2col->channels : im2col->outputs.extent;
 }
 
-/* Of the factor, or of another sum's in its place. */
+/* The map of the factor, or of another sum's in its place. */
 static TensorMap map_of_other(const KernelPlan *plan, const Product *product, int factor, const Expr *expr,
                               Lines lines)
 {
@@ -453,9 +451,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         im2col_emit_flags(out, product->pixels, factor);
     CONSTEXPR(out, "Index PART", "of k in each batch, if it is split", product->share.chunk);
     CONSTEXPR(out, "bool PHASES", "columns of C are phases with different taps", product->phased != NULL);
-    /* The copying thread of a block that begins late asks for all that may come early before the first box of
-       the other factor: behind 128 blocks, on 132 SMs, 96 took 11.9 us, and 9.6 with nothing early
-       (tuning-log 148). */
+    /* The producer thread of a block that begins late copies everything that may come early before the first box of the
+       other factor: after 128 blocks on 132 SMs, 96 took 11.9 us, and 9.6 with nothing early (tuning-log 148). */
     mma_emit_early(out, plan, product, plan->finds_room && !product->phased ? 3 : 0);
     if (product->pixels)
         emit_taps(out, plan, product);

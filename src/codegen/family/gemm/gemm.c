@@ -1,4 +1,4 @@
-// gemm: a sum of products of two elements of one type, computed by tensor cores.
+// gemm: a sum of products of two elements of one type on tensor cores (mma.sync).
 #include "base/checked.h"
 #include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/families.h"
@@ -11,17 +11,16 @@ enum {
     MIN_K_PARTS = 2,    // instructions along k in a step
     MAX_K_PARTS = 8
 };
-/* Threads end where 8 rows of each warp's tile, which go out through shared memory, nearly fit in the
-   stages' room. */
+/* As many threads as 8 rows of each warp's tile, which are staged in shared memory, nearly fit in the stages. */
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8, LINE_BITS = 1024 };
 enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
 enum { HELD_SPARE = 24 };   // registers that factors which are held do not need, counted in what ptxas takes (tuning-log 133)
-enum { MAX_PRODUCTS = 4 };   // of a block: it waits for all of them
+enum { MAX_PRODUCTS = 4 };   // of a block, which waits for all of them
 
 // ---- kinds ----
 
-/* Factors that are read by a thread before it stores them in shared memory, one step ahead. */
+/* Factors that pass registers on their way to shared memory, one step ahead. */
 static int held_factors(const Product *product)
 {
     int held = 0;
@@ -30,7 +29,7 @@ static int held_factors(const Product *product)
     return held;
 }
 
-/* Tiles of A and B, bit 0 and 1, that are read so. */
+/* Tiles of A and B (bits 0 and 1) that are copied asynchronously, or that pass registers. */
 static uint32_t tiles_read(const Product *product, bool by_pieces)
 {
     uint32_t tiles = 0;
@@ -40,8 +39,7 @@ static uint32_t tiles_read(const Product *product, bool by_pieces)
     return tiles;
 }
 
-/* While registers of one part of a step are multiplied those of the next part are loaded, behind the last
-   step once more. */
+/* While fragments of one part of a step are multiplied, those of the next part are loaded, once more after the last step. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
                              const TileSpace *space, int stages, int cluster)
 {
@@ -82,7 +80,7 @@ static double held_words(const Product *product)
     return (words[product->reading[0].way] + words[product->reading[1].way]) / 2;
 }
 
-/* So many share the steps of a large tile at most that all of them find an SM at once, or nearly. */
+/* Blocks of cluster split-K for large tiles, at most as many as find an SM at once, or nearly. */
 static int largest_cluster(const DeviceSpec *device, const Product *product)
 {
     int64_t tiles = fitting_mul(ceil_div(product->group[GROUP_M].extent, LARGE_TILE),
@@ -110,7 +108,7 @@ static KernelKind in_cluster(Arena *arena, const KernelKind *alone, const Fusion
     return kind;
 }
 
-/* Of a tile whose rows lie side by side in memory: whole lines are read, where there are many. */
+/* Where rows are contiguous in memory, and there are many, tiles have whole lines of them. */
 static int64_t least_rows(const Product *product, int group)
 {
     bool in_lines = !product->reading[group == GROUP_N].along_k;
@@ -128,8 +126,8 @@ static int64_t slabs_beyond(const DeviceSpec *device, const Product *product, co
     return slabs > least ? slabs - least : 0;
 }
 
-/* The stages of both operands; then in the same place a slab of each warp's tile. Rows of all sums of a cluster
-   meet beside the stages, which other blocks may still need, with padding. */
+/* The stages of both operands; later, in the same place, a slab of each warp. In clusters sums are exchanged after the
+   stages, which other blocks may still read, with padding. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
@@ -141,7 +139,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     layout_put(layout, "SLABS", meets ? staged : 0, beyond + (meets ? sums : staged));
 }
 
-/* A block makes several of a batch, each warp by warp; behind one step no other is on its way. */
+/* A block computes several products of a batch. A single step has no later one to copy ahead. */
 static KernelKind of_several_products(Arena *arena, const KernelKind *alone, const Fusion *fusion,
                                      const DeviceSpec *device, const Products *products, const Atom *atom)
 {
@@ -156,8 +154,8 @@ static KernelKind of_several_products(Arena *arena, const KernelKind *alone, con
     return kind;
 }
 
-/* Where a factor ends, how its pieces are shifted, and where the words of four bytes lie that are turned one
-   by one: without these, 64 x 64 a warp spilled 52 bytes (tuning-log 82). */
+/* Bounds of a factor, shifts of its vectors, and addresses of 4-byte words that are transposed one by one: without these,
+   64 x 64 a warp spilled 52 bytes (tuning-log 82). */
 static int register_overhead(const Product *product)
 {
     int registers = 48 + 16 * held_factors(product);
@@ -168,7 +166,7 @@ static int register_overhead(const Product *product)
     return registers;
 }
 
-/* Of a place the address is held; most are tested by what is held for many. */
+/* Of a vector's position the address is held; most bounds are shared by several vectors. */
 static int64_t registers_taken_by_warps(const KernelKind *kind, const RTile *block, const RTile *inner,
                                         RegisterBudget budget)
 {
@@ -215,7 +213,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, 1);
         variants[count++] = kind;
     }
-    if (products->rows)   // reduced by warps that have all of the sum
+    if (products->rows)   // reduced by warps that have whole sums
         return count;
     if (product_is_small(fusion, product, device))
         variants[count++] = of_several_products(arena, &variants[0], fusion, device, products, atom);

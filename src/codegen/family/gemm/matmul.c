@@ -1,4 +1,4 @@
-// matmul: a sum of products, computed by the lanes of the CUDA cores.
+// matmul: a sum of products on CUDA cores.
 
 #include "base/checked.h"
 #include "codegen/family/gemm/families.h"
@@ -11,8 +11,8 @@
 
 enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };
 enum { MIN_K_STEP = 8, MAX_K_STEP = 16 };   // along k: short steps leave shared memory for more tiles at once
-/* Where steps are copied ahead (tuning-log 54): tiles of so many threads, two warps of a scheduler; across
-   what is copied, across the other factor, and along k, which is unrolled. */
+/* Tiles whose steps are copied ahead (tuning-log 54): threads, two warps of a scheduler; sizes along the rows of the copied
+   factor (WIDE) and of the other one (NARROW), and along k, which is unrolled. */
 enum {
     AHEAD_THREADS = 256,
     AHEAD_LEAST_THREADS = 128,
@@ -32,8 +32,7 @@ static int64_t shared_vector(const Fusion *fusion)
     return ACCESS_BYTES * 8 / dtype_info[fusion->ops[0].body->type].bits;
 }
 
-/* Small products of a batch that would not fill a warp, or an instruction of tensor cores, and whose rows are
-   whole vectors. */
+/* Small products of a batch, each of less than a warp or an instruction of tensor cores, whose rows are whole vectors. */
 static bool makes_several(const Fusion *fusion, const Product *product, const DeviceSpec *device)
 {
     int64_t points = fitting_mul(product->group[GROUP_M].extent, product->group[GROUP_N].extent);
@@ -41,12 +40,12 @@ static bool makes_several(const Fusion *fusion, const Product *product, const De
            product_stores_vectors(fusion, product, (int)shared_vector(fusion));
 }
 
-// ---- how factors come to shared memory, and results to memory ----
+// ---- how factors are copied to shared memory, and results stored ----
 
-/* How a factor comes to shared memory: through registers, or asynchronously. */
+/* How a factor is copied to shared memory: through registers, or asynchronously. */
 typedef enum Coming { COMES_HELD, COMES_IN_VECTORS, COMES_BY_ELEMENTS } Coming;
 
-/* Its elements, or zeros in their place, are multiplied as they lie in memory. */
+/* Its elements are multiplied as they are in memory, with zeros outside. */
 static bool is_of_values(const Fusion *fusion, const Expr *factor)
 {
     DType type = fusion->ops[0].body->type;
@@ -55,7 +54,7 @@ static bool is_of_values(const Fusion *fusion, const Expr *factor)
            dtype_info[type].bits >= 32;
 }
 
-/* In vectors where 16 bytes of it are neighbours along its rows. */
+/* In vectors where 16 bytes are contiguous along its rows. */
 static Coming coming_of(const Fusion *fusion, const Product *product, int factor)
 {
     int vector = product_vector(fusion, product, factor, MAX_TILE);
@@ -67,7 +66,7 @@ static Coming coming_of(const Fusion *fusion, const Product *product, int factor
     return whole && !product_along_k(fusion, product, factor) ? COMES_IN_VECTORS : COMES_HELD;
 }
 
-/* Columns of C that are not stored in vectors are dealt out to neighbouring threads: each of B's elements has a
+/* Columns of C that are not stored in vectors are dealt to adjacent threads: each element of B is copied to a
    place of its own. Vectors along k pass through registers, which is faster than copies of their elements
    (tuning-log 54), but not those of both factors. */
 static Coming coming_ahead(const Fusion *fusion, const Product *product, int factor)
@@ -80,20 +79,20 @@ static Coming coming_ahead(const Fusion *fusion, const Product *product, int fac
     return by_elements ? COMES_BY_ELEMENTS : own;
 }
 
-/* Threads that share a row of C, of which fewer store less than a sector side by side. */
+/* Threads that share a row of C; fewer store less than a sector at once. */
 static int sector_lanes(const DeviceSpec *device, int value_bits)
 {
     return device->dram.transaction_bytes * 8 / value_bits;
 }
 
-/* Rows of C that are no whole vectors, of a tile that few threads share, are stored by way of shared memory: a part of
-   a sector costs more than all of it (tuning-log 137). */
+/* Rows of C that are not whole vectors are staged in shared memory where few threads share them: a partial sector costs
+   more than a whole one (tuning-log 137). */
 static bool has_few_lanes(const RTile *block, const RTile *inner, const DeviceSpec *device, int value_bits)
 {
     return block->size[GROUP_N] / inner->size[GROUP_N] < sector_lanes(device, value_bits);
 }
 
-/* The stages of both operands; in the same place a row of each thread, where rows are collected. */
+/* The stages of both operands; later, in the same place, a row of each thread, where rows are staged. */
 static void lay_out_rows(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                          const DeviceSpec *device)
 {
@@ -135,7 +134,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     return tile;
 }
 
-/* Tiles of A and B, bit 0 and 1, that are copied asynchronously where there are more than two stages. */
+/* Tiles of A and B (bits 0 and 1) that are copied asynchronously, with more than two stages. */
 static uint32_t tiles_copied(const Fusion *fusion, const Product *product, int stages)
 {
     uint32_t tiles = 0;
@@ -150,7 +149,7 @@ static void schedule_fetch(Schedule *schedule, uint32_t copied, uint32_t held, u
     schedule_load(schedule, (Move){.tiles = held, .ahead = ahead});
 }
 
-/* While the block multiplies what is in shared memory, the operands' next tiles come to registers. */
+/* The next tiles of both operands are loaded into registers while the block multiplies those in shared memory. */
 static void schedule_steps(Schedule *schedule, const Fusion *fusion, uint32_t operands)
 {
     schedule_loop(schedule, (Loop){.axis = GROUP_K});
@@ -162,8 +161,7 @@ static void schedule_steps(Schedule *schedule, const Fusion *fusion, uint32_t op
     schedule_end(schedule);
 }
 
-/* Tiles of later steps come there by themselves, and what a thread multiplies next to its registers, behind
-   the last step once more. */
+/* Later steps are copied asynchronously; fragments are loaded one ahead, once more after the last step. */
 static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint32_t operands, uint32_t copied,
                                  int stages)
 {
@@ -200,7 +198,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
     return schedule_copy(arena, &schedule);
 }
 
-/* Threads of so many sums each are two warps for each SM. */
+/* Threads of so many sums each would be two warps for each SM. */
 static bool fills_sms(const Product *product, const DeviceSpec *device, int64_t sums)
 {
     int64_t points = fitting_mul(product->group[GROUP_M].extent, product->group[GROUP_N].extent);
@@ -208,8 +206,8 @@ static bool fills_sms(const Product *product, const DeviceSpec *device, int64_t 
            sums * 2 * device->warp_size * device->sm_count;
 }
 
-/* A block makes several of them whole. Lanes side by side have vectors side by side: those of 8 columns each
-   would store half sectors (tuning-log 80). */
+/* A block computes several products of a batch. Adjacent lanes have adjacent vectors: lanes of 8 columns each would store
+   half sectors (tuning-log 80). */
 static KernelKind of_several_products(const KernelKind *tiled, const Product *product, int64_t vector)
 {
     KernelKind kind = *tiled;
@@ -222,8 +220,8 @@ static KernelKind of_several_products(const KernelKind *tiled, const Product *pr
     return kind;
 }
 
-/* A thread's elements along k are of as many rows, and where those of a window begin is found once: 255 registers
-   were taken, and 16 bytes spilled, where 208 were expected. */
+/* A thread's elements along k belong to as many rows, and the position of each row's window is held: 255 registers were
+   taken, and 16 bytes spilled, where 208 were expected. */
 static int place_registers(const Fusion *fusion, const Product *product)
 {
     int registers = 0;
@@ -262,9 +260,9 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     return kind;
 }
 
-/* Matrices that tiles of the usual sizes reach past the ends of. Pixels of images, of more than one axis, are found one by one, which
-   takes longer where lines and threads do not divide each other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us, 48 x 128
-   by 128 threads 154 (tuning-log 155). */
+/* Matrices that tiles of the usual sizes do not divide. Addresses of pixels, of more than one axis, are computed one by one,
+   which takes longer where lines and threads do not divide each other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us,
+   48 x 128 by 128 threads 154 (tuning-log 155). */
 static bool has_ragged_ends(const Product *product)
 {
     const AxisGroup *m = &product->group[GROUP_M], *n = &product->group[GROUP_N];
@@ -272,8 +270,8 @@ static bool has_ragged_ends(const Product *product)
            (m->extent % AHEAD_NARROW != 0 || n->extent % AHEAD_NARROW != 0);
 }
 
-/* The same of other tiles, of 8 x 8 a thread: 136 rows are three of 48, not of 64. Of 8 x 16 one warp keeps a scheduler busy
-   for half of the time only (tuning-log 54). */
+/* The same with other tiles, of 8 x 8 a thread: 136 rows are three tiles of 48, not of 64. With 8 x 16 one warp keeps a
+   scheduler busy for half of the time only (tuning-log 54). */
 static KernelKind in_three_stages_of_any(Arena *arena, const KernelKind *ahead)
 {
     KernelKind kind = *ahead;
@@ -290,7 +288,7 @@ static KernelKind in_three_stages_of_any(Arena *arena, const KernelKind *ahead)
     return kind;
 }
 
-/* A step is one of a tap that its tile has, which lies within a phase where it can. */
+/* A step belongs to one tap that its tile has. Tiles are within a phase where possible. */
 static void skip_taps(TileSpace *space, const Skips *skips)
 {
     space->phases = &skips->phases;
@@ -307,7 +305,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     const Product *product = ((const Products *)view)->tiled;
     if (!product)
         return 0;
-    bool several = makes_several(fusion, product, device);   // of one a warp would lack threads
+    bool several = makes_several(fusion, product, device);   // one alone has less than a warp
     if (product->atom && product_element_bits(product->factor[0]) == 16 && !several)
         return 0;   // tensor cores are always faster then (tuning-log 44)
     KernelKind *kind = &variants[0];
@@ -327,7 +325,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     int64_t vector = shared_vector(fusion);
     bool fills = fills_sms(product, device, vector * vector);
     for (int g = GROUP_M; g <= GROUP_N; g++) {
-        bool whole = fills && product->group[g].extent >= MAX_REGISTER_TILE * vector;   // little in vain
+        bool whole = fills && product->group[g].extent >= MAX_REGISTER_TILE * vector;   // little padding
         kind->space->rule[LEVEL_REGISTER][g] = (AxisRule){whole ? vector : 1, MAX_REGISTER_TILE};
         kind->space->rule[LEVEL_SHARED][g] = (AxisRule){1, MAX_TILE};
     }
@@ -358,7 +356,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- the parameter block ----
 
-/* Neighbouring rows or columns of a thread that are read as one vector of shared memory. */
+/* Adjacent rows or columns of a thread that are read as one vector of shared memory. */
 static int group_of(int64_t register_tile, int value_bits)
 {
     int group = ACCESS_BYTES * 8 / value_bits;
@@ -367,7 +365,7 @@ static int group_of(int64_t register_tile, int value_bits)
     return group;
 }
 
-/* How many elements of the factor one thread brings at once. */
+/* Elements of the factor that one thread copies at once. */
 static int operand_vector(const KernelPlan *plan, const Product *product, int factor)
 {
     bool along_k = product_along_k(plan->fusion, product, factor);
@@ -397,8 +395,8 @@ static bool collects_rows(const KernelPlan *plan)
                          plan->kind->registers.accumulator_bits);
 }
 
-/* Columns that are not stored in vectors. Those that a thread brings along k are some apart, and so are their places
-   where that is a multiple of the threads side by side; else each would have an address of its own (tuning-log 137). */
+/* Columns that are not stored in vectors. Columns that a thread copies along k have a stride, and so have their places in
+   shared memory if it is a multiple of the threads of a row; otherwise each has an address of its own (tuning-log 137). */
 static bool deals_columns(const KernelPlan *plan, const Product *product, int qn, bool vector_stores)
 {
     if (qn == 1 || vector_stores || collects_rows(plan))

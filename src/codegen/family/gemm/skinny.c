@@ -1,5 +1,5 @@
-// skinny: a sum of products with few rows, as a matrix times a vector. The large factor is read once and as
-// fast as memory can; the small one comes from the caches.
+// skinny: a sum of products with few rows, as a matrix times a vector. The large factor is read once, at the bandwidth of
+// memory; the small one hits the caches.
 
 #include "base/checked.h"
 #include "codegen/family/gemm/families.h"
@@ -14,15 +14,15 @@ enum {
     LARGE,               // and as many columns as there are
     ACCESS_BYTES = 16,
     MAX_SUMS = 64,       // registers of a thread
-    MAX_COLUMNS = 4,     // of a thread that needs no more of them for a whole access
-    MAX_INPUTS = 64,     // elements of a factor that a thread asks for together,
+    MAX_COLUMNS = 4,     // of a thread, unless an access has more
+    MAX_INPUTS = 64,     // elements of a factor that a thread has in flight,
     INPUT_BYTES = 128,   // and of the large one
     ALONG_TOGETHER = 4,  // of the small one that it reads along k, where the large one lies along n
     ACROSS_THREADS = 64, // of a block, at least, where few of them share columns
-    LANES = 32,          // side by side
-    VECTOR_LINES = 4,    // of 128 bytes, that a warp reads where its lanes' vectors lie side by side
+    LANES = 32,          // of a warp
+    VECTOR_LINES = 4,    // of 128 bytes, that a warp reads where the vectors of its lanes are contiguous
     MAX_THREADS = 512,   // of a block
-    RUN_BYTES = 128,     // that lanes read side by side along n, at least,
+    RUN_BYTES = 128,     // contiguous bytes that lanes read along n, at least,
     LEAST_RUN_BYTES = 64 // and along k: see reduce.c
 };
 
@@ -56,15 +56,14 @@ static int largest_cluster(const DeviceSpec *device)
     return most < PORTABLE_CLUSTER_BLOCKS ? most : PORTABLE_CLUSTER_BLOCKS;
 }
 
-/* Lanes lie along k, where the small factor's rows lie side by side: each lane along k reads another line of
-   it. */
+/* Lanes are along k, but the small factor is contiguous along its rows: each lane along k reads another line of it. */
 static bool lies_across(const Fusion *fusion, const Product *product)
 {
     return product_along_k(fusion, product, LARGE) && product->group[GROUP_M].extent > 1 &&
            !product_along_k(fusion, product, SMALL);
 }
 
-/* Threads that read the large factor side by side along k, at least. */
+/* Threads that read the large factor contiguously along k, at least. */
 static int least_sharers(const Fusion *fusion, const Product *product)
 {
     int vector = product_vector(fusion, product, LARGE, ACCESS_BYTES);
@@ -98,8 +97,8 @@ static TileSpace *find_space(Arena *arena, const Fusion *fusion, const Product *
     return space;
 }
 
-/* Columns of the narrowest blocks that lose nothing: with each access lanes read whole lines, or there are
-   ACROSS_THREADS where few share a column (tuning-log 53). */
+/* Columns of the narrowest blocks without loss: lanes read whole lines with each access, or a block has ACROSS_THREADS
+   where few of them share a column (tuning-log 53). */
 static int64_t narrow_columns(const Fusion *fusion, const Product *product)
 {
     int64_t columns = most_columns(fusion, product);
@@ -112,8 +111,8 @@ static int64_t narrow_columns(const Fusion *fusion, const Product *product)
     return columns * (lanes < LANES ? lanes : LANES);
 }
 
-/* As few threads as may share columns, and as long a walk of each: the others of a warp read the same
-   elements of the small factor in other columns (tuning-log 39). */
+/* As few threads as may share a column, each with as many terms as possible: the other lanes of a warp read the same
+   elements of the small factor for other columns (tuning-log 39). */
 static void set_tiles_across(KernelKind *kind, int64_t rows)
 {
     AxisRule *each = &kind->space->rule[LEVEL_REGISTER][GROUP_K], *block = &kind->space->rule[LEVEL_SHARED][GROUP_K];
@@ -124,7 +123,7 @@ static void set_tiles_across(KernelKind *kind, int64_t rows)
     block->limit = most < block->limit ? most : block->limit;
 }
 
-/* Threads lie along the direction in which the large factor's elements do. */
+/* Lanes are along the direction in which the large factor is contiguous. */
 static void set_tiles(KernelKind *kind, const Fusion *fusion, const Product *product)
 {
     bool along_k = product_along_k(fusion, product, LARGE);
@@ -151,7 +150,7 @@ static void set_tiles(KernelKind *kind, const Fusion *fusion, const Product *pro
         set_tiles_across(kind, rows);
 }
 
-/* The threads of a column meet in the end, with those of the other blocks of a cluster. */
+/* At the end the threads that share a column reduce its sums, in a cluster across its blocks. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space,
                              const Product *product, int cluster)
 {
@@ -198,7 +197,7 @@ static KernelKind kind_of(Arena *arena, const Fusion *fusion, const Product *pro
     return kind;
 }
 
-/* Those would not be two for each SM. */
+/* Would there be fewer than two blocks for each SM? */
 static bool leaves_sms_idle(const Fusion *fusion, const DeviceSpec *device, const Product *product)
 {
     int64_t columns = narrow_columns(fusion, product);
@@ -206,7 +205,7 @@ static bool leaves_sms_idle(const Fusion *fusion, const DeviceSpec *device, cons
     return fitting_mul(product->group[GROUP_BATCH].extent, blocks) < 2 * (int64_t)device->sm_count;
 }
 
-/* One block, or a cluster of which each has a step, walks along k. */
+/* One block iterates over k, or a cluster whose blocks have a step each at least. */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
@@ -219,7 +218,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     return count;
 }
 
-/* Neighbours along k of a thread: a vector of the large factor, or all that it takes at once. */
+/* Contiguous terms of a thread: a vector of the large factor, or all that it has in flight. */
 static int64_t run_of(const Fusion *fusion, const Product *product, const RTile *each)
 {
     int64_t together = each->size[GROUP_K];
