@@ -1,4 +1,4 @@
-// attention: a softmax between two products, in one pass over the columns of its scores.
+// attention: a softmax between two products, in one pass over the columns of the scores, on mma.sync.
 #include "codegen/family/attention/attention.h"
 
 #include "base/checked.h"
@@ -14,7 +14,7 @@ enum {
     WALKERS_VARIANT = 5,
     CLUSTER_VARIANT = 6,
     OTHER_REGISTERS = 40,
-    MASK_REGISTERS = 16,   // places of rows and columns that a condition asks for
+    MASK_REGISTERS = 16,   // positions of rows and columns that a condition compares
 };
 
 static const struct {
@@ -26,8 +26,8 @@ static const struct {
 
 static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
 
-/* Tiles with padding; a slab of each warp's rows comes in their place. Beside them lies what others write while they are in use:
-   the largest scores that warps have met, and what blocks of a cluster send each other. */
+/* Tiles with padding, which a slab of each warp's rows replaces. Beside them is what others write while they are in use: the
+   maxima of warps, and the rows that blocks of a cluster exchange. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
@@ -55,7 +55,7 @@ static int64_t kept_tiles(const AttentionTile *tile)
 
 static bool keeps_q(const AttentionTile *tile) { return kept_tiles(tile) <= KEPT_TILES; }
 
-/* Each step waits for its tiles, then asks for those of a later one. */
+/* Each step waits for its tiles, then copies those of a later one. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
@@ -68,9 +68,9 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
-    if (keeps_q(tile))   // read when it is there, in the first step
+    if (keeps_q(tile))   // loaded in the first step
         schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .from = PLACE_SHARED});
-    if (walks) {   // the warps meet once, for q
+    if (walks) {   // warps synchronise once, for q
         schedule_wait(&schedule, tile->stages - 2);
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
@@ -86,15 +86,15 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_end(&schedule);
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    if (walks)   // all slabs are there
+    if (walks)   // before slabs are read
         schedule_barrier(&schedule, SCOPE_BLOCK);
     attention_schedule_store(&schedule, fusion, attention, space, attention_made_rows(tile),
                              tile->cluster > 1 ? SCOPE_CLUSTER : walks ? SCOPE_BLOCK : SCOPE_WARP);
     return schedule_copy(arena, &schedule);
 }
 
-/* Scores, and shares that replace them, two in a register; fragments of q that stay and of p, the largest scores and sums of rows,
-   addresses. */
+/* Registers for scores, and for p, which replaces them, two in a register; for fragments of q that are held, maxima and sums
+   of rows, addresses. */
 static int register_overhead(const AttentionTile *tile, int warp, bool masks)
 {
     const int scores = tile->rows * tile->columns / warp;
@@ -104,8 +104,8 @@ static int register_overhead(const AttentionTile *tile, int warp, bool masks)
                  OTHER_REGISTERS);
 }
 
-/* Of a step: a warp that walks by itself brings 8 KB of k and v, 64 KB of an SM are under way, and each warp has a step
-   (tuning-log 162). */
+/* Columns of a step: a warp with a pipeline of its own copies 8 KB of k and v a step, so that an SM has 64 KB in flight, and
+   each warp has a step at least (tuning-log 162). */
 static int16_t step_columns(const Attention *attention, int variant, int cluster)
 {
     enum { STEP_ELEMENTS = 4096 };
@@ -155,7 +155,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
     return kind;
 }
 
-/* Each SM has one block at most: the more of its warps ask for columns the better (tuning-log 150). */
+/* Each SM has one block at most: the more of its warps load columns the better (tuning-log 150). */
 static bool has_few_tiles(const DeviceSpec *device, const Attention *attention, int variant)
 {
     const AxisGroup *group = attention->group;
@@ -163,8 +163,8 @@ static bool has_few_tiles(const DeviceSpec *device, const Attention *attention, 
     return tiles_of_rows * group[ATTENTION_BATCH].extent <= device->sm_count;
 }
 
-/* One tile has all rows. A cluster's blocks have a step for each of their warps, and an SM to themselves, which large clusters do
-   not find everywhere: where two share one, they end last (tuning-log 158). */
+/* One tile has all rows. Blocks of a cluster have a step for each of their warps and an SM each, which large clusters do not
+   always find: two blocks on one SM end last (tuning-log 158). */
 static bool cluster_fits(const DeviceSpec *device, const Attention *attention, int cluster)
 {
     const AxisGroup *group = attention->group;

@@ -1,5 +1,5 @@
-// attention_bulk: a softmax between two products by tensor cores that read shared memory, to which one thread
-// copies boxes of q, k and v while groups of warps multiply.
+// attention_bulk: a softmax between two products on tensor cores that read shared memory. One thread copies boxes of q, k
+// and v there (TMA) while warp groups multiply.
 
 #include "base/checked.h"
 #include "codegen/family/attention/attention.h"
@@ -20,7 +20,7 @@ enum {
     MOST_LINES = 1 << 30   // positions of boxes are numbers of 32 bits
 };
 
-/* Registers of a thread that multiplies, where one group of warps copies for so many. */
+/* Registers of a consumer thread, by the number of consumer groups beside the producer's. */
 static const int group_registers[] = {0, 0, 240, 160, 112};
 
 static const struct {
@@ -97,7 +97,7 @@ static bool find_lines(const Fusion *fusion, const Attention *attention, int fac
 static bool has_lines(const Fusion *fusion, const Attention *attention)
 {
     BoxLines lines;
-    if (attention->bound)   // boxes would go on where the tensor ends
+    if (attention->bound)   // boxes would cross the end of the tensor
         return false;
     for (int factor = 0; factor < 3; factor++)
         if (!find_lines(fusion, attention, factor, &lines))
@@ -114,7 +114,7 @@ static int64_t block_rows(const AttentionTile *tile)
     return (int64_t)tile->groups / tile->walkers * GROUP_ROWS;
 }
 
-/* What Shared of the template holds: slabs of walkers lie where their tiles were. */
+/* As Shared of the template: where groups split the columns, slabs replace their tiles. */
 static int64_t tile_bytes(const AttentionTile *tile)
 {
     int64_t q = block_rows(tile) * in_lines(tile->depth),
@@ -130,12 +130,12 @@ static int steps_of(const Attention *attention, const AttentionTile *tile)
     return (int)ceil_div(attention->group[ATTENTION_COLUMN].extent, tile->columns);
 }
 
-/* One thread asks for boxes as far ahead as there are stages. Walkers make one tile of y. */
+/* One thread copies boxes as far ahead as there are stages. Groups that split the columns compute one tile of y. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
     bool walks = tile->walkers > 1;
-    int steps = steps_of(attention, tile), least = steps / tile->walkers;   // of the last walker
+    int steps = steps_of(attention, tile), least = steps / tile->walkers;   // of the last group
     const Loop copied = {.axis = ATTENTION_COLUMN, .times = walks ? steps : 0},
                made = {.axis = ATTENTION_COLUMN, .times = walks ? least : 0};
     Schedule schedule = {.computes = COMPUTES_OWN, .stages = tile->stages};
@@ -148,7 +148,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
     schedule_loop(&schedule, copied);
-    schedule_wait(&schedule, 0);   // until k's place is free, and v's
+    schedule_wait(&schedule, 0);   // until the stages of k and of v are free
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
                                     .to = PLACE_SHARED,
@@ -168,7 +168,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
         schedule_wait(&schedule, 0);
     attention_schedule_step(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS, false);
     schedule_end(&schedule);
-    if (walks) {   // all tiles have been used; all slabs are there
+    if (walks) {   // before slabs replace tiles; before slabs are read
         schedule_barrier(&schedule, SCOPE_BLOCK);
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
@@ -179,7 +179,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     return schedule_copy(arena, &schedule);
 }
 
-/* Scores and the shares that wait to be multiplied; of a bias what is on its way. 64 x 1024 x 64 took 134 us with
+/* Registers for scores, for p of the step before, and for a prefetched bias, with which 64 x 1024 x 64 took 134 us with
    three groups and 110 with two. */
 static int step_registers(const AttentionTile *tile)
 {
@@ -187,7 +187,7 @@ static int step_registers(const AttentionTile *tile)
            (tile->beside ? BESIDE_REGISTERS : 0);
 }
 
-/* All that a group of warps is given: no second block finds room beside one. */
+/* The whole budget of a warp group: an SM has one block. */
 static int64_t taken_registers(const KernelKind *kind, const RTile *block, const RTile *inner,
                                RegisterBudget budget)
 {
@@ -220,7 +220,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
     return kind;
 }
 
-/* Its sums and shares have registers, and its tiles shared memory. */
+/* Do its accumulators and p fit in registers, and its tiles in shared memory? */
 static bool fits(const AttentionTile *tile, const DeviceSpec *device)
 {
     int64_t sums = in_lines(tile->width) * LINE / 2;
@@ -228,7 +228,7 @@ static bool fits(const AttentionTile *tile, const DeviceSpec *device)
            tile_bytes(tile) <= device->shared_per_block_optin;
 }
 
-/* Each has a step at least, and each SM one block at most: those that follow others would begin and end alone. */
+/* Splits of the columns have a step each at least, and each SM one block at most: a second wave would overlap with nothing. */
 static bool can_walk(const Attention *attention, const AttentionTile *tile, const DeviceSpec *device)
 {
     int64_t tiles_of_rows = ceil_div(attention->group[ATTENTION_ROW].extent, GROUP_ROWS);

@@ -7,7 +7,7 @@ static const double LOG2_E = 1.4426950408889634;
 /* The flat position along a group. */
 const char *const attention_flat[ATTENTION_GROUPS] = {"batch", "row", "column", "d", "n"};
 
-/* It has the group's name. Columns of Y come as vectors: n is where one begins. */
+/* A position has the group's name. Columns of Y are vectors: n is the first of one. */
 static bool is_one_axis(const Attention *attention, int group)
 {
     return attention->group[group].count == 1 && group != ATTENTION_WIDTH;
@@ -111,7 +111,7 @@ static uint32_t score_axes(const Fusion *fusion, const Attention *attention)
     return axes | (attention->shown ? expr_axes(fusion->ops[attention->score].body) : 0);
 }
 
-/* The score without its scale, which a select may hold; `bound`: of a column that need not be there. */
+/* The score without its scale, which may be inside a select. `bound`: the column may not exist. */
 static void emit_shown(StrBuf *out, const Scope *scope, const Attention *attention, const Expr *bound)
 {
     const FusedOp *op = &scope->fusion->ops[attention->score];
@@ -187,7 +187,7 @@ bool attention_needs(const Fusion *fusion, const Attention *attention, int op, u
     return search.found;
 }
 
-/* m and the sums of e. */
+/* The maximum m and the sum of e. */
 static void emit_row_values(StrBuf *out, const Scope *scope, const Attention *attention, uint32_t axes)
 {
     const Fusion *fusion = scope->fusion;

@@ -1,6 +1,6 @@
-// What blocks of both families do for each item, in numbers: sums that correct each other while they grow.
+// Counts of what blocks of both families do for each item: an online softmax, which rescales its sums.
 //
-// A group of four lanes has parts of a row, of eight columns two each: BM rows are 4 BM of such lanes' rows.
+// Four lanes share a row, each with two of every eight columns: BM rows are 4 BM parts of rows.
 #include "base/checked.h"
 #include "codegen/family/attention/attention.h"
 
@@ -10,16 +10,16 @@ typedef struct AttentionStep {
     const Attention *attention;
     const CountedItem *at;
     AttentionTile tile;
-    int64_t rows, columns;   // of a block, in a step; of a warp that walks by itself
-    int64_t depth, width;    // as they are multiplied
-    int64_t walkers;         // warps of a block that share the columns
-    int64_t cluster, rank;   // blocks that do; this one's place among them
-    int64_t made;            // of a block's rows, as each of its walkers makes them
-    int64_t row_parts;       // of all lanes
-    int64_t steps, own;      // of the rows, and those of this block's walkers
+    int64_t rows, columns;   // of a block, in a step; of a warp, if warps split the columns
+    int64_t depth, width;    // padded to what an instruction multiplies
+    int64_t walkers;         // warps (groups) of a block that split the columns
+    int64_t cluster, rank;   // blocks that do; this one's rank
+    int64_t made;            // rows that each of them computes
+    int64_t row_parts;       // of all lanes, of rows
+    int64_t steps, own;      // of the rows; of this block
 } AttentionStep;
 
-/* Walkers take steps in turn, those of a cluster's first block first. */
+/* Steps are dealt round-robin, first to the warps of a cluster's first block. */
 static int64_t own_steps(const AttentionStep *step)
 {
     int64_t round = step->walkers * step->cluster, left = step->steps % round - step->rank * step->walkers;
@@ -44,7 +44,7 @@ static AttentionStep step_of(const Attention *attention, const CountedItem *at)
     return step;
 }
 
-/* By the block, or by its walkers together. */
+/* Steps of the block, or of all warps that split its columns. */
 static int64_t steps_made(const AttentionStep *step)
 {
     return step->walkers > 1 ? step->own : step->at->times;
@@ -77,11 +77,11 @@ static void copy(const AttentionStep *step, uint32_t tiles, ItemWork *work)
     work->shared_written = elements * ELEMENT;
 }
 
-/* What multiplies: a warp loads matrices of all columns; of a group's four these are read once, for each part of a share. */
+/* Operands: a warp loads fragments of all columns; a warp group reads them once for each element that represents p. */
 static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
 {
     int64_t readers = step->rows / step->tile.rows, elements = 0;
-    bool before = !(tiles & (ATTENTION_K | ATTENTION_V));   // q that stays
+    bool before = !(tiles & (ATTENTION_K | ATTENTION_V));   // q, which is held in registers
     elements += tiles & ATTENTION_Q ? step->rows * step->depth : 0;
     elements += tiles & ATTENTION_K ? readers * step->columns * step->depth : 0;
     elements += tiles & ATTENTION_V ? readers * step->columns * step->width * (step->tile.groups ? step->tile.parts : 1) : 0;
@@ -97,10 +97,10 @@ static void multiply(const AttentionStep *step, bool scores, ItemWork *work)
                             (scores ? step->depth : step->tile.parts * step->width);
 }
 
-/* Shares of f32 lie in the upper half of f16's range before they are parted, and their sums in the end where they did. */
+/* p of f32 is scaled to the upper half of f16's range before it is split, and the sums are scaled back at the end. */
 static int is_lifted(const AttentionStep *step) { return step->tile.parts == 2; }
 
-/* Scores of columns that exist, and of each one p = 2^(s * SCALE - M), beside the tensor, too. */
+/* Scores of columns that exist, and p = 2^(s * SCALE - M) of all columns, padding included. */
 static void make_shares(const AttentionStep *step, ItemWork *work)
 {
     const Attention *attention = step->attention;
@@ -116,8 +116,8 @@ static void make_shares(const AttentionStep *step, ItemWork *work)
     work_add_values(work, &(ExprWork){.additions = step->tile.parts - 1, .multiplications = is_lifted(step)}, all);
 }
 
-/* The largest score of the lane's columns and the sum of their p, for which the sums so far are scaled; and those of p * V,
-   for which a group of warps has nothing to scale in its first step. */
+/* The maximum and the sum of p over the lane's columns; sums so far, and those of p * V, are rescaled. A warp group has no
+   sums of p * V to rescale in its first step. */
 static void correct(const AttentionStep *step, ItemWork *work)
 {
     int64_t columns = step->columns / LANES_OF_A_ROW, times = steps_made(step), first = busy_walkers(step);
@@ -131,9 +131,9 @@ static void correct(const AttentionStep *step, ItemWork *work)
     work->multiplications += (step->tile.groups ? times - first : times) * step->made * step->width;
 }
 
-// ---- behind the last one ----
+// ---- after the last step ----
 
-/* What the lanes of a row pass on to each other, to be the same for all. */
+/* What the lanes of a row exchange, so that all have the same. */
 static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
 {
     if (ops == UINT64_C(1) << step->attention->maximum)
@@ -142,8 +142,7 @@ static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
         work->additions = step->at->times * step->walkers * step->row_parts * 2;
 }
 
-/* The maximum, the sum of p and its inverse, as far as what has these axes needs them: how many, and products by a scale
-   of these. */
+/* The maximum, the sum of p and its inverse, as far as they are used: their number, and the products by a scale. */
 static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
 {
     const Attention *attention = step->attention;
@@ -159,13 +158,13 @@ static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
     return count;
 }
 
-/* Of those that exist the rows that the block finishes: of a cluster one of so many. */
+/* Existing rows that the block finishes; in a cluster they are dealt to the blocks. */
 static int64_t own_rows(const AttentionStep *step)
 {
     return ceil_div(step->at->count[ATTENTION_ROW] - step->rank, step->cluster);
 }
 
-/* Of so many slabs, for each vector: the largest score, then each one's weight and what it adds. */
+/* To combine so many slabs, for each vector: the maximum, then the weight of each slab and its addition. */
 static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t rows, ItemWork *work)
 {
     enum { ROW_VALUES = 3 };   // the maximum, twice, and the sum
@@ -181,7 +180,7 @@ static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t rows
     work->shared_read += vectors * slabs * (vector + ROW_VALUES) * SUM;
 }
 
-/* Each lane scales what it has of a row, once it knows the largest score of all walkers; these are added up. */
+/* Each lane scales its part of a row to the maximum over all warps that split the columns; then slabs are added. */
 static void combine_walkers(const AttentionStep *step, ItemWork *work)
 {
     int64_t vector = attention_vector(step->at->fusion, step->attention), slabs = step->walkers;
@@ -200,7 +199,7 @@ static void combine_walkers(const AttentionStep *step, ItemWork *work)
     work->shared_read += (lines * LANES_OF_A_ROW * slabs + vectors * (slabs * (vector + 1) + 1)) * SUM;
 }
 
-/* A block sends each row to the one that finishes it. */
+/* A block sends each row to the block that finishes it. */
 static void combine_cluster(const AttentionStep *step, ItemWork *work)
 {
     enum { ROW_VALUES = 3 };   // the maximum, the sum and its inverse
@@ -208,14 +207,14 @@ static void combine_cluster(const AttentionStep *step, ItemWork *work)
     combine_slabs(step, step->cluster, own_rows(step), work);
 }
 
-/* M was rounded, which a factor of all of a row's sums makes good. These and the row's values go through shared memory, from
-   where vectors of those rows come back that exist; sums of p * V become those of shares. */
+/* The epilogue. M was rounded, which a factor of the row's sums corrects. Sums and the row's values are staged in shared
+   memory, and vectors of existing rows are read back; sums of p * V are divided. */
 static void turn(const AttentionStep *step, ItemWork *work)
 {
     enum { ROW_VALUES = 3 * SUM };
     const Attention *attention = step->attention;
     int64_t times = step->at->times, rows = times * own_rows(step);
-    int64_t lines = times * step->walkers * step->made;   // that warps leave
+    int64_t lines = times * step->walkers * step->made;   // that warps write
     int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention);
     int scaled, values = row_values(step, attention->results, &scaled);
     const Expr *beside = attention_share_beside(step->at->fusion, attention);
@@ -247,7 +246,7 @@ static void finish_values(const AttentionStep *step, uint32_t axes, int64_t valu
     }
 }
 
-/* What the expression makes of them. */
+/* The operations of the expression on them. */
 static void finish(const AttentionStep *step, ItemWork *work)
 {
     int64_t rows = step->at->times * own_rows(step);

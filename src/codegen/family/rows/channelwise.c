@@ -1,24 +1,23 @@
 // channelwise: reductions over outer axes at every position of an inner one, and pointwise steps before,
-// between and after them, in one kernel: statistics of channels that are stored innermost (NHWC), softmax
-// down the columns; or, step by step, only such statistics or what is made with them. A thread owns
-// neighbouring channels and keeps some positions of them in registers, so that memory sees them once: all
-// threads of a block.
+// between and after them, in one kernel: batch norm of channels that are stored innermost (NHWC), softmax down the columns;
+// or, step by step, only statistics, or only elements from given statistics. A thread owns adjacent channels. The threads
+// of a block hold all their positions in registers, so memory is read once.
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {
-    MAX_LANES = 32,     // threads side by side: past 512 bytes an access gains nothing
-    LINE_LANES = 8,     // that take 128 bytes, a line of a cache; fewer leave gaps
+    MAX_LANES = 32,     // adjacent threads along channels: past 512 bytes an access gains nothing
+    LINE_LANES = 8,     // that read 128 bytes, a cache line; fewer read parts of lines
     WORD_BITS = 32,     // of a word of one-bit elements
-    VALUE_BITS = 32,    // of what is made of an element
+    VALUE_BITS = 32,    // of a result for an element
     MIN_THREADS = 64,   // of a block, where there is work for them,
     WARP_POSITIONS = 8,   // and a warp's threads would have more of them,
     WARP_BLOCKS = 2,      // or an SM more of such warps
     MAX_THREADS = 512,
     MAX_HELD_BYTES = 144,     // of what a thread reads in one step: 128 of numbers, and their masks
-    STEP_THREADS = 256        // of a block that goes on in steps
+    STEP_THREADS = 256        // of a block that iterates in steps
 };
 
 static Walk walk_of(const Fusion *fusion, int vector)
@@ -126,7 +125,7 @@ static void group_kind(Arena *arena, KernelKind *kind, const ChannelView *view, 
     schedule_set_shared(kind);
 }
 
-/* Threads side by side: a power of two, as many as the channels have vectors. */
+/* Threads along channels: a power of two, as many as the channels have vectors. */
 static int widest_row(const Fusion *fusion, int vector)
 {
     int64_t vectors = fusion->axes[channelwise_axis(fusion)].extent / vector;
@@ -136,8 +135,9 @@ static int widest_row(const Fusion *fusion, int vector)
     return lanes;
 }
 
-/* Lanes of blocks of one warp, which holds all positions of its channels: larger blocks wait at every reduction, and gain nothing.
-   The narrowest of which an SM has no more than two, so that the next call's blocks find room beside them (tuning-log 162). 0: none. */
+/* Lanes along channels of blocks of one warp, which holds all positions of its channels: larger blocks synchronise at every
+   reduction, and gain nothing. The narrowest blocks of which an SM has at most two, so that those of the next call find room
+   beside them (tuning-log 162). 0: none. */
 static int warp_lanes(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int widest, int narrowest)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;
@@ -161,7 +161,7 @@ static int reduction_kinds(Arena *arena, const ChannelView *view, const Fusion *
     int64_t positions = reduction_points(fusion);
     int least = warp ? device->warp_size : MIN_THREADS, largest = warp ? device->warp_size : MAX_THREADS;
     for (int groups = 1; lanes * groups <= largest && count < most; groups *= 2) {
-        bool idle = groups > 1 && groups / 2 >= positions;   // half of the threads would do
+        bool idle = groups > 1 && groups / 2 >= positions;   // half of the threads are enough
         bool few = lanes * groups < least && groups < positions;
         if (ceil_div(positions, groups) * vector <= calibration.thread_elements && !idle && !few &&
             lanes * groups <= device->max_threads_per_block)
@@ -171,8 +171,7 @@ static int reduction_kinds(Arena *arena, const ChannelView *view, const Fusion *
     return count;
 }
 
-/* Of what a thread holds of an element: all that it reads; below guards it reads nothing ahead, and holds what
-   it makes. */
+/* Bits that a thread holds of an element: all that it reads. Guarded reads are not read ahead; then it holds results. */
 static int held_bits(const Reads *reads)
 {
     int bits = 0;
@@ -196,7 +195,7 @@ static int step_kinds(Arena *arena, const ChannelView *view, const Fusion *fusio
     return count;
 }
 
-/* In rows of two widths. Narrow ones hold more positions of all; those that go on in steps need not. */
+/* Two numbers of lanes. Blocks of fewer hold more positions, which those that iterate in steps do not need. */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {

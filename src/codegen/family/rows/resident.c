@@ -1,6 +1,5 @@
-// resident: chains of reductions along rows too long for registers, and what is made of them, with the row
-// kept in the shared memory of one block or of a cluster: batch normalisation of channels (NCHW), group and
-// instance norm, their gradients.
+// resident: reductions along rows that registers cannot hold, of which one may use another's result, and pointwise steps.
+// The row is held in the shared memory of one block or of a cluster: batch norm (NCHW), group and instance norm, gradients.
 #include "base/checked.h"
 #include "codegen/family/rows/resident_parts.h"
 #include "rtile/space.h"
@@ -26,7 +25,7 @@ static bool packs_bits(const Fusion *fusion, int vector)
     return true;
 }
 
-/* What more than one pass reads; bits are read again. */
+/* Inputs that more than one pass reads are held; bits are read again. */
 static uint32_t find_kept(const Reads *reads, const PassPlan *plan)
 {
     uint32_t seen = 0, kept = 0;
@@ -57,7 +56,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
     bool of_elements = false;
     (void)target;
     if (fusion->axis_count - fusion->spatial_count < 2 || !fusion_reduces(fusion) || !passes_hold(fusion))
-        return NULL;   // a row that is one run is rowwise's
+        return NULL;   // rowwise serves rows that are one run
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         if (op->reduce != REDUCE_NONE && op->reduced != fusion_columns(fusion))
@@ -136,8 +135,8 @@ static void cluster_kind(Arena *arena, KernelKind *kind, const ResidentView *vie
     kind->registers.input_buffers = 1;
 }
 
-/* Clusters of every size that leaves each block work for all its threads, and can hold the row. Larger ones
-   than every device with clusters takes are slower, and for rows that no other can hold (tuning-log 34). */
+/* Clusters of every size that can hold the row and leave each block work for all its threads. Sizes that are not portable
+   are slower, and only for rows that no other can hold (tuning-log 34). */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {

@@ -47,7 +47,7 @@ static const char *bit_words(const PassEmitter *emitter, int op)
     return run == 8 ? "(unsigned char *)" : run == 16 ? "(unsigned short *)" : "(unsigned *)";
 }
 
-/* Every reduction has a slot for what the blocks of the row leave. */
+/* Every reduction has a slot for the partial results of the row's blocks. */
 static void add_result(PassEmitter *emitter, PassText *text, int op)
 {
     const FusedOp *fused = &emitter->fusion->ops[op];
@@ -124,7 +124,7 @@ static uint32_t kept_by(const PassEmitter *emitter)
     return ((const ResidentView *)emitter->plan->view)->kept;
 }
 
-/* Each share of what is kept ends where the next one begins, or before the block's shared memory does. */
+/* Each held share ends where the next one begins, or within the block's shared memory. */
 static void emit_room(PassEmitter *emitter)
 {
     const char *end = "SHARED_BYTES";
@@ -180,7 +180,7 @@ static void emit_keep(PassEmitter *emitter)
     strbuf_puts(out, "}\n");
 }
 
-/* What is not kept is read once, at last. */
+/* Inputs that are not held are read once, in the last pass. */
 static void emit_announce(PassEmitter *emitter)
 {
     StrBuf *out = emitter->out;

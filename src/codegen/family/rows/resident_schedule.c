@@ -1,4 +1,4 @@
-// What one block of a resident kernel does: copies its share of the row, then walks it once for each pass.
+// What one block of a resident kernel does: it copies its share of the row, then iterates over it once a pass.
 #include "base/checked.h"
 #include "codegen/family/rows/resident_parts.h"
 
@@ -8,7 +8,7 @@ enum { SLOT_BYTES = 8 };   // of a result in shared memory
 typedef struct ResidentStatement {
     Schedule *schedule;
     const ResidentKernel *resident;
-    uint32_t seen;   // tiles that come from a cache now
+    uint32_t seen;   // tiles that hit a cache from now on
 } ResidentStatement;
 
 static uint32_t bit_tiles(const Reads *reads)
@@ -34,7 +34,7 @@ static void load(ResidentStatement *s, uint32_t tiles)
     s->seen |= tiles;
 }
 
-/* Every reduction passes from warps to the block; the pass's all pass on to the cluster together. */
+/* Each reduction is combined across the warps of a block; those of a pass together across the cluster. */
 static void exchange(ResidentStatement *s, uint64_t ops)
 {
     const ResidentKernel *resident = s->resident;
@@ -52,7 +52,7 @@ static void exchange(ResidentStatement *s, uint64_t ops)
                                    });
 }
 
-/* Rows may share a word with others, and are packed in parts of one then. */
+/* Rows may share a word of bits with others; then they are packed in parts of a word. */
 static void pack_bits(ResidentStatement *s)
 {
     const Fusion *fusion = s->resident->fusion;

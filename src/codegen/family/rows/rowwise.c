@@ -1,27 +1,26 @@
 // rowwise: reductions along the inner axes, and pointwise steps before, between and after them, in one
-// kernel: softmax, normalisations, their gradients. A group of threads keeps a row in registers, so that
-// memory sees it once; a row that is too long for that stays in shared memory, or is read again by every pass
-// over it.
+// kernel: softmax, normalisations, their gradients. A group of threads holds a row in registers, so memory is read once;
+// a row that is too long for that is held in shared memory, or read again by every pass.
 #include "base/checked.h"
 #include "codegen/family/rows/rowwise_parts.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
 enum {
-    LEAST_GROUP = 4,    // threads: 64 bytes; shorter pieces of many rows are slow to collect
+    LEAST_GROUP = 4,    // threads: 64 bytes; shorter parts of many rows are slow to read
     MAX_GROUP = 1024,   // threads of a row: a block, on every device so far
     REGISTER_VARIANTS = 4,
     CLUSTER_VARIANTS = 2,
     MAX_CLUSTER = 16,            // blocks
-    AHEAD_TURNS = 8,             // rows of a block: the first one is waited for, the others are not
-    LEAST_WALKING_GROUP = 256,   // threads of a block that walk along a row which they cannot hold
-    LEAST_WALK = 6,   // vectors of a thread, where a cluster shares a row: fewer are not worth its barriers
-    MOST_WALK = 16,   // more threads would walk faster
-    UNROLLED = 4,     // vectors whose loads are under way together in UNROLL_4
+    AHEAD_TURNS = 8,             // rows of a block: only the first one is waited for
+    LEAST_WALKING_GROUP = 256,   // threads of a block that iterates over a row which it cannot hold
+    LEAST_WALK = 6,   // vectors of a thread, where a cluster has a row: fewer are not worth its barriers
+    MOST_WALK = 16,   // with more vectors, more threads are faster
+    UNROLLED = 4,     // vectors whose loads are in flight together in UNROLL_4
     SPREAD_VARIANTS = 4,
     LEAST_HALVES = 64,    // elements that a group reads at once
     MOST_HALVES = 1024,   // elements of a short row
-    TOGETHER = 2          // rows that share their weights
+    TOGETHER = 2          // rows that use the weights together
 };
 
 /* Space axes. */
@@ -55,8 +54,7 @@ static void work_visit(Expr *expr, void *context)
         work->flops += is_function ? function : divides ? DIVISION_INSTRUCTIONS : 1;
 }
 
-/* Work of one point of the whole space, in instructions. Elements that no register keeps are made again in
-   later passes. */
+/* Work of one point of the space, in instructions. Later passes recompute elements that are not held in registers. */
 static FusionWork work_of(const PassPlan *plan, RowHome home)
 {
     const Fusion *fusion = plan->fusion;
@@ -92,7 +90,7 @@ static void clip_columns(TileSpace *space, int64_t columns)
                 space->tiles[i].dims[d].size = columns;
 }
 
-/* The tiles of rows: one for each read comes first, but where too many are read. */
+/* The tiles of rows, first one for each read, unless there are too many reads. */
 static uint32_t row_tiles(const TileSpace *space)
 {
     return space_inputs(space) & space_along(space, COLUMN) & space_along(space, ROW);
@@ -135,7 +133,7 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
         kind->space->instructions *= calibration.rows.masked_work;
 }
 
-/* Reads whose elements each thread keeps, widened, until it has made the results. */
+/* Reads whose elements each thread holds, widened, until the results are computed. */
 static int count_kept(const Reads *reads)
 {
     int count = 0;
@@ -164,8 +162,8 @@ static bool reads_halves(const RowView *view, const Fusion *fusion, const Device
            group * shape.vector >= 2 * LEAST_HALVES && (columns <= MOST_HALVES || is_long);
 }
 
-/* Rows of a block, at most. A warp that reads its weights late has a block of its own. Others have the smallest blocks that fill
-   an SM; those of the shortest rows, which are most, have a warp for each scheduler (tuning-log 23). */
+/* Rows of a block, at most. A warp that reads its weights late has a block of its own. Others have the smallest blocks that
+   fill an SM; for the shortest rows, which are many, blocks have a warp for each scheduler (tuning-log 23). */
 static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
 {
     int most_threads = reads_late             ? device->warp_size
@@ -174,7 +172,7 @@ static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
     return group < most_threads ? most_threads / group : 1;
 }
 
-/* Fewer than the budget, but of the kernels whose threads hold most (tuning-log 133). */
+/* Fewer than the budget, except for kernels whose threads hold most (tuning-log 133). */
 static int64_t registers_taken_by_rows(const KernelKind *kind, const RTile *block, const RTile *inner,
                                        RegisterBudget budget)
 {
@@ -197,7 +195,7 @@ static void register_kind(Arena *arena, KernelKind *kind, const RowView *view, c
     bool first = rowwise_reads_weights_first(reads, variant, each / shape.vector);
     int64_t kept = each * (count_kept(reads) + (first ? __builtin_popcount(rowwise_weights(reads)) : 0));
     kind->space->rule[LEVEL_SHARED][ROW].limit = most_rows(device, group, schedule_reads_late(kind->schedule));
-    kind->registers.accumulator_bits = 0;   // results take the place of what they are made of
+    kind->registers.accumulator_bits = 0;   // results replace what they are computed from
     FOR_BITS (i, space_inputs(kind->space))
         kind->space->tiles[i].register_bits = 32;
     kind->registers.most_inputs = (int)(kept ? kept : 1);
@@ -207,7 +205,7 @@ static void register_kind(Arena *arena, KernelKind *kind, const RowView *view, c
     space_fix_axis(kind->space, COLUMN, each, each * group / cluster);
 }
 
-/* A block walks along its row, one vector of each thread at a time, as often as there are passes. */
+/* A block iterates over its row once a pass, one vector of each thread at a time. */
 static void walking_kind(Arena *arena, KernelKind *kind, const RowView *view, const Fusion *fusion,
                           const DeviceSpec *device, RowVariant variant)
 {
@@ -236,7 +234,7 @@ static void walking_kind(Arena *arena, KernelKind *kind, const RowView *view, co
     }
 }
 
-/* Threads that share `total` vectors if each takes `each`: a power of two within a warp, else whole warps. */
+/* Threads for `total` vectors, `each` a thread: a power of two within a warp, otherwise whole warps. */
 static int64_t group_of(int64_t total, int64_t each, const DeviceSpec *device)
 {
     int64_t needed = ceil_div(total, each), group = 1;
@@ -270,7 +268,7 @@ static int64_t most_vectors(const RowView *view, const Fusion *fusion, const Dev
     return fits ? first : gathers ? most * 3 / 4 : most;
 }
 
-/* A thread that holds the most, three quarters of it, a half, … */
+/* Threads that hold the most vectors, three quarters of them, a half, … */
 static int add_register_kinds(Arena *arena, const RowView *view, const Fusion *fusion,
                      const DeviceSpec *device, KernelKind *variants)
 {
@@ -298,7 +296,7 @@ static int largest_cluster(const DeviceSpec *device)
     return most < MAX_CLUSTER ? most : MAX_CLUSTER;
 }
 
-/* A row in the registers of several blocks, each of them small enough that others run beside it. */
+/* A row in the registers of several blocks, small enough that an SM has more than one. */
 static int add_cluster_kinds(Arena *arena, const RowView *view, const Fusion *fusion,
                      const DeviceSpec *device, KernelKind *variants)
 {
@@ -315,7 +313,7 @@ static int add_cluster_kinds(Arena *arena, const RowView *view, const Fusion *fu
     return count;
 }
 
-/* The part that a block keeps of a row it has copied, and which of its inputs are copied. */
+/* Sets the share of a row that a block holds in shared memory, and which inputs are copied. */
 static void stage_copies(const RowView *view, KernelKind *kind)
 {
     const Reads *reads = rowwise_reads_of(view, view->shape);

@@ -92,7 +92,7 @@ static void emit_pass_constants(const RowEmitter *row)
               row->store_values.length > 0);
 }
 
-/* Totals of this thread that grow in the pass. */
+/* Totals of this thread that the pass accumulates. */
 static void emit_totals(RowEmitter *row, int pass)
 {
     FOR_BITS (i, row->passes->pass[pass].reduced) {

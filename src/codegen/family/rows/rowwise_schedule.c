@@ -1,4 +1,4 @@
-// What one block of a row kernel does: its passes over the row, and how its threads meet after each.
+// What one block of a row kernel does: its passes over the row, and how its threads reduce after each.
 #include "codegen/family/rows/rowwise_parts.h"
 #include "model/calibration.h"
 
@@ -34,7 +34,7 @@ static void state_row_values(RowStatement *s, const RowPass *pass)
     state_store(s, pass->reduced | pass->values);
 }
 
-/* One for every turn of the group; sums and squared distances that grow along share theirs. */
+/* One exchange for each reduction of the pass; sums and squared distances that are accumulated together share one. */
 static void state_exchanges(RowStatement *s, int pass)
 {
     enum { LEAST_WARP = 32, FIELDS = 2, PART_VALUES = 3 };   // the last two of a Part in templates/rowwise.cu
@@ -68,7 +68,7 @@ static Move copy_of(const RowStatement *s)
     return (Move){.tiles = s->copied, .to = PLACE_SHARED, .async = true};
 }
 
-/* Of a thread for each element that it had not before. */
+/* Instructions of a thread for each new element. */
 static double instructions_of(const RowStatement *s, bool again)
 {
     return s->row->variant->home == ROW_AHEAD && !again ? calibration.rows.ahead_instructions : 0;
@@ -98,8 +98,7 @@ static void state_weight_loads(RowStatement *s)
     s->seen_weights = true;
 }
 
-/* What stays in registers needs no loop; weights that are read late, and rows that do not stay, come vector
-   by vector. */
+/* Rows in registers need no loop; weights that are read late, and rows that are not held, are read vector by vector. */
 static void state_pass(RowStatement *s, int number)
 {
     const RowPass *pass = &s->row->passes->pass[number];
@@ -120,8 +119,7 @@ static void state_pass(RowStatement *s, int number)
     state_row_values(s, pass);
 }
 
-/* Rows that are made together each wait for their own copies, unless the first pass reads weights for
-   both. */
+/* Rows that are computed together each wait for their own copies, unless the first pass reads weights for both. */
 static void state_fetch(RowStatement *s)
 {
     RowHome home = s->row->variant->home;
@@ -155,7 +153,7 @@ void rowwise_state(Schedule *schedule, const RowKernel *row)
     schedule->cluster = row->variant->cluster;
     schedule->cluster_axis = COLUMN;
     schedule->vectors = (int)row->vectors;
-    schedule->stages = row->variant->home != ROW_IN_SHARED;   // else each vector has a buffer
+    schedule->stages = row->variant->home != ROW_IN_SHARED;   // otherwise each vector has a buffer
     schedule->computes = COMPUTES_VECTORS;
     schedule->points = reduction_points(row->fusion);
     schedule->run = rowwise_places(row->shape, *row->variant);

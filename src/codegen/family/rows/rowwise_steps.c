@@ -1,4 +1,4 @@
-// What a pass over a row makes of one vector: elements, what they add to totals, and their stores.
+// What a pass over a row computes of one vector: elements, totals, stores.
 #include <string.h>
 
 #include "codegen/cuda/token.h"
@@ -14,7 +14,7 @@ static void expensive_visit(Expr *expr, void *context)
     *is_expensive |= expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
 }
 
-/* Takes so many instructions that a branch around them is worth it. */
+/* Has the op so many instructions that a branch around them pays? */
 static bool is_expensive(const RowEmitter *row, Expr *expr)
 {
     bool found = false;
@@ -141,7 +141,7 @@ static void emit_elements(VectorStep *vector, int op)
 
 // ---- stores ----
 
-/* Rows that begin anywhere are stored one after the other. */
+/* Unaligned rows are stored one after the other. */
 static void emit_unaligned_store(Step *step, const RowEmitter *row, int op)
 {
     const FusedOp *fused = &row->fusion->ops[op];

@@ -1,4 +1,4 @@
-// What is known of a row as a whole: its reductions, and what is made of them.
+// Values of a row as a whole: its reductions, and what is computed from them.
 #include <string.h>
 
 #include "codegen/family/rows/rowwise_parts.h"
