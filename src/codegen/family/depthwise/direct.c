@@ -1,5 +1,4 @@
-// depthwise: images of a channel under that channel's filter, multiplied and added up tap by tap on the
-// lanes.
+// depthwise: images of a channel under that channel's filter, tap by tap on CUDA cores.
 #include "codegen/family/depthwise/direct.h"
 
 #include "base/checked.h"
@@ -9,15 +8,15 @@
 
 enum {
     MAX_LINE = 64,         // outputs of a thread, of one line
-    MAX_WALK = 2048,       // of its multiply-adds for a row of taps, which are written out: 32 KB of code
+    MAX_WALK = 2048,       // of its multiply-adds for a row of taps, which are unrolled: 32 KB of code
     MAX_ALONG_TAPS = 64,   // that a thread holds
     WHOLE_LINE = 256,      // outputs of a line that a block does not cut
     MAX_IMAGES = 16,       // of a block,
-    LEAST_IMAGES = 4,      // where there are so many: a warp has fewer lines, some of which go outside alone
+    LEAST_IMAGES = 4,      // if there are so many: a warp has fewer lines, which diverge at the border
     LEAST_LINES = 32,      // of each image
-    MAX_CHANNELS = 32,     // of a block, where lanes lie along them,
+    MAX_CHANNELS = 32,     // of a block, where lanes are along them,
     BLOCKS = 3,            // of an SM, if shared memory has room for so many
-    RUN_BYTES = 32,        // of which so many are copied side by side
+    RUN_BYTES = 32,        // contiguous bytes that are copied of them
     COPY_BYTES = 16,
 };
 
@@ -93,7 +92,7 @@ static DirectWay find_way(const Fusion *fusion, const Windows *windows)
     int inner = way.channels_last ? axis_group_innermost(channel) : along->output;
     bool contiguous = way.channels_last || along->x_stride == 1;
     bool cut =
-        !way.channels_last && piece > CHUNK && along->outputs > WHOLE_LINE;   // in chunks, not in pieces
+        !way.channels_last && piece > CHUNK && along->outputs > WHOLE_LINE;   // in chunks, not in 16-byte vectors
     if (contiguous && !cut && direct_reads_pieces(fusion, shape, inner, piece))
         way.piece = piece;
     return way;
@@ -101,7 +100,7 @@ static DirectWay find_way(const Fusion *fusion, const Windows *windows)
 
 // ---- kinds ----
 
-/* A block that takes more room than it may has none. */
+/* A block that exceeds its budget of shared memory is refused. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
@@ -115,7 +114,8 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
         layout->bytes = TOO_MANY_BITS;
 }
 
-/* Of the elements that a thread goes through as much as all windows do: a row of taps, and the inputs of a line under them. */
+/* Elements that a thread reads for all windows (rows of taps, and the inputs of a line under them), as a share of those that
+   the space counts. */
 static double elements_share(const Windows *windows)
 {
     const WindowAxis *along = &windows->all.image[windows->all.image_count - 1];
@@ -129,8 +129,8 @@ static double elements_share(const Windows *windows)
     return walked / counted;
 }
 
-/* Of one window: its taps are walked, then its sums are left. The last window's come to where images were,
-   when all have read these. */
+/* One window: the loop over its taps, then its sums are staged. Those of the last window replace the images, after all
+   threads have read them. */
 static void add_window(Schedule *schedule, const Windows *windows, int w)
 {
     uint32_t x = 1, filter = 2u << w;
@@ -153,7 +153,7 @@ static void add_window(Schedule *schedule, const Windows *windows, int w)
                                 });
 }
 
-/* Lanes say whether a tap is no finite number, if it could be multiplied by zeros outside of the image. */
+/* Lanes test whether a tap is infinite or NaN, if zeros outside the image may be multiplied by it. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space,
                              const Windows *windows, const DirectWay *way)
 {
@@ -180,15 +180,14 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     return schedule_copy(arena, &schedule);
 }
 
-/* Outputs of a thread, at most: their sums stay in registers, and what is written out of a row in the
-   instruction cache. */
+/* Outputs of a thread, at most: their sums fit in registers, and the unrolled code of a row in the instruction cache. */
 static int64_t most_outputs(const KernelKind *kind, int64_t taps)
 {
     int64_t most = smaller(MAX_LINE * 32 / kind->registers.accumulator_bits, MAX_WALK / taps);
     return most / CHUNK * CHUNK;
 }
 
-/* A thread makes a whole line or an equal part of it. Lines are cut between chunks. */
+/* A thread computes a whole line or an equal part of it. Lines are cut between chunks. */
 static void set_lines(KernelKind *kind, const WindowAxis *along, int64_t taps)
 {
     AxisRule *each = &kind->space->rule[LEVEL_REGISTER][ALONG], *block = &kind->space->rule[LEVEL_SHARED][ALONG];
@@ -202,7 +201,7 @@ static void set_lines(KernelKind *kind, const WindowAxis *along, int64_t taps)
     }
 }
 
-/* Of so many images and lines down. Lines in equal parts: of 40 twice 20. */
+/* A block of so many images and lines. Lines are cut in equal parts: 40 are twice 20. */
 static RTile block_of(const KernelKind *kind, const DirectWay *way, int64_t images, int64_t lines)
 {
     const Axis *axes = kind->space->axes;
@@ -228,8 +227,8 @@ static bool is_enough(const KernelKind *kind, const DeviceSpec *device, const RT
            BLOCKS * direct_layout(kind, block).bytes <= device->shared_per_sm;
 }
 
-/* Of a warp's lines few go outside alone, and there are warps enough to wait for each other, where shared
-   memory has room for three such blocks, and there are two for each SM. */
+/* The block with the most images, for the least divergence, of which shared memory holds three and each SM gets two, so
+   that warps hide each other's latency. */
 static RTile least_block(const KernelKind *kind, const DeviceSpec *device, const DirectWay *way)
 {
     for (int64_t images = LEAST_IMAGES; images >= 1; images /= LEAST_IMAGES)
@@ -241,8 +240,8 @@ static RTile least_block(const KernelKind *kind, const DeviceSpec *device, const
     return block_of(kind, way, 1, 1);
 }
 
-/* Larger ones than the least block leave room for as many. Of 64 x 64 pixels, 8 images to a block took 5 to
-   28 % longer than 4 (tuning-log 51). */
+/* Larger blocks may use as much shared memory as lets an SM hold three, or as the least block. With 64 x 64 pixels, 8 images
+   a block took 5 to 28 % longer than 4 (tuning-log 51). */
 static void set_room(Arena *arena, KernelKind *kind, const DeviceSpec *device, const RTile *least)
 {
     DirectWay way = direct_way(kind);
@@ -270,7 +269,7 @@ static void set_tiles(Arena *arena, KernelKind *kind, const DeviceSpec *device, 
     block[DOWN] = (AxisRule){least.size[DOWN], device->max_threads_per_block};
 }
 
-/* Pairs of an output and a tap that meet an input; others are not multiplied. */
+/* Share of the pairs of an output and a tap that read an input inside the image; others are skipped. */
 static double share_inside(const Depthwise *shape)
 {
     double share = 1;
@@ -281,8 +280,7 @@ static double share_inside(const Depthwise *shape)
     return share;
 }
 
-/* A point of the space does its share of what all windows do: of 5 x 5 taps beside 31 x 31 a 40th more than
-   one of 31 x 31 alone. */
+/* Multiply-adds of all windows for each point of the space: 5 x 5 taps beside 31 x 31 add a 40th to those of 31 x 31. */
 static double windows_share(const Fusion *fusion, const Windows *windows)
 {
     double all = 0, inside = 0;

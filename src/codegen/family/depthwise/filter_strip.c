@@ -1,5 +1,5 @@
-// filter_strip: gradients of depthwise convolutions for filters that fit into registers. A thread has the
-// sums of all taps, and goes down strips of pictures.
+// filter_strip: gradients of depthwise convolutions for filters that fit into registers. A thread has the sums of all
+// taps, and iterates down strips of images.
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
@@ -11,14 +11,14 @@ enum {
     LEAST_WIDTH = 4,   // columns of d of a thread
     MOST_WIDTH = 8,
     MOST_LANES = 2,          // channels of a thread
-    LEAST_HEIGHT = 14,       // rows of d: beside fewer the rows of x that two threads read are too many
+    LEAST_HEIGHT = 14,       // rows of d: with fewer, too many rows of x are read by two threads
     LEAST_THREADS = 128,     // of a block: of larger ones all warps are done at the same time
     MOST_THREADS = 256,
-    MANY_WARPS = 12,         // of an SM: fewer do not hide that they wait
+    MANY_WARPS = 12,         // of an SM: fewer do not hide latency
     LARGEST_BLOCK = 512,     // where rows are so long that no smaller one holds whole warps
     MAX_REGISTERS = 255,
     MAX_WIDE_REGISTERS = 168,   // so that an SM has room for 12 warps
-    MAX_WALK = 3000,         // multiply-adds until rows lie in the same registers again: 48 KB of code
+    MAX_WALK = 3000,         // multiply-adds until rows are in the same registers again: 48 KB of code
     INPUTS = 1,              // registers of them that the model counts beside
     ACCESS_BYTES = 16
 };
@@ -28,7 +28,7 @@ typedef struct FilterStrip {
     int16_t width, height, lanes;             // of a thread: columns and rows of d, channels
     int16_t downs, alongs, shares, threads;   // of a block; those that have other images
     int16_t piece_x, piece_d;                 // columns that are one aligned access, at most
-    bool channels_last;                       // neighbouring threads have neighbouring channels; else columns
+    bool channels_last;                       // adjacent threads have adjacent channels; otherwise columns
 } FilterStrip;
 
 // ---- structure ----
@@ -45,7 +45,7 @@ static int64_t places(const FilterGradient *gradient, const Pictures *pictures, 
     return all;
 }
 
-/* Columns that are one access, wherever a multiple of so many begins. */
+/* Columns that are one access at every multiple of so many. */
 static int64_t piece_of(const FilterGradient *gradient, const Pictures *pictures, int64_t step)
 {
     int64_t piece = 8 * ACCESS_BYTES / dtype_info[pictures->access->tensor->dtype].bits;
@@ -65,7 +65,7 @@ static bool reads_along(const FilterGradient *gradient, bool channels_last)
            lies_along(gradient, &gradient->d, channels_last);
 }
 
-/* Do so many neighbouring channels lie in whole accesses? */
+/* Are so many adjacent channels whole accesses? */
 static bool has_lanes(const Fusion *fusion, const FilterGradient *gradient, int lanes)
 {
     int inner = axis_group_innermost(&gradient->shape.channel);
@@ -86,7 +86,7 @@ static int64_t steps_of(const FilterGradient *gradient, const FilterStrip *strip
     return window_reach(&gradient->down, strip->height);
 }
 
-/* Sums, rows of d, one row of x, and as they are in memory those of both that are on their way. */
+/* Sums, rows of d, one row of x, and the rows of both in flight, as they are in memory. */
 static int64_t registers_of(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
 {
     enum { COUNTERS = 28 };
@@ -98,7 +98,7 @@ static int64_t registers_of(const Fusion *fusion, const FilterGradient *gradient
                ceil_div(strip->lanes * coming * dtype_info[gradient->x.access->tensor->dtype].bits, 32);
 }
 
-/* Is its code short enough, and are there warps enough to wait for each other? */
+/* Is its code short enough, and do registers leave enough warps to hide latency? */
 static bool fits(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
 {
     int64_t taps = gradient->down.taps * gradient->along.taps;
@@ -173,7 +173,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
     return schedule_copy(arena, &schedule);
 }
 
-/* Each access of a warp touches all lines that the columns of its threads lie in. */
+/* Each access of a warp reads all cache lines under the columns of its threads. */
 static double lines_of(const FilterGradient *gradient, const FilterStrip *strip)
 {
     int64_t reach = reach_of(gradient, strip->width);
@@ -183,7 +183,7 @@ static double lines_of(const FilterGradient *gradient, const FilterStrip *strip)
                : (double)(accesses * strip->width * gradient->along.stride) / (double)reach;
 }
 
-/* Tiles stay in registers; rows of x that only some of the taps meet are multiplied by all. */
+/* Tiles are in registers; rows of x that only some of the taps use are multiplied by all. */
 static void set_tiles(KernelKind *kind, const FilterGradient *gradient, const FilterStrip *strip)
 {
     space_fix_axis(kind->space, CHANNEL, strip->lanes, channels_of(strip));
@@ -241,7 +241,7 @@ static int kind_of(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
     return count;
 }
 
-/* Two channels to a thread where they are narrow: words of 32 bits are what a lane asks for. */
+/* Two 16-bit channels to a thread: a lane loads words of 32 bits. */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {

@@ -13,7 +13,7 @@ enum { OF_ROWS, OF_GROUPS };   // variants
 
 enum {
     PIECE = 8,            // elements of 16 bytes
-    MOST_CHANNELS = 24,   // of a group; with more, filters take longer to bring (tuning-log 144)
+    MOST_CHANNELS = 24,   // of a group; with more, copies of filters take longer (tuning-log 144)
     ALONE = 8,            // of one group: products of more have whole lines
     WARP_EIGHTS = 4,      // of filters, and as many groups
     MOST_REGISTERS = 250,
@@ -22,7 +22,7 @@ enum {
     MOST_WIDTH = 128,      // outputs of a line
     LEAST_PIXELS = 64,     // of a block
     MOST_WARPS = 8,
-    HEIGHTS = 3,       // of blocks of one kind: fewer lines see more of the image twice
+    HEIGHTS = 3,       // of blocks of one kind: with fewer lines more of the image is read twice
     LEAST_BLOCKS = 2   // shared memory has room for so many blocks of an SM, at least
 };
 
@@ -39,7 +39,7 @@ static int64_t channel_stride(const Fusion *fusion, const Depthwise *shape)
     return even && stride > 0 ? stride : 0;
 }
 
-/* Of one group a row of taps has no gaps. */
+/* In one group a row of taps is one run of memory. */
 static bool has_row_runs(const Depthwise *shape)
 {
     const WindowAxis *along = slide_along(shape);
@@ -103,7 +103,7 @@ static void lay_out_rows(NarrowWay *way, const Depthwise *shape)
     way->line = (int)(way->pieces ? round_up(line, PIECE) : way->reach * way->pixel);
 }
 
-/* The pixels that lanes read together lie in different banks: their distance is an odd number of 16 bytes. */
+/* Pixels that lanes read together are in different banks: their distance is an odd multiple of 16 bytes. */
 static void lay_out_groups(NarrowWay *way, const Depthwise *shape)
 {
     enum { BANKS = 2 * PIECE };
@@ -123,7 +123,7 @@ static void lay_out_groups(NarrowWay *way, const Depthwise *shape)
 
 // ---- tiles of blocks and warps ----
 
-/* Filters of a warp in eights, and groups, whose registers hold them; false: there are too many. */
+/* Filters of a warp, in eights, and groups, that fit in its registers. False: there are too many. */
 static bool set_warp(NarrowWay *way, const Depthwise *shape, int eights, int words)
 {
     int64_t filters = shape->multiplier.extent, groups = 1;
@@ -144,7 +144,7 @@ static bool set_warp(NarrowWay *way, const Depthwise *shape, int eights, int wor
     return groups * tiles * way->steps <= words;
 }
 
-/* As many groups as are side by side in 128 bytes: a power of two. */
+/* As many groups as 128 contiguous bytes hold: a power of two. */
 static int groups_of(const Depthwise *shape)
 {
     int groups = 1;
@@ -197,7 +197,7 @@ static void set_filter_run(NarrowWay *way, const Fusion *fusion, const Depthwise
     way->filter_run = whole && has_filter_run(fusion, shape, run) ? run : 0;
 }
 
-/* A warp's sums that lie side by side in a lane are stored by so many. */
+/* Adjacent sums of a lane that are stored by one access. */
 static void set_stored(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
 {
     int beside = way->warp_tiles % 4 ? way->warp_tiles : 4, lane = 2 * beside;
@@ -206,7 +206,7 @@ static void set_stored(NarrowWay *way, const Fusion *fusion, const Depthwise *sh
 
 static int64_t staged_bytes(const NarrowWay *way) { return 2 * (int64_t)way->line * way->lines; }
 
-/* What a block copies of its filters; 0: warps read them where they are. */
+/* Bytes of filters that a block copies; 0: warps read them from global memory. */
 static int64_t filter_bytes(const NarrowWay *way) { return 2 * way->filter_run; }
 
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *warp,
@@ -373,12 +373,12 @@ static KernelKind kind_of(Arena *arena, const DepthwiseView *view, const Fusion 
     return kind;
 }
 
-/* Filters and outputs that a warp multiplies together. */
+/* Filters and outputs that a warp computes at a time. */
 static const struct {
     int eights, words, row_tiles;
 } forms[] = {{4, 96, 1}, {4, 96, 2}, {8, 176, 1}};
 
-/* The first ones that leave SMs without a block are too high, if they can be lower. */
+/* Blocks that leave SMs idle are too high, if they can be lower. */
 static int add_heights(Arena *arena, const DepthwiseView *view, const Fusion *fusion,
                        const DeviceSpec *device, NarrowWay way, KernelKind *variants)
 {

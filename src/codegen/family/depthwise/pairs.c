@@ -1,4 +1,4 @@
-// pairs: a depthwise convolution on tensor cores where channels lie side by side. A warp goes down the image.
+// pairs: a depthwise convolution on tensor cores where channels are contiguous (NHWC). A warp iterates down the image.
 #include "codegen/family/depthwise/pairs.h"
 
 #include "base/checked.h"
@@ -9,17 +9,17 @@ enum { INPUT, FILTER };   // tiles of the space
 
 enum {
     PIECE = 8,              // channels of 16 bytes
-    TOGETHER = 32,          // channels of 64 bytes, which L2 brings together
+    TOGETHER = 32,          // channels of 64 bytes, which L2 fetches together
     MOST_REGISTERS = 200,
     LEAST_BLOCKS = 2,       // of an SM: one waits for copies while another one multiplies
     MOST_HEIGHT = 64,       // rows of outputs of a block
-    LEAST_HEIGHT = 12,      // beside fewer the rows that two blocks read are too many
+    LEAST_HEIGHT = 12,      // with fewer, too many rows are read by two blocks
     MOST_PARTS = 3,         // heights
     MARK_BYTES = 4
 };
 
-/* Channels of a block, and pairs of them of a warp. Those of one pair read 4 bytes where 16 lie side by side: for
-   filters that leave no registers for two. */
+/* Channels of a block, and pairs of channels of a warp. A warp of one pair reads 4 of 16 contiguous bytes: for filters that
+   leave no registers for two. */
 static const struct {
     int channels, pairs;
 } forms[] = {{32, 2}, {16, 2}, {16, 1}};   // in the order of the family's names
@@ -29,7 +29,7 @@ static int64_t quads_under(int64_t taps) { return ceil_div(PAIRS_GROUP + taps - 
 
 static int64_t quads_of(const Depthwise *shape) { return quads_under(slide_along(shape)->taps); }
 
-/* Rows of the input that a block goes through. */
+/* Rows of the input that a block reads. */
 static int64_t steps_of(const Depthwise *shape, const PairsWay *way)
 {
     return way->height + slide_down(shape)->taps - 1;
@@ -75,7 +75,7 @@ static int first_output(const TileSpace *space)
     return tile;
 }
 
-/* Sums wait as they are stored where nothing else is made of them. */
+/* Sums are staged in the outputs' type where nothing follows them. */
 static int staged_bits_of(const Fusion *fusion)
 {
     int bits = dtype_info[fusion->ops[0].out->dtype].bits;
@@ -98,7 +98,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Depthwise
     schedule_takes(&schedule, calibration.pairs.step_instructions * (double)steps_of(shape, way));
     schedule_end(&schedule);
     schedule_store(&schedule, (Move){.tiles = 1u << first_output(space), .to = PLACE_SHARED});
-    enum { BALLOT = 2 };   // one step among the lanes: has any met what is infinite or no number?
+    enum { BALLOT = 2 };   // one step across the lanes: has any an infinity or a NaN?
     schedule_exchange(
         &schedule,
         (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_LANES, .width = BALLOT});
@@ -137,8 +137,8 @@ static int64_t count_along(const KernelKind *kind, const RTile *block, const int
     return smaller(block->size[axis], kind->space->axes[axis].extent - first[axis]);
 }
 
-/* Whole rows are copied, zeros beside the image; each warp reads what lies under its channels of all columns.
-   Whole rows of sums are written, and those that exist are read; every thread reads the marks of all warps. */
+/* Whole rows are copied, with zeros outside the image; each warp reads all columns of its channels. Whole rows of sums are
+   written, and existing ones are read; every thread reads the marks of all warps. */
 static int64_t shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
                             const RTile *warp, const int64_t *first)
 {
@@ -160,8 +160,8 @@ static int64_t shared_moved(const KernelKind *kind, int tile, bool written, cons
 
 // ---- what a block computes ----
 
-/* A step multiplies a row of the input, quad by quad of its columns, by all rows of the filter for each pair of channels. Of a
-   complete row every lane adds up one sum of each channel times 0: is all of it numbers? */
+/* A step multiplies each quad of columns of an input row by all rows of the filter, for each pair of channels. For a complete
+   row every lane adds sums times 0, which is NaN if one is infinite or NaN. */
 static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 {
     enum { QUAD_PRODUCTS = 16 * 8 * 8, LANES = 32 };
@@ -181,12 +181,12 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 
 // ---- kinds ----
 
-/* The filter, sums under way, and a row of the input as it comes and as instructions want it. */
+/* Registers of the filter, partial sums, and a row of the input, as it is loaded and as instructions take it. */
 static int registers_of(const Depthwise *shape, const PairsWay *way)
 {
     enum { ADDRESSES = 24 };
     int64_t quads = quads_of(shape), taps = slide_down(shape)->taps;
-    int64_t rows = way->pairs > 1 ? way->pairs + 1 : 1;   // of one pair it comes as it is wanted
+    int64_t rows = way->pairs > 1 ? way->pairs + 1 : 1;   // of one pair it is loaded as instructions take it
     return (int)(ADDRESSES + way->pairs * taps * (4 + quads) + rows * 2 * quads);
 }
 
@@ -196,7 +196,7 @@ static bool has_registers(const DeviceSpec *device, int form, int registers)
     return registers <= MOST_REGISTERS && LEAST_BLOCKS * threads * registers <= device->registers_per_sm;
 }
 
-/* Of rows of each width what blocks read, beside the images, too: the least. */
+/* The width of rows with which blocks read least, padding included. */
 static void set_width(PairsWay *way, const Depthwise *shape)
 {
     int64_t outputs = slide_along(shape)->outputs, beside = 4 * (quads_of(shape) - 1), least = INT64_MAX;
@@ -230,7 +230,7 @@ static void set_tiles(KernelKind *kind, const PairsWay *way, int channels)
     kind->cost = block < TOGETHER ? &calibration.pairs.narrow_cost : &calibration.pairs.cost;
 }
 
-/* A warp goes down so many rows; each is multiplied by all rows of the filter, whose zeros are taps, too. */
+/* Each row of the input is multiplied by all rows of the filter, zeros of its matrices included. */
 static void set_work(KernelKind *kind, const Depthwise *shape, const PairsWay *way)
 {
     double steps = (double)steps_of(shape, way), quads = (double)quads_of(shape);

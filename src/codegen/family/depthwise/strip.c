@@ -1,4 +1,4 @@
-// strip: depthwise filters that fit into registers. A thread goes down a strip of an image.
+// strip: depthwise filters that fit into registers. A thread iterates down a strip of an image.
 #include "codegen/family/depthwise/strip.h"
 
 #include "base/checked.h"
@@ -6,21 +6,21 @@
 #include "rtile/space.h"
 
 enum {
-    LEAST_WIDTH = 4,   // outputs of a thread side by side
+    LEAST_WIDTH = 4,   // adjacent outputs of a thread
     MOST_WIDTH = 8,
     MOST_LANES = 2,     // channels of a thread
-    LEAST_HEIGHT = 14,  // rows of outputs: beside fewer the rows that two threads read are too many
+    LEAST_HEIGHT = 14,  // rows of outputs: with fewer, too many rows are read by two threads
     MOST_PARTS = 4,     // of a column of outputs
     MAX_TAPS = 49,        // in registers: 7 x 7
     MAX_REGISTERS = 255,
     MAX_WIDE_REGISTERS = 168,   // so that an SM has room for 12 warps
-    MAX_WALK = 3000,            // multiply-adds until sums lie in the same registers again: 48 KB of code
+    MAX_WALK = 3000,            // multiply-adds until sums are in the same registers again: 48 KB of code
     LEAST_THREADS = 128,
-    WARP_CHANNELS = 32,   // threads side by side, where they lie along channels
+    WARP_CHANNELS = 32,   // adjacent threads along channels
     WHOLE_LINE = 256,     // outputs of a line that a block does not cut
     ACCESS_BYTES = 16,
     LINE_BYTES = 128,     // of memory
-    MANY_TAPS = 25,       // that pay for rows in small pieces
+    MANY_TAPS = 25,       // for which rows in small accesses pay
 };
 
 static int64_t all_taps(const Depthwise *shape) { return slide_down(shape)->taps * slide_along(shape)->taps; }
@@ -58,7 +58,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
     direct_add_outer_tiles(space, fusion, shape);
 }
 
-/* A strip goes down so many rows of the input. */
+/* Rows of the input that a strip reads. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, int64_t rows)
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
@@ -77,7 +77,7 @@ typedef struct StripTile {
     int64_t lanes, width, height;
 } StripTile;
 
-/* Registers of a row that is on its way: elements that are loaded alone have one each. */
+/* Registers of a row in flight: elements that are loaded alone have one each. */
 static int64_t row_registers(const Depthwise *shape, const StripWay *way, const StripTile *tile)
 {
     int64_t words = strip_row_words(shape, tile->lanes, tile->width),
@@ -87,8 +87,8 @@ static int64_t row_registers(const Depthwise *shape, const StripWay *way, const 
     return together * bits < 32 ? words * 32 / (together * bits) : words;
 }
 
-/* The filter, the sums under way, one row of the input widened, and rows that are on their way as they are in
-   memory: of those beyond the usual ones the compiler asks for half later, where registers are short. */
+/* The filter, partial sums, one row of the input widened, and rows in flight as they are in memory. Where registers are
+   short, the compiler loads half of those beyond STRIP_AHEAD later. */
 static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const StripWay *way,
                             const StripTile *tile)
 {
@@ -101,7 +101,7 @@ static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const 
            (ahead + STRIP_AHEAD) * words / 2;
 }
 
-/* A block's images lie side by side in memory: they are of one batch position, unless it has too few. */
+/* A block's images are contiguous in memory: of one batch position, unless that has too few. */
 static void set_threads(KernelKind *kind, const StripWay *way, const StripTile *tile)
 {
     AxisRule *each = kind->space->rule[LEVEL_REGISTER], *block = kind->space->rule[LEVEL_SHARED];
@@ -124,7 +124,7 @@ static void set_threads(KernelKind *kind, const StripWay *way, const StripTile *
         each[a] = block[a] = axis_fixed(axes[a].extent);
 }
 
-/* Each access of a warp touches all lines that the warp's outputs lie in. */
+/* Each access of a warp reads all cache lines under its outputs. */
 static double lines_of(const Depthwise *shape, const StripWay *way, const StripTile *tile)
 {
     const WindowAxis *along = slide_along(shape);
@@ -135,8 +135,8 @@ static double lines_of(const Depthwise *shape, const StripWay *way, const StripT
     return (double)(strip_accesses(-along->pad, piece, reach) * tile->width * along->stride) / (double)reach;
 }
 
-/* Is its code short enough, and are there warps enough to wait for each other? Rows that only part of the
-   filter meets are multiplied by all of it. */
+/* Is its code short enough, and do registers leave enough warps to hide latency? Rows that only part of the filter uses
+   are multiplied by all of it. */
 static bool set_tile(Arena *arena, KernelKind *kind, const Fusion *fusion, const Depthwise *shape,
                      const StripWay *way, const StripTile *tile)
 {
@@ -153,8 +153,8 @@ static bool set_tile(Arena *arena, KernelKind *kind, const Fusion *fusion, const
     return tile->lanes * tile->width * window_open(down) * all_taps(shape) <= MAX_WALK;
 }
 
-/* Where a row of the input is shorter than a line of memory, what a warp asks for are parts of lines; rows
-   that begin anywhere are read in ever smaller pieces, which only many taps pay for. */
+/* Rows of the input that are shorter than a cache line are read in parts of lines; unaligned rows are read in smaller
+   accesses, which pay for many taps only. */
 static bool reads_in_parts(const Depthwise *shape, const StripWay *way)
 {
     int bits = dtype_info[factor_access(shape->x)->tensor->dtype].bits;
@@ -162,8 +162,8 @@ static bool reads_in_parts(const Depthwise *shape, const StripWay *way)
     return !way->channels_last && (slide_along(shape)->inputs * bits < 8 * LINE_BYTES || !whole);
 }
 
-/* Where strips of the least width ask far ahead, wider ones that do not are slower, and so are tall ones: 106
-   us and 113, 115 with twice as many rows (tuning-log 71). */
+/* Where strips of the least width prefetch far ahead, wider ones that do not are slower, and so are tall ones: 106 us, 113,
+   and 115 with twice as many rows (tuning-log 71). */
 static bool waits_least(const Depthwise *shape, const StripTile *tile, bool shortest)
 {
     int most = strip_ahead(shape, tile->lanes, LEAST_WIDTH);
@@ -213,7 +213,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- the parameter block ----
 
-/* Along which outputs lie side by side. */
+/* The axis along which outputs are contiguous. */
 static int inner_axis(const Depthwise *shape, const StripWay *way)
 {
     return way->channels_last ? axis_group_innermost(&shape->channel)
