@@ -51,7 +51,7 @@ constexpr int DEPTH = 64, WIDTH = 64;
 constexpr int BM = 128, BN = 64;                               // rTile, shared memory
 constexpr int WM = 16;                                         // rTile, registers of a warp
 constexpr int PARTS = 1;                                       // narrow elements that represent a p
-constexpr int SPLITS = 1, CLUSTER = 1;                        // warps and blocks that split the columns
+constexpr int SPLITS = 1, CLUSTER = 1;                         // warps and blocks that split the columns
 constexpr int STAGES = 2;                                      // of the pipeline
 constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
 constexpr bool MASKS = false;                                  // some columns are masked by their position

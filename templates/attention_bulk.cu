@@ -47,7 +47,7 @@ constexpr int DEPTH = 128, WIDTH = 128;
 constexpr int BM = 128, BN = 128;                              // rTile, shared memory
 constexpr int WM = 64;                                         // rTile, registers of a warp group
 constexpr int PARTS = 1;                                       // narrow elements that represent a p
-constexpr int SPLITS = 1;                                     // warp groups that split the columns
+constexpr int SPLITS = 1;                                      // warp groups that split the columns
 constexpr int STAGES = 2;                                      // of the pipeline of K and V
 constexpr int Q_STAGES = 2;                                    // of the pipeline of Q
 constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
