@@ -151,8 +151,8 @@ static void set_lines(DataTile *tile, const TileSpace *space, const StagedInput 
         tile->lines = lines_of_access(tile, space, device);
 }
 
-/* What is known of blocks that load once is known of such windows: lines of 32 columns took far longer than
-   that (tuning-log 105). */
+/* The cost of blocks that load once holds where lines are not whole vectors: lines of 32 columns took far longer
+   (tuning-log 105). */
 static bool copies_elements(const StagedInput *stage)
 {
     return stage->access && !window_has_whole_pieces(stage->access);
