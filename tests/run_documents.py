@@ -30,6 +30,7 @@ CODE = re.compile(r"`[^`]*`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 FOLDERS = "src|doc|tests|templates|devices|schema|examples|bench|python|cmake|man"
 PATH = re.compile(rf"`(?!\S*NAME)((?:{FOLDERS})/[\w./-]*\w)`")
+CONFLICT = re.compile(r"^(?:<<<<<<<|>>>>>>>) ", re.MULTILINE)
 
 
 def check_program(binary, text):
@@ -119,6 +120,7 @@ def check_document(binary, document):
     yield from sessions.check(binary, document)
     yield f"names in {document.name}", check_names(document)
     yield f"excerpts in {document.name}", check_excerpts(document)
+    yield f"merge of {document.name}", "a conflict is not resolved" if CONFLICT.search(document.read_text()) else None
 
 
 def main():
