@@ -25,7 +25,7 @@ SUMMARY = re.compile(r"^(\d+) compiled, (\d+) rejected,", re.MULTILINE)
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollerc", required=True, help="input_mutants lies in tests/ beside it")
-    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--count", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=1,
                         help="the default is the same in every run: a new failure comes from a change")
     parser.add_argument("--first", type=int, default=0)
