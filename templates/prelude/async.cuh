@@ -1,15 +1,10 @@
 // ---- asynchronous copies of vectors ----
 
-// Copies N elements inside their tensor. read_async() has the L2 priority of read_global().
+// Copies N elements inside their tensor.
 template <int N, class T, class Index> DEVICE void copy_async(T *shared, const T *p, Index index)
 {
     UNROLL for (int i = 0; i < N; i += AT_ONCE<T, N>)
         async_copy16(shared + i, p + index + i);
-}
-template <int N, class T, class Index> DEVICE void read_async(T *shared, const T *p, Index index)
-{
-    UNROLL for (int i = 0; i < N; i += AT_ONCE<T, N>)
-        async_read16(shared + i, p + index + i);
 }
 
 // As copy_async(). Unless `inside`, elements may lie beyond the end of the tensor; those become zeros.

@@ -164,10 +164,6 @@ template <int N> static inline void async_wait(ROLLERC_PLACE)
 {
     rollerc_interp::async_wait(static_cast<unsigned>(N), place);
 }
-static inline void async_read16(void *shared, const void *global, ROLLERC_PLACE)
-{
-    rollerc_interp::async_copy(shared, global, 16, place);
-}
 static inline void async_copy16_or_zero(bool exists, void *shared, const void *global, ROLLERC_PLACE)
 {
     async_copy16(shared, exists ? global : async_zeros(), place);

@@ -1,20 +1,13 @@
 // ---- asynchronous copies from global to shared memory (cp.async) ----
 
 // Starts an asynchronous copy of 16 bytes. async_wait<N>() waits until all but the last N committed groups have
-// completed.
+// completed. There is no L2 cache hint: ptxas 13.0 may encode a copy with one as an illegal instruction, where it
+// finds a part of the shared address that is uniform.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE void async_copy16(void *shared, const void *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(global) : "memory");
-}
-// As async_copy16(), with the L2 priority of read_global().
-DEVICE void async_read16(void *shared, const void *global)
-{
-    const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-    asm volatile("{ .reg .b64 policy; createpolicy.fractional.L2::evict_last.b64 policy;\n"
-                 "  cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, policy; }"
-                 : : "r"(target), "l"(global) : "memory");
 }
 // Copies one element of 4 or 8 bytes. Such copies go through L1.
 template <class T> DEVICE void async_copy_element(T *shared, const T *global)
@@ -47,7 +40,6 @@ template <class T> DEVICE void async_copy_element_or_zero(bool exists, T *shared
 }
 DEVICE void async_commit() {}
 template <int N> DEVICE void async_wait() {}
-DEVICE void async_read16(void *shared, const void *global) { async_copy16(shared, global); }
 #endif
 
 // Copies 16 bytes; writes zeros unless the source exists.

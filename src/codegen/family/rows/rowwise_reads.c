@@ -226,11 +226,8 @@ static void emit_copy(const RowEmitter *row, int index)
 {
     const Read *read = &row->reads.reads[index];
     emit_condition(row, index);
-    strbuf_printf(row->out, "    %scopies[r].x%d + place, t.in%d, ",
-                  row->shape.unaligned   ? "copy_inside<VECTOR>(whole, "
-                  : row->reads.walk.once ? "read_async<VECTOR>("
-                                         : "copy_async<VECTOR>(",
-                  index, input_position(row->fusion, read->access->tensor));
+    strbuf_printf(row->out, "    %s<VECTOR>(%scopies[r].x%d + place, t.in%d, ", row->shape.unaligned ? "copy_inside" : "copy_async",
+                  row->shape.unaligned ? "whole, " : "", index, input_position(row->fusion, read->access->tensor));
     emit_affine(row->out, &read->offset, row->first.axis);
     if (row->shape.unaligned)
         strbuf_printf(row->out, ", Index(%" PRId64 ")", tensor_elements(read->access->tensor));
