@@ -162,14 +162,15 @@ static bool reads_halves(const RowView *view, const Fusion *fusion, const Device
            group * shape.vector >= 2 * LEAST_HALVES && (columns <= MOST_HALVES || is_long);
 }
 
-/* Rows of a block, at most. A warp that reads its weights late has a block of its own. Others have the smallest blocks that
-   fill an SM; for the shortest rows, which are many, blocks have a warp for each scheduler (tuning-log 23). */
+/* Rows of a block, at most: one, of a group of several warps. A warp that reads its weights late has a block of its own.
+   Others have the smallest blocks that fill an SM; for the shortest rows, which are many, blocks have a warp for each
+   scheduler (tuning-log 23). */
 static int64_t most_rows(const DeviceSpec *device, int group, bool reads_late)
 {
     int most_threads = reads_late             ? device->warp_size
                        : group <= LEAST_GROUP ? device->schedulers_per_sm * device->warp_size
                                               : device->max_threads_per_sm / device->max_blocks_per_sm;
-    return group < most_threads ? most_threads / group : 1;
+    return group <= device->warp_size && group < most_threads ? most_threads / group : 1;
 }
 
 /* Fewer than the budget, except for kernels whose threads hold most (tuning-log 133). */
