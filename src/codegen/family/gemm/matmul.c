@@ -232,6 +232,14 @@ static int place_registers(const Fusion *fusion, const Product *product)
     return registers;
 }
 
+/* What passes through registers shares those of the next k: compilers take no more with it than without. */
+static int64_t registers_taken_ahead(const KernelKind *kind, const RTile *block, const RTile *inner, RegisterBudget budget)
+{
+    int64_t next = kind_registers(kind, inner, 2) - kind_registers(kind, inner, 1);
+    budget.enough -= smaller(next, budget.passing);
+    return product_registers_taken(kind, block, inner, budget);
+}
+
 static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const Fusion *fusion,
                                   const Product *product, const DeviceSpec *device)
 {
@@ -256,6 +264,7 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.threads.least = kind.threads.most = AHEAD_THREADS;
     kind.registers.others = 32 + place_registers(fusion, product);
     kind.registers.input_buffers = 2;
+    kind.registers.taken = registers_taken_ahead;
     kind.registers.held_words = copied == 3 ? 0 : 1.0 / 3;   // of a narrow tile
     return kind;
 }
