@@ -34,12 +34,12 @@ static double read_bytes(const KernelCounts *kernel, int index)
 }
 
 /* Share of the padded walk along the tile's axes that lies inside the tensor: loads outside are
-   not issued. */
+   not issued. Of a tile that is wider than its axis only what lies inside was counted. */
 static double inside_share(const KernelCounts *kernel, const DataTile *data)
 {
     double share = 1;
     for (int a = 0; a < kernel->space->axis_count; a++)
-        if (depends(kernel, data, a))
+        if (depends(kernel, data, a) && kernel->padded.size[a] > kernel->shared->size[a])
             share *= (double)kernel->space->axes[a].extent / (double)kernel->padded.size[a];
     return share;
 }

@@ -111,12 +111,16 @@ static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count)
     Runs runs = {.count = 1, .elements = 1, .whole = true};
     for (int d = tile->rank - 1; d >= 0; d--) {
         int64_t extent = distinct_extent(tile, d, of, axis_count);
-        if (runs.whole) {
+        bool ends = tile->run && d == tile->rank - 1 && extent > tile->run;
+        if (ends) {
+            runs.elements = tile->run;
+            runs.count = (double)extent / (double)tile->run;
+        } else if (runs.whole) {
             runs.elements = size_product(runs.elements, extent);
             runs.row = d;
         } else
             runs.count *= (double)extent;
-        runs.whole = runs.whole && extent == distinct_size(tile, d);
+        runs.whole = runs.whole && !ends && extent == distinct_size(tile, d);
     }
     return runs;
 }
@@ -161,6 +165,8 @@ double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
     if (run_bits > INT64_MAX / 2)
         return data_tile_bytes(tile, of, axis_count);
 
+    if (tile->run)   // whole vectors, each of which begins at a multiple of its length
+        return runs.count * (double)(run_bits + transaction_bits - greatest_common_divisor(run_bits, transaction_bits)) / 8;
     bool fits = run_bits % transaction_bits == 0 || transaction_bits % run_bits == 0;
     bool aligned = runs.whole || (fits && rows_aligned(tile, runs.row, transaction_bits));
     int64_t moved_bits = aligned ? round_up(run_bits, transaction_bits)

@@ -68,6 +68,7 @@ typedef struct DataTile {
     int64_t plane;              // staged from its first element to its last, with all that lies between and no bank padding,
                                 // out of planes of so many elements; 0: staged line by line
     int64_t elements;           // of the tensor, which overlapping windows share; 0: one for each position
+    int64_t run;                // of the last dimension, elements that are contiguous; 0: all are
     TapTile taps;
     bool windows;               // staged, and read from there once for each window that holds it
     int staged_vector;          // elements that a thread brings there at once; 0: 16 bytes

@@ -175,14 +175,27 @@ bool product_along_k(const Fusion *fusion, const Product *product, int factor)
     return run_along(fusion, access, &product->group[GROUP_K]) > run_along(fusion, access, rows);
 }
 
-bool product_has_vectors(const Fusion *fusion, const AxisGroup *group, const Affine *offset, int64_t vector)
+/* Contiguous elements along the group; the axes that they lie along are left out of its offset. */
+static int64_t take_contiguous(const Fusion *fusion, const AxisGroup *group, Affine *offset)
 {
     int64_t together = 1;
-    Affine others = *offset;
-    for (int i = group->count - 1; i >= 0 && others.coef[group->axes[i]] == together; i--) {
-        others.coef[group->axes[i]] = 0;
+    for (int i = group->count - 1; i >= 0 && offset->coef[group->axes[i]] == together; i--) {
+        offset->coef[group->axes[i]] = 0;
         together *= fusion->axes[group->axes[i]].extent;
     }
+    return together;
+}
+
+int64_t product_contiguous(const Fusion *fusion, const AxisGroup *group, const Access *access)
+{
+    Affine offset = access_offset(access);
+    return take_contiguous(fusion, group, &offset);
+}
+
+bool product_has_vectors(const Fusion *fusion, const AxisGroup *group, const Affine *offset, int64_t vector)
+{
+    Affine others = *offset;
+    int64_t together = take_contiguous(fusion, group, &others);
     bool aligned = together > 1 && together % vector == 0 && others.constant % vector == 0;
     for (int a = 0; a < MAX_AXES; a++)
         aligned &= others.coef[a] % vector == 0;
