@@ -51,7 +51,7 @@ static void visit_unguarded(Expr *expr, VectorSearch *search)
 
 Beside beside_find(const Fusion *fusion, const Product *product, int columns)
 {
-    Beside beside = {.fusion = fusion, .sums = product->sums};
+    Beside beside = {.fusion = fusion, .columns = columns, .sums = product->sums};
     VectorSearch search = {&beside, product, columns};
     for (int i = product->sums; i < fusion->op_count; i++)
         visit_unguarded(fusion->ops[i].body, &search);
@@ -181,5 +181,5 @@ void beside_emit(StrBuf *out, const Scope *scope, const Product *product, const 
     own.loaded = loaded;
     own.context = &(Spelling){.beside = beside};
     FinishReads reads = {", const Beside &beside, const Columns &columns", axes_left(beside)};
-    emit_finish_vector(out, &own, product, columns > 1, kept, &reads);
+    emit_finish_vector(out, &own, product, true, kept, &reads);
 }

@@ -1,6 +1,6 @@
 // What the epilogue of a product loads besides its sum: elements that are contiguous along n, as of a bias or a
 // residual. Vectors of tensors with an element for each row are prefetched, so that the epilogue does not wait for
-// them.
+// them; so are single elements, which the compiler loads no earlier than the store before.
 #pragma once
 #include "codegen/family/gemm/product.h"
 
@@ -8,11 +8,14 @@ enum { MAX_BESIDE = 8 };   // more are read where they are used
 
 typedef struct Beside {
     const Fusion *fusion;
+    int columns;   // of a vector
     int sums;   // of its ops, which read factors
     const Access *access[MAX_BESIDE];
     bool of_rows[MAX_BESIDE];   // it varies along m or across the batch
     int count;
 } Beside;
+
+static inline bool beside_has_vectors(const Beside *beside) { return beside && beside->columns > 1; }
 
 /* The loads of `columns` contiguous elements that are aligned accesses. */
 Beside beside_find(const Fusion *fusion, const Product *product, int columns);

@@ -1,6 +1,7 @@
 // bulk: a sum of products of two elements of one type on tensor cores that read shared memory. One thread copies boxes of
 // both factors there (TMA) while warp groups multiply.
 
+#include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/im2col.h"
@@ -110,7 +111,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
         product_rows_schedule(&schedule, products->rows, space);
     else
         mma_schedule_store(&schedule, fusion, product, space, exchange, mma_kept_type(fusion, product),
-                           product->beside ? 1 : 0);
+                           beside_has_vectors(product->beside) ? 1 : 0);
     end_tiles(&schedule, variant);
     if (has_neighbours(variant))
         schedule_barrier(&schedule, SCOPE_CLUSTER);

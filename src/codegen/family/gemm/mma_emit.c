@@ -163,13 +163,14 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
         (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, product, factor);
     if (shifted)
         product_emit_shift(out, &scope, product);
-    if (shifted || columns == 1)
+    bool ahead = how->reads_ahead && (beside_has_vectors(product->beside) || !how->asks_beside);
+    if (!ahead && (shifted || columns == 1))
         emit_finish(out, &scope, product);
     bool kept = how->keeps && mma_is_kept(plan->fusion, product);
     if (how->asks_beside)
-        CONSTEXPR(out, "bool BESIDE", "the epilogue loads vectors, which are prefetched", product->beside != NULL);
+        CONSTEXPR(out, "bool BESIDE", "the epilogue loads vectors, which are prefetched", ahead);
     const Beside nothing = {.fusion = plan->fusion, .sums = product->sums};
-    if (how->reads_ahead && (product->beside || !how->asks_beside))
+    if (ahead)
         beside_emit(out, &scope, product, product->beside ? product->beside : &nothing, columns, kept);
     else
         emit_finish_vector(out, &scope, product, columns > 1, kept,

@@ -137,12 +137,10 @@ static bool find_tiled(const Fusion *fusion, const Target *target, Product *prod
     return true;
 }
 
-/* Where lanes have vectors of rows that begin with aligned accesses; of several sums it may be empty. */
+/* Vectors where rows begin with aligned accesses; of several sums it may be empty. */
 static void find_beside(Arena *arena, const Fusion *fusion, Product *product)
 {
     int columns = mma_columns(fusion, product);
-    if (columns == 1)
-        return;
     Beside beside = beside_find(fusion, product, columns);
     if (beside.count || product->sums > 1)
         product->beside = arena_copy(arena, &beside, sizeof beside);
@@ -280,7 +278,7 @@ static bool find_joined(Arena *arena, const Fusion *fusion, const Target *target
     product->sums = fusion->joined;
     find_beside(arena, fusion, product);
     bool along_k = product->lines[0].along_k && product->lines[1].along_k;
-    return product->beside && (along_k || product->shared_atom->place == IN_SHARED);
+    return beside_has_vectors(product->beside) && (along_k || product->shared_atom->place == IN_SHARED);
 }
 
 /* Without tensor cores threads store straight to memory, and leave taps out where rows of a factor are phases. */
