@@ -190,6 +190,16 @@ static double staging_bytes(const KernelCounts *kernel, const DataTile *data)
          * bytes_of(kernel, data)->block;
 }
 
+/* Bytes that L1 could bring while it answers the loads of what passes through registers: a warp's load takes the time of a
+   line for each run of elements that lie side by side, however short (tuning-log 168). */
+static double loading_bytes(const KernelCounts *kernel, const DataTile *data)
+{
+    if (!data->staged || !kind_passes_registers(kernel->kind, kernel->device))
+        return 0;
+    return kernel->block_tiles * block_visits(kernel, data) * inside_share(kernel, data) *
+           data_tile_traffic(data, kernel->shared, kernel->space->axis_count, kernel->device->shared.transaction_bytes);
+}
+
 /* Contiguous elements of a row that one access of a warp stores: one for each thread that shares the row, or a whole row of
    the tile up to a warp's lanes, where the epilogue stages rows that few threads share. */
 static double stored_run(const KernelCounts *kernel, int columns)
@@ -244,7 +254,7 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
             perf->l2_load_bytes += l2_bytes;
             double hit = hit_share(kernel, data, &wave.tile, problem_bytes);
             perf->dram_load_bytes += dram_bytes_of(kernel, data, &wave, l2_bytes, hit);
-            perf->shared_load_bytes += read_bytes(kernel, i);
+            perf->shared_load_bytes += read_bytes(kernel, i) + loading_bytes(kernel, data);
             perf->shared_store_bytes += staging_bytes(kernel, data);
         }
     }
