@@ -68,11 +68,9 @@ static double staging_instructions(const KernelCounts *kernel)
     double copies = kernel->staged_vectors / threads;
     bool direct = !kind_passes_registers(kernel->kind, kernel->device) && kernel->stages > 1;
     double stores = direct ? 0 : kernel->staged_stores / threads;   // of what was loaded into registers
-    double finding = kernel->staging_instructions / threads;
-    double waiting = at_least(DEPENDENT_CYCLES / busiest_warps(kernel, kernel->resident), 1);
-    double chain =
-        kernel->chain_instructions * waiting;   // with few warps its latency is exposed
-    return (copies + stores + finding + chain + STEP_INSTRUCTIONS) / kernel->inner_steps;
+    double finding = kernel->staging_instructions / threads + kernel->chain_instructions;
+    double waiting = at_least(DEPENDENT_CYCLES / busiest_warps(kernel, kernel->resident), 1);   // with few warps
+    return (copies + stores + finding * waiting + STEP_INSTRUCTIONS) / kernel->inner_steps;
 }
 
 double asking_us(const KernelCounts *kernel)
