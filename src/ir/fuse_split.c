@@ -2,6 +2,7 @@
 // there).
 #include "ir/fuse_split.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -13,13 +14,45 @@ enum {
     MANY_STEPS = 4       // of which one more is little
 };
 
-static int largest_reduction(const Fusion *fusion)
+/* Do positions along the axis share elements, as overlapping windows do along rows? Then another axis of its dimension spans
+   more than one step of it, and the other way round. */
+static bool overlaps(const Fusion *fusion, const Dim *dim, int axis)
 {
-    int largest = -1;
+    int64_t step = llabs(dim->index.coef[axis]);
+    for (int a = 0; step && a < fusion->spatial_count; a++) {
+        int64_t other = llabs(dim->index.coef[a]);
+        if (other && other < step * fusion->axes[axis].extent && step < other * fusion->axes[a].extent)
+            return true;
+    }
+    return false;
+}
+
+/* Parts along the axis have no element in common and cut no contiguous run of memory, as images of NHWC. */
+static bool cuts_nothing(const Fusion *fusion, int axis)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++) {
+        const Access *access = found[i].access;
+        for (int d = 0; found[i].op == 0 && d < access->rank; d++)
+            if (overlaps(fusion, &access->dims[d], axis) ||
+                (d == access->rank - 1 && llabs(access->dims[d].index.coef[axis]) == 1))
+                return false;
+    }
+    return true;
+}
+
+/* The longest axis that is cut without loss, if it has a term for each part: those of images are images still. Or else the
+   longest one; -1: the fusion reduces nothing. */
+static int axis_to_cut(const Fusion *fusion, int64_t parts)
+{
+    int longest[2] = {-1, -1};
     for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        if (largest < 0 || fusion->axes[a].extent > fusion->axes[largest].extent)
-            largest = a;
-    return largest;
+        for (int whole = 0; whole < 2; whole++)
+            if ((longest[whole] < 0 || fusion->axes[a].extent > fusion->axes[longest[whole]].extent) &&
+                (!whole || (fusion->axes[a].extent >= parts && cuts_nothing(fusion, a))))
+                longest[whole] = a;
+    return longest[1] >= 0 ? longest[1] : longest[0];
 }
 
 static bool is_splittable(const Fusion *fusion)
@@ -208,7 +241,7 @@ void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidate
 
 int64_t fusion_even_parts(const Fusion *fusion, int64_t parts)
 {
-    int cut = largest_reduction(fusion);
+    int cut = axis_to_cut(fusion, parts);
     for (int64_t vector = 8; cut >= 0 && vector >= 1; vector /= 2)
         for (int64_t more = parts; more < 2 * parts; more++)
             if (fusion->axes[cut].extent % (more * vector) == 0)
@@ -270,11 +303,11 @@ static int64_t terms_together(const Fusion *fusion, int cut)
     return factors > 1 ? together : 1;
 }
 
-/* The axis of the largest extent, if it has so many terms; else others with it, outer ones first, which are parts as a
+/* One axis, if it has so many terms; else others with it, outer ones first, which are parts as a
    whole: of eight images of 81 rows 128 parts are 16 shares of the rows of each. */
 static bool find_cut(const Fusion *fusion, int64_t parts, Cut *cut)
 {
-    *cut = (Cut){.axis = largest_reduction(fusion), .shares = parts};
+    *cut = (Cut){.axis = axis_to_cut(fusion, parts), .shares = parts};
     int64_t extent = cut->axis < 0 ? 0 : fusion->axes[cut->axis].extent;
     for (int a = fusion->spatial_count; a < fusion->axis_count && parts > extent; a++)
         if (a != cut->axis && 2 * fusion->axes[a].extent <= cut->shares) {

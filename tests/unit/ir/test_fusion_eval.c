@@ -203,6 +203,30 @@ START_TEST(more_parts_than_the_longest_axis_are_shares_of_each_row)
 }
 END_TEST
 
+/* Two images of three rows, over which two taps slide, in two parts: each is an image, although there are more rows. */
+START_TEST(parts_of_a_filters_gradient_are_images)
+{
+    enum { R, N, H };
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 2, 4), *d = INPUT(build, DTYPE_F32, 2, 3);
+    Affine row = affine_axis(H);
+    row.coef[R] = 1;
+    Expr *terms = build_op(build, OP_MUL, build_access(build, x, (Affine[]){affine_axis(N), row}), AT(build, d, N, H), NULL);
+    Tensor *w = REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 2, terms, 2, 2, 3);
+    FusionPlans plans = fuse(build->arena, &build->program);
+    FusionPair *pair = fusion_split(build->arena, plans.plans[0].fusions[0], 2);
+    ck_assert(pair && pair->partial->axis_count == 3);   // a part is its image
+    Memory *memory = memory_new(build->arena, &build->program);
+    fill(memory, x);
+    fill(memory, d);
+    ck_assert_ptr_null(fusion_evaluate(memory, pair->partial));
+    ck_assert_ptr_null(fusion_evaluate(memory, pair->final));
+    expect(memory, pair->partial->outputs[0], (const double[]){17, 40, 1444, 2026});
+    expect(memory, w, (const double[]){1461, 2066});
+    build_free(build);
+}
+END_TEST
+
 /* Six points in parts of four: the second has the last two. */
 START_TEST(parts_of_points_give_the_whole_sum)
 {
@@ -277,6 +301,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_uneven_split_gives_the_whole_sum);
     tcase_add_test(tests, parts_of_a_product_begin_at_whole_vectors);
     tcase_add_test(tests, more_parts_than_the_longest_axis_are_shares_of_each_row);
+    tcase_add_test(tests, parts_of_a_filters_gradient_are_images);
     tcase_add_test(tests, parts_of_points_give_the_whole_sum);
     tcase_add_test(tests, what_is_stored_is_rounded);
     tcase_add_test(tests, units_are_moved_as_their_elements);

@@ -10,7 +10,7 @@
 
 enum {
     VECTOR = 4,            // columns that a thread reads at once
-    COLUMNS = 8,           // of d that it has
+    COLUMNS = 8,           // of d that it has, at least
     PITCH_GRANULE = 16,    // columns: whole pieces, whatever the type
     LEAST_TAPS = 3,        // rows of taps of a thread: each row of x meets as many rows of d,
     MOST_TAPS = 5,         // which have room in registers
@@ -31,7 +31,8 @@ enum {
 typedef struct DirectTile {
     int16_t block_taps;              // rows of taps
     int16_t taps_down, taps_along;   // of a thread
-    int16_t shares, row_shares;      // threads that share them
+    int16_t columns;                 // of d, of a thread
+    int16_t shares, row_shares;      // threads that share taps
 } DirectTile;
 
 /* What follows for the template, which says why. */
@@ -58,15 +59,15 @@ static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient
     TapsLayout layout = {
         .skip = skip,
         .lead = lead,
-        .window = round_up(lead + (COLUMNS - 1) * stride + (tile->taps_along - 1) * dilation + 1, VECTOR),
+        .window = round_up(lead + (tile->columns - 1) * stride + (tile->taps_along - 1) * dilation + 1, VECTOR),
         .margin = first < 0 ? round_up(-first, PITCH_GRANULE) : 0,
         .groups_down = tile->block_taps / tile->taps_down,
         .groups_along = ceil_div(gradient->along.taps + skip, tile->taps_along),
-        .groups_column = ceil_div(gradient->d.columns, COLUMNS),
+        .groups_column = ceil_div(gradient->d.columns, tile->columns),
         .share_rows = ceil_div(gradient->d.rows, tile->row_shares),
     };
-    int64_t columns = layout.groups_column * COLUMNS, taps = layout.groups_along * tile->taps_along;
-    int64_t end = first + (columns - COLUMNS) * stride + (taps - tile->taps_along) * dilation +
+    int64_t columns = layout.groups_column * tile->columns, taps = layout.groups_along * tile->taps_along;
+    int64_t end = first + (columns - tile->columns) * stride + (taps - tile->taps_along) * dilation +
                   layout.window;   // of the last window
     layout.pitch_x =
         layout.margin + round_up(end > gradient->x.columns ? end : gradient->x.columns, PITCH_GRANULE);
@@ -83,13 +84,17 @@ static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient
     return layout;
 }
 
-/* As few rows of taps to a block as its threads have to be; as many threads to share a picture's rows. */
+/* As few rows of taps to a block as its threads have to be, and then as many columns to a thread; as many threads to share a
+   picture's rows. */
 static bool fill_tile(const Fusion *fusion, const FilterGradient *gradient, DirectTile *tile)
 {
     tile->row_shares = 1;
+    tile->columns = COLUMNS;
     tile->block_taps = (int16_t)round_up(gradient->down.taps, tile->taps_down);
     while (layout_of(fusion, gradient, tile).threads > MOST_THREADS && tile->block_taps > tile->taps_down)
         tile->block_taps = (int16_t)round_up(ceil_div(tile->block_taps, 2), tile->taps_down);
+    while (layout_of(fusion, gradient, tile).threads > MOST_THREADS && tile->columns < gradient->d.columns)
+        tile->columns = (int16_t)(2 * tile->columns);
     while (layout_of(fusion, gradient, tile).threads < LEAST_THREADS && tile->row_shares < MOST_ROW_SHARES &&
            ceil_div(gradient->d.rows, 2 * tile->row_shares) > tile->taps_down)
         tile->row_shares *= 2;
@@ -113,7 +118,7 @@ static int shares_of(const Fusion *fusion, const FilterGradient *gradient, const
 /* Elements that a thread holds beside its sums: rows of d, and what they meet of a row of x. */
 static int inputs_of(const DirectTile *tile, const TapsLayout *layout)
 {
-    return tile->taps_down * COLUMNS + (int)layout->window;
+    return tile->taps_down * tile->columns + (int)layout->window;
 }
 
 static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
@@ -168,7 +173,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const FilterGrad
     space_fix_axis(kind.space, TAP_ALONG, tile->taps_along, layout.groups_along * tile->taps_along);
     space_fix_axis(kind.space, IMAGE, 1, tile->shares);
     space_fix_axis(kind.space, ROW, layout.share_rows, layout.share_rows * tile->row_shares);
-    space_fix_axis(kind.space, COLUMN, COLUMNS, layout.groups_column * COLUMNS);
+    space_fix_axis(kind.space, COLUMN, tile->columns, layout.groups_column * tile->columns);
     kind.registers.most_inputs = kind.registers.accumulator_bits / 32 * inputs_of(tile, &layout);
     kind.schedule = schedule_of(arena, fusion, gradient, kind.space, &layout);
     return kind;
@@ -184,7 +189,8 @@ static int tiles_with_warps(Arena *arena, const Fusion *fusion, const DeviceSpec
     int widest = gradient->along.taps > VECTOR ? 2 * VECTOR : VECTOR;
     for (int along = VECTOR; along <= widest; along += VECTOR)
         for (int down = least; down <= most; down++) {
-            DirectTile tile = {.taps_down = (int16_t)down, .taps_along = (int16_t)along, .row_shares = 1};
+            DirectTile tile = {
+                .taps_down = (int16_t)down, .taps_along = (int16_t)along, .columns = COLUMNS, .row_shares = 1};
             tile.block_taps = (int16_t)round_up(gradient->down.taps, down);
             tile.shares = (int16_t)shares_of(fusion, gradient, device, tile);
             for (int fewer = 0; fewer < 2 && tile.shares; fewer++, tile.shares /= 2)
@@ -277,7 +283,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     filter_gradient_emit_steps(out, gradient);
     CONSTEXPR(out, "int BK", "rows of taps of a block", tile->block_taps);
     CONSTEXPR(out, "int TK, TL", "taps of a thread", tile->taps_down, tile->taps_along);
-    CONSTEXPR(out, "int TC", "columns of d at a time", COLUMNS);
+    CONSTEXPR(out, "int TC", "columns of d at a time", tile->columns);
     CONSTEXPR(out, "int SHARES, ROW_SHARES", "threads that share taps: split over images, rows", tile->shares,
               tile->row_shares);
     CONSTEXPR(out, "int BATCH", "images of a step", tile->shares);

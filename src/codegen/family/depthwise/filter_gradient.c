@@ -9,7 +9,7 @@
 
 enum {
     PIECE_BYTES = 16,
-    MAX_SIDE = 1024   // rows and columns of pictures: larger ones have no room in shared memory
+    MAX_SIDE = 4096   // rows and columns of pictures: limit of the search; the lines of a block lie in shared memory
 };
 
 // ---- structure ----
