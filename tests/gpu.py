@@ -5,7 +5,8 @@
     functions     how far each function of the language is from the right value
     examples      each example at its own, an odd and a prime size, and small ones of several candidates, against
                   PyTorch in float64
-    proof         the first candidate of each program in tests/regressions, whole, with every kind of inputs
+    proof         all candidates of each program in tests/regressions, whole, with every kind of inputs, and 50 calls in graphs
+                  that must give the same bits
     sanitizer     compute-sanitizer's four tools on the small ones
     profile       --profile: all candidates right, repeatable times, planted bugs found, interrupts
     python        python/rollerc.py with PyTorch and CuPy
@@ -43,7 +44,7 @@ def steps(options, folder):
         "functions": [script("gpu_functions", *arch)],
         "examples": [generate(large), generate_small,
                      script("gpu_examples", large, *arch), script("gpu_examples", small, *arch)],
-        "proof": [[os.path.join(os.path.dirname(options.rollerc), "tests/gpu_programs"), options.device,
+        "proof": [[os.path.join(os.path.dirname(options.rollerc), "tests/gpu_programs"), options.device, "10", "50",
                    *sorted(glob.glob(os.path.join(TESTS, "regressions/*.te")))]],
         "sanitizer": [generate_small, script("gpu_sanitizer", small, *arch)],
         "profile": [script("gpu_profile", "--rollerc", options.rollerc, "--device", options.device)],

@@ -214,14 +214,6 @@ bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_
 
 // ---- programs ----
 
-const GpuCode *gpu_code_of(Arena *arena, const unsigned char *cubin, const Launch *launches, int launch_count)
-{
-    GpuCode *codes = NEW_ARRAY(arena, GpuCode, launch_count);
-    for (int k = 0; k < launch_count; k++)
-        codes[k] = (GpuCode){cubin, launches[k].entry};
-    return codes;
-}
-
 static bool load_function(Gpu *gpu, GpuProgram *program, const GpuCode *codes, int k)
 {
     const Launch *launch = &program->launches[k];

@@ -80,8 +80,6 @@ bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_
 
 /* One code for each launch; several may be of one cubin. */
 bool gpu_load(Gpu *gpu, Arena *arena, const GpuCode *codes, const Launch *launches, int launch_count, GpuProgram *program);
-/* All launches' kernels are in one cubin, under their own names. */
-const GpuCode *gpu_code_of(Arena *arena, const unsigned char *cubin, const Launch *launches, int launch_count);
 void gpu_unload(Gpu *gpu, GpuProgram *program);
 
 /* One call of the whole program, timed and waited for. */

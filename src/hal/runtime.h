@@ -60,7 +60,6 @@ typedef struct RuntimeSource {
     int launch_count, prepare_count;
     const LaunchCopy *copies;       // that NAME_prepare makes
     int copy_count;
-    const unsigned char *cubin;     // what was compiled of the text, for a GPU
     RuntimeLimits limits;
     unsigned builds;                // RuntimeBuilds
 } RuntimeSource;
@@ -167,4 +166,3 @@ typedef struct Runtime {
 } Runtime;
 
 extern const Runtime runtime_interp;   // on the CPU: no GPU, no CUDA toolkit; calls the launcher
-extern const Runtime runtime_gpu;      // the first one there is; makes the launches as the record says

@@ -167,12 +167,10 @@ static void prove_kind(Proof *proof)
 
 /* A second build costs more than it saves where little is run; of programs that are not run whole all
    accesses are checked. */
-static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, const VerifyOptions *options,
-                               const VerifyReport *report)
+static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, const VerifyReport *report)
 {
     bool plain = !verify_is_small(kernel) && !report->sampled;
     RuntimeSource source = kernel_source(kernel);
-    source.cubin = options->cubin;
     source.limits = runtime_limits(device);
     source.builds = RUNTIME_CHECKED | (plain ? RUNTIME_PLAIN : 0);
     return source;
@@ -183,7 +181,7 @@ VerifyReport verify(Arena *scratch, const Program *program, const Kernel *kernel
 {
     double start = seconds_now();
     VerifyReport report = {.sampled = verify_is_too_large(kernel, options->whole_work, false)};
-    RuntimeSource source = source_of(kernel, device, options, &report);
+    RuntimeSource source = source_of(kernel, device, &report);
     const Runtime *runtime = runtime_of(options);
     RuntimeModule *module;
     report.status = status_of(runtime->load(scratch, &source, &module, &report.message));

@@ -36,7 +36,6 @@ typedef struct VerifyOptions {
     int seconds;                        // of processor time for a run of the kernel
     const Runtime *runtime;             // runs it; NULL: the interpreter
     const char *weights;                // their file; NULL: they are drawn, like inputs
-    const unsigned char *cubin;         // the kernel's, for a runtime of machine code
     bool progress;                      // a line on stderr as kernels are proven
 } VerifyOptions;
 
