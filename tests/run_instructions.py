@@ -38,13 +38,19 @@ def sections(cubin):
     return {cubin[text + head[0]:cubin.index(b"\0", text + head[0])].decode(): cubin[head[4]:head[4] + head[5]] for head in heads}
 
 
+def branch(text, at):
+    """How many instructions behind the next one a BRA goes; bits 32 and 33 say for whom."""
+    low, high = struct.unpack_from("<Ii", text, at)
+    return ((high & ~3) * 256 + (low >> 16 & 0xff) * 4) // INSTRUCTION
+
+
 def decoded(text):
     """Its instructions' names, and the loops: first and last instruction of each, from branches that go back."""
     code, loops = [], []
     for at in range(0, len(text), INSTRUCTION):
         word, = struct.unpack_from("<Q", text, at)
         code.append(OPCODES.get(word & 0x1ff, "other"))
-        distance = (struct.unpack_from("<i", text, at + 4)[0] * 256 + (word >> 16 & 0xff) * 4) // INSTRUCTION
+        distance = branch(text, at)
         if code[-1] == "BRA" and distance < -2:   # the last one of a kernel goes to itself
             loops.append((at // INSTRUCTION + 1 + distance, at // INSTRUCTION))
     while code and code[-1] in ("NOP", "BRA"):
