@@ -3,7 +3,7 @@
 // that resource were limited:
 //
 //     compute = register steps * cycles of one, over the schedulers   / latency hiding / balance
-//               + ends of the tiles but the last, when the warps of a block do not compute, nor others beside them
+//               + ends of a persistent block's tiles but the last, when its warps do not compute, nor others beside them
 //     special = special-function results / their rate                 / balance
 //     shared  = bytes through shared memory and L1 / bandwidth        / balance
 //     l2      = sum over blocks of the traffic of their tiles         / bandwidth, and what loads wait
@@ -139,7 +139,7 @@ static double end_time_us(const KernelCounts *kernel)
 {
     double sums =
         rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
-    return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + combining_us(kernel);
+    return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + finishing_us(kernel) + combining_us(kernel);
 }
 
 /* A warp that has all rows multiplies its last step after the last copy has arrived: nothing overlaps with it. */
@@ -152,9 +152,18 @@ static double lone_step_us(const KernelCounts *kernel)
     return kernel->cost->ends_alone ? points * kernel->space->flops / gflop_s / 1e3 : 0;
 }
 
-/* Ends of all tiles but the last. Where other warp groups multiply meanwhile, only what takes longer than that is exposed. */
+/* Staged products whose blocks compute one tile: no warp of a block multiplies while others store. */
+static bool stores_behind_products(const KernelCounts *kernel)
+{
+    const Schedule *schedule = kernel->kind->schedule;
+    return kernel->staged && !schedule_is_persistent(schedule) && schedule_multiplies(schedule);
+}
+
+/* Ends of all tiles of a persistent block but the last. Where other warp groups multiply meanwhile, only what takes longer than that is exposed. */
 static double ends_time_us(const KernelCounts *kernel, double multiplying_us)
 {
+    if (stores_behind_products(kernel))
+        return 0;
     int others = schedule_makers(kernel->kind->schedule) - 1;
     double hidden_us = others * multiplying_us / kernel->rounds;
     return (kernel->rounds - 1) * at_least(end_time_us(kernel) - hidden_us, 0);
@@ -317,21 +326,21 @@ static double once_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
                     once_knee(kernel));
 }
 
-/* Staged products whose blocks compute one tile: no warp of a block multiplies while others store. */
-static bool stores_behind_products(const KernelCounts *kernel)
-{
-    const Schedule *schedule = kernel->kind->schedule;
-    return kernel->staged && !schedule_is_persistent(schedule) && schedule_multiplies(schedule);
-}
-
-/* Stores of sums and the first load of the next block, while a block multiplies nothing, as far as they take longer than
-   their instructions. Phases are random: R blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
-static double ends_shown_us(const KernelCounts *kernel, double products_us)
+/* Stores of sums, while a block multiplies nothing, as far as they take longer than their instructions. Phases are random: R
+   blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
+static double stores_shown_us(const KernelCounts *kernel, double products_us)
 {
     double stores_us = stored_sector_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3;
-    double ends_us = at_least(stores_us - kernel->rounds * end_time_us(kernel), 0) +
-                     (kernel->rounds - 1) * kernel->device->dram_latency_ns / 1e3;
+    double ends_us = at_least(stores_us - kernel->rounds * end_time_us(kernel), 0);
     return ends_us - (1 - 1 / kernel->resident) * at_most(ends_us, products_us);
+}
+
+/* From a block's start to its first product, and from its last product to its end: by Little's law an SM begins no more blocks
+   than are resident in that time. The launch has it once. */
+static double between_us(const KernelCounts *kernel)
+{
+    double waves = kernel->blocks / (kernel->resident * kernel->device->sm_count);
+    return at_least(waves - 1, 0) * (own_setup_us(kernel) + first_load_us(kernel) + end_time_us(kernel));
 }
 
 static double largest_us(const double *terms_us, int count, double *sum_us)
@@ -354,7 +363,7 @@ static double products_time_us(const KernelCounts *kernel, const PerfEstimate *p
     };
     double sum_us, most_us = largest_us(terms_us, sizeof terms_us / sizeof *terms_us, &sum_us);
     double products_us = most_us + exposed_share(kernel) * (sum_us - most_us);
-    return products_us + ends_shown_us(kernel, products_us);
+    return hypot(products_us, between_us(kernel)) + stores_shown_us(kernel, products_us);
 }
 
 /* All terms together, by how loads and arithmetic of the kernel's warps overlap. At least the largest. */

@@ -79,6 +79,11 @@ double asking_us(const KernelCounts *kernel)
     return step * busiest_warps(kernel, kernel->resident) / kernel->device->clock_mhz;
 }
 
+double own_setup_us(const KernelCounts *kernel)
+{
+    return SETUP_INSTRUCTIONS * DEPENDENT_CYCLES / kernel->device->clock_mhz;
+}
+
 double setup_us(const KernelCounts *kernel)
 {
     return SETUP_INSTRUCTIONS * (busiest_warps(kernel, kernel->resident) - 1) / kernel->device->clock_mhz;
@@ -96,6 +101,20 @@ static double own_instructions(const KernelCounts *kernel)
                 (double)data_tile_elements(data, kernel->inner, kernel->space->axis_count);
     }
     return once / (kernel->steps * kernel->inner_steps) + each;
+}
+
+/* Instructions of one thread for its outputs, one after the other, that the items of the schedule state: each waits for the
+   one before, or for the block's other warps. */
+double finishing_us(const KernelCounts *kernel)
+{
+    double instructions = 0;
+    for (int i = 0; i < kernel->space->tile_count; i++) {
+        const DataTile *data = &kernel->space->tiles[i];
+        if (data->output)
+            instructions += kernel->problem->instructions[i] *
+                            (double)data_tile_elements(data, kernel->inner, kernel->space->axis_count);
+    }
+    return instructions * at_least(DEPENDENT_CYCLES, busiest_warps(kernel, 1)) / kernel->device->clock_mhz;
 }
 
 /* Multiply-adds of a warp over those that its lanes need: if a tap lies inside the image for one line of the warp, no

@@ -105,6 +105,10 @@ double special_time_us(const KernelCounts *kernel);
 double asking_us(const KernelCounts *kernel);
 double setup_us(const KernelCounts *kernel);
 
+/* What one warp does alone, instruction after instruction: before its first copy, and for its outputs. */
+double own_setup_us(const KernelCounts *kernel);
+double finishing_us(const KernelCounts *kernel);
+
 static inline double at_most(double value, double limit)
 {
     return value < limit ? value : limit;
