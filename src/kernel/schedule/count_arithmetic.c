@@ -139,6 +139,13 @@ static int64_t countable(int64_t times)
     return times <= most ? times : COUNT_UNKNOWN;
 }
 
+/* Along a spatial axis: what is stored, or what is reduced, some of it for nobody. */
+static int64_t made(const CountWalk *walk, int axis, bool reduces)
+{
+    bool whole = reduces && walk->kind->schedule->whole >> axis & 1;
+    return whole ? round_up(walk->region.count[axis], walk->block->inner->size[axis]) : walk->region.count[axis];
+}
+
 /* How often an op of MAP or REDUCE is evaluated. */
 static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
 {
@@ -156,7 +163,7 @@ static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
     bool whole = walk->kind->schedule->computes == COMPUTES_VECTORS;   // threads beside the last channel make that again
     for (int a = 0; a < space->axis_count; a++)
         if (!space->axes[a].reduction)
-            points = size_product(points, whole ? walk->block->shared->size[a] : walk->region.count[a]);
+            points = size_product(points, whole ? walk->block->shared->size[a] : made(walk, a, reduces));
         else if (of_elements) {
             int64_t positions = region_positions(&walk->region, a);
             points = size_product(points, own_terms(walk->fusion, op, reached(walk, item, a, positions)));
@@ -200,7 +207,7 @@ static void count_combining(CountWalk *walk, const FusedOp *op, int64_t terms)
     int64_t results = 1;
     for (int a = 0; a < walk->kind->space->axis_count; a++)
         if (!walk->kind->space->axes[a].reduction)
-            results *= walk->region.count[a];
+            results *= made(walk, a, true);
     bool begins = walk->kind->schedule->computes == COMPUTES_WINDOWS && terms != COUNT_UNKNOWN;
     count_add(combining(walk->counts, op->reduce), begins ? terms - results : terms);
 }

@@ -336,6 +336,7 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     kind.schedule->computes = own                                  ? COMPUTES_OWN
                               : kind.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
                                                                    : COMPUTES_WINDOWS;
+    kind.schedule->whole = stencil_is_safe(&stencil) ? 1u << DOWN : 0;
 
     AxisRule *each = kind.space->rule[LEVEL_REGISTER], *block = kind.space->rule[LEVEL_SHARED];
     each[OUTER] = each[ALONG] = each[OTHER] = axis_fixed(1);
