@@ -199,11 +199,12 @@ typedef struct Build {
 } Build;
 
 /* A check that fails ends the program, and that is all: what is called instead, which says which check it was and
-   where, costs the compiler a quarter of its time. It is compiled in where one has failed. */
-typedef enum Failure { FAILURE_TRAPS, FAILURE_SPEAKS } Failure;
-static const char *const FAILURES[] = {
-    [FAILURE_TRAPS] = "-fsanitize-undefined-trap-on-error",
-    [FAILURE_SPEAKS] = "-DROLLERC_HANDLERS",
+   where, costs the compiler a quarter of its time, and lines a tenth. They are compiled in where something has failed. */
+typedef enum Failure { FAILURE_TRAPS, FAILURE_HAS_LINES, FAILURE_SPEAKS } Failure;
+static const char *const FAILURES[][2] = {
+    [FAILURE_TRAPS] = {"-fsanitize-undefined-trap-on-error", "-g0"},
+    [FAILURE_HAS_LINES] = {"-fsanitize-undefined-trap-on-error", "-g1"},   // the code is the same
+    [FAILURE_SPEAKS] = {"-DROLLERC_HANDLERS", "-g1"},
 };
 
 /* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since x86
@@ -211,7 +212,7 @@ static const char *const FAILURES[] = {
    ones, which only indices are made of, is an error, so is an index past the end of an array, and every
    access is announced (-fsanitize=thread; the machine answers, not libtsan). */
 #define CHECKED_FLAGS                                                                                       \
-    "-g1", "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all"
+    "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all"
 static const Build BUILDS[] = {
     {RUNTIME_PLAIN,
      "plain",
@@ -239,7 +240,8 @@ static bool start_build(Arena *arena, const char *compiler, const char *folder, 
         argv[count++] = arena_strdup(arena, common[i]);
     for (int i = 0; build->flags[i]; i++)
         argv[count++] = arena_strdup(arena, build->flags[i]);
-    argv[count++] = arena_strdup(arena, FAILURES[failure]);
+    for (int i = 0; i < 2; i++)
+        argv[count++] = arena_strdup(arena, FAILURES[failure][i]);
     argv[count++] = arena_printf(arena, "-DROLLERC_WARP=%d", warp_size);
     argv[count++] = arena_printf(arena, "%s/program.cpp", folder);
     argv[count++] = "-o";
@@ -336,10 +338,16 @@ RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpOb
     return RUNTIME_MACHINE;
 }
 
-bool interp_compile_speaking(Arena *arena, const RuntimeSource *source, const InterpObjects *objects)
+static bool compile_again(Arena *arena, const RuntimeSource *source, InterpObjects *objects, Failure failure)
 {
     const Build *failed;
-    return run_builds(arena, objects->compiler, objects->folder, source, FAILURE_SPEAKS, &failed) == 0;
+    objects->has_lines = run_builds(arena, objects->compiler, objects->folder, source, failure, &failed) == 0;
+    return objects->has_lines;
+}
+
+bool interp_compile_speaking(Arena *arena, const RuntimeSource *source, InterpObjects *objects)
+{
+    return compile_again(arena, source, objects, FAILURE_SPEAKS);
 }
 
 // ---- lines ----
@@ -354,8 +362,12 @@ static const char *base_name(const char *path)
 
 /* addr2line names the innermost of inlined functions first, each by a line with its name and one with its
    place; those of the prelude, all in namespace rollerc, are passed over. */
-const char *interp_source_line(Arena *arena, const InterpObjects *objects, unsigned pc)
+const char *interp_source_line(Arena *arena, const RuntimeSource *source, InterpObjects *objects, unsigned pc)
 {
+    RuntimeSource checked = *source;
+    checked.builds &= ~(unsigned)RUNTIME_PLAIN;
+    if (!objects->has_lines && !compile_again(arena, &checked, objects, FAILURE_HAS_LINES))
+        return NULL;
     static const char log[] = "line.log";
     char *argv[] = {"addr2line", "-i", "-f", "-e", arena_strdup(arena, objects->checked),
                     arena_printf(arena, "0x%x", pc - 1), NULL};   // the call before the return address

@@ -6,13 +6,14 @@ typedef struct InterpObjects {
     const char *folder, *compiler;
     const char *plain;     // values
     const char *checked;   // the same, but it announces every access, and in which no index overflows; be it counted, too
+    bool has_lines;        // the checked one says where its code comes from
 } InterpObjects;
 
 RuntimeStatus interp_compile(Arena *arena, const RuntimeSource *source, InterpObjects *objects,
                              const char **reason);
 
 /* Makes them once more: a check that fails says what it is and where, and does not only end the program. */
-bool interp_compile_speaking(Arena *arena, const RuntimeSource *source, const InterpObjects *objects);
+bool interp_compile_speaking(Arena *arena, const RuntimeSource *source, InterpObjects *objects);
 
-/* "matmul.cu:123", where the checked program's code at `pc` comes from; NULL: not known. */
-const char *interp_source_line(Arena *arena, const InterpObjects *objects, unsigned pc);
+/* "matmul.cu:123", where the checked program's code at `pc` comes from; NULL: not known. Compiles it with lines, if it has none. */
+const char *interp_source_line(Arena *arena, const RuntimeSource *source, InterpObjects *objects, unsigned pc);

@@ -13,7 +13,7 @@
 #include "hal/launch_order.h"
 
 struct RuntimeModule {
-    InterpObjects objects;
+    InterpObjects *objects;   // compiled again where something fails
     RuntimeSource source;
 };
 
@@ -37,11 +37,12 @@ static RuntimeStatus load(Arena *arena, const RuntimeSource *source, RuntimeModu
                           const char **reason)
 {
     *module = NEW(arena, RuntimeModule);
+    (*module)->objects = NEW(arena, InterpObjects);
     (*module)->source = *source;
     *reason = unordered(arena, source);
     if (*reason)
         return RUNTIME_WRONG;
-    return interp_compile(arena, source, &(*module)->objects, reason);
+    return interp_compile(arena, source, (*module)->objects, reason);
 }
 
 /* Waits for the child; its report stands unless it was killed before it could write one. */
@@ -67,7 +68,7 @@ static void **buffers_of(Arena *arena, const InterpMemory *memory, int count)
 
 static const char *line_of(Arena *arena, const RuntimeModule *module, unsigned pc)
 {
-    return pc ? interp_source_line(arena, &module->objects, pc) : NULL;
+    return pc ? interp_source_line(arena, &module->source, module->objects, pc) : NULL;
 }
 
 static const char *reason_of(Arena *arena, const RuntimeModule *module, const InterpReport *report)
@@ -93,7 +94,7 @@ static RuntimeResult machine_failure(const char *reason)
 static const char *object_for(const RuntimeModule *module, const RuntimeJob *job)
 {
     bool checked = job->checked || !(module->source.builds & RUNTIME_PLAIN);
-    return checked ? module->objects.checked : module->objects.plain;
+    return checked ? module->objects->checked : module->objects->plain;
 }
 
 static RuntimeResult run_once(Arena *arena, const RuntimeModule *module, const RuntimeJob *job, bool *trapped)
@@ -154,7 +155,7 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
     assert(!job->counts || (job->checked && module->source.builds & RUNTIME_COUNTED));
     bool trapped = false;
     RuntimeResult result = run_once(arena, module, job, &trapped);
-    if (trapped && interp_compile_speaking(arena, &module->source, &module->objects)) {
+    if (trapped && interp_compile_speaking(arena, &module->source, module->objects)) {
         release(&result);
         result = run_once(arena, module, job, &trapped);
     }

@@ -105,17 +105,29 @@ float cut_off(double x)
     return beyond ? same_bits<float>(same_bits<unsigned>(nearest) - 1u) : nearest;
 }
 
+// Numbers without their signs are in the order of their bits, infinities and NaNs behind the others.
+long long magnitude_bits(double x) { return static_cast<long long>(same_bits<unsigned long long>(x) & ~0ull >> 1); }
+
+float add_plainly(float sum, const double *products, int count)
+{
+    double plain = sum;
+    for (int i = 0; i < count; i++)
+        plain += products[i];
+    return static_cast<float>(plain);
+}
+
 // sum + the products, aligned with the largest of them.
 float add_aligned(float sum, const double *products, int count)
 {
-    double largest = magnitude_of(sum), plain = sum;
+    const long long infinite = 0x7ffll << 52;
+    long long largest = magnitude_bits(sum);
     for (int i = 0; i < count; i++) {
-        largest = magnitude_of(products[i]) > largest ? magnitude_of(products[i]) : largest;
-        plain += products[i];
+        const long long bits = magnitude_bits(products[i]);
+        largest = bits > largest ? bits : largest;
     }
-    if (largest == 0 || !(magnitude_of(plain) <= 1.7976931348623157e308))   // a NaN or infinite
-        return static_cast<float>(plain);
-    const int exponent = static_cast<int>(same_bits<unsigned long long>(largest) >> 52) - 1023;   // it is below 2^(exponent + 1)
+    if (largest == 0 || largest >= infinite)
+        return add_plainly(sum, products, count);
+    const int exponent = static_cast<int>(largest >> 52) - 1023;   // it is below 2^(exponent + 1)
     const double last = two_to(exponent + 1 - KEPT_BITS), per_last = two_to(KEPT_BITS - 1 - exponent);
     long long kept = static_cast<long long>(sum * per_last);
     for (int i = 0; i < count; i++)
