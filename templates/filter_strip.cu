@@ -2,7 +2,7 @@
 // x[n,c,i*STRIDE_H+k*DILATION_H+TOP,j*STRIDE_W+l*DILATION_W+LEFT], 0 outside of x; and a pointwise epilogue.
 //
 // A thread accumulates all taps of LANES channels in registers. It iterates down strips of images, WIDTH columns of d
-// wide and HEIGHT rows high, image by image, and loads each row of x and of d once, AHEAD rows before it is used. A
+// wide and HEIGHT rows high, TURNS in each image, and loads each row of x and of d once, AHEAD rows before it is used. A
 // row of x is multiplied by all rows of d that it uses, which stay in registers:
 //
 //   row of x   rows of d of tap row 0, 1, 2      WIDTH = 4, 3 x 3 taps
@@ -42,6 +42,7 @@ constexpr Index CHANNELS = 384;
 constexpr int TC = 32, LANES = 1;                             // channels of a block, of a thread
 constexpr int HEIGHT = 32, WIDTH = 4;                         // rows and columns of d, of a thread
 constexpr int DOWNS = 1, ALONGS = 8, SHARES = 1;              // threads: down, along images, of other images
+constexpr int TURNS = 1;                                      // strips of a thread in each image
 constexpr int THREADS = 256, MIN_BLOCKS_PER_SM = 2;           // of the launch bounds
 constexpr int AHEAD = 3;                                      // rows in flight
 constexpr bool CHANNELS_LAST = true;                          // adjacent threads have adjacent channels; else columns
@@ -109,7 +110,7 @@ struct Rows {
     StripRow<StripD> d;
 };
 
-// The position of a thread's strips in each image.
+// The position of a thread's strip in each image, of the first of several.
 struct Place {
     Index channel;
     int row, column;   // of d
@@ -151,8 +152,8 @@ __device__ __forceinline__ void load_step(Rows &rows, const Tensors &t, const Pl
     }
 }
 
-// One image.
-__device__ __forceinline__ void add_image(Taps &taps, const Tensors &t, const Place &place, Index image)
+// A strip of one image.
+__device__ __forceinline__ void add_strip(Taps &taps, const Tensors &t, const Place &place, Index image)
 {
     Rows rows[ROUND];   // in flight
     UNROLL for (int step = 0; step < AHEAD; ++step)
@@ -196,7 +197,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     if (CHANNELS % TC == 0 || place.channel < CHANNELS)
 #pragma unroll 1
         for (Index image = share; image < IMAGES; image += SHARES)
-            add_image(taps, t, place, image);
+#pragma unroll 1
+            for (int turn = 0; turn < TURNS; ++turn)
+                add_strip(taps, t, {place.channel, place.row, place.column + turn * (ALONGS * WIDTH)}, image);
 
     // ---- reduce: lanes that share taps, then one part after the other ----
     if (TOGETHER > 1)

@@ -411,6 +411,9 @@ TEXTS = {
                      "  w[c, r:3, s:5] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output w",
                      "input x[40, 8, 26, 30] : f32  input d[40, 8, 5, 6] : f32"
                      "  w[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * x[n, c, 5 * h + r, 5 * v + s])  output w",
+                     # several strips of a thread side by side
+                     "input x[3, 9, 132, 40] : f32  input d[3, 7, 130, 40] : f32"
+                     "  w[c, r:3, s:3] = sum[n, h, v](d[n, h, v, c] * x[n, h + r, v + s, c])  output w",
                      INFINITE_CORNERS],
     "filter_direct": ["input x[3, 2, 31, 19] : f32  input d[3, 2, 9, 17] : f32"
                       "  dw[c, r:7, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, 2 * h + r + 3, v + s - 1], 0))"

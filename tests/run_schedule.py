@@ -341,6 +341,8 @@ PROGRAMS = [
     (filter_gradients((8, 3, 32, 32), 3, 1), FILTER_STRIPS), (filter_gradients((5, 2, 20, 24), 5, 2, "f16"), FILTER_STRIPS),
     (filter_gradients_last((8, 32, 32, 40), 3, 1), FILTER_STRIPS_OF_CHANNELS),
     (filter_gradients_last((5, 20, 21, 66), 5, 2, "f16", 2), FILTER_STRIPS_OF_CHANNELS),
+    (filter_gradients_last((3, 6, 90, 40), 3, 1), FILTER_STRIPS_OF_CHANNELS),
+    (filter_gradients_last((2, 5, 131, 66), 3, 1, "f16"), FILTER_STRIPS_OF_CHANNELS),
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),
     (with_residual(product(256, 512, 128), shape=(256, 512)), MATMUL), (with_residual(product(200, 331, 134), shape=(200, 331)), MATMUL),

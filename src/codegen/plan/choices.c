@@ -180,7 +180,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
         bool of_all = choices_employ(parts, idle) || parts <= room || slow || (rewritten && few_waves) ||
                       (product && !of_tensor_cores);
-        if (!of_all && !of_tensor_cores && !(spread && choices_employ(parts, choices_idle_sms(planner, spread))))
+        if (!of_all && !of_tensor_cores && !(spread && parts <= 2 * choices_idle_sms(planner, spread)))
             continue;
         Split split = add_split(planner, list, companions, fusion,
                                 deep || rewritten ? fusion_even_parts(fusion, parts) : parts,

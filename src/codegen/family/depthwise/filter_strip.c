@@ -27,6 +27,7 @@ enum {
 typedef struct FilterStrip {
     int16_t width, height, lanes;             // of a thread: columns and rows of d, channels
     int16_t downs, alongs, shares, threads;   // of a block; those that have other images
+    int16_t turns;                            // strips of a thread in each image, along its rows
     int16_t piece_x, piece_d;                 // columns that are one aligned access, at most
     bool channels_last;                       // adjacent threads have adjacent channels; otherwise columns
 } FilterStrip;
@@ -107,12 +108,23 @@ static bool fits(const Fusion *fusion, const FilterGradient *gradient, const Fil
                (strip->width == LEAST_WIDTH ? MAX_REGISTERS : MAX_WIDE_REGISTERS);
 }
 
-/* The block of about so many threads: first along a row, then in other images, then down. */
-static void fill_block(const FilterGradient *gradient, const DeviceSpec *device, int64_t threads,
+/* Threads of the largest block, whose registers an SM has. */
+static int64_t largest_block(const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device,
+                             const FilterStrip *strip)
+{
+    int64_t threads = device->registers_per_sm / (registers_of(fusion, gradient, strip) + INPUTS);
+    return threads < LARGEST_BLOCK ? threads : LARGEST_BLOCK;
+}
+
+/* The block of about so many threads: first along a row, of which each has several strips where they would be too many,
+   then in other images, then down. */
+static void fill_block(const FilterGradient *gradient, const DeviceSpec *device, int64_t threads, int64_t most,
                        FilterStrip *strip)
 {
     int64_t inner = strip->channels_last ? device->warp_size : 1;
-    strip->alongs = (int16_t)ceil_div(gradient->d.columns, strip->width);
+    int64_t strips = ceil_div(gradient->d.columns, strip->width);
+    strip->turns = (int16_t)ceil_div(strips * inner, most / inner * inner);
+    strip->alongs = (int16_t)ceil_div(strips, strip->turns);
     strip->downs = strip->shares = 1;
     while (inner * strip->alongs * strip->shares < threads && strip->shares < gradient->shape.summed.extent)
         strip->shares *= 2;
@@ -155,10 +167,14 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
     int64_t images = ceil_div(gradient->shape.summed.extent, strip->shares);
     Schedule schedule = {.computes = COMPUTES_OWN};
     schedule_loop(&schedule, (Loop){.axis = IMAGE});
+    if (strip->turns > 1)
+        schedule_loop(&schedule, (Loop){.axis = COLUMN});
     schedule_load(&schedule, (Move){.tiles = space_inputs(space)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
-    schedule_takes(&schedule,
-                   calibration.strip.step_instructions * (double)(images * steps_of(gradient, strip)));
+    schedule_takes(&schedule, calibration.strip.step_instructions *
+                                  (double)(images * strip->turns * steps_of(gradient, strip)));
+    if (strip->turns > 1)
+        schedule_end(&schedule);
     schedule_end(&schedule);
     schedule_exchange(&schedule, (Exchange){
                                      .ops = schedule_ops(fusion, true),
@@ -233,7 +249,7 @@ static int kind_of(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
                 strip.piece_x = (int16_t)piece_of(gradient, &gradient->x, width * gradient->along.stride);
                 strip.piece_d = (int16_t)piece_of(gradient, &gradient->d, width);
             }
-            fill_block(gradient, device, threads, &strip);
+            fill_block(gradient, device, threads, largest_block(fusion, gradient, device, &strip), &strip);
             if (strip.threads <= LARGEST_BLOCK && fits(fusion, gradient, &strip) &&
                 warps_of(fusion, device, gradient, &strip) >= warps)
                 variants[count++] = tile_kind(arena, fusion, device, gradient, &strip);
@@ -273,11 +289,11 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
     const FilterStrip *strip = at->kind->choice.value;
     if (at->item->kind != ITEM_REDUCE)
         return false;
-    int64_t images = gradient->shape.summed.extent, rounds = ceil_div(images, strip->shares), rows = 0;
+    int64_t images = gradient->shape.summed.extent, rounds = ceil_div(images, strip->shares) * strip->turns, rows = 0;
     for (int64_t step = 0; step < steps_of(gradient, strip); step++)
         for (int64_t k = 0; k < down->taps; k++)
             rows += (step - k * down->dilation) % down->stride == 0;
-    int64_t strips = at->count[CHANNEL] * strip->downs * strip->alongs;   // each lane's
+    int64_t strips = at->count[CHANNEL] * strip->downs * strip->alongs * strip->turns;   // each lane's
     work->additions = work->multiplications =
         images * strips * rows * gradient->along.taps * strip->width * at->times / rounds;
     return true;
@@ -293,6 +309,7 @@ static void emit_strip(StrBuf *out, const KernelPlan *plan, const FilterGradient
     CONSTEXPR(out, "int HEIGHT, WIDTH", "rows and columns of d, of a thread", strip->height, strip->width);
     CONSTEXPR(out, "int DOWNS, ALONGS, SHARES", "threads: down, along images, of other images", strip->downs,
               strip->alongs, strip->shares);
+    CONSTEXPR(out, "int TURNS", "strips of a thread in each image", strip->turns);
     CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "of the launch bounds", plan->threads,
               plan->program->perf.blocks_per_sm);
     CONSTEXPR(out, "int AHEAD", "rows in flight", STRIP_AHEAD);
