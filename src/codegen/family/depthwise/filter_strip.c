@@ -249,9 +249,10 @@ static int kind_of(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
                 strip.piece_x = (int16_t)piece_of(gradient, &gradient->x, width * gradient->along.stride);
                 strip.piece_d = (int16_t)piece_of(gradient, &gradient->d, width);
             }
+            if (!fits(fusion, gradient, &strip))
+                continue;
             fill_block(gradient, device, threads, largest_block(fusion, gradient, device, &strip), &strip);
-            if (strip.threads <= LARGEST_BLOCK && fits(fusion, gradient, &strip) &&
-                warps_of(fusion, device, gradient, &strip) >= warps)
+            if (strip.threads <= LARGEST_BLOCK && warps_of(fusion, device, gradient, &strip) >= warps)
                 variants[count++] = tile_kind(arena, fusion, device, gradient, &strip);
         }
     return count;
