@@ -6,7 +6,8 @@
 //   thread      0        1        2       …     THREADS-1 |   0    …
 //   points   [VECTOR] [VECTOR] [VECTOR]   …     [VECTOR]  | [VECTOR]        <- VECTORS times
 //
-// A partial last vector is read and written point by point.
+// Of the points beyond the last whole block of this kind each thread computes one vector, so none waits for another. A
+// partial last vector is read and written point by point.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -68,10 +69,12 @@ __device__ __forceinline__ void store_words(const Tensors &, Index, const Output
 extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
-    const Index first = ((Index)blockIdx.x * (THREADS * VECTORS) + (Index)threadIdx.x) * VECTOR;
-    constexpr Index STEP = THREADS * VECTOR;   // from one vector of a thread to the next
+    const Index block = (Index)blockIdx.x, thread = (Index)threadIdx.x;
+    constexpr Index STEP = THREADS * VECTOR, BLOCK = STEP * VECTORS;   // from one vector of a thread to the next; of a block
+    constexpr Index WHOLE = POINTS / BLOCK;                            // blocks
 
-    if (((Index)blockIdx.x + 1) * (STEP * VECTORS) <= POINTS) {   // all loads are in flight before the first is used
+    if (POINTS % BLOCK == 0 || block < WHOLE) {   // all loads are in flight before the first is used
+        const Index first = block * BLOCK + thread * VECTOR;
         Inputs in[VECTORS];
         UNROLL for (int u = 0; u < VECTORS; ++u)
             load_points(t, first + u * STEP, in[u]);
@@ -87,24 +90,22 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         return;
     }
 
-    for (int u = 0; u < VECTORS; ++u) {   // the last block
-        const Index point = first + u * STEP;
-        Inputs in;
-        Outputs out = {};
-        if (point + VECTOR <= POINTS) {
-            load_points(t, point, in);
-            load_reused(t, point, in);
-            UNROLL for (int e = 0; e < VECTOR; ++e)
-                compute(t, point + e, e, in, out);
-            store_points(t, point, out);
-        } else
-            UNROLL for (int e = 0; e < VECTOR; ++e)
-                if (point + e < POINTS) {
-                    load_point(t, point + e, e, in);
-                    compute(t, point + e, e, in, out);
-                    store_point(t, point + e, e, out);
-                }
-        store_words(t, point, out);
+    const Index point = WHOLE * BLOCK + (block - WHOLE) * STEP + thread * VECTOR;
+    Inputs in;
+    Outputs out = {};
+    if (point + VECTOR <= POINTS) {
+        load_points(t, point, in);
+        load_reused(t, point, in);
+        UNROLL for (int e = 0; e < VECTOR; ++e)
+            compute(t, point + e, e, in, out);
+        store_points(t, point, out);
+    } else if (point < POINTS) {
+        UNROLL for (int e = 0; e < POINTS % VECTOR; ++e) {
+            load_point(t, point + e, e, in);
+            compute(t, point + e, e, in, out);
+            store_point(t, point + e, e, out);
+        }
     }
+    store_words(t, point, out);
 }
 }   // namespace KERNEL

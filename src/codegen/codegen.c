@@ -164,7 +164,7 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
     const RProgram *program = &planned->program;
     KernelPlan plan = kernel_plan(request, planned);
     Launch launch = {
-        .grid = {program->grid, 1, 1},
+        .grid = {planned->family->blocks ? planned->family->blocks(&plan) : program->grid, 1, 1},
         .block = {plan.threads, 1, 1},
         .cluster = {program->cluster, 1, 1},
         .shared_bytes = program->shared_bytes,
@@ -178,7 +178,7 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
     for (int i = 0; i < fusion->output_count; i++)
         launch.args[launch.arg_count++] = launch_arg(kernel, fusion, fusion->outputs[i], true, in_call, places);
     assert(launch.arg_count <= MAX_LAUNCH_ARGS);
-    assert(program->grid <= device_most_blocks(request->device, plan.threads));
+    assert(launch.grid[0] <= device_most_blocks(request->device, plan.threads));
     if (planned->family->maps)
         launch.map_count = planned->family->maps(&plan, launch.maps);
     launch.work = scalar_work(fusion);

@@ -77,6 +77,8 @@ typedef struct Family {
                  KernelKind *variants);
     /* Writes the constants, types and device functions of the parameter block (tensors are there already). */
     void (*emit)(StrBuf *out, const KernelPlan *plan);
+    /* Blocks of the launch. NULL: the program's. */
+    int64_t (*blocks)(const KernelPlan *plan);
     /* Fills the tensor maps of its bulk copies; returns their number. NULL: it has none. */
     int (*maps)(const KernelPlan *plan, struct TensorMap *maps);
     /* What its blocks do for some items of their schedules. NULL: it follows from the items. */

@@ -232,14 +232,25 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- the parameter block ----
 
+static int64_t vectors_of(const KernelPlan *plan)
+{
+    return ceil_div(plan->program->tile[LEVEL_REGISTER].size[0], chosen(plan->kind).vector);
+}
+
+/* Whole ones; the threads of the others have a vector each. */
+static int64_t blocks(const KernelPlan *plan)
+{
+    int64_t points = spatial_points(plan->fusion), step = (int64_t)plan->threads * chosen(plan->kind).vector,
+            block = step * vectors_of(plan);
+    return points / block + ceil_div(points % block, step);
+}
+
 static void emit_constants(StrBuf *out, const KernelPlan *plan)
 {
-    int vector = chosen(plan->kind).vector;
-    int64_t each = plan->program->tile[LEVEL_REGISTER].size[0];
     CONSTEXPR(out, "Index POINTS", NULL, spatial_points(plan->fusion));
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
-    CONSTEXPR(out, "int VECTOR", "contiguous points of an access", vector);
-    CONSTEXPR(out, "int VECTORS", "vectors of a thread, one block apart", ceil_div(each, vector));
+    CONSTEXPR(out, "int VECTOR", "contiguous points of an access", chosen(plan->kind).vector);
+    CONSTEXPR(out, "int VECTORS", "vectors of a thread, one block apart", vectors_of(plan));
 }
 
 static void emit_registers(StrBuf *out, const Fusion *fusion, const Reads *reads)
@@ -419,4 +430,5 @@ const Family elementwise_family = {
     .view = view_of,
     .kinds = kinds,
     .emit = emit,
+    .blocks = blocks,
 };
