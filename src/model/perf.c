@@ -46,17 +46,15 @@ const char *const bound_name[] = {
 /* Little's law with a soft knee (tuning-log 9). Loads are bound by the bytes in flight and the latency, and all bytes by the
    bandwidth. Stores expose no latency, nor does a kernel without inputs: 256 KB that are all in flight take one latency,
    however much is stored (tuning-log 132). */
-static double memory_time_us(const KernelCounts *kernel, double moving_us, double load_bytes, double latency_ns)
+static double memory_time_us(double moving_us, double load_bytes, double in_flight_bytes, double latency_ns)
 {
-    if (kernel->in_flight_bytes <= 0)
-        return moving_us;
-    return hypot(moving_us, load_bytes / kernel->in_flight_bytes * latency_ns / 1e3);
+    return in_flight_bytes > 0 ? hypot(moving_us, load_bytes / in_flight_bytes * latency_ns / 1e3) : moving_us;
 }
 
 static double dram_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
 {
     double moving_us = (load_bytes + store_bytes) / kernel->device->dram.bandwidth_gb_s / 1e3;
-    return memory_time_us(kernel, moving_us, load_bytes, kernel->device->dram_latency_ns);
+    return memory_time_us(moving_us, load_bytes, kernel->in_flight_bytes, kernel->device->dram_latency_ns);
 }
 
 static double l2_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
@@ -64,7 +62,8 @@ static double l2_time_us(const KernelCounts *kernel, double load_bytes, double s
     const DeviceSpec *device = kernel->device;
     double moving_us = (load_bytes + store_bytes) / device->l2.bandwidth_gb_s / 1e3;
     double ports = at_most(device->l2_port_share * kernel->blocks / device->sm_count, 1);
-    return at_least(memory_time_us(kernel, moving_us, load_bytes, device->l2_latency_ns), moving_us / ports);
+    double waiting_us = memory_time_us(moving_us, load_bytes, kernel->l2_in_flight_bytes, device->l2_latency_ns);
+    return at_least(waiting_us, moving_us / ports);
 }
 
 static double shared_time_us(const KernelCounts *kernel, double bytes)

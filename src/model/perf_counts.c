@@ -210,13 +210,24 @@ static double lines_share(const KernelCounts *kernel, double l1_bytes)
     return at_most(l1_bytes / at_least(lines_bytes, 1), 1);
 }
 
+double block_scatter(const KernelCounts *kernel, const DataTile *data)
+{
+    double points = all_points(kernel->space, kernel->shared), scatter = at_least(data->scatter, 1);
+    if (data->staged || data->scatter_points == 0)
+        return data->staged ? 1 : scatter;
+    double together = at_most(1 + data->scatter_points / points, scatter);
+    bool stays = kernel->resident * points * together * data->element_bits / 8 <= kernel->l1_bytes;
+    return stays ? together : scatter;
+}
+
 static void count_in_flight(KernelCounts *kernel)
 {
     double blocks = at_most(kernel->blocks, kernel->resident * kernel->device->sm_count);
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
-        if (!data->output)
-            kernel->in_flight_bytes += blocks * block_bytes_in_flight(kernel, data);
+        double bytes = data->output ? 0 : blocks * block_bytes_in_flight(kernel, data);
+        kernel->in_flight_bytes += bytes;
+        kernel->l2_in_flight_bytes += bytes * block_scatter(kernel, data);
     }
 }
 
@@ -320,7 +331,9 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     count_bytes(&kernel);
     count_staged(&kernel);
     count_in_flight(&kernel);
-    kernel.in_flight_bytes *= lines_share(&kernel, at_least((double)device->shared_per_sm - fitting * shared_bytes, 1));
+    double lines = lines_share(&kernel, at_least((double)device->shared_per_sm - fitting * shared_bytes, 1));
+    kernel.in_flight_bytes *= lines;
+    kernel.l2_in_flight_bytes *= lines;
     return kernel;
 }
 

@@ -46,6 +46,7 @@ typedef struct KernelCounts {
     double staging_instructions;   // of one step, to find what is staged
     double chain_instructions;     // and of each thread, one after the other
     double in_flight_bytes;        // asked for and not yet there, over the whole device
+    double l2_in_flight_bytes;     // in whole transactions
     TileBytes bytes[MAX_DATA_TILES];
 } KernelCounts;
 
@@ -80,6 +81,10 @@ double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, 
 
 /* Points of the tile along all axes. */
 double all_points(const TileSpace *space, const RTile *tile);
+
+/* Bytes that a block reads from L2 for each one that it uses. What its warps use of a transaction one after the other stays in
+   L1, where there is room; at both ends of its points there are parts of transactions. */
+double block_scatter(const KernelCounts *kernel, const DataTile *data);
 
 /* How often a block needs another part of the tile; of a cluster one block writes what does not move. */
 double block_visits(const KernelCounts *kernel, const DataTile *data);

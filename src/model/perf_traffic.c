@@ -71,7 +71,6 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
     if (is_for_all_blocks(kernel, data) && stays_in_l1(kernel))
         return at_most(kernel->blocks, kernel->device->sm_count) * problem_bytes_of(kernel, data);
-    double scatter = data->staged ? 1 : at_least(data->scatter, 1);
     /* Each block of a multicast cluster reads its part. */
     bool shared = data->staged && !depends(kernel, data, kernel->kind->schedule->cluster_axis);
     double share = data->staged && kernel->cost->read_share > 0 ? kernel->cost->read_share : 1;
@@ -79,7 +78,7 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
          * block_visits(kernel, data)
          * bytes_of(kernel, data)->moved
          * inside_share(kernel, data)
-         * scatter;
+         * block_scatter(kernel, data);
 }
 
 /* The tile of the blocks that run at the same time, and the number of waves. */

@@ -79,6 +79,7 @@ typedef struct DataTile {
     bool grouped;               // threads read groups of neighbours from shared memory that divide their own
     bool line_places;           // each line that a thread brings elements of has a place in registers
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
+    double scatter_points;      // neighbouring points that use whole transactions all the same; 0: no number of them does
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes; 0: 1
 } DataTile;
 

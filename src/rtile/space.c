@@ -99,6 +99,22 @@ double access_scatter(const Access *access, const Fusion *fusion, int fast, cons
     return offset_scatter(&offset, access->tensor, fusion, fast, device);
 }
 
+/* Neighbouring points in order among which those of whole transactions are. */
+static double scatter_points(const Affine *offset, const Tensor *tensor, const Fusion *fusion, const DeviceSpec *device)
+{
+    int64_t run = 1, transaction = 8 * (int64_t)device->dram.transaction_bytes / dtype_info[tensor->dtype].bits;
+    for (int a = fusion->spatial_count - 1; a >= 0; a--) {
+        if (offset->coef[a] != run)
+            continue;
+        int64_t inner = points(fusion, a + 1, fusion->spatial_count), needed = ceil_div(transaction, run);
+        if (fusion->axes[a].extent >= needed)
+            return (double)inner * (double)needed;
+        run *= fusion->axes[a].extent;
+        a = fusion->spatial_count;
+    }
+    return 0;
+}
+
 /* Where an element at the flat position along the axes [first, end) lies, from that at 0. */
 static int64_t offset_at(const Affine *offset, const Fusion *fusion, int first, int end, int64_t position)
 {
@@ -229,6 +245,8 @@ void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, cons
         Affine offset = fused_offset(fusion, &found[i]);
         DataTile tile = flat_tile(space, found[i].access->tensor, offset, fusion);
         tile.scatter = offset_scatter(&offset, found[i].access->tensor, fusion, fast, device);
+        if (fusion->axis_count == fusion->spatial_count)
+            tile.scatter_points = scatter_points(&offset, found[i].access->tensor, fusion, device);
         space->tiles[space->tile_count++] = tile;
     }
     for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {

@@ -154,12 +154,25 @@ static void find_pieces(TileSpace *space, const Fusion *fusion, const Reads *rea
     }
 }
 
+/* Of a thread for a point whose elements are read one by one, each position found once. Vectors that may go on in the next row
+   are read so, too, since one of a warp does. */
+static double single_instructions(const Reads *reads)
+{
+    uint32_t single = 1u << PATTERN_GATHER | 1u << PATTERN_LINE;
+    int positions = __builtin_popcount(reads_axes_of(reads, single)), elements = 0;
+    for (int i = 0; i < reads->count; i++)
+        elements += (single >> reads->reads[i].pattern & 1) != 0;
+    return ELEMENT_INSTRUCTIONS * elements + (positions > 1 ? POSITION_INSTRUCTIONS * (positions - 1) : 0);
+}
+
 /* All of a thread's vectors are loaded before the first is needed, but what many points read. */
-static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int vector,
+static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, const Reads *reads,
                   uint32_t reused)
 {
-    uint32_t inputs = space_inputs(space);
-    schedule_load(schedule, (Move){.tiles = inputs & ~reused});
+    int vector = reads->walk.vector;
+    uint32_t inputs = space_inputs(space), streamed = inputs & ~reused;
+    double each = single_instructions(reads) / (streamed ? __builtin_popcount(streamed) : 1);
+    schedule_load(schedule, (Move){.tiles = streamed, .instructions = each});
     schedule_load(schedule, (Move){.tiles = inputs & reused, .from = PLACE_L2});
     schedule_map(schedule, schedule_ops(fusion, false));
     schedule_pack(schedule, schedule_bit_ops(fusion), vector, REGISTER_BITS);
@@ -212,7 +225,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
         uint32_t reused = find_reused_rows(kind->space, fusion, reads);
         kind_choose(arena, kind, &(PointChoice){vector, reused}, sizeof(PointChoice));
-        state(kind->schedule, fusion, kind->space, vector, reused);
+        state(kind->schedule, fusion, kind->space, reads, reused);
         bool padded = find_padded(kind->space, fusion, reads);
         find_pieces(kind->space, fusion, reads);
         int most = padded ? vector : vector * vectors;

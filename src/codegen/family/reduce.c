@@ -166,8 +166,7 @@ static int least_sharers(int bits, Layout layout, const DeviceSpec *device)
     return bits < 8 ? 1 : 8 * device->dram.transaction_bytes / (layout.vector * bits);
 }
 
-/* What it takes to find a position along an axis, by a division and a remainder, and to test it against an end. */
-enum { POSITION_INSTRUCTIONS = 8, BOUND_INSTRUCTIONS = 2 };
+enum { BOUND_INSTRUCTIONS = 2 };   // to test a position against an end
 
 static void bounds_visit(Expr *expr, void *bounds)
 {

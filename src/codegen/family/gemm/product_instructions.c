@@ -1,9 +1,6 @@
 // Instructions of products beside their multiply-adds: elements that are found one by one, and the ends.
+#include "codegen/cuda/reads.h"
 #include "codegen/family/gemm/product.h"
-
-/* One by one: an address, a test and a load; a division and a remainder for each position that a group
-   holds. */
-enum { ELEMENT_INSTRUCTIONS = 6, POSITION_INSTRUCTIONS = 8 };
 
 /* Of those axes, positions along groups beside their outermost ones, which cost nothing. */
 static double search_instructions(const Fusion *fusion, const Product *product, uint32_t used)
