@@ -59,10 +59,11 @@ static inline const TileBytes *bytes_of(const KernelCounts *kernel, const DataTi
     return &kernel->bytes[data - kernel->space->tiles];
 }
 
-/* Its threads copy several steps ahead, each vector from an address of its own. */
+/* Its threads copy steps ahead, each vector from an address of its own, at least some of them directly. */
 static inline bool copies_ahead(const KernelCounts *kernel)
 {
-    return kernel->staging_instructions > 0 && schedule_rounds_ahead(kernel->kind->schedule) > 1;
+    int held = kind_passes_registers(kernel->kind, kernel->device);   // one step ahead, and stored when it is used
+    return kernel->staging_instructions > 0 && schedule_rounds_ahead(kernel->kind->schedule) > held;
 }
 
 static inline double problem_bytes_of(const KernelCounts *kernel, const DataTile *data)
