@@ -339,6 +339,7 @@ PROGRAMS = [
     (filter_gradients_last((8, 32, 32, 3), 5, 2), ["filter_direct/taps"]),
     (filter_gradients_last((5, 20, 21, 2), 9, 4, "f16", 2), ["filter_direct/taps"]),
     (filter_gradients((8, 3, 32, 32), 3, 1), FILTER_STRIPS), (filter_gradients((5, 2, 20, 24), 5, 2, "f16"), FILTER_STRIPS),
+    (filter_gradients((3, 2, 20, 150), 3, 1), FILTER_STRIPS),
     (filter_gradients_last((8, 32, 32, 40), 3, 1), FILTER_STRIPS_OF_CHANNELS),
     (filter_gradients_last((5, 20, 21, 66), 5, 2, "f16", 2), FILTER_STRIPS_OF_CHANNELS),
     (filter_gradients_last((3, 6, 90, 40), 3, 1), FILTER_STRIPS_OF_CHANNELS),

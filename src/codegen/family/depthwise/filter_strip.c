@@ -131,8 +131,11 @@ static void fill_block(const FilterGradient *gradient, const DeviceSpec *device,
     while (inner * strip->alongs * strip->shares * strip->downs < threads &&
            ceil_div(gradient->d.rows, 2 * strip->downs) >= LEAST_HEIGHT)
         strip->downs *= 2;
-    while (inner * strip->alongs * strip->shares * strip->downs % device->warp_size)
-        strip->shares *= 2;   // a warp is of one channel
+    while (inner * strip->alongs * strip->shares * strip->downs % device->warp_size)   // a warp is of one channel
+        if (2 * inner * strip->alongs * strip->shares * strip->downs <= most)
+            strip->shares *= 2;
+        else
+            strip->alongs++;   // threads that have no columns
     strip->height = (int16_t)ceil_div(gradient->d.rows, strip->downs);
     strip->threads = (int16_t)(inner * strip->alongs * strip->shares * strip->downs);
 }
