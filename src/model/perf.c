@@ -329,7 +329,7 @@ static double once_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
    blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
 static double stores_shown_us(const KernelCounts *kernel, double products_us)
 {
-    double stores_us = stored_sector_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3;
+    double stores_us = busy_store_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3;
     double ends_us = at_least(stores_us - kernel->rounds * end_time_us(kernel), 0);
     return ends_us - (1 - 1 / kernel->resident) * at_most(ends_us, products_us);
 }
@@ -441,7 +441,8 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, perf.l2_store_bytes);
-    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes, perf.dram_store_bytes);
+    bool of_products = kernel.staged && schedule_multiplies(kind->schedule);
+    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes, of_products ? busy_store_bytes(&kernel) : perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
     if (in_turn)

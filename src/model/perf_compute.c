@@ -219,9 +219,11 @@ double compute_time_us(const KernelCounts *kernel)
     return busy / kernel->device->clock_mhz / beside_share(kernel);
 }
 
+/* Results along the reduction are as many as there are: zeros behind its end have none. */
 double special_time_us(const KernelCounts *kernel)
 {
-    double points = all_points(kernel->space, &kernel->padded) * kernel->visited;
-    double results = points * kernel->space->special;
+    double results = kernel->space->special * kernel->visited;
+    for (int a = 0; a < kernel->space->axis_count; a++)
+        results *= (double)(kernel->space->axes[a].reduction ? kernel->space->axes[a].extent : kernel->padded.size[a]);
     return results / perf_unit_peak(kernel->device, UNIT_SFU) / 1e3 / kernel->balance;
 }

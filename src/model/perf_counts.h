@@ -98,8 +98,8 @@ double thread_visits(const KernelCounts *kernel, const DataTile *data);
 /* Fills the bytes that the kernel moves on each level. */
 void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf);
 
-/* Of the outputs, each sector as often as a part of it is stored. */
-double stored_sector_bytes(const KernelCounts *kernel);
+/* Of the outputs of a product, each sector as often as it takes a turn of L2. */
+double busy_store_bytes(const KernelCounts *kernel);
 
 // ---- perf_compute.c: each alone, for the whole kernel ----
 

@@ -199,38 +199,49 @@ static double loading_bytes(const KernelCounts *kernel, const DataTile *data)
            data_tile_traffic(data, kernel->shared, kernel->space->axis_count, kernel->device->shared.transaction_bytes);
 }
 
-/* Contiguous elements of a row that one access of a warp stores: one for each thread that shares the row, or a whole row of
-   the tile up to a warp's lanes, where the epilogue stages rows that few threads share. */
-static double stored_run(const KernelCounts *kernel, int columns)
+/* Elements of an output that a thread stores with one access. Rows that begin anywhere may be cut where aligned accesses begin. */
+static double stored_vector(const KernelCounts *kernel, const DataTile *data, int columns)
 {
-    double across = (double)kernel->shared->size[columns];
-    double lanes = across / (double)kernel->inner->size[columns];
-    bool collected = lanes < schedule_collecting_lanes(kernel->kind->schedule);
-    return at_most(collected ? across : lanes, kernel->device->warp_size);
+    int64_t most = (int64_t)VECTOR_BYTES * 8 / data->element_bits, size = data->dims[data->rank - 1].size;
+    if (schedule_cuts_rows(kernel->kind->schedule))
+        return (double)most;
+    return (double)greatest_common_divisor(greatest_common_divisor(kernel->inner->size[columns], most), size);
 }
 
-/* Sectors that an output's stores touch, over those that it has: 8 contiguous elements of 4 bytes at any alignment touch
-   (32 - 4) / 32 + 1 = 1.9 sectors, each of which takes as long as a whole one (tuning-log 137). */
-static double touched_sectors(const KernelCounts *kernel, const DataTile *data)
+/* Contiguous elements that one access of a warp stores: a vector for each thread that shares a row; or a whole row of the tile,
+   as far as lanes reach, where rows pass through shared memory; or that and the next ones, where a tile has whole rows. */
+static double stored_run(const KernelCounts *kernel, const DataTile *data, int columns, double vector)
+{
+    double across = (double)kernel->shared->size[columns], own = (double)kernel->inner->size[columns];
+    double most = kernel->device->warp_size * vector;
+    bool of_warps = kind_tile_threads(kernel->kind) > 1;
+    double lanes = of_warps ? own / vector : across / own;
+    bool collected = lanes < schedule_collecting_lanes(kernel->kind->schedule);
+    if (across >= (double)data->dims[data->rank - 1].size)
+        return most;
+    return at_most(collected ? across : lanes * vector, most);
+}
+
+/* Sectors that an output's stores keep L2 busy for, over those that it has: a sector of which a part is stored takes two turns, as
+   the rest of it is kept (tuning-log 176). 8 elements of 4 bytes at any alignment touch (32 - 4) / 32 + 1 = 1.9 sectors. */
+static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
 {
     int columns = space_last_spatial(kernel->space, kernel->space->axis_count);
-    double element_bytes = data->element_bits / 8.0, sector_bytes = kernel->device->dram.transaction_bytes;
-    double row_bytes = (double)data->dims[data->rank - 1].size * element_bytes,
-           run_bytes = stored_run(kernel, columns) * element_bytes;
-    if (data->apart || fmod(row_bytes, sector_bytes) == 0)
-        return 1;
-    int64_t most = (int64_t)VECTOR_BYTES * 8 / kernel->kind->registers.accumulator_bits,
-            vector = greatest_common_divisor(kernel->inner->size[columns], most);
-    bool vectors = vector > 1 && data->dims[data->rank - 1].size % vector == 0;
-    return vectors ? 1 : ((run_bytes - element_bytes) / sector_bytes + 1) * sector_bytes / run_bytes;
+    int64_t sector = kernel->device->dram.transaction_bytes, row_bits = data->dims[data->rank - 1].size * data->element_bits;
+    double vector = stored_vector(kernel, data, columns), element_bytes = data->element_bits / 8.0,
+           run = stored_run(kernel, data, columns, vector) * element_bytes,
+           granule = at_least((double)greatest_common_divisor(row_bits, sector * 8) / 8, vector * element_bytes),
+           touched = at_least(run - granule, 0) / (double)sector + 1,
+           whole = at_least(run + granule - (double)sector, 0) / (double)sector;
+    return data->apart ? 1 : (2 * touched - whole) * (double)sector / run;
 }
 
-double stored_sector_bytes(const KernelCounts *kernel)
+double busy_store_bytes(const KernelCounts *kernel)
 {
     double bytes = 0;
     for (int i = 0; i < kernel->space->tile_count; i++)
         if (kernel->space->tiles[i].output)
-            bytes += kernel->problem->bytes[i] * touched_sectors(kernel, &kernel->space->tiles[i]);
+            bytes += kernel->problem->bytes[i] * busy_sectors(kernel, &kernel->space->tiles[i]);
     return bytes;
 }
 

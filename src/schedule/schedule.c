@@ -235,6 +235,14 @@ bool schedule_is_persistent(const Schedule *schedule)
 
 bool schedule_counts_turns(const Schedule *schedule) { return tile_loop(schedule) != NULL; }
 
+bool schedule_cuts_rows(const Schedule *schedule)
+{
+    bool cuts = false;
+    for (int i = 0; i < schedule->count; i++)
+        cuts |= schedule->items[i].kind == ITEM_EXCHANGE && schedule->items[i].exchange.cut;
+    return cuts;
+}
+
 bool schedule_combines_rows(const Schedule *schedule)
 {
     for (int i = 0; i < schedule->count; i++) {

@@ -236,6 +236,9 @@ bool schedule_is_persistent(const Schedule *schedule);
 /* Whether a block iterates over its shared tiles by next_turn(). */
 bool schedule_counts_turns(const Schedule *schedule);
 
+/* Rows of sums are cut where aligned accesses to the output begin. */
+bool schedule_cuts_rows(const Schedule *schedule);
+
 /* Whether the warps of a block reduce sums of the same rows. */
 bool schedule_combines_rows(const Schedule *schedule);
 

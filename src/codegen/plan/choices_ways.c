@@ -156,15 +156,38 @@ ChoiceList choices_best_of(Planner *planner, ChoiceList (*ways)(Planner *, const
     return best;
 }
 
+/* The launch reads what an earlier one of the choice writes. */
+static bool touches_earlier(const Choice *choice, const PlannedLaunch *launch)
+{
+    bool touches = false;
+    for (int i = 0; i < choice->count; i++)
+        for (int k = 0; k < choice->launches[i].fusion->output_count; k++)
+            for (int n = 0; n < launch->fusion->input_count; n++)
+                touches |= launch->fusion->inputs[n] == choice->launches[i].fusion->outputs[k];
+    return touches;
+}
+
+/* What a launch behind those of the choice takes less than alone: one that reads nothing of theirs runs beside them
+   (Launch.waits_last). */
+static double saved_us(const Planner *planner, const Choice *choice, const PlannedLaunch *launch)
+{
+    const PerfEstimate *perf = &launch->program.perf;
+    if (!planner->device->has.early_launches || !choice->count || fusion_is_prepared(launch->fusion) ||
+        fusion_is_prepared(choice->launches[choice->count - 1].fusion))
+        return 0;
+    return touches_earlier(choice, launch) ? 0 : perf->wait_us + perf->launch_us;
+}
+
 Choice choice_extend(Planner *planner, Choice choice, const Choice *last)
 {
     size_t bytes = (size_t)choice.count * sizeof *choice.launches;
     PlannedLaunch *launches = arena_room(planner->choices, bytes + sizeof *launches);
+    double saved = saved_us(planner, &choice, &last->launches[0]);
     if (bytes)
         memcpy(launches, choice.launches, bytes);
     launches[choice.count++] = last->launches[0];
     choice.launches = launches;
-    choice.time_us += last->time_us;
+    choice.time_us += last->time_us - saved;
     return choice;
 }
 
