@@ -89,10 +89,9 @@ def check_case(rollerc, folder, name):
         return f"equal layers are launches of several kernels: {sums}"
     for kernel in {launch["kernel"] for launch in launches}:
         (signature,) = re.findall(rf"{kernel}\((const [^)]*)\)", made.read_text())
-        bare = [pointer for pointer in signature.split(", ") if "__restrict__" not in pointer]
-        stored = [pointer for pointer in bare if not pointer.startswith("const ")]   # others may be read after a late wait
-        if len(stored) != (kernel in sums) or kernel in sums and len(bare) < 2:
-            return f"{kernel} has {len(bare)} pointers without __restrict__: {signature}"
+        bare = len(re.findall(r"\*(?!__restrict__)\w", signature))
+        if bare != (2 if kernel in sums else 0):
+            return f"{kernel} has {bare} pointers without __restrict__: {signature}"
     return None
 
 

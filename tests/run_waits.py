@@ -4,9 +4,9 @@
     python3 tests/run_waits.py --rollerc build/rollerc                          # PROGRAMS
     python3 tests/run_waits.py --rollerc build/rollerc --all tests/regressions/*.te
 
-ptxas moves read-only loads (ld.global.nc, LDG.CONSTANT) above griddepcontrol.wait (ACQBULK). What a thread may reach before it waits has
-no loads, but for copies of what no launch of the program writes, which stand there on purpose; what is read behind these has no
-__restrict__, so that its loads are plain ones, which stay. Of candidates whose launches are of the same kinds one is looked at, or --all.
+ptxas moves read-only loads (ld.global.nc, LDG.CONSTANT) above griddepcontrol.wait (ACQBULK), but not above the exit that the prelude
+has behind it. What a thread may reach before it waits has no loads, but for copies of what no launch of the program writes, which stand
+there on purpose: either all asynchronous, or by registers. Of candidates whose launches are of the same kinds one is looked at, or --all.
 """
 import argparse
 import collections
@@ -64,6 +64,13 @@ def before_wait(code):
     return collections.Counter(code[at][0] for at in seen if code[at][0] in LOADS)
 
 
+def has_exits(code):
+    """It waits, and after each wait the next load or branch is an exit that no thread takes."""
+    names = [name + "?" * predicated for name, predicated, _ in code]
+    behind = [next((name for name in names[at:] if name not in ("", "wait", "wait?")), "") for at, name in enumerate(names) if "wait" in name]
+    return behind != [] and all(name == "EXIT?" for name in behind)
+
+
 # ---- what they may be
 
 def buffer_of(arg):
@@ -72,12 +79,6 @@ def buffer_of(arg):
 
 def is_input(parameter):
     return parameter.startswith("const ")
-
-
-def late_inputs(launch, parameters, first, written):
-    """What a launch reads only after its wait; None: it waits before all else."""
-    early = [not first and buffer_of(arg) not in written for arg in launch["args"][:len(parameters)]]
-    return [parameter for parameter, begins in zip(parameters, early) if is_input(parameter) and not begins] if any(early) else None
 
 
 def faults(source, cubin, counts):
@@ -92,12 +93,13 @@ def faults(source, cubin, counts):
         if not launch["early"] or waits_at and waits_at[0] == LAST:   # which has nothing to do with those before it
             continue
         code = decoded(parts[f".text.{launch['kernel']}"])
-        late, loads = late_inputs(launch, parameters[number], number == 0, written), before_wait(code)
-        allowed = set() if late is None else COPIES if any("__restrict__" in text for text in late) else COPIES | {"LDG.CONSTANT"}
+        copies = number > 0 and any(is_input(text) and buffer_of(arg) not in written for text, arg in zip(parameters[number], launch["args"]))
+        loads = before_wait(code)
+        allowed = set() if not copies else COPIES if COPIES & set(loads) else {"LDG.CONSTANT"}
         counts["launches"] += 1
         counts["copy"] += bool(loads)
-        if "wait" not in (name for name, _, _ in code):
-            yield f"{launch['kernel']} does not wait"
+        if not has_exits(code):
+            yield f"{launch['kernel']} does not wait, or has no exit behind it"
         if set(loads) - allowed:
             yield f"{launch['kernel']} has {dict(loads)} before it waits"
 

@@ -169,7 +169,6 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
         .cluster = {program->cluster, 1, 1},
         .shared_bytes = program->shared_bytes,
         .asks_shared = program->shared_bytes > request->device->shared_per_block,
-        .waits_late = planned->family->waits_late,
         .turns = schedule_counts_turns(planned->kind->schedule) ? program->turns : 1,
         .args = NEW_ARRAY(arena, LaunchArg, fusion->input_count + fusion->output_count),
     };

@@ -75,7 +75,6 @@ typedef struct Launch {
     bool early;         // programmatic dependent launch: begins while the one before it ends (codegen/chain.h)
     bool finds_room;    // most of its blocks, beside the last ones of the launch before it
     bool waits_last;    // an early one, for those before it
-    bool waits_late;    // if it is early, for those before it, once it has started copies of what no launch writes
     bool lets_begin;    // the one behind it is early
     const int *after;   // launches that it waits for, without those that another of them comes after: hal/launch_order.h
     int after_count;
@@ -86,12 +85,6 @@ typedef struct Launch {
     int turns;     // tiles that a persistent block makes, one after the other; the interpreter may skip those in between
     double work;   // scalar operations of the whole launch
 } Launch;
-
-/* The argument is read only after the wait for earlier launches, which stands behind copies. */
-static inline bool launch_reads_late(const Launch *launch, int arg)
-{
-    return launch->early && launch->waits_late && !launch->waits_last && !launch->args[arg].early;
-}
 
 static inline int launch_cluster_blocks(const Launch *launch)
 {

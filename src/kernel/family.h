@@ -67,7 +67,6 @@ typedef struct Family {
     /* The thread that stores an element is the only reader of the operands at that position, and has read them
        before. */
     bool adds_in_place;
-    bool waits_late;     // its kernels copy what no launch writes before they wait for earlier launches
     bool tiles_both;     // factors of products: fewer, larger tiles and parts of the sums may take less
     View *view;
     const Rewrite *const *rewrites;   // ended by NULL: what they make only those take that have them; NULL: none

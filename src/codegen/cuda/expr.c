@@ -488,7 +488,7 @@ const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *lau
         int position = input ? i : i - fusion->input_count, arg = input && order ? order[i] : i;
         strbuf_puts(&out, i ? ", " : "");
         emit_pointer(&out, input ? fusion->inputs[arg] : fusion->outputs[position], input, position,
-                     launch_in_place(launch, arg) < 0 && !(input && launch_reads_late(launch, arg)) ? "__restrict__ " : "");
+                     launch_in_place(launch, arg) < 0 ? "__restrict__ " : "");
     }
     return out.text;
 }

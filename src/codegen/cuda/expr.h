@@ -106,8 +106,7 @@ int count_bit_outputs(const Fusion *fusion);
 void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, bool wide);
 
 /* What a template calls PARAMETERS and TENSORS: `const f16 *__restrict__ in0`, `{in0}`. Inputs come in this order; NULL: in their
-   own. A sum that is made in place and what it is made of have no `__restrict__`. Nor has what an early launch reads after a late
-   wait: the compiler makes read-only loads (ld.global.nc) of such, and ptxas moves these above griddepcontrol.wait. */
+   own. A sum that is made in place and what it is made of have no `__restrict__`. */
 const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *launch, const int *order);
 const char *emit_arguments(Arena *arena, const Fusion *fusion);
 

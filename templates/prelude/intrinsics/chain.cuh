@@ -1,8 +1,13 @@
 // ---- programmatic dependent launch ----
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Waits until all earlier launches in the stream have completed. Their results are visible afterwards.
-DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// Waits until all earlier launches in the stream have completed. Their results are visible afterwards. ptxas moves read-only
+// loads (ld.global.nc) above the wait, though its asm is volatile, but none above an exit: it may fault. No grid is empty.
+DEVICE void wait_for_earlier()
+{
+    asm volatile("{ .reg .pred none;\n  griddepcontrol.wait;\n  setp.eq.u32 none, %0, 0;\n  @none exit; }"
+                 : : "r"(gridDim.x) : "memory");
+}
 
 // Programmatic dependent launch: the next launch may begin once every block of this one has called let_next_begin()
 // or has ended. A block must not read what earlier launches wrote before wait_for_earlier() has returned:

@@ -238,7 +238,6 @@ const Family gemm_family = {
     .variants = (const char *const[]){"two stages", "three stages", "four stages", "cluster",
                                       "several products", NULL},
     .adds_in_place = true,
-    .waits_late = true,
     .tiles_both = true,
     .view = product_view,
     .streams = true,
