@@ -58,9 +58,9 @@ void strbuf_printf(StrBuf *out, const char *format, ...)
     if ((size_t)length < sizeof small) {
         strbuf_write(out, small, (size_t)length);
     } else {
-        char *large = arena_alloc(out->arena, (size_t)length + 1);
-        vsnprintf(large, (size_t)length + 1, format, again);
-        strbuf_write(out, large, (size_t)length);
+        make_room(out, (size_t)length);
+        vsnprintf(out->text + out->length, (size_t)length + 1, format, again);
+        out->length += (size_t)length;
     }
     va_end(again);
     va_end(args);

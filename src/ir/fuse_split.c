@@ -155,7 +155,8 @@ static Fusion *partial_of_axes(Arena *arena, const Fusion *fusion, const Cut *cu
         body = guarded_by(arena, fusion, body, forms[cut->axis], extent);
     Fusion *partial = partial_fusion(arena, fusion, cut, place, body, tensor);
     partial->axes[place[cut->axis]].extent = cut->chunk;
-    fuse_drop_unit_axes(arena, partial);
+    if (cut->chunk == 1)   // else there are none, and a copy of a long expression for each number of parts takes memory
+        fuse_drop_unit_axes(arena, partial);
     return partial;
 }
 

@@ -207,8 +207,11 @@ static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
         emit_affine(out, &guard->bounds[i].index, scope->axis);
         strbuf_printf(out, ", %" PRId64 ")", guard->bounds[i].size);
     }
-    strbuf_printf(out, " ? %s : %s)", expr_text(out->arena, scope, guard->body),
-                  expr_text(out->arena, scope, guard->otherwise));
+    strbuf_puts(out, " ? ");
+    emit_expr(out, scope, guard->body);   // guards may be nested deeply: no copies of their texts
+    strbuf_puts(out, " : ");
+    emit_expr(out, scope, guard->otherwise);
+    strbuf_puts(out, ")");
 }
 
 static void emit_operand(StrBuf *out, const Scope *scope, const Expr *expr, int i)
@@ -219,7 +222,9 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Expr *expr, int 
         emit_expr(out, scope, operand);
         return;
     }
-    strbuf_printf(out, "one_plus_tanh(%s)", expr_text(out->arena, scope, tanh_of));
+    strbuf_puts(out, "one_plus_tanh(");
+    emit_expr(out, scope, tanh_of);
+    strbuf_puts(out, ")");
 }
 
 /* Expands %0 %1 %2 of the op's device code. */
