@@ -181,6 +181,7 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
     if (planned->family->maps)
         launch.map_count = planned->family->maps(&plan, launch.maps);
     launch.work = scalar_work(fusion);
+    launch.by_tensor_cores = planned->kind->space->unit >= UNIT_TENSOR_F16;
     return launch;
 }
 

@@ -207,7 +207,7 @@ static const char *const FAILURES[][2] = {
     [FAILURE_SPEAKS] = {"-DROLLERC_HANDLERS", "-g1"},
 };
 
-/* -O1 gives the smallest sum of compile and run time. Alignment is checked by the compiler, since x86
+/* -O1 gives the smallest sum of compile and run time, unless that is long. Alignment is checked by the compiler, since x86
    forgives it. In the plain build integers wrap as they do on GPUs; in the checked one an overflow of signed
    ones, which only indices are made of, is an error, so is an index past the end of an array, and every
    access is announced (-fsanitize=thread; the machine answers, not libtsan). */
@@ -227,22 +227,24 @@ static const Build BUILDS[] = {
 };
 enum { BUILD_COUNT = sizeof BUILDS / sizeof *BUILDS };
 
-static bool start_build(Arena *arena, const char *compiler, const char *folder, int warp_size,
+static bool start_build(Arena *arena, const char *compiler, const char *folder, const RuntimeSource *source,
                         const Build *build, Failure failure, pid_t *child)
 {
     enum { MAX_ARGS = 32 };
     static const char *const common[] = {
-        "-x", "c++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions",
+        "-x", "c++", "-std=c++17", "-w", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions",
         "-fno-rtti", "-fno-strict-aliasing", "-fno-math-errno", "-ffp-contract=off"};
     char *argv[MAX_ARGS] = {arena_strdup(arena, compiler)};
     int count = 1;
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         argv[count++] = arena_strdup(arena, common[i]);
+    argv[count++] = arena_strdup(arena, source->runs_long ? "-O2" : "-O1");
+    argv[count++] = arena_printf(arena, "-DROLLERC_RUNS_LONG=%d", source->runs_long);
     for (int i = 0; build->flags[i]; i++)
         argv[count++] = arena_strdup(arena, build->flags[i]);
     for (int i = 0; i < 2; i++)
         argv[count++] = arena_strdup(arena, FAILURES[failure][i]);
-    argv[count++] = arena_printf(arena, "-DROLLERC_WARP=%d", warp_size);
+    argv[count++] = arena_printf(arena, "-DROLLERC_WARP=%d", source->limits.warp_size);
     argv[count++] = arena_printf(arena, "%s/program.cpp", folder);
     argv[count++] = "-o";
     argv[count++] = arena_printf(arena, "%s/%s.so", folder, build->name);
@@ -262,7 +264,7 @@ static int run_builds(Arena *arena, const char *compiler, const char *folder, co
     for (int i = 0; i < BUILD_COUNT && result == 0; i++)
         if (source->builds & BUILDS[i].build) {
             started[i] =
-                start_build(arena, compiler, folder, source->limits.warp_size, &BUILDS[i], failure, &children[i]);
+                start_build(arena, compiler, folder, source, &BUILDS[i], failure, &children[i]);
             result = started[i] ? 0 : -1;
         }
     for (int i = 0; i < BUILD_COUNT; i++) {

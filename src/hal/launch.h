@@ -84,6 +84,7 @@ typedef struct Launch {
     int map_count;
     int turns;     // tiles that a persistent block makes, one after the other; the interpreter may skip those in between
     double work;   // scalar operations of the whole launch
+    bool by_tensor_cores;   // most of them are
 } Launch;
 
 static inline int launch_cluster_blocks(const Launch *launch)

@@ -62,6 +62,7 @@ typedef struct RuntimeSource {
     int copy_count;
     RuntimeLimits limits;
     unsigned builds;                // RuntimeBuilds
+    bool runs_long;                 // longer than it is compiled: it is to be fast
 } RuntimeSource;
 
 /* Arguments, then those beside them (hal/launch.h). */

@@ -173,6 +173,7 @@ static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, c
     RuntimeSource source = kernel_source(kernel);
     source.limits = runtime_limits(device);
     source.builds = RUNTIME_CHECKED | (plain ? RUNTIME_PLAIN : 0);
+    source.runs_long = report->sampled && verify_runs_long(kernel);
     return source;
 }
 

@@ -112,6 +112,9 @@ int verify_position(Tensor *const *list, int count, const Tensor *tensor);   // 
 bool verify_is_too_large(const Kernel *kernel, double whole_work, bool checked);
 /* To be run on the special kinds of inputs as well. */
 bool verify_is_small(const Kernel *kernel);
+
+/* Whether its kernels, of which some blocks are run, have more to do there than to compile them. */
+bool verify_runs_long(const Kernel *kernel);
 /* Work of the reference for an element that the launch reads; for one that it writes, or for all of
    them. */
 double verify_read_work(const Proof *proof, const Tensor *tensor);

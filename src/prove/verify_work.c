@@ -15,6 +15,7 @@ enum {
 };
 
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
+static const double LONG_WORK = 3e7;     // of the fewest blocks: a third of a second in all passes, which -O2 may halve
 static const double RUN_WORK = 7e9;      // of the fewest blocks of a launch that prove anything: 9 s a pass
 static const double ACCESS_WORK = 100;   // of one in memory, which is made and checked; a product takes 1
 static const double SMALL_WORK = 1e6;    // of a program that is run on every kind of inputs
@@ -98,6 +99,18 @@ static int64_t fewest_blocks(const Launch *launch)
 {
     int64_t blocks = blocks_of(launch), fewest = MIN_BLOCKS * launch_cluster_blocks(launch);
     return launch->cooperative || blocks < fewest ? blocks : fewest;
+}
+
+/* Products of tensor cores are the interpreter's own. */
+bool verify_runs_long(const Kernel *kernel)
+{
+    double work = 0;
+    for (int i = 0; i < kernel->launch_count; i++) {
+        const Launch *launch = &kernel->launches[i];
+        if (!launch->by_tensor_cores && !verify_repeats(kernel, launch))
+            work += launch->work / shares_of(launch) * (double)fewest_blocks(launch);
+    }
+    return work > LONG_WORK;
 }
 
 bool verify_is_expensive(const Proof *proof)
