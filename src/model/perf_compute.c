@@ -16,6 +16,9 @@ static const double SETUP_INSTRUCTIONS = 160;
 /* Latency of an integer instruction: micro-kernels of Volta and later GPUs. */
 static const double DEPENDENT_CYCLES = 4;
 
+/* Of an element's place, by instructions that wait for each other: its row and its term are found side by side. */
+static const double CHAINS = 2;
+
 /* Flop (or results) of one lane of one instruction: a fused multiply-add, or a lane's share of the
    smallest mma that feeds the unit: m16n8k16 is 4096 flop for 32 lanes. */
 static const double flop_per_lane[UNIT_COUNT] = {
@@ -68,9 +71,10 @@ static double staging_instructions(const KernelCounts *kernel)
     double copies = kernel->staged_vectors / threads;
     bool direct = !kind_passes_registers(kernel->kind, kernel->device) && kernel->stages > 1;
     double stores = direct ? 0 : kernel->staged_stores / threads;   // of what was loaded into registers
-    double finding = kernel->staging_instructions / threads + kernel->chain_instructions;
-    double waiting = at_least(DEPENDENT_CYCLES / busiest_warps(kernel, kernel->resident), 1);   // with few warps
-    return (copies + stores + finding * waiting + STEP_INSTRUCTIONS) / kernel->inner_steps;
+    double warps = busiest_warps(kernel, kernel->resident);   // few ones wait for their own instructions
+    double finding = kernel->staging_instructions / threads * at_least(DEPENDENT_CYCLES / CHAINS / warps, 1),
+           chain = kernel->chain_instructions * at_least(DEPENDENT_CYCLES / warps, 1);
+    return (copies + stores + finding + chain + STEP_INSTRUCTIONS) / kernel->inner_steps;
 }
 
 double asking_us(const KernelCounts *kernel)
