@@ -92,32 +92,39 @@ static_assert(BM % TM == 0 && BN % TN == 0, "threads cover the block's tile");
 static_assert(TM % QM == 0 && TN % QN == 0, "a thread's rows and columns are whole groups");
 static_assert(!VECTOR_STORES || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K, "no step is in vain");
+static_assert(BB == 1 || !COPIES, "copies are of one product");
 static_assert(AHEAD || !COPIES, "one step is on its way in registers");
 static_assert(!AHEAD || BK % 2 == 0, "a step ends with the registers that it began with");
 static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
 static_assert(!COLLECTED || (BB == 1 && !DEALT), "a round of the block's threads is whole rows");
 
-// The position of a row of A's tile, or a column of B's, in its line of shared memory. DEALT columns of a thread
-// are BN / TN apart: of 8 threads, thread t has columns t, 8 + t, 16 + t and 24 + t.
-template <bool OF_B> __device__ __forceinline__ int place_of(int row)
+// The position of a row of A's tile, or a column of B's, in its line of shared memory, and the one that is there. DEALT
+// columns of a thread are LANES apart: of 8 threads, thread t has columns t, 8 + t, 16 + t and 24 + t.
+constexpr int LANES = BN / TN;
+template <bool OF_B, int FROM = LANES, int TO = QN> __device__ __forceinline__ int place_of(int row)
 {
-    constexpr int LANES = BN / TN, APART = LANES * QN;
     const unsigned at = (unsigned)row;
-    return OF_B && DEALT ? (int)(at / APART * APART + at % LANES * QN + at % APART / LANES) : row;
+    return OF_B && DEALT ? (int)(at / (LANES * QN) * (LANES * QN) + at % FROM * TO + at % (LANES * QN) / FROM) : row;
 }
+template <bool OF_B> __device__ __forceinline__ int row_at(int place) { return place_of<OF_B, QN, LANES>(place); }
 
 // A thread's part of the copy of a tile from global to shared memory: LOADS vectors along the operand's contiguous
 // dimension.
 template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch {
     static constexpr int VECTOR = Operand::VECTOR;
     static constexpr bool ALONG_K = Operand::ALONG_K;
-    static constexpr int FAST = (ALONG_K ? BK : BR) / VECTOR;      // vectors along the contiguous dimension
-    static constexpr int VECTORS = BK * BB * BR / VECTOR;
-    static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS;
+    static constexpr int LENGTH = (ALONG_K ? BK : BR) / VECTOR;    // vectors along the contiguous dimension
+    // Adjacent threads copy a part of a line: along k one sector, so that a warp's four lines lie in banks of their own. The
+    // parts are so close that a thread's vectors share an address.
+    static constexpr int FAST = COPIED ? greatest_common_divisor(LENGTH, ALONG_K ? 32 / (int)sizeof(Value) : 32) : LENGTH;
+    static constexpr int PARTS = LENGTH / FAST;
+    static constexpr int VECTORS = BK * BB * BR / VECTOR / PARTS;  // of a part
+    static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS * PARTS;
     // The vectors of a thread are PERIOD sequences, in each of which they are LINES lines apart. WIDE: each line takes
-    // several vectors of every thread.
+    // several vectors of every thread. APART: so are their rows.
     static constexpr bool WIDE = FAST % THREADS == 0;
     static constexpr int PERIOD = WIDE ? 1 : FAST / greatest_common_divisor(FAST, THREADS), LINES = THREADS * PERIOD / FAST;
+    static constexpr bool APART = ALONG_K && !WIDE && BB == 1 && LANES * QN % LINES == 0 && LINES % QN == 0;
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
     static constexpr bool BY_ELEMENTS = VECTOR == 1;               // each is copied to its own place
     static_assert(!COPIED || BY_ELEMENTS || (!ALONG_K && VECTOR * sizeof(Value) == 16 && !(OF_B && DEALT)),
@@ -128,16 +135,22 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     // A thread's i-th vector: row (of A) or column (of B) and k in the tile, and the product. The last threads may
     // have none.
     struct Mine {
-        int product, row, k;
+        int product, row, place, k;
         bool exists;
+        // Of the position in shared memory.
+        __device__ __forceinline__ int at(int e) const { return ALONG_K ? place : place_of<OF_B>(row + e); }
 
-        __device__ __forceinline__ explicit Mine(int i)
+        __device__ __forceinline__ explicit Mine(int load)
         {
+            const int i = load / PARTS, part = load % PARTS;
             const int number = (int)threadIdx.x + i % PERIOD * THREADS;
             const int line = WIDE ? i * THREADS / FAST : number / FAST + i / PERIOD * LINES;
-            const int vector = WIDE ? i * THREADS % FAST + number : number % FAST;
+            const int vector = part * FAST + (WIDE ? i * THREADS % FAST + number : number % FAST);
             product = BB > 1 ? line / (ALONG_K ? BR : BK) : 0;
-            row = ALONG_K ? line - product * BR : vector * VECTOR;
+            place = line - product * BR;
+            row = !ALONG_K ? vector * VECTOR
+                  : APART  ? row_at<OF_B>(number / FAST) + row_at<OF_B>(i / PERIOD * LINES)
+                           : row_at<OF_B>(place);
             k = ALONG_K ? vector * VECTOR : line - product * BK;
             exists = VECTORS % THREADS == 0 || (int)threadIdx.x + i * THREADS < VECTORS;
         }
@@ -154,7 +167,7 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     // The number of first steps whose tiles are entirely in bounds. An affine box is, if its corners are.
     static __device__ __forceinline__ Index whole_steps(const Tensors &t, Index batch, Index row0, Index steps)
     {
-        if constexpr (COPIED && BB == 1) {
+        if constexpr (COPIED) {
             if constexpr (Operand::AFFINE) {
                 const auto inside = [&](Index step, int k) {
                     bool both = row0 + BR <= EXTENT && step * BK + k < K;
@@ -168,41 +181,38 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
         return 0;
     }
 
-    // Such a tile: no bounds checks, and the addresses of a sequence are constants apart.
-    static __device__ __forceinline__ void copy_whole(const Tensors &t, Index batch, Index row0, Index step, Value (&tile)[BK][LD])
+    // Starts the copies, without bounds checks or with zeros out of bounds. The addresses of an affine sequence are constants
+    // apart: kept for each vector they would take registers of the whole loop.
+    template <bool WHOLE>
+    static __device__ __forceinline__ void copy_tile(const Tensors &t, Index batch, Index row0, Index step, Value (&tile)[BK][LD])
     {
         UNROLL for (int i = 0; i < LOADS; ++i) {
-            const Mine it(i), first(i % PERIOD);
-            bool inside = true;
-            const Value *from = Operand::at(t, batch, row0 + first.row, step, first.k, inside);
+            const Mine it(i), first(Operand::AFFINE ? i / PARTS % PERIOD * PARTS : i);
+            const Index row = row0 + it.row, k = step * BK + it.k;
+            bool inside = (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K), any = true;
+            Operand::at(t, batch, row, step, it.k, inside);
+            const Value *from = Operand::at(t, batch, row0 + first.row, step, first.k, any);
             const Index apart = (it.row - first.row) * Operand::ROW + (it.k - first.k) * Operand::TERM;
             if (it.exists)
-                copy(true, &tile[it.k][place_of<OF_B>(it.row)], from + apart);
+                copy(WHOLE || inside, &tile[it.k][it.at(0)], from + apart);
         }
     }
 
-    // Starts the copies, or loads what end() stores; zeros out of bounds.
+    // Starts the copies, or loads what end() stores.
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index step, Index whole, Value (&tile)[BK][LD])
     {
         if constexpr (COPIED) {
-            if (step < whole)
-                return copy_whole(t, batch, row0, step, tile);
-        }
-        UNROLL for (int i = 0; i < LOADS; ++i) {
-            const Mine it(i);
-            const Index of = batch + it.product, row = row0 + it.row, k = step * BK + it.k;
-            const bool product = BATCH % BB == 0 || of < BATCH;
-            if constexpr (COPIED) {
-                if (!it.exists)
-                    continue;
-                bool inside = product && (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K);
-                const Value *from = Operand::at(t, of, row, step, it.k, inside);
-                copy(inside, &tile[it.k][it.product * BR + place_of<OF_B>(it.row)], from);
-            } else if (it.exists && product && row < EXTENT && k < K) {
-                Operand::read(t, of, row, step, it.k, v[i]);
-            } else {
-                UNROLL for (int e = 0; e < VECTOR; ++e)
-                    v[i][e] = 0;
+            step < whole ? copy_tile<true>(t, batch, row0, step, tile) : copy_tile<false>(t, batch, row0, step, tile);
+        } else {
+            UNROLL for (int i = 0; i < LOADS; ++i) {
+                const Mine it(i);
+                const Index of = batch + it.product, row = row0 + it.row, k = step * BK + it.k;
+                if (it.exists && (BATCH % BB == 0 || of < BATCH) && row < EXTENT && k < K) {
+                    Operand::read(t, of, row, step, it.k, v[i]);
+                } else {
+                    UNROLL for (int e = 0; e < VECTOR; ++e)
+                        v[i][e] = 0;
+                }
             }
         }
     }
@@ -213,10 +223,8 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
             const Mine it(i);
             if (!it.exists)
                 continue;
-            UNROLL for (int e = 0; e < VECTOR; ++e) {
-                const int row = place_of<OF_B>(it.row + (ALONG_K ? 0 : e));
-                tile[it.k + (ALONG_K ? e : 0)][it.product * BR + row] = v[i][e];
-            }
+            UNROLL for (int e = 0; e < VECTOR; ++e)
+                tile[it.k + (ALONG_K ? e : 0)][it.product * BR + it.at(e)] = v[i][e];
         }
     }
 };
@@ -245,19 +253,12 @@ template <int T, int Q, int APART> struct Fragment {
 __device__ __forceinline__ float moved(float sum) { return __uint_as_float(__float_as_uint(sum) ^ threadIdx.y); }
 template <class T> __device__ __forceinline__ T moved(T sum) { return sum; }
 
-// The order in which a thread's accumulators are updated: row by row, or for pairs of rows along the columns and
-// back. In the latter, consecutive updates share an operand, which is reused without a register read.
-constexpr int PAIR = AHEAD ? 2 : 1;   // rows
-static_assert(TM % PAIR == 0, "whole pairs");
-constexpr __device__ int column_of(int n)
-{
-    const int pair = n / (PAIR * TN), column = n % (PAIR * TN) / PAIR;
-    return AHEAD && pair % 2 ? TN - 1 - column : column;
-}
-constexpr __device__ int row_of(int n)
-{
-    return n / (PAIR * TN) * PAIR + (AHEAD ? (n + n / PAIR) % PAIR : 0);
-}
+// The order in which a thread's accumulators are updated: along its rows or, AHEAD, its longer side, and back. Consecutive updates
+// share an operand, which is reused without a register read: of three reads two are from one bank, which takes a cycle more.
+constexpr bool DOWN = AHEAD && TM >= TN;
+constexpr __device__ int there_and_back(int n, int length) { return n / length % 2 ? length - 1 - n % length : n % length; }
+constexpr __device__ int column_of(int n) { return DOWN ? n / TM : there_and_back(n, TN); }
+constexpr __device__ int row_of(int n) { return DOWN ? there_and_back(n, TM) : n / TN; }
 
 // The steps of a tile, and the step that follows another. Each step is of one tap; taps that the tile lacks are
 // skipped.

@@ -368,9 +368,9 @@ static void name_values(Arena *arena, Names *names, const Fusion *fusion, const 
 }
 
 /* Compilers leave registers free for more blocks than there are, and load one element after the other for it. */
-static const char *launch_bounds(Arena *arena, const RProgram *program, const DeviceSpec *device)
+static const char *launch_bounds(Arena *arena, const PlannedLaunch *planned, const DeviceSpec *device)
 {
-    int blocks = rprogram_grid_blocks(program, device);
+    int blocks = rprogram_grid_blocks(planned->kind, &planned->program, device);
     return blocks && device->dialect != DIALECT_HIP ? arena_printf(arena, "THREADS, %d", blocks) : "THREADS";
 }
 
@@ -396,7 +396,7 @@ static KernelText kernel_text(Generator *generator, int index)
         .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion)),
         .maps = emit_maps(generator->arena, launch->map_count),
         .map_list = emit_map_list(generator->arena, launch->map_count),
-        .bounds = launch_bounds(generator->arena, &planned->program, generator->request->device),
+        .bounds = launch_bounds(generator->arena, planned, generator->request->device),
         .opening = chain_opening(generator->arena, launch, templates->line_directives),
         .template = template,
         .shares_body = planned->family->shares_body,

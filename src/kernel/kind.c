@@ -88,6 +88,11 @@ int64_t kind_registers(const KernelKind *kind, const RTile *tile, int input_buff
     return bits / (32 * threads) + (bits % (32 * threads) != 0) + kind->registers.others;
 }
 
+bool kind_reads_ahead(const KernelKind *kind)
+{
+    return kind->registers.input_buffers > 1 && kind_tile_threads(kind) == 1;
+}
+
 bool kind_is_one_step(const KernelKind *kind, const RTile *block)
 {
     const TileSpace *space = kind->space;

@@ -76,6 +76,9 @@ int kind_turns(const KernelKind *kind);
 int kind_sharers(const KernelKind *kind);
 int kind_neighbours(const KernelKind *kind);
 
+/* A thread has a register tile of its own, and reads the next register step's operands while it uses this one's. */
+bool kind_reads_ahead(const KernelKind *kind);
+
 /* Threads that hold one register tile. */
 static inline int kind_tile_threads(const KernelKind *kind)
 {

@@ -194,10 +194,12 @@ int rprogram_least_blocks(const RProgram *program, int threads)
     return blocks_in_fours(program->sure_blocks, threads);
 }
 
-int rprogram_grid_blocks(const RProgram *program, const DeviceSpec *device)
+int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const DeviceSpec *device)
 {
     int64_t blocks = ceil_div(program->grid, device->sm_count);
-    if (blocks >= program->perf.blocks_per_sm || blocks > program->sure_blocks)
+    if (blocks >= program->perf.blocks_per_sm)
+        return kind_reads_ahead(kind) ? program->perf.blocks_per_sm : 0;
+    if (blocks > program->sure_blocks)
         return 0;
     int in_fours = blocks_in_fours(blocks, program->threads);
     return in_fours > 1 ? in_fours : 1;

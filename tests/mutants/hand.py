@@ -134,7 +134,7 @@ HAND = [
     ("M19 missing barrier between stages", "matmul.cu",
      "                    async_wait<STAGES - 2>();\n                block_sync();",
      "                    async_wait<STAGES - 2>();", 1),
-    ("M20 what is copied has no end along k", "matmul.cu", "(K % BK == 0 || k < K);", "true;", 1),
+    ("M20 what is copied has no end along k", "matmul.cu", "(K % BK == 0 || k < K), any", "true, any", 1),
     ("M21 nor along its rows", "matmul.cu", "(EXTENT % BR == 0 || row < EXTENT) &&", "", 1),
     ("M27 a tile with rows past the end is whole", "matmul.cu", "row0 + BR <= EXTENT && step", "step", 1),
     ("M28 so is the step at the end of k", "matmul.cu", "steps - !inside(steps - 1, BK - 1);", "steps;", 1),

@@ -19,7 +19,6 @@ enum {
     AHEAD_MOST_THREADS = 288,
     AHEAD_WIDE = 256,
     AHEAD_NARROW = 128,
-    AHEAD_GRANULE = 32,
     AHEAD_MOST_NARROW = 144,
     AHEAD_K_STEP = 16,
     AHEAD_REGISTERS = 8,
@@ -240,6 +239,14 @@ static int64_t registers_taken_ahead(const KernelKind *kind, const RTile *block,
     return product_registers_taken(kind, block, inner, budget);
 }
 
+/* Addresses of pixels, of more than one axis, are computed one by one, which takes longer where lines and threads do not
+   divide each other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us, 48 x 128 by 128 threads 154 (tuning-log 155). */
+static bool has_single_axes(const Product *product)
+{
+    const AxisGroup *group = product->group;
+    return group[GROUP_M].count == 1 && group[GROUP_N].count == 1 && group[GROUP_K].count == 1;
+}
+
 static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const Fusion *fusion,
                                   const Product *product, const DeviceSpec *device)
 {
@@ -261,38 +268,17 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_NARROW / 2, AHEAD_NARROW};
     kind.space->rule[LEVEL_REGISTER][wide] = (AxisRule){AHEAD_REGISTERS, 2 * AHEAD_REGISTERS};
     kind.space->rule[LEVEL_REGISTER][narrow] = (AxisRule){AHEAD_REGISTERS, AHEAD_REGISTERS};
-    kind.threads.least = kind.threads.most = AHEAD_THREADS;
+    kind.threads.least = AHEAD_LEAST_THREADS;
+    kind.threads.most = AHEAD_THREADS;
     kind.registers.others = 32 + place_registers(fusion, product);
     kind.registers.input_buffers = 2;
     kind.registers.taken = registers_taken_ahead;
     kind.registers.held_words = copied == 3 ? 0 : 1.0 / 3;   // of a narrow tile
-    return kind;
-}
-
-/* Matrices that tiles of the usual sizes do not divide. Addresses of pixels, of more than one axis, are computed one by one,
-   which takes longer where lines and threads do not divide each other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us,
-   48 x 128 by 128 threads 154 (tuning-log 155). */
-static bool has_ragged_ends(const Product *product)
-{
-    const AxisGroup *m = &product->group[GROUP_M], *n = &product->group[GROUP_N];
-    return m->count == 1 && n->count == 1 && product->group[GROUP_K].count == 1 &&
-           (m->extent % AHEAD_NARROW != 0 || n->extent % AHEAD_NARROW != 0);
-}
-
-/* The same with other tiles, of 8 x 8 a thread: 136 rows are three tiles of 48, not of 64. With 8 x 16 one warp keeps a
-   scheduler busy for half of the time only (tuning-log 54). */
-static KernelKind in_three_stages_of_any(Arena *arena, const KernelKind *ahead)
-{
-    KernelKind kind = *ahead;
-    kind.space = space_copy(arena, ahead->space);
-    kind.space->even = 1u << GROUP_M | 1u << GROUP_N;
-    for (int g = GROUP_M; g <= GROUP_N; g++) {
-        AxisRule *block = &kind.space->rule[LEVEL_SHARED][g];
-        *block = block->limit == AHEAD_WIDE ? (AxisRule){AHEAD_GRANULE, AHEAD_WIDE}
-                                            : (AxisRule){AHEAD_REGISTERS, AHEAD_MOST_NARROW};
-        kind.space->rule[LEVEL_REGISTER][g] = (AxisRule){AHEAD_REGISTERS, AHEAD_REGISTERS};
-    }
-    kind.threads.least = AHEAD_LEAST_THREADS;
+    if (!has_single_axes(product))
+        return kind;
+    kind.space->even = 1u << GROUP_M | 1u << GROUP_N;   // 136 rows are three tiles of 48, not of 64
+    kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_REGISTERS, AHEAD_WIDE};
+    kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_REGISTERS, copied == 3 ? AHEAD_WIDE : AHEAD_MOST_NARROW};
     kind.threads.most = AHEAD_MOST_THREADS;
     return kind;
 }
@@ -357,10 +343,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     variants[1] = in_three_stages(arena, kind, fusion, product, device);
     if (product->skips)
         skip_taps(variants[1].space, product->skips);
-    if (!has_ragged_ends(product))
-        return 2;
-    variants[2] = in_three_stages_of_any(arena, &variants[1]);
-    return 3;
+    return 2;
 }
 
 // ---- the parameter block ----
