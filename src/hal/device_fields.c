@@ -55,7 +55,7 @@ const DeviceField device_fields[] = {
     NUMBER("compute.sm_count", FIELD_INT, sm_count, 1, 4096, "execution units"),
     NUMBER("compute.lanes_per_sm", FIELD_INT, lanes_per_sm, 1, 1024, "fp32 lanes"),
     NUMBER("compute.schedulers_per_sm", FIELD_INT, schedulers_per_sm, 1, 64, "warp schedulers"),
-    MEASURED("compute.launch_us", launch_us, 1.2, ITSELF, 0.1, 1000, "us"),
+    MEASURED("compute.launch_us", launch_us, 1.2, ITSELF, 0.001, 1000, "us"),
     {.path = "compute.superstep_us", .kind = FIELD_REAL, .optional = true, AT(superstep_us),
      .least = 0.001, .most = 1000, .unit = "us"},
 
