@@ -102,6 +102,17 @@ def depthwise(pixels, taps, dtype="f32"):
             f"y[n, c, i:{pixels}, j:{pixels}] = sum[r, s](pad(x[n, c, i + r - {pad}, j + s - {pad}], 0) * w[c, r, s])\noutput y : {dtype}\n")
 
 
+def pooling(pixels, taps, dtype="f32"):
+    outputs = pixels - taps + 1
+    return (f"input x[64, 64, {pixels}, {pixels}] : {dtype}\ny[n, c, i:{outputs}, j:{outputs}] = "
+            f"sum[r:{taps}, s:{taps}](x[n, c, i + r, j + s])\noutput y : {dtype}\n")
+
+
+def softmax(columns, dtype="f16"):
+    return (f"input x[4096, {columns}] : {dtype}\nm[r] = max[c](x[r, c])\ne[r, c] = exp(x[r, c] - m[r])\ns[r] = sum[c](e[r, c])\n"
+            f"y[r, c:{columns}] = e[r, c] / s[r]\noutput y : {dtype}\n")
+
+
 # ---- the rows
 
 def copies_of_depthwise(rollerc):
@@ -150,9 +161,27 @@ def elements_of_windows(rollerc):
         yield 0.75 + (every / counts["STS"] - 2) * copied
 
 
+def copies_of_lines(rollerc):
+    """To find an element of a line that begins anywhere and its place, beside the copy itself."""
+    for taps in (3, 5):
+        kernel, = kernels(rollerc, pooling(57, taps), "window", "pairs")
+        loops = [kernel.code[first:last + 1] for first, last in kernel.loops]
+        inner = min((code for code in loops if "LDGSTS" in code), key=len)
+        yield len(inner) / inner.count("LDGSTS") - 1
+
+
+def copies_of_rows(rollerc):
+    """What a row that is copied ahead has more than one that is loaded."""
+    for text in (softmax(8192), softmax(16384)):
+        ahead, block = (kernels(rollerc, text, "rowwise", variant)[0] for variant in ("ahead", "block"))
+        assert ahead.tile == block.tile
+        yield (len(ahead.code) - len(block.code)) / ahead.tile["column"]
+
+
 ROWS = {"depthwise_copy_instructions": copies_of_depthwise, "depthwise.output_instructions": outputs_of_depthwise,
-        "strip.step_instructions": steps_of_strips, "window.output_instructions": outputs_of_windows,
-        "window.element_instructions": elements_of_windows}
+        "strip_step_instructions": steps_of_strips, "window.output_instructions": outputs_of_windows,
+        "window.element_instructions": elements_of_windows, "line_copy_instructions": copies_of_lines,
+        "row_copy_instructions": copies_of_rows}
 
 
 def marked():

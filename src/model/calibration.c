@@ -7,20 +7,13 @@ const char *const pace_name[] = {[PACE_FREE] = "free",
 
 /* What several rows have. */
 enum {
-    SUM_CYCLES = 40,   // of an epilogue, for each sum of a thread: tuning-log 56, 59, 116 and 167
-    KNEE = 3           // of warps that load and compute in steps, or beside each other: tuning-log 70, 107 and 113
+    SUM_CYCLES = 40   // of an epilogue, for each sum of a thread: tuning-log 56, 59, 116 and 167
 };
 
 /* SMs that ask for the same lines at about the same time are served at once: tuning-log 41 and 93. */
 #define BULK(cycles)                                                                                         \
     {                                                                                                        \
         .read_share = 0.6, .sum_cycles = (cycles)                                                            \
-    }
-
-/* tuning-log 113 */
-#define PAIRS(...)                                                                                           \
-    {                                                                                                        \
-        .pace = PACE_BY_STEPS, .step_knee = KNEE, .tail_share = 0.33, __VA_ARGS__                      \
     }
 
 /* tuning-log 116 and 156 */
@@ -31,21 +24,21 @@ enum {
 #define ATTENTION_OF_WARPS(...) ATTENTION(.peak_share = 0.5, __VA_ARGS__)
 
 const Calibration calibration = {
-    .in_turn_knee = 5,          // tuning-log 7
-    .beside_knee = KNEE,
+    .in_turn_knee = 5,          // tuning-log 7 and 179
     .least_exposed = 1.0 / 8,   // tuning-log 161 and 167
     .thread_elements = 32,      // tuning-log 14, 19 and 167
-    .reduce_of_products = {.pace = PACE_BY_STEPS},   // tuning-log 168
+    .weights_first_elements = 48,          // tuning-log 24
+    .in_turn = {.pace = PACE_IN_TURN},
+    .by_steps = {.pace = PACE_BY_STEPS},   // tuning-log 168
+    .in_step = {.pace = PACE_IN_STEP},
+    .down = {.pace = PACE_BY_STEPS, .step_knee = 3, .drifts = true},   // tuning-log 70, 113 and 179
     .window = {.element_instructions = 1.7, .output_instructions = 12},   // counted
     .depthwise = {.output_instructions = 30,                            // counted
-                  .element_instructions = 0.7,                          // tuning-log 51 and 167
-                  .cost = {.pace = PACE_IN_TURN}},
-    // tuning-log 105
-    .many_taps = {.copy_instructions = 7, .cost = {.once_knee = 1.6}},
-    // tuning-log 70
-    .strip = {.step_instructions = 16,   // counted
-              .cost = {.pace = PACE_BY_STEPS, .step_knee = KNEE, .tail_share = 0.3},
-              .wide_cost = {.pace = PACE_BY_STEPS, .step_knee = KNEE, .tail_share = 0.56}},   // tuning-log 99 and 109
+                  .element_instructions = 0.7},                         // tuning-log 51 and 167
+    .line_copy_instructions = 12,          // counted
+    .row_copy_instructions = 1.2,          // counted
+    .strip_step_instructions = 16,         // counted
+    .pairs_step_instructions = 170,        // tuning-log 113, 167 and 179
     .depthwise_copy_instructions = 34,   // counted
     // tuning-log 38 and 127
     .matmul = {.ready_share = 0.46},
@@ -58,20 +51,4 @@ const Calibration calibration = {
     .attention = ATTENTION_OF_WARPS(),
     .attention_lone = ATTENTION_OF_WARPS(.ends_alone = true),
     .attention_bulk = ATTENTION(),
-    .rows =
-        {
-            .weights_first_elements = 48,                                                    // tuning-log 24
-            .masked_work = 0.75,                                                             // tuning-log 20
-            .ahead_instructions = 3,                                                         // tuning-log 25 and 167
-            .cost = {.pace = PACE_IN_TURN},
-            .walking_cost = {.pace = PACE_IN_TURN},
-            .memory_cost = {.pace = PACE_IN_STEP},
-        },
-    .channels = {.totals = {.pace = PACE_IN_STEP},
-                 .elements = {.tail_share = 0.1}},   // tuning-log 35
-    .filter_tiles = {.pace = PACE_BY_STEPS},
-    // tuning-log 107
-    .toeplitz = {.pace = PACE_BY_STEPS, .busy_warps = 1.5, .once_knee = 0.2},
-    .pairs = {.cost = PAIRS(), .narrow_cost = PAIRS(.read_share = 3), .step_instructions = 170},
-    .narrow = {.pace = PACE_BY_STEPS},
 };

@@ -21,10 +21,8 @@ typedef struct KindCost {
                                 // them; 0: always
     double special_share;       // of the special functions' rate that the threads of a register tile reach alone, between
                                 // their products, while other tiles' threads multiply; 0: they make both at once
-    double busy_warps;          // of a scheduler, of which some multiply while others load; 0: any number does
     double step_knee;           // how sharply its steps turn from load-bound to compute-bound; 0: both times add up
-    double once_knee;           // the same of blocks that load once and compute, more than 1; 0: not so
-    double tail_share;          // of a block's time: for so long the last ones run on while SMs idle
+    bool drifts;                // blocks that start together end at any time within that of one, and SMs idle at the end
     double read_share;          // of what blocks copy is read from L2, where requests to a line are merged; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
     bool ends_alone;            // its last step is multiplied by a warp that has all rows, when everything has come
@@ -32,25 +30,21 @@ typedef struct KindCost {
 
 typedef struct WindowFit {
     double element_instructions, output_instructions;   // Move.instructions
-    KindCost cost;
 } WindowFit;
 
 typedef struct Calibration {
-    double beside_knee;     // how sharply the warps of a scheduler keep it busy that seldom wait in their steps
     double in_turn_knee;    // how sharply those that load, compute and store once turn from throughput- to latency-bound
     double least_exposed;   // of the shorter terms, this much stays visible however well they overlap
     int thread_elements;    // of a row or of a sum, which a thread has asked for at a time
-    KindCost reduce_of_products;   // whose factors threads read again and again
+    int weights_first_elements;   // of a row and of its weights in a thread that reads both first
+    KindCost in_turn, by_steps, in_step;   // of kernels of which only the pace is known
+    KindCost down;                         // whose threads or warps iterate down an image
     WindowFit window, depthwise;
-    struct {
-        double copy_instructions;   // of a thread for each element that a block copies line by line
-        KindCost cost;
-    } many_taps;
+    double row_copy_instructions;         // of a thread to copy an element and to fetch it, beside a load
+    double line_copy_instructions;        // of a thread for each element that a block copies line by line
     double depthwise_copy_instructions;   // to find a vector of an image, and its place in shared memory
-    struct {
-        double step_instructions;   // of a thread for a row of the input
-        KindCost cost, wide_cost;      // over lines of 16 bits an element or of a filter's gradient, of more
-    } strip;
+    double strip_step_instructions;       // of a thread for a row of the input
+    double pairs_step_instructions;       // of a warp, beside products
     KindCost matmul;   // of tiles in two stages
     KindCost skinny;
     struct {
@@ -63,23 +57,6 @@ typedef struct Calibration {
         KindCost in_clusters;   // each stores half as many sums
     } bulk;
     KindCost attention, attention_lone, attention_bulk;
-    struct {
-        int weights_first_elements;   // of a row and of its weights in a thread that reads both first
-        double masked_work;           // of a row of whose vectors a mask leaves out some, beside a whole one
-        double ahead_instructions;    // of a thread to copy an element and to fetch it
-        KindCost cost;                // of rows in registers,
-        KindCost walking_cost, memory_cost;   // in shared memory; that every pass reads again
-    } rows;
-    struct {
-        KindCost totals, elements;   // of kernels that go on in steps
-    } channels;
-    KindCost filter_tiles;   // of a filter's gradient, by threads of a few taps or tensor cores
-    KindCost toeplitz;
-    struct {
-        KindCost cost, narrow_cost;   // of blocks of few channels: twice what is read and written
-        double step_instructions;     // of a warp in each row of the input, beside products
-    } pairs;
-    KindCost narrow;
 } Calibration;
 
 extern const Calibration calibration;

@@ -73,10 +73,10 @@ static double shared_time_us(const KernelCounts *kernel, double bytes)
 
 // ---- the sum ----
 
-/* Warps that synchronise with no others, in a kernel without a tail of its own. */
+/* Warps that synchronise with no others. */
 static bool warps_drift(const KernelCounts *kernel)
 {
-    return !kernel->staged && kernel->cost->pace == PACE_FREE && kernel->cost->tail_share <= 0;
+    return !kernel->staged && kernel->cost->pace == PACE_FREE;
 }
 
 /* The share of the shorter terms that does not overlap with the longest. An SM has c buffers (staged) or warps (otherwise).
@@ -301,28 +301,13 @@ static double soft_max(double a_us, double b_us, double knee)
     return pow(pow(a_us, knee) + pow(b_us, knee), 1 / knee);
 }
 
-/* Blocks of an SM, one of which loads while others compute. With one block both times add up; the more blocks, the less of
-   the shorter time is exposed. */
-static double once_knee(const KernelCounts *kernel)
-{
-    return 1 + kernel->cost->once_knee * (1 - 1 / kernel->resident);
-}
-
 /* Reads from memory pass L1 while the warps wait for them; repeated reads from L1 belong to the arithmetic. */
 static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
     double computing_us = perf->compute_us + perf->special_us + again * perf->shared_us;
     double knee = kernel->cost->step_knee > 0 ? kernel->cost->step_knee : 1;
-    if (kernel->cost->once_knee > 0)
-        knee = once_knee(kernel);
     return soft_max(at_least(perf->dram_us, perf->l2_us) * kernel->alone, computing_us, knee);
-}
-
-static double once_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
-{
-    return soft_max(at_least(perf->dram_us, perf->l2_us), perf->compute_us + perf->special_us,
-                    once_knee(kernel));
 }
 
 /* Stores of sums, while a block multiplies nothing, as far as they take longer than their instructions. Phases are random: R
@@ -372,8 +357,6 @@ static double both_time_us(const KernelCounts *kernel, const PerfEstimate *perf,
         return soft_max(largest_us, perf->compute_us + perf->latency_us, calibration.in_turn_knee);
     if (kernel->cost->pace == PACE_BY_STEPS)
         return at_least(steps_time_us(kernel, perf), largest_us);
-    if (kernel->cost->once_knee > 0)
-        return at_least(once_time_us(kernel, perf), largest_us);
     if (stores_behind_products(kernel))
         return at_least(products_time_us(kernel, perf), largest_us);
     return largest_us + exposed_share(kernel) * (sum_us - largest_us);
@@ -391,10 +374,10 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
     return both_us;
 }
 
-/* Blocks that start together drift apart, and the last ones end alone. */
+/* Blocks that start together drift apart, and end at any time within that of one: on average, SMs idle for half of it. */
 static double tail_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
-    return kernel->cost->tail_share / at_least(perf->waves, 1) * throughput_us;
+    return kernel->cost->drifts ? throughput_us / at_least(perf->waves, 1) / 2 : 0;
 }
 
 static BoundBy largest_term(const PerfEstimate *perf)

@@ -5,10 +5,6 @@
 #include "base/checked.h"
 #include "model/perf_counts.h"
 
-/* Instructions of one thread in each shared step that are no loads: pointers, counters, branch,
-   barrier. */
-static const double STEP_INSTRUCTIONS = 12;
-
 /* Instructions of one thread before its first copy and its first product: the position of its tile, addresses, zeroed
    accumulators. Counted in SASS of gemm kernels: 138 to 181. */
 static const double SETUP_INSTRUCTIONS = 160;
@@ -74,7 +70,7 @@ static double staging_instructions(const KernelCounts *kernel)
     double warps = busiest_warps(kernel, kernel->resident);   // few ones wait for their own instructions
     double finding = kernel->staging_instructions / threads * at_least(DEPENDENT_CYCLES / CHAINS / warps, 1),
            chain = kernel->chain_instructions * at_least(DEPENDENT_CYCLES / warps, 1);
-    return (copies + stores + finding + chain + STEP_INSTRUCTIONS) / kernel->inner_steps;
+    return (copies + stores + finding + chain) / kernel->inner_steps;
 }
 
 double asking_us(const KernelCounts *kernel)
@@ -212,23 +208,13 @@ static double sm_cycles(const KernelCounts *kernel, double cycles)
     return left > 0 ? full + shared_cycles(kernel, left, cycles) : full;
 }
 
-/* The same for kernels whose warps seldom wait within a step: u is the warps of a scheduler over those that keep it busy. */
-static double beside_share(const KernelCounts *kernel)
-{
-    if (kernel->cost->busy_warps <= 0)
-        return 1;
-    double warps = kernel->resident * kernel->warps / kernel->device->schedulers_per_sm;
-    double u = warps / kernel->cost->busy_warps, knee = calibration.beside_knee;
-    return u / pow(1 + pow(u, knee), 1 / knee);
-}
-
 double compute_time_us(const KernelCounts *kernel)
 {
     double cycles = busy_cycles(kernel);
     if (cycles <= 0)
         return 0;
     double busy = kernel->steps * kernel->inner_steps * sm_cycles(kernel, cycles);
-    return busy / kernel->device->clock_mhz / beside_share(kernel);
+    return busy / kernel->device->clock_mhz;
 }
 
 /* Results along the reduction are as many as there are: zeros behind its end have none. */

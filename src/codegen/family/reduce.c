@@ -305,7 +305,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     kind->registers.taken = registers_taken_by_terms;
     kind->registers.input_buffers = 1;
     if (has_factors(fusion))
-        kind->cost = &calibration.reduce_of_products;
+        kind->cost = &calibration.by_steps;
     schedule_set_shared(kind);
 }
 

@@ -6,7 +6,6 @@
 #include "model/perf.h"
 #include "rtile/space.h"
 
-enum { FEW_WAVES = 2 };                      // of a product's blocks: more of them may fill the last wave, or fewer be larger
 static const double MANY_TIMES = 2;          // what its bytes and its arithmetic take
 
 /* The time of a kernel that has blocks for some of the SMs only, if it were split over all of them. */
@@ -172,7 +171,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     int64_t idle = choices_idle_sms(planner, best);
     if (deep)
         idle = 2 * planner->device->sm_count;   // a block for each part, whose outputs share what it reads
-    bool few_waves = best->program.perf.waves < FEW_WAVES, product = few_waves && best->family->tiles_both;
+    bool few_waves = best->program.perf.waves < 1, product = few_waves && best->family->tiles_both;
     bool of_tensor_cores = product && !on_cuda_cores(best);
     double best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best);
     int64_t room = room_for_waiting(best);

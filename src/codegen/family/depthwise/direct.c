@@ -313,7 +313,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .threads.ragged = true,
         .registers.accumulator_bits = value_bits,
         .registers.others = 8,   // tuning-log 133
-        .cost = &calibration.depthwise.cost,
+        .cost = &calibration.in_turn,
         .registers.input_buffers = 1,
         .registers.most_inputs = (int)(round_up(most_taps(windows), CHUNK) + CHUNK) * value_bits / 32,
         .lay_out = lay_out,

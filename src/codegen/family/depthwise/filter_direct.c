@@ -161,7 +161,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const FilterGrad
         .threads.ragged = true,
         .threads.most = MOST_THREADS,
         .registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits,
-        .cost = &calibration.filter_tiles,
+        .cost = &calibration.by_steps,
         .registers.input_buffers = 1,
         .registers.others = OTHER_REGISTERS,
         .shared = layout.shared,

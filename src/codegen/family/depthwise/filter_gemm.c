@@ -161,7 +161,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec
         .space = filter_gradient_space(arena, fusion, gradient, tile->block_taps),
         .name = filter_gemm_family.variants[0],
         .threads.of_tile = device->warp_size,
-        .cost = &calibration.filter_tiles,
+        .cost = &calibration.by_steps,
         .registers.input_buffers = 1,
         .registers.most_inputs = 1,
         .threads.most = MOST_THREADS,

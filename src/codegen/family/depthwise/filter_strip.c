@@ -174,7 +174,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
         schedule_loop(&schedule, (Loop){.axis = COLUMN});
     schedule_load(&schedule, (Move){.tiles = space_inputs(space)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
-    schedule_takes(&schedule, calibration.strip.step_instructions *
+    schedule_takes(&schedule, calibration.strip_step_instructions *
                                   (double)(images * strip->turns * steps_of(gradient, strip)));
     if (strip->turns > 1)
         schedule_end(&schedule);
@@ -229,7 +229,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec
         .registers.most_inputs = INPUTS,   // those of a row are counted beside, as sums are
         .registers.others = (int)registers_of(fusion, gradient, strip),
         .shared = layout_of(fusion, gradient, strip),
-        .cost = &calibration.strip.cost,
+        .cost = &calibration.down,
     };
     kind_choose(arena, &kind, strip, sizeof *strip);
     set_tiles(&kind, gradient, strip);

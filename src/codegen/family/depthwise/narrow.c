@@ -13,7 +13,6 @@ enum { OF_ROWS, OF_GROUPS };   // variants
 
 enum {
     PIECE = 8,            // elements of 16 bytes
-    MOST_CHANNELS = 24,   // of a group; with more, copies of filters take longer (tuning-log 144)
     ALONE = 8,            // of one group: products of more have whole lines
     WARP_EIGHTS = 4,      // of filters, and as many groups
     MOST_REGISTERS = 250,
@@ -65,7 +64,7 @@ static bool takes(const DepthwiseView *view, const Fusion *fusion)
         if (!is_short(&shape->image[i]))
             return false;
     return (type == DTYPE_F16 || type == DTYPE_BF16) && channel_stride(fusion, shape) > 0 &&
-           channels <= (shape->channel.extent > 1 ? MOST_CHANNELS : ALONE) &&
+           (shape->channel.extent > 1 || channels <= ALONE) &&
            (has_row_runs(shape) || channels == 2 || channels == 4 || channels % PIECE == 0);
 }
 
@@ -356,7 +355,7 @@ static KernelKind kind_of(Arena *arena, const DepthwiseView *view, const Fusion 
                           const DeviceSpec *device, const NarrowWay *way)
 {
     KernelKind kind = {.name = narrow_family.variants[way->rows ? OF_ROWS : OF_GROUPS],
-                       .cost = &calibration.narrow,
+                       .cost = &calibration.by_steps,
                        .space = space_new(arena, fusion),
                        .threads.of_tile = device->warp_size,
                        .lay_out = lay_out,

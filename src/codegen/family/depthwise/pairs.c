@@ -9,7 +9,6 @@ enum { INPUT, FILTER };   // tiles of the space
 
 enum {
     PIECE = 8,              // channels of 16 bytes
-    TOGETHER = 32,          // channels of 64 bytes, which L2 fetches together
     MOST_REGISTERS = 200,
     LEAST_BLOCKS = 2,       // of an SM: one waits for copies while another one multiplies
     MOST_HEIGHT = 64,       // rows of outputs of a block
@@ -95,7 +94,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Depthwise
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_load(&schedule, (Move){.tiles = 1u << INPUT, .from = PLACE_SHARED});
     schedule_product(&schedule, sums);
-    schedule_takes(&schedule, calibration.pairs.step_instructions * (double)steps_of(shape, way));
+    schedule_takes(&schedule, calibration.pairs_step_instructions * (double)steps_of(shape, way));
     schedule_end(&schedule);
     schedule_store(&schedule, (Move){.tiles = 1u << first_output(space), .to = PLACE_SHARED});
     enum { BALLOT = 2 };   // one step across the lanes: has any an infinity or a NaN?
@@ -227,7 +226,7 @@ static void set_tiles(KernelKind *kind, const PairsWay *way, int channels)
     }
     int64_t block = smaller(channels, axes[CHANNEL].extent);   // whole pieces, both
     space_fix_axis(kind->space, CHANNEL, 2 * way->pairs, block);
-    kind->cost = block < TOGETHER ? &calibration.pairs.narrow_cost : &calibration.pairs.cost;
+    kind->cost = &calibration.down;
 }
 
 /* Each row of the input is multiplied by all rows of the filter, zeros of its matrices included. */

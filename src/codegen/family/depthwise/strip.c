@@ -64,7 +64,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     Schedule schedule = {.computes = COMPUTES_OWN};
     schedule_load(&schedule, (Move){.tiles = space_inputs(space)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
-    schedule_takes(&schedule, calibration.strip.step_instructions * (double)rows);
+    schedule_takes(&schedule, calibration.strip_step_instructions * (double)rows);
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
@@ -182,13 +182,12 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     StripWay way = find_way(fusion, shape);
     if (reads_in_parts(shape, &way))
         return 0;
-    bool narrow = way.channels_last || dtype_info[factor_access(shape->x)->tensor->dtype].bits <= 16;
     KernelKind kind = {
         .space = space_new(arena, fusion),
         .name = strip_family.variants[way.channels_last],
         .threads.most = device->schedulers_per_sm * device->warp_size,   // a warp of each
         .threads.ragged = true,
-        .cost = narrow ? &calibration.strip.cost : &calibration.strip.wide_cost,
+        .cost = &calibration.down,
         .registers.input_buffers = 1,
         .registers.most_inputs = 1,   // those of a row are counted beside, as sums are
     };

@@ -109,8 +109,7 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
     FusionWork work = work_of(view->passes[variant.home], variant.home);
     kind->space->instructions = work.flops;
     kind->space->special = work.special;
-    kind->cost =
-        variant.home == ROW_IN_MEMORY ? &calibration.rows.memory_cost : &calibration.rows.walking_cost;
+    kind->cost = variant.home == ROW_IN_MEMORY ? &calibration.in_step : &calibration.in_turn;
     kind->space->least_sharers = 1;
     kind->registers.accumulator_bits = 32;
     kind->registers.others = 16;
@@ -129,8 +128,6 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
                                        .warp = device->warp_size,
                                    });
     schedule_set_shared(kind);
-    if (rowwise_mask(reads, variant))
-        kind->space->instructions *= calibration.rows.masked_work;
 }
 
 /* Reads whose elements each thread holds, widened, until the results are computed. */
@@ -202,7 +199,7 @@ static void register_kind(Arena *arena, KernelKind *kind, const RowView *view, c
     kind->registers.most_inputs = (int)(kept ? kept : 1);
     kind->registers.others = 22;
     kind->registers.taken = registers_taken_by_rows;
-    kind->cost = &calibration.rows.cost;
+    kind->cost = &calibration.in_turn;
     space_fix_axis(kind->space, COLUMN, each, each * group / cluster);
 }
 
@@ -261,7 +258,7 @@ static int64_t most_vectors(const RowView *view, const Fusion *fusion, const Dev
     RowShape shape = view->shape;
     const Reads *reads = rowwise_reads_of(view, shape);
     int weights = __builtin_popcount(rowwise_weights(reads));
-    int64_t first = weights ? calibration.rows.weights_first_elements / (shape.vector * (1 + weights)) : 0;
+    int64_t first = weights ? calibration.weights_first_elements / (shape.vector * (1 + weights)) : 0;
     bool fits = first > 0 && group_of(rowwise_vectors(fusion, shape, 1), first, device) <= device->warp_size;
     int64_t most = calibration.thread_elements / shape.vector + shape.unaligned;
     bool is_long = group_of(rowwise_vectors(fusion, shape, 1), most, device) >= device->warp_size;

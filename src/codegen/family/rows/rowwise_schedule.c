@@ -71,7 +71,7 @@ static Move copy_of(const RowStatement *s)
 /* Instructions of a thread for each new element. */
 static double instructions_of(const RowStatement *s, bool again)
 {
-    return s->row->variant->home == ROW_AHEAD && !again ? calibration.rows.ahead_instructions : 0;
+    return s->row->variant->home == ROW_AHEAD && !again ? calibration.row_copy_instructions : 0;
 }
 
 static void state_row_loads(RowStatement *s)

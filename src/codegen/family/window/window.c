@@ -151,8 +151,7 @@ static void set_lines(DataTile *tile, const TileSpace *space, const StagedInput 
         tile->lines = lines_of_access(tile, space, device);
 }
 
-/* The cost of blocks that load once holds where lines are not whole vectors: lines of 32 columns took far longer
-   (tuning-log 105). */
+/* Lines that are not whole vectors. */
 static bool copies_elements(const StagedInput *stage)
 {
     return stage->access && !window_has_whole_pieces(stage->access);
@@ -161,7 +160,7 @@ static bool copies_elements(const StagedInput *stage)
 /* Of a thread, for an element that it brings into its line in shared memory. */
 static double copy_instructions(const StagedInput *stage, const WindowLines *lines)
 {
-    return lines && copies_elements(stage) ? calibration.many_taps.copy_instructions : 0;
+    return lines && copies_elements(stage) ? calibration.line_copy_instructions : 0;
 }
 
 static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage,
@@ -354,7 +353,6 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     each[DOWN_TAP] = block[DOWN_TAP] = axis_fixed(stencil_taps(&stencil, DIRECTION_DOWN));
     each[ALONG_TAP] = block[ALONG_TAP] = axis_fixed(stencil_taps(&stencil, DIRECTION_ALONG));
     kind.threads.ragged = true;
-    kind.cost = copies_elements(stage) ? &calibration.many_taps.cost : &fit->cost;
     kind.registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     kind.registers.others = 16;
     kind.registers.input_buffers = 1;
