@@ -49,7 +49,8 @@ typedef struct FusionPlans {
 FusionPlans fuse(Arena *arena, const Program *program);
 
 /* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of
-   the reduction axis with the largest extent, of a product in whole vectors of memory (an uneven last share is
+   the reduction axis with the largest extent (if an axis has that many terms, shares no elements among them and is
+   contiguous in no tensor, that one first, as images do), of a product in whole vectors of memory (an uneven last share is
    guarded by the reduction's identity), the second reduces them and goes on with the epilogue. More parts than that
    axis has terms are shares of it at each position along others. NULL if it has no single, leading reduction, there are
    not that many parts, each would be one term, which is no sum, or vectors leave half as many. */
@@ -58,6 +59,9 @@ typedef struct FusionPair {
     const TensorOp *definition;   // of the partial results, for the reference evaluator
 } FusionPair;
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts);
+
+/* Whether so many parts are images, or shares of them, under whose windows other axes of the sum overlap. */
+bool fusion_parts_are_images(const Fusion *fusion, int64_t parts);
 
 /* About so many parts: up to twice as many if those are of equal size, and of whole vectors if that can be.
    200,000 in about 128 are 200 of 1000. */

@@ -27,6 +27,17 @@ static bool overlaps(const Fusion *fusion, const Dim *dim, int axis)
     return false;
 }
 
+static bool windows_overlap(const Fusion *fusion, int axis)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++)
+        for (int d = 0; found[i].op == 0 && d < found[i].access->rank; d++)
+            if (overlaps(fusion, &found[i].access->dims[d], axis))
+                return true;
+    return false;
+}
+
 /* Parts along the axis have no element in common and cut no contiguous run of memory, as images of NHWC. */
 static bool cuts_nothing(const Fusion *fusion, int axis)
 {
@@ -34,12 +45,10 @@ static bool cuts_nothing(const Fusion *fusion, int axis)
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count; i++) {
         const Access *access = found[i].access;
-        for (int d = 0; found[i].op == 0 && d < access->rank; d++)
-            if (overlaps(fusion, &access->dims[d], axis) ||
-                (d == access->rank - 1 && llabs(access->dims[d].index.coef[axis]) == 1))
-                return false;
+        if (found[i].op == 0 && access->rank > 0 && llabs(access->dims[access->rank - 1].index.coef[axis]) == 1)
+            return false;
     }
-    return true;
+    return !windows_overlap(fusion, axis);
 }
 
 /* The longest axis that is cut without loss, if it has a term for each part: those of images are images still. Or else the
@@ -238,6 +247,15 @@ void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidate
                 fusion->inputs[fusion->input_count++] = candidates[i];
                 break;
             }
+}
+
+bool fusion_parts_are_images(const Fusion *fusion, int64_t parts)
+{
+    int cut = axis_to_cut(fusion, parts);
+    bool images = false;
+    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+        images |= a != cut && windows_overlap(fusion, a);
+    return images && cuts_nothing(fusion, cut) && fusion->axes[cut].extent >= parts;
 }
 
 int64_t fusion_even_parts(const Fusion *fusion, int64_t parts)

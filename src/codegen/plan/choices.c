@@ -162,6 +162,13 @@ static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedL
     return on_cuda_cores(best) && !best->family->tiles_both && planned_us(best) > MANY_TIMES * floor_us;
 }
 
+/* Fewer parts do, too, that are images of overlapping windows: there may be no more of these. */
+static bool employs(const Planner *planner, const Fusion *fusion, const PlannedLaunch *spread, int64_t parts)
+{
+    int64_t idle = choices_idle_sms(planner, spread);
+    return choices_employ(parts, idle) || (parts <= 2 * idle && fusion_parts_are_images(fusion, parts));
+}
+
 /* Split-K where a kernel leaves SMs idle: of the best kernel, or of `spread` (NULL: none), which would be best then. */
 static void add_splits(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
                        const PlannedLaunch *best, const PlannedLaunch *spread)
@@ -179,7 +186,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
         bool of_all = choices_employ(parts, idle) || parts <= room || slow || (rewritten && few_waves) ||
                       (product && !of_tensor_cores);
-        if (!of_all && !of_tensor_cores && !(spread && parts <= 2 * choices_idle_sms(planner, spread)))
+        if (!of_all && !of_tensor_cores && !(spread && employs(planner, fusion, spread, parts)))
             continue;
         Split split = add_split(planner, list, companions, fusion,
                                 deep || rewritten ? fusion_even_parts(fusion, parts) : parts,
