@@ -18,7 +18,7 @@ import common
 
 SHORT, MIDDLE, LONG = 1500, 6000, 16384
 SECONDS = {SHORT: 8, MIDDLE: 30, LONG: 60}       # of processor time, on a slow machine: 0.3 and 3 ms a statement are usual
-GIGABYTES = {SHORT: 1, MIDDLE: 4, LONG: 7}
+GIGABYTES = {SHORT: 1.25, MIDDLE: 4, LONG: 7}
 GROWTH = 2                           # a statement of the longer one may take so many times as long: the square would be four or eleven
 LEAST = 0.25                         # seconds: what is faster says nothing of growth
 ARGUMENTS = 1400
@@ -126,7 +126,7 @@ LONGER = {"chain": LONG, "network": MIDDLE, "recurrence": MIDDLE}   # the others
 def limit_to(size):
     def limits():
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS[size], SECONDS[size] + 1))
-        resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES[size] << 30, GIGABYTES[size] << 30))
+        resource.setrlimit(resource.RLIMIT_AS, (int(GIGABYTES[size] * 2 ** 30),) * 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     return limits
 
