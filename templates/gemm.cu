@@ -403,6 +403,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
             if (has(step))
                 Fetch<OperandB, TileB>(t).begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
     OPENING;
+    hold_loads();
     Fetch<OperandA, TileA> fetch_a(t);
     Fetch<OperandB, TileB> fetch_b(t);
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {

@@ -121,6 +121,7 @@ template <class T> static inline T *cluster_map(T *shared, int rank, ROLLERC_PLA
 }
 static inline void grid_sync(ROLLERC_PLACE) { rollerc_interp::grid_barrier(place); }
 static inline void let_next_begin() {}
+static inline void hold_loads() {}
 static inline void wait_for_earlier() { rollerc_interp::wait_for_earlier(); }
 
 // ---- memory ----

@@ -1,12 +1,14 @@
 // ---- programmatic dependent launch ----
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Waits until all earlier launches in the stream have completed. Their results are visible afterwards. ptxas moves read-only
-// loads (ld.global.nc) above the wait, though its asm is volatile, but none above an exit: it may fault. No grid is empty.
-DEVICE void wait_for_earlier()
+// Waits until all earlier launches in the stream have completed. Their results are visible afterwards.
+DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// Behind the wait, in kernels whose loads have addresses that are known early: ptxas moves read-only loads (ld.global.nc) above the
+// wait, though its asm is volatile, but none above an exit, since it may fault. No thread takes it: no grid is empty.
+DEVICE void hold_loads()
 {
-    asm volatile("{ .reg .pred none;\n  griddepcontrol.wait;\n  setp.eq.u32 none, %0, 0;\n  @none exit; }"
-                 : : "r"(gridDim.x) : "memory");
+    asm volatile("{ .reg .pred none;\n  setp.eq.u32 none, %0, 0;\n  @none exit; }" : : "r"(gridDim.x) : "memory");
 }
 
 // Programmatic dependent launch: the next launch may begin once every block of this one has called let_next_begin()
@@ -22,5 +24,6 @@ DEVICE void wait_for_earlier()
 DEVICE void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;"); }
 #else
 DEVICE void wait_for_earlier() {}
+DEVICE void hold_loads() {}
 DEVICE void let_next_begin() {}
 #endif
