@@ -23,6 +23,7 @@ except ImportError as error:
 
 ROLLERC = ""
 POINTS = ("elementwise", "loopnest")   # each point by itself: of few rows of a table either
+COPIES = ("permute", *POINTS)          # of a small image any
 PRODUCTS = ("bulk", "wgmma", "gemm")   # families of tensor cores
 
 
@@ -73,7 +74,7 @@ def test_a_mask_of_positions_that_is_added(folder):
 def test_layers_of_a_vision_transformer(folder):
     found = launches(folder, onnx_models.vit(1, 224, 16, 256, 4, 2, 100))
     layer = ["rowwise", "product", "attention", "product", "rowwise", "product", "product"]   # q, k and v are one kernel
-    assert found[:2] == ["permute", "product"], found   # the image is rounded before tensor cores read it
+    assert found[0] in COPIES and found[1] == "product", found   # the image is rounded before tensor cores read it
     assert found[2:-2] == 2 * layer, found
 
 
@@ -81,13 +82,13 @@ def test_blocks_with_the_channels_last(folder):
     """ConvNeXt turns its maps for a norm and two layers, and back: none is copied."""
     found = launches(folder, onnx_models.convnext(1, 112, 96, 2, 100))
     block = ["window", "rowwise", "product", "product"]
-    assert found[:3] == ["permute", "product", "rowwise"] and found[3:11] == 2 * block, found
+    assert found[0] in COPIES and found[1:3] == ["product", "rowwise"] and found[3:11] == 2 * block, found
 
 
 def test_blocks_with_batch_norms(folder):
     """Convolutions with all that follows them, up to the residual and the ReLU: one launch each."""
     found = launches(folder, onnx_models.resnet50(8, 64, (64, 128), (1, 2), 100))
-    assert found[:2] == ["permute", "narrow"] and counted(found[2:-2]) == {"window": 1, "product": 11}, found   # the image is rounded first
+    assert found[0] in COPIES and found[1] == "narrow" and counted(found[2:-2]) == {"window": 1, "product": 11}, found   # the image is rounded first
 
 
 SMALL_IMAGE = """
@@ -192,7 +193,7 @@ def test_queries_that_are_scaled_before_their_scores(folder):
     program = os.path.join(common.TESTS, "regressions", "queries_that_are_scaled_before_their_scores.te")
     assert launches_of(folder, program) == ["attention"]
     families = {launch["family"] for candidate in json.loads((folder / "m.json").read_text())["candidates"] for launch in candidate["launches"]}
-    assert families - {"channelwise"} == {"attention", "attention_bulk"}, families
+    assert families - {"channelwise", "rowwise"} == {"attention", "attention_bulk"}, families
 
 
 def main():
