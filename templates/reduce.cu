@@ -36,6 +36,7 @@ constexpr int TS = 1, TR = 256;     // groups of outputs, threads of a group
 constexpr int OUTS = 1, TERMS = 4;  // of a thread at once
 constexpr int VECTOR = 4;           // OUTS * TERMS
 constexpr int DEPTH = 4;            // vectors in flight
+constexpr bool LATE = false;        // terms load elements where they use them
 
 // What one vector of terms loads.
 struct Inputs {
@@ -84,12 +85,16 @@ __device__ __forceinline__ void accumulate(const Tensors &t, Index output, Index
         if (WHOLE || r + d * CHUNK < REDUCED)
             load_terms(t, output, r + d * CHUNK, in[d]);
 
-    // ---- compute ----
+    // ---- compute: a branch that loads a term and adds it waits, so past the end the last term is loaded again ----
+    A late[DEPTH][VECTOR];
+    UNROLL for (int d = 0; d < DEPTH && LATE && !WHOLE; ++d)
+        UNROLL for (int e = 0; e < VECTOR; ++e)
+            late[d][e] = term(t, output, op_min<Index>(r + d * CHUNK, REDUCED - TERMS), e, in[d]);
     UNROLL for (int d = 0; d < DEPTH; ++d)
         if (WHOLE || r + d * CHUNK < REDUCED)
             UNROLL for (int e = 0; e < VECTOR; ++e) {
                 A &sum = acc[d][e % OUTS];
-                sum = Reduction::combine(sum, term(t, output, r + d * CHUNK, e, in[d]));
+                sum = Reduction::combine(sum, LATE && !WHOLE ? late[d][e] : term(t, output, r + d * CHUNK, e, in[d]));
             }
 }
 

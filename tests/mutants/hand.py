@@ -267,6 +267,7 @@ HAND = [
      "r + d * CHUNK <= REDUCED)\n            load", 1),
     ("R4 tail adds one too many", "reduce.cu", "r + d * CHUNK < REDUCED)\n            UNROLL",
      "r + d * CHUNK <= REDUCED)\n            UNROLL", 1),
+    ("R15 tail loads past the end", "reduce.cu", "op_min<Index>(r + d * CHUNK, REDUCED - TERMS)", "r + d * CHUNK", 1),
     ("R5 missing barrier before parts are read", "reduce.cu", "        block_sync();\n        for", "        for", 1),
     ("R6 missing barrier between halves", "reduce.cu",
      "            block_sync();\n        }\n    }\n\n    // ---- store",

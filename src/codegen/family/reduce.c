@@ -326,7 +326,18 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- the parameter block ----
 
-static void emit_constants(StrBuf *out, const KernelPlan *plan)
+/* An element of the terms is under a guard, and in no vector of theirs. */
+static bool loads_late(const Fusion *fusion, const Reads *reads)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++)
+        if (found[i].op == 0 && reads_index(reads, found[i].access) < 0)
+            return true;
+    return false;
+}
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Reads *reads)
 {
     const FusedOp *op = &plan->fusion->ops[0];
     Layout layout = chosen_layout(plan->kind);
@@ -342,6 +353,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan)
     CONSTEXPR(out, "int OUTS, TERMS", "of a thread at once", layout.vector / terms, terms);
     CONSTEXPR(out, "int VECTOR", "OUTS * TERMS", layout.vector);
     CONSTEXPR(out, "int DEPTH", "vectors in flight", each->size[1] / terms);
+    CONSTEXPR(out, "bool LATE", "terms load elements where they use them", loads_late(plan->fusion, reads));
 }
 
 static void emit_all_positions(StrBuf *out, const Scope *scope)
@@ -404,7 +416,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     Scope first = scope_of(plan);
     Scope element = element_scope(out->arena, &first, layout);
 
-    emit_constants(out, plan);
+    emit_constants(out, plan, &reads);
     emit_load_terms(out, &first, &element, &reads);
     element.loaded = reads_loaded;
     element.context = &reads;
