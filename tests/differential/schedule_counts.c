@@ -160,8 +160,9 @@ static int differences(Subject *subject, const PlannedLaunch *launch, const Runt
                        const RuntimeTensor *tensors, int tensor_count, bool says)
 {
     int found = 0, blocks = result->blocks_total > 1 ? BLOCKS : 1;
-    if (result->blocks_total != launch->program.grid)   // several make the last tile
-        blocks = launch->program.grid > 1 ? 1 : 0;
+    const RProgram *program = &launch->program;
+    if (launch->family->blocks && launch->kind->space->axes[0].extent % program->tile[LEVEL_SHARED].size[0])
+        blocks = program->grid > 1 ? 1 : 0;   // others make the last tile
     for (int last = 0; last < blocks && (says || !found); last++) {
         Figure figures[MAX_FIGURES];
         Counts stated = planned_counts(subject->arena, launch, subject->device, last);
