@@ -30,7 +30,7 @@ LEAST = 5       # times
 # Random programs are small, and seldom what these want: run_differential.py proves them, and fails if it proved none.
 ELSEWHERE = ("channelwise/elements", "resident/cluster", "wgmma/three stages", "wgmma/four stages", "bulk/four stages",
              "bulk/six stages", "bulk/eight stages",
-             "bulk/neighbours", "bulk/cluster", "bulk/groups in turn", "bulk/neighbours, groups in turn", "narrow/rows",
+             "bulk/multicast", "bulk/cluster", "bulk/ping-pong", "bulk/multicast, ping-pong", "narrow/rows",
              "narrow/groups", "window/lines", "window/pairs", "matmul/three stages", "matmul/several products",
              "gemm/several products", "strip/channels", "depthwise/channels",
              "depthwise/channels beside", "filter_strip/channels", "attention/16 rows, 64 columns",
@@ -39,8 +39,8 @@ ELSEWHERE = ("channelwise/elements", "resident/cluster", "wgmma/three stages", "
              "attention_bulk/2 groups, 64 columns", "attention_bulk/2 groups, 128 columns",
              "attention_bulk/2 groups, 192 columns",
              "attention_bulk/3 groups, 64 columns", "attention_bulk/3 groups, 128 columns",
-             "attention_bulk/2 walkers, 64 columns", "attention_bulk/3 walkers, 64 columns",
-             "attention_bulk/4 walkers, 64 columns")
+             "attention_bulk/2 splits, 64 columns", "attention_bulk/3 splits, 64 columns",
+             "attention_bulk/4 splits, 64 columns")
 BY_NVRTC = 80    # of GATE programs, at least: NVRTC does not know every device's architecture
 REPLACED = 0.02   # programs that prove little, for which others stand in
 

@@ -64,9 +64,9 @@ MATMUL = ["matmul/tiled", "matmul/three stages"]
 GEMM = ["gemm/two stages", "gemm/three stages", "gemm/four stages", "gemm/cluster"]
 BULK = ["bulk/four stages", "bulk/six stages", "bulk/eight stages", "bulk/cluster"]
 PRODUCTS = [*GEMM, *BULK]
-NEIGHBOURS = ["bulk/neighbours"]   # where tiles fill the device, a small one
-PERSISTENT = [*BULK[:3], *NEIGHBOURS]   # where there are more tiles than SMs: on the same one
-IN_TURN = ["bulk/groups in turn", "bulk/neighbours, groups in turn"]
+MULTICAST = ["bulk/multicast"]   # where tiles fill the device, a small one
+PERSISTENT = [*BULK[:3], *MULTICAST]   # where there are more tiles than SMs: on the same one
+IN_TURN = ["bulk/ping-pong", "bulk/multicast, ping-pong"]
 PART = ["wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LINES, CHANNELS = (["depthwise/lines"], ["depthwise/channels"])
@@ -80,7 +80,7 @@ ATTENTION = [f"attention/{rows} rows, {columns} columns" for rows, columns in ((
 FEW_ROWS = ["attention/4 warps", "attention/clusters of 4 warps"]
 ATTENTION_BULK = [f"attention_bulk/{groups} groups, {columns} columns"
                   for groups, columns in ((2, 64), (2, 128), (2, 192), (3, 64), (3, 128))]
-WALKERS = [f"attention_bulk/{walkers} walkers, 64 columns" for walkers in (2, 3, 4)]
+SPLITS = [f"attention_bulk/{splits} splits, 64 columns" for splits in (2, 3, 4)]
 LARGE = ["rowwise/block", "rowwise/cluster", "rowwise/memory", "rowwise/shared", "rowwise/shared-cluster",
          "rowwise/pairs-cluster", "rowwise/ahead"]
 
@@ -311,11 +311,11 @@ PROGRAMS = [
     (skinny(256, 512, 512, "i8", True), BULK), (skinny(200, 328, 144, "u8", True), BULK),
     (product_of_part(256, 512, 512, "i8", True), PART), (product_of_part(200, 328, 160, "u8", True), PART),
     (product(256, 512, 256, "f64"), GEMM), (product(200, 328, 136, "f64", True), GEMM), (product(100, 91, 77, "f64"), GEMM),
-    (product(256, 512, 512, "f16"), NEIGHBOURS), (product(256, 512, 264, "bf16"), NEIGHBOURS),
-    (product(200, 328, 264, "bf16"), NEIGHBOURS), (product(20, 104, 520, "f16"), ["bulk/cluster", "bulk/eight stages"]),
-    (product(256, 512, 200, "f16", True), NEIGHBOURS), (skinny(256, 512, 512, "i8", True), NEIGHBOURS), (product_of_part(256, 512, 512, "f16"), PART), (product_of_part(200, 328, 256, "bf16"), PART),
-    (product_rows(256, 512, 256), [*GEMM[:3], *BULK[:3], *NEIGHBOURS]),
-    (product_rows(200, 333, 136, "bf16", norms=True), [*GEMM[:3], *BULK[:3], *NEIGHBOURS]), (product_rows(130, 264, 72, batch=3), PERSISTENT),
+    (product(256, 512, 512, "f16"), MULTICAST), (product(256, 512, 264, "bf16"), MULTICAST),
+    (product(200, 328, 264, "bf16"), MULTICAST), (product(20, 104, 520, "f16"), ["bulk/cluster", "bulk/eight stages"]),
+    (product(256, 512, 200, "f16", True), MULTICAST), (skinny(256, 512, 512, "i8", True), MULTICAST), (product_of_part(256, 512, 512, "f16"), PART), (product_of_part(200, 328, 256, "bf16"), PART),
+    (product_rows(256, 512, 256), [*GEMM[:3], *BULK[:3], *MULTICAST]),
+    (product_rows(200, 333, 136, "bf16", norms=True), [*GEMM[:3], *BULK[:3], *MULTICAST]), (product_rows(130, 264, 72, batch=3), PERSISTENT),
     (filters(9, 32, 7), TOEPLITZ), (filters(17, 24, 31), TOEPLITZ), (filters(5, 72, 9, True, "bf16"), TOEPLITZ),
     (filters(3, 19, 5), TOEPLITZ), (filters(9, 32, 31, dtype="f32"), TOEPLITZ), (filters(5, 72, 9, True, "f32"), TOEPLITZ),
     (filters(3, 19, 5, dtype="f32"), TOEPLITZ),
@@ -325,9 +325,9 @@ PROGRAMS = [
     (total(300, 1024, "j", "f32"), []), (total(300, 1000, "j", "f16"), []), (total(70, 999, "j", "i8"), []),
     (total(64, 4096, "j", "i8"), []), (total(64, 1030, "j", "f16"), []),
     (total(1000, 200, "i", "f32"), []), (total(1000, 202, "i", "f32"), []), (total(999, 201, "i", "f32"), []),
-    (attention(3, 256, 256, 64, 64), [*ATTENTION, *ATTENTION_BULK, *WALKERS]), (attention(2, 197, 131, 72, 40, "bf16"), [*ATTENTION, *ATTENTION_BULK, *WALKERS]),
-    (attention(2, 130, 260, 128, 128, more="output m : f32\n"), [*ATTENTION, *ATTENTION_BULK, *WALKERS[:2]]),
-    (attention(2, 100, 700, 64, 64), WALKERS),
+    (attention(3, 256, 256, 64, 64), [*ATTENTION, *ATTENTION_BULK, *SPLITS]), (attention(2, 197, 131, 72, 40, "bf16"), [*ATTENTION, *ATTENTION_BULK, *SPLITS]),
+    (attention(2, 130, 260, 128, 128, more="output m : f32\n"), [*ATTENTION, *ATTENTION_BULK, *SPLITS[:2]]),
+    (attention(2, 100, 700, 64, 64), SPLITS),
     (attention(2, 197, 131, 72, 40, typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 256, 256, 64, 64, "bf16", typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 3, 600, 64, 64), FEW_ROWS), (attention(2, 16, 771, 72, 40, "bf16", more="output m : f32\n"), FEW_ROWS),
@@ -350,10 +350,10 @@ PROGRAMS = [
     (with_residual(product(256, 512, 512, "f16"), shape=(256, 512)), PRODUCTS),
     (with_residual(product(200, 328, 264, "bf16"), shape=(200, 328)), PRODUCTS),
     (with_residual(product(100, 90, 70, "f16"), shape=(100, 90)), PRODUCTS),
-    (with_residual(product(200, 328, 264, "bf16"), shape=(200, 328)), NEIGHBOURS),
+    (with_residual(product(200, 328, 264, "bf16"), shape=(200, 328)), MULTICAST),
     (with_residual(product(700, 968, 264, "bf16"), shape=(700, 968)), PERSISTENT),
     (with_residual(product(5, 333, 1001), shape=(5, 333)), ["skinny/column", "skinny/column-cluster"]),
-    (gated(256, 512, 512, "f16"), BULK), (gated(200, 328, 264, "bf16"), [*BULK, *NEIGHBOURS]), (three_products(200, 328, 264, "f16"), BULK),
+    (gated(256, 512, 512, "f16"), BULK), (gated(200, 328, 264, "bf16"), [*BULK, *MULTICAST]), (three_products(200, 328, 264, "f16"), BULK),
     (gated(700, 968, 264, "f16"), PERSISTENT), (three_products(700, 968, 264, "bf16"), PERSISTENT[:3]),
     (product(700, 968, 264, "bf16"), IN_TURN), (with_residual(product(700, 968, 264, "bf16"), shape=(700, 968)), IN_TURN),
     (gated(700, 968, 264, "f16"), IN_TURN), (three_products(700, 968, 264, "bf16"), IN_TURN[:1]), (product(700, 973, 264, "f16").replace("B[264, 973]", "B[973, 264]").replace("B[k, n]", "B[n, k]"), IN_TURN),
@@ -366,7 +366,7 @@ PROGRAMS = [
     (filter_gradient("5, 34, 64", "5, 17, 136", "136, 3", "n, 2*v + s - 1", "bf16", True), BULK),
     (filter_gradient("2, 18, 23, 64", "2, 9, 12, 40", "40, 3, 2", "n, 2*h + r - 1, 2*v + 3*s - 2"), BULK),
     (PHASES, BULK[:3]), (planes("h:10, v:12"), BULK), (planes("h:5, v:7", "2*h + r - 1, 2*v + s"), BULK),
-    (LINES_OF_PLANES, [*BULK[:3], *NEIGHBOURS]),
+    (LINES_OF_PLANES, [*BULK[:3], *MULTICAST]),
     (convolution("17, 34, 192", "520, 3, 192", "n, v:17", "n, 2*v + s - 1"), PERSISTENT[:3]),
     (convolution("5, 34, 34, 64", "136, 1, 1, 64", "n, h:17, v:17", "n, 2*h + r, 2*v + s"), PERSISTENT[:3]),
     # Of these all arithmetic is stated: no exchange, division or choice is in the way.
@@ -448,7 +448,7 @@ def main():
             path = pathlib.Path(folder) / "program.te"
             path.write_text(text)
             device = "h200"
-            if kinds in (NEIGHBOURS, PERSISTENT, PERSISTENT[:3], IN_TURN, IN_TURN[:1]):
+            if kinds in (MULTICAST, PERSISTENT, PERSISTENT[:3], IN_TURN, IN_TURN[:1]):
                 device = pathlib.Path(folder) / "small.yaml"
                 device.write_text(small_device())
             kinds = [args.only] if args.only else kinds

@@ -54,9 +54,9 @@ static int blocks_along(const KernelKind *kind, bool reduction)
     return schedule->cluster > 1 && lies_there ? schedule->cluster : 1;
 }
 
-int kind_sharers(const KernelKind *kind) { return blocks_along(kind, true); }
+int kind_splits(const KernelKind *kind) { return blocks_along(kind, true); }
 
-int kind_neighbours(const KernelKind *kind) { return blocks_along(kind, false); }
+int kind_multicast(const KernelKind *kind) { return blocks_along(kind, false); }
 
 /* Bits that a thread's tiles of the inputs, or of the outputs, take in registers; INT64_MAX if there are too
    many. */
@@ -100,7 +100,7 @@ bool kind_is_one_step(const KernelKind *kind, const RTile *block)
     for (int a = 0; a < space->axis_count; a++)
         if (space->axes[a].reduction)
             steps = size_product(steps, ceil_div(space->axes[a].extent, block->size[a]));
-    return steps <= kind_sharers(kind);
+    return steps <= kind_splits(kind);
 }
 
 int64_t kind_footprint(const KernelKind *kind, const RTile *tile, const RTile *inner,

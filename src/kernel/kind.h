@@ -73,8 +73,8 @@ bool kind_passes_registers(const KernelKind *kind, const DeviceSpec *device);
 int kind_turns(const KernelKind *kind);
 
 /* Blocks of a cluster that split a reduction; and those with adjacent tiles (multicast). */
-int kind_sharers(const KernelKind *kind);
-int kind_neighbours(const KernelKind *kind);
+int kind_splits(const KernelKind *kind);
+int kind_multicast(const KernelKind *kind);
 
 /* A thread has a register tile of its own, and reads the next register step's operands while it uses this one's. */
 bool kind_reads_ahead(const KernelKind *kind);

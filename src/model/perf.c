@@ -93,7 +93,7 @@ static double exposed_share(const KernelCounts *kernel)
 /* Threads that combine their partial results. 1: there are none, or `sum_cycles` has what combining costs. */
 static double threads_along_reduction(const KernelCounts *kernel)
 {
-    if (!kernel->space->least_sharers || kernel->cost->sum_cycles > 0)
+    if (!kernel->space->least_reducers || kernel->cost->sum_cycles > 0)
         return 1;
     return tiles_in(kernel->space, kernel->shared, kernel->inner, true);
 }
@@ -128,8 +128,8 @@ static double combining_us(const KernelCounts *kernel)
     bool groups = kind_tile_threads(kernel->kind) > kernel->device->warp_size;
     if (!groups || !schedule_combines_rows(kernel->kind->schedule))
         return 0;
-    double walkers = tiles_in(kernel->space, kernel->shared, kernel->inner, true),
-           sums = walkers * rtile_points(kernel->space, kernel->shared, false);
+    double splits = tiles_in(kernel->space, kernel->shared, kernel->inner, true),
+           sums = splits * rtile_points(kernel->space, kernel->shared, false);
     return 2 * sums * SUM_BYTES * kernel->device->sm_count / kernel->device->shared.bandwidth_gb_s / 1e3;
 }
 

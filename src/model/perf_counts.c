@@ -304,7 +304,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.problem = problem;
     kernel.padded = padded_problem(space, kernel.shared);
     kernel.walk = thread_walk(kind, kernel.shared, kernel.inner);
-    kernel.cluster = kind_sharers(kind);
+    kernel.cluster = kind_splits(kind);
     double most;
     kernel.visited = visited_share(space, kernel.shared, &most);
     kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);

@@ -74,7 +74,7 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
     /* Each block of a multicast cluster reads its part. */
     bool shared = data->staged && !depends(kernel, data, kernel->kind->schedule->cluster_axis);
     double share = data->staged && kernel->cost->read_share > 0 ? kernel->cost->read_share : 1;
-    return kernel->block_tiles * share / (shared ? kind_neighbours(kernel->kind) : 1)
+    return kernel->block_tiles * share / (shared ? kind_multicast(kernel->kind) : 1)
          * block_visits(kernel, data)
          * bytes_of(kernel, data)->moved
          * inside_share(kernel, data)

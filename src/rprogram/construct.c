@@ -330,7 +330,7 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
    longest that fits. */
 static void construct_block(Construction *c, const Growth *inner, Growth shared)
 {
-    bool alone = !c->kind->space->least_sharers;
+    bool alone = !c->kind->space->least_reducers;
     do {
         const RProgram *program;
         if (construct_program(c, inner, &shared, &program))

@@ -20,7 +20,7 @@ static int64_t tiles_of(const KernelKind *kind, const RTile *shared)
     for (int a = 0; a < space->axis_count; a++) {
         int64_t along = space->axes[a].reduction ? 1 : ceil_div(space->axes[a].extent, shared->size[a]);
         if (a == kind->schedule->cluster_axis)
-            along = round_up(along, kind_neighbours(kind));
+            along = round_up(along, kind_multicast(kind));
         tiles = size_product(tiles, along);
     }
     return tiles;
@@ -29,15 +29,15 @@ static int64_t tiles_of(const KernelKind *kind, const RTile *shared)
 /* Blocks that make them; how many tiles a persistent one makes is known before, or follows from the SMs that there are. */
 static void fill_grid(const KernelKind *kind, const DeviceSpec *device, RProgram *program)
 {
-    int reducers = kind_sharers(kind), neighbours = kind_neighbours(kind);
-    program->cluster = reducers * neighbours;
+    int reducers = kind_splits(kind), multicast = kind_multicast(kind);
+    program->cluster = reducers * multicast;
     int64_t tiles = tiles_of(kind, &program->tile[LEVEL_SHARED]);
     program->turns = kind_turns(kind);
     bool persistent = schedule_is_persistent(kind->schedule);
     if (persistent) {
-        int64_t clusters = device->sm_count >= neighbours ? device->sm_count / neighbours : 1;
-        program->turns = (int)ceil_div(tiles, clusters * neighbours);
-        program->grid = program->turns > 1 ? clusters * neighbours : tiles;
+        int64_t clusters = device->sm_count >= multicast ? device->sm_count / multicast : 1;
+        program->turns = (int)ceil_div(tiles, clusters * multicast);
+        program->grid = program->turns > 1 ? clusters * multicast : tiles;
     } else {
         program->grid = size_product(ceil_div(tiles, program->turns), reducers);
     }
@@ -87,15 +87,15 @@ static bool threads_legal(const KernelKind *kind, const DeviceSpec *device, int6
 }
 
 /* Do enough threads share the reduction? As many as have work are enough. */
-static bool sharers_legal(const KernelKind *kind, const RTile *shared, const RTile *inner)
+static bool splits_legal(const KernelKind *kind, const RTile *shared, const RTile *inner)
 {
-    int64_t sharers = 1, useful = 1;
+    int64_t splits = 1, useful = 1;
     for (int a = 0; a < kind->space->axis_count; a++)
         if (kind->space->axes[a].reduction) {
-            sharers = size_product(sharers, shared->size[a] / inner->size[a]);
+            splits = size_product(splits, shared->size[a] / inner->size[a]);
             useful = size_product(useful, ceil_div(kind->space->axes[a].extent, inner->size[a]));
         }
-    return sharers >= kind->space->least_sharers || sharers >= useful;
+    return splits >= kind->space->least_reducers || splits >= useful;
 }
 
 /* Where tiles pass through registers, compilers keep addresses in what is left; with less they spill
@@ -115,7 +115,7 @@ static bool fill_shape(const KernelKind *kind, const DeviceSpec *device, const i
     const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
     int64_t threads = rprogram_threads(kind, device, shared, inner);
     *reason = PRUNE_THREADS;
-    if (!threads_legal(kind, device, threads) || !sharers_legal(kind, shared, inner))
+    if (!threads_legal(kind, device, threads) || !splits_legal(kind, shared, inner))
         return false;
     program->threads = (int)threads;
 

@@ -135,7 +135,7 @@ static bool crosses_lines(const TileSpace *space, const DataTile *tile, const RT
     for (int d = 0; d < tile->rank; d++)
         for (int a = 0; a < space->axis_count && d != tile->staged_inner; a++)
             if (tile->dims[d].index.coef[a] && shared->size[a] > inner->size[a]
-                && (!space->axes[a].reduction || space->least_sharers))
+                && (!space->axes[a].reduction || space->least_reducers))
                 return true;
     return false;
 }

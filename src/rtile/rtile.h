@@ -125,7 +125,7 @@ typedef struct TileSpace {
     uint32_t fused[MAX_AXES];   // of the fusion's axes those that each of these goes along, as one flat axis; 0: it is not said
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
     uint32_t even;              // bit a: block tiles of the axis may be as few as of a power of two and reach less past its end
-    int least_sharers;          // threads that share a reduction, at least, if it is long enough: adjacent ones read
+    int least_reducers;          // threads that share a reduction, at least, if it is long enough: adjacent ones read
                                 // runs of memory; 0: each goes through it alone
     bool unpadded;              // lines are contiguous whatever banks they share, to see what padding buys
     double flops;               // of one point of the space
@@ -255,7 +255,7 @@ TileSpace *space_copy(Arena *arena, const TileSpace *space);
    step by step. */
 static inline bool axis_shared_by_threads(const TileSpace *space, int axis)
 {
-    return !space->axes[axis].reduction || space->least_sharers;
+    return !space->axes[axis].reduction || space->least_reducers;
 }
 
 // ---- align.c: which sizes are legal ----

@@ -256,7 +256,7 @@ void count_ops(CountWalk *walk, int index)
 static int64_t computing_warps(const CountWalk *walk)
 {
     int64_t threads = count_tiles(walk, false) * kind_tile_threads(walk->kind);
-    threads *= walk->kind->space->least_sharers ? count_tiles(walk, true) : 1;
+    threads *= walk->kind->space->least_reducers ? count_tiles(walk, true) : 1;
     threads *= smaller(schedule_makers(walk->kind->schedule), walk->tiles);
     return ceil_div(walk->roles ? threads : walk->block->threads, walk->device->warp_size);
 }

@@ -82,8 +82,8 @@ static void count_columns(CountWalk *walk, const Exchange *exchange, int64_t tim
 /* Lanes of a warp that shuffles combine. */
 static int64_t tree_lanes(const CountWalk *walk, const Exchange *exchange)
 {
-    int64_t sharers = count_tiles(walk, true), lanes = 1;
-    while (exchange->along && lanes < walk->device->warp_size && sharers % (2 * lanes) == 0)
+    int64_t splits = count_tiles(walk, true), lanes = 1;
+    while (exchange->along && lanes < walk->device->warp_size && splits % (2 * lanes) == 0)
         lanes *= 2;
     return lanes;
 }
@@ -137,11 +137,11 @@ typedef struct Partials {
 static Partials partials_of(const CountWalk *walk, const Exchange *exchange)
 {
     const RTile *shared = walk->block->shared;
-    int64_t sharers = count_tiles(walk, true), warp = walk->device->warp_size;
+    int64_t splits = count_tiles(walk, true), warp = walk->device->warp_size;
     Partials partials = {.columns = shared->size[columns_axis(walk)],
-                         .lanes = halving_lanes(exchange, warp, sharers, count_tiles(walk, false))};
-    partials.parts = sharers / partials.lanes;
-    partials.joins = kind_sharers(walk->kind) > 1 && partials.parts > 1;
+                         .lanes = halving_lanes(exchange, warp, splits, count_tiles(walk, false))};
+    partials.parts = splits / partials.lanes;
+    partials.joins = kind_splits(walk->kind) > 1 && partials.parts > 1;
     partials.rows = (int64_t)rtile_points(walk->kind->space, shared, false) / partials.columns;
     return partials;
 }
@@ -150,7 +150,7 @@ static Partials partials_of(const CountWalk *walk, const Exchange *exchange)
    block's. */
 static int64_t dealt_totals(const CountWalk *walk, const Partials *partials)
 {
-    int64_t cluster = kind_sharers(walk->kind), rank = walk->block->last ? cluster - 1 : 0,
+    int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0,
             totals = 0;
     int64_t inside = walk->region.count[columns_axis(walk)];
     for (int64_t row = 0; row < partials->rows; row++)
@@ -164,7 +164,7 @@ static int64_t dealt_totals(const CountWalk *walk, const Partials *partials)
 /* What is made of a tile's totals falls to the blocks that make these. */
 static void share_totals(CountWalk *walk, int64_t own)
 {
-    walk->shares = kind_sharers(walk->kind) > 1;
+    walk->shares = kind_splits(walk->kind) > 1;
     walk->own = own;
 }
 
@@ -173,7 +173,7 @@ static void share_totals(CountWalk *walk, int64_t own)
 static void count_halves(CountWalk *walk, const Exchange *exchange)
 {
     Partials partials = partials_of(walk, exchange);
-    int64_t cluster = kind_sharers(walk->kind), own = dealt_totals(walk, &partials);
+    int64_t cluster = kind_splits(walk->kind), own = dealt_totals(walk, &partials);
     int64_t sums = partials.rows * partials.columns, bytes = exchange->value_bytes;
     walk->counts->shuffles += halving_shuffles(
         (int64_t)rtile_points(walk->kind->space, walk->block->inner, false), partials.lanes);
@@ -195,14 +195,14 @@ int64_t count_halves_combinations(const CountWalk *walk, const Exchange *exchang
     int64_t sums = (int64_t)rtile_points(walk->kind->space, walk->block->inner, false);
     int64_t joined = partials.joins ? partials.rows * partials.columns * (partials.parts - 1) : 0;
     return walk->block->threads * halving_shuffles(sums, partials.lanes) + joined +
-           dealt_totals(walk, &partials) * kind_sharers(walk->kind) * (partials.joins ? 1 : partials.parts);
+           dealt_totals(walk, &partials) * kind_splits(walk->kind) * (partials.joins ? 1 : partials.parts);
 }
 
 /* Each result passes two barriers on its way to the block's total; then all synchronise once. */
 static void count_slots(CountWalk *walk, const Exchange *exchange)
 {
     int64_t results = __builtin_popcountll(exchange->ops), bytes = exchange->value_bytes;
-    int64_t cluster = kind_sharers(walk->kind);
+    int64_t cluster = kind_splits(walk->kind);
     walk->counts->shuffles += results * log2_of(exchange->width);
     count_shared(walk, results * bytes * (exchange->parts + walk->block->threads * cluster),
                results * bytes * (exchange->parts + 1));
@@ -232,7 +232,7 @@ static void deal_rows(CountWalk *walk, const int64_t *first, int64_t run)
    reads those of all, but only of some rows, which they left with it. */
 static void count_rows(CountWalk *walk, const Exchange *exchange)
 {
-    int64_t cluster = kind_sharers(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
+    int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
     int64_t columns = walk->region.count[columns_axis(walk)];
     int64_t rows = columns ? points_inside(walk) / columns : 0;
     int64_t points = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false);
@@ -250,7 +250,7 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
    cluster's next block. */
 static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t together)
 {
-    int64_t cluster = kind_sharers(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
+    int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
     int64_t left = rows % (cluster * together) - rank * together;
     return rows / (cluster * together) * together + (left < 0 ? 0 : left < together ? left : together);
 }
@@ -259,7 +259,7 @@ static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t togeth
    place. All of its own rows go on as those of COMBINE_ROWS. */
 static void count_shares(CountWalk *walk, const Exchange *exchange)
 {
-    int64_t cluster = kind_sharers(walk->kind), together = exchange->parts;
+    int64_t cluster = kind_splits(walk->kind), together = exchange->parts;
     int columns = columns_axis(walk), rows = space_last_spatial(walk->kind->space, columns);
     int64_t first = walk->region.first[rows] - walk->loaded.first[rows],
             end = first + walk->region.count[rows];

@@ -21,7 +21,7 @@ TilePlace region_place(const KernelKind *kind, const CountedBlock *block)
     for (int a = 0; a < kind->space->axis_count && last; a++) {
         int64_t tiles = ceil_div(kind->space->axes[a].extent, stretch_size(kind, block, a));
         if (a == kind->schedule->cluster_axis)
-            tiles = round_up(tiles, kind_neighbours(kind));
+            tiles = round_up(tiles, kind_multicast(kind));
         place.at[a] = kind->space->axes[a].reduction ? 0 : tiles - 1;
     }
     return place;
@@ -75,22 +75,22 @@ static OwnRuns own_runs(const Region *region, int axis)
     return (OwnRuns){
         .shift = schedule->vector ? region->first[0] * schedule->points % schedule->vector : 0,
         .run = schedule->run ? schedule->run : region->block->shared->size[axis],
-        .rank = region->block->last ? kind_sharers(kind) - 1 : 0,
-        .cluster = kind_sharers(kind),
+        .rank = region->block->last ? kind_splits(kind) - 1 : 0,
+        .cluster = kind_splits(kind),
     };
 }
 
 static bool is_shared(const Region *region, int axis)
 {
-    return axis == region->kind->schedule->cluster_axis && kind_sharers(region->kind) > 1;
+    return axis == region->kind->schedule->cluster_axis && kind_splits(region->kind) > 1;
 }
 
 bool region_is_own(const Region *region, int axis, int64_t position)
 {
     const Dealt *dealt = &region->dealt;
     if (dealt->run && axis == dealt->axis)
-        return (position - dealt->from) / dealt->run % kind_sharers(region->kind) ==
-               (region->block->last ? kind_sharers(region->kind) - 1 : 0);
+        return (position - dealt->from) / dealt->run % kind_splits(region->kind) ==
+               (region->block->last ? kind_splits(region->kind) - 1 : 0);
     if (!is_shared(region, axis))
         return true;
     OwnRuns runs = own_runs(region, axis);
@@ -99,9 +99,9 @@ bool region_is_own(const Region *region, int axis, int64_t position)
 
 bool region_is_own_number(const Region *region, int64_t number)
 {
-    int sharers = kind_sharers(region->kind);
+    int splits = kind_splits(region->kind);
     return !region->dealt.threads ||
-           number / region->dealt.threads % sharers == (region->block->last ? sharers - 1 : 0);
+           number / region->dealt.threads % splits == (region->block->last ? splits - 1 : 0);
 }
 
 /* Its positions among the first ones of all runs. */
@@ -139,7 +139,7 @@ bool region_is_stored_elsewhere(const Region *region, const DataTile *tile)
             reduced |= data_tile_depends(tile, a);
         else
             elsewhere |= region->first[a] > 0 && !data_tile_depends(tile, a);
-    bool makes_none = !region->dealt.run && !region->dealt.threads && !reduced && kind_sharers(kind) > 1 && region->block->last;
+    bool makes_none = !region->dealt.run && !region->dealt.threads && !reduced && kind_splits(kind) > 1 && region->block->last;
     return (tile->output && (elsewhere || makes_none)) || (tile->beside && makes_none);
 }
 

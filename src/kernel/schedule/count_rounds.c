@@ -19,7 +19,7 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
                                      shared->size[phases->columns_axis]))
              * phases->step / shared->size[loop->axis];
     int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]);
-    int64_t cluster = kind_sharers(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
+    int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
     return axis->reduction ? ceil_div(steps - rank, cluster) : steps;   // in turn
 }
 

@@ -9,19 +9,19 @@ static int64_t tiles_along(const CountWalk *walk, int axis)
 {
     const KernelKind *kind = walk->kind;
     int64_t tiles = ceil_div(kind->space->axes[axis].extent, walk->block->shared->size[axis]);
-    return axis == kind->schedule->cluster_axis ? ceil_div(tiles, kind_neighbours(kind)) : tiles;
+    return axis == kind->schedule->cluster_axis ? ceil_div(tiles, kind_multicast(kind)) : tiles;
 }
 
 /* The place of a cluster's tile: panels of so many rows side by side, each column by column (Corner in templates/bulk.cu). */
 static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
 {
     const KernelKind *kind = walk->kind;
-    int neighbours = kind_neighbours(kind),
+    int multicast = kind_multicast(kind),
         columns = space_last_spatial(kind->space, kind->space->axis_count),
         rows = space_last_spatial(kind->space, columns);
     assert(rows >= 0);
     int64_t across = tiles_along(walk, columns), down = tiles_along(walk, rows),
-            each = walk->block->panel / neighbours;
+            each = walk->block->panel / multicast;
     int64_t height = each > 1 ? each : 1, all = across * down, block = number % all;
     int64_t panel = block / (height * across) * height, left = down - panel,
             inside = block % (height * across);
@@ -36,14 +36,14 @@ static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
             number /= tiles_along(walk, a);
         }
     int along = kind->schedule->cluster_axis;
-    place.at[along] = place.at[along] * neighbours + rank;
+    place.at[along] = place.at[along] * multicast + rank;
     return place;
 }
 
 int64_t count_places(const CountWalk *walk, TilePlace *places)
 {
     const TileSpace *space = walk->kind->space;
-    int64_t neighbours = kind_neighbours(walk->kind), clusters = walk->block->grid / neighbours,
+    int64_t multicast = kind_multicast(walk->kind), clusters = walk->block->grid / multicast,
             all = 1, count = 0, turns = walk->block->turns;
     for (int a = 0; a < space->axis_count; a++)
         all *= space->axes[a].reduction ? 1 : tiles_along(walk, a);
@@ -52,7 +52,7 @@ int64_t count_places(const CountWalk *walk, TilePlace *places)
         int64_t number = turn * clusters + (walk->block->last ? clusters - 1 : 0);
         number -= turn + 1 == turns ? clusters * turns - all : 0;
         if (number >= turn * clusters)
-            places[count++] = place_of(walk, number, walk->block->last ? neighbours - 1 : 0);
+            places[count++] = place_of(walk, number, walk->block->last ? multicast - 1 : 0);
     }
     return count;
 }

@@ -174,7 +174,7 @@ static Counts counts_of_rows(Arena *arena, bool divides)
     };
     Fusion fusion = {.spatial_count = 1, .axis_count = 2, .ops = ops, .op_count = 2};
     KernelKind kind = row_kind(3);
-    kind.space->least_sharers = 1;
+    kind.space->least_reducers = 1;
     schedule_reduce(kind.schedule, 1);
     schedule_map(kind.schedule, 2);
     return counts_of_fusion(arena, &kind, &fusion, false);

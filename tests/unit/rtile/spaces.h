@@ -118,7 +118,7 @@ static inline TileSpace *elementwise_space(int64_t count)
 static inline TileSpace *reduce_space(int64_t s, int64_t r)
 {
     TileSpace *space = space_made((TileSpace){
-        .least_sharers = 1,
+        .least_reducers = 1,
         .axis_count = 2,
         .axes = {{"s", s, false}, {"r", r, true}},
         .tile_count = 2,

@@ -11,7 +11,7 @@ enum {
     MAX_ROWS = 256,
     MAX_THREADS = 256,
     KEPT_TILES = 8,   // of q, in registers
-    WALKERS_VARIANT = 5,
+    SPLITS_VARIANT = 5,
     CLUSTER_VARIANT = 6,
     OTHER_REGISTERS = 40,
     MASK_REGISTERS = 16,   // positions of rows and columns that a condition compares
@@ -19,7 +19,7 @@ enum {
 
 static const struct {
     int16_t rows, columns;   // of a warp in a step, at most
-    int16_t stages, walkers;
+    int16_t stages, splits;
 } tiles[] = {{16, 32, 2, 1}, {16, 64, 2, 1}, {16, 128, 2, 1}, {32, 32, 2, 1}, {32, 64, 2, 1}, {16, 32, 3, 4}, {16, 32, 3, 4}};
 
 // ---- kinds ----
@@ -35,9 +35,9 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     (void)inner, (void)device;
     const AttentionTile *tile = kind->choice.value;
     int64_t depth = wide(tile->depth) + PAD, width = wide(tile->width) + PAD, rows = block->size[ATTENTION_ROW];
-    int64_t columns = block->size[ATTENTION_COLUMN], warps = rows / tile->rows * tile->walkers;
+    int64_t columns = block->size[ATTENTION_COLUMN], warps = rows / tile->rows * tile->splits;
     int64_t made = attention_made_rows(tile), sums = (width + ROW_VALUES) * SUM;   // of a row
-    bool shares = tile->walkers > 1, sends = tile->cluster > 1;
+    bool shares = tile->splits > 1, sends = tile->cluster > 1;
     int64_t finished = sends ? ceil_div(tile->kept_rows, tile->cluster) : 1;
     layout_add(layout, "TILES_Q", rows * depth * ELEMENT);
     layout_add(layout, "TILES_K", tile->stages * columns * depth * ELEMENT);
@@ -59,7 +59,7 @@ static bool keeps_q(const AttentionTile *tile) { return kept_tiles(tile) <= KEPT
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
-    bool walks = tile->walkers > 1;
+    bool walks = tile->splits > 1;
     Schedule schedule = {.computes = COMPUTES_OWN,
                          .stages = tile->stages,
                          .apart = walks,
@@ -111,7 +111,7 @@ static int16_t step_columns(const Attention *attention, int variant, int cluster
     enum { STEP_ELEMENTS = 4096 };
     const AxisGroup *group = attention->group;
     int64_t of_column = wide(group[ATTENTION_DEPTH].extent) + wide(group[ATTENTION_WIDTH].extent);
-    int64_t warps = tiles[variant].walkers * cluster;
+    int64_t warps = tiles[variant].splits * cluster;
     int16_t columns = tiles[variant].columns;
     while (warps > 1 && columns > ATOM_ROWS &&
            (columns * of_column > STEP_ELEMENTS || columns * warps > group[ATTENTION_COLUMN].extent))
@@ -129,12 +129,12 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .depth = (int16_t)group[ATTENTION_DEPTH].extent,
         .width = (int16_t)group[ATTENTION_WIDTH].extent,
         .stages = tiles[variant].stages,
-        .walkers = tiles[variant].walkers,
+        .splits = tiles[variant].splits,
         .cluster = (int16_t)cluster,
         .kept_rows = (int16_t)smaller(group[ATTENTION_ROW].extent, tiles[variant].rows),
         .parts = (int16_t)attention->parts,
     };
-    bool lone = tile.walkers == 1 && group[ATTENTION_ROW].extent <= tile.rows;
+    bool lone = tile.splits == 1 && group[ATTENTION_ROW].extent <= tile.rows;
     KernelKind kind = {
         .space = space_copy(arena, space),
         .name = attention_family.variants[variant],
@@ -149,8 +149,8 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .shared_moved = attention_shared_moved,
     };
     kind_choose(arena, &kind, &tile, sizeof tile);
-    attention_set_axes(&kind, &tile, tile.walkers > 1 ? tile.rows : MAX_ROWS);
-    kind.space->least_sharers = tile.walkers > 1;
+    attention_set_axes(&kind, &tile, tile.splits > 1 ? tile.rows : MAX_ROWS);
+    kind.space->least_reducers = tile.splits > 1;
     kind.schedule = schedule_of(arena, fusion, attention, space, &tile);
     return kind;
 }
@@ -168,7 +168,7 @@ static bool has_few_tiles(const DeviceSpec *device, const Attention *attention, 
 static bool cluster_fits(const DeviceSpec *device, const Attention *attention, int cluster)
 {
     const AxisGroup *group = attention->group;
-    int64_t columns = (int64_t)step_columns(attention, CLUSTER_VARIANT, cluster) * tiles[CLUSTER_VARIANT].walkers;
+    int64_t columns = (int64_t)step_columns(attention, CLUSTER_VARIANT, cluster) * tiles[CLUSTER_VARIANT].splits;
     int sms = cluster > 2 && device->cluster_sms ? device->cluster_sms : device->sm_count;
     return group[ATTENTION_ROW].extent <= tiles[CLUSTER_VARIANT].rows && cluster <= device_most_cluster_blocks(device) &&
            cluster * columns <= group[ATTENTION_COLUMN].extent &&
@@ -183,10 +183,10 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 0;
     TileSpace *space = attention_space(arena, fusion, attention, attention->registers);
     int count = 0;
-    for (int variant = 0; variant < WALKERS_VARIANT; variant++)
+    for (int variant = 0; variant < SPLITS_VARIANT; variant++)
         variants[count++] = tile_kind(arena, space, fusion, device, attention, variant, 1);
-    if (has_few_tiles(device, attention, WALKERS_VARIANT))
-        variants[count++] = tile_kind(arena, space, fusion, device, attention, WALKERS_VARIANT, 1);
+    if (has_few_tiles(device, attention, SPLITS_VARIANT))
+        variants[count++] = tile_kind(arena, space, fusion, device, attention, SPLITS_VARIANT, 1);
     for (int cluster = 2; cluster <= PORTABLE_CLUSTER_BLOCKS && cluster_fits(device, attention, cluster); cluster *= 2)
         variants[count++] = tile_kind(arena, space, fusion, device, attention, CLUSTER_VARIANT, cluster);
     return count;

@@ -24,7 +24,7 @@ enum {
 static const int group_registers[] = {0, 0, 240, 160, 112};
 
 static const struct {
-    int16_t groups, columns, walkers;
+    int16_t groups, columns, splits;
 } tiles[] = {{2, 64, 1},  {2, 128, 1}, {2, 192, 1}, {3, 64, 1},
              {3, 128, 1}, {2, 64, 2},  {3, 64, 3},  {4, 64, 4}};
 
@@ -111,18 +111,18 @@ static int64_t in_lines(int64_t elements) { return ceil_div(elements, LINE); }
 
 static int64_t block_rows(const AttentionTile *tile)
 {
-    return (int64_t)tile->groups / tile->walkers * GROUP_ROWS;
+    return (int64_t)tile->groups / tile->splits * GROUP_ROWS;
 }
 
 /* As Shared of the template: where groups split the columns, slabs replace their tiles. */
 static int64_t tile_bytes(const AttentionTile *tile)
 {
     int64_t q = block_rows(tile) * in_lines(tile->depth),
-            step = tile->walkers * tile->columns * (in_lines(tile->depth) + in_lines(tile->width)),
-            slabs = tile->walkers == 1 ? (int64_t)tile->groups * GROUP_WARPS * SLAB_BYTES : 0,
-            turns = tile->walkers == 1 ? tile->groups * BARRIER_BYTES : tile->walkers * GROUP_ROWS * MAXIMUM_BYTES;
+            step = tile->splits * tile->columns * (in_lines(tile->depth) + in_lines(tile->width)),
+            slabs = tile->splits == 1 ? (int64_t)tile->groups * GROUP_WARPS * SLAB_BYTES : 0,
+            turns = tile->splits == 1 ? tile->groups * BARRIER_BYTES : tile->splits * GROUP_ROWS * MAXIMUM_BYTES;
     return (tile->q_stages * q + tile->stages * step) * LINE_BYTES + slabs +
-           (4 * tile->stages * tile->walkers + 2 * tile->q_stages) * BARRIER_BYTES + turns + ALIGNMENT;
+           (4 * tile->stages * tile->splits + 2 * tile->q_stages) * BARRIER_BYTES + turns + ALIGNMENT;
 }
 
 static int steps_of(const Attention *attention, const AttentionTile *tile)
@@ -134,8 +134,8 @@ static int steps_of(const Attention *attention, const AttentionTile *tile)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
-    bool walks = tile->walkers > 1;
-    int steps = steps_of(attention, tile), least = steps / tile->walkers;   // of the last group
+    bool walks = tile->splits > 1;
+    int steps = steps_of(attention, tile), least = steps / tile->splits;   // of the last group
     const Loop copied = {.axis = ATTENTION_COLUMN, .times = walks ? steps : 0},
                made = {.axis = ATTENTION_COLUMN, .times = walks ? least : 0};
     Schedule schedule = {.computes = COMPUTES_OWN, .stages = tile->stages};
@@ -215,7 +215,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
     layout_add(&kind.shared, "EVERYTHING", tile_bytes(tile));
     kind_choose(arena, &kind, tile, sizeof *tile);
     attention_set_axes(&kind, tile, block_rows(tile));
-    kind.space->least_sharers = tile->walkers > 1;
+    kind.space->least_reducers = tile->splits > 1;
     kind.schedule = schedule_of(arena, fusion, attention, space, tile);
     return kind;
 }
@@ -232,7 +232,7 @@ static bool fits(const AttentionTile *tile, const DeviceSpec *device)
 static bool can_walk(const Attention *attention, const AttentionTile *tile, const DeviceSpec *device)
 {
     int64_t tiles_of_rows = ceil_div(attention->group[ATTENTION_ROW].extent, GROUP_ROWS);
-    return tile->walkers <= steps_of(attention, tile) &&
+    return tile->splits <= steps_of(attention, tile) &&
            tiles_of_rows * attention->group[ATTENTION_BATCH].extent <= device->sm_count;
 }
 
@@ -251,9 +251,9 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .depth = (int16_t)attention->group[ATTENTION_DEPTH].extent,
             .width = (int16_t)attention->group[ATTENTION_WIDTH].extent,
             .stages = 2,
-            .q_stages = tiles[variant].walkers == 1 ? 2 : 1,
+            .q_stages = tiles[variant].splits == 1 ? 2 : 1,
             .groups = tiles[variant].groups,
-            .walkers = tiles[variant].walkers,
+            .splits = tiles[variant].splits,
             .cluster = 1,
             .kept_rows = GROUP_ROWS,
             .parts = (int16_t)attention->parts,
@@ -261,7 +261,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         };
         if (!fits(&tile, device))
             tile.q_stages = 1;
-        if (!fits(&tile, device) || (tile.walkers > 1 && !can_walk(attention, &tile, device)))
+        if (!fits(&tile, device) || (tile.splits > 1 && !can_walk(attention, &tile, device)))
             continue;
         variants[count] = tile_kind(arena, space, fusion, device, attention, &tile);
         variants[count++].name = attention_bulk_family.variants[variant];
@@ -323,8 +323,8 @@ const Family attention_bulk_family = {
     .template_path = "templates/attention_bulk.cu",
     .variants =
         (const char *const[]){"2 groups, 64 columns", "2 groups, 128 columns", "2 groups, 192 columns",
-                              "3 groups, 64 columns", "3 groups, 128 columns", "2 walkers, 64 columns",
-                              "3 walkers, 64 columns", "4 walkers, 64 columns", NULL},
+                              "3 groups, 64 columns", "3 groups, 128 columns", "2 splits, 64 columns",
+                              "3 splits, 64 columns", "4 splits, 64 columns", NULL},
     .streams = true,
     .fetches = true,
     .copying_warps = GROUP_WARPS,

@@ -64,9 +64,9 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *
     CONSTEXPR(out, "int WM", arena_printf(out->arena, "rTile, registers of %s", holder), tile->rows);
     CONSTEXPR(out, "int PARTS", "narrow elements that represent a p", tile->parts);
     if (tile->groups)
-        CONSTEXPR(out, "int SPLITS", "warp groups that split the columns", tile->walkers);
+        CONSTEXPR(out, "int SPLITS", "warp groups that split the columns", tile->splits);
     else
-        CONSTEXPR(out, "int SPLITS, CLUSTER", "warps and blocks that split the columns", tile->walkers, tile->cluster);
+        CONSTEXPR(out, "int SPLITS, CLUSTER", "warps and blocks that split the columns", tile->splits, tile->cluster);
     CONSTEXPR(out, "int STAGES", "of the pipeline", tile->stages);
     CONSTEXPR(out, "bool BACKWARDS", "the last rows first: they have the most columns",
               attention_is_longest_last(attention));

@@ -156,7 +156,7 @@ int64_t attention_shared_moved(const KernelKind *kind, int tile, bool written, c
 void attention_set_axes(KernelKind *kind, const AttentionTile *tile, int64_t block_rows)
 {
     const int64_t fixed[ATTENTION_GROUPS] = {1, tile->rows, tile->columns, tile->depth, tile->width};
-    const int64_t columns = (int64_t)tile->columns * tile->walkers;
+    const int64_t columns = (int64_t)tile->columns * tile->splits;
     for (int g = 0; g < ATTENTION_GROUPS; g++)
         space_fix_axis(kind->space, g, fixed[g], fixed[g]);
     kind->space->rule[LEVEL_SHARED][ATTENTION_COLUMN] = axis_fixed(columns);

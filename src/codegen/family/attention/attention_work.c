@@ -12,7 +12,7 @@ typedef struct AttentionStep {
     AttentionTile tile;
     int64_t rows, columns;   // of a block, in a step; of a warp, if warps split the columns
     int64_t depth, width;    // padded to what an instruction multiplies
-    int64_t walkers;         // warps (groups) of a block that split the columns
+    int64_t splits;         // warps (groups) of a block that split the columns
     int64_t cluster, rank;   // blocks that do; this one's rank
     int64_t made;            // rows that each of them computes
     int64_t row_parts;       // of all lanes, of rows
@@ -22,8 +22,8 @@ typedef struct AttentionStep {
 /* Steps are dealt round-robin, first to the warps of a cluster's first block. */
 static int64_t own_steps(const AttentionStep *step)
 {
-    int64_t round = step->walkers * step->cluster, left = step->steps % round - step->rank * step->walkers;
-    return step->steps / round * step->walkers + (left < 0 ? 0 : smaller(left, step->walkers));
+    int64_t round = step->splits * step->cluster, left = step->steps % round - step->rank * step->splits;
+    return step->steps / round * step->splits + (left < 0 ? 0 : smaller(left, step->splits));
 }
 
 static AttentionStep step_of(const Attention *attention, const CountedItem *at)
@@ -36,7 +36,7 @@ static AttentionStep step_of(const Attention *attention, const CountedItem *at)
     step.width = round_up(step.tile.width, step.tile.groups ? LINE : ATOM);
     step.made = step.rows / step.tile.rows * attention_made_rows(&step.tile);
     step.row_parts = step.made * LANES_OF_A_ROW;
-    step.walkers = step.tile.walkers;
+    step.splits = step.tile.splits;
     step.cluster = step.tile.cluster;
     step.rank = at->last ? step.cluster - 1 : 0;
     step.steps = ceil_div(attention->group[ATTENTION_COLUMN].extent, step.columns);
@@ -47,18 +47,18 @@ static AttentionStep step_of(const Attention *attention, const CountedItem *at)
 /* Steps of the block, or of all warps that split its columns. */
 static int64_t steps_made(const AttentionStep *step)
 {
-    return step->walkers > 1 ? step->own : step->at->times;
+    return step->splits > 1 ? step->own : step->at->times;
 }
 
 /* Warps that have a step. */
-static int64_t busy_walkers(const AttentionStep *step) { return smaller(step->walkers, step->own); }
+static int64_t busy_splits(const AttentionStep *step) { return smaller(step->splits, step->own); }
 
 /* Columns of these steps that exist: the last one of all may be short. */
 static int64_t columns_made(const AttentionStep *step)
 {
     int64_t extent = step->attention->group[ATTENTION_COLUMN].extent;
-    bool has_last = (step->steps - 1) / step->walkers % step->cluster == step->rank;
-    if (step->walkers == 1)
+    bool has_last = (step->steps - 1) / step->splits % step->cluster == step->rank;
+    if (step->splits == 1)
         return extent * steps_made(step) / step->steps;
     return step->own * step->columns - (has_last ? step->steps * step->columns - extent : 0);
 }
@@ -85,7 +85,7 @@ static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
     elements += tiles & ATTENTION_Q ? step->rows * step->depth : 0;
     elements += tiles & ATTENTION_K ? readers * step->columns * step->depth : 0;
     elements += tiles & ATTENTION_V ? readers * step->columns * step->width * (step->tile.groups ? step->tile.parts : 1) : 0;
-    int64_t times = step->walkers == 1 ? step->at->times : before ? busy_walkers(step) : steps_made(step);
+    int64_t times = step->splits == 1 ? step->at->times : before ? busy_splits(step) : steps_made(step);
     work->shared_read = times * elements * ELEMENT;
 }
 
@@ -120,7 +120,7 @@ static void make_shares(const AttentionStep *step, ItemWork *work)
    sums of p * V to rescale in its first step. */
 static void correct(const AttentionStep *step, ItemWork *work)
 {
-    int64_t columns = step->columns / LANES_OF_A_ROW, times = steps_made(step), first = busy_walkers(step);
+    int64_t columns = step->columns / LANES_OF_A_ROW, times = steps_made(step), first = busy_splits(step);
     const ExprWork of = {
         .comparisons = (int)columns + 1,
         .additions = (int)columns + 7,   // M, where it is taken from, now and before; how far it has grown, the sum
@@ -139,7 +139,7 @@ static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
     if (ops == UINT64_C(1) << step->attention->maximum)
         work->comparisons = steps_made(step) * step->row_parts * 2;
     else
-        work->additions = step->at->times * step->walkers * step->row_parts * 2;
+        work->additions = step->at->times * step->splits * step->row_parts * 2;
 }
 
 /* The maximum, the sum of p and its inverse, as far as they are used: their number, and the products by a scale. */
@@ -181,9 +181,9 @@ static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t rows
 }
 
 /* Each lane scales its part of a row to the maximum over all warps that split the columns; then slabs are added. */
-static void combine_walkers(const AttentionStep *step, ItemWork *work)
+static void combine_splits(const AttentionStep *step, ItemWork *work)
 {
-    int64_t vector = attention_vector(step->at->fusion, step->attention), slabs = step->walkers;
+    int64_t vector = attention_vector(step->at->fusion, step->attention), slabs = step->splits;
     int64_t vectors = step->at->count[ATTENTION_ROW] * step->tile.width / vector;
     int64_t lines = slabs * step->made;
     const ExprWork of = {
@@ -214,7 +214,7 @@ static void turn(const AttentionStep *step, ItemWork *work)
     enum { ROW_VALUES = 3 * SUM };
     const Attention *attention = step->attention;
     int64_t times = step->at->times, rows = times * own_rows(step);
-    int64_t lines = times * step->walkers * step->made;   // that warps write
+    int64_t lines = times * step->splits * step->made;   // that warps write
     int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention);
     int scaled, values = row_values(step, attention->results, &scaled);
     const Expr *beside = attention_share_beside(step->at->fusion, attention);
@@ -228,11 +228,11 @@ static void turn(const AttentionStep *step, ItemWork *work)
     row_values(step, attention->rows, &scaled);
     work_add_values(work, &(ExprWork){.multiplications = scaled}, rows);
     work->shared_written = lines * (step->width * SUM + ROW_VALUES);
-    if (step->walkers > 1)
-        combine_walkers(step, work);
+    if (step->splits > 1)
+        combine_splits(step, work);
     if (step->cluster > 1)
         combine_cluster(step, work);
-    if (step->walkers == 1)
+    if (step->splits == 1)
         work->shared_read = rows * step->tile.width * SUM + vectors * values * SUM;
 }
 

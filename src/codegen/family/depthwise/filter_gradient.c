@@ -176,7 +176,7 @@ TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const Filte
 {
     const Depthwise *shape = &gradient->shape;
     TileSpace *space = space_new(arena, fusion);
-    space->least_sharers = 1;
+    space->least_reducers = 1;
     space_add_axis(space, "channel", shape->channel.extent, false);
     space_add_axis(space, "tap down", gradient->down.taps, false);
     space_add_axis(space, "tap along", gradient->along.taps, false);

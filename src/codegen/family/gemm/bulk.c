@@ -17,15 +17,15 @@ enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 
    copies half of b to both; cluster split-K of one tile by two blocks; ping-pong, without clusters or with multicast. */
 static const int STAGES[] = {4, 6, 8};
 enum {
-    NEIGHBOURS = 2,
+    MULTICAST = 2,
     ALONE_KINDS = 3,
-    NEIGHBOURS_KIND = ALONE_KINDS,
+    MULTICAST_KIND = ALONE_KINDS,
     CLUSTER_KIND,
     TURNS_KIND,
     TURNS_BESIDE_KIND
 };
 enum { MAKERS = 2, TURNS_STAGES = 5 };
-enum { SHARERS = 2, SHARERS_TILE = 64, FEW_TILES_STAGES = 8 };
+enum { SPLITS = 2, SPLITS_TILE = 64, FEW_TILES_STAGES = 8 };
 enum { SHARED_ROWS = 8 };   // a lane has sums of two rows, eight apart
 
 // ---- kinds ----
@@ -58,7 +58,7 @@ static void end_tiles(Schedule *schedule, int variant)
         schedule_end(schedule);
 }
 
-static bool has_neighbours(int variant) { return variant == NEIGHBOURS_KIND || variant == TURNS_BESIDE_KIND; }
+static bool has_multicast(int variant) { return variant == MULTICAST_KIND || variant == TURNS_BESIDE_KIND; }
 
 /* One thread copies boxes as far ahead as there are stages; the products of a step begin when its boxes have arrived. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
@@ -66,19 +66,19 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
 {
     const Product *product = products->boxed;
     Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
-    if (has_neighbours(variant))
-        schedule.cluster = NEIGHBOURS, schedule.cluster_axis = GROUP_M;
+    if (has_multicast(variant))
+        schedule.cluster = MULTICAST, schedule.cluster_axis = GROUP_M;
     if (variant >= TURNS_KIND)
         schedule.makers = MAKERS;
     if (variant == CLUSTER_KIND)
-        schedule.cluster = SHARERS, schedule.cluster_axis = GROUP_K;
+        schedule.cluster = SPLITS, schedule.cluster_axis = GROUP_K;
     if (stages == FEW_TILES_STAGES && variant >= ALONE_KINDS && !products->rows)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
-    if (product->lines[1].along_k && product->sums == 1 && !has_neighbours(variant))   // one copy has all of b
+    if (product->lines[1].along_k && product->sums == 1 && !has_multicast(variant))   // one copy has all of b
         schedule.cleared = 1u << GROUP_N;
     uint32_t operands = product_factor_tiles(product);
-    schedule_barrier(&schedule, has_neighbours(variant) ? SCOPE_CLUSTER : SCOPE_BLOCK);
+    schedule_barrier(&schedule, has_multicast(variant) ? SCOPE_CLUSTER : SCOPE_BLOCK);
     if (variant == CLUSTER_KIND)   // waited for before sums are exchanged
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
@@ -113,7 +113,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
         mma_schedule_store(&schedule, fusion, product, space, exchange, mma_kept_type(fusion, product),
                            beside_has_vectors(product->beside) ? 1 : 0);
     end_tiles(&schedule, variant);
-    if (has_neighbours(variant))
+    if (has_multicast(variant))
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     return schedule_copy(arena, &schedule);
 }
@@ -134,7 +134,7 @@ static bool is_askew(const Product *product)
 
 /* Stages with multicast; 0: it is not offered. Its blocks wait for each other: where tiles of 128 x 256 do not fill the
    device it gains only if copies of b are slow (tuning-log 63), and for pixels nowhere (tuning-log 117). */
-static int stages_of_neighbours(const Product *product, const DeviceSpec *device)
+static int stages_of_multicast(const Product *product, const DeviceSpec *device)
 {
     if (product->pixels || product->sums == MAX_JOINED)   // whose tiles are not two boxes
         return 0;
@@ -151,12 +151,12 @@ static int64_t steps_of(const Product *product)
    Boxes that cross the end of a are slow, except along k, where they are cut; few rows of tf32 lose (tuning-log 91, 93). */
 static bool may_share(const Product *product, const DeviceSpec *device)
 {
-    double rows = (double)ceil_div(product->group[GROUP_M].extent, SHARERS_TILE);
-    double columns = (double)ceil_div(product->group[GROUP_N].extent, SHARERS_TILE);
-    double blocks = SHARERS * rows * columns * (double)product->group[GROUP_BATCH].extent;
-    return device_most_cluster_blocks(device) >= SHARERS && blocks <= device->sm_count &&
-           steps_of(product) >= SHARERS && !product->share.chunk && !product->phased &&
-           (product->group[GROUP_M].extent >= SHARERS_TILE ||
+    double rows = (double)ceil_div(product->group[GROUP_M].extent, SPLITS_TILE);
+    double columns = (double)ceil_div(product->group[GROUP_N].extent, SPLITS_TILE);
+    double blocks = SPLITS * rows * columns * (double)product->group[GROUP_BATCH].extent;
+    return device_most_cluster_blocks(device) >= SPLITS && blocks <= device->sm_count &&
+           steps_of(product) >= SPLITS && !product->share.chunk && !product->phased &&
+           (product->group[GROUP_M].extent >= SPLITS_TILE ||
             (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32));
 }
 
@@ -226,7 +226,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
         block->size[GROUP_M] / inner->size[GROUP_M] * (block->size[GROUP_N] / inner->size[GROUP_N]);
     int64_t slabs =
         groups * schedule_makers(kind->schedule) * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
-    int64_t sums = kind_sharers(kind) > 1 ? rows * columns / SHARERS * SUM_BYTES : 0;
+    int64_t sums = kind_splits(kind) > 1 ? rows * columns / SPLITS * SUM_BYTES : 0;
     int64_t stage = (rows + columns) * LINE_BYTES + 2 * BARRIER_BYTES;
     int64_t turns = schedule_makers(kind->schedule) * BARRIER_BYTES;
     layout_add(layout, "EVERYTHING",
@@ -241,19 +241,19 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
     kind.name = bulk_family.variants[variant];
     kind.space = space_copy(arena, common->space);
     kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, variant);
-    int64_t columns = SLAB_COLUMNS * kind_neighbours(&kind);   // whole boxes each
+    int64_t columns = SLAB_COLUMNS * kind_multicast(&kind);   // whole boxes each
     kind.space->rule[LEVEL_SHARED][GROUP_N].granule = columns;
     /* One group of 64 x 128 is as fast as two of 64 x 64, both of which read a and have half of the sums, but stores rows
        that are shifted more slowly (tuning-log 93). */
-    if (has_neighbours(variant) && !mma_is_shifted(fusion, product)) {
+    if (has_multicast(variant) && !mma_is_shifted(fusion, product)) {
         if (!products->rows)
             kind.space->rule[LEVEL_REGISTER][GROUP_N].granule = columns;
         kind.cost = &calibration.bulk.in_clusters;
     }
     if (variant == CLUSTER_KIND) {
         kind.cost = &calibration.bulk.in_clusters;
-        kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_SHARED][GROUP_N].limit = SHARERS_TILE;
-        kind.schedule->run = ceil_div(steps_of(product), SHARERS) * LINE_PIECES * mma_piece(product);
+        kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_SHARED][GROUP_N].limit = SPLITS_TILE;
+        kind.schedule->run = ceil_div(steps_of(product), SPLITS) * LINE_PIECES * mma_piece(product);
     }
     if (variant >= TURNS_KIND) {
         kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_REGISTER][GROUP_M].limit;
@@ -291,11 +291,11 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     common.lay_out = lay_out;
     if (products->rows)
         product_rows_add(&common, products->rows, product);
-    int count = 0, together = stages_of_neighbours(product, device);
+    int count = 0, together = stages_of_multicast(product, device);
     for (; count < ALONE_KINDS; count++)
         variants[count] = kind_of_variant(arena, &common, fusion, products, count, STAGES[count]);
     if (together)
-        variants[count++] = kind_of_variant(arena, &common, fusion, products, NEIGHBOURS_KIND, together);
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, MULTICAST_KIND, together);
     if (may_share(product, device) && !products->rows)
         variants[count++] = kind_of_variant(arena, &common, fusion, products, CLUSTER_KIND, FEW_TILES_STAGES);
     if (has_turns(product, device) && !products->rows)
@@ -313,7 +313,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 static int box_rows(const KernelPlan *plan, const Product *product, int factor, int64_t rows)
 {
     int64_t tile = plan->program->tile[LEVEL_SHARED].size[factor ? GROUP_N : GROUP_M];
-    bool whole = factor && (kind_neighbours(plan->kind) > 1 || product->sums > 1);
+    bool whole = factor && (kind_multicast(plan->kind) > 1 || product->sums > 1);
     return (int)(whole || rows >= tile ? tile : factor ? rows : round_up(rows, SLAB_ROWS));
 }
 
@@ -336,7 +336,7 @@ static TensorMap map_of_other(const KernelPlan *plan, const Product *product, in
     int64_t rows = product->group[factor ? GROUP_N : GROUP_M].extent, k = line_elements_along_k(product);
     int64_t batches = im2col ? im2col->taps.extent : product->group[GROUP_BATCH].extent;
     int64_t count = lines.along_k ? rows : k, batch = lines.batch ? lines.batch : lines.line * count;
-    int boxes = factor ? kind_neighbours(plan->kind) : 1;   // of a tile
+    int boxes = factor ? kind_multicast(plan->kind) : 1;   // of a tile
     int of_tile = factor && product->sums > 1 ? (int)plan->program->tile[LEVEL_REGISTER].size[GROUP_N]
                                               : box_rows(plan, product, factor, rows) / boxes;
     return (TensorMap){
@@ -437,12 +437,12 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                          .reduces = true,
                          .rows = products->rows,
                          .emit_operand = emit_operand});
-    int neighbours = kind_neighbours(plan->kind), cluster = plan->program->cluster;
+    int multicast = kind_multicast(plan->kind), cluster = plan->program->cluster;
     strbuf_putc(out, '\n');
     CONSTEXPR(out, "int JOINED", "sums that are computed together", product->sums);
     CONSTEXPR(out, "Index BATCHES", NULL, product->group[GROUP_BATCH].extent);
-    CONSTEXPR(out, "int MULTICAST, SPLITS", "blocks of a cluster: multicast, split-K", neighbours,
-              cluster / neighbours);
+    CONSTEXPR(out, "int MULTICAST, SPLITS", "blocks of a cluster: multicast, split-K", multicast,
+              cluster / multicast);
     CONSTEXPR(out, "int TURNS", "tiles of a persistent block", plan->program->turns);
     CONSTEXPR(out, "int MAKERS", "warp groups that compute tiles alternately", schedule_makers(plan->kind->schedule));
     CONSTEXPR(out, "Index CLUSTERS", NULL, plan->program->grid / cluster);
@@ -463,8 +463,8 @@ const Family bulk_family = {
     .name = "bulk",
     .template_path = "templates/bulk.cu",
     .shares_body = true,
-    .variants = (const char *const[]){"four stages", "six stages", "eight stages", "neighbours", "cluster",
-                                      "groups in turn", "neighbours, groups in turn", NULL},
+    .variants = (const char *const[]){"four stages", "six stages", "eight stages", "multicast", "cluster",
+                                      "ping-pong", "multicast, ping-pong", NULL},
     .copying_warps = GROUP_WARPS,
     .streams = true,
     .joins = true,

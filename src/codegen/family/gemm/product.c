@@ -7,7 +7,7 @@
 
 enum {
     ACCESS_BYTES = 16,   // the widest access of a thread
-    WALKERS = 32,        // threads side by side
+    SPLITS = 32,        // threads side by side
     SKINNY_ROWS = 16     // more share enough of what is read to be worth tiles of both factors
 };
 
@@ -151,7 +151,7 @@ static double run_along(const Fusion *fusion, const Access *access, const AxisGr
     if (!stride)
         return 0;
     int64_t extent = fusion->axes[axis_group_innermost(group)].extent;
-    return (double)(extent < WALKERS ? extent : WALKERS) / (double)stride;
+    return (double)(extent < SPLITS ? extent : SPLITS) / (double)stride;
 }
 
 void product_store_together(const Fusion *fusion, Product *product)

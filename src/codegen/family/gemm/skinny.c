@@ -64,7 +64,7 @@ static bool lies_across(const Fusion *fusion, const Product *product)
 }
 
 /* Threads that read the large factor contiguously along k, at least. */
-static int least_sharers(const Fusion *fusion, const Product *product)
+static int least_reducers(const Fusion *fusion, const Product *product)
 {
     int vector = product_vector(fusion, product, LARGE, ACCESS_BYTES);
     return 8 * LEAST_RUN_BYTES / (vector * product_element_bits(product->factor[LARGE]));
@@ -80,7 +80,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
     tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
     if (factor == SMALL && lies_across(fusion, product))
-        tile.lines = least_sharers(fusion, product) / (double)VECTOR_LINES;
+        tile.lines = least_reducers(fusion, product) / (double)VECTOR_LINES;
     tile.dims[3 - row_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
     return tile;
 }
@@ -103,7 +103,7 @@ static int64_t narrow_columns(const Fusion *fusion, const Product *product)
 {
     int64_t columns = most_columns(fusion, product);
     if (lies_across(fusion, product))
-        return columns * ACROSS_THREADS / least_sharers(fusion, product);
+        return columns * ACROSS_THREADS / least_reducers(fusion, product);
     if (product_along_k(fusion, product, LARGE))
         return 1;
     int vector = product_vector(fusion, product, LARGE, columns);
@@ -119,7 +119,7 @@ static void set_tiles_across(KernelKind *kind, int64_t rows)
     while (each->limit > each->granule && each->limit * rows > MAX_INPUTS)   // of the small factor, too
         each->limit /= 2;
     each->granule = each->limit;
-    int64_t most = kind->space->least_sharers * each->limit;
+    int64_t most = kind->space->least_reducers * each->limit;
     block->limit = most < block->limit ? most : block->limit;
 }
 
@@ -145,7 +145,7 @@ static void set_tiles(KernelKind *kind, const Fusion *fusion, const Product *pro
         (AxisRule){product->group[GROUP_N].extent >= narrow ? narrow : 1, columns * MAX_THREADS};
     kind->space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){
         1, kind->schedule->cluster > 1 && share < most_k * MAX_THREADS ? share : most_k * MAX_THREADS};
-    kind->space->least_sharers = along_k ? least_sharers(fusion, product) : 1;
+    kind->space->least_reducers = along_k ? least_reducers(fusion, product) : 1;
     if (lies_across(fusion, product))
         set_tiles_across(kind, rows);
 }

@@ -113,7 +113,7 @@ static void group_kind(Arena *arena, KernelKind *kind, const ChannelView *view, 
     space_fix_axis(kind->space, CHANNEL, vector, vector * lanes);
     space_fix_axis(kind->space, SLAB, 1, 1);
     space_fix_axis(kind->space, POSITION, each, step);
-    kind->space->least_sharers = 1;
+    kind->space->least_reducers = 1;
     kind->registers.accumulator_bits = walk == ELEMENTS                                    ? (int)ceil_div(32, each)
                               : walk == TOTALS && channelwise_centres(fusion) ? 64   // and of a step
                                                                               : 32;

@@ -110,7 +110,7 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
     kind->space->instructions = work.flops;
     kind->space->special = work.special;
     kind->cost = variant.home == ROW_IN_MEMORY ? &calibration.in_step : &calibration.in_turn;
-    kind->space->least_sharers = 1;
+    kind->space->least_reducers = 1;
     kind->registers.accumulator_bits = 32;
     kind->registers.others = 16;
     kind->registers.input_buffers = 1;
