@@ -7,7 +7,8 @@
 
 For each case the ranking says which candidates are of the family that the case is about, so that a family is proven
 although another is ranked first. Of tests/regressions/*.te the first candidate of every choice of families is proven, and
-of kinds that random programs are too small for, until each was met twice; with --each or --all the first and the last of
+of kinds that random programs are too small for, until each was met twice; of those that no choice is, the first program of
+the cases that has a candidate of it is proven once more. With --each or --all the first and the last of
 every kind. The first choice of each family's programs is proven by `rollerc --verify`, and what is too
 large to be run whole; the others together, many in one translation unit: of a program's each on another kind of special
 inputs, of a regression's on all.
@@ -161,6 +162,7 @@ class Chooser:
 
     def __init__(self, ranker, ends):
         self.ranker, self.ends = ranker, ends
+        self.rare = collections.defaultdict(list)   # kind of ELSEWHERE -> programs of cases that have a candidate of it
 
     def __call__(self, numbered):
         """Its choices, or why there are none."""
@@ -177,8 +179,16 @@ class Chooser:
         text = source(program, dtype, sizes)
         candidates = self.ranker.rank(text, *options)
         rank = choose_rank(candidates, case, tile)
-        kinds = next(kinds_of(candidate) for candidate in candidates if candidate["rank"] == rank)
-        return [Choice(title(case), text, options, rank, kinds, number)]
+        kinds = {candidate["rank"]: kinds_of(candidate) for candidate in candidates}
+        for other in ranks_of_kinds(candidates, False):
+            for kind in set(kinds[other]).intersection(ELSEWHERE):
+                self.rare[kind].append((number, Choice(title(case), text, options, other, kinds[other], number)))
+        return [Choice(title(case), text, options, rank, kinds[rank], number)]
+
+    def unmet(self, choices):
+        """Of each kind of ELSEWHERE that none of the choices is the first program that has it."""
+        met = {kind for choice in choices for kind in choice.kinds}
+        return [[min(self.rare[kind], key=lambda pair: pair[0])[1]] for kind in ELSEWHERE if kind not in met and self.rare[kind]]
 
     def of_regression(self, path):
         text = path.read_text()
@@ -226,16 +236,20 @@ def main():
     met = collections.Counter()   # family/variant -> launches of it that were proven
     with tempfile.TemporaryDirectory() as folder:
         rollerc = os.path.abspath(args.rollerc)
-        found = list(common.in_parallel(args.jobs, Chooser(Ranker(rollerc, folder), args.each or args.all), numbered))
+        chooser = Chooser(Ranker(rollerc, folder), args.each or args.all)
+        found = list(common.in_parallel(args.jobs, chooser, numbered))
         found = found if args.each or args.all else list(fewer(found))
         choices = [choice for these in found if isinstance(these, list) for choice in these]
+        unmet = chooser.unmet(choices)
+        found, choices = found + unmet, choices + sum(unmet, [])
         reasons = iter(Prover(rollerc, folder, args.jobs)(choices, first_of_each(choices)))
-        for (_, case), these in zip(numbered, found):
+        names = [title(case) for _, case in numbered] + [f"{these[0].title} once more" for these in unmet]
+        for name, these in zip(names, found):
             if isinstance(these, str):
-                tally.add(title(case), these)
+                tally.add(name, these)
                 continue
             said = [(choice, next(reasons)) for choice in these]
-            tally.add(title(case), next((reason for _, reason in said if reason), None))
+            tally.add(name, next((reason for _, reason in said if reason), None))
             met.update(kind for choice, reason in said if not reason for kind in choice.kinds)
     families = collections.Counter()
     for kind, count in met.items():

@@ -113,6 +113,13 @@ def softmax(columns, dtype="f16"):
             f"y[r, c:{columns}] = e[r, c] / s[r]\noutput y : {dtype}\n")
 
 
+def masked_softmax(columns):
+    """Of scores and a mask that many rows share."""
+    return (f"input x[8, 512, {columns}] : f16\ninput w[8, {columns}] : f16\nt[b, r, c] = x[b, r, c] + w[b, c]\n"
+            "m[b, r] = max[c](t[b, r, c])\ne[b, r, c] = exp(t[b, r, c] - m[b, r])\ns[b, r] = sum[c](e[b, r, c])\n"
+            "y[b, r, c] = e[b, r, c] / s[b, r]\noutput y : f16\n")
+
+
 # ---- the rows
 
 def copies_of_depthwise(rollerc):
@@ -172,7 +179,7 @@ def copies_of_lines(rollerc):
 
 def copies_of_rows(rollerc):
     """What a row that is copied ahead has more than one that is loaded."""
-    for text in (softmax(8192), softmax(16384)):
+    for text in (softmax(8192), softmax(16384), masked_softmax(8192), masked_softmax(16384)):
         ahead, block = (kernels(rollerc, text, "rowwise", variant)[0] for variant in ("ahead", "block"))
         assert ahead.tile == block.tile
         yield (len(ahead.code) - len(block.code)) / ahead.tile["column"]

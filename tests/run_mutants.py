@@ -409,7 +409,7 @@ TEXTS = {
                      "  w[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output w",
                      "input x[150, 1, 8, 12] : f32  input d[150, 1, 6, 8] : f32"
                      "  w[c, r:3, s:5] = sum[n, h, v](d[n, c, h, v] * x[n, c, h + r, v + s])  output w",
-                     "input x[40, 8, 26, 30] : f32  input d[40, 8, 5, 6] : f32"
+                     "input x[40, 64, 26, 30] : f32  input d[40, 64, 5, 6] : f32"
                      "  w[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * x[n, c, 5 * h + r, 5 * v + s])  output w",
                      # several strips of a thread side by side
                      "input x[3, 9, 132, 40] : f32  input d[3, 7, 130, 40] : f32"

@@ -23,6 +23,9 @@ enum {
     }
 #define ATTENTION_OF_WARPS(...) ATTENTION(.peak_share = 0.5, __VA_ARGS__)
 
+/* Warps that read operands from shared memory and multiply them: tuning-log 127 and 182 */
+#define FROM_SHARED .ready_share = 0.46
+
 const Calibration calibration = {
     .in_turn_knee = 5,          // tuning-log 7 and 179
     .least_exposed = 1.0 / 8,   // tuning-log 161 and 167
@@ -36,12 +39,13 @@ const Calibration calibration = {
     .depthwise = {.output_instructions = 30,                            // counted
                   .element_instructions = 0.7},                         // tuning-log 51 and 167
     .line_copy_instructions = 12,          // counted
-    .row_copy_instructions = 1.2,          // counted
+    .row_copy_instructions = 1.8,          // counted
     .strip_step_instructions = 16,         // counted
     .pairs_step_instructions = 170,        // tuning-log 113, 167 and 179
     .depthwise_copy_instructions = 34,   // counted
     // tuning-log 38 and 127
-    .matmul = {.ready_share = 0.46},
+    .matmul = {FROM_SHARED},
+    .toeplitz = {.pace = PACE_BY_STEPS, FROM_SHARED},
     .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = SUM_CYCLES},
     // tuning-log 45
     .gemm = {.cost = {.sum_cycles = SUM_CYCLES},

@@ -103,13 +103,15 @@ double access_scatter(const Access *access, const Fusion *fusion, int fast, cons
 static double scatter_points(const Affine *offset, const Tensor *tensor, const Fusion *fusion, const DeviceSpec *device)
 {
     int64_t run = 1, transaction = 8 * (int64_t)device->dram.transaction_bytes / dtype_info[tensor->dtype].bits;
+    int64_t among = 0;
     for (int a = fusion->spatial_count - 1; a >= 0; a--) {
-        if (offset->coef[a] != run)
+        if (offset->coef[a] != run || fusion->axes[a].extent == 1)
             continue;
-        int64_t inner = points(fusion, a + 1, fusion->spatial_count), needed = ceil_div(transaction, run);
-        if (fusion->axes[a].extent >= needed)
-            return (double)inner * (double)needed;
-        run *= fusion->axes[a].extent;
+        int64_t needed = ceil_div(transaction, run), found = smaller(needed, fusion->axes[a].extent);
+        among = larger(among, points(fusion, a + 1, fusion->spatial_count) * found);
+        if (found == needed)
+            return (double)among;
+        run *= found;
         a = fusion->spatial_count;
     }
     return 0;

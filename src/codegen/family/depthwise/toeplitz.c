@@ -215,7 +215,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .registers.accumulator_bits = 32 / TOEPLITZ_TURNS,   // those of the other tile take the same registers
         .registers.input_buffers = 1,
         .registers.most_inputs = 1,   // those of a step are counted beside
-        .cost = &calibration.by_steps,
+        .cost = &calibration.toeplitz,
         .lay_out = toeplitz_lay_out,
         .shared_moved = toeplitz_shared_moved,
         .registers.held_words = !toeplitz_reads_pieces(toeplitz),
