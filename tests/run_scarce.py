@@ -43,6 +43,8 @@ LARGE = {
     "windows": "input x[4400000000] : u8\ny[i:4399999998] = max[k:3](x[i + k])\noutput y",
     "bits": "input x[600000000] : u8\ny[i:600000000] = max[k:3](pad(x[i + k - 1], 0))\nb[i] = y[i] > 3\noutput y\noutput b",
     "points": "input x[1048576, 1048573] : u8\ny[i, j] = relu(x[i, j])\noutput y : u8",
+    # Broken once: the points behind 65534 blocks of 4096 took four blocks more.
+    "points_behind_whole_blocks": "input x[268430340] : f32\ny[i] = relu(x[i])\noutput y",
     "bits_of_2_to_the_40": "input x[1099511627776] : u8\ny[i:1099511627776] = max[k:3](pad(x[i + k], 0))\nb[i] = y[i] > 3\n"
                            "output y : u8\noutput b",
     "permutation": "input x[1048576, 1048576] : u8\ny[i, j] = x[j, i] / 3\noutput y : u8",

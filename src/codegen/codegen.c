@@ -164,7 +164,7 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
     const RProgram *program = &planned->program;
     KernelPlan plan = kernel_plan(request, planned);
     Launch launch = {
-        .grid = {planned->family->blocks ? planned->family->blocks(&plan) : program->grid, 1, 1},
+        .grid = {launch_blocks(planned->family, &plan), 1, 1},
         .block = {plan.threads, 1, 1},
         .cluster = {program->cluster, 1, 1},
         .shared_bytes = program->shared_bytes,

@@ -76,7 +76,7 @@ typedef struct Family {
                  KernelKind *variants);
     /* Writes the constants, types and device functions of the parameter block (tensors are there already). */
     void (*emit)(StrBuf *out, const KernelPlan *plan);
-    /* Blocks of the launch. NULL: the program's. */
+    /* Blocks of the launch, of the plan's fusion, kind, program and threads. NULL: the program's. */
     int64_t (*blocks)(const KernelPlan *plan);
     /* Fills the tensor maps of its bulk copies; returns their number. NULL: it has none. */
     int (*maps)(const KernelPlan *plan, struct TensorMap *maps);

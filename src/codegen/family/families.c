@@ -62,6 +62,11 @@ int launch_threads(const Family *family, const RProgram *program, const DeviceSp
     return threads + family->copying_warps * device->warp_size;
 }
 
+int64_t launch_blocks(const Family *family, const KernelPlan *plan)
+{
+    return family->blocks ? family->blocks(plan) : plan->program->grid;
+}
+
 // clang-format off
 const Family *const families[] = {
     &elementwise_family,

@@ -19,6 +19,9 @@ int family_kinds(Arena *arena, const Family *family, Viewed *viewed, KernelKind 
 /* Threads of a block as it is launched. */
 int launch_threads(const Family *family, const RProgram *program, const DeviceSpec *device);
 
+/* Its blocks. */
+int64_t launch_blocks(const Family *family, const KernelPlan *plan);
+
 /* All families that emit text, ended by NULL; the last one matches every fusion of some plan. */
 extern const Family *const families[];
 

@@ -65,11 +65,16 @@ static int construct(Planner *planner, const KernelKind *kind)
     return construct_memo_ask(planner->memo, scratch, kind, planner->programs, &planner->stats);
 }
 
-/* With the threads that a family adds to those that compute, a launch may have too many. */
-static bool fits_a_launch(Planner *planner, const Family *family, const RProgram *program)
+/* With the threads or blocks that a family adds to those of the program, a launch may have too many. */
+static bool fits_a_launch(Planner *planner, const PlannedLaunch *launch)
 {
-    int threads = launch_threads(family, program, planner->device);
-    bool fits = program->grid <= device_most_blocks(planner->device, threads);
+    KernelPlan plan = {
+        .fusion = launch->fusion,
+        .kind = launch->kind,
+        .program = &launch->program,
+        .threads = launch_threads(launch->family, &launch->program, planner->device),
+    };
+    bool fits = launch_blocks(launch->family, &plan) <= device_most_blocks(planner->device, plan.threads);
     planner->stats.feasible -= !fits;
     planner->stats.pruned[PRUNE_GRID] += !fits;
     return fits;
@@ -87,11 +92,10 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
         int made = construct(planner, kind);
         PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
         for (int i = 0; i < made; i++) {
-            if (!fits_a_launch(planner, family, &planner->programs[i]))
-                continue;
             launches[i] = (PlannedLaunch){family, viewed->fusion, view, kind, planner->programs[i]};
-            choices_add(planner, list,
-                       (Choice){.launches = &launches[i], .count = 1, .time_us = planned_us(&launches[i])});
+            if (fits_a_launch(planner, &launches[i]))
+                choices_add(planner, list,
+                            (Choice){.launches = &launches[i], .count = 1, .time_us = planned_us(&launches[i])});
         }
     }
 }
