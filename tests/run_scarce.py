@@ -51,6 +51,14 @@ LARGE = {
     "columns": "input x[7, 900000000] : f16\ny[j] = sum[i](x[i, j])\noutput y",
 }
 
+# A filter's gradient, whose threads have the sums of all taps in registers. Broken once: where none had so many, threads were
+# divided by a block of none.
+GRADIENT = """
+    input x[2, 20, 20, 32] : f32
+    input d[2, 20, 20, 32] : f32
+    w[c, k:3, l:3] = sum[n, i, j](d[n, i, j, c] * pad(x[n, i + k - 1, j + l - 1, c], 0))
+    output w"""
+
 # A product whose factors are worth copies that the tensor cores can take in pieces.
 PACKED = "input a[8192, 4097] : f16\ninput b[4097, 8191] : f16\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c : f16"
 
@@ -71,7 +79,7 @@ def device(folder, base, name, changes):
 class Cases:
     def __init__(self, rollerc, folder):
         self.rollerc, self.folder = os.path.abspath(rollerc), folder
-        for name, text in {**PROGRAMS, **LARGE, "packed": PACKED, "few_positions": COLUMNS}.items():
+        for name, text in {**PROGRAMS, **LARGE, "packed": PACKED, "few_positions": COLUMNS, "gradient": GRADIENT}.items():
             (folder / f"{name}.te").write_text(text)
 
     def compile(self, program, file, *more):
@@ -82,6 +90,10 @@ class Cases:
         return str(self.folder / f"{name}.te")
 
     def few_registers(self):
+        for base, warp in ("h200", 32), ("mi50", 64):
+            file = device(self.folder, base, f"{base}_of_one_scheduler", {
+                "registers.per_thread": 64, "registers.per_sm": 64 * warp, "compute.schedulers_per_sm": 1})
+            yield ("gradient", pathlib.Path(file).stem), lambda file=file: self.compile(self.program("gradient"), file, "--verify")
         files = [device(self.folder, base, f"{base}_{count}", {"registers.per_thread": count})
                  for base in ("a100", "h200", "mi50") for count in (16, 40, 64, 95)]
         for path, file in itertools.product(sorted((ROOT / "examples").glob("*.te")), files):

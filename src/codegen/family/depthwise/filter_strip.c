@@ -16,7 +16,6 @@ enum {
     MOST_THREADS = 256,
     MANY_WARPS = 12,         // of an SM: fewer do not hide latency
     LARGEST_BLOCK = 512,     // where rows are so long that no smaller one holds whole warps
-    MAX_REGISTERS = 255,
     MAX_WIDE_REGISTERS = 168,   // so that an SM has room for 12 warps
     MAX_WALK = 3000,         // multiply-adds until rows are in the same registers again: 48 KB of code
     INPUTS = 1,              // registers of them that the model counts beside
@@ -100,12 +99,13 @@ static int64_t registers_of(const Fusion *fusion, const FilterGradient *gradient
 }
 
 /* Is its code short enough, and do registers leave enough warps to hide latency? */
-static bool fits(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
+static bool fits(const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device,
+                 const FilterStrip *strip)
 {
-    int64_t taps = gradient->down.taps * gradient->along.taps;
+    int64_t taps = gradient->down.taps * gradient->along.taps, registers = registers_of(fusion, gradient, strip);
     return size_product(taps, strip->lanes * strip->width * window_open(&gradient->down)) <= MAX_WALK &&
-           registers_of(fusion, gradient, strip) <=
-               (strip->width == LEAST_WIDTH ? MAX_REGISTERS : MAX_WIDE_REGISTERS);
+           registers + INPUTS <= device->registers_per_thread &&
+           (strip->width == LEAST_WIDTH || registers <= MAX_WIDE_REGISTERS);
 }
 
 /* Threads of the largest block, whose registers an SM has. */
@@ -252,7 +252,7 @@ static int kind_of(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
                 strip.piece_x = (int16_t)piece_of(gradient, &gradient->x, width * gradient->along.stride);
                 strip.piece_d = (int16_t)piece_of(gradient, &gradient->d, width);
             }
-            if (!fits(fusion, gradient, &strip))
+            if (!fits(fusion, gradient, device, &strip))
                 continue;
             fill_block(gradient, device, threads, largest_block(fusion, gradient, device, &strip), &strip);
             if (strip.threads <= LARGEST_BLOCK && warps_of(fusion, device, gradient, &strip) >= warps)
