@@ -199,7 +199,7 @@ typedef struct Build {
 } Build;
 
 /* A check that fails ends the program, and that is all: what is called instead, which says which check it was and
-   where, costs the compiler a quarter of its time, and lines a tenth. They are compiled in where something has failed. */
+   where, costs the compiler a quarter of its time, and lines a tenth. They are compiled where something failed. */
 typedef enum Failure { FAILURE_TRAPS, FAILURE_HAS_LINES, FAILURE_SPEAKS } Failure;
 static const char *const FAILURES[][2] = {
     [FAILURE_TRAPS] = {"-fsanitize-undefined-trap-on-error", "-g0"},
@@ -207,10 +207,10 @@ static const char *const FAILURES[][2] = {
     [FAILURE_SPEAKS] = {"-DROLLERC_HANDLERS", "-g1"},
 };
 
-/* -O1 gives the smallest sum of compile and run time, unless that is long. Alignment is checked by the compiler, since x86
-   forgives it. In the plain build integers wrap as they do on GPUs; in the checked one an overflow of signed
-   ones, which only indices are made of, is an error, so is an index past the end of an array, and every
-   access is announced (-fsanitize=thread; the machine answers, not libtsan). */
+/* -O1 gives the smallest sum of compile and run time, unless that is long. Alignment is checked by the compiler, since
+   x86 forgives it. In the plain build integers wrap as they do on GPUs; in the checked one an overflow of signed ones,
+   which only indices are made of, is an error, so is an index past the end of an array, and every access is announced
+   (-fsanitize=thread; the machine answers, not libtsan). */
 #define CHECKED_FLAGS                                                                                       \
     "-fsanitize=thread,alignment,signed-integer-overflow,bounds", "-fno-sanitize-recover=all"
 static const Build BUILDS[] = {

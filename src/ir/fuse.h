@@ -48,10 +48,10 @@ typedef struct FusionPlans {
 
 FusionPlans fuse(Arena *arena, const Program *program);
 
-/* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of
-   the reduction axis with the largest extent (if an axis has that many terms, shares no elements among them and is
-   contiguous in no tensor, that one first, as images do), of a product in whole vectors of memory (an uneven last share is
-   guarded by the reduction's identity), the second reduces them and goes on with the epilogue. More parts than that
+/* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of the
+   reduction axis with the largest extent (if an axis has that many terms, shares no elements among them and is
+   contiguous in no tensor, that one first, as images do), of a product in whole vectors of memory (an uneven last share
+   is guarded by the reduction's identity), the second reduces them and goes on with the epilogue. More parts than that
    axis has terms are shares of it at each position along others. NULL if it has no single, leading reduction, there are
    not that many parts, each would be one term, which is no sum, or vectors leave half as many. */
 typedef struct FusionPair {

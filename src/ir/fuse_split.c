@@ -14,8 +14,8 @@ enum {
     MANY_STEPS = 4       // of which one more is little
 };
 
-/* Do positions along the axis share elements, as overlapping windows do along rows? Then another axis of its dimension spans
-   more than one step of it, and the other way round. */
+/* Do positions along the axis share elements, as overlapping windows do along rows? Then another axis of its dimension
+   spans more than one step of it, and the other way round. */
 static bool overlaps(const Fusion *fusion, const Dim *dim, int axis)
 {
     int64_t step = llabs(dim->index.coef[axis]);
@@ -51,8 +51,8 @@ static bool cuts_nothing(const Fusion *fusion, int axis)
     return !windows_overlap(fusion, axis);
 }
 
-/* The longest axis that is cut without loss, if it has a term for each part: those of images are images still. Or else the
-   longest one; -1: the fusion reduces nothing. */
+/* The longest axis that is cut without loss, if it has a term for each part: those of images are images still. Or else
+   the longest one; -1: the fusion reduces nothing. */
 static int axis_to_cut(const Fusion *fusion, int64_t parts)
 {
     int longest[2] = {-1, -1};

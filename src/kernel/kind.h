@@ -72,7 +72,8 @@ bool kind_passes_registers(const KernelKind *kind, const DeviceSpec *device);
 /* Shared tiles of a persistent block, where the number is known before: along an axis, or by next_turn(). */
 int kind_turns(const KernelKind *kind);
 
-/* Blocks of a cluster that split a reduction; and those with adjacent tiles (multicast). */
+/* Blocks of a cluster that split a reduction (split-K); and those with adjacent tiles, which share copies (multicast).
+   1: there are none. */
 int kind_splits(const KernelKind *kind);
 int kind_multicast(const KernelKind *kind);
 

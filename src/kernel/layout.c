@@ -66,11 +66,11 @@ void lay_out_staged(SharedLayout *layout, const KernelKind *kind, const RTile *b
     layout_add(layout, "STAGED", kind_staged_bytes(kind, block, inner, device));
 }
 
-int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t splits, int64_t columns)
+int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t reducers, int64_t columns)
 {
     if (exchange->along)
-        return (splits | warp) & -(splits | warp);
-    return warp % columns == 0 && splits % (warp / columns) == 0 ? warp / columns : 1;
+        return (reducers | warp) & -(reducers | warp);
+    return warp % columns == 0 && reducers % (warp / columns) == 0 ? warp / columns : 1;
 }
 
 static const Exchange *halving(const Schedule *schedule)
@@ -95,9 +95,9 @@ void lay_out_halves(SharedLayout *layout, const KernelKind *kind, const RTile *b
                     const DeviceSpec *device)
 {
     const Exchange *exchange = halving(kind->schedule);
-    int64_t splits = tiles_along(kind->space, block, inner, true),
-            lanes = halving_lanes(exchange, device->warp_size, splits, tiles_along(kind->space, block, inner, false));
-    int64_t sum_bytes = splits / lanes * exchange->bytes;
+    int64_t reducers = tiles_along(kind->space, block, inner, true),
+            lanes = halving_lanes(exchange, device->warp_size, reducers, tiles_along(kind->space, block, inner, false));
+    int64_t sum_bytes = reducers / lanes * exchange->bytes;
     layout_add(layout, "PARTIAL", size_product(sum_bytes, (int64_t)rtile_points(kind->space, block, false)));
 }
 

@@ -41,7 +41,7 @@ int64_t kind_staged_bytes(const KernelKind *kind, const RTile *block, const RTil
 LayOut lay_out_staged;
 
 /* Lanes that reduce their sums by halves: those that share columns, if they are equally many in every warp. */
-int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t splits, int64_t columns);
+int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t reducers, int64_t columns);
 
 /* Adds the remaining sums of the block's tile as PARTIAL. */
 LayOut lay_out_halves;

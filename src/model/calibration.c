@@ -5,7 +5,6 @@ const char *const pace_name[] = {[PACE_FREE] = "free",
                                  [PACE_BY_STEPS] = "by steps",
                                  [PACE_IN_STEP] = "in step"};
 
-/* What several rows have. */
 enum {
     SUM_CYCLES = 40   // of an epilogue, for each sum of a thread: tuning-log 56, 59, 116 and 167
 };
@@ -23,13 +22,13 @@ enum {
     }
 #define ATTENTION_OF_WARPS(...) ATTENTION(.peak_share = 0.5, __VA_ARGS__)
 
-/* Warps that read operands from shared memory and multiply them: tuning-log 127 and 182 */
+/* Warps that read operands from shared memory and multiply them: tuning-log 38, 127 and 182 */
 #define FROM_SHARED .ready_share = 0.46
 
 const Calibration calibration = {
-    .in_turn_knee = 5,          // tuning-log 7 and 179
-    .least_exposed = 1.0 / 8,   // tuning-log 161 and 167
-    .thread_elements = 32,      // tuning-log 14, 19 and 167
+    .in_turn_knee = 5,                     // tuning-log 7 and 179
+    .least_exposed = 1.0 / 8,              // tuning-log 161 and 167
+    .thread_elements = 32,                 // tuning-log 14, 19 and 167
     .weights_first_elements = 48,          // tuning-log 24
     .in_turn = {.pace = PACE_IN_TURN},
     .by_steps = {.pace = PACE_BY_STEPS},   // tuning-log 168
@@ -42,8 +41,7 @@ const Calibration calibration = {
     .row_copy_instructions = 1.8,          // counted
     .strip_step_instructions = 16,         // counted
     .pairs_step_instructions = 170,        // tuning-log 113, 167 and 179
-    .depthwise_copy_instructions = 34,   // counted
-    // tuning-log 38 and 127
+    .depthwise_copy_instructions = 34,     // counted
     .matmul = {FROM_SHARED},
     .toeplitz = {.pace = PACE_BY_STEPS, FROM_SHARED},
     .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = SUM_CYCLES},

@@ -1,6 +1,7 @@
-// What was fitted to kinds of kernels: how far a thread and a block go before they lose speed, what masks and
-// tails cost. Times that belong to a device are keys of its file. Each row stands in calibration.c, beside the entry of
-// doc/tuning-log.md that it was taken from, or is marked `counted`: tests/run_instructions.py finds it in the machine code.
+// What was fitted to kinds of kernels, or counted in their machine code: how loads and arithmetic overlap, what a
+// thread loads at once, what its instructions are. Times that belong to a device are keys of its file. Each row stands
+// in calibration.c, beside the entry of doc/tuning-log.md that it was taken from, or is marked `counted`:
+// tests/run_instructions.py finds it in the machine code.
 #pragma once
 #include <stdbool.h>
 
@@ -22,7 +23,7 @@ typedef struct KindCost {
     double special_share;       // of the special functions' rate that the threads of a register tile reach alone, between
                                 // their products, while other tiles' threads multiply; 0: they make both at once
     double step_knee;           // how sharply its steps turn from load-bound to compute-bound; 0: both times add up
-    bool drifts;                // blocks that start together end at any time within that of one, and SMs idle at the end
+    bool drifts;                // blocks that start at the same time end at any time within that of one: SMs idle then
     double read_share;          // of what blocks copy is read from L2, where requests to a line are merged; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
     bool ends_alone;            // its last step is multiplied by a warp that has all rows, when everything has come

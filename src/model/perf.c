@@ -3,7 +3,7 @@
 // that resource were limited:
 //
 //     compute = register steps * cycles of one, over the schedulers   / latency hiding / balance
-//               + ends of a persistent block's tiles but the last, when its warps do not compute, nor others beside them
+//               + ends of a persistent block's tiles but the last, when no warp group computes
 //     special = special-function results / their rate                 / balance
 //     shared  = bytes through shared memory and L1 / bandwidth        / balance
 //     l2      = sum over blocks of the traffic of their tiles         / bandwidth, and what loads wait
@@ -115,7 +115,7 @@ static double step_load_us(const KernelCounts *kernel)
 static double uncovered_time_us(const KernelCounts *kernel, double step_us)
 {
     double covering = kernel->ahead + (kernel->resident - 1) / kernel->resident;
-    covering -= kernel->kind->schedule->apart ? 0.5 : 0;
+    covering -= kernel->kind->schedule->independent ? 0.5 : 0;
     double load_us = step_load_us(kernel);
     return at_least(covering > 1 ? load_us / covering - step_us : load_us - step_us * covering, 0);
 }
@@ -158,7 +158,8 @@ static bool stores_behind_products(const KernelCounts *kernel)
     return kernel->staged && !schedule_is_persistent(schedule) && schedule_multiplies(schedule);
 }
 
-/* Ends of all tiles of a persistent block but the last. Where other warp groups multiply meanwhile, only what takes longer than that is exposed. */
+/* Ends of all tiles of a persistent block but the last. Where other warp groups multiply in that time, only what takes
+   longer is exposed. */
 static double ends_time_us(const KernelCounts *kernel, double multiplying_us)
 {
     if (stores_behind_products(kernel))
@@ -228,7 +229,7 @@ static double first_load_us(const KernelCounts *kernel)
 static double sums_passed(const KernelCounts *kernel)
 {
     RTile tile = *kernel->shared;
-    for (int a = 0; a < kernel->space->axis_count && kernel->kind->schedule->apart; a++)
+    for (int a = 0; a < kernel->space->axis_count && kernel->kind->schedule->independent; a++)
         tile.size[a] = smaller(tile.size[a], kernel->space->axes[a].extent);
     return rtile_points(kernel->space, &tile, false);
 }
@@ -254,7 +255,7 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
 
     double step_us = throughput_us / (kernel->rounds * kernel->steps);
     double uncovered_us = uncovered_time_us(kernel, step_us);
-    double barriers_us = kernel->kind->schedule->apart ? 0 : barrier_us * (kernel->stages > 1 ? 1 : 2);
+    double barriers_us = kernel->kind->schedule->independent ? 0 : barrier_us * (kernel->stages > 1 ? 1 : 2);
     return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
 }
 
@@ -310,8 +311,8 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     return soft_max(at_least(perf->dram_us, perf->l2_us) * kernel->alone, computing_us, knee);
 }
 
-/* Stores of sums, while a block multiplies nothing, as far as they take longer than their instructions. Phases are random: R
-   blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
+/* Stores of sums, while a block multiplies nothing, as far as they take longer than their instructions. Phases are
+   random: R blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
 static double stores_shown_us(const KernelCounts *kernel, double products_us)
 {
     double stores_us = busy_store_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3;
@@ -319,8 +320,8 @@ static double stores_shown_us(const KernelCounts *kernel, double products_us)
     return ends_us - (1 - 1 / kernel->resident) * at_most(ends_us, products_us);
 }
 
-/* From a block's start to its first product, and from its last product to its end: by Little's law an SM begins no more blocks
-   than are resident in that time. The launch has it once. */
+/* From a block's start to its first product, and from its last product to its end: by Little's law an SM begins no more
+   blocks than are resident in that time. The launch has it once. */
 static double between_us(const KernelCounts *kernel)
 {
     double waves = kernel->blocks / (kernel->resident * kernel->device->sm_count);
@@ -374,7 +375,7 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
     return both_us;
 }
 
-/* Blocks that start together drift apart, and end at any time within that of one: on average, SMs idle for half of it. */
+/* Blocks that start at the same time end at any time within that of one: on average, SMs idle for half of it. */
 static double tail_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
     return kernel->cost->drifts ? throughput_us / at_least(perf->waves, 1) / 2 : 0;
@@ -425,7 +426,8 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, perf.l2_store_bytes);
     bool of_products = kernel.staged && schedule_multiplies(kind->schedule);
-    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes, of_products ? busy_store_bytes(&kernel) : perf.dram_store_bytes);
+    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes,
+                                of_products ? busy_store_bytes(&kernel) : perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
     if (in_turn)

@@ -12,7 +12,8 @@ static const double SETUP_INSTRUCTIONS = 160;
 /* Latency of an integer instruction: micro-kernels of Volta and later GPUs. */
 static const double DEPENDENT_CYCLES = 4;
 
-/* Of an element's place, by instructions that wait for each other: its row and its term are found side by side. */
+/* Of the instructions that find an element, each of which waits for the one before: one for its row and one for its term
+   (tuning-log 177). */
 static const double CHAINS = 2;
 
 /* Flop (or results) of one lane of one instruction: a fused multiply-add, or a lane's share of the
@@ -103,8 +104,8 @@ static double own_instructions(const KernelCounts *kernel)
     return once / (kernel->steps * kernel->inner_steps) + each;
 }
 
-/* Instructions of one thread for its outputs, one after the other, that the items of the schedule state: each waits for the
-   one before, or for the block's other warps. */
+/* Instructions of one thread for its outputs, one after the other, that the items of the schedule state: each waits for
+   the one before, or for the block's other warps. */
 double finishing_us(const KernelCounts *kernel)
 {
     double instructions = 0;
@@ -176,8 +177,8 @@ static double busy_cycles(const KernelCounts *kernel)
     return at_least(math_cycles, (instructions + staging - alone) * issue_cycles) + alone * issue_cycles;
 }
 
-/* A scheduler's only warp waits for operands that it reads one step ahead half of the time, and of two one multiplies; the last one
-   of more seldom runs alone (tuning-log 54 and 175). */
+/* A scheduler's only warp waits for operands that it reads one step ahead half of the time, and of two one multiplies;
+   the last one of more seldom runs alone (tuning-log 54 and 175). */
 static const double LONE_SHARE = 0.5;
 static bool runs_alone(const KernelCounts *kernel, double warps)
 {

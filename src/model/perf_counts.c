@@ -215,9 +215,9 @@ double block_scatter(const KernelCounts *kernel, const DataTile *data)
     double points = all_points(kernel->space, kernel->shared), scatter = at_least(data->scatter, 1);
     if (data->staged || data->scatter_points == 0)
         return data->staged ? 1 : scatter;
-    double together = at_most(1 + data->scatter_points / points, scatter);
-    bool stays = kernel->resident * points * together * data->element_bits / 8 <= kernel->l1_bytes;
-    return stays ? together : scatter;
+    double coalesced = at_most(1 + data->scatter_points / points, scatter);
+    bool stays = kernel->resident * points * coalesced * data->element_bits / 8 <= kernel->l1_bytes;
+    return stays ? coalesced : scatter;
 }
 
 static void count_in_flight(KernelCounts *kernel)

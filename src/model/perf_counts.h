@@ -83,8 +83,8 @@ double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, 
 /* Points of the tile along all axes. */
 double all_points(const TileSpace *space, const RTile *tile);
 
-/* Bytes that a block reads from L2 for each one that it uses. What its warps use of a transaction one after the other stays in
-   L1, where there is room; at both ends of its points there are parts of transactions. */
+/* Bytes that a block reads from L2 for each one that it uses. What its warps use of a transaction one after the other
+   stays in L1, where there is room; at both ends of its points there are parts of transactions. */
 double block_scatter(const KernelCounts *kernel, const DataTile *data);
 
 /* How often a block needs another part of the tile; of a cluster one block writes what does not move. */
@@ -98,7 +98,7 @@ double thread_visits(const KernelCounts *kernel, const DataTile *data);
 /* Fills the bytes that the kernel moves on each level. */
 void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf);
 
-/* Of the outputs of a product, each sector as often as it takes a turn of L2. */
+/* Of the outputs of a product, each sector as often as L2 accesses it. */
 double busy_store_bytes(const KernelCounts *kernel);
 
 // ---- perf_compute.c: each alone, for the whole kernel ----

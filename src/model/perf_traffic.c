@@ -189,8 +189,8 @@ static double staging_bytes(const KernelCounts *kernel, const DataTile *data)
          * bytes_of(kernel, data)->block;
 }
 
-/* Bytes that L1 could bring while it answers the loads of what passes through registers: a warp's load takes the time of a
-   line for each run of elements that lie side by side, however short (tuning-log 168). */
+/* Bytes that L1 could bring while it answers the loads of what passes through registers: a warp's load takes the time
+   of a line for each run of contiguous elements, however short (tuning-log 168). */
 static double loading_bytes(const KernelCounts *kernel, const DataTile *data)
 {
     if (!data->staged || !kind_passes_registers(kernel->kind, kernel->device))
@@ -199,7 +199,8 @@ static double loading_bytes(const KernelCounts *kernel, const DataTile *data)
            data_tile_traffic(data, kernel->shared, kernel->space->axis_count, kernel->device->shared.transaction_bytes);
 }
 
-/* Elements of an output that a thread stores with one access. Rows that begin anywhere may be cut where aligned accesses begin. */
+/* Elements of an output that a thread stores with one access. Rows that begin anywhere may be cut where aligned
+   accesses begin. */
 static double stored_vector(const KernelCounts *kernel, const DataTile *data, int columns)
 {
     int64_t most = (int64_t)VECTOR_BYTES * 8 / data->element_bits, size = data->dims[data->rank - 1].size;
@@ -208,8 +209,9 @@ static double stored_vector(const KernelCounts *kernel, const DataTile *data, in
     return (double)greatest_common_divisor(greatest_common_divisor(kernel->inner->size[columns], most), size);
 }
 
-/* Contiguous elements that one access of a warp stores: a vector for each thread that shares a row; or a whole row of the tile,
-   as far as lanes reach, where rows pass through shared memory; or that and the next ones, where a tile has whole rows. */
+/* Contiguous elements that one access of a warp stores: a vector for each thread that shares a row; or a whole row of
+   the tile, as far as lanes reach, where rows pass through shared memory; or that and the next ones, where a tile has
+   whole rows. */
 static double stored_run(const KernelCounts *kernel, const DataTile *data, int columns, double vector)
 {
     double across = (double)kernel->shared->size[columns], own = (double)kernel->inner->size[columns];
@@ -222,12 +224,14 @@ static double stored_run(const KernelCounts *kernel, const DataTile *data, int c
     return at_most(collected ? across : lanes * vector, most);
 }
 
-/* Sectors that an output's stores keep L2 busy for, over those that it has: a sector of which a part is stored takes two turns, as
-   the rest of it is kept (tuning-log 176). 8 elements of 4 bytes at any alignment touch (32 - 4) / 32 + 1 = 1.9 sectors. */
+/* Sectors that an output's stores keep L2 busy for, over those that it has: a sector of which a part is stored takes
+   two accesses, since the rest of it is kept (tuning-log 176). 8 elements of 4 bytes at any alignment touch (32 - 4) /
+   32 + 1 = 1.9 sectors. */
 static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
 {
     int columns = space_last_spatial(kernel->space, kernel->space->axis_count);
-    int64_t sector = kernel->device->dram.transaction_bytes, row_bits = data->dims[data->rank - 1].size * data->element_bits;
+    int64_t sector = kernel->device->dram.transaction_bytes,
+            row_bits = data->dims[data->rank - 1].size * data->element_bits;
     double vector = stored_vector(kernel, data, columns), element_bytes = data->element_bits / 8.0,
            run = stored_run(kernel, data, columns, vector) * element_bytes,
            granule = at_least((double)greatest_common_divisor(row_bits, sector * 8) / 8, vector * element_bytes),

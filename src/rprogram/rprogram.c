@@ -29,8 +29,8 @@ static int64_t tiles_of(const KernelKind *kind, const RTile *shared)
 /* Blocks that make them; how many tiles a persistent one makes is known before, or follows from the SMs that there are. */
 static void fill_grid(const KernelKind *kind, const DeviceSpec *device, RProgram *program)
 {
-    int reducers = kind_splits(kind), multicast = kind_multicast(kind);
-    program->cluster = reducers * multicast;
+    int splits = kind_splits(kind), multicast = kind_multicast(kind);
+    program->cluster = splits * multicast;
     int64_t tiles = tiles_of(kind, &program->tile[LEVEL_SHARED]);
     program->turns = kind_turns(kind);
     bool persistent = schedule_is_persistent(kind->schedule);
@@ -39,7 +39,7 @@ static void fill_grid(const KernelKind *kind, const DeviceSpec *device, RProgram
         program->turns = (int)ceil_div(tiles, clusters * multicast);
         program->grid = program->turns > 1 ? clusters * multicast : tiles;
     } else {
-        program->grid = size_product(ceil_div(tiles, program->turns), reducers);
+        program->grid = size_product(ceil_div(tiles, program->turns), splits);
     }
     program->dealt = persistent ? tiles : program->grid;
 }
@@ -87,15 +87,15 @@ static bool threads_legal(const KernelKind *kind, const DeviceSpec *device, int6
 }
 
 /* Do enough threads share the reduction? As many as have work are enough. */
-static bool splits_legal(const KernelKind *kind, const RTile *shared, const RTile *inner)
+static bool reducers_legal(const KernelKind *kind, const RTile *shared, const RTile *inner)
 {
-    int64_t splits = 1, useful = 1;
+    int64_t reducers = 1, useful = 1;
     for (int a = 0; a < kind->space->axis_count; a++)
         if (kind->space->axes[a].reduction) {
-            splits = size_product(splits, shared->size[a] / inner->size[a]);
+            reducers = size_product(reducers, shared->size[a] / inner->size[a]);
             useful = size_product(useful, ceil_div(kind->space->axes[a].extent, inner->size[a]));
         }
-    return splits >= kind->space->least_reducers || splits >= useful;
+    return reducers >= kind->space->least_reducers || reducers >= useful;
 }
 
 /* Where tiles pass through registers, compilers keep addresses in what is left; with less they spill
@@ -115,7 +115,7 @@ static bool fill_shape(const KernelKind *kind, const DeviceSpec *device, const i
     const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
     int64_t threads = rprogram_threads(kind, device, shared, inner);
     *reason = PRUNE_THREADS;
-    if (!threads_legal(kind, device, threads) || !splits_legal(kind, shared, inner))
+    if (!threads_legal(kind, device, threads) || !reducers_legal(kind, shared, inner))
         return false;
     program->threads = (int)threads;
 

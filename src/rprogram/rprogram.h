@@ -62,6 +62,6 @@ void rprogram_print(StrBuf *out, const KernelKind *kind, const RProgram *program
    four: they get what 12 can have, 168 and not 128. */
 int rprogram_least_blocks(const RProgram *program, int threads);
 
-/* Blocks of an SM where the grid has fewer than find room, so that each may have more registers, or as many as never spill where
-   threads read ahead, which compilers give more than they need; 0: neither. */
+/* Blocks of an SM where the grid has fewer than find room, so that each may have more registers, or as many as never
+   spill where threads read ahead, which compilers give more than they need; 0: neither. */
 int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const DeviceSpec *device);

@@ -79,7 +79,7 @@ typedef struct DataTile {
     bool grouped;               // threads read groups of neighbours from shared memory that divide their own
     bool line_places;           // each line that a thread brings elements of has a place in registers
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
-    double scatter_points;      // neighbouring points that use whole transactions all the same; 0: no number of them does
+    double scatter_points;      // adjacent points that use whole transactions all the same; 0: no number of them does
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes; 0: 1
 } DataTile;
 
@@ -125,7 +125,7 @@ typedef struct TileSpace {
     uint32_t fused[MAX_AXES];   // of the fusion's axes those that each of these goes along, as one flat axis; 0: it is not said
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
     uint32_t even;              // bit a: block tiles of the axis may be as few as of a power of two and reach less past its end
-    int least_reducers;          // threads that share a reduction, at least, if it is long enough: adjacent ones read
+    int least_reducers;         // threads that share a reduction, at least, if it is long enough: adjacent ones read
                                 // runs of memory; 0: each goes through it alone
     bool unpadded;              // lines are contiguous whatever banks they share, to see what padding buys
     double flops;               // of one point of the space

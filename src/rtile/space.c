@@ -99,7 +99,7 @@ double access_scatter(const Access *access, const Fusion *fusion, int fast, cons
     return offset_scatter(&offset, access->tensor, fusion, fast, device);
 }
 
-/* Neighbouring points in order among which those of whole transactions are. */
+/* Adjacent points, at least so many, that use whole transactions; 0: no number of them does. */
 static double scatter_points(const Affine *offset, const Tensor *tensor, const Fusion *fusion, const DeviceSpec *device)
 {
     int64_t run = 1, transaction = 8 * (int64_t)device->dram.transaction_bytes / dtype_info[tensor->dtype].bits;

@@ -156,7 +156,7 @@ typedef struct Schedule {
     uint32_t whole;          // bit a: a thread whose part along axis a begins inside reduces all of that part
     int vector;              // of unaligned rows: elements of the aligned vectors that hold them; 0: aligned
     int stages;              // of every staged tile: 2 = the next is loaded during a step; 0 = 1, but of rows `vectors`
-    bool apart;   // warps iterate independently: they synchronise before the first step and after the last
+    bool independent;   // warps iterate independently: they synchronise before the first step and after the last
     int vectors;             // of a row that a thread takes; 0: no schedule of rows
     int makers;   // groups of threads that compute whole tiles alternately (ping-pong); 0 = 1
     int cluster;             // blocks of a cluster; 0 = 1

@@ -154,8 +154,8 @@ static void find_pieces(TileSpace *space, const Fusion *fusion, const Reads *rea
     }
 }
 
-/* Of a thread for a point whose elements are read one by one, each position found once. Vectors that may go on in the next row
-   are read so, too, since one of a warp does. */
+/* Of a thread for a point whose elements are read one by one, each position found once. Vectors that may cross the end
+   of a row are read so, too, since one of a warp does. */
 static double single_instructions(const Reads *reads)
 {
     uint32_t single = 1u << PATTERN_GATHER | 1u << PATTERN_LINE;
@@ -250,7 +250,7 @@ static int64_t vectors_of(const KernelPlan *plan)
     return ceil_div(plan->program->tile[LEVEL_REGISTER].size[0], chosen(plan->kind).vector);
 }
 
-/* Whole ones; the threads of the others have a vector each. */
+/* Whole ones, and those of the points beyond, whose threads have a vector each. */
 static int64_t blocks(const KernelPlan *plan)
 {
     int64_t points = spatial_points(plan->fusion), step = (int64_t)plan->threads * chosen(plan->kind).vector,

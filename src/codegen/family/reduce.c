@@ -180,10 +180,10 @@ static double finding_instructions(const Fusion *fusion, uint32_t tiles)
 {
     int bounds = 0;
     uint32_t terms = expr_axes(fusion->ops[0].body) >> fusion->spatial_count;
-    int positions = __builtin_popcount(terms) - 1, splits = __builtin_popcount(tiles);
+    int positions = __builtin_popcount(terms) - 1, loads = __builtin_popcount(tiles);
     expr_visit(fusion->ops[0].body, bounds_visit, &bounds);
     double all = (positions > 0 ? POSITION_INSTRUCTIONS * positions : 0) + BOUND_INSTRUCTIONS * bounds;
-    return splits ? all / splits : 0;
+    return loads ? all / loads : 0;
 }
 
 /* Elements that a thread's access brings: of a vector that is read as a whole all of them. */
@@ -289,7 +289,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     int64_t short_row = ceil_div(reduction_points(fusion), terms);   // threads that have work in it
     int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
     int64_t groups = layout.row ? row_groups : MAX_THREADS,
-            splits = layout.row ? MAX_THREADS : 32;   // limits
+            reducers = layout.row ? MAX_THREADS : 32;   // limits
     int64_t run = layout.row ? 1 : outputs_of_run(most_read, fusion, device);
     kind->space->rule[LEVEL_REGISTER][output] = (AxisRule){outs, outs};
     kind->space->rule[LEVEL_SHARED][output] = (AxisRule){run, outs * groups};
@@ -298,7 +298,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     if (layout.row && spatial_points(fusion) >= MANY_ROWS && bits * most > row_bits)
         most = row_bits / bits > terms ? row_bits / bits : terms;
     kind->space->rule[LEVEL_REGISTER][reduced] = (AxisRule){terms, most};
-    kind->space->rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * splits};
+    kind->space->rule[LEVEL_SHARED][reduced] = (AxisRule){terms, most * reducers};
     kind->space->least_reducers = layout.row ? least_reducers(bits, layout, device) : 1;
     kind->registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     kind->registers.others = 32;

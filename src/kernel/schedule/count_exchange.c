@@ -82,8 +82,8 @@ static void count_columns(CountWalk *walk, const Exchange *exchange, int64_t tim
 /* Lanes of a warp that shuffles combine. */
 static int64_t tree_lanes(const CountWalk *walk, const Exchange *exchange)
 {
-    int64_t splits = count_tiles(walk, true), lanes = 1;
-    while (exchange->along && lanes < walk->device->warp_size && splits % (2 * lanes) == 0)
+    int64_t reducers = count_tiles(walk, true), lanes = 1;
+    while (exchange->along && lanes < walk->device->warp_size && reducers % (2 * lanes) == 0)
         lanes *= 2;
     return lanes;
 }
@@ -137,10 +137,10 @@ typedef struct Partials {
 static Partials partials_of(const CountWalk *walk, const Exchange *exchange)
 {
     const RTile *shared = walk->block->shared;
-    int64_t splits = count_tiles(walk, true), warp = walk->device->warp_size;
+    int64_t reducers = count_tiles(walk, true), warp = walk->device->warp_size;
     Partials partials = {.columns = shared->size[columns_axis(walk)],
-                         .lanes = halving_lanes(exchange, warp, splits, count_tiles(walk, false))};
-    partials.parts = splits / partials.lanes;
+                         .lanes = halving_lanes(exchange, warp, reducers, count_tiles(walk, false))};
+    partials.parts = reducers / partials.lanes;
     partials.joins = kind_splits(walk->kind) > 1 && partials.parts > 1;
     partials.rows = (int64_t)rtile_points(walk->kind->space, shared, false) / partials.columns;
     return partials;
@@ -248,22 +248,22 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
 
 /* Of the first rows of the block's tile those that fall to it: a run of so many, then as many to the
    cluster's next block. */
-static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t together)
+static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t run)
 {
     int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
-    int64_t left = rows % (cluster * together) - rank * together;
-    return rows / (cluster * together) * together + (left < 0 ? 0 : left < together ? left : together);
+    int64_t left = rows % (cluster * run) - rank * run;
+    return rows / (cluster * run) * run + (left < 0 ? 0 : smaller(left, run));
 }
 
 /* Each block leaves the sums of the others' rows, whether they exist or not, and reads what comes in their
    place. All of its own rows go on as those of COMBINE_ROWS. */
 static void count_shares(CountWalk *walk, const Exchange *exchange)
 {
-    int64_t cluster = kind_splits(walk->kind), together = exchange->parts;
+    int64_t cluster = kind_splits(walk->kind), run = exchange->parts;
     int columns = columns_axis(walk), rows = space_last_spatial(walk->kind->space, columns);
     int64_t first = walk->region.first[rows] - walk->loaded.first[rows],
             end = first + walk->region.count[rows];
-    int64_t own = (rows_of_share(walk, end, together) - rows_of_share(walk, first, together)) *
+    int64_t own = (rows_of_share(walk, end, run) - rows_of_share(walk, first, run)) *
                   walk->region.count[columns];
     int64_t sums = __builtin_popcountll(exchange->ops);
     int64_t share = sums * (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) / cluster;
@@ -271,7 +271,7 @@ static void count_shares(CountWalk *walk, const Exchange *exchange)
     count_shared(walk, left + sums * own * exchange->value_bytes, left + share * exchange->value_bytes);
     count_add(&walk->counts->additions, share * (cluster - 1));
     walk->counts->barriers[SCOPE_CLUSTER]++;
-    deal_rows(walk, walk->loaded.first, together);
+    deal_rows(walk, walk->loaded.first, run);
     walk->dealt = true;
     share_totals(walk, own);
 }

@@ -139,7 +139,8 @@ bool region_is_stored_elsewhere(const Region *region, const DataTile *tile)
             reduced |= data_tile_depends(tile, a);
         else
             elsewhere |= region->first[a] > 0 && !data_tile_depends(tile, a);
-    bool makes_none = !region->dealt.run && !region->dealt.threads && !reduced && kind_splits(kind) > 1 && region->block->last;
+    bool makes_none = !region->dealt.run && !region->dealt.threads && !reduced && kind_splits(kind) > 1 &&
+                      region->block->last;
     return (tile->output && (elsewhere || makes_none)) || (tile->beside && makes_none);
 }
 

@@ -59,10 +59,10 @@ static bool keeps_q(const AttentionTile *tile) { return kept_tiles(tile) <= KEPT
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
-    bool walks = tile->splits > 1;
+    bool is_split = tile->splits > 1;
     Schedule schedule = {.computes = COMPUTES_OWN,
                          .stages = tile->stages,
-                         .apart = walks,
+                         .independent = is_split,
                          .cluster = tile->cluster,
                          .cluster_axis = ATTENTION_COLUMN};
     if (attention_is_longest_last(attention))
@@ -70,7 +70,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
     if (keeps_q(tile))   // loaded in the first step
         schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .from = PLACE_SHARED});
-    if (walks) {   // warps synchronise once, for q
+    if (is_split) {   // warps synchronise once, for q
         schedule_wait(&schedule, tile->stages - 2);
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
@@ -80,16 +80,16 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
                                     .async = true,
                                     .ahead = (uint8_t)(tile->stages - 1)});
     schedule_wait(&schedule, tile->stages - 2);
-    if (!walks)
+    if (!is_split)
         schedule_barrier(&schedule, SCOPE_BLOCK);
     attention_schedule_step(&schedule, fusion, attention, space, attention_made_rows(tile), keeps_q(tile));
     schedule_end(&schedule);
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
-    if (walks)   // before slabs are read
+    if (is_split)   // before slabs are read
         schedule_barrier(&schedule, SCOPE_BLOCK);
     attention_schedule_store(&schedule, fusion, attention, space, attention_made_rows(tile),
-                             tile->cluster > 1 ? SCOPE_CLUSTER : walks ? SCOPE_BLOCK : SCOPE_WARP);
+                             tile->cluster > 1 ? SCOPE_CLUSTER : is_split ? SCOPE_BLOCK : SCOPE_WARP);
     return schedule_copy(arena, &schedule);
 }
 

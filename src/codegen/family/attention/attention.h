@@ -58,7 +58,7 @@ typedef struct AttentionTile {
     int16_t stages, q_stages;   // tiles of k and v in shared memory; of q, where blocks make several tiles
     int16_t groups;             // of warps; 0: each for itself
     int16_t parts;            // of a share
-    int16_t splits;          // warps of a block that share the columns; 1: none do
+    int16_t splits;           // warps or groups of a block that split the columns; 1: none do
     int16_t cluster;          // blocks that do
     int16_t kept_rows;        // of a tile that exist
     int16_t beside;           // something is read for each score

@@ -134,16 +134,16 @@ static int steps_of(const Attention *attention, const AttentionTile *tile)
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
-    bool walks = tile->splits > 1;
+    bool is_split = tile->splits > 1;
     int steps = steps_of(attention, tile), least = steps / tile->splits;   // of the last group
-    const Loop copied = {.axis = ATTENTION_COLUMN, .times = walks ? steps : 0},
-               made = {.axis = ATTENTION_COLUMN, .times = walks ? least : 0};
+    const Loop copied = {.axis = ATTENTION_COLUMN, .times = is_split ? steps : 0},
+               made = {.axis = ATTENTION_COLUMN, .times = is_split ? least : 0};
     Schedule schedule = {.computes = COMPUTES_OWN, .stages = tile->stages};
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_role(&schedule, WARPS_COPY);
-    if (!walks)
+    if (!is_split)
         schedule_loop(&schedule, (Loop){.tiles = true});
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
@@ -155,26 +155,26 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
                                     .async = true,
                                     .ahead = (uint8_t)(tile->stages - 1)});
     schedule_end(&schedule);
-    if (!walks)
+    if (!is_split)
         schedule_end(&schedule);
     schedule_role(&schedule, WARPS_COMPUTE);
-    if (!walks)
+    if (!is_split)
         schedule_loop(&schedule, (Loop){.tiles = true});
     schedule_wait(&schedule, 0);
     schedule_loop(&schedule, made);
     schedule_wait(&schedule, 0);   // for k, for v, for the other groups
     schedule_wait(&schedule, 0);
-    if (!walks)
+    if (!is_split)
         schedule_wait(&schedule, 0);
     attention_schedule_step(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS, false);
     schedule_end(&schedule);
-    if (walks) {   // before slabs replace tiles; before slabs are read
+    if (is_split) {   // before slabs replace tiles; before slabs are read
         schedule_barrier(&schedule, SCOPE_BLOCK);
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
     attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS,
-                             walks ? SCOPE_BLOCK : SCOPE_WARP);
-    if (!walks)
+                             is_split ? SCOPE_BLOCK : SCOPE_WARP);
+    if (!is_split)
         schedule_end(&schedule);
     return schedule_copy(arena, &schedule);
 }
@@ -229,7 +229,7 @@ static bool fits(const AttentionTile *tile, const DeviceSpec *device)
 }
 
 /* Splits of the columns have a step each at least, and each SM one block at most: a second wave would overlap with nothing. */
-static bool can_walk(const Attention *attention, const AttentionTile *tile, const DeviceSpec *device)
+static bool fits_splits(const Attention *attention, const AttentionTile *tile, const DeviceSpec *device)
 {
     int64_t tiles_of_rows = ceil_div(attention->group[ATTENTION_ROW].extent, GROUP_ROWS);
     return tile->splits <= steps_of(attention, tile) &&
@@ -261,7 +261,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         };
         if (!fits(&tile, device))
             tile.q_stages = 1;
-        if (!fits(&tile, device) || (tile.splits > 1 && !can_walk(attention, &tile, device)))
+        if (!fits(&tile, device) || (tile.splits > 1 && !fits_splits(attention, &tile, device)))
             continue;
         variants[count] = tile_kind(arena, space, fusion, device, attention, &tile);
         variants[count++].name = attention_bulk_family.variants[variant];

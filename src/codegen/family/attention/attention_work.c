@@ -12,7 +12,7 @@ typedef struct AttentionStep {
     AttentionTile tile;
     int64_t rows, columns;   // of a block, in a step; of a warp, if warps split the columns
     int64_t depth, width;    // padded to what an instruction multiplies
-    int64_t splits;         // warps (groups) of a block that split the columns
+    int64_t splits;          // warps (groups) of a block that split the columns
     int64_t cluster, rank;   // blocks that do; this one's rank
     int64_t made;            // rows that each of them computes
     int64_t row_parts;       // of all lanes, of rows
@@ -50,7 +50,7 @@ static int64_t steps_made(const AttentionStep *step)
     return step->splits > 1 ? step->own : step->at->times;
 }
 
-/* Warps that have a step. */
+/* Splits that have a step. */
 static int64_t busy_splits(const AttentionStep *step) { return smaller(step->splits, step->own); }
 
 /* Columns of these steps that exist: the last one of all may be short. */

@@ -84,8 +84,8 @@ static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient
     return layout;
 }
 
-/* As few rows of taps to a block as its threads have to be, and then as many columns to a thread; as many threads to share a
-   picture's rows. */
+/* As few rows of taps to a block as its threads have to be, and then as many columns to a thread; as many threads to
+   share a picture's rows. */
 static bool fill_tile(const Fusion *fusion, const FilterGradient *gradient, DirectTile *tile)
 {
     tile->row_shares = 1;

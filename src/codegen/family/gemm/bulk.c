@@ -21,11 +21,11 @@ enum {
     ALONE_KINDS = 3,
     MULTICAST_KIND = ALONE_KINDS,
     CLUSTER_KIND,
-    TURNS_KIND,
-    TURNS_BESIDE_KIND
+    PING_PONG_KIND,
+    MULTICAST_PING_PONG_KIND
 };
-enum { MAKERS = 2, TURNS_STAGES = 5 };
-enum { SPLITS = 2, SPLITS_TILE = 64, FEW_TILES_STAGES = 8 };
+enum { MAKERS = 2, PING_PONG_STAGES = 5 };
+enum { SPLITS = 2, SPLIT_TILE = 64, FEW_TILES_STAGES = 8 };
 enum { SHARED_ROWS = 8 };   // a lane has sums of two rows, eight apart
 
 // ---- kinds ----
@@ -58,7 +58,7 @@ static void end_tiles(Schedule *schedule, int variant)
         schedule_end(schedule);
 }
 
-static bool has_multicast(int variant) { return variant == MULTICAST_KIND || variant == TURNS_BESIDE_KIND; }
+static bool has_multicast(int variant) { return variant == MULTICAST_KIND || variant == MULTICAST_PING_PONG_KIND; }
 
 /* One thread copies boxes as far ahead as there are stages; the products of a step begin when its boxes have arrived. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
@@ -68,7 +68,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
     if (has_multicast(variant))
         schedule.cluster = MULTICAST, schedule.cluster_axis = GROUP_M;
-    if (variant >= TURNS_KIND)
+    if (variant >= PING_PONG_KIND)
         schedule.makers = MAKERS;
     if (variant == CLUSTER_KIND)
         schedule.cluster = SPLITS, schedule.cluster_axis = GROUP_K;
@@ -92,7 +92,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     end_tiles(&schedule, variant);
     schedule_role(&schedule, WARPS_COMPUTE);
     begin_tiles(&schedule, variant);
-    if (variant >= TURNS_KIND)   // until the other group waits for no more boxes
+    if (variant >= PING_PONG_KIND)   // until the other group waits for no more boxes
         schedule_wait(&schedule, 0);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
@@ -149,14 +149,14 @@ static int64_t steps_of(const Product *product)
 
 /* Cluster split-K, where all blocks find an SM at once. With larger tiles the exchange of sums costs more than it saves.
    Boxes that cross the end of a are slow, except along k, where they are cut; few rows of tf32 lose (tuning-log 91, 93). */
-static bool may_share(const Product *product, const DeviceSpec *device)
+static bool fits_splits(const Product *product, const DeviceSpec *device)
 {
-    double rows = (double)ceil_div(product->group[GROUP_M].extent, SPLITS_TILE);
-    double columns = (double)ceil_div(product->group[GROUP_N].extent, SPLITS_TILE);
+    double rows = (double)ceil_div(product->group[GROUP_M].extent, SPLIT_TILE);
+    double columns = (double)ceil_div(product->group[GROUP_N].extent, SPLIT_TILE);
     double blocks = SPLITS * rows * columns * (double)product->group[GROUP_BATCH].extent;
     return device_most_cluster_blocks(device) >= SPLITS && blocks <= device->sm_count &&
            steps_of(product) >= SPLITS && !product->share.chunk && !product->phased &&
-           (product->group[GROUP_M].extent >= SPLITS_TILE ||
+           (product->group[GROUP_M].extent >= SPLIT_TILE ||
             (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32));
 }
 
@@ -252,10 +252,10 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
     }
     if (variant == CLUSTER_KIND) {
         kind.cost = &calibration.bulk.in_clusters;
-        kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_SHARED][GROUP_N].limit = SPLITS_TILE;
+        kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_SHARED][GROUP_N].limit = SPLIT_TILE;
         kind.schedule->run = ceil_div(steps_of(product), SPLITS) * LINE_PIECES * mma_piece(product);
     }
-    if (variant >= TURNS_KIND) {
+    if (variant >= PING_PONG_KIND) {
         kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_REGISTER][GROUP_M].limit;
         kind.threads.least = kind.threads.most = MAKERS * kind.threads.of_tile;
     }
@@ -263,7 +263,7 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
 }
 
 /* Ping-pong, where there are more of a group's largest tiles than SMs: one is stored while another is multiplied. */
-static bool has_turns(const Product *product, const DeviceSpec *device)
+static bool fits_ping_pong(const Product *product, const DeviceSpec *device)
 {
     double rows = (double)ceil_div(product->group[GROUP_M].extent, product->shared_atom->m);
     double columns = (double)ceil_div(product->group[GROUP_N].extent * product->sums, MAX_GROUP_TILE);
@@ -291,18 +291,18 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     common.lay_out = lay_out;
     if (products->rows)
         product_rows_add(&common, products->rows, product);
-    int count = 0, together = stages_of_multicast(product, device);
+    int count = 0, multicast_stages = stages_of_multicast(product, device);
     for (; count < ALONE_KINDS; count++)
         variants[count] = kind_of_variant(arena, &common, fusion, products, count, STAGES[count]);
-    if (together)
-        variants[count++] = kind_of_variant(arena, &common, fusion, products, MULTICAST_KIND, together);
-    if (may_share(product, device) && !products->rows)
+    if (multicast_stages)
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, MULTICAST_KIND, multicast_stages);
+    if (fits_splits(product, device) && !products->rows)
         variants[count++] = kind_of_variant(arena, &common, fusion, products, CLUSTER_KIND, FEW_TILES_STAGES);
-    if (has_turns(product, device) && !products->rows)
-        variants[count++] = kind_of_variant(arena, &common, fusion, products, TURNS_KIND, TURNS_STAGES);
-    if (has_turns(product, device) && !products->rows && together)
+    if (fits_ping_pong(product, device) && !products->rows)
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, PING_PONG_KIND, PING_PONG_STAGES);
+    if (fits_ping_pong(product, device) && !products->rows && multicast_stages)
         variants[count++] =
-            kind_of_variant(arena, &common, fusion, products, TURNS_BESIDE_KIND, TURNS_STAGES);
+            kind_of_variant(arena, &common, fusion, products, MULTICAST_PING_PONG_KIND, PING_PONG_STAGES);
     return count;
 }
 

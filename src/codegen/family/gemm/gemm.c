@@ -134,9 +134,9 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     int value_bytes = *(const int *)kind->choice.value;   // the family's choice
     int64_t staged = kind_staged_bytes(kind, block, inner, device), beyond = kind->shared.beside;
     int64_t sums = (int64_t)rtile_points(kind->space, block, false) * (value_bytes * 3 / 2);
-    bool meets = kind_splits(kind) > 1;
+    bool is_split = kind_splits(kind) > 1;
     layout_add(layout, "OPERANDS", staged);
-    layout_put(layout, "SLABS", meets ? staged : 0, beyond + (meets ? sums : staged));
+    layout_put(layout, "SLABS", is_split ? staged : 0, beyond + (is_split ? sums : staged));
 }
 
 /* A block computes several products of a batch. A single step has no later one to copy ahead. */

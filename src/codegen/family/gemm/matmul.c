@@ -232,15 +232,17 @@ static int place_registers(const Fusion *fusion, const Product *product)
 }
 
 /* What passes through registers shares those of the next k: compilers take no more with it than without. */
-static int64_t registers_taken_ahead(const KernelKind *kind, const RTile *block, const RTile *inner, RegisterBudget budget)
+static int64_t registers_taken_ahead(const KernelKind *kind, const RTile *block, const RTile *inner,
+                                     RegisterBudget budget)
 {
     int64_t next = kind_registers(kind, inner, 2) - kind_registers(kind, inner, 1);
     budget.enough -= smaller(next, budget.passing);
     return product_registers_taken(kind, block, inner, budget);
 }
 
-/* Addresses of pixels, of more than one axis, are computed one by one, which takes longer where lines and threads do not
-   divide each other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us, 48 x 128 by 128 threads 154 (tuning-log 155). */
+/* Only then there are tiles of all sizes. Addresses of pixels, of more than one axis, are computed one by one, which
+   takes longer where lines and threads do not divide each other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us,
+   48 x 128 by 128 threads 154 (tuning-log 155). */
 static bool has_single_axes(const Product *product)
 {
     const AxisGroup *group = product->group;

@@ -53,7 +53,8 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.dims[k_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
     if (reading.way == BY_PIECES) {
         const AxisGroup *along = &product->group[reading.along_k ? GROUP_K : rows];
-        int64_t run = round_up(product_contiguous(fusion, along, mma_access(product->factor[factor])), mma_piece(product));
+        int64_t run =
+            round_up(product_contiguous(fusion, along, mma_access(product->factor[factor])), mma_piece(product));
         tile.run = run < along->extent ? run : 0;
         tile.dims[2].size = round_up(tile.dims[2].size, mma_piece(product));
     }

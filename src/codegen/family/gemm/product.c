@@ -7,7 +7,7 @@
 
 enum {
     ACCESS_BYTES = 16,   // the widest access of a thread
-    SPLITS = 32,        // threads side by side
+    LANES = 32,          // of a warp, whose elements are adjacent
     SKINNY_ROWS = 16     // more share enough of what is read to be worth tiles of both factors
 };
 
@@ -151,7 +151,7 @@ static double run_along(const Fusion *fusion, const Access *access, const AxisGr
     if (!stride)
         return 0;
     int64_t extent = fusion->axes[axis_group_innermost(group)].extent;
-    return (double)(extent < SPLITS ? extent : SPLITS) / (double)stride;
+    return (double)(extent < LANES ? extent : LANES) / (double)stride;
 }
 
 void product_store_together(const Fusion *fusion, Product *product)
@@ -178,12 +178,12 @@ bool product_along_k(const Fusion *fusion, const Product *product, int factor)
 /* Contiguous elements along the group; the axes that they lie along are left out of its offset. */
 static int64_t take_contiguous(const Fusion *fusion, const AxisGroup *group, Affine *offset)
 {
-    int64_t together = 1;
-    for (int i = group->count - 1; i >= 0 && offset->coef[group->axes[i]] == together; i--) {
+    int64_t contiguous = 1;
+    for (int i = group->count - 1; i >= 0 && offset->coef[group->axes[i]] == contiguous; i--) {
         offset->coef[group->axes[i]] = 0;
-        together *= fusion->axes[group->axes[i]].extent;
+        contiguous *= fusion->axes[group->axes[i]].extent;
     }
-    return together;
+    return contiguous;
 }
 
 int64_t product_contiguous(const Fusion *fusion, const AxisGroup *group, const Access *access)
@@ -195,8 +195,8 @@ int64_t product_contiguous(const Fusion *fusion, const AxisGroup *group, const A
 bool product_has_vectors(const Fusion *fusion, const AxisGroup *group, const Affine *offset, int64_t vector)
 {
     Affine others = *offset;
-    int64_t together = take_contiguous(fusion, group, &others);
-    bool aligned = together > 1 && together % vector == 0 && others.constant % vector == 0;
+    int64_t contiguous = take_contiguous(fusion, group, &others);
+    bool aligned = contiguous > 1 && contiguous % vector == 0 && others.constant % vector == 0;
     for (int a = 0; a < MAX_AXES; a++)
         aligned &= others.coef[a] % vector == 0;
     return aligned;

@@ -88,7 +88,7 @@ bool product_ends_in_vectors(const Fusion *fusion, const Access *access, const A
 /* Elements of one access of the factor along its contiguous dimension, in a tile of `tile` elements along it. */
 int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile);
 
-/* Elements along the group's flat axis from one place on that lie side by side. */
+/* Contiguous elements of the factor along the group's flat axis. */
 int64_t product_contiguous(const Fusion *fusion, const AxisGroup *group, const Access *access);
 
 /* Whether `vector` elements along the group's flat axis, from multiples of it on, are always one access: they
