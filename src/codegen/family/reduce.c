@@ -326,7 +326,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- the parameter block ----
 
-/* An element of the terms is under a guard, and in no vector of theirs. */
+/* Terms have an element that no vector holds, as under a guard: they load it where they use it. */
 static bool loads_late(const Fusion *fusion, const Reads *reads)
 {
     FusedAccess found[MAX_ACCESSES];
