@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const Index block = (Index)blockIdx.x, thread = (Index)threadIdx.x;
-    constexpr Index STEP = THREADS * VECTOR, BLOCK = STEP * VECTORS;   // from one vector of a thread to the next; of a block
+    constexpr Index STEP = THREADS * VECTOR, BLOCK = STEP * VECTORS;   // points of a vector of each thread; of a block
     constexpr Index WHOLE = POINTS / BLOCK;                            // blocks
 
     if (POINTS % BLOCK == 0 || block < WHOLE) {   // all loads are in flight before the first is used

@@ -2,7 +2,7 @@
 // x[n,c,i*STRIDE_H+k*DILATION_H+TOP,j*STRIDE_W+l*DILATION_W+LEFT], 0 outside of x; and a pointwise epilogue.
 //
 // A thread accumulates all taps of LANES channels in registers. It iterates down strips of images, WIDTH columns of d
-// wide and HEIGHT rows high, TURNS in each image, and loads each row of x and of d once, AHEAD rows before it is used. A
+// wide and HEIGHT rows high, TURNS in each image. It loads each row of x and of d once, AHEAD rows before it is used. A
 // row of x is multiplied by all rows of d that it uses, which stay in registers:
 //
 //   row of x   rows of d of tap row 0, 1, 2      WIDTH = 4, 3 x 3 taps
@@ -110,7 +110,7 @@ struct Rows {
     StripRow<StripD> d;
 };
 
-// The position of a thread's strip in each image, of the first of several.
+// The position of a thread's first strip in each image.
 struct Place {
     Index channel;
     int row, column;   // of d

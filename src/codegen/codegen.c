@@ -343,7 +343,7 @@ static void write_json_line(Generator *generator)
     json_free(root);
 }
 
-/* Of arguments, which meet the words of the template's body alone: `names`. */
+/* Of arguments, which may clash with words of the template's body alone: `names`. */
 static void name_arguments(Arena *arena, Names *names, const Fusion *fusion)
 {
     for (int i = 0; i < fusion->input_count; i++)
@@ -352,7 +352,7 @@ static void name_arguments(Arena *arena, Names *names, const Fusion *fusion)
         names_give(names, arena_printf(arena, "out%d", i), fusion->outputs[i]->name);
 }
 
-/* Of values, which meet all words of the kernel: `names`, and those of its head and its block. */
+/* Of values, which may clash with all words of the kernel: `names`, and those of its head and its block. */
 static void name_values(Arena *arena, Names *names, const Fusion *fusion, const char *head, const char *block)
 {
     static const char *const kinds[] = {"v",   "total", "terms", "divisor", "reciprocal",

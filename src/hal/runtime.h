@@ -133,7 +133,7 @@ typedef struct RuntimeTraffic {
 typedef struct RuntimeCounts {
     int64_t additions, multiplications, divisions, comparisons, functions;   // of numbers that are no indices
     int64_t tensor_products;                // multiply-adds of tensor cores
-    int copying_warps, multiplying_warps;   // that have asked for bulk copies, or tensor cores
+    int copying_warps, multiplying_warps;   // that have issued bulk copies, or products of tensor cores
     int64_t shared_read, shared_written;    // bytes
     int64_t warp_meetings;                  // shuffles and ballots of its first warp
     int64_t block_barriers, cluster_barriers, grid_barriers;

@@ -9,7 +9,7 @@ enum {
     SUM_CYCLES = 40   // of an epilogue, for each sum of a thread: tuning-log 56, 59, 116 and 167
 };
 
-/* SMs that ask for the same lines at about the same time are served at once: tuning-log 41 and 93. */
+/* L2 answers requests of several SMs to a line once, if they come at about the same time: tuning-log 41 and 93. */
 #define BULK(cycles)                                                                                         \
     {                                                                                                        \
         .read_share = 0.6, .sum_cycles = (cycles)                                                            \

@@ -36,7 +36,7 @@ typedef struct WindowFit {
 typedef struct Calibration {
     double in_turn_knee;    // how sharply those that load, compute and store once turn from throughput- to latency-bound
     double least_exposed;   // of the shorter terms, this much stays visible however well they overlap
-    int thread_elements;    // of a row or of a sum, which a thread has asked for at a time
+    int thread_elements;    // of a row or of a sum, that a thread has in flight
     int weights_first_elements;   // of a row and of its weights in a thread that reads both first
     KindCost in_turn, by_steps, in_step;   // of kernels of which only the pace is known
     KindCost down;                         // whose threads or warps iterate down an image
@@ -55,7 +55,7 @@ typedef struct Calibration {
     } gemm;
     KindCost wgmma;
     struct {
-        KindCost alone;         // SMs that ask for the same lines at about the same time are served at once
+        KindCost alone;         // without clusters
         KindCost in_clusters;   // each stores half as many sums
     } bulk;
     KindCost attention, attention_lone, attention_bulk;

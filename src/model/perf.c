@@ -221,7 +221,7 @@ static double first_load_us(const KernelCounts *kernel)
     double latency_us = kernel->device->dram_latency_ns / 1e3;
     if (!copies_ahead(kernel))
         return latency_us;
-    double each_us = asking_us(kernel);
+    double each_us = issuing_us(kernel);
     return setup_us(kernel) + at_least(each_us + latency_us, each_us * kernel->ahead);
 }
 
@@ -351,7 +351,7 @@ static double products_time_us(const KernelCounts *kernel, const PerfEstimate *p
     return hypot(products_us, between_us(kernel)) + stores_shown_us(kernel, products_us);
 }
 
-/* All terms together, by how loads and arithmetic of the kernel's warps overlap. At least the largest. */
+/* All terms, by how loads and arithmetic of the kernel's warps overlap. At least the largest. */
 static double both_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double largest_us, double sum_us)
 {
     if (kernel->cost->pace == PACE_IN_TURN)

@@ -74,7 +74,7 @@ static double staging_instructions(const KernelCounts *kernel)
     return (copies + stores + finding + chain) / kernel->inner_steps;
 }
 
-double asking_us(const KernelCounts *kernel)
+double issuing_us(const KernelCounts *kernel)
 {
     double step = staging_instructions(kernel) * kernel->inner_steps;
     return step * busiest_warps(kernel, kernel->resident) / kernel->device->clock_mhz;

@@ -169,9 +169,10 @@ static void count_staged(KernelCounts *kernel)
     }
 }
 
-/* Rounds whose loads are under way together: compilers write out loops that do nothing but load and reduce, up to four rounds and
-   16 elements of each tensor. Counted in SASS of `reduce`: 8, 12, 16, 12, 16 loads for tiles of 2, 3, 4, 6 and 8 terms. */
-static double rounds_together(const KernelCounts *kernel)
+/* Rounds whose loads are in flight at once: compilers unroll loops that do nothing but load and reduce, up to four rounds
+   and 16 elements of each tensor. Counted in SASS of `reduce`: 8, 12, 16, 12, 16 loads for tiles of 2, 3, 4, 6 and 8
+   terms. */
+static double rounds_in_flight(const KernelCounts *kernel)
 {
     enum { MOST_ROUNDS = 4, MOST_ELEMENTS = 16 };
     const Loop *loop = schedule_open_loop(kernel->kind->schedule);
@@ -191,7 +192,7 @@ static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *
         return bytes->moved * at_least(at_most(kernel->ahead, kernel->steps * kernel->turns), 1);
     double thread_bytes = kernel->kind->registers.input_buffers ? bytes->thread : data->element_bits / 8.0;
     double asked = at_least(kernel->register_tiles * thread_bytes, kernel->device->dram.transaction_bytes);
-    return rounds_together(kernel) * at_most(asked, bytes->moved);
+    return rounds_in_flight(kernel) * at_most(asked, bytes->moved);
 }
 
 /* Loads that pass registers on their way to shared memory occupy lines of L1 while they are in flight, however little of a
@@ -220,7 +221,8 @@ double block_scatter(const KernelCounts *kernel, const DataTile *data)
     return stays ? coalesced : scatter;
 }
 
-static void count_in_flight(KernelCounts *kernel)
+/* `l1_bytes`: that L1 has for lines of loads. */
+static void count_in_flight(KernelCounts *kernel, double l1_bytes)
 {
     double blocks = at_most(kernel->blocks, kernel->resident * kernel->device->sm_count);
     for (int i = 0; i < kernel->space->tile_count; i++) {
@@ -229,6 +231,9 @@ static void count_in_flight(KernelCounts *kernel)
         kernel->in_flight_bytes += bytes;
         kernel->l2_in_flight_bytes += bytes * block_scatter(kernel, data);
     }
+    double lines = lines_share(kernel, l1_bytes);
+    kernel->in_flight_bytes *= lines;
+    kernel->l2_in_flight_bytes *= lines;
 }
 
 /* The window of the first data tile that moves along the axis. */
@@ -311,7 +316,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     int makers = schedule_makers(kind->schedule);   // of which one multiplies at a time
     kernel.register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
     kernel.warps = (double)ceil_div(program->threads / makers, device->warp_size);
-    double sms = usable_sms(kind, program->cluster, device), fitting = blocks_per_sm;
+    double sms = usable_sms(kind, program->cluster, device);
     kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / sms));
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
     kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
@@ -330,10 +335,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.ahead = steps_ahead(kind, device, kernel.stages);
     count_bytes(&kernel);
     count_staged(&kernel);
-    count_in_flight(&kernel);
-    double lines = lines_share(&kernel, at_least((double)device->shared_per_sm - fitting * shared_bytes, 1));
-    kernel.in_flight_bytes *= lines;
-    kernel.l2_in_flight_bytes *= lines;
+    count_in_flight(&kernel, at_least((double)device->shared_per_sm - blocks_per_sm * shared_bytes, 1));
     return kernel;
 }
 

@@ -45,7 +45,7 @@ typedef struct KernelCounts {
     double alone;                  // times as long as if all clusters ran at once, with a last round of few
     double staging_instructions;   // of one step, to find what is staged
     double chain_instructions;     // and of each thread, one after the other
-    double in_flight_bytes;        // asked for and not yet there, over the whole device
+    double in_flight_bytes;        // of loads that are in flight, over the whole device
     double l2_in_flight_bytes;     // in whole transactions
     TileBytes bytes[MAX_DATA_TILES];
 } KernelCounts;
@@ -106,9 +106,9 @@ double busy_store_bytes(const KernelCounts *kernel);
 double compute_time_us(const KernelCounts *kernel);
 double special_time_us(const KernelCounts *kernel);
 
-/* What all warps of the busiest scheduler issue, one after the other: to ask for a step's copies; and before those, beside what
-   one warp does, which a launch has. */
-double asking_us(const KernelCounts *kernel);
+/* What all warps of the busiest scheduler issue, one after the other: to start a step's copies; and before the first of
+   them, beside what one warp does, which a launch has. */
+double issuing_us(const KernelCounts *kernel);
 double setup_us(const KernelCounts *kernel);
 
 /* What one warp does alone, instruction after instruction: before its first copy, and for its outputs. */

@@ -2,8 +2,8 @@
 //
 //   gpu_programs DEVICE CANDIDATES REPLAYS PROGRAM.te…          the first candidates of each; tests/gpu.py runs it
 //
-// Then each is called in graphs of CALLS calls until it was so often, every other call with zeros in the same workspace: the last of each
-// graph must leave the bits that the proven call left, since no kernel adds in an order that is left to chance.
+// Then each is called REPLAYS times in graphs of CALLS calls, every other call with zeros in the same workspace: the last
+// call of each graph must leave the bits that the proven call left, since every kernel adds in a fixed order.
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,7 +76,8 @@ static bool upload(GpuRun *run)
     const int arguments = run->source->arg_count;
     for (int i = 0; i < run->buffer_count; i++) {
         int64_t bytes = run->job->buffer_bytes[i];
-        if (!gpu_buffer_new(&gpu, &run->buffers[i], bytes) || (bytes && !gpu_upload(&gpu, &run->buffers[i], run->before[i], bytes)))
+        if (!gpu_buffer_new(&gpu, &run->buffers[i], bytes) ||
+            (bytes && !gpu_upload(&gpu, &run->buffers[i], run->before[i], bytes)))
             return false;
         if (i >= arguments)
             run->zeros[i] = run->buffers[i];

@@ -10,7 +10,7 @@
 #include "rtile/space.h"
 
 enum {
-    MAX_VECTORS = 4,   // of a thread, whose loads are under way together
+    MAX_VECTORS = 4,   // of a thread, whose loads are in flight at once
     MAX_WARPS = 16,
     MOVE_WARPS = 8,   // of a block whose threads move one element each, of a whole access
     REGISTER_BITS = 32,

@@ -11,8 +11,8 @@
 #include "rtile/space.h"
 
 enum {
-    MAX_DEPTH = 8,        // vectors of a thread whose loads are under way together
-    MAX_THREADS = 1024,   // of a block, on every device so far: reserves the shared memory that totals meet in
+    MAX_DEPTH = 8,        // vectors of a thread whose loads are in flight at once
+    MAX_THREADS = 1024,   // of a block, on every device so far: reserves the shared memory in which totals are reduced
     MANY_ROWS = 4096,
     ROW_GROUPS = 32,     // rows of a block: larger blocks wait longer for their last warp,
     ROW_THREADS = 256,   // unless there would be fewer threads

@@ -286,7 +286,7 @@ void count_product(CountWalk *walk, int64_t times, const ItemWork *own)
     count_add(&walk->counts->additions, products);
 }
 
-/* Of the warps that copy one thread asks for what all others get. */
+/* Of the warps that copy one thread issues the copies for all others. */
 void count_role(CountWalk *walk, WarpRole role)
 {
     walk->roles++;

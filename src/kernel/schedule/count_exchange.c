@@ -126,7 +126,7 @@ static int64_t halving_shuffles(int64_t sums, int64_t lanes)
     return shuffles;
 }
 
-/* Partial sums that meet in shared memory. */
+/* Partial sums that are reduced in shared memory. */
 typedef struct Partials {
     int64_t lanes;           // that halve their sums
     int64_t rows, columns;   // of the block's tile,

@@ -144,8 +144,7 @@ bool region_is_stored_elsewhere(const Region *region, const DataTile *tile)
     return (tile->output && (elsewhere || makes_none)) || (tile->beside && makes_none);
 }
 
-/* The least or the greatest index along a dimension, of all that the block asks for, be it in the tensor or
-   not. */
+/* The least or the greatest index along a dimension, of all that the block loads, be it in the tensor or not. */
 static int64_t end_of(const Region *region, const Dim *dim, bool last, bool inside)
 {
     int64_t index = dim->index.constant;

@@ -4,8 +4,9 @@
 // Waits until all earlier launches in the stream have completed. Their results are visible afterwards.
 DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// Behind the wait, in kernels whose loads have addresses that are known early: ptxas moves read-only loads (ld.global.nc) above the
-// wait, though its asm is volatile, but none above an exit, since it may fault. No thread takes it: no grid is empty.
+// Behind the wait, in kernels whose loads have addresses that are known early: ptxas moves read-only loads (ld.global.nc)
+// above the wait, though its asm is volatile. It moves no load above an exit, since the load may fault. No thread takes
+// this exit: no grid is empty.
 DEVICE void hold_loads()
 {
     asm volatile("{ .reg .pred none;\n  setp.eq.u32 none, %0, 0;\n  @none exit; }" : : "r"(gridDim.x) : "memory");

@@ -12,7 +12,7 @@ enum {
     VECTOR = 4,            // columns that a thread reads at once
     COLUMNS = 8,           // of d that it has, at least
     PITCH_GRANULE = 16,    // columns: whole pieces, whatever the type
-    LEAST_TAPS = 3,        // rows of taps of a thread: each row of x meets as many rows of d,
+    LEAST_TAPS = 3,        // rows of taps of a thread: each row of x is multiplied by as many rows of d,
     MOST_TAPS = 5,         // which have room in registers
     LEAST_THREADS = 192,   // of a block, if more of them can share taps
     MOST_THREADS = 512,
@@ -115,7 +115,7 @@ static int shares_of(const Fusion *fusion, const FilterGradient *gradient, const
     return tile.shares;
 }
 
-/* Elements that a thread holds beside its sums: rows of d, and what they meet of a row of x. */
+/* Elements that a thread holds beside its sums: rows of d, and the part of a row of x that they are multiplied by. */
 static int inputs_of(const DirectTile *tile, const TapsLayout *layout)
 {
     return tile->taps_down * tile->columns + (int)layout->window;
@@ -216,7 +216,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- what a block computes ----
 
-/* Rows of d that meet rows of x, for each of the threads' rows of taps. */
+/* Rows of d that are multiplied by rows of x, for each of the threads' rows of taps. */
 static int64_t rows_inside(const FilterGradient *gradient, const CountedItem *at)
 {
     const WindowAxis *down = &gradient->down;

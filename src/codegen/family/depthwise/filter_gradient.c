@@ -65,7 +65,7 @@ static void set_pictures(FilterGradient *gradient, const WindowAxis *down, const
 }
 
 /* Where windows slide along lines only, the innermost axis of several that are summed over tells the lines of
-   a picture, which all meet the one row of taps. */
+   a picture, which all belong to the one row of taps. */
 static WindowAxis take_lines(const Fusion *fusion, Depthwise *shape)
 {
     AxisGroup summed = {.extent = 1};
@@ -187,7 +187,7 @@ TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const Filte
     Dim *rows = &x.dims[gradient->x.column_stride == 1 ? 2 : 1], *columns = rows + 1;
     rows->index = index_of(&gradient->down, ROW, TAP_DOWN);
     columns->index = index_of(&gradient->along, COLUMN, TAP_ALONG);
-    /* Whole pictures are copied, be all of their rows met or not. */
+    /* Whole pictures are copied, even if some of their rows are not used. */
     x.apart |= taps < gradient->down.taps || !filter_gradient_is_dense(gradient);
     space->tiles[space->tile_count++] = x;
     space->tiles[space->tile_count++] = pictures_tile(shape, &gradient->d);

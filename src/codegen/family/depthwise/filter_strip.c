@@ -284,8 +284,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- what a block computes ----
 
-/* Each thread goes down its strip of every image of its share: a row of x meets a row of d for each row of
-   taps, those of zeros, too. */
+/* Each thread goes down its strip of every image of its share: a row of x is multiplied by a row of d for each
+   row of taps, those of zeros, too. */
 static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;

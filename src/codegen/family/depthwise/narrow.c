@@ -102,7 +102,7 @@ static void lay_out_rows(NarrowWay *way, const Depthwise *shape)
     way->line = (int)(way->pieces ? round_up(line, PIECE) : way->reach * way->pixel);
 }
 
-/* Pixels that lanes read together are in different banks: their distance is an odd multiple of 16 bytes. */
+/* Pixels that lanes read at once are in different banks: their distance is an odd multiple of 16 bytes. */
 static void lay_out_groups(NarrowWay *way, const Depthwise *shape)
 {
     enum { BANKS = 2 * PIECE };
@@ -174,8 +174,8 @@ static void find_way(const Fusion *fusion, const Depthwise *shape, NarrowWay *wa
     way->steps = (int)(slide_down(shape)->taps * way->runs * ceil_div(way->run, NARROW_EIGHT));
 }
 
-/* Are the filters of a block one run of memory, that begins at a whole piece? All of the tensor is read, and what a block
-   has lies together: groups, of which it has all filters, or filters. */
+/* Are the filters of a block contiguous, from an aligned vector on? All of the tensor is read, and a block has
+   contiguous parts of it: groups, of which it has all filters, or filters. */
 static bool has_filter_run(const Fusion *fusion, const Depthwise *shape, int64_t run)
 {
     int64_t filter = narrow_filter(shape), group = filter * shape->multiplier.extent,

@@ -142,8 +142,8 @@ static int64_t stride_along(const Access *access, const AxisGroup *group)
     return llabs(axis_group_stride(group, &offset));
 }
 
-/* Elements that lie together when neighbouring threads walk a group's innermost axis: its extent over its
-   stride; 0: it does not move. More than a warp walk it in vain: of [5827, 64] rows of 64 lie together, not
+/* How coalesced a warp's access is if adjacent threads have adjacent positions along the group's innermost axis: its
+   extent, at most a warp, over its stride; 0: the access does not move. Of [5827, 64] rows of 64 are coalesced, not
    columns. */
 static double run_along(const Fusion *fusion, const Access *access, const AxisGroup *group)
 {
@@ -164,8 +164,8 @@ void product_store_together(const Fusion *fusion, Product *product)
         exchange(product);
 }
 
-/* Neighbouring threads should walk the direction in which the factor's elements lie closer together. A thread
-   that takes all rows takes those side by side as vectors, however few they are. */
+/* Adjacent threads should have adjacent elements of the factor. A thread that takes all rows takes contiguous ones as
+   vectors, however few they are. */
 bool product_along_k(const Fusion *fusion, const Product *product, int factor)
 {
     const Access *access = first_access(product->factor[factor]);

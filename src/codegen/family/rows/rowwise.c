@@ -16,7 +16,7 @@ enum {
     LEAST_WALKING_GROUP = 256,   // threads of a block that iterates over a row which it cannot hold
     LEAST_WALK = 6,   // vectors of a thread, where a cluster has a row: fewer are not worth its barriers
     MOST_WALK = 16,   // with more vectors, more threads are faster
-    UNROLLED = 4,     // vectors whose loads are in flight together in UNROLL_4
+    UNROLLED = 4,     // vectors whose loads are in flight at once in UNROLL_4
     SPREAD_VARIANTS = 4,
     LEAST_HALVES = 64,    // elements that a group reads at once
     MOST_HALVES = 1024,   // elements of a short row
@@ -251,8 +251,8 @@ static bool reads_words(const Reads *reads)
 }
 
 /* Vectors of a thread, at most: as few as let it read its weights first, where a warp still holds a row then.
-   Threads with fewer are faster, too, where weights of rows that begin anywhere are put together from pieces
-   (tuning-log 24). */
+   Threads with fewer are faster, too, where weights of rows that begin anywhere are assembled from two
+   aligned vectors (tuning-log 24). */
 static int64_t most_vectors(const RowView *view, const Fusion *fusion, const DeviceSpec *device)
 {
     RowShape shape = view->shape;
