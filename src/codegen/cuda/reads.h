@@ -7,11 +7,10 @@
 #include "codegen/cuda/expr.h"
 
 enum {
-    ACCESS_BYTES = 16,   // the widest access of a thread
-    MAX_VECTOR = 16,     // points; i8 fills 16 bytes with them
+    MAX_VECTOR = 16,             // points; i8 fills 16 bytes with them
     ELEMENT_INSTRUCTIONS = 6,    // to read an element alone: an address, a test and a load
     POSITION_INSTRUCTIONS = 8,   // to find a position along an axis, by a division and a remainder
-    MAX_LOADED = 32      // distinct reads that are held in registers; more are read on the spot
+    MAX_LOADED = 32              // distinct reads that are held in registers; more are read on the spot
 };
 
 /* How the elements for a vector of points lie in memory. */

@@ -18,8 +18,7 @@ enum {
     LARGEST_BLOCK = 512,     // where rows are so long that no smaller one holds whole warps
     MAX_WIDE_REGISTERS = 168,   // so that an SM has room for 12 warps
     MAX_WALK = 3000,         // multiply-adds until rows are in the same registers again: 48 KB of code
-    INPUTS = 1,              // registers of them that the model counts beside
-    ACCESS_BYTES = 16
+    INPUTS = 1               // registers of them that the model counts beside
 };
 
 /* The family's choice. */

@@ -18,7 +18,6 @@ enum {
     LEAST_THREADS = 128,
     WARP_CHANNELS = 32,   // adjacent threads along channels
     WHOLE_LINE = 256,     // outputs of a line that a block does not cut
-    ACCESS_BYTES = 16,
     LINE_BYTES = 128,     // of memory
     MANY_TAPS = 25,       // for which rows in small accesses pay
 };

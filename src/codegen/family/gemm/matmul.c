@@ -9,7 +9,7 @@
 #include "model/calibration.h"
 #include "rtile/space.h"
 
-enum { ACCESS_BYTES = 16, MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };
+enum { MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };
 enum { MIN_K_STEP = 8, MAX_K_STEP = 16 };   // along k: short steps leave shared memory for more tiles at once
 /* Tiles whose steps are copied ahead (tuning-log 54): threads, two warps of a scheduler; sizes along the rows of the copied
    factor (WIDE) and of the other one (NARROW), and along k, which is unrolled. */

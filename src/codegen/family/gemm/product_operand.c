@@ -4,7 +4,7 @@
 
 #include "codegen/family/gemm/product.h"
 
-enum { ACCESS_BYTES = 16, LINE_BYTES = 128 };   // of a thread, of memory
+enum { LINE_BYTES = 128 };   // of memory
 
 // ---- vectors ----
 

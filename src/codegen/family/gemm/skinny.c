@@ -12,7 +12,6 @@
 enum {
     SMALL,               // factors of the product: few rows,
     LARGE,               // and as many columns as there are
-    ACCESS_BYTES = 16,
     MAX_SUMS = 64,       // registers of a thread
     MAX_COLUMNS = 4,     // of a thread, unless an access has more
     MAX_INPUTS = 64,     // elements of a factor that a thread has in flight,
