@@ -12,8 +12,8 @@ static const double SETUP_INSTRUCTIONS = 160;
 /* Latency of an integer instruction: micro-kernels of Volta and later GPUs. */
 static const double DEPENDENT_CYCLES = 4;
 
-/* Of the instructions that find an element, each of which waits for the one before: one for its row and one for its term
-   (tuning-log 177). */
+/* Of the instructions that find an element, each of which waits for the one before: one for its row and one for its
+   term (tuning-log 177). */
 static const double CHAINS = 2;
 
 /* Flop (or results) of one lane of one instruction: a fused multiply-add, or a lane's share of the

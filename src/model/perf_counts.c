@@ -169,8 +169,8 @@ static void count_staged(KernelCounts *kernel)
     }
 }
 
-/* Rounds whose loads are in flight at once: compilers unroll loops that do nothing but load and reduce, up to four rounds
-   and 16 elements of each tensor. Counted in SASS of `reduce`: 8, 12, 16, 12, 16 loads for tiles of 2, 3, 4, 6 and 8
+/* Rounds whose loads are in flight at once: compilers unroll loops that do nothing but load and reduce, up to four
+   rounds and 16 elements of each tensor. Counted in SASS of `reduce`: 8, 12, 16, 12, 16 loads for tiles of 2, 3, 4, 6 and 8
    terms. */
 static double rounds_in_flight(const KernelCounts *kernel)
 {

@@ -105,8 +105,8 @@ typedef struct Exchange {
     bool cut;            // rows are not aligned to the vectors that are read: some are read twice
     uint8_t values;      // of a thread that shuffles reduce; 0 = 1
     uint8_t times;       // rows of the block that do so in sequence; 0 = 1
-    int16_t parts;       // that are reduced in shared memory: warps of a row, groups of a column, threads of a block; bits of
-                         // a word; adjacent rows of a share
+    int16_t parts;       // that are reduced in shared memory: warps of a row, groups of a column, threads of a block;
+                         // bits of a word; adjacent rows of a share
     int16_t width;       // lanes that shuffles combine; results side by side; bits of a lane
 } Exchange;
 

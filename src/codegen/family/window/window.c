@@ -329,7 +329,7 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     const WindowFit *fit = &calibration.window;
     kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(&stencil, stage), fit->element_instructions,
                                  fit->output_instructions);
-    /* Of whole columns the outputs whose windows hold a row have its sum in common: 15 of 3 x 3 add 92 times, not 120. */
+    /* Of whole columns the outputs whose windows hold a row share its sum: 15 of 3 x 3 add 92 times, not 120. */
     bool own = keeps == KEEPS_WINDOWS_OF_LINES && stencil_rows(&stencil) && stencil_same_terms(&stencil);
     own |= keeps == KEEPS_WINDOWS || keeps == KEEPS_WINDOWS_OF_PAIRS;
     kind.schedule->computes = own                                  ? COMPUTES_OWN
