@@ -17,7 +17,7 @@ import tempfile
 import common
 
 SHORT, MIDDLE, LONG = 1500, 6000, 16384
-SECONDS = {SHORT: 8, MIDDLE: 30, LONG: 60}       # of processor time, on a slow machine: 0.3 and 3 ms a statement are usual
+SECONDS = {SHORT: 10, MIDDLE: 30, LONG: 60}       # of processor time, on a slow machine: 0.3 and 3 ms a statement are usual
 GIGABYTES = {SHORT: 1.25, MIDDLE: 4, LONG: 7}
 GROWTH = 2                           # a statement of the longer one may take so many times as long: the square would be four or eleven
 LEAST = 0.25                         # seconds: what is faster says nothing of growth
