@@ -181,8 +181,6 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     bool few_waves = best->program.perf.waves < 1, product = few_waves && best->family->tiles_both;
     bool of_tensor_cores = product && !on_cuda_cores(best);
     double best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best);
-    if (best_us <= 2 * best->program.perf.launch_us)   // parts take two launches, at least
-        return;
     int64_t room = room_for_waiting(best);
     Split least = {.time_us = INFINITY};
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
