@@ -121,6 +121,11 @@ Times in us; *lost* is how many times the fastest candidate's time the first cho
 KIND_GROUPS = {"convolution": "convolutions", "depthwise": "convolutions", "product": "products"}   # else bound by memory
 
 
+def time_of(row):
+    """The fastest candidate and the first choice were timed again."""
+    return row.get("again", row["us"])
+
+
 def gather(lines):
     """A program's candidates in the order of the last rollerc that was timed; `before`: the first choice of the one before."""
     rows = [json.loads(line) for line in lines]
@@ -132,10 +137,12 @@ def gather(lines):
             programs.setdefault((row["set"], row["name"]), []).append(row)
     gathered = []
     for (kept, name), candidates in programs.items():
-        ranked = sorted((row["predicted"][names[-1]] + [row["us"], row["tiles"][-1]] for row in candidates if names[-1] in row["predicted"]))
-        entry = {"set": kept, "name": name, "kind": candidates[0]["kind"], "candidates": ranked, "best": min(row["us"] for row in candidates)}
-        first = [row["us"] for row in candidates if row["predicted"].get(names[0], [0])[0] == 1]
-        entry["timed"] = [[row["id"], row["us"], list(row["predicted"].values())[-1][1], " + ".join(row["tiles"])] for row in candidates]
+        ranked = sorted((row["predicted"][names[-1]] + [time_of(row), row["tiles"][-1]] for row in candidates if names[-1] in row["predicted"]))
+        best = min(map(time_of, [row for row in candidates if "again" in row] or candidates))
+        entry = {"set": kept, "name": name, "kind": candidates[0]["kind"], "candidates": ranked, "best": best}
+        first = [time_of(row) for row in candidates if row["predicted"].get(names[0], [0])[0] == 1]
+        entry["timed"] = [[row["id"], row["us"], list(row["predicted"].values())[-1][1], " + ".join(row["tiles"]),
+                           *([row["again"]] if "again" in row else [])] for row in candidates]
         gathered.append({**entry, "before": first[0]} if len(names) > 1 and first else entry)
     return {"about": about, "programs": [entry for entry in gathered if entry["candidates"]]}
 
@@ -236,13 +243,20 @@ def rejudged_group(entry):
     return f"{'half 1' if rejudge.is_held(entry['name']) else 'half 0'}: {kind}"
 
 
+def first_and_best(candidates):
+    """The first one's predicted and measured time and the best one's, by the second timing if both have one."""
+    first, fastest = candidates[0], min(candidates, key=lambda row: row[1])
+    timing = min(len(first), len(fastest)) - 1
+    return first[0], first[timing], min(first[timing], fastest[timing])
+
+
 def rejudged_row(group, entries):
-    firsts = [(entry["now"]["candidates"][0], min(us for _, us in entry["now"]["candidates"])) for entry in entries]
-    every = [pair for entry in entries for pair in entry["now"]["candidates"]]
-    return [group, len(entries), share(is_as_fast(first[1], best) for first, best in firsts),
-            f"{statistics.geometric_mean(first[1] / best for first, best in firsts):.3f}",
-            *(share(abs(predicted / us - 1) <= LEVELS[0] for predicted, us in pairs) for pairs in ([first for first, _ in firsts], every)),
-            f"{statistics.mean(order([(0, *pair) for pair in entry['now']['candidates']]) for entry in entries):.2f}",
+    firsts = [first_and_best(entry["now"]["candidates"]) for entry in entries]
+    every = [row for entry in entries for row in entry["now"]["candidates"]]
+    return [group, len(entries), share(is_as_fast(us, best) for _, us, best in firsts),
+            f"{statistics.geometric_mean(us / best for _, us, best in firsts):.3f}",
+            *(share(abs(row[0] / row[1] - 1) <= LEVELS[0] for row in rows) for rows in (firsts, every)),
+            f"{statistics.mean(order([(0, *row) for row in entry['now']['candidates']]) for entry in entries):.2f}",
             sum(not entry["now"]["first_timed"] for entry in entries)]
 
 

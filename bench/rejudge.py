@@ -48,7 +48,7 @@ def matched(timed, now):
     for i, (_, us, tiles, launches) in enumerate(now):
         if len(tiles) > 1 and i not in found.values():
             others.setdefault(alike(tiles, launches.index(max(launches))), []).append((us, i))
-    for name, _, then, text in timed:
+    for name, _, then, text, *_ in timed:
         tiles = text.split(" + ")
         near = [pair for longest in range(len(tiles)) for pair in others.get(alike(tiles, longest), [])] if len(tiles) > 1 else []
         if name not in found and near:
@@ -57,9 +57,9 @@ def matched(timed, now):
 
 
 def judged(entry, now):
-    """[predicted, measured] of the timed candidates that are still made, in today's order; is today's first among them?"""
+    """[predicted, measured, measured again] of the timed candidates that are still made, in today's order; is today's first among them?"""
     found = matched(entry["timed"], now)
-    pairs = sorted([round(now[found[row[0]]][1], 3), row[1]] for row in entry["timed"] if row[0] in found)
+    pairs = sorted([round(now[found[row[0]]][1], 3), row[1], *row[4:]] for row in entry["timed"] if row[0] in found)
     first = min(range(len(now)), key=lambda i: now[i][1]) if now else None
     return {"candidates": pairs, "first_timed": first in found.values()}
 
