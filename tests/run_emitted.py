@@ -369,6 +369,8 @@ GRADIENT = ("input x[8, 3, 32, 32] : {t}\ninput d[8, 3, 32, 32] : {t}\ndw[c, r:{
             "sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - {p}, v + s - {p}], 0))\noutput dw\n")
 DEPTHWISE = ("input x[8, 16, 40, 40] : {t}\ninput w[16, 13, 13] : {t}\n"
              "y[n, c, h:40, v:40] = sum[r, s](pad(x[n, c, h + r - 6, v + s - 6], 0) * w[c, r, s])\noutput y : {t}\n")
+GROUPS = ("input x[32, 28, 28, 32, 8] : f16\ninput d[32, 28, 28, 32, 8] : f16\n"
+          "dw[g, f, r:3, s:3, c] = sum[n, h, v](d[n, h, v, g, f] * pad(x[n, h + r - 1, v + s - 1, g, c], 0))\noutput dw : f16\n")
 RESERVED = {"reduce"}   # as much as the largest block needs
 LAID_OUT = [("matmul", "v100", PRODUCT.format(m=512, n=512, k=512, t="f32")), ("gemm", "a100", PRODUCT.format(m=500, n=496, k=504, t="f16")),
             ("bulk", "h200", PRODUCT.format(m=256, n=512, k=512, t="f16")), ("wgmma", "h200", "input a[256, 576] : f16\ninput b[512, 512] : f16\nc[i, j] = sum[k:512](a[i, k + 64] * b[k, j])\noutput c\n"),
@@ -377,6 +379,7 @@ LAID_OUT = [("matmul", "v100", PRODUCT.format(m=512, n=512, k=512, t="f32")), ("
             ("attention_bulk", "h200", "attention"), ("depthwise", "h200", DEPTHWISE.format(t="f32")), ("toeplitz", "h200", DEPTHWISE.format(t="f16")),
             ("pairs", "h200", "depthwise_7x7_nhwc"), ("filter_direct", "h200", GRADIENT.format(t="f32", k=5, p=2)),
             ("filter_gemm", "h200", GRADIENT.format(t="f16", k=5, p=2)), ("filter_strip", "h200", GRADIENT.format(t="f32", k=3, p=1)),
+            ("filter_groups", "h200", GROUPS),
             ("rowwise", "h200", "input x[64, 40000] : f32\nm[b] = sum[c](x[b, c])\ny[b, c] = x[b, c] - m[b]\noutput y\n"),
             ("channelwise", "h200", "input x[300, 64] : f32\nm[c] = sum[i](x[i, c])\ny[i, c] = x[i, c] - m[c]\noutput y\n"),
             ("resident", "h200", "input x[16, 32, 28, 28] : f32\nm[c] = sum[n, h, w](x[n, c, h, w])\n"

@@ -146,6 +146,8 @@ CASES = {
                     ("filter_gradient_16", "bf16", dict(M=4, N=15, K=7)),
                     ("filter_gradient_last", "f16", dict(M=5, N=24, K=3)),
                     ("filter_gradient_16", "f32", dict(M=4, N=15, K=7))],
+    "filter_groups": [("filter_groups", "f16", dict(M=4, N=13, K=3)), ("filter_groups_apart", "bf16", dict(M=3, N=40)),
+                      ("filter_groups_lines", "f16", dict(M=301, K=5))],
     "rowwise": [("row_softmax", "f32", dict(M=37, N=1023), "a100", "mi50"),
                 ("row_range", "i32", dict(M=13, N=40), "a100", "mi50"),
                 ("row_norm", "f16", dict(M=5, N=4096)), ("inner_axes", "i8", dict(M=7, N=67)),
@@ -192,7 +194,7 @@ DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=
                                   attention=("a100",), attention_bulk=(SMALL,),
                                   toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), pairs=("h200",),
                                   narrow=("a100",), filter_direct=("a100",), filter_strip=("a100",),
-                                  filter_gemm=("a100",),
+                                  filter_gemm=("a100",), filter_groups=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
 TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", pairs="h200", skinny="h200", toeplitz=SMALL,

@@ -74,6 +74,7 @@ BESIDE, CHANNELS_BESIDE = (["depthwise/lines beside"], ["depthwise/channels besi
 STRIPS, STRIPS_OF_CHANNELS = (["strip/lines"], ["strip/channels"])
 FILTER_STRIPS, FILTER_STRIPS_OF_CHANNELS = (["filter_strip/lines"], ["filter_strip/channels"])
 TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images", "2 images", "1 image")]
+FILTER_GROUPS = ["filter_groups/taps"]
 NARROW_ROWS, NARROW_GROUPS = (["narrow/rows"], ["narrow/groups"])
 PAIR = ["pairs/32 by 4", "pairs/16 by 4", "pairs/16 by 2"]
 ATTENTION = [f"attention/{rows} rows, {columns} columns" for rows, columns in ((16, 32), (16, 64), (16, 128), (32, 32), (32, 64))]
@@ -243,6 +244,11 @@ def filter_gradients_last(shape, taps, pad, dtype="f32", stride=1):
             f"pad(x[n, {stride} * h + r - {pad}, {stride} * v + s - {pad}, c], 0))\noutput dw : f32\n")
 
 
+def filter_gradients_of_groups(x, d, taps, index, dtype="f16"):
+    return (f"input x[{x}] : {dtype}\ninput d[{d}] : {dtype}\n"
+            f"dw[g, f, {taps}, c] = sum[n, h, v](d[n, h, v, g, f] * pad(x[n, {index}, g, c], 0))\noutput dw : f32\n")
+
+
 def with_map(text, index, function="exp"):
     """The same, and a function of each result."""
     return text.replace("y[", "t[").replace("output y", f"y[{index}] = {function}(t[{index}])\noutput y")
@@ -344,6 +350,9 @@ PROGRAMS = [
     (filter_gradients_last((5, 20, 21, 66), 5, 2, "f16", 2), FILTER_STRIPS_OF_CHANNELS),
     (filter_gradients_last((3, 6, 90, 40), 3, 1), FILTER_STRIPS_OF_CHANNELS),
     (filter_gradients_last((2, 5, 131, 66), 3, 1, "f16"), FILTER_STRIPS_OF_CHANNELS),
+    (filter_gradients_of_groups("3, 12, 13, 4, 16", "3, 12, 13, 4, 8", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_GROUPS),
+    (filter_gradients_of_groups("5, 42, 80, 3, 8", "5, 21, 40, 3, 24", "r:3, s:4", "2*h + r - 1, 2*v + s - 2", "bf16"), FILTER_GROUPS),
+    (filter_gradients_of_groups("17, 32, 33, 4, 8", "17, 32, 33, 4, 8", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_GROUPS),
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),
     (with_residual(product(256, 512, 128), shape=(256, 512)), MATMUL), (with_residual(product(200, 331, 134), shape=(200, 331)), MATMUL),

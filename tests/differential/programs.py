@@ -240,6 +240,19 @@ PROGRAMS = [
         input x[M, 20, N, 2] : {T}  input d[M, 18, N, 2] : {T}
         dw[r:K, s:5, c] = sum[n, h, v](d[n, h, v, c] * pad(x[n, h + r, v + s - 2, c], 0))
         output dw : f32"""),
+    Program("filter_groups", "filter_groups", HALVES, {"M": ("channel", 4), "N": ("tap along", 13), "K": ("along", 3)}, """
+        input x[3, 11, N, M, 16] : {T}  input d[3, 11, N, M, 8] : {T}
+        dw[g, f, r:3, s:K, c] = sum[n, h, v](d[n, h, v, g, f] * pad(x[n, h + r - 1, v + s - 1, g, c], 0))
+        u[g, f, r, s, c] = 1 - 0.125 * dw[g, f, r, s, c]
+        output u : {T}"""),
+    Program("filter_groups_apart", "filter_groups", HALVES, {"M": ("channel", 3), "N": ("tap along", 40)}, """
+        input x[5, 43, 2 * N, M, 8] : {T}  input d[5, 21, N, M, 24] : {T}
+        dw[g, f, r:2, s:4, c] = sum[n, h, v](d[n, h, v, g, f] * pad(x[n, 2*h + 3*r - 1, 2*v + s - 2, g, c], 0))
+        output dw : f32"""),
+    Program("filter_groups_lines", "filter_groups", HALVES, {"M": ("tap along", 301), "K": ("along", 5)}, """
+        input x[9, M + 2 * K, 8] : {T}  input d[9, M, 8] : {T}
+        dw[f, s:K, c] = sum[n, v](d[n, v, f] * x[n, v + 2*s, c])
+        output dw : f32"""),
 
     Program("matmul", "matmul", NUMBERS, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 19)}, """
         input A[M, K] : {T}  input B[K, N] : {T}

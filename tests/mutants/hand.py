@@ -309,6 +309,18 @@ HAND = [
     ("F3 the last row of x is left out", "filter_gemm.cu", "first >= XH", "first >= XH - 1", 1),
     ("F4 the last row of taps is not loaded", "filter_gemm.cu", "if (k + 1 < TK)", "if (k + 2 < TK)", 1),
     ("F5 the last images are not copied", "filter_gemm.cu", "if (step + 1 < STEPS)", "if (step + 2 < STEPS)", 1),
+    # ---- filter_groups ----
+    ("FG1 pixels past the end", "filter_groups.cu", "pixel + 1 < count ? 0xffff0000u : 0u", "0xffff0000u", 1),
+    ("FG2 windows do not move by the stride", "filter_groups.cu", "own % DW * (STRIDE_W * PIXEL_X)", "own % DW * PIXEL_X", 1),
+    ("FG3 the last set's pixels are left out", "filter_groups.cu", "for (int s = 1; s < SETS; ++s)",
+     "for (int s = 1; s < SETS - 1; ++s)", 1),
+    ("FG4 copies still under way", "filter_groups.cu", "        async_wait<0>();\n        block_sync();\n        if (step",
+     "        block_sync();\n        if (step", 1),
+    ("FG5 sums come while others read the strip", "filter_groups.cu",
+     "        async_wait<0>();\n        block_sync();\n        UNROLL", "        UNROLL", 1),
+    ("FG6 sums before they are there", "filter_groups.cu", "totals.at[m][n][e];\n        block_sync();\n", "totals.at[m][n][e];\n",
+     1),
+    ("FG7 rows beside x", "filter_groups.cu", "inside(row, XH) && inside(column, XW)", "inside(column, XW)", 1),
     # ---- window ----
     ("W1 bottom one too far", "window.cu", "outer < OUTER && down < DOWN", "outer < OUTER && down <= DOWN", 1),
     ("W2 store without its guard", "window.cu", "            if ((WHOLE || down + a < DOWN) && ", "            if (",

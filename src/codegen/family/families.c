@@ -85,6 +85,7 @@ const Family *const families[] = {
     &filter_direct_family,
     &filter_strip_family,
     &filter_gemm_family,
+    &filter_groups_family,
     &reduce_family,
     &rowwise_family,
     &channelwise_family,

@@ -59,9 +59,14 @@ typedef struct Split {
     PlannedLaunch first;
 } Split;
 
-/* `only`: the family of the parts; if it tiles both factors, any family that does. NULL: any. */
+/* Families of parts: any; or else those that tile both factors, and one more (NULL: none). */
+typedef struct PartFamilies {
+    bool any, tile_both;
+    const Family *also;
+} PartFamilies;
+
 static Split add_split(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
-                       int64_t parts, const Family *only)
+                       int64_t parts, PartFamilies of)
 {
     FusionPair *pair = fusion_split(planner->arena, fusion, parts);
     Split best = {.time_us = INFINITY};
@@ -75,7 +80,7 @@ static Split add_split(Planner *planner, ChoiceList *list, const Companions *com
     split.partial_count++;
     for (int i = 0; i < first.count && second.count; i++) {
         const Family *family = first.choices[i]->launches[0].family;
-        if (only && family != only && !(only->tiles_both && family->tiles_both))
+        if (!of.any && !(of.tile_both && family->tiles_both) && family != of.also)
             continue;
         Choice choice = choice_extend(planner, split, first.choices[i]);
         choice = with_behind(planner, companions, choice_extend(planner, choice, second.choices[0]));
@@ -97,7 +102,7 @@ static void add_whole_waves(Planner *planner, ChoiceList *list, const Companions
     for (int64_t whole = waves > 1 ? waves : 1; whole <= waves + 1; whole++) {
         int64_t parts = whole * places * split->parts / program->dealt;
         if (parts >= 2 && parts != split->parts && parts <= MAX_PARTS)
-            add_split(planner, list, companions, fusion, parts, NULL);
+            add_split(planner, list, companions, fusion, parts, (PartFamilies){.any = true});
     }
 }
 
@@ -184,15 +189,14 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     int64_t room = room_for_waiting(best);
     Split least = {.time_us = INFINITY};
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
-        bool of_all = choices_employ(parts, idle) || parts <= room || slow || (rewritten && few_waves) ||
-                      (product && !of_tensor_cores);
-        if (!of_all && !of_tensor_cores && !(spread && employs(planner, fusion, spread, parts)))
+        PartFamilies of = {.any = choices_employ(parts, idle) || parts <= room || slow || (rewritten && few_waves) ||
+                                  (product && !of_tensor_cores),
+                           .tile_both = of_tensor_cores,
+                           .also = spread && employs(planner, fusion, spread, parts) ? spread->family : NULL};
+        if (!of.any && !of.tile_both && !of.also)
             continue;
         Split split = add_split(planner, list, companions, fusion,
-                                deep || rewritten ? fusion_even_parts(fusion, parts) : parts,
-                                of_all            ? NULL
-                                : of_tensor_cores ? best->family
-                                                  : spread->family);
+                                deep || rewritten ? fusion_even_parts(fusion, parts) : parts, of);
         if (isfinite(split.time_us))
             room = split.parts * room_for_waiting(&split.first);
         bool fills = split.first.program.perf.waves >= 1;
@@ -226,7 +230,8 @@ static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *f
         choices_add(planner, list, with_behind(planner, &companions, choice));
     }
     if (main.count && planner->rewrite->splits)
-        add_splits(planner, list, &companions, form->main, &main.choices[0]->launches[0], NULL);
+        add_splits(planner, list, &companions, form->main, &main.choices[0]->launches[0],
+                   best_spread(planner, &main));
 }
 
 static bool offers(const Family *family, const Rewrite *rewrite)

@@ -98,13 +98,11 @@ double magnitude_of(double x) { return x < 0 ? -x : x; }
 
 double two_to(int exponent) { return same_bits<double>(static_cast<long long>(exponent + 1023) << 52); }
 
-// Towards zero. The least number without leading zeros is 2^-126, the least one of all 2^-149.
 float cut_off(double x)
 {
-    const unsigned long long beyond = (1ull << (52 - 23)) - 1;
-    if (__builtin_expect(magnitude_of(x) < two_to(-126), false))
-        return static_cast<float>(static_cast<double>(static_cast<long long>(x * two_to(149))) * two_to(-149));
-    return static_cast<float>(same_bits<double>(same_bits<unsigned long long>(x) & ~beyond));
+    const float nearest = static_cast<float>(x);
+    const bool beyond = magnitude_of(nearest) > magnitude_of(x) && magnitude_of(x) < two_to(128);
+    return beyond ? same_bits<float>(same_bits<unsigned>(nearest) - 1u) : nearest;
 }
 
 // Numbers without their signs are in the order of their bits, infinities and NaNs behind the others.
@@ -118,29 +116,23 @@ float add_plainly(float sum, const double *products, int count)
     return static_cast<float>(plain);
 }
 
-// sum + the products, aligned with the largest of them. Most of a kernel's time may be spent here.
-template <int COUNT> inline float add_aligned(float sum, const double *a, const double *b)
+// sum + the products, aligned with the largest of them.
+float add_aligned(float sum, const double *products, int count)
 {
     const long long infinite = 0x7ffll << 52;
-    double products[COUNT];
-#pragma GCC unroll 8
-    for (int i = 0; i < COUNT; i++)
-        products[i] = a[i] * b[i];
     long long largest = magnitude_bits(sum);
-#pragma GCC unroll 8
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < count; i++) {
         const long long bits = magnitude_bits(products[i]);
         largest = bits > largest ? bits : largest;
     }
     if (largest == 0 || largest >= infinite)
-        return add_plainly(sum, products, COUNT);
+        return add_plainly(sum, products, count);
     const int exponent = static_cast<int>(largest >> 52) - 1023;   // it is below 2^(exponent + 1)
     const double last = two_to(exponent + 1 - KEPT_BITS), per_last = two_to(KEPT_BITS - 1 - exponent);
-    int kept = static_cast<int>(sum * per_last);
-#pragma GCC unroll 8
-    for (int i = 0; i < COUNT; i++)
-        kept += static_cast<int>(products[i] * per_last);
-    return cut_off(kept * last);
+    long long kept = static_cast<long long>(sum * per_last);
+    for (int i = 0; i < count; i++)
+        kept += static_cast<long long>(products[i] * per_last);
+    return cut_off(static_cast<double>(kept) * last);
 }
 
 struct Gathered {
@@ -162,17 +154,16 @@ void gather(void *const *lanes, int each, Gathered *tiles)
     }
 }
 
-template <int COUNT> float add_in_turns(float sum, const double *a, const double *b, int count)
-{
-    for (int k = 0; k < count; k += COUNT)
-        sum = add_aligned<COUNT>(sum, a + k, b + k);
-    return sum;
-}
-
 float add_products(float sum, const double *a, const double *b, TileElement element)
 {
-    const int count = SHAPES[element].k;
-    return element == TILE_TF32 ? add_in_turns<TF32_SUMMED_AT_ONCE>(sum, a, b, count) : add_in_turns<SUMMED_AT_ONCE>(sum, a, b, count);
+    const int at_once = element == TILE_TF32 ? TF32_SUMMED_AT_ONCE : SUMMED_AT_ONCE, count = SHAPES[element].k;
+    for (int k = 0; k < count; k += at_once) {
+        double products[SUMMED_AT_ONCE];
+        for (int i = 0; i < at_once; i++)
+            products[i] = a[k + i] * b[k + i];
+        sum = add_aligned(sum, products, at_once);
+    }
+    return sum;
 }
 
 int add_products(int sum, const double *a, const double *b, TileElement element)

@@ -87,8 +87,7 @@ bool filter_gradient_find(const Fusion *fusion, const Depthwise *sum, const Atom
     Depthwise *shape = &gradient->shape;
     *shape = *sum;
     gradient->atom = atom;
-    if (shape->image_count > 2 || shape->w->kind == EXPR_GUARD || shape->batch.count ||
-        shape->multiplier.count)
+    if (shape->image_count > 2 || shape->w->kind == EXPR_GUARD || !shape->batch.count != !shape->multiplier.count)
         return false;
     WindowAxis down = shape->image_count == 2 ? shape->image[0] : take_lines(fusion, shape);
     const WindowAxis *along = &shape->image[shape->image_count - 1];
@@ -288,10 +287,15 @@ static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape,
 
 static void emit_finish(StrBuf *out, const Scope *scope, const FilterGradient *gradient)
 {
-    begin_function(out, NULL, "void finish(const Tensors &t, Index channel, int k, int l, Value total)", "channel, k");
-    const AxisGroup *channel = &gradient->shape.channel;
-    emit_group_positions(out, "    ", "channel", scope, channel,
-                         epilogue_axes(scope->fusion) | store_axes(scope->fusion));
+    const Depthwise *shape = &gradient->shape;
+    uint32_t used = epilogue_axes(scope->fusion) | store_axes(scope->fusion);
+    begin_function(out, NULL,
+                   arena_printf(out->arena, "void finish(const Tensors &t, Index channel, int k, int l, Value total%s)",
+                                shape->batch.count ? ", Index batch, Index multiplier" : ""),
+                   "channel, k");
+    emit_group_positions(out, "    ", "channel", scope, &shape->channel, used);
+    emit_group_positions(out, "    ", "batch", scope, &shape->batch, used);
+    emit_group_positions(out, "    ", "multiplier", scope, &shape->multiplier, used);
     if (gradient->down.tap >= 0)
         strbuf_printf(out, "    const Index %s = k;\n", scope->axis[gradient->down.tap]);
     strbuf_printf(out, "    const Index %s = l;\n", scope->axis[gradient->along.tap]);

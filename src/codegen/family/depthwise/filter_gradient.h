@@ -5,9 +5,7 @@
 // It has the form of a depthwise convolution (shape.h) whose filter is d: its taps are the pixels of d, its
 // outputs the taps.
 #pragma once
-#include "codegen/family/depthwise/families.h"
-#include "codegen/family/depthwise/view.h"
-#include "rprogram/rprogram.h"
+#include "codegen/family/depthwise/direct.h"
 
 /* A tensor of pictures, one for each channel and image. */
 typedef struct Pictures {
@@ -26,15 +24,16 @@ typedef struct FilterGradient {
 } FilterGradient;
 
 /* Is the fusion's only reduction one? There are more pixels than taps: else it is a convolution with a filter
-   larger than its image. `atom`: of both factors' type; NULL: there is none. */
+   larger than its image. `atom`: of both factors' type; NULL: there is none. Where a group has several channels, those of x
+   are `batch`, the filters `multiplier`. */
 bool filter_gradient_find(const Fusion *fusion, const Depthwise *sum, const Atom *atom,
                           FilterGradient *gradient);
 
 /* Neither stride nor dilation. */
 bool filter_gradient_is_dense(const FilterGradient *gradient);
 
-/* Axes of the kernels' space. */
-enum { CHANNEL, TAP_DOWN, TAP_ALONG, IMAGE, ROW, COLUMN };
+/* Axes of the kernels' space, where a group has one channel. */
+enum { TAP_DOWN = CHANNEL + 1, TAP_ALONG, IMAGE, ROW, COLUMN };
 
 /* Tiles of x and d, both staged, and of what is stored. `taps`: rows of them that a block makes. */
 TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,

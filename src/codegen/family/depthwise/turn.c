@@ -1,6 +1,6 @@
 #include "codegen/family/depthwise/turn.h"
 
-#include "codegen/family/depthwise/view.h"
+#include "codegen/family/depthwise/filter_gradient.h"
 #include "ir/fuse_turn.h"
 
 static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
@@ -19,5 +19,22 @@ static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, con
                                    .apart = image});
 }
 
+/* What is made is as small as the filter, and stays as it is. */
+static Rewritten *turn_groups(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    const FilterGradient *gradient = ((const DepthwiseView *)view)->grouped;
+    (void)target;
+    if (!gradient)
+        return NULL;
+    const Depthwise *shape = &gradient->shape;
+    uint32_t groups = axis_group_mask(&shape->channel);
+    return fusion_turn(arena, fusion,
+                       &(TurnWish){.images = {gradient->x.access, gradient->d.access},
+                                   .last = {groups | axis_group_mask(&shape->batch),
+                                            groups | axis_group_mask(&shape->multiplier)},
+                                   .image_count = 2});
+}
+
 /* Copies of channels to planes and back take less than the best kernel that needs none. */
 const Rewrite turn_images = {.make = turn, .most_share = 1};
+const Rewrite turn_planes_of_groups = {.make = turn_groups, .most_share = 1, .splits = true};

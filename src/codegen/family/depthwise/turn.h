@@ -6,3 +6,6 @@
 
 /* Nothing is gained, too, where all columns lie side by side. */
 extern const Rewrite turn_images;
+
+/* The other way round, where a group has several channels: they come last in both factors of a filter's gradient. */
+extern const Rewrite turn_planes_of_groups;

@@ -15,7 +15,7 @@ static void find_sum(Arena *arena, const Fusion *fusion, const Target *target, D
     view->direct = depthwise_is_direct(sum);
     FilterGradient *gradient = NEW(arena, FilterGradient);
     if (filter_gradient_find(fusion, sum, view->atom, gradient))
-        view->gradient = gradient;
+        *(gradient->shape.batch.count ? &view->grouped : &view->gradient) = gradient;
     Toeplitz toeplitz;
     if (view->atom && toeplitz_find(sum, view->atom, &toeplitz))
         view->toeplitz = arena_copy(arena, &toeplitz, sizeof toeplitz);

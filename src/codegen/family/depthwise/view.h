@@ -9,7 +9,7 @@ typedef struct DepthwiseView {
     const Atom *atom;       // of both factors' type
     bool direct;            // the sum's image is a plane or a line
     const Windows *windows; // that slide over planes or lines, one or several
-    const struct FilterGradient *gradient;
+    const struct FilterGradient *gradient, *grouped;   // of one channel, of groups of several
     const struct Toeplitz *toeplitz;
 } DepthwiseView;
 View depthwise_view;
