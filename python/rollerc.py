@@ -372,7 +372,7 @@ class _Module:
             encode = "cuTensorMapEncodeTiled"
             what = [array(ctypes.c_uint32, entry["box"]), array(ctypes.c_uint32, [1] * len(entry["box"]))]
         self.check(encode, ctypes.c_void_p(at), 11 if "tf32" in entry else {8: 0, 16: 1, 32: 2}[entry["bits"]], len(entry["sizes"]),
-                   ctypes.c_void_p(address), array(ctypes.c_uint64, entry["sizes"]), array(ctypes.c_uint64, entry["strides"]), *what,
+                   ctypes.c_void_p(address + entry.get("offset", 0)), array(ctypes.c_uint64, entry["sizes"]), array(ctypes.c_uint64, entry["strides"]), *what,
                    0, 3, 2, 0)   # lines of 128 bytes, as many at once from memory
         return at, held
 

@@ -24,7 +24,7 @@ def example_path(name):
     return os.path.join(EXAMPLES, name + ".te")
 
 
-# What no example becomes: products of `wgmma` whose first factor bulk copies do not bring.
+# What no example becomes: products of `bulk` whose first factor begins within a tensor.
 OTHERS = {"part_of_the_channels": "input x[16, 56, 56, 128] : f16\ninput w[64, 3, 3, 64] : f16\ny[n, h:56, v:56, f] = sum[r, s, c:64]"
                                   "(pad(x[n, h + r - 1, v + s - 1, c + 64], 0) * w[f, r, s, c])\noutput y : f16\n"}
 

@@ -22,7 +22,7 @@ LINES = {"softmax": 335, "permute_0213": 255, "permute_021": 265}
 PROGRAMS = ["mask_compare", "quantise_i8", "argmax", "softmax", "conv2d_3x3", "bn_relu_training", "reduce_all"]
 # Products and depthwise convolutions: (template, device, example, its type instead of f32, sizes).
 PRODUCTS = [("gemm", "a100", "matmul_bias_gelu", None, {}), ("bulk", "h200", "matmul_bias_gelu", None, {}),
-            ("bulk", "h200", "conv2d_nhwc", None, {}), ("wgmma", "h200", "part_of_the_channels", None, {}),
+            ("bulk", "h200", "conv2d_nhwc", None, {}), ("bulk", "h200", "part_of_the_channels", None, {}),
             ("skinny", "h200", "matmul", "f16", {"M": 1, "N": 8192, "K": 8192}),
             ("depthwise", "h200", "depthwise_31x31", None, {}), ("toeplitz", "h200", "depthwise_31x31", "f16", {}),
             ("pairs", "h200", "depthwise_7x7_nhwc", None, {}),
@@ -373,8 +373,7 @@ GROUPS = ("input x[32, 28, 28, 32, 8] : f16\ninput d[32, 28, 28, 32, 8] : f16\n"
           "dw[g, f, r:3, s:3, c] = sum[n, h, v](d[n, h, v, g, f] * pad(x[n, h + r - 1, v + s - 1, g, c], 0))\noutput dw : f16\n")
 RESERVED = {"reduce"}   # as much as the largest block needs
 LAID_OUT = [("matmul", "v100", PRODUCT.format(m=512, n=512, k=512, t="f32")), ("gemm", "a100", PRODUCT.format(m=500, n=496, k=504, t="f16")),
-            ("bulk", "h200", PRODUCT.format(m=256, n=512, k=512, t="f16")), ("wgmma", "h200", "input a[256, 576] : f16\ninput b[512, 512] : f16\nc[i, j] = sum[k:512](a[i, k + 64] * b[k, j])\noutput c\n"),
-            ("skinny", "h200", PRODUCT.format(m=4, n=512, k=1024, t="f32")), ("reduce", "h200", "input x[7, 9000] : f32\ny[i] = sum[j](x[i, j])\noutput y\n"),
+            ("bulk", "h200", PRODUCT.format(m=256, n=512, k=512, t="f16")), ("skinny", "h200", PRODUCT.format(m=4, n=512, k=1024, t="f32")), ("reduce", "h200", "input x[7, 9000] : f32\ny[i] = sum[j](x[i, j])\noutput y\n"),
             ("permute", "h200", "input x[512, 512] : f32\ny[j, i] = x[i, j]\noutput y\n"), ("attention", "a100", "attention"),
             ("attention_bulk", "h200", "attention"), ("depthwise", "h200", DEPTHWISE.format(t="f32")), ("toeplitz", "h200", DEPTHWISE.format(t="f16")),
             ("pairs", "h200", "depthwise_7x7_nhwc"), ("filter_direct", "h200", GRADIENT.format(t="f32", k=5, p=2)),

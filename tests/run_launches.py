@@ -24,7 +24,7 @@ except ImportError as error:
 ROLLERC = ""
 POINTS = ("elementwise", "loopnest")   # each point by itself: of few rows of a table either
 COPIES = ("permute", *POINTS)          # of a small image any
-PRODUCTS = ("bulk", "wgmma", "gemm")   # families of tensor cores
+PRODUCTS = ("bulk", "gemm")   # families of tensor cores
 
 
 def launches(folder, model):

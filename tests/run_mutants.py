@@ -93,8 +93,6 @@ CASES = {
                        ("attention_bulk_heads", "f16", dict(M=300, N=200)),
                        ("attention_bulk_parts", "f16", dict(M=66, N=130)),
                        ("attention_bulk_parts", "bf16", dict(M=70, N=65))],
-    "wgmma": [("wgmma_along_k", "i8", dict(M=330, N=100, K=20)), ("wgmma_along_k", "f32", dict(M=128, N=128, K=9)),
-              ("wgmma_along_k", "u8", dict(M=129, N=43, K=9)), ("wgmma_pixels", "bf16", dict(M=36, N=24))],
     "skinny": [("skinny", "f32", dict(N=40, K=72)), ("skinny", "f32", dict(N=40, K=129)),
                ("skinny", "f16", dict(N=33, K=130)), ("skinny_transposed", "f32", dict(M=4, N=19, K=136)),
                ("skinny_transposed", "f16", dict(M=5, N=34, K=67)), ("skinny_transposed", "f16", dict(M=6, N=20, K=36)),
@@ -189,7 +187,7 @@ CASES = {
                 ("turned_inside", "f16", dict(P=8, M=301, N=151))],
 }
 # Where neither the width of a warp nor clusters matter, one device tells as much as several.
-DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=(SMALL,), wgmma=(SMALL,),
+DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=(SMALL,),
                                   skinny=("h200",),
                                   attention=("a100",), attention_bulk=(SMALL,),
                                   toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), pairs=("h200",),
@@ -198,9 +196,9 @@ DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
 TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", pairs="h200", skinny="h200", toeplitz=SMALL,
-                                      bulk=SMALL, wgmma=SMALL, attention_bulk=SMALL)
+                                      bulk=SMALL, attention_bulk=SMALL)
 # How many candidates of each program, beside the last and one of odd threads.
-COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, wgmma=3, pairs=3, narrow=3, attention=3, attention_bulk=3)
+COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, pairs=3, narrow=3, attention=3, attention_bulk=3)
 # Infinite taps of images' outermost rows, in two thirds of the channels: outputs that meet them beside the image alone
 # are no numbers.
 INFINITE_ROWS_OF_TAPS = ("input x[64, 384, 32, 32] : f32  input f[384, 5, 5] : f32"
@@ -474,14 +472,6 @@ TEXTS = {
                        fewer_columns(200, 300, "j >= i - 3 && j <= i + 165"),
                        fewer_columns(200, 300,
                                      "j < i - 150")],   # rows that fill tiles, more than two lines of 128 bytes
-    "wgmma": ["input A[130, 264] : bf16  input B[200, 328] : bf16  C[m, n] = sum[k:200](A[m, k + 64] * B[k, n])"
-              "  output C : bf16",
-              "input A[2, 264, 200] : f16  input B[2, 136, 200] : f16  C[b, m:136, n] = sum[k:200](A[b, k + 64, m + 64]"
-              " * B[b, n, k])  output C",
-              "input A[3, 8384] : bf16  input B[8320, 72] : bf16  C[m, n] = sum[k:8320](A[m, k + 64] * B[k, n])"
-              "  output C",
-              "input A[130, 200] : f16  input B[65, 264] : f16  C[m:136, n] = sum[k:65](A[k + 65, m + 64] * B[k, n])"
-              "  output C"],
     "rowwise": ["input x[13, 40] : f32  input b[13] : f32  s[i] = sum[j](x[i, j])  t[i] = s[i] * b[i]"
                 "  y[i, j] = x[i, j] - t[i]  output y",
                 "input x[5, 1500] : f64  a[i] = min[j](x[i, j])  b[i] = sum[j](x[i, j] - a[i])"

@@ -67,7 +67,6 @@ PRODUCTS = [*GEMM, *BULK]
 MULTICAST = ["bulk/multicast"]   # where tiles fill the device, a small one
 PERSISTENT = [*BULK[:3], *MULTICAST]   # where there are more tiles than SMs: on the same one
 PING_PONG = ["bulk/ping-pong", "bulk/multicast, ping-pong"]
-PART = ["wgmma/three stages", "wgmma/four stages"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LINES, CHANNELS = (["depthwise/lines"], ["depthwise/channels"])
 BESIDE, CHANNELS_BESIDE = (["depthwise/lines beside"], ["depthwise/channels beside"])
@@ -149,7 +148,7 @@ def product(m, n, k, dtype="f32", turned=False):
 
 
 def product_of_part(m, n, k, dtype, along_k=False):
-    """Bulk copies begin where a tensor does."""
+    """A factor begins within a tensor."""
     b = f"{n}, {k}" if along_k else f"{k}, {n}"
     return (f"input A[{m}, {k + 64}] : {dtype}\ninput B[{b}] : {dtype}\n"
             f"C[m, n] = sum[k:{k}](A[m, k + 64] * B[{'n, k' if along_k else 'k, n'}])\noutput C : {dtype}\n")
@@ -315,11 +314,11 @@ PROGRAMS = [
     (product(72, 104, 1000, "f16", True), PRODUCTS), (product(100, 90, 70, "f16"), PRODUCTS),
     (product(256, 512, 512, "i8"), GEMM), (product(200, 328, 264, "u8", True), GEMM), (product(100, 90, 70, "i8"), GEMM),
     (skinny(256, 512, 512, "i8", True), BULK), (skinny(200, 328, 144, "u8", True), BULK),
-    (product_of_part(256, 512, 512, "i8", True), PART), (product_of_part(200, 328, 160, "u8", True), PART),
+    (product_of_part(200, 328, 160, "u8", True), BULK),
     (product(256, 512, 256, "f64"), GEMM), (product(200, 328, 136, "f64", True), GEMM), (product(100, 91, 77, "f64"), GEMM),
     (product(256, 512, 512, "f16"), MULTICAST), (product(256, 512, 264, "bf16"), MULTICAST),
     (product(200, 328, 264, "bf16"), MULTICAST), (product(20, 104, 520, "f16"), ["bulk/cluster", "bulk/eight stages"]),
-    (product(256, 512, 200, "f16", True), MULTICAST), (skinny(256, 512, 512, "i8", True), MULTICAST), (product_of_part(256, 512, 512, "f16"), PART), (product_of_part(200, 328, 256, "bf16"), PART),
+    (product(256, 512, 200, "f16", True), MULTICAST), (skinny(256, 512, 512, "i8", True), MULTICAST), (product_of_part(200, 328, 256, "bf16"), MULTICAST),
     (product_rows(256, 512, 256), [*GEMM[:3], *BULK[:3], *MULTICAST]),
     (product_rows(200, 333, 136, "bf16", norms=True), [*GEMM[:3], *BULK[:3], *MULTICAST]), (product_rows(130, 264, 72, batch=3), PERSISTENT),
     (filters(9, 32, 7), TOEPLITZ), (filters(17, 24, 31), TOEPLITZ), (filters(5, 72, 9, True, "bf16"), TOEPLITZ),

@@ -223,7 +223,7 @@ def main():
     asks = {"codegen/family/gemm/mma.c": {"product_find"}, "codegen/family/gemm/bulk.c": {"product_find", "product_view"},
             "codegen/family/reduce.c": {"reads_find"}}
     records = {"gemm_family": "codegen/family/gemm/gemm.c", "families": "codegen/family/families.c"}
-    names = {"codegen/family/families.c": {"gemm_family"}, "codegen/family/gemm/wgmma.c": {"gemm_family"}, "codegen/plan/choices.c": {"families"}}
+    names = {"codegen/family/families.c": {"gemm_family"}, "codegen/family/gemm/bulk.c": {"gemm_family"}, "codegen/plan/choices.c": {"families"}}
     assert len(list(families_named(records, names, {"codegen/plan/choices.c": '#include "codegen/family/gemm/pack.h"\n'}))) == 2
     assert len(list(recognised_again(known, asks, {"codegen/family/gemm/mma.c"}))) == 2
     kind = {"kernel/kind.h": "typedef struct Two {\n    int a, b;   // c\n} Two;\nstruct KernelKind {\n    Two two;\n    bool *x;\n};\n",

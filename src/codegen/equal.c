@@ -88,7 +88,8 @@ static void write_ints(StrBuf *out, const int *values, int count)
 
 static void write_map(StrBuf *out, const TensorMap *map, int place)
 {
-    strbuf_printf(out, "map %d %d %d %d %d", place, map->rank, map->element_bytes, map->pixel_axes, map->tf32);
+    strbuf_printf(out, "map %d %" PRId64 " %d %d %d %d", place, map->start, map->rank, map->element_bytes, map->pixel_axes,
+                  map->tf32);
     write_integers(out, map->sizes, map->rank);
     write_integers(out, map->strides, map->rank - 1);
     write_ints(out, map->box, map->rank);

@@ -299,7 +299,7 @@ static bool encode_map(Gpu *gpu, const TensorMap *map, CudaPointer start, Encode
     }
     for (int i = 0; i < map->pixel_axes; i++)
         steps[i + 1] = (uint32_t)map->steps[i];
-    void *from = (void *)(uintptr_t)start;
+    void *from = (void *)(uintptr_t)(start + (CudaPointer)map->start);
     TRY(map->pixel_axes ? cuda->describe_pixels(encoded, type, (unsigned)map->rank, from, sizes, strides,
                                                 map->lower, map->upper, box[0], box[1], steps, 0,
                                                 LINES_OF_128_BYTES, PROMOTION_128_BYTES, 0)

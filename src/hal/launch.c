@@ -56,6 +56,8 @@ static void write_pixels(Json *entry, const TensorMap *map)
 static void write_map(Json *entry, const TensorMap *map)
 {
     json_set_int(entry, "map", map->arg);
+    if (map->start)
+        json_set_int(entry, "offset", map->start);
     json_set_int(entry, "bits", map->element_bytes * 8);
     if (map->tf32)
         json_set_bool(entry, "tf32", true);

@@ -45,7 +45,8 @@ enum {
    Copies bring boxes of it; or, in im2col mode, pixels of images (channels, one to three axes, image) one after the
    other, from row to row and from image to image. */
 typedef struct TensorMap {
-    int arg;   // the launch's that holds it
+    int arg;         // the launch's that holds it,
+    int64_t start;   // from so many bytes behind its place on
     int rank, element_bytes;
     int pixel_axes;                      // of im2col mode, of rank pixel_axes + 2; 0: boxes
     int64_t sizes[MAX_MAP_RANK];         // elements

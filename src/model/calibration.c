@@ -48,7 +48,6 @@ const Calibration calibration = {
     // tuning-log 45
     .gemm = {.cost = {.sum_cycles = SUM_CYCLES},
              .shift_instructions = 18},
-    .wgmma = {.sum_cycles = SUM_CYCLES},
     .bulk = {.alone = BULK(SUM_CYCLES), .in_clusters = BULK(SUM_CYCLES / 2)},
     .attention = ATTENTION_OF_WARPS(),
     .attention_lone = ATTENTION_OF_WARPS(.ends_alone = true),

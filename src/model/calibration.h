@@ -53,7 +53,6 @@ typedef struct Calibration {
         KindCost cost;
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;
-    KindCost wgmma;
     struct {
         KindCost alone;         // without clusters
         KindCost in_clusters;   // each stores half as many sums

@@ -351,7 +351,7 @@ PROGRAMS = [
         C[i, j] = sum[k](A[i, k] * B[k, j])
         y[i, j] = C[i, j] + z[i, j]
         output y : {T}  output C : f32"""),
-    Program("wgmma_along_k", "wgmma", ("i8", "u8", "f32"), {"M": ("m", 64), "N": ("n", 72), "K": ("k", 9)}, """
+    Program("bulk_parts", "bulk", ("i8", "u8", "f32"), {"M": ("m", 64), "N": ("n", 72), "K": ("k", 9)}, """
         input A[M, 16 * K + 16] : {T}  input B[3, N, 16 * K] : {T}  input bias[N] : {T}
         c[b, i, j] = sum[k](A[i, k + 16] * B[b, j, k])
         y[b, i, j] = max(c[b, i, j] + bias[j], 0)
@@ -410,7 +410,7 @@ PROGRAMS = [
         input d[2, 4, N, 8 * M] : {T}  input w[128, 1, 3, 8 * M] : {T}
         y[n, h:4, a:2, v:N, b:2, c] = sum[q:2, f](pad(d[n, h, v + q, f], 0) * pad(w[c, a, b - 2*q + 1, f], 0))
         output y : f32"""),
-    Program("wgmma_pixels", "wgmma", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
+    Program("bulk_pixels_of_parts", "bulk", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
         input x[2, 5, N, 16] : {T}  input w[M, 3, 3, 8] : {T}
         y[n, h:5, v:N, f] = sum[r, s, c:8](pad(x[n, h + r - 1, v + s - 1, c + 8], 0) * w[f, r, s, c])
         output y : {T}"""),
@@ -689,7 +689,7 @@ PROGRAMS = [
 ]
 
 
-TENSOR_CORES = ("gemm", "wgmma", "bulk", "toeplitz", "filter_gemm")
+TENSOR_CORES = ("gemm", "bulk", "toeplitz", "filter_gemm")
 
 
 def options_of(program, dtype):

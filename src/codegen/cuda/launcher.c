@@ -269,7 +269,11 @@ static void write_map(StrBuf *out, const TensorMap *map, int number, const char 
         strbuf_printf(out, "describe_pixels<%d>", map->rank);
     else
         strbuf_puts(out, "describe_tensor");
-    strbuf_printf(out, "(&m%d, %s, %d", number, pointer, map->element_bytes);
+    if (map->start)
+        strbuf_printf(out, "(&m%d, (const char *)%s + %" PRId64, number, pointer, map->start);
+    else
+        strbuf_printf(out, "(&m%d, %s", number, pointer);
+    strbuf_printf(out, ", %d", map->element_bytes);
     write_integers(out, map->sizes, map->rank);
     write_integers(out, map->strides, map->rank - 1);
     if (map->pixel_axes)

@@ -73,7 +73,6 @@ const Family *const families[] = {
     &permute_family,
     &matmul_family,
     &gemm_family,
-    &wgmma_family,
     &bulk_family,
     &skinny_family,
     &toeplitz_family,

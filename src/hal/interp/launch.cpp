@@ -249,7 +249,7 @@ bool is_same(const TensorBox &seen, const Launch &launch, const TensorMap &said)
 {
     const LaunchArg &arg = launch.args[said.arg];
     bool same = seen.rank == said.rank && seen.element_bytes == said.element_bytes && seen.pixel_axes == said.pixel_axes &&
-                seen.tf32 == said.tf32 && seen.start == host->buffers[arg.buffer] + launch_arg_start(&arg);
+                seen.tf32 == said.tf32 && seen.start == host->buffers[arg.buffer] + launch_arg_start(&arg) + said.start;
     for (int d = 0; d < said.rank; d++)
         same &= seen.sizes[d] == said.sizes[d] && seen.box[d] == said.box[d] && (d == 0 || seen.strides[d - 1] == said.strides[d - 1]);
     for (int i = 0; i < said.pixel_axes; i++)

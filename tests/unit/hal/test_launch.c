@@ -119,7 +119,7 @@ END_TEST
 /* What one of them has otherwise; all are of 4 bytes. */
 static const struct { int *place; const char *word; } OTHERS[] = {
     {(int *)&launch.grid[0], "grid"}, {(int *)&launch.grid[2], "grid"}, {&launch.block[1], "block"}, {&launch.cluster[0], "cluster"},
-    {(int *)&launch.shared_bytes, "shared"}, {(int *)&args[2].offset, "args"}, {&args[1].buffer, "args"}, {&launch.maps[0].arg, "args"},
+    {(int *)&launch.shared_bytes, "shared"}, {(int *)&args[2].offset, "args"}, {&args[1].buffer, "args"}, {&launch.maps[0].arg, "args"}, {(int *)&launch.maps[0].start, "args"},
     {&launch.maps[0].rank, "args"}, {&launch.maps[0].element_bytes, "args"}, {(int *)&launch.maps[0].sizes[3], "args"},
     {(int *)&launch.maps[0].strides[2], "args"}, {&launch.maps[0].box[1], "args"},
     {&launch.maps[0].pixel_axes, "args"}, {&launch.maps[1].box[1], "args"}, {&launch.maps[1].lower[0], "args"}, {&launch.maps[1].upper[1], "args"},

@@ -38,7 +38,7 @@ static uint32_t axes_back(const Fusion *fusion, const Product *product)
     for (int factor = 0; factor < 2 && !mma_is_shifted(fusion, product); factor++) {
         int group = factor ? GROUP_N : GROUP_M;
         int64_t piece = mma_piece(product);
-        bool askew = product->lines[factor].line % (LINE_PIECES * piece) != 0;
+        bool askew = (product->lines[factor].start | product->lines[factor].line) % (LINE_PIECES * piece) != 0;
         if (product->lines[factor].along_k || (askew && product->group[group].extent % piece == 0))
             axes |= 1u << group;
     }
@@ -129,7 +129,7 @@ static bool fills_device(const Product *product, const DeviceSpec *device)
 /* Lines of b begin within cache lines: each is read as two. */
 static bool is_askew(const Product *product)
 {
-    return product->lines[1].line % (LINE_PIECES * mma_piece(product)) != 0;
+    return (product->lines[1].start | product->lines[1].line) % (LINE_PIECES * mma_piece(product)) != 0;
 }
 
 /* Stages with multicast; 0: it is not offered. Its blocks wait for each other: where tiles of 128 x 256 do not fill the
@@ -341,6 +341,7 @@ static TensorMap map_of_other(const KernelPlan *plan, const Product *product, in
                                               : box_rows(plan, product, factor, rows) / boxes;
     return (TensorMap){
         .arg = input_position(plan->fusion, expr->access.tensor),
+        .start = lines.start * element_bytes,
         .rank = 3,
         .element_bytes = element_bytes,
         .tf32 = mma_element_type(product) == DTYPE_F32,
@@ -359,6 +360,7 @@ static TensorMap map_of_pixels(const KernelPlan *plan, const Product *product)
     int64_t stride = im2col->pixel * LINE_BYTES / block->size[GROUP_K];
     TensorMap map = {
         .arg = input_position(plan->fusion, mma_access(product->factor[im2col->factor])->tensor),
+        .start = im2col->first * LINE_BYTES / block->size[GROUP_K],
         .rank = count + 2,
         .element_bytes = LINE_BYTES / (int)block->size[GROUP_K],
         .pixel_axes = count,
@@ -399,16 +401,6 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
     return 1 + product->sums;
 }
 
-static void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)
-{
-    Lines lines = product->lines[factor];
-    (void)scope;
-    strbuf_printf(out, "\nstruct Operand%c {\n", "AB"[factor]);
-    STATIC_CONSTEXPR(out, "bool ALONG_K", "k is contiguous in memory", lines.along_k);
-    STATIC_CONSTEXPR(out, "bool BATCHED", "each batch has its own", lines.batch);
-    strbuf_puts(out, "};\n");
-}
-
 static bool lies_back(const KernelPlan *plan, const Product *product, int group)
 {
     int64_t extent = product->group[group].extent, tile = plan->program->tile[LEVEL_SHARED].size[group];
@@ -428,15 +420,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Products *products = plan->view;
     const Product *product = products->boxed;
-    mma_emit(out, plan, product,
-             &(MmaBlock){.atom_shared = true,
-                         .holders = "a warp group",
-                         .keeps = true,
-                         .reads_ahead = !products->rows,
-                         .asks_beside = true,
-                         .reduces = true,
-                         .rows = products->rows,
-                         .emit_operand = emit_operand});
+    mma_emit(out, plan, product, products->rows, true);
     int multicast = kind_multicast(plan->kind), cluster = plan->program->cluster;
     strbuf_putc(out, '\n');
     CONSTEXPR(out, "int JOINED", "sums that are computed together", product->sums);

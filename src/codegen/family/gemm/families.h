@@ -2,4 +2,4 @@
 #pragma once
 #include "kernel/family.h"
 
-extern const Family matmul_family, gemm_family, wgmma_family, bulk_family, skinny_family;
+extern const Family matmul_family, gemm_family, bulk_family, skinny_family;

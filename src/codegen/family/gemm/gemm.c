@@ -185,7 +185,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     fusion = products->rows ? &products->rows->product : fusion;
     const Atom *atom = product->atom;
     KernelKind kind = {.space = mma_space(arena, fusion, product, atom, device), .lay_out = lay_out};
-    mma_count_copies(kind.space, fusion, product, true);
+    mma_count_copies(kind.space, fusion, product);
     int value_bytes = mma_value_bytes(product);
     kind_choose(arena, &kind, &value_bytes, sizeof value_bytes);
     kind.space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind.space->rule[LEVEL_SHARED][GROUP_BATCH] = (AxisRule){1, 1};
@@ -226,8 +226,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Products *products = plan->view;
-    mma_emit(out, plan, products->tiled,
-             &(MmaBlock){.holders = "a warp", .reads_ahead = true, .reduces = true, .rows = products->rows});
+    mma_emit(out, plan, products->tiled, products->rows, false);
     mma_emit_early(out, plan, products->tiled, tiles_read(products->tiled, true));
 }
 

@@ -51,8 +51,10 @@ static bool find_axes(const Fusion *fusion, const Product *product, const Access
     for (int i = 0; i < im2col->walk.count; i++)
         if (!find_window(fusion, product, &access->dims[first + i], im2col, &im2col->walk.axis[i]))
             return false;
-    const Dim *channels = &access->dims[access->rank - 1];
-    im2col->channel = affine_single_axis(&channels->index);
+    Affine channels = access->dims[access->rank - 1].index;
+    im2col->first = channels.constant;
+    channels.constant = 0;
+    im2col->channel = affine_single_axis(&channels);
     return im2col->channel >= 0 && is_in_group(&product->group[im2col->seen], im2col->channel);
 }
 
@@ -142,7 +144,7 @@ static bool has_whole_channels(const Fusion *fusion, const Product *product, con
     im2col->channels = fusion->axes[im2col->channel].extent;
     im2col->pixel = access->dims[access->rank - 1].size;
     im2col->step = round_up(im2col->channels, line);
-    return im2col->pixel % mma_piece(product) == 0 &&
+    return im2col->pixel % mma_piece(product) == 0 && im2col->first % mma_piece(product) == 0 &&
            (im2col->channels == im2col->pixel || im2col->channels == im2col->step);
 }
 

@@ -79,7 +79,7 @@ TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product,
     return space;
 }
 
-void mma_count_copies(TileSpace *space, const Fusion *fusion, const Product *product, bool by_lines)
+void mma_count_copies(TileSpace *space, const Fusion *fusion, const Product *product)
 {
     int64_t piece = mma_piece(product);
     for (int factor = 0; factor < 2; factor++) {
@@ -88,8 +88,6 @@ void mma_count_copies(TileSpace *space, const Fusion *fusion, const Product *pro
             continue;
         tile->staged_vector = (int)piece;
         tile->instructions = product_copy_instructions(fusion, product, factor, false) / (double)piece;
-        if (!by_lines)
-            continue;
         tile->line_places = mma_guard(product, factor);
         tile->step_instructions = product_step_instructions(fusion, product, factor);
         tile->line_instructions = product_copy_instructions(fusion, product, factor, true) / (double)piece;
@@ -129,13 +127,6 @@ bool mma_is_shifted(const Fusion *fusion, const Product *product)
     const FusedOp *only = product_only_output(fusion, product);
     return mma_columns(fusion, product) == 1 && only && dtype_info[only->out->dtype].bits == 16 &&
            mma_is_kept(fusion, product);
-}
-
-void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
-                      ThreadScope scope, DType passed)
-{
-    Exchange exchange = {.scope = (uint8_t)scope, .combine = COMBINE_ROWS};
-    mma_schedule_store(schedule, fusion, product, space, exchange, passed, 0);
 }
 
 void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,

@@ -37,15 +37,12 @@ bool mma_is_kept(const Fusion *fusion, const Product *product);   // rounded
 TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product, const Atom *atom,
                      const DeviceSpec *device);
 
-/* Address arithmetic of copied vectors; `by_lines`: vectors of a line share theirs. */
-void mma_count_copies(TileSpace *space, const Fusion *fusion, const Product *product, bool by_lines);
+/* Address arithmetic of copied vectors: those of a line share theirs. */
+void mma_count_copies(TileSpace *space, const Fusion *fusion, const Product *product);
 
 /* The schedule after the loop over k: warps stage their sums in shared memory and store rows; or the blocks of a
-   cluster exchange theirs, and each stores rows of the totals. Sums pass shared memory in that type. */
-void mma_schedule_end(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
-                      ThreadScope scope, DType passed);
-
-/* The same for sums that are combined in another way; what the epilogue loads is prefetched so many tiles ahead. */
+   cluster exchange theirs, and each stores rows of the totals. Sums pass shared memory in that type. What the epilogue loads
+   is prefetched so many tiles ahead. */
 void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
                         Exchange exchange, DType passed, int ahead);
 
@@ -65,21 +62,9 @@ enum { BESIDE_BYTES = 128, SLAB_EACH = 16 };   // of a lane of templates/bulk.cu
 void mma_group_kind(Arena *arena, KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
                      const Product *product, const Atom *atom);
 
-/* How the parameter blocks of the families differ. */
-typedef struct MmaBlock {
-    bool atom_shared;      // instructions read shared memory; else registers: the template knows their shape
-    const char *holders;   // of a register tile
-    bool reads_ahead;      // what the epilogue loads is prefetched;
-    bool asks_beside;      // the template asks whether there is something
-    bool keeps;            // sums are rounded before they pass shared memory: the template asks what to
-    bool reduces;              // the template asks whether rows are reduced:
-    const ProductRows *rows;   // those. NULL: C is stored
-    /* What the template asks of an operand; NULL: where its elements are. */
-    void (*emit_operand)(StrBuf *out, const Scope *scope, const Product *product, int factor);
-} MmaBlock;
-
 /* Factors that the template can copy before the launch waits (bits 0 and 1), and that it does copy. */
 void mma_emit_early(StrBuf *out, const KernelPlan *plan, const Product *product, unsigned able);
 
-/* The parameter block. */
-void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const MmaBlock *how);
+/* The parameter block: of warps that multiply fragments in registers, or of warp groups that multiply boxes in shared
+   memory. `rows`: those that are reduced. NULL: C is stored. */
+void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const ProductRows *rows, bool boxed);

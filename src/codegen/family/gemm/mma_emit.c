@@ -85,37 +85,55 @@ static void emit_operand(StrBuf *out, const Scope *scope, const Product *product
     strbuf_puts(out, "};\n");
 }
 
+/* Bulk copies find the elements. */
+static void emit_boxed_operand(StrBuf *out, const Product *product, int factor)
+{
+    Lines lines = product->lines[factor];
+    strbuf_printf(out, "\nstruct Operand%c {\n", "AB"[factor]);
+    STATIC_CONSTEXPR(out, "bool ALONG_K", "k is contiguous in memory", lines.along_k);
+    STATIC_CONSTEXPR(out, "bool BATCHED", "each batch has its own", lines.batch);
+    strbuf_puts(out, "};\n");
+}
+
+static void emit_operands(StrBuf *out, const Scope *scope, const Product *product, bool boxed)
+{
+    for (int factor = 0; factor < 2; factor++)
+        if (boxed)
+            emit_boxed_operand(out, product, factor);
+        else
+            emit_operand(out, scope, product, factor);
+}
+
 // ---- the block ----
 
-static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns,
-                           const MmaBlock *how)
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns, bool boxed,
+                           bool reduces)
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
                   *own = plan->program->tile[LEVEL_REGISTER].size;
     strbuf_printf(
         out, "using Element = %s;   // of A and B\nusing Value = %s;   // of products and sums\n",
         dtype_info[mma_element_type(product)].name, value_type(mma_element_type(product)));
-    if (how->keeps)
+    if (boxed)
         strbuf_printf(out, "using Kept = %s;   // the type that the sum is rounded to\n",
                       dtype_info[mma_kept_type(plan->fusion, product)].cuda);
     product_emit_sizes(out, product, block);
-    if (!how->atom_shared)
+    if (!boxed)
         product_emit_batch(out, product, block);
-    CONSTEXPR(out, "int WM, WN", arena_printf(out->arena, "rTile, registers of %s", how->holders), own[GROUP_M],
+    CONSTEXPR(out, "int WM, WN", boxed ? "rTile, registers of a warp group" : "rTile, registers of a warp", own[GROUP_M],
               own[GROUP_N]);
     const Atom *atom = product->atom;
-    if (!how->atom_shared)
+    if (!boxed)
         CONSTEXPR(out, "int AM, AN, AK", "tile of one instruction", atom->m, atom->n, atom->k);
     CONSTEXPR(out, "int STAGES", "of the pipeline", plan->kind->schedule->stages);
-    if (!how->atom_shared)
+    if (!boxed)
         CONSTEXPR(out, "int CLUSTER", "blocks of a cluster that split k", plan->program->cluster);
     CONSTEXPR(out, "Index CHAIN", "promotion interval of the accumulators, in steps",
               mma_is_cut_off(product) ? MAX_CHAIN / block[GROUP_K] : product->group[GROUP_K].extent);
     CONSTEXPR(out, "int QN", "columns of C in one aligned access", columns);
-    if (how->keeps)
+    if (boxed)
         CONSTEXPR(out, "bool SHIFTED", "rows of C are not aligned to it", mma_is_shifted(plan->fusion, product));
-    if (how->reduces)
-        CONSTEXPR(out, "bool REDUCES", "rows of C are reduced, and C is not stored", how->rows != NULL);
+    CONSTEXPR(out, "bool REDUCES", "rows of C are reduced, and C is not stored", reduces);
     CONSTEXPR(out, "Index PANEL", "rasterisation: tiles along m in a panel", plan->program->panel);
 }
 
@@ -134,45 +152,42 @@ void mma_emit_early(StrBuf *out, const KernelPlan *plan, const Product *product,
 }
 
 /* C is not stored: no column of it is an access. */
-static void emit_of_rows(StrBuf *out, const KernelPlan *plan, const Product *product, const MmaBlock *how)
+static void emit_of_rows(StrBuf *out, const KernelPlan *plan, const Product *product, const ProductRows *rows, bool boxed)
 {
     KernelPlan own = *plan;
-    own.fusion = &how->rows->product;
+    own.fusion = &rows->product;
     Scope scope = scope_of(&own);
-    emit_constants(out, &own, product, 1, how);
-    for (int factor = 0; factor < 2; factor++)
-        (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, product, factor);
-    if (how->asks_beside)
+    emit_constants(out, &own, product, 1, boxed, true);
+    emit_operands(out, &scope, product, boxed);
+    if (boxed)
         strbuf_puts(out, "constexpr bool BESIDE = false;\n");
-    if (how->reads_ahead)
+    else
         beside_emit_reads(out, &scope, product, &(Beside){.fusion = scope.fusion}, 1);
-    product_rows_emit(out, &own, how->rows, product);
+    product_rows_emit(out, &own, rows, product);
 }
 
-void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const MmaBlock *how)
+void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const ProductRows *rows, bool boxed)
 {
     Scope scope = scope_of(plan);
-    if (how->rows) {
-        emit_of_rows(out, plan, product, how);
+    if (rows) {
+        emit_of_rows(out, plan, product, rows, boxed);
         return;
     }
-    bool shifted = how->keeps && mma_is_shifted(plan->fusion, product);
+    bool shifted = boxed && mma_is_shifted(plan->fusion, product);
     int columns = shifted ? MAX_VECTOR : mma_columns(plan->fusion, product);
-    emit_constants(out, plan, product, columns, how);
-    for (int factor = 0; factor < 2; factor++)
-        (how->emit_operand ? how->emit_operand : emit_operand)(out, &scope, product, factor);
+    emit_constants(out, plan, product, columns, boxed, false);
+    emit_operands(out, &scope, product, boxed);
     if (shifted)
         product_emit_shift(out, &scope, product);
-    bool ahead = how->reads_ahead && (beside_has_vectors(product->beside) || !how->asks_beside);
+    bool ahead = !boxed || beside_has_vectors(product->beside);
     if (!ahead && (shifted || columns == 1))
         emit_finish(out, &scope, product);
-    bool kept = how->keeps && mma_is_kept(plan->fusion, product);
-    if (how->asks_beside)
+    bool kept = boxed && mma_is_kept(plan->fusion, product);
+    if (boxed)
         CONSTEXPR(out, "bool BESIDE", "the epilogue loads vectors, which are prefetched", ahead);
     const Beside nothing = {.fusion = plan->fusion, .sums = product->sums};
     if (ahead)
         beside_emit(out, &scope, product, product->beside ? product->beside : &nothing, columns, kept);
     else
-        emit_finish_vector(out, &scope, product, columns > 1, kept,
-                           how->reads_ahead ? &(FinishReads){"", epilogue_axes(plan->fusion)} : NULL);
+        emit_finish_vector(out, &scope, product, columns > 1, kept, &(FinishReads){"", epilogue_axes(plan->fusion)});
 }

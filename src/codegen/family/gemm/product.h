@@ -20,10 +20,10 @@ typedef struct Reading {
     Way way;
 } Reading;
 
-/* A factor that is contiguous along k, or else along its rows; the strides of its lines and batches in elements. */
+/* A factor that is contiguous along k, or else along its rows; its first element, the strides of its lines and batches. */
 typedef struct Lines {
     bool along_k;
-    int64_t line, batch;   // batch 0: there is one for all
+    int64_t start, line, batch;   // batch 0: there is one for all
 } Lines;
 
 typedef struct Product {

@@ -85,11 +85,12 @@ static bool find_box(const Fusion *fusion, const Product *product, int factor, L
     Affine offset = access_offset(&expr->access);
     int64_t rows = group_stride(fusion, &offset, &product->group[factor ? GROUP_N : GROUP_M]);
     int64_t k = group_stride(fusion, &offset, &product->group[GROUP_K]);
+    lines->start = offset.constant;
     lines->batch = group_stride(fusion, &offset, &product->group[GROUP_BATCH]);
     lines->along_k = k == 1;
     lines->line = k == 1 ? rows : k;
     int64_t piece = mma_piece(product);
-    return offset.constant == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line, piece) &&
+    return offset.constant % piece == 0 && (k == 1 || rows == 1) && lines->line > 0 && is_legal(lines->line, piece) &&
            is_legal(lines->batch, piece) && has_coordinates(product, factor, lines);
 }
 
@@ -103,10 +104,11 @@ static bool find_filter(const Fusion *fusion, const Product *product, const Im2c
     Affine offset = access_offset(&expr->access);
     int64_t rows = group_stride(fusion, &offset, &product->group[factor ? GROUP_N : GROUP_M]);
     int64_t channels = offset.coef[im2col->channel], piece = mma_piece(product);
+    lines->start = offset.constant;
     lines->along_k = channels == 1;
     lines->line = lines->along_k ? rows : channels;
     lines->batch = im2col->taps.count ? group_stride(fusion, &offset, &im2col->taps) : 0;
-    return offset.constant == 0 && (lines->along_k || rows == 1) && lines->line > 0 &&
+    return offset.constant % piece == 0 && (lines->along_k || rows == 1) && lines->line > 0 &&
            is_legal(lines->line, piece) && is_legal(lines->batch, piece) &&
            has_coordinates(product, factor, lines);
 }
