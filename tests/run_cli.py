@@ -480,6 +480,18 @@ def test_signals_end_at_once_and_leave_nothing(folder):
         assert names(folder) == []
 
 
+def test_text_of_a_template_that_does_not_end_is_refused(folder):
+    shutil.copytree(ROOT / "templates", folder / "templates")
+    template = folder / "templates/elementwise.cu"
+    text = template.read_text()
+    for broken, what in ((text.replace('extern "C', 'extern "\nC'), "a string does not end in its line"),
+                         (text.replace("    store_words(t, point, out);\n}", "    store_words(t, point, out);"), "this definition does not end")):
+        template.write_text(broken)
+        result = run(ROOT / "examples/relu.te", "--device", "a100", "--templates", folder / "templates", "-o", "k.cu", folder=folder,
+                     code=1)
+        assert what.encode() in result.stderr, result.stderr
+
+
 def test_a_kernel_that_does_not_end_is_not_called_wrong(folder):
     shutil.copytree(ROOT / "templates", folder / "templates")
     template = folder / "templates/elementwise.cu"

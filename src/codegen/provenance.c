@@ -61,7 +61,7 @@ const char *provenance(Arena *arena, const CodegenRequest *request, const Kernel
     strbuf_puts(out, "\n");
     write_level(out, space, "global", &program->tile[LEVEL_GLOBAL], "the problem");
     write_level(out, space, "shared", &program->tile[LEVEL_SHARED],
-                arena_printf(arena, "%" PRId64 " blocks, %.2f waves, %" PRId64 " bytes", program->grid,
+                arena_printf(arena, "%" PRId64 " blocks, %.2f waves, %" PRId64 " bytes", kernel->launches[index].grid[0],
                              perf->waves, program->shared_bytes));
     write_level(out, space, "register", &program->tile[LEVEL_REGISTER],
                 arena_printf(arena, "%d threads, about %d registers", program->threads, program->registers));

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/diag.h"
+
 void units_init(Arena *arena, UnitList *units)
 {
     *units = (UnitList){.names = {.arena = arena}};
@@ -167,6 +169,18 @@ static void count_braces(TokenReader *reader, Slice line)
     }
 }
 
+/* Lines are read one by one: what a string that goes on in the next line holds would be taken for code. */
+static bool leaves_string_open(Slice line)
+{
+    while (line.start < line.end) {
+        const char *behind = token_skip(line.start, line.end);
+        if (behind == line.end && strchr("\"'", *line.start))
+            return true;
+        line.start = behind > line.start ? behind : behind + 1;
+    }
+    return false;
+}
+
 static bool is_complete(const TokenReader *reader, Slice line)
 {
     if (reader->text.text[0] == '#')
@@ -187,6 +201,8 @@ static void add_line(TokenReader *reader, const Line *line)
     strbuf_write(&reader->text, line->text.start, slice_length(line->text));
     reader->number = line->number;
     if (!line->is_directive) {
+        if (leaves_string_open(line->text))
+            fatal(EXIT_INPUT, "%s:%d: a string does not end in its line", reader->source->file, line->number);
         count_braces(reader, line->text);
         if (is_complete(reader, line->text))
             end_unit(reader);
@@ -213,6 +229,8 @@ void units_read(Arena *arena, UnitList *units, const TextTarget *target, UnitSou
         else
             add_line(&reader, &line);
     }
+    if (reader.unit)
+        fatal(EXIT_INPUT, "%s:%d: this definition does not end", source.file, reader.unit->line);
     end_paragraph(&reader, &line);
 }
 
