@@ -18,9 +18,8 @@
 //                  ^ first         ^ last      what the block's windows cover
 //
 // Or it stages the input line by line and element by element (LINES): lines and planes are then padded, so that the
-// lanes of a warp read different banks. For a stride of 2, even columns are stored before odd ones. A thread may
-// compute WIDTH adjacent outputs; the image is then staged with a border of zeros, and no thread tests where its
-// windows end:
+// lanes of a warp read different banks. A thread computes WIDTH adjacent outputs; even columns are stored before odd
+// ones, and the image with a border of zeros, so that no thread tests where its windows end:
 //
 //   image        0 1 2 3 4 5 6 7
 //   staged     . 0 2 4 6 .   . 1 3 5 7 .      5 taps: windows of adjacent threads are two columns apart
@@ -61,8 +60,7 @@ constexpr int COPIES = 3;            // 16-byte copies of a thread
 constexpr Index PLANE = 12769;     // elements from one plane to the next,
 constexpr Index DOWN_STEP = 226;   // and from one row of outputs to the next
 constexpr Index BEGIN = 0, END = 339;   // under the windows of a line
-constexpr bool LINES = false;   // staged line by line; else as one contiguous part
-constexpr bool ZEROS = false;   // with a border of zeros
+constexpr bool LINES = false;   // staged line by line with a border of zeros; else as one contiguous part
 constexpr Index COLUMNS = 1;   // of the image
 constexpr int LINE_STEP = 1;   // lines from one output to the next
 constexpr int FIRST_ROW = 0, COVERED_ROWS = 1, FIRST_COLUMN = 0, COVERED_COLUMNS = 1;   // of the image, covered by windows
@@ -185,10 +183,7 @@ __device__ __forceinline__ void copy_line(Staged *to, const Staged *from, int ro
         const int place = LANES % PHASES == 0 ? first / PHASES : line_place(column) - line_place(lane);
         if (first + LANES > STAGED_COLUMNS && column >= STAGED_COLUMNS)
             continue;
-        if (ZEROS)
-            async_copy_element_or_zero(is_row(row) && is_column(first, lane), to + place, from + first);
-        else
-            async_copy_element(to + place, from + first);
+        async_copy_element_or_zero(is_row(row) && is_column(first, lane), to + place, from + first);
     }
 }
 

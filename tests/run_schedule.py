@@ -277,8 +277,6 @@ PROGRAMS = [
     (permute("500, 333", "j, i", "i, j", "f16"), []),
     (pool(32, 32, 15, 15, "2*h + r, 2*v + s"), []), (pool(33, 37, 33, 37, "h + r - 1, v + s - 1"), []),
     (pool(33, 37, 33, 37, "h + 4*r - 4, v + 31*s - 31"), ["window/taps"]),
-    (depthwise("3, 300, 21, 21", "300, 5, 5", "n, c, h:21, v:21", "n, c, h + r - 2, v + s - 2", "c, r, s"), ["window/lines"]),
-    (depthwise("3, 300, 21, 23", "300, 5, 7", "n, c, h:11, v:11", "n, c, 2*h + r - 2, 2*v + s - 2", "c, r, s"), ["window/lines"]),
     (depthwise("3, 300, 21, 21", "300, 5, 5", "n, c, h:21, v:21", "n, c, h + r - 2, v + s - 2", "c, r, s"), ["window/pairs"]),
     (depthwise("3, 40, 71, 43", "40, 5, 5", "n, c, h:71, v:43", "n, c, h + r - 2, v + s - 2", "c, r, s"), ["window/pairs"]),
     (depthwise("3, 40, 101, 83", "40, 5, 7", "n, c, h:50, v:41", "n, c, 2*h + r - 1, 2*v + s - 3", "c, r, s"), ["window/pairs"]),

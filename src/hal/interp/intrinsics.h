@@ -145,11 +145,6 @@ static inline void async_copy16(void *shared, const void *global, ROLLERC_PLACE)
 {
     rollerc_interp::async_copy(shared, global, 16, place);
 }
-template <class T> static inline void async_copy_element(T *shared, const T *global, ROLLERC_PLACE)
-{
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "what there are instructions for");
-    rollerc_interp::async_copy(shared, global, static_cast<int>(sizeof(T)), place);
-}
 static inline const void *async_zeros()
 {
     alignas(16) static const unsigned zeros[4] = {};
@@ -158,7 +153,8 @@ static inline const void *async_zeros()
 template <class T>
 static inline void async_copy_element_or_zero(bool exists, T *shared, const T *global, ROLLERC_PLACE)
 {
-    async_copy_element(shared, exists ? global : static_cast<const T *>(async_zeros()), place);
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "what there are instructions for");
+    rollerc_interp::async_copy(shared, exists ? global : static_cast<const T *>(async_zeros()), static_cast<int>(sizeof(T)), place);
 }
 static inline void async_commit(ROLLERC_PLACE) { rollerc_interp::async_commit(place); }
 template <int N> static inline void async_wait(ROLLERC_PLACE)

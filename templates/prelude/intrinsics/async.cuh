@@ -9,14 +9,7 @@ DEVICE void async_copy16(void *shared, const void *global)
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(global) : "memory");
 }
-// Copies one element of 4 or 8 bytes. Such copies go through L1.
-template <class T> DEVICE void async_copy_element(T *shared, const T *global)
-{
-    const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
-                 : : "r"(target), "l"(global), "n"(sizeof(T)) : "memory");
-}
-// As async_copy_element(); writes zeros unless the source exists.
+// Copies one element of 4 or 8 bytes, or writes zeros unless the source exists. Such copies go through L1.
 template <class T> DEVICE void async_copy_element_or_zero(bool exists, T *shared, const T *global)
 {
     const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -33,7 +26,6 @@ DEVICE void async_copy16(void *shared, const void *global)
 {
     *static_cast<Words<4> *>(shared) = *static_cast<const Words<4> *>(global);
 }
-template <class T> DEVICE void async_copy_element(T *shared, const T *global) { *shared = *global; }
 template <class T> DEVICE void async_copy_element_or_zero(bool exists, T *shared, const T *global)
 {
     *shared = exists ? *global : T();

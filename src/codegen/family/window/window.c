@@ -250,7 +250,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     for (int i = 0; i < space->tile_count; i++)
         if (space->tiles[i].staged)
             bytes[space->tiles[i].output] += data_tile_span_bytes(&space->tiles[i], block, space->axis_count);
-    if (choice.keeps >= KEEPS_WINDOWS_OF_LINES)
+    if (choice.keeps == KEEPS_WINDOWS_OF_PAIRS)
         bytes[0] = window_line_layout(&choice.lines, block, inner).bytes;
     layout_add(layout, "STAGED", bytes[0]);
     layout_add(layout, "COLLECTED", bytes[1]);
@@ -294,10 +294,10 @@ static void pair_tiles(KernelKind *kind, const WindowLines *lines, const DeviceS
 {
     AxisRule *each = kind->space->rule[LEVEL_REGISTER], *block = kind->space->rule[LEVEL_SHARED];
     const LineAxis *row = &lines->axis[DIRECTION_DOWN], *column = &lines->axis[DIRECTION_ALONG];
-    int64_t height = pair_height(row->outputs), along = ceil_div(column->outputs, lines->width);
+    int64_t height = pair_height(row->outputs), along = ceil_div(column->outputs, PAIR);
     int64_t down = height < row->outputs ? fullest(along, device->warp_size) : 1;
-    each[ALONG] = axis_fixed(lines->width);
-    block[ALONG] = axis_fixed(along * lines->width);
+    each[ALONG] = axis_fixed(PAIR);
+    block[ALONG] = axis_fixed(along * PAIR);
     each[DOWN] = axis_fixed(height);
     block[DOWN] = (AxisRule){height * down, height * threads};
 }
@@ -329,9 +329,7 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     const WindowFit *fit = &calibration.window;
     kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(&stencil, stage), fit->element_instructions,
                                  fit->output_instructions);
-    /* Of whole columns the outputs whose windows hold a row share its sum: 15 of 3 x 3 add 92 times, not 120. */
-    bool own = keeps == KEEPS_WINDOWS_OF_LINES && stencil_rows(&stencil) && stencil_same_terms(&stencil);
-    own |= keeps == KEEPS_WINDOWS || keeps == KEEPS_WINDOWS_OF_PAIRS;
+    bool own = keeps == KEEPS_WINDOWS || keeps == KEEPS_WINDOWS_OF_PAIRS;
     kind.schedule->computes = own                                  ? COMPUTES_OWN
                               : kind.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
                                                                    : COMPUTES_WINDOWS;
@@ -345,8 +343,6 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     block[OUTER] = (AxisRule){1, threads};
     block[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT * threads};
     block[ALONG] = stage->access || along <= WHOLE_LINE ? axis_fixed(along) : (AxisRule){RUN, threads};
-    if (keeps == KEEPS_WINDOWS_OF_LINES)
-        each[DOWN] = block[DOWN] = axis_fixed(down);
     if (keeps == KEEPS_WINDOWS_OF_PAIRS)
         pair_tiles(&kind, lines, device, threads);
     block[OTHER] = axis_fixed(other);
@@ -380,11 +376,9 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!stage->access || !counted ||
         stencil_extent(stencil, DIRECTION_ALONG) > device->max_threads_per_block)
         return count;
-    WindowLines lines, pairs;
-    if (window_lines_find(stencil, stage, false, &lines))
-        variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_LINES, &lines);
-    if (window_lines_find(stencil, stage, true, &pairs))
-        variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &pairs);
+    WindowLines lines;
+    if (window_lines_find(stencil, stage, &lines))
+        variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &lines);
     variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, NULL);
     return count;
 }
@@ -393,7 +387,7 @@ const Family window_family = {
     .name = "window",
     .template_path = "templates/window.cu",
     .shares_body = true,
-    .variants = (const char *const[]){"taps", "windows", "staged", "lines", "pairs", NULL},
+    .variants = (const char *const[]){"taps", "windows", "staged", "pairs", NULL},
     .view = view_of,
     .kinds = kinds,
     .emit = window_emit,

@@ -58,17 +58,13 @@ static void emit_tensor_function(StrBuf *out, const char *name, const char *type
 static void emit_lines(StrBuf *out, const KernelPlan *plan)
 {
     WindowChoice choice = window_choice(plan->kind);
-    bool is_lines = choice.keeps >= KEEPS_WINDOWS_OF_LINES;
-    LineAxis none = {.inputs = 1, .outputs = 1, .step = 1, .reach = 1};
-    WindowLines lines = {.axis = {none, none}, .element_bytes = 1, .width = 1};
-    RTile one = {.size = {1, 1, 1}};
-    if (is_lines)
-        lines = choice.lines;
-    LineLayout layout = is_lines ? layout_of(plan, &choice) : window_line_layout(&lines, &one, &one);
-    const LineAxis *row = &lines.axis[DIRECTION_DOWN], *column = &lines.axis[DIRECTION_ALONG];
+    bool is_lines = choice.keeps == KEEPS_WINDOWS_OF_PAIRS;
+    CONSTEXPR(out, "bool LINES", "staged line by line with a border of zeros; else as one contiguous part", is_lines);
+    if (!is_lines)
+        return;
+    const LineAxis *row = &choice.lines.axis[DIRECTION_DOWN], *column = &choice.lines.axis[DIRECTION_ALONG];
+    LineLayout layout = layout_of(plan, &choice);
     Covered rows = window_covered(row), columns = window_covered(column);
-    CONSTEXPR(out, "bool LINES", "staged line by line; else as one contiguous part", is_lines);
-    CONSTEXPR(out, "bool ZEROS", "with a border of zeros", layout.zeros);
     CONSTEXPR(out, "Index COLUMNS", "of the image", column->inputs);
     CONSTEXPR(out, "int LINE_STEP", "lines from one output to the next", row->step);
     CONSTEXPR(out, "int FIRST_ROW, COVERED_ROWS, FIRST_COLUMN, COVERED_COLUMNS", "of the image, covered by windows", rows.first,
@@ -139,7 +135,7 @@ static void emit_tap_positions(StrBuf *out, const Scope *scope, const Stencil *s
 typedef struct StagedRead {
     Arena *arena;
     const Scope *scope;
-    const WindowLines *lines;   // NULL: it is one piece
+    const WindowLines *lines;   // NULL: it is one contiguous part
     LineLayout layout;
 } StagedRead;
 
@@ -153,24 +149,14 @@ static const char *from_begin(Arena *arena, const char *element, const LineAxis 
     return text.text;
 }
 
-/* `tile.origin + (p - 2) * LINE_PITCH + q - 2`; of windows that move by 2 along a line, of which even columns
-   stand before odd ones, `tile.origin + (p - 2) * LINE_PITCH + (q + 2) % 2 * PHASE + (q + 2) / 2 - 2`. */
+/* `tile.origin + (p - 2) * LINE_PITCH + (q) % 2 * PHASE + (q) / 2`: even columns stand before odd ones. */
 static void emit_line_place(StrBuf *out, const StagedRead *read)
 {
     const LineAxis *row = &read->lines->axis[DIRECTION_DOWN], *column = &read->lines->axis[DIRECTION_ALONG];
     const LineLayout *layout = &read->layout;
-    int64_t left = column->first - layout->left, phases = layout->phases;
-    const char *p = from_begin(out->arena, "p", row, row->first - layout->top);
-    strbuf_printf(out, "tile.origin + (%s) * LINE_PITCH + ", p);
-    if (phases == 1) {
-        strbuf_puts(out, from_begin(out->arena, "q", column, left));
-        return;
-    }
-    int64_t whole = ceil_div(-left, phases);   // rounds of phases, so that nothing divided is negative
-    const char *q = from_begin(out->arena, "q", column, left + whole * phases);
-    strbuf_printf(out, "(%s) %% %" PRId64 " * PHASE + (%s) / %" PRId64, q, phases, q, phases);
-    if (whole)
-        strbuf_printf(out, " - %" PRId64, whole);
+    const char *p = from_begin(out->arena, "p", row, row->first - layout->top), *q = from_begin(out->arena, "q", column, 0);
+    strbuf_printf(out, "tile.origin + (%s) * LINE_PITCH + (%s) %% %" PRId64 " * PHASE + (%s) / %" PRId64, p, q, layout->phases,
+                  q, layout->phases);
 }
 
 static const char *staged_loaded(void *context, const Expr *expr)
@@ -178,17 +164,7 @@ static const char *staged_loaded(void *context, const Expr *expr)
     const StagedRead *read = context;
     if (expr->kind != EXPR_ACCESS)
         return NULL;
-    StrBuf text = strbuf_new(read->arena);
-    strbuf_puts(&text, "load(tile.at, ");
-    if (read->lines) {
-        emit_line_place(&text, read);
-    } else {
-        Affine offset = access_offset(&expr->access);
-        emit_affine(&text, &offset, read->scope->axis);
-        strbuf_puts(&text, " - tile.origin");
-    }
-    strbuf_puts(&text, ")");
-    return text.text;
+    return arena_printf(read->arena, "load(tile.at, %s - tile.origin)", offset_text(read->arena, &expr->access, read->scope->axis));
 }
 
 /* With zeros around the image no element needs a guard, but where a thread makes whole columns: lines above
@@ -214,7 +190,7 @@ static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, c
     WindowChoice choice = window_choice(plan->kind);
     Scope element = *scope;
     StagedRead read = {.arena = out->arena, .scope = &element};
-    if (choice.keeps >= KEEPS_WINDOWS_OF_LINES) {
+    if (choice.keeps == KEEPS_WINDOWS_OF_PAIRS) {
         read.lines = &choice.lines;
         read.layout = layout_of(plan, &choice);
     }
@@ -228,7 +204,7 @@ static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, c
                   "        UNROLL for (int q = 0; q < %" PRId64 "; ++q)\n            in.x%d[p][q] = ",
                   operand_extent(operand, DIRECTION_DOWN, each[DOWN]),
                   operand_extent(operand, DIRECTION_ALONG, each[ALONG]), index);
-    if (is_staged && read.layout.zeros)
+    if (is_staged && read.lines)
         emit_element(out, &read, operand);
     else
         operand_emit(out, stencil, operand, each[DOWN], &element);

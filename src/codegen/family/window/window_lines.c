@@ -6,10 +6,10 @@
 #include "codegen/family/window/window_parts.h"
 #include "rtile/space.h"
 
-/* The dimension is the direction's alone, and windows do not go backwards; without holes, what lies between
-   the first and the last input of any outputs is read. */
+/* The dimension is the direction's alone, and windows do not go backwards; what lies between the first and the last
+   input of any outputs is read. */
 static bool find_line_axis(const Stencil *stencil, const WindowOperand *operand, Direction direction,
-                           const Dim *dim, bool without_holes, LineAxis *axis)
+                           const Dim *dim, LineAxis *axis)
 {
     enum { MOST = INT32_MAX / 4 };
     const WindowAxis *reach = &operand->reach[direction];
@@ -24,7 +24,7 @@ static bool find_line_axis(const Stencil *stencil, const WindowOperand *operand,
     if (step < 1 || by_tap < 0 || dim->size > MOST || reached > MOST || taps > MOST || first > MOST ||
         first < -MOST)
         return false;
-    if (without_holes && (by_tap > 1 || taps + 1 < step))
+    if (by_tap > 1 || taps + 1 < step)
         return false;
     *axis = (LineAxis){
         .inputs = (int32_t)dim->size,
@@ -68,24 +68,23 @@ static bool pairs_suit(const Stencil *stencil, const Access *access)
            stencil_is_safe_along(stencil) && !window_has_whole_pieces(access);
 }
 
-bool window_lines_find(const Stencil *stencil, const StagedInput *stage, bool pairs, WindowLines *lines)
+bool window_lines_find(const Stencil *stencil, const StagedInput *stage, WindowLines *lines)
 {
     const Access *access = stage->access;
     int64_t taps = stencil_taps(stencil, DIRECTION_DOWN) * stencil_taps(stencil, DIRECTION_ALONG);
     int bits = access ? dtype_info[access->tensor->dtype].bits : 0;
-    if ((bits != 32 && bits != 64) || access->rank < DIRECTIONS || reduction_points(stencil->fusion) != taps)
-        return false;
-    if (pairs ? !pairs_suit(stencil, access) : stencil_extent(stencil, DIRECTION_DOWN) > MAX_WINDOW_HEIGHT)
+    if ((bits != 32 && bits != 64) || access->rank < DIRECTIONS || reduction_points(stencil->fusion) != taps ||
+        !pairs_suit(stencil, access))
         return false;
     const WindowOperand *operand = stencil->operands;
     while (operand_access(operand->expr) != access)
         operand++;
     const Dim *last = &access->dims[access->rank - DIRECTIONS];
-    *lines = (WindowLines){.element_bytes = bits / 8, .width = pairs ? 2 : 1};
+    *lines = (WindowLines){.element_bytes = bits / 8};
     for (Direction direction = 0; direction < DIRECTIONS; direction++)
-        if (!find_line_axis(stencil, operand, direction, &last[direction], pairs, &lines->axis[direction]))
+        if (!find_line_axis(stencil, operand, direction, &last[direction], &lines->axis[direction]))
             return false;
-    return last[0].size * last[1].size == stage->plane && (!pairs || is_zero_outside(operand->expr, access));
+    return last[0].size * last[1].size == stage->plane && is_zero_outside(operand->expr, access);
 }
 
 /* Of so many groups of threads, each of which copies lines of a plane, planes at the same time: all groups
@@ -125,18 +124,17 @@ LineLayout window_line_layout(const WindowLines *lines, const RTile *block, cons
 {
     enum { BANK_BYTES = 128 };
     const LineAxis *row = &lines->axis[DIRECTION_DOWN], *column = &lines->axis[DIRECTION_ALONG];
-    Covered rows = window_covered(row), columns = window_covered(column);
+    Covered rows = window_covered(row);
     int64_t banks = BANK_BYTES / lines->element_bytes, planes = block->size[OUTER];
-    int64_t plane_threads = block->size[DOWN] / inner->size[DOWN] * (block->size[ALONG] / lines->width);
+    int64_t plane_threads = block->size[DOWN] / inner->size[DOWN] * (block->size[ALONG] / PAIR);
     LineLayout layout = {
-        .zeros = lines->width > 1,
         .whole = block->size[DOWN] == inner->size[DOWN] && block->size[DOWN] >= row->outputs,
-        .phases = column->step * lines->width,
+        .phases = column->step * PAIR,
+        .left = column->first,
+        .columns = (block->size[ALONG] - 1) * column->step + column->reach,
     };
     layout.top = layout.whole ? rows.first : row->first;
     layout.rows = layout.whole ? rows.count : (block->size[DOWN] - 1) * row->step + row->reach;
-    layout.left = layout.zeros ? column->first : columns.first;
-    layout.columns = layout.zeros ? (block->size[ALONG] - 1) * column->step + column->reach : columns.count;
     layout.phase = ceil_div(layout.columns, layout.phases);
     layout.line_pitch = layout.phase * layout.phases;
     int64_t plane = size_product(layout.rows, layout.line_pitch);

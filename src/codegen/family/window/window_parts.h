@@ -10,7 +10,8 @@ enum { OUTER, DOWN, ALONG, OTHER, DOWN_TAP, ALONG_TAP };
 enum {
     MAX_WINDOW_HEIGHT = 24,   // outputs of a thread, at most
     MAX_KEPT_TAPS = 81,       // that a thread keeps in registers: 9 x 9
-    COPY_BYTES = 16           // of a piece that a thread copies at a time
+    COPY_BYTES = 16,          // of a vector that a thread copies at a time
+    PAIR = 2                  // adjacent outputs of a thread
 };
 
 /* What is kept of the input. */
@@ -18,8 +19,7 @@ typedef enum WindowKeeps {
     KEEPS_NOTHING,
     KEEPS_WINDOWS,
     KEEPS_WINDOWS_OF_STAGED,   // as one piece
-    KEEPS_WINDOWS_OF_LINES,    // line by line
-    KEEPS_WINDOWS_OF_PAIRS     // the same with zeros around the image, of two outputs side by side
+    KEEPS_WINDOWS_OF_PAIRS     // line by line with zeros around the image, of adjacent outputs
 } WindowKeeps;
 
 /* The part of one tensor that a block reads, as one piece of memory. */
@@ -54,16 +54,14 @@ typedef struct LineAxis {
 typedef struct WindowLines {
     LineAxis axis[DIRECTIONS];
     int32_t element_bytes;
-    int32_t width;   // outputs of a thread, side by side
 } WindowLines;
 
 /* Do all its lines begin where a piece of 16 bytes does? */
 bool window_has_whole_pieces(const Access *access);
 
 /* Can the staged tensor be copied line by line? It consists of planes of an image each, whose elements one
-   instruction copies. In pairs windows touch, and what they read beside the image is zero; else threads make
-   whole columns of outputs. */
-bool window_lines_find(const Stencil *stencil, const StagedInput *stage, bool pairs, WindowLines *lines);
+   instruction copies; windows touch, and what they read beside the image is zero. */
+bool window_lines_find(const Stencil *stencil, const StagedInput *stage, WindowLines *lines);
 
 /* What windows cover of the image. */
 typedef struct Covered {
@@ -73,7 +71,6 @@ Covered window_covered(const LineAxis *axis);
 
 /* Shared memory of a block. */
 typedef struct LineLayout {
-    bool zeros;              // around the image
     bool whole;              // a thread makes whole columns: no line outside of the image is staged
     int64_t top, left;       // of the image, where what the topmost block stages begins
     int64_t rows, columns;   // of a plane that are staged
