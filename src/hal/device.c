@@ -370,6 +370,12 @@ int device_most_cluster_blocks(const DeviceSpec *device)
     return device->has.clusters ? device->max_blocks_per_cluster : 1;
 }
 
+int device_portable_cluster_blocks(const DeviceSpec *device)
+{
+    int most = device_most_cluster_blocks(device);
+    return most < PORTABLE_CLUSTER_BLOCKS ? most : PORTABLE_CLUSTER_BLOCKS;
+}
+
 int64_t device_most_blocks(const DeviceSpec *device, int64_t threads)
 {
     int64_t most = device->max_blocks_per_launch ? device->max_blocks_per_launch : MOST_BLOCKS;

@@ -122,6 +122,9 @@ int64_t device_most_blocks(const DeviceSpec *device, int64_t threads);
 /* Blocks that one cluster may have; 1: the device has no clusters. */
 int device_most_cluster_blocks(const DeviceSpec *device);
 
+/* Those that any kernel may have. */
+int device_portable_cluster_blocks(const DeviceSpec *device);
+
 /* "sm_90a" -> 90; 0 for another dialect's. */
 int arch_capability(const char *arch);
 

@@ -93,6 +93,17 @@ bool fusion_reduces(const Fusion *fusion)
     return false;
 }
 
+const FusedOp *fusion_only_output(const Fusion *fusion)
+{
+    const FusedOp *only = NULL;
+    for (int i = 0; i < fusion->op_count; i++) {
+        if (fusion->ops[i].stored && only)
+            return NULL;
+        only = fusion->ops[i].stored ? &fusion->ops[i] : only;
+    }
+    return only;
+}
+
 bool fusion_is_reduction(const Fusion *fusion)
 {
     uint32_t spatial = (1u << fusion->spatial_count) - 1, all = (1u << fusion->axis_count) - 1;

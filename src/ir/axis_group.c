@@ -32,3 +32,12 @@ bool axis_group_has_stride(const AxisGroup *group, const Fusion *fusion, const A
     }
     return true;
 }
+
+void axis_group_place(const AxisGroup *group, const Fusion *fusion, int64_t flat, int64_t *at)
+{
+    for (int i = group->count - 1; i >= 0; i--) {
+        int64_t extent = fusion->axes[group->axes[i]].extent;
+        at[group->axes[i]] = flat % extent;
+        flat /= extent;
+    }
+}

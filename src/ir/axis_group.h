@@ -26,3 +26,6 @@ int64_t axis_group_stride(const AxisGroup *group, const Affine *offset);
    those of a and c have no one stride. */
 bool axis_group_has_stride(const AxisGroup *group, const Fusion *fusion, const Affine *offset,
                            int64_t stride);
+
+/* Positions along its axes (at[axis]) at a flat one. */
+void axis_group_place(const AxisGroup *group, const Fusion *fusion, int64_t flat, int64_t *at);

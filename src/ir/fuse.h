@@ -126,6 +126,9 @@ bool fusion_reduces(const Fusion *fusion);
 /* One reduction over all reduction axes, then only pointwise ops at its points. */
 bool fusion_is_reduction(const Fusion *fusion);
 
+/* The only op that is stored; NULL: there are several, or none. */
+const FusedOp *fusion_only_output(const Fusion *fusion);
+
 /* Several reductions, each over axes of its own. */
 bool fusion_is_beside(const Fusion *fusion);
 

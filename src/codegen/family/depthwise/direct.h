@@ -32,6 +32,7 @@ typedef enum Positions { OF_INPUTS, OF_TAPS, OF_OUTPUTS } Positions;
 /* The space's axes; what the access moves; what the epilogue reads and all outputs. */
 void direct_add_axes(TileSpace *space, const Depthwise *shape);
 DataTile direct_tile(const Fusion *fusion, const Depthwise *shape, const Access *access, Positions of);
+void direct_add_factor_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape);   // of x, then of w
 void direct_add_outer_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape);
 
 /* Every input is under some window. */

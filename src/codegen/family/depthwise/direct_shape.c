@@ -110,6 +110,16 @@ void direct_add_axes(TileSpace *space, const Depthwise *shape)
     space_add_axis(space, "tap along", along->taps, true);
 }
 
+void direct_add_factor_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape)
+{
+    const Expr *factors[] = {shape->x, shape->w};
+    for (int i = 0; i < 2; i++) {
+        DataTile *tile = &space->tiles[space->tile_count++];
+        *tile = direct_tile(fusion, shape, factor_access(factors[i]), i ? OF_TAPS : OF_INPUTS);
+        tile->apart |= !direct_reads_all(shape);
+    }
+}
+
 void direct_add_outer_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape)
 {
     FusedAccess found[MAX_ACCESSES];

@@ -222,11 +222,9 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
 static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape, const NarrowWay *way)
 {
     enum { FIND = 24 };   // instructions of a copy: where it comes from, where it goes
-    const Expr *factors[] = {shape->x, shape->w};
-    for (int i = 0; i < 2; i++) {
-        DataTile *tile = &space->tiles[space->tile_count++];
-        *tile = direct_tile(fusion, shape, factor_access(factors[i]), i == FILTER ? OF_TAPS : OF_INPUTS);
-        tile->apart |= !direct_reads_all(shape);
+    direct_add_factor_tiles(space, fusion, shape);
+    for (int i = INPUT; i <= FILTER; i++) {
+        DataTile *tile = &space->tiles[i];
         tile->staged = i == INPUT || way->filter_run > 0;
         tile->instructions = (double)FIND / ((i == INPUT ? way->pieces : way->filter_run > 0) ? PIECE : 1);
         tile->staged_inner = tile->rank - 1;

@@ -54,18 +54,6 @@ static bool takes(const DepthwiseView *view, const Fusion *fusion)
 
 // ---- tiles ----
 
-static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape)
-{
-    const Expr *factors[] = {shape->x, shape->w};
-    for (int i = 0; i < 2; i++) {
-        DataTile *tile = &space->tiles[space->tile_count++];
-        *tile = direct_tile(fusion, shape, factor_access(factors[i]), i == FILTER ? OF_TAPS : OF_INPUTS);
-        tile->apart |= !direct_reads_all(shape);
-        tile->staged = i == INPUT;
-    }
-    direct_add_outer_tiles(space, fusion, shape);
-}
-
 static int first_output(const TileSpace *space)
 {
     int tile = 0;
@@ -258,7 +246,9 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     };
     kind.space->unit = atom->unit;
     direct_add_axes(kind.space, shape);
-    add_tiles(kind.space, fusion, shape);
+    direct_add_factor_tiles(kind.space, fusion, shape);
+    kind.space->tiles[INPUT].staged = true;
+    direct_add_outer_tiles(kind.space, fusion, shape);
     int64_t rows = kind.space->axes[DOWN].extent, parts = ceil_div(rows, MOST_HEIGHT);
     int count = 0;
     for (int form = 0; pairs_family.variants[form]; form++)

@@ -46,17 +46,6 @@ static StripWay find_way(const Fusion *fusion, const Depthwise *shape)
     return way;
 }
 
-static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape)
-{
-    const Expr *factors[] = {shape->x, shape->w};
-    for (int i = 0; i < 2; i++) {
-        DataTile *tile = &space->tiles[space->tile_count++];
-        *tile = direct_tile(fusion, shape, factor_access(factors[i]), i ? OF_TAPS : OF_INPUTS);
-        tile->apart |= !direct_reads_all(shape);
-    }
-    direct_add_outer_tiles(space, fusion, shape);
-}
-
 /* Rows of the input that a strip reads. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, int64_t rows)
 {
@@ -191,7 +180,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         .registers.most_inputs = 1,   // those of a row are counted beside, as sums are
     };
     direct_add_axes(kind.space, shape);
-    add_tiles(kind.space, fusion, shape);
+    direct_add_factor_tiles(kind.space, fusion, shape);
+    direct_add_outer_tiles(kind.space, fusion, shape);
     kind_choose(arena, &kind, &way, sizeof way);
     int count = 0;
     int64_t lanes = way.channels_last ? smaller(way.piece, MOST_LANES) : 1;

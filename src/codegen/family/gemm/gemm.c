@@ -86,8 +86,7 @@ static int largest_cluster(const DeviceSpec *device, const Product *product)
     int64_t tiles = fitting_mul(ceil_div(product->group[GROUP_M].extent, LARGE_TILE),
                                 ceil_div(product->group[GROUP_N].extent, LARGE_TILE));
     tiles = fitting_mul(tiles, product->group[GROUP_BATCH].extent);
-    int cluster = 1, most = device_most_cluster_blocks(device);
-    most = most < PORTABLE_CLUSTER_BLOCKS ? most : PORTABLE_CLUSTER_BLOCKS;
+    int cluster = 1, most = device_portable_cluster_blocks(device);
     while (2 * cluster <= most && cluster * tiles <= device->sm_count)
         cluster *= 2;
     return cluster;

@@ -112,11 +112,11 @@ static void add_search(DataTile *tile, const Fusion *fusion, const Product *prod
 
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor, int value_bits)
 {
-    int rows = factor ? GROUP_N : GROUP_M;
-    DataTile tile = {.rank = 3, .scatter = 1, .staged = true, .staged_granule = 128 / value_bits};
-    tile.name = product_factor_name(product, factor);
-    tile.elements = product_factor_elements(product, factor);
-    tile.element_bits = product_element_bits(product->factor[factor]);
+    bool along_k = product_along_k(fusion, product, factor);
+    DataTile tile = product_factor_tile(product, factor, along_k);
+    tile.staged = true;
+    tile.staged_inner = along_k ? 1 : 2;
+    tile.staged_granule = 128 / value_bits;
     tile.staged_bits = value_bits;
     tile.apart = product_lies_apart(fusion, product, factor);
     tile.staged_vector = product_vector(fusion, product, factor, MAX_TILE);
@@ -124,12 +124,6 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.grouped = true;
     if (tile.staged_vector == 1)
         add_search(&tile, fusion, product, factor);
-    bool along_k = product_along_k(fusion, product, factor);
-    int row_dim = along_k ? 1 : 2, k_dim = along_k ? 2 : 1;
-    tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
-    tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
-    tile.dims[k_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
-    tile.staged_inner = row_dim;
     return tile;
 }
 

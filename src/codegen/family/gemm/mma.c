@@ -37,20 +37,15 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
 {
     int rows = factor ? GROUP_N : GROUP_M;
     Reading reading = product->reading[factor];
-    DataTile tile = {.rank = 3, .scatter = 1, .staged = true, .staged_inner = 2, .swizzled = true};
-    tile.name = product_factor_name(product, factor);
-    tile.elements = product_factor_elements(product, factor);
+    DataTile tile = product_factor_tile(product, factor, reading.along_k);
+    tile.staged = tile.swizzled = true;
+    tile.staged_inner = 2;
     tile.scatter = reading.way == FROM_ANYWHERE ? 2 : 1;   // two pieces are read for one
-    tile.element_bits = product_element_bits(product->factor[factor]);
     tile.staged_vector = reading.way == BY_ELEMENTS;   // uneven ones have an address each
     if (reading.way != BY_PIECES)
         tile.instructions = reading.way == FROM_ANYWHERE
                                 ? calibration.gemm.shift_instructions
                                 : product_search_instructions(fusion, product, factor);
-    int row_dim = reading.along_k ? 1 : 2, k_dim = reading.along_k ? 2 : 1;
-    tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
-    tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
-    tile.dims[k_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
     if (reading.way == BY_PIECES) {
         const AxisGroup *along = &product->group[reading.along_k ? GROUP_K : rows];
         int64_t run =

@@ -40,16 +40,6 @@ static bool find_dims(const Fusion *fusion, const Product *product, const Im2col
            access->dims[access->rank - 1].size % mma_piece(product) == 0;
 }
 
-/* The positions of a group's axes. */
-static void place_of(const Fusion *fusion, const AxisGroup *group, int64_t flat, int64_t *at)
-{
-    for (int i = group->count - 1; i >= 0; i--) {
-        int64_t extent = fusion->axes[group->axes[i]].extent;
-        at[group->axes[i]] = flat % extent;
-        flat /= extent;
-    }
-}
-
 /* Where the element lies, of columns and channels the first one's; -1: outside. */
 static int64_t offset_at(const Access *access, const int64_t *at)
 {
@@ -77,8 +67,8 @@ static void find_used(Arena *arena, const Fusion *fusion, const Product *product
     int64_t *offsets = NEW_ARRAY(arena, int64_t, phases->count * phases->taps);
     for (int i = 0; i < phases->count * phases->taps; i++) {
         int64_t at[MAX_AXES] = {0};
-        place_of(fusion, &product->group[GROUP_N], i / phases->taps * phases->columns, at);
-        place_of(fusion, &im2col->taps, i % phases->taps, at);
+        axis_group_place(&product->group[GROUP_N], fusion, i / phases->taps * phases->columns, at);
+        axis_group_place(&im2col->taps, fusion, i % phases->taps, at);
         offsets[i] = offset_at(filter->access, at);
         phases->used[i / phases->taps] |= (uint64_t)(offsets[i] >= 0) << i % phases->taps;
     }
@@ -129,15 +119,20 @@ TensorMap phases_map(const KernelPlan *plan, const Product *product, const Phase
     return map;
 }
 
+void phases_emit_taps(StrBuf *out, const TapPhases *phases)
+{
+    for (int p = 0; p + 1 < phases->count; p++)
+        strbuf_printf(out, "phase == %d ? 0x%" PRIx64 "ull : ", p, phases->used[p]);
+    strbuf_printf(out, "0x%" PRIx64 "ull", phases->used[phases->count - 1]);
+}
+
 static void emit_used(StrBuf *out, const TapPhases *phases)
 {
     begin_function(out, "Whether a phase has a tap; its other taps are zeros.", "bool has_tap(Index phase, Index tap)",
                    NULL);
     strbuf_puts(out, "    const unsigned long long taps = ");
-    for (int p = 0; p + 1 < phases->count; p++)
-        strbuf_printf(out, "phase == %d ? 0x%" PRIx64 "ull : ", p, phases->used[p]);
-    strbuf_printf(out, "0x%" PRIx64 "ull;\n    return taps >> tap & 1;\n}\n",
-                  phases->used[phases->count - 1]);
+    phases_emit_taps(out, phases);
+    strbuf_puts(out, ";\n    return taps >> tap & 1;\n}\n");
 }
 
 void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const PhasedFilter *filter)

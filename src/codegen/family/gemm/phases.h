@@ -24,5 +24,8 @@ bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, con
 /* `fetch_filter`: copies a box; `has_tap`: whether a phase has a tap. */
 void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const PhasedFilter *filter);
 
+/* `phase == 0 ? 0x1ull : …`: the taps of the phase, as bits. */
+void phases_emit_taps(StrBuf *out, const TapPhases *phases);
+
 /* The dimensions from the contiguous one outwards. */
 TensorMap phases_map(const KernelPlan *plan, const Product *product, const PhasedFilter *filter);

@@ -211,14 +211,15 @@ bool product_ends_in_vectors(const Fusion *fusion, const Access *access, const A
             row->size >= round_up(fusion->axes[axis].extent, vector));
 }
 
-/* The tensor's elements lie in memory as the groups of its tile do, outermost first. */
-static bool is_picture(const Fusion *fusion, const Product *product, const Access *access, const int group[3])
+bool product_lies_in_order(const Fusion *fusion, const Product *product, const Access *access, const int group[3])
 {
     Affine offset = access_offset(access);
     int64_t stride = 1;
     for (int d = 2; d >= 0; d--) {
         const AxisGroup *axes = &product->group[group[d]];
         for (int i = axes->count - 1; i >= 0; i--) {
+            if (!offset.coef[axes->axes[i]])
+                continue;
             if (offset.coef[axes->axes[i]] != stride)
                 return false;
             stride *= fusion->axes[axes->axes[i]].extent;
@@ -233,7 +234,7 @@ bool product_lies_apart(const Fusion *fusion, const Product *product, int factor
     int rows = factor ? GROUP_N : GROUP_M;
     bool along_k = product_along_k(fusion, product, factor);
     const int group[] = {GROUP_BATCH, along_k ? rows : GROUP_K, along_k ? GROUP_K : rows};
-    return expr->kind != EXPR_ACCESS || product->guard || !is_picture(fusion, product, &expr->access, group);
+    return expr->kind != EXPR_ACCESS || product->guard || !product_lies_in_order(fusion, product, &expr->access, group);
 }
 
 uint32_t product_factor_axes(const Product *product, int factor)
@@ -251,16 +252,19 @@ int product_element_bits(const Expr *factor)
     return access ? dtype_info[access->tensor->dtype].bits : 32;
 }
 
-const char *product_factor_name(const Product *product, int factor)
+DataTile product_factor_tile(const Product *product, int factor, bool along_k)
 {
     const Access *access = first_access(product->factor[factor]);
-    return access ? access->tensor->name : NULL;
-}
-
-int64_t product_factor_elements(const Product *product, int factor)
-{
-    const Access *access = first_access(product->factor[factor]);
-    return access ? tensor_elements(access->tensor) : 0;
+    int rows = factor ? GROUP_N : GROUP_M, row_dim = along_k ? 1 : 2;
+    DataTile tile = {.name = access ? access->tensor->name : NULL,
+                     .rank = 3,
+                     .scatter = 1,
+                     .elements = access ? tensor_elements(access->tensor) : 0,
+                     .element_bits = product_element_bits(product->factor[factor])};
+    tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
+    tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
+    tile.dims[3 - row_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
+    return tile;
 }
 
 // ---- text ----
@@ -297,14 +301,7 @@ bool product_stores_vectors(const Fusion *fusion, const Product *product, int co
 
 const FusedOp *product_only_output(const Fusion *fusion, const Product *product)
 {
-    const FusedOp *only = NULL;
-    for (int i = 0; i < fusion->op_count; i++) {
-        if (!fusion->ops[i].stored)
-            continue;
-        if (only)
-            return NULL;
-        only = &fusion->ops[i];
-    }
+    const FusedOp *only = fusion_only_output(fusion);
     if (!only)
         return NULL;
     Affine offset = access_offset(&only->store);

@@ -101,6 +101,9 @@ bool product_stores_vectors(const Fusion *fusion, const Product *product, int co
 /* The only output, if it is contiguous along n, aligned or not; NULL: it is not, or there are several, or none. */
 const FusedOp *product_only_output(const Fusion *fusion, const Product *product);
 
+/* Elements lie in memory as the positions of three groups do, outermost first, but for axes along which all have the same one. */
+bool product_lies_in_order(const Fusion *fusion, const Product *product, const Access *access, const int group[3]);
+
 /* Whether adjacent elements of a factor may be strided, shared, or computed from several elements or none. */
 bool product_lies_apart(const Fusion *fusion, const Product *product, int factor);
 
@@ -109,14 +112,11 @@ uint32_t product_factor_axes(const Product *product, int factor);
 
 int product_element_bits(const Expr *factor);
 
-/* The tensor it is read from; NULL: none. */
-const char *product_factor_name(const Product *product, int factor);
-
-/* Elements of that tensor; 0: none. */
-int64_t product_factor_elements(const Product *product, int factor);
-
 /* Instructions of a thread to find the address of one element that is loaded alone. */
 double product_search_instructions(const Fusion *fusion, const Product *product, int factor);
+
+/* The tile of a factor: batch, then rows and k, as they are contiguous. */
+DataTile product_factor_tile(const Product *product, int factor, bool along_k);
 
 /* The first two tiles of a product's space, as bits; those of all factors. */
 enum { FACTOR_TILES = 3 };

@@ -4,31 +4,14 @@
 
 enum { FLAT_GROUPS = 3 };   // batch, m and n
 
-/* Elements lie in memory as the groups' positions do, outermost first, but for axes along which all have the
-   same one. */
-static bool lies_in_order(const Fusion *fusion, const Product *product, const Access *access)
-{
-    Affine offset = access_offset(access);
-    int64_t stride = 1;
-    for (int g = FLAT_GROUPS - 1; g >= 0; g--)
-        for (int i = product->group[g].count - 1; i >= 0; i--) {
-            int axis = product->group[g].axes[i];
-            if (!offset.coef[axis])
-                continue;
-            if (offset.coef[axis] != stride)
-                return false;
-            stride *= fusion->axes[axis].extent;
-        }
-    return stride == tensor_elements(access->tensor);
-}
-
 static DataTile tile_of(const Fusion *fusion, const Product *product, const Access *access)
 {
     DataTile tile = {.name = access->tensor->name,
                      .rank = FLAT_GROUPS,
                      .scatter = 1,
                      .element_bits = dtype_info[access->tensor->dtype].bits};
-    tile.apart = tile.element_bits < 8 || !lies_in_order(fusion, product, access);
+    static const int groups[FLAT_GROUPS] = {GROUP_BATCH, GROUP_M, GROUP_N};
+    tile.apart = tile.element_bits < 8 || !product_lies_in_order(fusion, product, access, groups);
     return tile;
 }
 

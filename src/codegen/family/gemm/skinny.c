@@ -49,12 +49,6 @@ static int64_t most_columns(const Fusion *fusion, const Product *product)
     return power_of_two_below(sums < columns ? sums : columns);
 }
 
-static int largest_cluster(const DeviceSpec *device)
-{
-    int most = device_most_cluster_blocks(device);
-    return most < PORTABLE_CLUSTER_BLOCKS ? most : PORTABLE_CLUSTER_BLOCKS;
-}
-
 /* Lanes are along k, but the small factor is contiguous along its rows: each lane along k reads another line of it. */
 static bool lies_across(const Fusion *fusion, const Product *product)
 {
@@ -71,16 +65,11 @@ static int least_reducers(const Fusion *fusion, const Product *product)
 
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
 {
-    int rows = factor == LARGE ? GROUP_N : GROUP_M;
-    DataTile tile = {.name = product_factor_name(product, factor), .rank = 3, .scatter = 1};
-    tile.element_bits = product_element_bits(product->factor[factor]);
+    DataTile tile = product_factor_tile(product, factor, product_along_k(fusion, product, factor));
+    tile.elements = 0;   // it is read once, by its tiles
     tile.apart = product_lies_apart(fusion, product, factor);
-    int row_dim = product_along_k(fusion, product, factor) ? 1 : 2;
-    tile.dims[0] = (Dim){affine_axis(GROUP_BATCH), product->group[GROUP_BATCH].extent};
-    tile.dims[row_dim] = (Dim){affine_axis(rows), product->group[rows].extent};
     if (factor == SMALL && lies_across(fusion, product))
         tile.lines = least_reducers(fusion, product) / (double)VECTOR_LINES;
-    tile.dims[3 - row_dim] = (Dim){affine_axis(GROUP_K), product->group[GROUP_K].extent};
     return tile;
 }
 
@@ -211,7 +200,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     const Product *product = ((const Products *)view)->skinny;
     if (!product)
         return 0;
-    int count = 0, most = leaves_sms_idle(fusion, device, product) ? largest_cluster(device) : 1;
+    int count = 0;
+    int64_t most = leaves_sms_idle(fusion, device, product) ? device_portable_cluster_blocks(device) : 1;
     for (int cluster = 1; cluster <= smaller(most, product->group[GROUP_K].extent); cluster *= 2)
         variants[count++] = kind_of(arena, fusion, product, device, cluster);
     return count;

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "codegen/family/gemm/mma.h"
+#include "codegen/family/gemm/phases.h"
 
 enum { MAX_TAPS = 64, LEAST_ROWS = 64 };   // of a phase, so that tiles lie within one
 
@@ -22,16 +22,6 @@ static AxisGroup only_axes(const Fusion *fusion, const AxisGroup *group, uint32_
         if (axes >> group->axes[i] & 1)
             axis_group_add(&only, fusion, group->axes[i]);
     return only;
-}
-
-/* The positions of a group's axes. */
-static void place_of(const Fusion *fusion, const AxisGroup *group, int64_t flat, int64_t *at)
-{
-    for (int i = group->count - 1; i >= 0; i--) {
-        int64_t extent = fusion->axes[group->axes[i]].extent;
-        at[group->axes[i]] = flat % extent;
-        flat /= extent;
-    }
 }
 
 static bool is_inside(const Guard *guard, const int64_t *at)
@@ -53,8 +43,8 @@ static bool find_used(const Fusion *fusion, const Guard *guard, const AxisGroup 
     bool all = true;
     for (int64_t i = 0; i < rows->extent * taps->extent; i++) {
         int64_t at[MAX_AXES] = {0};
-        place_of(fusion, rows, i / taps->extent, at);
-        place_of(fusion, taps, i % taps->extent, at);
+        axis_group_place(rows, fusion, i / taps->extent, at);
+        axis_group_place(taps, fusion, i % taps->extent, at);
         bool inside = is_inside(guard, at);
         phases->used[i / taps->extent] |= (uint64_t)inside << i % taps->extent;
         all &= inside;
@@ -127,7 +117,6 @@ void skips_emit(StrBuf *out, const Skips *skips)
                   " < %s + %s; ++phase)\n"
                   "        taps |= ",
                   phases->taps, first, phases->columns, phases->count, phases->columns, first, rows);
-    for (int p = 0; p + 1 < phases->count; p++)
-        strbuf_printf(out, "phase == %d ? 0x%" PRIx64 "ull : ", p, phases->used[p]);
-    strbuf_printf(out, "0x%" PRIx64 "ull;\n    return taps;\n}\n", phases->used[phases->count - 1]);
+    phases_emit_taps(out, phases);
+    strbuf_puts(out, ";\n    return taps;\n}\n");
 }

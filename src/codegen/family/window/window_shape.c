@@ -59,14 +59,8 @@ static StagedInput stage_of(const Stencil *stencil, const Access *access)
 
 const FusedOp *window_collected(const Fusion *fusion)
 {
-    const FusedOp *found = NULL;
-    for (int i = 0; i < fusion->op_count; i++)
-        if (fusion->ops[i].stored) {
-            if (found)
-                return NULL;
-            found = &fusion->ops[i];
-        }
-    return access_is_flat(&found->store, fusion) ? found : NULL;
+    const FusedOp *only = fusion_only_output(fusion);
+    return only && access_is_flat(&only->store, fusion) ? only : NULL;
 }
 
 StagedInput window_stage(const Stencil *stencil)
