@@ -211,14 +211,32 @@ static double lines_share(const KernelCounts *kernel, double l1_bytes)
     return at_most(l1_bytes / at_least(lines_bytes, 1), 1);
 }
 
+double points_spread(const DataTile *data, double points, int unit_bytes)
+{
+    double unit = unit_bytes * 8.0 / data->element_bits, least = unit;
+    for (int r = 0; r < MAX_RUNS && data->run_points[r] > 0; r++) {
+        double run = 1 << r, needed = data->run_points[r];
+        if (run >= unit)
+            return at_most(1 + needed / points, least);   // parts of units at both ends
+        if (needed <= points)
+            least = unit / run * (1 + (run - 1) / unit);   // a run may begin anywhere in a unit
+    }
+    return least;
+}
+
+/* What a warp's own loads use of a transaction is there; what others of the block use of it as far as L1 holds their lines. */
 double block_scatter(const KernelCounts *kernel, const DataTile *data)
 {
-    double points = all_points(kernel->space, kernel->shared), scatter = at_least(data->scatter, 1);
-    if (data->staged || data->scatter_points == 0)
+    const DeviceSpec *device = kernel->device;
+    double points = all_points(kernel->space, kernel->shared), scatter = at_least(data->scatter, 1),
+           own = all_points(kernel->space, kernel->inner) * device->warp_size, element_bytes = data->element_bits / 8.0;
+    if (data->staged || data->run_points[0] == 0)
         return data->staged ? 1 : scatter;
-    double coalesced = at_most(1 + data->scatter_points / points, scatter);
-    bool stays = kernel->resident * points * coalesced * data->element_bits / 8 <= kernel->l1_bytes;
-    return stays ? coalesced : scatter;
+    double alone = at_most(points_spread(data, at_most(own, points), device->dram.transaction_bytes), scatter),
+           together = at_most(points_spread(data, points, device->dram.transaction_bytes), alone),
+           lines = points * points_spread(data, points, device->shared.transaction_bytes) * element_bytes,
+           held = at_most(kernel->l1_bytes / (kernel->resident * lines), 1);
+    return held * together + (1 - held) * alone;
 }
 
 /* `l1_bytes`: that L1 has for lines of loads. */

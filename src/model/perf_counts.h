@@ -83,6 +83,9 @@ double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, 
 /* Points of the tile along all axes. */
 double all_points(const TileSpace *space, const RTile *tile);
 
+/* Of units of so many bytes that so many adjacent points use parts of: their bytes over those of the points. */
+double points_spread(const DataTile *data, double points, int unit_bytes);
+
 /* Bytes that a block reads from L2 for each one that it uses. What its warps use of a transaction one after the other
    stays in L1, where there is room; at both ends of its points there are parts of transactions. */
 double block_scatter(const KernelCounts *kernel, const DataTile *data);

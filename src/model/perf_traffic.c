@@ -66,6 +66,15 @@ static bool stays_in_l1(const KernelCounts *kernel)
     return bytes <= kernel->l1_bytes;
 }
 
+/* A request for a single sector keeps L2 busy for the time of so many: micro-kernels whose warps load 32 of them. */
+static const double REQUEST_SECTORS = 1.5;
+
+static double request_cost(const KernelCounts *kernel, const DataTile *data)
+{
+    double sector = kernel->device->dram.transaction_bytes;
+    return !data->staged && block_scatter(kernel, data) * data->element_bits / 8 >= sector ? REQUEST_SECTORS : 1;
+}
+
 /* Bytes all blocks move between L2 and their tiles. */
 static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
@@ -78,7 +87,7 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
          * block_visits(kernel, data)
          * bytes_of(kernel, data)->moved
          * inside_share(kernel, data)
-         * block_scatter(kernel, data);
+         * block_scatter(kernel, data) * request_cost(kernel, data);
 }
 
 /* The tile of the blocks that run at the same time, and the number of waves. */
@@ -158,6 +167,15 @@ static double hit_share(const KernelCounts *kernel, const DataTile *data, const 
     return at_most((double)kernel->device->l2_bytes / at_least(bytes, 1), 1);
 }
 
+/* Bytes that a wave reads for each one that it uses. */
+static double wave_scatter(const KernelCounts *kernel, const DataTile *data, const RTile *wave)
+{
+    double scatter = at_least(data->scatter, 1);
+    if (data->run_points[0] == 0)
+        return scatter;
+    return at_most(points_spread(data, all_points(kernel->space, wave), kernel->device->dram.transaction_bytes), scatter);
+}
+
 /* Bytes of an input that come from DRAM:
  *
  *     dram = once + (streamed - once) * (1 - hit)
@@ -174,7 +192,7 @@ static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, co
     double distinct = once / data_tile_bytes(data, &kernel->problem->whole, axes);   // overlapping windows share elements
     double wave_bytes = data_tile_bytes(data, &wave->tile, axes) * distinct;
     if (!data->staged)   // of each sector a wave may use a part
-        wave_bytes = at_most(wave_bytes * at_least(data->scatter, 1), once);
+        wave_bytes = at_most(wave_bytes * wave_scatter(kernel, data, &wave->tile), once);
     double streamed = at_most(wave->count * wave_bytes, l2_bytes);
     return once + at_least(streamed - once, 0) * (1 - hit);
 }

@@ -21,6 +21,7 @@ typedef enum Level { LEVEL_REGISTER, LEVEL_SHARED, LEVEL_GLOBAL, LEVEL_COUNT } L
 
 enum {
     MAX_DATA_TILES = 24,        // accesses of one fused kernel; fuse() stays below
+    MAX_RUNS = 8,               // powers of two up to a line of single bytes
     MAX_REPEATED = 2            // dimensions whose positions may share elements: flat ones, of which a tile has two
 };
 
@@ -79,7 +80,7 @@ typedef struct DataTile {
     bool grouped;               // threads read groups of neighbours from shared memory that divide their own
     bool line_places;           // each line that a thread brings elements of has a place in registers
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
-    double scatter_points;      // adjacent points that use whole transactions all the same; 0: no number of them does
+    double run_points[MAX_RUNS];   // adjacent points that hold 2^r contiguous elements; 0: no number of them does
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes; 0: 1
 } DataTile;
 

@@ -99,22 +99,19 @@ double access_scatter(const Access *access, const Fusion *fusion, int fast, cons
     return offset_scatter(&offset, access->tensor, fusion, fast, device);
 }
 
-/* Adjacent points, at least so many, that use whole transactions; 0: no number of them does. */
-static double scatter_points(const Affine *offset, const Tensor *tensor, const Fusion *fusion, const DeviceSpec *device)
+/* Adjacent points, at least so many, that hold so many contiguous elements; 0: no number of them does. */
+static double points_holding(const Affine *offset, const Fusion *fusion, int64_t elements)
 {
-    int64_t run = 1, transaction = 8 * (int64_t)device->dram.transaction_bytes / dtype_info[tensor->dtype].bits;
-    int64_t among = 0;
-    for (int a = fusion->spatial_count - 1; a >= 0; a--) {
+    int64_t run = 1, among = 1;
+    for (int a = fusion->spatial_count - 1; a >= 0 && run < elements; a--) {
         if (offset->coef[a] != run || fusion->axes[a].extent == 1)
             continue;
-        int64_t needed = ceil_div(transaction, run), found = smaller(needed, fusion->axes[a].extent);
+        int64_t found = smaller(ceil_div(elements, run), fusion->axes[a].extent);
         among = larger(among, points(fusion, a + 1, fusion->spatial_count) * found);
-        if (found == needed)
-            return (double)among;
         run *= found;
         a = fusion->spatial_count;
     }
-    return 0;
+    return run >= elements ? (double)among : 0;
 }
 
 /* Where an element at the flat position along the axes [first, end) lies, from that at 0. */
@@ -247,8 +244,8 @@ void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, cons
         Affine offset = fused_offset(fusion, &found[i]);
         DataTile tile = flat_tile(space, found[i].access->tensor, offset, fusion);
         tile.scatter = offset_scatter(&offset, found[i].access->tensor, fusion, fast, device);
-        if (fusion->axis_count == fusion->spatial_count)
-            tile.scatter_points = scatter_points(&offset, found[i].access->tensor, fusion, device);
+        for (int r = 0; r < MAX_RUNS && fusion->axis_count == fusion->spatial_count; r++)
+            tile.run_points[r] = points_holding(&offset, fusion, (int64_t)1 << r);
         space->tiles[space->tile_count++] = tile;
     }
     for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {
@@ -259,6 +256,19 @@ void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, cons
         tile.output = true;
         tile.scatter = access_scatter(store, fusion, fast, device);
         space->tiles[space->tile_count++] = tile;
+    }
+}
+
+void space_set_lines(TileSpace *space, const Fusion *fusion, uint32_t tiles, int apart, const DeviceSpec *device)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
+    for (int i = 0; i < count; i++) {
+        const Access *access = found[i].access;
+        Affine offset = fused_offset(fusion, &found[i]);
+        DataTile *tile = space_flat_tile(space, fusion, access->tensor, &offset);
+        if (tile && tiles >> (tile - space->tiles) & 1 && !found[i].fetch && tile->element_bits >= 8)
+            tile->lines = access_lines(access, fusion, 0, fusion->spatial_count, apart, 1, device);
     }
 }
 

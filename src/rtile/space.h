@@ -42,6 +42,9 @@ bool tiles_hold(const Fusion *fusion, int accesses);
    threads lie: it decides how much of what moves is used (DataTile.scatter). */
 void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device);
 
+/* DataTile.lines of these tiles, whose elements threads that lie so many points apart read one by one. */
+void space_set_lines(TileSpace *space, const Fusion *fusion, uint32_t tiles, int apart, const DeviceSpec *device);
+
 /* The same to a space whose axes are the fusion's own; inputs and outputs are staged. What is at computed places is
    taken to go on by one from point to point. */
 void space_add_staged_tiles(TileSpace *space, const Fusion *fusion);

@@ -76,6 +76,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     int point = space_add_axis(kind->space, "point", spatial_points(fusion), false);
     int step = space_add_axis(kind->space, "step", reduction_points(fusion), true);
     space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
+    space_set_lines(kind->space, fusion, space_inputs(kind->space), 1, device);
     int each = points_per_thread(fusion), turns = turns_of(device, ceil_div(spatial_points(fusion), each));
     state(kind->schedule, fusion, kind->space, step, turns);
     kind->space->rule[LEVEL_REGISTER][point] = axis_fixed(each);
