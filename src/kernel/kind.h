@@ -22,7 +22,8 @@ typedef struct ThreadLimits {
 /* Registers of a thread with which no kernel of a kind spills. */
 typedef struct RegisterBudget {
     int64_t enough;
-    int64_t passing;         // of these, the next tiles in flight to shared memory,
+    int64_t passing;         // of these, the next tiles in flight to shared memory with their addresses,
+    int64_t words;           // the tiles alone,
     int64_t places;          // and the addresses of vectors that are copied directly out of windows
 } RegisterBudget;
 

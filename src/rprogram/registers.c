@@ -24,22 +24,24 @@ static int64_t address_registers(const KernelKind *kind, const RProgram *program
 
 /* Unless they are copied directly, the next tiles pass through registers on their way into the other
    buffer. */
-static int64_t passing_registers(const KernelKind *kind, const DeviceSpec *device, const RProgram *program)
+static int64_t passing_words(const KernelKind *kind, const DeviceSpec *device, const RProgram *program)
 {
     if (schedule_buffers(kind->schedule) < 2 || !kind_passes_registers(kind, device))
         return 0;
     int64_t buffer_bytes = (program->shared_bytes - kind->shared.beside) / schedule_buffers(kind->schedule);
     double words = (double)ceil_div(buffer_bytes, 4 * (int64_t)program->threads);
     double held = kind->registers.held_words > 0 ? kind->registers.held_words : 1;
-    return (int64_t)ceil(words * held) + address_registers(kind, program, false);
+    return (int64_t)ceil(words * held);
 }
 
 RegisterBudget register_budget(const KernelKind *kind, const DeviceSpec *device, const RProgram *program,
                                int64_t footprint)
 {
-    int64_t passing = passing_registers(kind, device, program);
-    int64_t places = passing ? 0 : address_registers(kind, program, true);
-    return (RegisterBudget){.enough = footprint / 4 + passing + places, .passing = passing, .places = places};
+    int64_t words = passing_words(kind, device, program), addresses = address_registers(kind, program, !words);
+    return (RegisterBudget){.enough = footprint / 4 + words + addresses,
+                            .passing = words ? words + addresses : 0,
+                            .words = words,
+                            .places = words ? 0 : addresses};
 }
 
 /* A block whose threads take so many registers fits on an SM. */

@@ -198,7 +198,7 @@ int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const 
 {
     int64_t blocks = ceil_div(program->grid, device->sm_count);
     if (blocks >= program->perf.blocks_per_sm)
-        return kind_reads_ahead(kind) ? program->sure_blocks : 0;
+        return !kind_reads_ahead(kind) ? 0 : program->sure_blocks > 1 ? program->sure_blocks : program->perf.blocks_per_sm;
     if (blocks > program->sure_blocks)
         return 0;
     int in_fours = blocks_in_fours(blocks, program->threads);

@@ -225,12 +225,12 @@ static int place_registers(const Fusion *fusion, const Product *product)
     return registers;
 }
 
-/* What passes through registers shares those of the next k: compilers take no more with it than without. */
+/* What passes through registers shares those of the next k, but for its addresses. */
 static int64_t registers_taken_ahead(const KernelKind *kind, const RTile *block, const RTile *inner,
                                      RegisterBudget budget)
 {
     int64_t next = kind_registers(kind, inner, 2) - kind_registers(kind, inner, 1);
-    budget.enough -= smaller(next, budget.passing);
+    budget.enough -= smaller(next, budget.words);
     return product_registers_taken(kind, block, inner, budget);
 }
 
