@@ -114,11 +114,12 @@ void check_operands(const Product &product)
     visit_pieces(read_operand(what.element, what.b, what.turn_b), 0, what.columns, check);
 }
 
-void read_values(const Operand &operand, TileElement element, int first, int rows, double (*values)[MOST_K])
+// Calls put(row, k, value) for every element of rows [first, first + rows).
+template <class Put> void read_values(const Operand &operand, TileElement element, int first, int rows, Put put)
 {
     visit_pieces(operand, first, rows, [&](unsigned char *piece, int row, int k) {
         for (int i = 0; i < PIECE_BYTES / operand.bytes; i++)
-            values[row + (operand.turned ? i : 0)][k + (operand.turned ? 0 : i)] = value_at(element, piece, i);
+            put(row + (operand.turned ? i : 0), k + (operand.turned ? 0 : i), value_at(element, piece, i));
     });
 }
 
@@ -215,17 +216,23 @@ template <class Sum> void add_to_sums(const Product &product)
 {
     const SharedProduct &what = product.what;
     Sums *const sums = product.sums;
-    double a[PRODUCT_ROWS][MOST_K], b[MAX_COLUMNS][MOST_K];
+    double a[PRODUCT_ROWS][MOST_K];
+    Reals b[MAX_COLUMNS / 2][MOST_K];
     check_operands(product);
     if (product.held)
         read_held(product, a);
     else
-        read_values(read_operand(what.element, what.a, what.turn_a), what.element, first_row(), PRODUCT_ROWS, a);
-    read_values(read_operand(what.element, what.b, what.turn_b), what.element, 0, what.columns, b);
+        read_values(read_operand(what.element, what.a, what.turn_a), what.element, first_row(), PRODUCT_ROWS,
+                    [&](int row, int k, double value) { a[row][k] = value; });
+    read_values(read_operand(what.element, what.b, what.turn_b), what.element, 0, what.columns,
+                [&](int column, int k, double value) { b[column / 2][k][column % 2] = value; });
     for (int m = 0; m < PRODUCT_ROWS; m++)
-        for (int n = 0; n < what.columns; n++) {
-            unsigned &sum = sums->values[m % 8 * 4 + n % 8 / 2][n / 8 * 4 + m / 8 * 2 + n % 2];
-            sum = same_bits<unsigned>(add_products(same_bits<Sum>(sum), a[m], b[n], what.element));
+        for (int n = 0; n < what.columns; n += 2) {
+            unsigned *words = &sums->values[m % 8 * 4 + n % 8 / 2][n / 8 * 4 + m / 8 * 2];
+            Sum both[2];
+            __builtin_memcpy(both, words, sizeof both);
+            add_products(both, a[m], b[n / 2], what.element);
+            __builtin_memcpy(words, both, sizeof both);
         }
 }
 

@@ -105,38 +105,49 @@ float cut_off(double x)
     return beyond ? same_bits<float>(same_bits<unsigned>(nearest) - 1u) : nearest;
 }
 
-// Numbers without their signs are in the order of their bits, infinities and NaNs behind the others.
-long long magnitude_bits(double x) { return static_cast<long long>(same_bits<unsigned long long>(x) & ~0ull >> 1); }
+// Of two columns side by side, which a lane has.
+typedef double Reals __attribute__((vector_size(16)));
+typedef unsigned long long Words __attribute__((vector_size(16)));
+typedef float Floats __attribute__((vector_size(8)));
+typedef int Ints __attribute__((vector_size(8)));
+typedef unsigned Wrapped __attribute__((vector_size(8)));   // of what is no number nothing is known but that it wraps
 
-float add_plainly(float sum, const double *products, int count)
+Reals magnitudes_of(Reals x) { return reinterpret_cast<Reals>(reinterpret_cast<Words>(x) & ~0ull >> 1); }
+Wrapped whole_parts_of(Reals x) { return reinterpret_cast<Wrapped>(__builtin_convertvector(x, Ints)); }
+
+// sums + the products, aligned with the largest of them: here many kernels spend most of their time.
+template <int COUNT> inline Reals add_aligned(Reals sums, const double *a, const Reals *b)
 {
-    double plain = sum;
-    for (int i = 0; i < count; i++)
+    const unsigned long long infinite = 0x7ffull << 52, beyond_a_float = (1ull << (52 - 23)) - 1;
+    Reals products[COUNT], plain = sums, largest = magnitudes_of(sums);
+#pragma GCC unroll 8
+    for (int i = 0; i < COUNT; i++) {
+        products[i] = a[i] * b[i];
         plain += products[i];
-    return static_cast<float>(plain);
-}
-
-// sum + the products, aligned with the largest of them.
-float add_aligned(float sum, const double *products, int count)
-{
-    const long long infinite = 0x7ffll << 52;
-    long long largest = magnitude_bits(sum);
-    for (int i = 0; i < count; i++) {
-        const long long bits = magnitude_bits(products[i]);
-        largest = bits > largest ? bits : largest;
+        const Reals size = magnitudes_of(products[i]);
+        largest = size > largest ? size : largest;
     }
-    if (largest == 0 || largest >= infinite)
-        return add_plainly(sum, products, count);
-    const int exponent = static_cast<int>(largest >> 52) - 1023;   // it is below 2^(exponent + 1)
-    const double last = two_to(exponent + 1 - KEPT_BITS), per_last = two_to(KEPT_BITS - 1 - exponent);
-    long long kept = static_cast<long long>(sum * per_last);
-    for (int i = 0; i < count; i++)
-        kept += static_cast<long long>(products[i] * per_last);
-    return cut_off(static_cast<double>(kept) * last);
+    largest = largest < two_to(-400) ? Reals{} + two_to(-400) : largest;   // of zeros
+    const Words exponent = reinterpret_cast<Words>(largest) & infinite;    // all are below twice what it stands for
+    const Reals last = reinterpret_cast<Reals>(exponent - ((KEPT_BITS - 1ull) << 52));
+    const Reals per_last = reinterpret_cast<Reals>(((2 * 1023 + KEPT_BITS - 1ull) << 52) - exponent);
+    Wrapped kept = whole_parts_of(sums * per_last);
+#pragma GCC unroll 8
+    for (int i = 0; i < COUNT; i++)
+        kept += whole_parts_of(products[i] * per_last);
+    const Reals sum = __builtin_convertvector(reinterpret_cast<Ints>(kept), Reals) * last;
+    const auto simple = (plain - plain == 0) & ((magnitudes_of(sum) >= two_to(-126)) | (sum == 0));   // finite, and no denormal
+    if (__builtin_expect((simple[0] & simple[1]) == 0, false)) {
+        const auto careful = [&](int n) { return plain[n] - plain[n] == 0 ? cut_off(sum[n]) : static_cast<float>(plain[n]); };
+        return Reals{careful(0), careful(1)};
+    }
+    const Reals cut = reinterpret_cast<Reals>(reinterpret_cast<Words>(sum) & ~beyond_a_float);
+    return __builtin_convertvector(__builtin_convertvector(cut, Floats), Reals);
 }
 
 struct Gathered {
-    double a[MOST_ROWS][MOST_K], b[8][MOST_K];
+    double a[MOST_ROWS][MOST_K];
+    Reals b[4][MOST_K];
 };
 
 // Row l / 4 of each matrix is lane l's, and `each` adjacent elements along k from l % 4 * each on: half of k is four times as many.
@@ -149,46 +160,48 @@ void gather(void *const *lanes, int each, Gathered *tiles)
             for (int i = 0; i < 4; i++)
                 tiles->a[i % 2 * 8 + line][i / 2 * 4 * each + k] = value_at(mine->element, mine->a, i * each + e);
             for (int i = 0; i < 2; i++)
-                tiles->b[line][i * 4 * each + k] = value_at(mine->element, mine->b, i * each + e);
+                tiles->b[line / 2][i * 4 * each + k][line % 2] = value_at(mine->element, mine->b, i * each + e);
         }
     }
 }
 
-float add_products(float sum, const double *a, const double *b, TileElement element)
+template <int COUNT> void add_in_turns(float *sums, const double *a, const Reals *b, int count)
 {
-    const int at_once = element == TILE_TF32 ? TF32_SUMMED_AT_ONCE : SUMMED_AT_ONCE, count = SHAPES[element].k;
-    for (int k = 0; k < count; k += at_once) {
-        double products[SUMMED_AT_ONCE];
-        for (int i = 0; i < at_once; i++)
-            products[i] = a[k + i] * b[k + i];
-        sum = add_aligned(sum, products, at_once);
-    }
-    return sum;
+    Reals sum = {sums[0], sums[1]};
+    for (int k = 0; k < count; k += COUNT)
+        sum = add_aligned<COUNT>(sum, a + k, b + k);
+    sums[0] = static_cast<float>(sum[0]);
+    sums[1] = static_cast<float>(sum[1]);
 }
 
-int add_products(int sum, const double *a, const double *b, TileElement element)
+// Row a times two columns.
+void add_products(float *sums, const double *a, const Reals *b, TileElement element)
 {
-    unsigned wrapped = static_cast<unsigned>(sum);
-    for (int k = 0; k < SHAPES[element].k; k++)
-        wrapped += static_cast<unsigned>(static_cast<int>(a[k] * b[k]));
-    return static_cast<int>(wrapped);
+    const int count = SHAPES[element].k;
+    element == TILE_TF32 ? add_in_turns<TF32_SUMMED_AT_ONCE>(sums, a, b, count) : add_in_turns<SUMMED_AT_ONCE>(sums, a, b, count);
 }
 
-double add_products(double sum, const double *a, const double *b, TileElement element)
+void add_products(int *sums, const double *a, const Reals *b, TileElement element)
 {
     for (int k = 0; k < SHAPES[element].k; k++)
-        sum += a[k] * b[k];
-    return sum;
+        for (int n = 0; n < 2; n++)
+            sums[n] = static_cast<int>(static_cast<unsigned>(sums[n]) + static_cast<unsigned>(static_cast<int>(a[k] * b[k][n])));
+}
+
+void add_products(double *sums, const double *a, const Reals *b, TileElement element)
+{
+    for (int k = 0; k < SHAPES[element].k; k++)
+        for (int n = 0; n < 2; n++)
+            sums[n] += a[k] * b[k][n];
 }
 
 template <class Sum> void add_all(void *const *lanes, TileElement element, const Gathered &tiles)
 {
     const Shape &shape = SHAPES[element];
     for (int m = 0; m < shape.m; m++)
-        for (int n = 0; n < shape.n; n++) {
-            const Tiles *owner = static_cast<const Tiles *>(lanes[m % 8 * 4 + n / 2]);
-            Sum &sum = static_cast<Sum *>(owner->c)[m / 8 * 2 + n % 2];
-            sum = add_products(sum, tiles.a[m], tiles.b[n], element);
+        for (int pair = 0; pair < shape.n / 2; pair++) {
+            const Tiles *owner = static_cast<const Tiles *>(lanes[m % 8 * 4 + pair]);
+            add_products(static_cast<Sum *>(owner->c) + m / 8 * 2, tiles.a[m], tiles.b[pair], element);
         }
 }
 
