@@ -67,7 +67,7 @@ static void write_map(Json *entry, const TensorMap *map)
         write_pixels(entry, map);
     else
         write_ints(entry, "box", map->box, map->rank);
-    json_set_int(entry, "swizzle", 128);
+    json_set_int(entry, "swizzle", MAP_LINE_BYTES);
 }
 
 static const char *const beside_name[] = {

@@ -38,6 +38,7 @@ enum {
     MAX_LAUNCH_ARGS = 512,   // 4096 bytes of pointers; fuse() stays below
     MAX_TENSOR_MAPS = 4,     // of a launch
     MAX_MAP_RANK = 5,        // dimensions of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)
+    MAP_LINE_BYTES = 128,    // that copies bring along the first dimension, swizzled within
     MAX_PIXEL_AXES = MAX_MAP_RANK - 2   // of images, in im2col mode: the others are channels and image
 };
 
@@ -51,7 +52,7 @@ typedef struct TensorMap {
     int pixel_axes;                      // of im2col mode, of rank pixel_axes + 2; 0: boxes
     int64_t sizes[MAX_MAP_RANK];         // elements
     int64_t strides[MAX_MAP_RANK - 1];   // bytes from one to the next along the second dimension and those behind it
-    int box[MAX_MAP_RANK];               // elements that a copy brings, 128 bytes along the first; or channels, pixels
+    int box[MAX_MAP_RANK];               // elements that a copy brings, MAP_LINE_BYTES along the first; or channels, pixels
     bool tf32;                           // floats, which the copy rounds to tf32
     /* Of im2col mode, the innermost axis first: pixels go from the lower corner on in steps to the upper one,
        which is said from the image's end. */

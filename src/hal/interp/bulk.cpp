@@ -14,7 +14,7 @@ struct BulkCopy {
 
 namespace {
 
-enum { MAX_BULK_COPIES = 1 << 14, BARRIER_BYTES = 8, LINE_BYTES = 128, PIECE_BYTES = 16, PIECE_LINES = 8 };
+enum { MAX_BULK_COPIES = 1 << 14, BARRIER_BYTES = 8, PIECE_BYTES = 16, PIECE_LINES = 8 };
 BulkCopy all_bulk_copies[MAX_BULK_COPIES], *free_bulk_copies;
 int bulk_copy_count;
 
@@ -40,7 +40,7 @@ int lines_of(const TensorBox &map)
     return lines;
 }
 
-int bytes_of(const TensorBox &map) { return lines_of(map) * LINE_BYTES; }
+int bytes_of(const TensorBox &map) { return lines_of(map) * MAP_LINE_BYTES; }
 
 // The line behind this one: of a box along the second dimension, then along those behind it. Pixels go from the lower corner to the
 // upper one of each axis, then along the next, and at last to the next image.
@@ -77,10 +77,10 @@ template <class Visit> void visit_box(const BulkCopy &copy, const unsigned char 
     BoxPlace at = copy.from;
     for (int line = 0; line < lines_of(map); line++, step_line(map, copy.from, at)) {
         const unsigned char *start = line_start(map, at);
-        for (int piece = 0; piece < LINE_BYTES / PIECE_BYTES; piece++) {
+        for (int piece = 0; piece < MAP_LINE_BYTES / PIECE_BYTES; piece++) {
             const long long x = at.at[0] + piece * elements;
-            const long long straight = SHARED_START + (copy.target - shared) + line * LINE_BYTES + piece * PIECE_BYTES;
-            const long long turned = straight ^ (straight / LINE_BYTES % PIECE_LINES) * PIECE_BYTES;
+            const long long straight = SHARED_START + (copy.target - shared) + line * MAP_LINE_BYTES + piece * PIECE_BYTES;
+            const long long turned = straight ^ (straight / MAP_LINE_BYTES % PIECE_LINES) * PIECE_BYTES;
             const unsigned char *source = start && x >= 0 && x < map.sizes[0] ? start + x * map.element_bytes : nullptr;
             const long long left = (map.sizes[0] - x) * map.element_bytes;
             visit(const_cast<unsigned char *>(shared) + turned - SHARED_START, source,
@@ -281,7 +281,7 @@ void bulk_copy(void *target, const void *map, const BoxPlace &from, void *addres
     check_pixels(*box, from, place);
     if (is_too_early(box->start))   // it lands while others run, who may have waited
         fail_at(place, "touches what an earlier launch writes, without waiting for it");
-    if (offset < 0 || (SHARED_START + offset) % (PIECE_LINES * LINE_BYTES) ||
+    if (offset < 0 || (SHARED_START + offset) % (PIECE_LINES * MAP_LINE_BYTES) ||
         offset + bytes_of(*box) > static_cast<long long>(shared_bytes))
         fail_at(place, "a bulk copy to where no eight lines begin, or beside shared memory");
     for (int rank = 0; rank < cluster_blocks; rank++) {
@@ -329,7 +329,7 @@ cudaError_t encode_map(void *map, const TensorBox &what)
     const long long inner = static_cast<long long>(what.box[0]) * what.element_bytes;
     TensorBox box = what;
     box.magic = TENSOR_BOX_MAGIC;
-    bool legal = reinterpret_cast<size_t>(what.start) % 16 == 0 && reinterpret_cast<size_t>(map) % 64 == 0 && inner == LINE_BYTES;
+    bool legal = reinterpret_cast<size_t>(what.start) % 16 == 0 && reinterpret_cast<size_t>(map) % 64 == 0 && inner == MAP_LINE_BYTES;
     for (int d = 0; d < TENSOR_BOX_RANK; d++)
         legal &= what.sizes[d] > 0 && what.sizes[d] < 1ll << 32;
     for (int d = 0; d + 1 < what.rank; d++)

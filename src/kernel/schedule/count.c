@@ -24,7 +24,6 @@ static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
     return data_tile_elements(tile, &written, walk->kind->space->axis_count) * tile->element_bits / 8;
 }
 
-/* Register tiles of the block along the axes of one kind. */
 /* The shared tile, without what is cut off along these axes. */
 static RTile loaded_tile(const CountWalk *walk, uint32_t cut, uint32_t cleared)
 {
@@ -119,10 +118,7 @@ static void count_lines(CountWalk *walk)
     int64_t bytes = walk->kind->registers.accumulator_bits / 8;
     int columns = space_last_spatial(walk->kind->space, walk->kind->space->axis_count),
         rows = space_last_spatial(walk->kind->space, columns);
-    int64_t inside = 1;
-    for (int a = 0; a < walk->kind->space->axis_count; a++)
-        inside *= walk->kind->space->axes[a].reduction ? 1 : walk->region.count[a];
-    count_shared(walk, inside * bytes, (int64_t)rtile_points(walk->kind->space, shared, false) * bytes);
+    count_shared(walk, count_inside(walk) * bytes, (int64_t)rtile_points(walk->kind->space, shared, false) * bytes);
     walk->counts->barriers[SCOPE_BLOCK] += 2 * walk->block->inner->size[rows];
 }
 

@@ -210,16 +210,6 @@ static void count_slots(CountWalk *walk, const Exchange *exchange)
     walk->counts->barriers[exchange->scope]++;
 }
 
-/* Outputs of the block's tile that exist. */
-static int64_t points_inside(const CountWalk *walk)
-{
-    int64_t inside = 1;
-    for (int a = 0; a < walk->kind->space->axis_count; a++)
-        if (!walk->kind->space->axes[a].reduction)
-            inside *= walk->region.count[a];
-    return inside;
-}
-
 /* Rows of the tile that begins there are dealt to the cluster's blocks round-robin, in runs of so many. */
 static void deal_rows(CountWalk *walk, const int64_t *first, int64_t run)
 {
@@ -234,7 +224,7 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
 {
     int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
     int64_t columns = walk->region.count[columns_axis(walk)];
-    int64_t rows = columns ? points_inside(walk) / columns : 0;
+    int64_t rows = columns ? count_inside(walk) / columns : 0;
     int64_t points = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false);
     int64_t own = ceil_div(rows - rank, cluster) * columns;
     count_shared(walk, own * cluster * exchange->value_bytes, points * exchange->value_bytes);
@@ -295,7 +285,7 @@ static void count_turns(CountWalk *walk, const Exchange *exchange)
     int64_t points =
         (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) * exchange->value_bytes;
     walk->counts->shuffles += at_least_1(exchange->values) * log2_of(exchange->width);
-    count_shared(walk, (parts - 1) * points + 2 * points_inside(walk) * exchange->value_bytes,
+    count_shared(walk, (parts - 1) * points + 2 * count_inside(walk) * exchange->value_bytes,
                  parts * points);
     walk->counts->barriers[SCOPE_BLOCK] += parts + 1;
     count_marks(walk);
@@ -308,7 +298,7 @@ int64_t count_turns_combinations(const CountWalk *walk, const Exchange *exchange
     int64_t parts = count_tiles(walk, true) / at_least_1(exchange->width);
     int64_t points = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false);
     return walk->block->threads * at_least_1(exchange->values) * log2_of(exchange->width) +
-           (parts - 1) * points + points_inside(walk);
+           (parts - 1) * points + count_inside(walk);
 }
 
 /* The lanes that share a word of bits pack it, for each of a thread's vectors. */

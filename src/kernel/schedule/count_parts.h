@@ -33,6 +33,15 @@ static inline int64_t count_tiles(const CountWalk *walk, bool reduction)
     return tiles;
 }
 
+/* Outputs of the block's tile that exist. */
+static inline int64_t count_inside(const CountWalk *walk)
+{
+    int64_t inside = 1;
+    for (int a = 0; a < walk->kind->space->axis_count; a++)
+        inside *= walk->kind->space->axes[a].reduction ? 1 : walk->region.count[a];
+    return inside;
+}
+
 /* Bytes of shared memory. */
 static inline void count_shared(CountWalk *walk, int64_t read, int64_t written)
 {

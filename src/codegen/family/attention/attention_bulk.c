@@ -10,7 +10,6 @@ enum {
     GROUP_WARPS = 4,
     GROUP_ROWS = 64,
     LINE = 64,
-    LINE_BYTES = 128,   // of 16-bit elements in shared memory
     SLAB_BYTES = 8 * ((LINE + 8) * 4 + 12),
     BARRIER_BYTES = 8,
     MAXIMUM_BYTES = 4,
@@ -121,7 +120,7 @@ static int64_t tile_bytes(const AttentionTile *tile)
             step = tile->splits * tile->columns * (in_lines(tile->depth) + in_lines(tile->width)),
             slabs = tile->splits == 1 ? (int64_t)tile->groups * GROUP_WARPS * SLAB_BYTES : 0,
             turns = tile->splits == 1 ? tile->groups * BARRIER_BYTES : tile->splits * GROUP_ROWS * MAXIMUM_BYTES;
-    return (tile->q_stages * q + tile->stages * step) * LINE_BYTES + slabs +
+    return (tile->q_stages * q + tile->stages * step) * MAP_LINE_BYTES + slabs +
            (4 * tile->stages * tile->splits + 2 * tile->q_stages) * BARRIER_BYTES + turns + ALIGNMENT;
 }
 
@@ -281,9 +280,9 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
         maps[factor] = (TensorMap){
             .arg = input_position(plan->fusion, access_of(attention, factor)->tensor),
             .rank = 3,
-            .element_bytes = LINE_BYTES / LINE,
+            .element_bytes = MAP_LINE_BYTES / LINE,
             .sizes = {lines.elements, line_group(attention, factor)->extent, lines.planes},
-            .strides = {lines.line * (LINE_BYTES / LINE), lines.plane * (LINE_BYTES / LINE)},
+            .strides = {lines.line * (MAP_LINE_BYTES / LINE), lines.plane * (MAP_LINE_BYTES / LINE)},
             .box = {LINE, factor ? tile->columns : (int)block_rows(tile), 1},
         };
     }

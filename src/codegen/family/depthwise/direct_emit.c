@@ -97,21 +97,10 @@ void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, con
     emit_group_positions(out, indent, "multiplier", scope, multiplier, used);
 }
 
-/* Where the groups' axes lead; the image's own are left out. */
-static Affine image_form(const Depthwise *shape)
-{
-    Affine form = {.constant = shape->x_origin};
-    const AxisGroup *groups[] = {&shape->batch, &shape->channel};
-    for (int g = 0; g < 2; g++)
-        for (int i = 0; i < groups[g]->count; i++)
-            form.coef[groups[g]->axes[i]] = shape->x_offset.coef[groups[g]->axes[i]];
-    return form;
-}
-
 void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
 {
     const Tensor *tensor = factor_access(shape->x)->tensor;
-    Affine form = image_form(shape);
+    Affine form = depthwise_form(&shape->x_offset, shape->x_origin, &shape->batch, &shape->channel);
     begin_function(out, "The first element of an image's first row.",
                    "const X *image(const Tensors &t, Index batch, Index channel)", "batch, channel");
     direct_emit_groups(out, "    ", scope, shape, affine_axes(&form));

@@ -139,11 +139,8 @@ void direct_add_outer_tiles(TileSpace *space, const Fusion *fusion, const Depthw
    behind them? */
 bool direct_reads_pieces(const Fusion *fusion, const Depthwise *shape, int inner, int64_t piece)
 {
-    int64_t all = shape->x_origin;
-    const AxisGroup *groups[] = {&shape->channel, &shape->batch};
-    for (int g = 0; g < 2; g++)
-        for (int i = 0; i < groups[g]->count; i++)
-            all |= groups[g]->axes[i] == inner ? 0 : shape->x_offset.coef[groups[g]->axes[i]];
+    Affine form = depthwise_form(&shape->x_offset, shape->x_origin, &shape->batch, &shape->channel);
+    int64_t all = depthwise_alignment(&form, inner);
     for (int i = 0; i < shape->image_count; i++)
         all |= shape->image[i].output == inner ? 0 : shape->image[i].x_stride;
     int64_t extent = inner == shape->image[shape->image_count - 1].output

@@ -46,11 +46,6 @@ typedef struct TapsLayout {
     SharedLayout shared;
 } TapsLayout;
 
-static int64_t element_bytes(const Pictures *pictures)
-{
-    return dtype_info[pictures->access->tensor->dtype].bits / 8;
-}
-
 static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const DirectTile *tile)
 {
     int64_t before = (-gradient->along.pad % VECTOR + VECTOR) % VECTOR, first = -gradient->along.pad - before;
@@ -76,9 +71,9 @@ static TapsLayout layout_of(const Fusion *fusion, const FilterGradient *gradient
     layout.threads =
         layout.groups_down * layout.groups_along * layout.groups_column * tile->shares * tile->row_shares;
     layout_add(&layout.shared, "PICTURES_X",
-               images * gradient->x.rows * layout.pitch_x * element_bytes(&gradient->x));
+               images * gradient->x.rows * layout.pitch_x * pictures_bytes(&gradient->x));
     layout_add(&layout.shared, "PICTURES_D",
-               images * gradient->d.rows * layout.pitch_d * element_bytes(&gradient->d));
+               images * gradient->d.rows * layout.pitch_d * pictures_bytes(&gradient->d));
     layout_put(&layout.shared, "SUMS", 0, tile->block_taps * taps * value_bytes);   // when x and d are done with
     layout_add(&layout.shared, "MARKS", filter_gradient_mark_bytes(ceil_div(layout.threads, LEAST_WARP)));
     return layout;
@@ -237,7 +232,7 @@ static bool copy(const FilterGradient *gradient, const CountedItem *at, ItemWork
     for (int i = 0; i < 2; i++)
         if (move->tiles >> i & 1)
             work->shared_written += gradient->shape.summed.extent * pictures[i]->rows * pictures[i]->columns *
-                                    element_bytes(pictures[i]);
+                                    pictures_bytes(pictures[i]);
     return move->to == PLACE_SHARED;
 }
 

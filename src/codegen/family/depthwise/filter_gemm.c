@@ -51,16 +51,9 @@ typedef struct GemmLayout {
 
 static int64_t wide(int64_t columns) { return round_up(columns, ATOM_M); }
 
-static int64_t element_bytes(const FilterGradient *gradient)
-{
-    return dtype_info[gradient->d.access->tensor->dtype].bits / 8;
-}
-
-/* Rows of d, as many as instructions multiply: of each two pieces. */
-static int64_t rows_of(const FilterGradient *gradient)
-{
-    return round_up(gradient->d.rows, 2 * PIECE / element_bytes(gradient));
-}
+/* Rows of d that an instruction multiplies: two vectors; those of a picture, in whole instructions. */
+static int64_t step_rows(const FilterGradient *gradient) { return 2 * PIECE / pictures_bytes(&gradient->d); }
+static int64_t rows_of(const FilterGradient *gradient) { return round_up(gradient->d.rows, step_rows(gradient)); }
 
 static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile)
 {
@@ -78,11 +71,11 @@ static GemmLayout layout_of(const FilterGradient *gradient, const GemmTile *tile
     layout.pairs = (tile->columns - 1 + gradient->along.taps - 1 + left - layout.band) / ATOM_M + 1;
     layout.chain = larger(MAX_CHAIN / (tile->images * rows_of(gradient)), 1);
     layout.chains = ceil_div(gradient->shape.summed.extent, tile->images) > layout.chain;
-    int64_t bytes = 2 * tile->images * element_bytes(gradient);   // of a column of both steps' images
+    int64_t bytes = 2 * tile->images * pictures_bytes(&gradient->d);   // of a column of both steps' images
     SharedLayout *shared = &layout.shared;
     layout_add(shared, "PICTURES_X", bytes * gradient->x.rows * (x_columns + PAD));
     layout_add(shared, "PICTURES_D", bytes * gradient->d.rows * (d_columns + PAD));
-    layout_add(shared, "ZERO_ROW", element_bytes(gradient) * layout.zeros);
+    layout_add(shared, "ZERO_ROW", pictures_bytes(&gradient->d) * layout.zeros);
     layout_put(shared, "SLABS", layout.chains ? round_up(shared->bytes, PIECE) : 0,   // else over x and d
                layout.warps * ATOM_M * (layout.pairs * ATOM_M + 2) * 4);
     layout_put(shared, "SUMS", 0, parts * tile->block_taps * gradient->along.taps * 4);
@@ -230,11 +223,6 @@ typedef struct GemmWork {
     int64_t images, steps;
 } GemmWork;
 
-static int64_t steps_of_rows(const GemmWork *work)
-{
-    return rows_of(work->gradient) / (2 * PIECE / element_bytes(work->gradient));
-}
-
 static bool is_inside(const GemmWork *work, int64_t column)
 {
     return column >= 0 && column < work->gradient->x.columns;
@@ -243,10 +231,10 @@ static bool is_inside(const GemmWork *work, int64_t column)
 /* How often the warps with the g-th rows of taps multiply rows of d, those of x being there. */
 static int64_t walks_of(const GemmWork *work, int64_t group)
 {
-    int64_t each = 2 * PIECE / element_bytes(work->gradient), walks = 0;
+    int64_t each = step_rows(work->gradient), walks = 0;
     int64_t taps = work->at->first[TAP_DOWN] + group * work->tile.taps - work->gradient->down.pad;
-    for (int64_t i = 0; i < steps_of_rows(work); i++) {
-        int64_t first = i * each + taps;
+    for (int64_t i = 0; i < rows_of(work->gradient); i += each) {
+        int64_t first = i + taps;
         walks += first + each + work->tile.taps - 1 > 0 && first < work->gradient->x.rows;
     }
     return walks;
@@ -275,7 +263,7 @@ static int64_t tiles_inside(const GemmWork *work, int64_t group, int64_t *pairs)
 static void multiply(const GemmWork *work, int64_t *products, int64_t *bytes, int64_t *warps)
 {
     enum { FRAGMENT_BYTES = 512 };
-    int64_t each = 2 * PIECE / element_bytes(work->gradient);
+    int64_t each = step_rows(work->gradient);
     *products = *bytes = *warps = 0;
     for (int64_t down = 0; down < work->layout.groups_down; down++)
         for (int64_t column = 0; column < work->layout.groups_column; column++) {
@@ -317,7 +305,7 @@ static bool load(const GemmWork *work, ItemWork *item)
 {
     const Pictures *pictures[] = {&work->gradient->x, &work->gradient->d};
     const Move *move = &work->at->item->move;
-    int64_t products, warps, bytes = element_bytes(work->gradient);
+    int64_t products, warps, bytes = pictures_bytes(&work->gradient->d);
     for (int i = 0; i < 2 && move->to == PLACE_SHARED; i++)
         if (move->tiles >> i & 1)
             item->shared_written += work->images * pictures[i]->rows * pictures[i]->columns * bytes;

@@ -20,22 +20,18 @@ static bool is_plain(const WindowAxis *axis)
            axis->outputs <= MAX_SIDE;
 }
 
-static bool group_allows_pieces(const AxisGroup *group, const Affine *offset, int64_t bytes)
+Affine pictures_form(const Pictures *pictures, const Depthwise *shape)
 {
-    for (int i = 0; i < group->count; i++)
-        if (offset->coef[group->axes[i]] * bytes % PIECE_BYTES)
-            return false;
-    return true;
+    return depthwise_form(pictures->offset, pictures->origin, &shape->channel, &shape->summed);
 }
+
+int64_t pictures_bytes(const Pictures *pictures) { return dtype_info[pictures->access->tensor->dtype].bits / 8; }
 
 static void set_pieces(Pictures *pictures, const Depthwise *shape)
 {
-    int64_t bytes = dtype_info[pictures->access->tensor->dtype].bits / 8;
-    pictures->pieces = pictures->column_stride == 1 && pictures->columns * bytes % PIECE_BYTES == 0 &&
-                       pictures->origin * bytes % PIECE_BYTES == 0 &&
-                       pictures->row_stride * bytes % PIECE_BYTES == 0 &&
-                       group_allows_pieces(&shape->channel, pictures->offset, bytes) &&
-                       group_allows_pieces(&shape->summed, pictures->offset, bytes);
+    Affine form = pictures_form(pictures, shape);
+    int64_t all = depthwise_alignment(&form, -1) | pictures->columns | pictures->row_stride;
+    pictures->pieces = pictures->column_stride == 1 && all * pictures_bytes(pictures) % PIECE_BYTES == 0;
 }
 
 static void set_pictures(FilterGradient *gradient, const WindowAxis *down, const WindowAxis *along)
@@ -262,11 +258,7 @@ void filter_gradient_emit_blocks(StrBuf *out, const FilterGradient *gradient, in
 static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape, const Pictures *pictures,
                         char name)
 {
-    Affine offset = {.constant = pictures->origin};
-    for (int i = 0; i < shape->channel.count; i++)
-        offset.coef[shape->channel.axes[i]] = pictures->offset->coef[shape->channel.axes[i]];
-    for (int i = 0; i < shape->summed.count; i++)
-        offset.coef[shape->summed.axes[i]] = pictures->offset->coef[shape->summed.axes[i]];
+    Affine offset = pictures_form(pictures, shape);
     strbuf_printf(out,
                   "\nstruct Source%c {\n"
                   "    using Element = %s;\n"

@@ -16,6 +16,8 @@ typedef struct Pictures {
     bool pieces;   // rows are whole aligned pieces of 16 bytes
 } Pictures;
 
+int64_t pictures_bytes(const Pictures *pictures);   // of an element
+
 typedef struct FilterGradient {
     Depthwise shape;
     const Atom *atom;
@@ -28,6 +30,9 @@ typedef struct FilterGradient {
    are `batch`, the filters `multiplier`. */
 bool filter_gradient_find(const Fusion *fusion, const Depthwise *sum, const Atom *atom,
                           FilterGradient *gradient);
+
+/* Where a picture begins, by the axes of channels and images. */
+Affine pictures_form(const Pictures *pictures, const Depthwise *shape);
 
 /* Neither stride nor dilation. */
 bool filter_gradient_is_dense(const FilterGradient *gradient);

@@ -35,12 +35,8 @@ typedef struct GroupsWay {
 
 static bool lies_in_vectors(const FilterGradient *gradient, const Pictures *pictures, const AxisGroup *inner)
 {
-    const AxisGroup *channel = &gradient->shape.channel, *images = &gradient->shape.summed;
-    int64_t all = pictures->origin | pictures->row_stride | pictures->column_stride | inner->extent;
-    for (int i = 0; i < channel->count; i++)
-        all |= pictures->offset->coef[channel->axes[i]];
-    for (int i = 0; i < images->count; i++)
-        all |= pictures->offset->coef[images->axes[i]];
+    Affine form = pictures_form(pictures, &gradient->shape);
+    int64_t all = depthwise_alignment(&form, -1) | pictures->row_stride | pictures->column_stride | inner->extent;
     return all % EIGHT == 0 && inner->count == 1 && axis_group_stride(inner, pictures->offset) == 1;
 }
 

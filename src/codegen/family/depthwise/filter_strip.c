@@ -36,12 +36,8 @@ typedef struct FilterStrip {
    has their common powers of two. */
 static int64_t places(const FilterGradient *gradient, const Pictures *pictures, int inner)
 {
-    int64_t all = pictures->origin | pictures->row_stride;
-    const AxisGroup *groups[] = {&gradient->shape.channel, &gradient->shape.summed};
-    for (int g = 0; g < 2; g++)
-        for (int i = 0; i < groups[g]->count; i++)
-            all |= groups[g]->axes[i] == inner ? 0 : pictures->offset->coef[groups[g]->axes[i]];
-    return all;
+    Affine form = pictures_form(pictures, &gradient->shape);
+    return depthwise_alignment(&form, inner) | pictures->row_stride;
 }
 
 /* Columns that are one access at every multiple of so many. */

@@ -215,6 +215,25 @@ bool depthwise_is_direct(const Depthwise *shape)
     return true;
 }
 
+// ---- where it lies ----
+
+Affine depthwise_form(const Affine *offset, int64_t origin, const AxisGroup *one, const AxisGroup *other)
+{
+    Affine form = {.constant = origin};
+    uint32_t axes = axis_group_mask(one) | axis_group_mask(other);
+    for (int a = 0; a < MAX_AXES; a++)
+        form.coef[a] = axes >> a & 1 ? offset->coef[a] : 0;
+    return form;
+}
+
+int64_t depthwise_alignment(const Affine *form, int except)
+{
+    int64_t all = form->constant;
+    for (int a = 0; a < MAX_AXES; a++)
+        all |= a == except ? 0 : form->coef[a];
+    return all;
+}
+
 // ---- how much of it there is ----
 
 uint32_t depthwise_image_axes(const Depthwise *shape)

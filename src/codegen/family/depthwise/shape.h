@@ -39,6 +39,12 @@ bool depthwise_find_sum(const Fusion *fusion, const FusedOp *op, Depthwise *shap
 /* Its image is a plane or a line, along which positions are ints, and nothing is summed over but taps. */
 bool depthwise_is_direct(const Depthwise *shape);
 
+/* Where the axes of two groups lead from the element at 0 of all others. */
+Affine depthwise_form(const Affine *offset, int64_t origin, const AxisGroup *one, const AxisGroup *other);
+
+/* A number with the powers of two that divide all its coefficients, but for an axis (-1: none), and its constant. */
+int64_t depthwise_alignment(const Affine *form, int except);
+
 /* The element that an access reads, above which a guard may stand. */
 const Access *factor_access(const Expr *factor);
 

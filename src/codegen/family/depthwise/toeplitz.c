@@ -37,25 +37,33 @@ static bool is_picture(const Toeplitz *toeplitz)
     return shape->multiplier.extent == 1 && shape->batch.count <= 1 && shape->channel.count <= 1;
 }
 
-static DataTile input_tile(const Toeplitz *toeplitz)
+/* Of images: input or output. */
+static DataTile image_tile(const Toeplitz *toeplitz, const Tensor *tensor, Dim row, Dim column)
 {
-    const Access *access = factor_access(toeplitz->shape.x);
-    bool pieces = toeplitz_reads_pieces(toeplitz);
     return (DataTile){
-        .name = access->tensor->name,
+        .name = tensor->name,
         .rank = 4,
         .dims = {dim_of(affine_axis(TOEPLITZ_IMAGE), toeplitz->images),
-                 dim_of(affine_axis(TOEPLITZ_CHANNEL), toeplitz->channels),
-                 dim_of(window_index(&toeplitz->row, TOEPLITZ_ROW, TOEPLITZ_TAP_ROW), toeplitz->row.inputs),
-                 dim_of(window_index(&toeplitz->column, TOEPLITZ_COLUMN, TOEPLITZ_TAP_COLUMN),
-                        toeplitz->column.inputs)},
-        .element_bits = dtype_info[access->tensor->dtype].bits,
+                 dim_of(affine_axis(TOEPLITZ_CHANNEL), toeplitz->channels), row, column},
+        .element_bits = dtype_info[tensor->dtype].bits,
         .apart = !is_picture(toeplitz),
-        .scatter = pieces ? 1 : 2,        // two pieces are read for one
-        .instructions = pieces ? 0 : 4,   // to shift one element into its place; see PieceAnywhere
-        .staged = true,
-        .staged_inner = 3,
+        .scatter = 1,
     };
+}
+
+static DataTile input_tile(const Toeplitz *toeplitz)
+{
+    const WindowAxis *row = &toeplitz->row, *column = &toeplitz->column;
+    DataTile tile = image_tile(toeplitz, factor_access(toeplitz->shape.x)->tensor,
+                               dim_of(window_index(row, TOEPLITZ_ROW, TOEPLITZ_TAP_ROW), row->inputs),
+                               dim_of(window_index(column, TOEPLITZ_COLUMN, TOEPLITZ_TAP_COLUMN), column->inputs));
+    tile.staged = true;
+    tile.staged_inner = 3;
+    if (!toeplitz_reads_pieces(toeplitz)) {
+        tile.scatter = 2;        // two vectors are read for one
+        tile.instructions = 4;   // to shift one element into its place; see PieceAnywhere
+    }
+    return tile;
 }
 
 static DataTile filter_tile(const Toeplitz *toeplitz)
@@ -77,18 +85,10 @@ static DataTile filter_tile(const Toeplitz *toeplitz)
 
 static DataTile output_tile(const Toeplitz *toeplitz, const FusedOp *op)
 {
-    return (DataTile){
-        .name = op->out->name,
-        .rank = 4,
-        .dims = {dim_of(affine_axis(TOEPLITZ_IMAGE), toeplitz->images),
-                 dim_of(affine_axis(TOEPLITZ_CHANNEL), toeplitz->channels),
-                 dim_of(affine_axis(TOEPLITZ_ROW), toeplitz->row.outputs),
-                 dim_of(affine_axis(TOEPLITZ_COLUMN), toeplitz->column.outputs)},
-        .element_bits = dtype_info[op->out->dtype].bits,
-        .apart = !is_picture(toeplitz),
-        .scatter = 1,
-        .output = true,
-    };
+    DataTile tile = image_tile(toeplitz, op->out, dim_of(affine_axis(TOEPLITZ_ROW), toeplitz->row.outputs),
+                               dim_of(affine_axis(TOEPLITZ_COLUMN), toeplitz->column.outputs));
+    tile.output = true;
+    return tile;
 }
 
 static TileSpace *find_space(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz)

@@ -25,26 +25,6 @@ static void emit_groups(StrBuf *out, const char *indent, const Scope *scope, con
     emit_group_positions(out, indent, "image", scope, &shape->batch, used);
 }
 
-/* The element where all image axes are 0. */
-static void emit_origin(StrBuf *out, const Scope *scope, const Depthwise *shape, const Affine *offset,
-                        int64_t origin)
-{
-    Affine form = *offset;
-    form.constant = origin;
-    for (int i = 0; i < shape->image_count; i++) {
-        const WindowAxis *axis = &shape->image[i];
-        form.coef[axis->output] = 0;
-        if (axis->tap >= 0)
-            form.coef[axis->tap] = 0;
-    }
-    emit_affine(out, &form, scope->axis);
-}
-
-static uint32_t group_axes(const Depthwise *shape, const Affine *offset)
-{
-    return affine_axes(offset) & ~depthwise_image_axes(shape);
-}
-
 // ---- what is read ----
 
 /* ` + row * 32`, or nothing. */
@@ -62,9 +42,10 @@ static void emit_input(StrBuf *out, const Scope *scope, const Toeplitz *toeplitz
     const Depthwise *shape = &toeplitz->shape;
     begin_function(out, "The element at column 0 of a row of the image.",
                    "Index input_at(Index channel, Index image, Index row)", "channel, image, row");
-    emit_groups(out, "    ", scope, shape, group_axes(shape, &shape->x_offset));
+    Affine form = depthwise_form(&shape->x_offset, shape->x_origin, &shape->batch, &shape->channel);
+    emit_groups(out, "    ", scope, shape, affine_axes(&form));
     strbuf_puts(out, "    return ");
-    emit_origin(out, scope, shape, &shape->x_offset, shape->x_origin);
+    emit_affine(out, &form, scope->axis);
     emit_steps(out, "row", toeplitz->row.x_stride);
     const Tensor *x = factor_access(shape->x)->tensor;
     strbuf_printf(
@@ -81,9 +62,10 @@ static void emit_filter(StrBuf *out, const Scope *scope, const Toeplitz *toeplit
         out,
         "__device__ __forceinline__ Element filter(const Tensors &t, Index channel, Index kh, Index kw)\n{\n"
         "    (void)channel, (void)kh, (void)kw;\n");
-    emit_groups(out, "    ", scope, shape, group_axes(shape, &shape->w_offset));
+    Affine form = depthwise_form(&shape->w_offset, shape->w_origin, &shape->channel, &shape->multiplier);
+    emit_groups(out, "    ", scope, shape, affine_axes(&form));
     strbuf_printf(out, "    return t.in%d[", input_position(scope->fusion, factor_access(shape->w)->tensor));
-    emit_origin(out, scope, shape, &shape->w_offset, shape->w_origin);
+    emit_affine(out, &form, scope->axis);
     emit_steps(out, "kh", toeplitz->row.w_stride);
     emit_steps(out, "kw", toeplitz->column.w_stride);
     strbuf_puts(out, "];\n}\n");

@@ -11,7 +11,7 @@
 #include "codegen/family/gemm/phases.h"
 #include "model/calibration.h"
 
-enum { LINE_BYTES = 128, SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };
+enum { SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };
 
 /* Kinds of kernels: blocks without clusters, by their stages; multicast: two blocks with adjacent tiles, each of which
    copies half of b to both; cluster split-K of one tile by two blocks; ping-pong, without clusters or with multicast. */
@@ -227,7 +227,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     int64_t slabs =
         groups * schedule_makers(kind->schedule) * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
     int64_t sums = kind_splits(kind) > 1 ? rows * columns / SPLITS * SUM_BYTES : 0;
-    int64_t stage = (rows + columns) * LINE_BYTES + 2 * BARRIER_BYTES;
+    int64_t stage = (rows + columns) * MAP_LINE_BYTES + 2 * BARRIER_BYTES;
     int64_t turns = schedule_makers(kind->schedule) * BARRIER_BYTES;
     layout_add(layout, "EVERYTHING",
                kind->schedule->stages * stage + slabs + sums + turns + SHARED_ALIGNMENT);
@@ -331,7 +331,7 @@ static TensorMap map_of_other(const KernelPlan *plan, const Product *product, in
                               Lines lines)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED];
-    int line_elements = (int)block->size[GROUP_K], element_bytes = LINE_BYTES / line_elements;
+    int line_elements = (int)block->size[GROUP_K], element_bytes = MAP_LINE_BYTES / line_elements;
     const Im2col *im2col = product->pixels;
     int64_t rows = product->group[factor ? GROUP_N : GROUP_M].extent, k = line_elements_along_k(product);
     int64_t batches = im2col ? im2col->taps.extent : product->group[GROUP_BATCH].extent;
@@ -357,12 +357,12 @@ static TensorMap map_of_pixels(const KernelPlan *plan, const Product *product)
     const RTile *block = &plan->program->tile[LEVEL_SHARED];
     const Im2col *im2col = product->pixels;
     int count = im2col->walk.count;
-    int64_t stride = im2col->pixel * LINE_BYTES / block->size[GROUP_K];
+    int64_t stride = im2col->pixel * MAP_LINE_BYTES / block->size[GROUP_K];
     TensorMap map = {
         .arg = input_position(plan->fusion, mma_access(product->factor[im2col->factor])->tensor),
-        .start = im2col->first * LINE_BYTES / block->size[GROUP_K],
+        .start = im2col->first * MAP_LINE_BYTES / block->size[GROUP_K],
         .rank = count + 2,
-        .element_bytes = LINE_BYTES / (int)block->size[GROUP_K],
+        .element_bytes = MAP_LINE_BYTES / (int)block->size[GROUP_K],
         .pixel_axes = count,
         .tf32 = mma_element_type(product) == DTYPE_F32,
         .sizes = {im2col->channels},

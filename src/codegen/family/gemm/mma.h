@@ -56,7 +56,7 @@ int mma_columns(const Fusion *fusion, const Product *product);
 
 /* Common parts of kernels whose warp groups of GROUP_WARPS warps multiply operands in shared memory, in lines of
    128 bytes along k. Their tiles are aligned to SHARED_ALIGNMENT bytes there. */
-enum { LANES = 32, GROUP_WARPS = 4, GROUP_LANES = GROUP_WARPS * LANES };
+enum { GROUP_WARPS = 4, GROUP_LANES = GROUP_WARPS * LANES };
 enum { MAX_GROUPS = 3, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
 enum { BESIDE_BYTES = 128, SLAB_EACH = 16 };   // of a lane of templates/bulk.cu: bytes of a residual before the products, elements of a slab
 void mma_group_kind(Arena *arena, KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,

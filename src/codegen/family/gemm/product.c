@@ -6,7 +6,6 @@
 #include "model/calibration.h"
 
 enum {
-    LANES = 32,          // of a warp, whose elements are adjacent
     SKINNY_ROWS = 16     // more share enough of what is read to be worth tiles of both factors
 };
 

@@ -12,6 +12,8 @@
 
 enum { GROUP_BATCH, GROUP_M, GROUP_N, GROUP_K, GROUP_COUNT };
 
+enum { LANES = 32 };   // of a warp, which has adjacent elements
+
 /* How a 16-byte vector is read: by one aligned access, by the two that hold it, element by element. */
 typedef enum Way { BY_PIECES, FROM_ANYWHERE, BY_ELEMENTS } Way;
 

@@ -18,7 +18,6 @@ enum {
     INPUT_BYTES = 128,   // and of the large one
     ALONG_TOGETHER = 4,  // of the small one that it reads along k, where the large one lies along n
     ACROSS_THREADS = 64, // of a block, at least, where few of them share columns
-    LANES = 32,          // of a warp
     VECTOR_LINES = 4,    // of 128 bytes, that a warp reads where the vectors of its lanes are contiguous
     MAX_THREADS = 512,   // of a block
     RUN_BYTES = 128,     // contiguous bytes that lanes read along n, at least,
