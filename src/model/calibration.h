@@ -24,7 +24,7 @@ typedef struct KindCost {
                                 // their products, while other tiles' threads multiply; 0: they make both at once
     double step_knee;           // how sharply its steps turn from load-bound to compute-bound; 0: both times add up
     bool drifts;                // blocks that start at the same time end at any time within that of one: SMs idle then
-    double read_share;          // of what blocks copy is read from L2, where requests to a line are merged; 0 = 1
+    double read_share;          // of what blocks copy takes time of L2, as loads do; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
     bool ends_alone;            // its last step is multiplied by a warp that has all rows, when everything has come
 } KindCost;
