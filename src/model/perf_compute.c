@@ -45,8 +45,9 @@ static double load_instructions(const KernelCounts *kernel)
     double loads = 0;
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
+        double each_bytes = data->staged ? VECTOR_BYTES : load_bytes(data);
         if (!data->output)
-            loads += (data->grouped ? group_loads(kernel, data) : ceil(kernel->bytes[i].thread / VECTOR_BYTES)) *
+            loads += (data->grouped ? group_loads(kernel, data) : ceil(kernel->bytes[i].thread / each_bytes)) *
                      thread_visits(kernel, data);
     }
     return loads / (kernel->steps * kernel->inner_steps);

@@ -122,6 +122,16 @@ double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, 
     return tiles;
 }
 
+/* L2 answers so many requests a second, whether they are for a sector or for a line: copies of a matrix in pieces of 64
+   bytes reach half its bandwidth (tuning-log 185). Elements that windows share are in one line, or in L1. */
+static int requested_bytes(const KernelCounts *kernel, const DataTile *data)
+{
+    double positions = data_tile_bytes(data, &kernel->problem->whole, kernel->space->axis_count);
+    bool of_matrix = !data->apart && problem_bytes_of(kernel, data) >= positions;
+    const DeviceSpec *device = kernel->device;
+    return data->staged && !data->output && of_matrix ? device->shared.transaction_bytes : device->dram.transaction_bytes;
+}
+
 static void count_bytes(KernelCounts *kernel)
 {
     int axis_count = kernel->space->axis_count;
@@ -132,6 +142,7 @@ static void count_bytes(KernelCounts *kernel)
             .thread = data_tile_bytes(data, kernel->inner, axis_count),
             .block = data_tile_bytes(data, kernel->shared, axis_count),
             .moved = data_tile_traffic(data, kernel->shared, axis_count, transaction_bytes),
+            .asked = data_tile_traffic(data, kernel->shared, axis_count, requested_bytes(kernel, data)),
         };
     }
 }
@@ -156,12 +167,12 @@ static void count_staged(KernelCounts *kernel)
         if (!data->staged || data->output)
             continue;
         kernel->staged = true;
-        int vector = data->staged_vector;
-        double vector_bytes = vector ? vector * data->element_bits / 8.0 : VECTOR_BYTES;
+        double vector_bytes = load_bytes(data);
         kernel->staged_bytes += kernel->bytes[i].block;
         double vectors = kernel->bytes[i].block / vector_bytes;
         kernel->staged_vectors += vectors;
-        kernel->staged_stores += data->staged_inner == data->rank - 1 || !vector ? vectors : vectors * vector;
+        bool whole = data->staged_inner == data->rank - 1 || !data->vector;
+        kernel->staged_stores += whole ? vectors : vectors * data->vector;
         if (lines_even(kernel, data))
             kernel->chain_instructions += data->step_instructions;
         kernel->staging_instructions +=
@@ -342,7 +353,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.turns = (double)program->turns;
     double waves = kernel.blocks / (blocks_per_sm * sms);
     kernel.rounds = ceil(waves) * program->turns;
-    kernel.alone = kernel.cluster > 1 ? at_least(ceil(waves) / waves, 1) : 1;
+    kernel.alone = kernel.cluster > 1 && waves > 1 ? ceil(waves) / waves : 1;
     // Tiles that all run at once end with the one of most steps.
     kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster) *
                    at_least(kernel.visited, most / kernel.rounds);

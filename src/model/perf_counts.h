@@ -9,6 +9,7 @@ static const double VECTOR_BYTES = 16;
 typedef struct TileBytes {
     double thread, block;   // inside the register tile, the shared tile
     double moved;
+    double asked;           // the same in whole requests to L2
 } TileBytes;
 
 /* What several terms need to know about the kernel. */
@@ -57,6 +58,12 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
 static inline const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
     return &kernel->bytes[data - kernel->space->tiles];
+}
+
+/* Bytes that one of its loads brings to a thread. */
+static inline double load_bytes(const DataTile *data)
+{
+    return data->vector ? data->vector * data->element_bits / 8.0 : VECTOR_BYTES;
 }
 
 /* Its threads copy steps ahead, each vector from an address of its own, at least some of them directly. */

@@ -85,7 +85,7 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
     double share = data->staged && kernel->cost->read_share > 0 ? kernel->cost->read_share : 1;
     return kernel->block_tiles * share / (shared ? kind_multicast(kernel->kind) : 1)
          * block_visits(kernel, data)
-         * bytes_of(kernel, data)->moved
+         * bytes_of(kernel, data)->asked
          * inside_share(kernel, data)
          * block_scatter(kernel, data) * request_cost(kernel, data);
 }

@@ -10,14 +10,14 @@ static int64_t address_registers(const KernelKind *kind, const RProgram *program
     int64_t registers = 0;
     for (int i = 0; i < kind->space->tile_count; i++) {
         const DataTile *data = &kind->space->tiles[i];
-        if (!data->staged || data->output || !data->staged_vector)
+        if (!data->staged || data->output || !data->vector)
             continue;
         const RTile *shared = &program->tile[LEVEL_SHARED];
         int axis_count = kind->space->axis_count;
         bool even = direct || data_tile_lines_even(data, shared, axis_count, program->threads);
         if (data->line_places || !even)
             registers += (direct ? 4 : 2) * ceil_div(data_tile_elements(data, shared, axis_count),
-                                                     (int64_t)program->threads * data->staged_vector);
+                                                     (int64_t)program->threads * data->vector);
     }
     return registers;
 }

@@ -14,8 +14,8 @@ uint32_t data_tile_axes(const DataTile *tile, int axis_count)
 bool data_tile_lines_even(const DataTile *tile, const RTile *of, int axis_count, int64_t threads)
 {
     int64_t line = affine_extent(&tile->dims[tile->rank - 1].index, of->size, axis_count);
-    if (tile->staged_vector)
-        line = ceil_div(line, tile->staged_vector);
+    if (tile->vector)
+        line = ceil_div(line, tile->vector);
     return threads % line == 0 || line % threads == 0;
 }
 

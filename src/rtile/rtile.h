@@ -72,7 +72,7 @@ typedef struct DataTile {
     int64_t run;                // of the last dimension, elements that are contiguous; 0: all are
     TapTile taps;
     bool windows;               // staged, and read from there once for each window that holds it
-    int staged_vector;          // elements that a thread brings there at once; 0: 16 bytes
+    int vector;                 // elements that a thread loads at once, into registers or to shared memory; 0: 16 bytes
     double instructions;        // of a thread to find one element that is staged; 0: whole vectors are contiguous
     double line_instructions;   // the same where threads share lines evenly, so that what a thread's elements have
                                 // in common is found once; 0: no difference

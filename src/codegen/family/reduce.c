@@ -206,9 +206,10 @@ static void set_lines(TileSpace *space, const Fusion *fusion, Layout layout, con
         const Access *access = found[i].access;
         Affine offset = fused_offset(fusion, &found[i]);
         DataTile *tile = space_flat_tile(space, fusion, access->tensor, &offset);
-        if (tile && found[i].op == 0 && !found[i].fetch && tile->element_bits >= 8)
-            tile->lines = access_lines(access, fusion, first, end, layout.vector,
-                                       elements_together(&reads, access, layout), device);
+        if (!tile || found[i].op != 0 || found[i].fetch || tile->element_bits < 8)
+            continue;
+        tile->vector = elements_together(&reads, access, layout);
+        tile->lines = access_lines(access, fusion, first, end, layout.vector, tile->vector, device);
     }
 }
 

@@ -119,10 +119,10 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.staged_granule = 128 / value_bits;
     tile.staged_bits = value_bits;
     tile.apart = product_lies_apart(fusion, product, factor);
-    tile.staged_vector = product_vector(fusion, product, factor, MAX_TILE);
+    tile.vector = product_vector(fusion, product, factor, MAX_TILE);
     tile.line_places = product_has_line_places(fusion, product, factor);
     tile.grouped = true;
-    if (tile.staged_vector == 1)
+    if (tile.vector == 1)
         add_search(&tile, fusion, product, factor);
     return tile;
 }
@@ -254,7 +254,7 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.space = space_copy(arena, tiled->space);
     for (int factor = 0; factor < 2; factor++)
         if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS) {
-            kind.space->tiles[factor].staged_vector = 1;
+            kind.space->tiles[factor].vector = 1;
             add_search(&kind.space->tiles[factor], fusion, product, factor);
         }
     kind.schedule = schedule_of(arena, fusion, product, kind.space, device, 3);

@@ -41,7 +41,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.staged = tile.swizzled = true;
     tile.staged_inner = 2;
     tile.scatter = reading.way == FROM_ANYWHERE ? 2 : 1;   // two pieces are read for one
-    tile.staged_vector = reading.way == BY_ELEMENTS;   // uneven ones have an address each
+    tile.vector = reading.way == BY_ELEMENTS;   // uneven ones have an address each
     if (reading.way != BY_PIECES)
         tile.instructions = reading.way == FROM_ANYWHERE
                                 ? calibration.gemm.shift_instructions
@@ -81,7 +81,7 @@ void mma_count_copies(TileSpace *space, const Fusion *fusion, const Product *pro
         DataTile *tile = &space->tiles[factor];
         if (product->reading[factor].way != BY_PIECES)
             continue;
-        tile->staged_vector = (int)piece;
+        tile->vector = (int)piece;
         tile->instructions = product_copy_instructions(fusion, product, factor, false) / (double)piece;
         tile->line_places = mma_guard(product, factor);
         tile->step_instructions = product_step_instructions(fusion, product, factor);

@@ -18,6 +18,7 @@ enum {
     INPUT_BYTES = 128,   // and of the large one
     ALONG_TOGETHER = 4,  // of the small one that it reads along k, where the large one lies along n
     ACROSS_THREADS = 64, // of a block, at least, where few of them share columns
+    WORD_BITS = 32,      // of a lane, where a warp's load takes L1 the time of a line, as shorter ones do
     VECTOR_LINES = 4,    // of 128 bytes, that a warp reads where the vectors of its lanes are contiguous
     MAX_THREADS = 512,   // of a block
     RUN_BYTES = 128,     // contiguous bytes that lanes read along n, at least,
@@ -62,11 +63,24 @@ static int least_reducers(const Fusion *fusion, const Product *product)
     return 8 * LEAST_RUN_BYTES / (vector * product_element_bits(product->factor[LARGE]));
 }
 
+/* Elements of a factor that a thread loads at once, at most. Along k a thread has a vector of the large one at a time. */
+static int most_together(const Fusion *fusion, const Product *product, int factor)
+{
+    bool along_k = product_along_k(fusion, product, LARGE);
+    if (factor == LARGE)
+        return product_vector(fusion, product, LARGE, along_k ? ACCESS_BYTES : most_columns(fusion, product));
+    if (!product_along_k(fusion, product, SMALL))
+        return product_vector(fusion, product, SMALL, product->group[GROUP_M].extent);
+    return product_vector(fusion, product, SMALL, along_k ? most_together(fusion, product, LARGE) : ACCESS_BYTES);
+}
+
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
 {
     DataTile tile = product_factor_tile(product, factor, product_along_k(fusion, product, factor));
     tile.elements = 0;   // it is read once, by its tiles
     tile.apart = product_lies_apart(fusion, product, factor);
+    tile.vector = most_together(fusion, product, factor);
+    tile.lines = WORD_BITS / (double)smaller(tile.vector * tile.element_bits, WORD_BITS);
     if (factor == SMALL && lies_across(fusion, product))
         tile.lines = least_reducers(fusion, product) / (double)VECTOR_LINES;
     return tile;
@@ -93,7 +107,7 @@ static int64_t narrow_columns(const Fusion *fusion, const Product *product)
         return columns * ACROSS_THREADS / least_reducers(fusion, product);
     if (product_along_k(fusion, product, LARGE))
         return 1;
-    int vector = product_vector(fusion, product, LARGE, columns);
+    int vector = most_together(fusion, product, LARGE);
     int lanes = 8 * RUN_BYTES / (vector * product_element_bits(product->factor[LARGE]));
     return columns * (lanes < LANES ? lanes : LANES);
 }
@@ -116,7 +130,7 @@ static void set_tiles(KernelKind *kind, const Fusion *fusion, const Product *pro
     bool along_k = product_along_k(fusion, product, LARGE);
     int64_t rows = product->group[GROUP_M].extent, columns = most_columns(fusion, product);
     int64_t narrow = narrow_columns(fusion, product);
-    int vector = product_vector(fusion, product, LARGE, along_k ? ACCESS_BYTES : columns);
+    int vector = most_together(fusion, product, LARGE);
     bool small_along_k = product_along_k(fusion, product, SMALL);
     int together = small_along_k ? product_vector(fusion, product, SMALL, ALONG_TOGETHER) : 1;
     int64_t least_n = along_k ? 1 : vector, least_k = along_k ? vector : together;
