@@ -19,7 +19,7 @@ static void emit_opening(StrBuf *out, const Scope *scope, const Product *product
         returns, group_variable(rows), more);
     product_emit_positions(out, scope, product, GROUP_BATCH, "batch", used);
     product_emit_positions(out, scope, product, rows, group_variable(rows), used);
-    product_emit_positions(out, scope, product, GROUP_K, "k", used);
+    product_emit_terms(out, scope, &product->group[GROUP_K], "k", used);
 }
 
 /* Where an element lies, if it exists. */

@@ -1,5 +1,6 @@
 #include "codegen/family/gemm/product.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -285,6 +286,22 @@ void product_emit_positions(StrBuf *out, const Scope *scope, const Product *prod
                             const char *flat, uint32_t used)
 {
     emit_group_positions(out, "        ", flat, scope, &product->group[group], used);
+}
+
+void product_emit_terms(StrBuf *out, const Scope *scope, const AxisGroup *terms, const char *flat, uint32_t used)
+{
+    int64_t below = 1;   // extents of axes that are passed over
+    for (int i = terms->count - 1; i >= 0; i--) {
+        int axis = terms->axes[i];
+        below *= used >> axis & 1 ? 1 : scope->fusion->axes[axis].extent;
+        if (!(used >> axis & 1))
+            continue;
+        if (below > 1)
+            flat = arena_printf(out->arena, "quotient<%" PRId64 ">(%s)", below, flat);
+        below = scope->fusion->axes[axis].extent;
+        strbuf_printf(out, "        const Index %s = ", scope->axis[axis]);
+        strbuf_printf(out, i > 0 ? "remainder_of<%2$" PRId64 ">(%1$s);\n" : "%s;\n", flat, below);
+    }
 }
 
 bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns)

@@ -163,6 +163,10 @@ void product_emit_batch(StrBuf *out, const Product *product, const int64_t *bloc
 void product_emit_positions(StrBuf *out, const Scope *scope, const Product *product, int group,
                             const char *flat, uint32_t used);
 
+/* Positions of terms along k, or along its taps, which threads find in every step: the innermost first, each quotient of the one
+   before. */
+void product_emit_terms(StrBuf *out, const Scope *scope, const AxisGroup *terms, const char *flat, uint32_t used);
+
 typedef enum OperandWay {
     OPERAND_LOADED,     // into registers;
     OPERAND_STREAMED,   // likewise, and no other thread reads it: it is an access

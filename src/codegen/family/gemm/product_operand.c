@@ -194,7 +194,7 @@ static void emit_step_positions(StrBuf *out, const Scope *scope, const Product *
             axis_group_add(&taps, scope->fusion, product->group[GROUP_K].axes[i]);
     if (steps->channel < 0) {
         strbuf_printf(out, "        const Index k = step * %" PRId64 " + inner;\n", steps->terms);
-        product_emit_positions(out, scope, product, GROUP_K, "k", used);
+        product_emit_terms(out, scope, &product->group[GROUP_K], "k", used);
         return;
     }
     if (used >> steps->channel & 1)
@@ -202,7 +202,7 @@ static void emit_step_positions(StrBuf *out, const Scope *scope, const Product *
                       scope->axis[steps->channel], taps.extent, steps->terms);
     if (used & axis_group_mask(&taps))
         strbuf_printf(out, "        const Index tap = step %% %" PRId64 ";\n", taps.extent);
-    emit_group_positions(out, "        ", "tap", scope, &taps, used);
+    product_emit_terms(out, scope, &taps, "tap", used);
 }
 
 void product_emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor, int vector,
@@ -222,7 +222,7 @@ void product_emit_operand(StrBuf *out, const Scope *scope, const Product *produc
     if (steps)
         emit_step_positions(out, scope, product, steps, used);
     else
-        product_emit_positions(out, scope, product, GROUP_K, "k", used);
+        product_emit_terms(out, scope, &product->group[GROUP_K], "k", used);
     if (way == OPERAND_COPIED) {
         emit_place(out, scope, product, factor);
     } else if (vector > 1 || (way == OPERAND_STREAMED && !product->guard)) {
