@@ -108,15 +108,19 @@ template <bool OF_B, int FROM = LANES, int TO = QN> __device__ __forceinline__ i
 }
 template <bool OF_B> __device__ __forceinline__ int row_at(int place) { return place_of<OF_B, QN, LANES>(place); }
 
+// Parts of a line are copied by adjacent threads. Rows of windows are found one by one: a thread has two, whose terms are found once.
+template <class Operand, bool COPIED> constexpr bool IN_PARTS = false;
+template <class Operand> constexpr bool IN_PARTS<Operand, true> = Operand::ALONG_K || Operand::AFFINE;
+
 // A thread's part of the copy of a tile from global to shared memory: LOADS vectors along the operand's contiguous
 // dimension.
 template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch {
     static constexpr int VECTOR = Operand::VECTOR;
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static constexpr int LENGTH = (ALONG_K ? BK : BR) / VECTOR;    // vectors along the contiguous dimension
-    // Adjacent threads copy a part of a line: along k one sector, so that a warp's four lines lie in banks of their own. The
-    // parts are so close that a thread's vectors share an address.
-    static constexpr int FAST = COPIED ? greatest_common_divisor(LENGTH, ALONG_K ? 32 / (int)sizeof(Value) : 32) : LENGTH;
+    // Parts of a line: along k one sector, so that a warp's four lines lie in banks of their own. They are so close that a
+    // thread's vectors share an address.
+    static constexpr int FAST = IN_PARTS<Operand, COPIED> ? greatest_common_divisor(LENGTH, ALONG_K ? 32 / (int)sizeof(Value) : 32) : COPIED ? LENGTH / 2 : LENGTH;
     static constexpr int PARTS = LENGTH / FAST;
     static constexpr int VECTORS = BK * BB * BR / VECTOR / PARTS;  // of a part
     static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS * PARTS;

@@ -11,14 +11,14 @@ template <class Index> DEVICE bool inside(Index index, long long extent)
 // Positions in loops, from 0 <= k < 2^31, by a product and a shift: FACTOR * BY exceeds 2^SHIFT by at most BY. Compilers divide numbers
 // that they know to be below 2^16 in 16-bit arithmetic, in up to eight times as many instructions.
 DEVICE constexpr int bits_below(int n) { return n > 1 ? 1 + bits_below(n / 2 + n % 2) : 0; }
-template <int BY> DEVICE int quotient(int k)
+template <int BY> DEVICE int quotient_by(int k)
 {
     constexpr int SHIFT = 31 + bits_below(BY);
     constexpr unsigned FACTOR = (unsigned)((1ull << SHIFT) / BY + 1);
     return (BY & (BY - 1)) == 0 ? k / BY : (int)((unsigned long long)(unsigned)k * FACTOR >> SHIFT);
 }
-template <long long BY> DEVICE long long quotient(long long k) { return k / BY; }
-template <long long BY, class Index> DEVICE Index remainder_of(Index k) { return k - quotient<BY>(k) * (Index)BY; }
+template <long long BY> DEVICE long long quotient_by(long long k) { return k / BY; }
+template <long long BY, class Index> DEVICE Index remainder_by(Index k) { return k - quotient_by<BY>(k) * (Index)BY; }
 
 template <class T, class Index> DEVICE compute_type<T> load(const T *p, Index index) { return widen(p[index]); }
 

@@ -39,6 +39,8 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
            "bulk.cu": ("constexpr Index ROWS = PANEL", "constexpr bool MOVES_REGISTERS",   # the order of blocks; who has which registers,
                        ": first(corner.tile_n / PHASE)", "Index tap = -1", "return taps * (TAP",   # which taps are left out;
                        "constexpr Index SHARE = ", "constexpr int slabs_ahead(int bytes"),   # how many steps; and slabs asked for ahead
+           "prelude/memory.cuh": ("DEVICE constexpr int bits_below", "constexpr int SHIFT = ", "constexpr unsigned FACTOR = ",   # with how many bits,
+                                  "return (BY & (BY - 1)) == 0"),   # and how one divides
            "window.cu": ("if (STAGED_COLUMNS <= LANES && ",),   # which of two loops copies
            "skinny.cu": ("constexpr bool JOINS = ",),   # who adds up a block's parts
            "pairs.cu": ("constexpr int POWER = ", "constexpr int TURNS = ", "return column * PIECES",   # which banks

@@ -442,6 +442,7 @@ HAND = [
     ("P18 halves of f64 are rounded up", "prelude/functions.cuh", "rint(a)", "floor(a + 0.5)", 1),
     ("P19 asin ends at its ends", "prelude/functions.cuh", "asinf(a)", "asinf(op_min(op_max(a, -1.0f), 1.0f))", 1),
     ("P20 acos ends at its ends", "prelude/functions.cuh", "acos(a)", "acos(op_min(op_max(a, -1.0), 1.0))", 1),
+    ("P21 quotients of multiples are one too small", "prelude/memory.cuh", "<< SHIFT) / BY + 1)", "<< SHIFT) / BY)", 1),
     ("P11 real to integer does not saturate", "prelude/types.cuh", "if (value >= static_cast<Real>(Integer<T>::HIGH))",
      "if (false)", 1),
 ]

@@ -297,10 +297,10 @@ void product_emit_terms(StrBuf *out, const Scope *scope, const AxisGroup *terms,
         if (!(used >> axis & 1))
             continue;
         if (below > 1)
-            flat = arena_printf(out->arena, "quotient<%" PRId64 ">(%s)", below, flat);
+            flat = arena_printf(out->arena, "quotient_by<%" PRId64 ">(%s)", below, flat);
         below = scope->fusion->axes[axis].extent;
         strbuf_printf(out, "        const Index %s = ", scope->axis[axis]);
-        strbuf_printf(out, i > 0 ? "remainder_of<%2$" PRId64 ">(%1$s);\n" : "%s;\n", flat, below);
+        strbuf_printf(out, i > 0 ? "remainder_by<%2$" PRId64 ">(%1$s);\n" : "%s;\n", flat, below);
     }
 }
 
