@@ -4,7 +4,8 @@
 
 enum {
     FIRST_CAPACITY = 512,    // places of the hash table
-    MOST_BYTES = 512 << 20   // of memory, for kinds that occur again, 10 KB each
+    MOST_BYTES = 512 << 20,   // of memory, for kinds that occur again, 20 KB each
+    FIRST_BYTES = 224 << 20   // of it, for kinds that may do so: half of them do
 };
 
 /* All of a kind, its space and its schedule that a construction can depend on, as bytes. */
@@ -14,7 +15,7 @@ typedef struct Key {
     const char *bytes;
 } Key;
 
-/* Most kinds occur once: only their hash is stored. The rest is stored when they occur again. */
+/* Most kinds of a long program occur once: past FIRST_BYTES only their hash is stored. The rest is stored when they occur again. */
 typedef struct MemoEntry {
     bool used;
     Key key;   // `bytes` NULL: it occurred once
@@ -29,7 +30,7 @@ struct ConstructMemo {
     int keep;
     MemoEntry *entries;      // by hash; at least half of them are free
     size_t count, capacity;  // a power of two
-    size_t bytes;            // of kinds that occurred again
+    size_t bytes;            // of kinds whose programs are stored
 };
 
 ConstructMemo *construct_memo_new(Arena *arena, const Target *target, int keep)
@@ -137,16 +138,14 @@ int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *ki
     ConstructStats own = {0};
     int count = rprogram_construct(scratch, kind, memo->target, memo->keep, kept, &own);
     add_stats(stats, &own);
-    if (entry->used) {
-        size_t bytes = key.length + (size_t)count * sizeof *kept;
-        if (memo->bytes + bytes > MOST_BYTES)
-            return count;
+    bool is_new = !entry->used;
+    size_t bytes = key.length + (size_t)count * sizeof *kept;
+    if (memo->bytes + bytes <= (is_new ? FIRST_BYTES : MOST_BYTES)) {
         memo->bytes += bytes;
         remember(memo->arena, entry, &key, kept, count, &own);
-        return count;
-    }
-    *entry = (MemoEntry){.used = true, .key = {.hash = key.hash}};
-    if (2 * ++memo->count > memo->capacity)
+    } else if (is_new)
+        *entry = (MemoEntry){.used = true, .key = {.hash = key.hash}};
+    if (is_new && 2 * ++memo->count > memo->capacity)
         grow(memo);
     return count;
 }
