@@ -237,9 +237,9 @@ static double stored_vector(const KernelCounts *kernel, const DataTile *data, in
     return (double)greatest_common_divisor(greatest_common_divisor(kernel->inner->size[columns], most), size);
 }
 
-/* Contiguous elements that one access of a warp stores: a vector for each thread that shares a row; or a whole row of
-   the tile, as far as lanes reach, where rows pass through shared memory; or that and the next ones, where a tile has
-   whole rows. */
+/* Contiguous elements that a warp stores at once: a vector for each thread that shares a row, and where these are single
+   elements, those of the following accesses, too; or a whole row of the tile, as far as lanes reach, where rows pass through
+   shared memory; or that and the next ones, where a tile has whole rows. */
 static double stored_run(const KernelCounts *kernel, const DataTile *data, int columns, double vector)
 {
     double across = (double)kernel->shared->size[columns], own = (double)kernel->inner->size[columns];
@@ -249,7 +249,11 @@ static double stored_run(const KernelCounts *kernel, const DataTile *data, int c
     bool collected = lanes < schedule_collecting_lanes(kernel->kind->schedule);
     if (across >= (double)data->dims[data->rank - 1].size)
         return most;
-    return at_most(collected ? across : lanes * vector, most);
+    if (collected)
+        return at_most(across, most);
+    int64_t group = (int64_t)VECTOR_BYTES * 8 / data->element_bits;
+    double following = of_warps || vector > 1 ? 1 : (double)greatest_common_divisor((int64_t)own, group);
+    return at_most(lanes * vector, most) * following;
 }
 
 /* Sectors that an output's stores keep L2 busy for, over those that it has: a sector of which a part is stored takes
