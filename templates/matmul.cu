@@ -44,6 +44,7 @@ constexpr Index PANEL = 8;                                    // rasterisation: 
 constexpr bool VECTOR_STORES = true;                          // QN columns of C in one aligned access
 constexpr bool DEALT = false;                                 // adjacent threads have adjacent columns
 constexpr bool COLLECTED = false;                             // the epilogue stages rows in shared memory
+constexpr bool BESIDE = false;                                // it reads other tensors
 constexpr int STAGES = 2;                                     // of the pipeline
 constexpr bool COPIED_A = false, COPIED_B = false;            // copied asynchronously, from at()
 constexpr bool SKIPS = false;                                 // taps that no row of a tile has
@@ -288,6 +289,35 @@ __device__ __forceinline__ Index step_behind(Index m0, Index n0, Index step)
     return step;
 }
 
+// Stores a thread's sums, in vectors where possible. Single elements of a tile that is entirely in bounds have no predicates:
+// nothing comes between stores of adjacent columns, which leave an SM together. What the epilogue reads would.
+template <bool WHOLE>
+__device__ __forceinline__ void store_tile(const Tensors &t, Index batch, Index m0, Index n0, int ty, int tx,
+                                           const Value (&acc)[TM][TN])
+{
+    UNROLL for (int i = 0; i < TM; ++i) {
+        const Index m = m0 + i / QM * (BM / TM * QM) + ty * QM + i % QM;
+        if (!WHOLE && m >= M)
+            continue;
+        UNROLL for (int g = 0; g < TN / QN; ++g) {
+            const Index n = n0 + g * (BN / TN * QN) + (DEALT ? tx : tx * QN);
+            Value total[QN];
+            UNROLL for (int q = 0; q < QN; ++q)
+                total[q] = VECTOR_STORES ? moved(acc[i][g * QN + q]) : acc[i][g * QN + q];
+            if (VECTOR_STORES) {
+                if (n < N)
+                    finish_vector(t, batch, m, n, total);
+            } else {
+                UNROLL for (int q = 0; q < QN; ++q) {
+                    const Index of = n + q * (DEALT ? BN / TN : 1);
+                    if (WHOLE || of < N)
+                        finish(t, batch, m, of, total[q]);
+                }
+            }
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
@@ -402,28 +432,10 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         }
         return;
     }
-    if (BATCH % BB && batch + own >= BATCH)
+    const Index product = batch + own;
+    if (BATCH % BB && product >= BATCH)
         return;
-    UNROLL for (int i = 0; i < TM; ++i) {
-        const Index m = m0 + i / QM * (BM / TM * QM) + ty * QM + i % QM;
-        if (m >= M)
-            continue;
-        UNROLL for (int g = 0; g < TN / QN; ++g) {
-            const Index n = n0 + g * (BN / TN * QN) + (DEALT ? tx : tx * QN);
-            Value total[QN];
-            UNROLL for (int q = 0; q < QN; ++q)
-                total[q] = VECTOR_STORES ? moved(acc[i][g * QN + q]) : acc[i][g * QN + q];
-            if (VECTOR_STORES) {
-                if (n < N)
-                    finish_vector(t, batch + own, m, n, total);
-            } else {
-                UNROLL for (int q = 0; q < QN; ++q) {
-                    const Index of = n + q * (DEALT ? BN / TN : 1);
-                    if (of < N)
-                        finish(t, batch + own, m, of, total[q]);
-                }
-            }
-        }
-    }
+    const bool whole = !VECTOR_STORES && !BESIDE && m0 + BM <= M && n0 + BN <= N;
+    whole ? store_tile<true>(t, product, m0, n0, ty, tx, acc) : store_tile<false>(t, product, m0, n0, ty, tx, acc);
 }
 }   // namespace KERNEL

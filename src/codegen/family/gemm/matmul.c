@@ -413,6 +413,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     CONSTEXPR(out, "bool DEALT", "adjacent threads have adjacent columns",
               deals_columns(plan, product, qn, vector_stores));
     CONSTEXPR(out, "bool COLLECTED", "the epilogue stages rows in shared memory", collects_rows(plan));
+    CONSTEXPR(out, "bool BESIDE", "it reads other tensors", product_read_beside(plan->kind->space) != 0);
     uint32_t copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages);
     CONSTEXPR(out, "int STAGES", "of the pipeline", plan->kind->schedule->stages);
     CONSTEXPR(out, "bool COPIED_A, COPIED_B", "copied asynchronously", copied & 1, copied & 2);
