@@ -194,11 +194,22 @@ int rprogram_least_blocks(const RProgram *program, int threads)
     return blocks_in_fours(program->sure_blocks, threads);
 }
 
+/* The next step's tiles pass through registers while the block multiplies, and no tensor core does. With more registers than they are told to take,
+   compilers lose a block; without being told they take fewer, and load one element after the other. */
+static bool holds_next_step(const KernelKind *kind, const RProgram *program)
+{
+    return kind->registers.held_words > 0 && kind_tile_threads(kind) == 1 &&
+           !kind_is_one_step(kind, &program->tile[LEVEL_SHARED]);
+}
+
 int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const DeviceSpec *device)
 {
     int64_t blocks = ceil_div(program->grid, device->sm_count);
-    if (blocks >= program->perf.blocks_per_sm)
-        return !kind_reads_ahead(kind) ? 0 : program->sure_blocks > 1 ? program->sure_blocks : program->perf.blocks_per_sm;
+    int resident = program->perf.blocks_per_sm;
+    if (blocks >= resident && kind_reads_ahead(kind))
+        return program->sure_blocks > 1 ? program->sure_blocks : resident;
+    if (blocks >= resident)
+        return holds_next_step(kind, program) ? resident : 0;
     if (blocks > program->sure_blocks)
         return 0;
     int in_fours = blocks_in_fours(blocks, program->threads);
