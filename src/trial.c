@@ -8,7 +8,8 @@
 #include "clock/profile_parts.h"
 #include "hal/jit_cache.h"
 
-/* Of the reference for an element of a program that was timed in parts: about ten seconds. Its kernels have been proven. */
+/* Of the reference for an element of a program that was timed in parts: about ten seconds. Its kernels have been
+   proven. */
 static const double MOST_WORK_OF_WHOLE = 1e9;
 
 typedef struct Trial {
@@ -74,8 +75,8 @@ static void compile_lists(Trial *trial, CandidateList *const *lists, int count)
                        &(CompileEvents){take_helpers, take_list, trial});
 }
 
-/* Of one candidate alone also of those that it may have to give way to, if it fails or spills: so the kernel is the same as where
-   a ranking tells of all. */
+/* Of one candidate alone also of those that it may have to give way to, if it fails or spills: so the kernel is the
+   same as where a ranking tells of all. */
 static void compile_candidates(Trial *trial, bool all)
 {
     CandidateList *list = trial->list;

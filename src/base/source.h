@@ -25,7 +25,8 @@ typedef struct LineColumn {
 
 enum { SOURCE_MAX_BYTES = 4 << 20 };   // a program of 16,384 statements with 256 bytes each; other files have their own limits
 
-/* The whole file, without a byte-order mark; "-" is stdin. Unreadable, too long, or not text: an error with EXIT_INPUT. */
+/* The whole file, without a byte-order mark; "-" is stdin. Unreadable, too long, or not text: an error with
+   EXIT_INPUT. */
 Source *source_read(Arena *arena, const char *path);
 
 /* The same of what is no program and may be longer. */

@@ -47,25 +47,25 @@ typedef struct Micro {
     bool lasting;        // after a second of load
 } Micro;
 
-#define RATE(path_, entry_, threads_, blocks_, shared_, work_, times, since_)                                           \
-    {.path = path_, .entry = entry_, .yields = YIELDS_RATE, .blocks = blocks_, .threads = threads_,                    \
+#define RATE(path_, entry_, threads_, blocks_, shared_, work_, times, since_)                       \
+    {.path = path_, .entry = entry_, .yields = YIELDS_RATE, .blocks = blocks_, .threads = threads_, \
      .shared_bytes = shared_, .work = work_, .p = {times}, .since = since_}
-#define TENSOR(name, work_, since_)                                                                                     \
+#define TENSOR(name, work_, since_) \
     RATE("peak_gflop_s.tensor_" name, "micro_mma_" name, 512, 2, 0, work_, 5000, since_)
-#define WGMMA(...)                                                                                                      \
-    {.entry = "micro_wgmma_" __VA_ARGS__, .yields = YIELDS_RATE, .blocks = 1, .threads = 512, .shared_bytes = 49152,   \
+#define WGMMA(...)                                                                                                   \
+    {.entry = "micro_wgmma_" __VA_ARGS__, .yields = YIELDS_RATE, .blocks = 1, .threads = 512, .shared_bytes = 49152, \
      .p = {8000}, .wgmma = true}
-#define FLOWING(blocks_, ways_, what_)                                                                                  \
-    {.what = what_, .entry = "micro_read_" #ways_, .yields = YIELDS_BANDWIDTH, .blocks = blocks_, .threads = 256,      \
+#define FLOWING(blocks_, ways_, what_)                                                                            \
+    {.what = what_, .entry = "micro_read_" #ways_, .yields = YIELDS_BANDWIDTH, .blocks = blocks_, .threads = 256, \
      .ways = ways_, .p = {DATA_MIB << 10, 1}}
-#define FOOTPRINT(share, what_)                                                                                         \
-    {.what = what_, .entry = "micro_read_1", .yields = YIELDS_BANDWIDTH, .blocks = 4, .threads = 256, .ways = 1,       \
+#define FOOTPRINT(share, what_)                                                                                  \
+    {.what = what_, .entry = "micro_read_1", .yields = YIELDS_BANDWIDTH, .blocks = 4, .threads = 256, .ways = 1, \
      .p = {0, 20}, .l2_share = share}
-#define CHASE(path_, what_, entry_, lines, steps, warm, since_)                                                         \
-    {.path = path_, .what = what_, .entry = entry_, .yields = YIELDS_NS, .grid = 1, .threads = 1,                      \
+#define CHASE(path_, what_, entry_, lines, steps, warm, since_)                                   \
+    {.path = path_, .what = what_, .entry = entry_, .yields = YIELDS_NS, .grid = 1, .threads = 1, \
      .p = {steps, warm, 0, lines}, .before = "micro_link", .since = since_}
-#define DEPENDENT(chains, warps)                                                                                        \
-    {.what = "fma, " #chains " chain(s), " #warps " warp(s) a scheduler", .entry = "micro_fma_" #chains,               \
+#define DEPENDENT(chains, warps)                                                                         \
+    {.what = "fma, " #chains " chain(s), " #warps " warp(s) a scheduler", .entry = "micro_fma_" #chains, \
      .yields = YIELDS_RATE, .blocks = 1, .threads = 128 * warps, .work = 32 * chains, .p = {2000}}
 
 /* A line of 128 bytes each: 2^22 are ten times L2, 2^14 always in it. */

@@ -24,8 +24,8 @@ const RuntimePage *interp_memory_pages(const InterpMemory *memory, int64_t *coun
 
 // In the child.
 void interp_memory_open_all(InterpMemory *memory);
-/* Between NAME_prepare and a call: what was prepared may only be read, the file of weights not at all, and the workspace
-   holds the poison again. */
+/* Between NAME_prepare and a call: what was prepared may only be read, the file of weights not at all, and the
+   workspace holds the poison again. */
 void interp_memory_seal(InterpMemory *memory);
 /* Before a call: inputs are filled, and all that it writes holds the poison. */
 void interp_memory_refill(InterpMemory *memory, RuntimeFill *fill);

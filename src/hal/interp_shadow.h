@@ -10,8 +10,8 @@ bool interp_shadow_make(InterpHost *host, const InterpMemory *memory, const Runt
    before. */
 bool interp_shadow_make_shared(InterpHost *host, int64_t bytes, int blocks);
 
-/* Of regions in buffers `first` … `last`: what was written there is only to be read from now on, or of no use, or nothing is
-   known of it again. */
+/* Of regions in buffers `first` … `last`: what was written there is only to be read from now on, or of no use, or
+   nothing is known of it again. */
 typedef enum ShadowChange { SHADOW_SEAL, SHADOW_CLOSE, SHADOW_FORGET } ShadowChange;
 void interp_shadow_change(InterpHost *host, const RuntimeJob *job, int first, int last, ShadowChange change);
 

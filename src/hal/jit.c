@@ -24,8 +24,8 @@ enum {
 };
 
 // Of the threads that optimise a text's kernels. It is one of the things that machine code is made from, so it does not
-// follow the cores. A ResNet-50 of 32 kernels takes 3.4 s in place of 5.2 and a DenseNet-121 of 146 10.2 in place of 17.4
-// (64 cores); with 16 threads 3.4 and 9.8.
+// follow the cores. A ResNet-50 of 32 kernels takes 3.4 s in place of 5.2 and a DenseNet-121 of 146 10.2 in place of
+// 17.4 (64 cores); with 16 threads 3.4 and 9.8.
 static const char split_argument[] = "--split-compile=8";
 
 static const int64_t MEMORY_BYTES = (int64_t)6 << 30;   // of address space; a large text takes 0.5 GB

@@ -60,7 +60,8 @@ static const char *path_of(Arena *arena, const JitCache *cache, const char *key)
     return arena_printf(arena, "%s/%s", cache->folder, key);
 }
 
-// ---- one entry: MARK, the hash of the rest, the rest: key, compiler, three lengths, all registers or not; log, PTX, cubin ----
+// ---- one entry: MARK, the hash of the rest, the rest: key, compiler, three lengths, all registers or not; log, PTX,
+// cubin ----
 
 static const char mark[] = "rollerc machine code 2\n";
 

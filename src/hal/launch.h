@@ -1,6 +1,6 @@
-// One launch of an emitted program. The launcher's text is written from this record (codegen/cuda/launcher.c), the driver is
-// called with it (hal/gpu.c), and as JSON it stands in the first line of the emitted file: Python's loader starts kernels
-// from that, and the interpreter compares it with what the launcher does.
+// One launch of an emitted program. The launcher's text is written from this record (codegen/cuda/launcher.c), the
+// driver is called with it (hal/gpu.c), and as JSON it stands in the first line of the emitted file: Python's loader
+// starts kernels from that, and the interpreter compares it with what the launcher does.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +9,8 @@
 
 struct Tensor;
 
-/* Buffers of a program beside its arguments, whose numbers come first. The last two are those of programs with weights. */
+/* Buffers of a program beside its arguments, whose numbers come first. The last two are those of programs with
+   weights. */
 typedef enum BufferBeside {
     BUFFER_WORKSPACE,
     BUFFER_PREPARED,   // what NAME_prepare makes and calls read
@@ -108,7 +109,8 @@ static inline bool launch_args_overlap(const LaunchArg *a, const LaunchArg *b)
            !launch_args_are_beside(a, b);
 }
 
-/* The argument that has the bytes of argument i, too: of a sum that is made in place the one is read, the other written. -1: none. */
+/* The argument that has the bytes of argument i, too: of a sum that is made in place the one is read, the other
+   written. -1: none. */
 int launch_in_place(const Launch *launch, int i);
 
 /* Whether one of the two reads or writes what the other writes. */

@@ -17,8 +17,8 @@ struct RuntimeModule {
     RuntimeSource source;
 };
 
-/* Two launches that may run concurrently and share bytes; NULL: there are none. The order in which launches are run is one of
-   many. */
+/* Two launches that may run concurrently and share bytes; NULL: there are none. The order in which launches are run is
+   one of many. */
 static const char *unordered(Arena *arena, const RuntimeSource *source)
 {
     if (!source->launches || !source->graph)

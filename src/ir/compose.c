@@ -344,8 +344,8 @@ static uint32_t unit_axes(const TensorOp *op)
     return axes;
 }
 
-/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that gain nothing are undone. Of one point in [b, h, 1, j] readers
-   that are cut alike would not know whose dimension it is. */
+/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that gain nothing are undone. Of one point in [b, h,
+   1, j] readers that are cut alike would not know whose dimension it is. */
 static void cut(Composer *composer, TensorOp *op)
 {
     TensorOp attempt = *op;

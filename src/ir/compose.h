@@ -5,9 +5,9 @@
 //
 // A definition's axes run over the elements of its tensor in row-major order: one axis may be cut into several whose
 // extents multiply to its own. What then is an affine index is one for fusion and for all families: a reshape, a
-// transposition and a reshape are one permutation. What does not divide stays a fetch. Readers of a tensor that was cut are cut
-// as it was, a reduction where its results lie: of q[h, d] and k[h/4, j, d] scores, maxima, shares and sums have an axis for the
-// groups, as if they had been written so.
+// transposition and a reshape are one permutation. What does not divide stays a fetch. Readers of a tensor that was cut
+// are cut as it was, a reduction where its results lie: of q[h, d] and k[h/4, j, d] scores, maxima, shares and sums
+// have an axis for the groups, as if they had been written so.
 //
 // In a sum that would fetch an element again and again (x[idx[t], k] * w[k, n]: once for each n) it is fetched once,
 // into a tensor of its own.

@@ -58,7 +58,8 @@ int64_t wrap_to(DType type, int64_t value);
    a load. */
 Cell cell_convert(DType to, DType from, Cell cell);
 
-/* A real that may also stay as it was, or be rounded at another scale: off by one unit in the last place of the type. */
+/* A real that may also stay as it was, or be rounded at another scale: off by one unit in the last place of the
+   type. */
 Cell cell_loosen(DType to, Cell cell, Cell rounded);
 
 /* A reduction in progress, in a free order (eval_fold.c). */
@@ -120,8 +121,8 @@ Expr *definition_at(Arena *arena, const TensorOp *op, const Access *access);
 
 // Sums whose terms share factors, for which a kernel may wait (eval_common.c).
 
-/* A sum as it stands, and with factors behind it as kernels have them: what all terms share, and numbers that definitions
-   hide. */
+/* A sum as it stands, and with factors behind it as kernels have them: what all terms share, and numbers that
+   definitions hide. */
 enum { MOST_FORMS = 3 };
 typedef struct SumForms {
     CommonFactors form[MOST_FORMS];   // the first has no factors: its term is the body

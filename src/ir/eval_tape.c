@@ -309,8 +309,8 @@ static void allow_left_out(const TapeStep *step, const Cell *share, const Cell *
             step->lanes[lane].real = (Real){0, INFINITY};
 }
 
-/* Shares of f32 are at most 1, and parts of f16 err by 2^-40 of that. Of an infinite factor one part may be infinite where the other
-   is 0. */
+/* Shares of f32 are at most 1, and parts of f16 err by 2^-40 of that. Of an infinite factor one part may be infinite
+   where the other is 0. */
 static void allow_parts(const TapeStep *step, const Cell *other, int lanes)
 {
     for (int lane = 0; lane < lanes; lane++)

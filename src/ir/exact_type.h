@@ -8,8 +8,9 @@
 
 bool expr_is_exact(const Expr *expr, DType type);
 
-/* Temporaries without a type whose values are exactly those of a narrower one, `cast(x, f16)` or the larger of two such elements, are
-   stored in that type: half the bytes, and tensor cores may multiply them. They are marked, since nothing is rounded for it. */
+/* Temporaries without a type whose values are exactly those of a narrower one, `cast(x, f16)` or the larger of two such
+   elements, are stored in that type: half the bytes, and tensor cores may multiply them. They are marked, since nothing
+   is rounded for it. */
 void keep_exact_types(Program *program);
 
 /* `a / b` of a constant b may be made of the reciprocal r, rounded to float, and be exact: with e = a - b * q of

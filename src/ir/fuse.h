@@ -95,7 +95,8 @@ const TensorOp *fused_op_define(Arena *arena, const Fusion *fusion, const FusedO
 /* With axes and ops of its own, whose expressions are the same. */
 Fusion *fusion_copy(Arena *arena, const Fusion *fusion);
 
-/* The kernel of a definition without a reduction, which may write a view of its tensor; it reads some of the candidates. */
+/* The kernel of a definition without a reduction, which may write a view of its tensor; it reads some of the
+   candidates. */
 Fusion *fusion_of_copy(Arena *arena, const TensorOp *op, Access store, Tensor *const *candidates, int count);
 
 /* Every access of the fusion in order of appearance, and whether a guard stands above it. */

@@ -4,7 +4,8 @@
 //   s[i] = t[i] + 1              y[i] : f16 = h[i] * (tanh(x[i]) + 1)
 //   y[i] : f16 = h[i] * s[i]
 //
-// A product with 1 + tanh(x), of which all results are rounded to 16 bits, needs no tanh: 1 + tanh(x) is 2 / (1 + exp(-2x)).
+// A product with 1 + tanh(x), of which all results are rounded to 16 bits, needs no tanh: 1 + tanh(x) is 2 / (1 +
+// exp(-2x)).
 #pragma once
 #include "ir/fuse.h"
 

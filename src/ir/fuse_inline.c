@@ -161,8 +161,8 @@ static void keep_far_reads(Inliner *inliner, const TensorOp *op)
     inliner->fetches[op->out->id] = search.fetches;
 }
 
-/* An image of f32 for a convolution of f16 is rounded by a copy: folded, it would keep the convolution off tensor cores, whose
-   time is far longer than the copy's. */
+/* An image of f32 for a convolution of f16 is rounded by a copy: folded, it would keep the convolution off tensor
+   cores, whose time is far longer than the copy's. */
 static bool is_rounded(const Census *census)
 {
     DType type = census->op->out->dtype;

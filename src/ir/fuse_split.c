@@ -301,8 +301,9 @@ static FusionPair *pair_of(Arena *arena, const Fusion *fusion, const Cut *cut, F
     return pair;
 }
 
-/* Terms that lie side by side in both factors of a product, and which a thread loads at once; 1: there are none. Parts that begin
-   within them are slow: of 448 channels under nine taps 14 are three times and a half as much, and each is an access of its own. */
+/* Terms that lie side by side in both factors of a product, and which a thread loads at once; 1: there are none. Parts
+   that begin within them are slow: of 448 channels under nine taps 14 are three times and a half as much, and each is
+   an access of its own. */
 static int64_t terms_together(const Fusion *fusion, int cut)
 {
     FusedAccess found[MAX_ACCESSES];
@@ -336,8 +337,8 @@ static bool find_cut(const Fusion *fusion, int64_t parts, Cut *cut)
     return cut->shares >= 2 && cut->shares <= extent;
 }
 
-/* Shares of whole vectors, none of which is empty. Along one axis those that are not all alike are whole steps of a product's
-   loop: 86 terms take as many steps as 88, and the next share of 88 begins with a whole vector. */
+/* Shares of whole vectors, none of which is empty. Along one axis those that are not all alike are whole steps of a
+   product's loop: 86 terms take as many steps as 88, and the next share of 88 begins with a whole vector. */
 static bool round_shares(const Fusion *fusion, Cut *cut)
 {
     int64_t extent = fusion->axes[cut->axis].extent, wanted = cut->shares;

@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "ir/concatenation.h"
 
-/* Dimension `from[d]` of a tensor is dimension d of its transposed copy, and `size` long there: those along some axes come
-   last. */
+/* Dimension `from[d]` of a tensor is dimension d of its transposed copy, and `size` long there: those along some axes
+   come last. */
 typedef struct Turning {
     int from[MAX_AXES];
     int64_t size[MAX_AXES];

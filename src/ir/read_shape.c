@@ -41,8 +41,8 @@ static ReadShape shape_of_reads(const Program *program, int op)
     return search.shape;
 }
 
-/* Which of the op's dimensions each of the shape's is a part of. False: some of those is part of several, or the lines that
-   a kernel stores, along the last one, would be cut. */
+/* Which of the op's dimensions each of the shape's is a part of. False: some of those is part of several, or the lines
+   that a kernel stores, along the last one, would be cut. */
 static bool parts_of(const TensorOp *op, const ReadShape *shape, int *part)
 {
     int d = 0;

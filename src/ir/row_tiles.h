@@ -1,12 +1,14 @@
-// Rows of a product that are reduced where they are made, tile by tile: the log-sum of logits, the nearest of many points.
+// Rows of a product that are reduced where they are made, tile by tile: the log-sum of logits, the nearest of many
+// points.
 //
 //   l[i, v] = sum[d](x[i, d] * w[v, d])          p[c, i] = max[v in tile c](l[i, v])
 //   m[i]    = max[v](l[i, v])                    q[c, i] = sum[v in tile c](exp(l[i, v] - p[c, i]))
 //   z[i]    = sum[v](exp(l[i, v] - m[i]))        m[i] = max[c](p[c, i])    z[i] = sum[c](q[c, i] * exp(p[c, i] - m[i]))
 //
-// One kernel makes p and q while l's tile is in registers, a small second one makes the rows' values of them, in fixed order. l
-// never reaches memory. A reduction may read no other one of its row (sum, max, min, prod), or in one of two ways the extreme of
-// its row: as above (doc/language.md, "Arithmetic"), or as where it lies, min[v](select(l[i, v] == m[i], v, N)), which is exact.
+// One kernel makes p and q while l's tile is in registers, a small second one makes the rows' values of them, in fixed
+// order. l never reaches memory. A reduction may read no other one of its row (sum, max, min, prod), or in one of two
+// ways the extreme of its row: as above (doc/language.md, "Arithmetic"), or as where it lies, min[v](select(l[i, v] ==
+// m[i], v, N)), which is exact.
 #pragma once
 #include "ir/fuse.h"
 

@@ -61,7 +61,8 @@ static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY 
 
 static bool has_axis(const Expr *expr, int axis) { return expr_axes(expr) >> axis & 1; }
 
-/* x of select(c, 0, x), where rows have the condition: a row of which no column counts has no shares. NULL: it is none. */
+/* x of select(c, 0, x), where rows have the condition: a row of which no column counts has no shares. NULL: it is
+   none. */
 static Expr *chosen_by_row(const Expr *expr, int column)
 {
     if (!is_apply(expr, OP_SELECT) || has_axis(expr->apply.operands[0], column))

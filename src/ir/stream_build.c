@@ -58,7 +58,8 @@ static Access store_of(Arena *arena, Tensor *tensor, const Access *read)
     return access_new(arena, tensor, forms);
 }
 
-/* A value of rows and columns that is never stored; it has no definition of its own, or is seen before it is rounded. */
+/* A value of rows and columns that is never stored; it has no definition of its own, or is seen before it is
+   rounded. */
 static Tensor *value_tensor(const Builder *builder, const char *name)
 {
     const Chain *chain = builder->chain;

@@ -29,7 +29,8 @@ int window_only_axis(const Affine *form, int first, int end);
    in `x[2*h + r]`. (A share of a split reduction looks the same but is long.) */
 bool window_has_tap(const Fusion *fusion, int axis);
 
-/* A share of a split sum of products, k = 25*share + tap: several tensors have windows, of which no two share an element. */
+/* A share of a split sum of products, k = 25*share + tap: several tensors have windows, of which no two share an
+   element. */
 bool window_is_share(const Fusion *fusion);
 
 /* Each bound is that of a dimension of the access, from `first` on. */

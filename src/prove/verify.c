@@ -84,7 +84,8 @@ static void run_proof(Proof *proof)
     runtime->release(&result);
 }
 
-/* Whole numbers show all but the last bits: they suffice if the reference takes long, or if the kernel is known to be right. */
+/* Whole numbers show all but the last bits: they suffice if the reference takes long, or if the kernel is known to be
+   right. */
 static bool is_left_to_whole_numbers(const Proof *proof) { return proof->repeats || verify_is_expensive(proof); }
 
 /* With each of the passes; one of them, if an equal launch has had all. */
@@ -108,7 +109,8 @@ static void prove_launch(Proof *proof, const Launch *launch, const Pass *const *
     verify_forget(proof);
 }
 
-/* A kernel is run where it is launched first; of the launches that follow each tenth is told, since they take their time, too. */
+/* A kernel is run where it is launched first; of the launches that follow each tenth is told, since they take their
+   time, too. */
 static void tell_progress(const Proof *proof, int launch)
 {
     const Kernel *kernel = proof->kernel;

@@ -131,8 +131,8 @@ bool verify_is_expensive(const Proof *proof);
 /* Why no part of the launch can be run and judged in a reasonable time; NULL: it can. */
 const char *verify_too_long(const Proof *proof);
 int64_t verify_sample_blocks(const Proof *proof);
-/* An earlier launch is of the same kernel, on tensors of the same shapes: where it is right, this one is, but for which tensors it
-   takes. */
+/* An earlier launch is of the same kernel, on tensors of the same shapes: where it is right, this one is, but for which
+   tensors it takes. */
 bool verify_repeats(const Kernel *kernel, const Launch *launch);
 
 // ---- what a run wrote (verify_compare.c) ----

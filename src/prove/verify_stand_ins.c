@@ -11,7 +11,8 @@
 // elements, which is therefore made of the elements or stand-ins that the launch finds. A tensor has stand-ins if
 //   * it is a sum of products, or made point by point of some that no other definition reads,
 //   * and the launch reads it and could not have made it from the others that it reads.
-// Of a concatenation that several launches write the parts have stand-ins, and what is read of it is chosen among these.
+// Of a concatenation that several launches write the parts have stand-ins, and what is read of it is chosen among
+// these.
 #include <math.h>
 
 #include "prove/verify_parts.h"

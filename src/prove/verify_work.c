@@ -171,7 +171,8 @@ bool verify_repeats(const Kernel *kernel, const Launch *launch)
     return earlier < launch;
 }
 
-/* As many blocks as the budget allows; of heavy ones a few more. The first and the last show which tensors a launch takes. */
+/* As many blocks as the budget allows; of heavy ones a few more. The first and the last show which tensors a launch
+   takes. */
 int64_t verify_sample_blocks(const Proof *proof)
 {
     if (proof->repeats)

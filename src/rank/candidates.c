@@ -250,8 +250,8 @@ bool candidate_spills(const Candidate *candidate)
 
 // ---- as compiled ----
 
-/* What the model expects with the registers that the compiler took. With fewer than expected it stays at what it said, so that one
-   that is not compiled needs not be to come behind. */
+/* What the model expects with the registers that the compiler took. With fewer than expected it stays at what it said,
+   so that one that is not compiled needs not be to come behind. */
 static double launch_judged_us(const PlannedLaunch *launch, const DeviceSpec *device, int registers)
 {
     Limiter limiter;

@@ -71,8 +71,8 @@ typedef struct CompileEvents {
     void *context;
 } CompileEvents;
 
-/* Compiles the candidates of all lists that have a text and are not compiled yet, and before them a text `first`, unless that is
-   NULL. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
+/* Compiles the candidates of all lists that have a text and are not compiled yet, and before them a text `first`,
+   unless that is NULL. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
 void candidates_compile(Compilation *compilation, CandidateList *const *lists, int list_count,
                         const JitRequest *first, const CompileEvents *events);
 

@@ -1,5 +1,6 @@
-// The parts of a program of many kernels: each fusion of a plan as a program of its own, with candidates of its own, and those
-// that are alike once. Ten plans of the whole differ in the tiles of a few kernels; of its parts each is decided by itself.
+// The parts of a program of many kernels: each fusion of a plan as a program of its own, with candidates of its own,
+// and those that are alike once. Ten plans of the whole differ in the tiles of a few kernels; of its parts each is
+// decided by itself.
 #pragma once
 #include "codegen/plan/steps.h"
 #include "rank/candidates.h"

@@ -90,7 +90,8 @@ const char *attribute_literal(const Map *m, const char *name, const char *otherw
 
 /* -1 is the last of `rank` dimensions; refuses what is none. */
 int axis_of(const Map *m, int64_t axis, int rank);
-/* Axes as an attribute, or since `version` as an input; sorted out: flags of `rank` dimensions; true: some are given. */
+/* Axes as an attribute, or since `version` as an input; sorted out: flags of `rank` dimensions; true: some are
+   given. */
 bool axes_given(const Map *m, const char *name, int input, int rank, bool flags[MAX_RANK]);
 
 // ---- expressions (express.c) ----

@@ -67,8 +67,8 @@ static bool covers_scores(const Triangle *mask, const Dims *shape)
     return mask->rows == shape->size[shape->rank - 2] && mask->columns == shape->size[shape->rank - 1];
 }
 
-/* Scores to which a mask of positions alone is added: what lies outside is left out, whatever it is, and a kernel need not
-   compute it. Each row has an element that counts: else all would count again, by their differences. */
+/* Scores to which a mask of positions alone is added: what lies outside is left out, whatever it is, and a kernel need
+   not compute it. Each row has an element that counts: else all would count again, by their differences. */
 static const GraphValue *without_masked(Map *m, const GraphValue *x)
 {
     const GraphNode *node = x->maker;

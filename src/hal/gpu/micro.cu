@@ -1,8 +1,8 @@
-// Micro-kernels of `rollerc calibrate`: each does one thing that the model has a number for, and nothing else. Compiled with
-// NVRTC for the GPU that is there; src/clock/micro.c says how they are launched and what is made of their times.
+// Micro-kernels of `rollerc calibrate`: each does one thing that the model has a number for, and nothing else. Compiled
+// with NVRTC for the GPU that is there; src/clock/micro.c says how they are launched and what is made of their times.
 //
-// `data` is a large buffer of random bits, p[] what the launch asks for, out[0] nanoseconds or cycles that a kernel took by its
-// own clock. What is computed goes to out[8], so that nothing is left out.
+// `data` is a large buffer of random bits, p[] what the launch asks for, out[0] nanoseconds or cycles that a kernel
+// took by its own clock. What is computed goes to out[8], so that nothing is left out.
 
 typedef unsigned long long u64;
 
@@ -111,7 +111,8 @@ MICRO(link)   // 2^p[0] lines of 128 bytes, each with the number of the next: al
         data[32ull * i] = (i * 1664525u + 1013904223u) & (count - 1);
 }
 
-// p[0] steps after p[1] that are not timed; from another line each time, p[2] of 2^p[3], since those of the last time are in L2.
+// p[0] steps after p[1] that are not timed; from another line each time, p[2] of 2^p[3], since those of the last time
+// are in L2.
 template <class Next> DEVICE void chase(const int *p, u64 *out, Next next)
 {
     unsigned at = static_cast<unsigned>(p[2]) & ((1u << p[3]) - 1);
@@ -268,14 +269,14 @@ MICRO(grid_barrier)   // out[1] is 0 before
 
 // ---- instructions: p[0] times 16 of each chain; a chain waits for itself ----
 
-#define CHAINS(type, first, COUNT, instruction)                                                                              \
-    type x[COUNT];                                                                                                           \
-    UNROLL for (int k = 0; k < COUNT; k++) x[k] = first;                                                                     \
-    for (int i = 0; i < p[0]; i++)                                                                                           \
-        UNROLL for (int r = 0; r < 16; r++)                                                                                  \
-            UNROLL for (int k = 0; k < COUNT; k++) instruction;                                                              \
-    type sum = x[0];                                                                                                         \
-    UNROLL for (int k = 1; k < COUNT; k++) sum += x[k];                                                                      \
+#define CHAINS(type, first, COUNT, instruction)                 \
+    type x[COUNT];                                              \
+    UNROLL for (int k = 0; k < COUNT; k++) x[k] = first;        \
+    for (int i = 0; i < p[0]; i++)                              \
+        UNROLL for (int r = 0; r < 16; r++)                     \
+            UNROLL for (int k = 0; k < COUNT; k++) instruction; \
+    type sum = x[0];                                            \
+    UNROLL for (int k = 1; k < COUNT; k++) sum += x[k];         \
     keep(out, static_cast<unsigned>(sum))
 
 template <int COUNT> DEVICE void fma_chains(const unsigned *data, const int *p, u64 *out)
@@ -313,17 +314,17 @@ enum : unsigned {
 };
 
 // p[0] times 8 products of each of 4 tiles of sums
-#define MMA(type, KEPT, SET, kind, shape, A, B, a_list, b_list)                                                              \
-    unsigned a[4], b[2];                                                                                                     \
-    UNROLL for (int i = 0; i < 4; i++) a[i] = operand(data, i, KEPT, SET);                                                   \
-    UNROLL for (int i = 0; i < 2; i++) b[i] = operand(data, 4 + i, KEPT, SET);                                               \
-    type c[4][4] = {};                                                                                                       \
-    for (int i = 0; i < p[0]; i++)                                                                                           \
-        UNROLL for (int r = 0; r < 8; r++)                                                                                   \
-            UNROLL for (int k = 0; k < 4; k++)                                                                               \
-                asm volatile("mma.sync.aligned." shape " {%0, %1, %2, %3}, " a_list ", " b_list ", {%0, %1, %2, %3};"        \
-                             : kind(c[k][0]), kind(c[k][1]), kind(c[k][2]), kind(c[k][3])                                    \
-                             : A, B);                                                                                        \
+#define MMA(type, KEPT, SET, kind, shape, A, B, a_list, b_list)                                                       \
+    unsigned a[4], b[2];                                                                                              \
+    UNROLL for (int i = 0; i < 4; i++) a[i] = operand(data, i, KEPT, SET);                                            \
+    UNROLL for (int i = 0; i < 2; i++) b[i] = operand(data, 4 + i, KEPT, SET);                                        \
+    type c[4][4] = {};                                                                                                \
+    for (int i = 0; i < p[0]; i++)                                                                                    \
+        UNROLL for (int r = 0; r < 8; r++)                                                                            \
+            UNROLL for (int k = 0; k < 4; k++)                                                                        \
+                asm volatile("mma.sync.aligned." shape " {%0, %1, %2, %3}, " a_list ", " b_list ", {%0, %1, %2, %3};" \
+                             : kind(c[k][0]), kind(c[k][1]), kind(c[k][2]), kind(c[k][3])                             \
+                             : A, B);                                                                                 \
     keep(out, static_cast<unsigned>(c[0][0] + c[1][1] + c[2][2] + c[3][3]))
 #define A_4 "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
 #define B_2 "r"(b[0]), "r"(b[1])
@@ -390,25 +391,25 @@ DEVICE u64 descriptor(const unsigned *shared)
 }
 
 // p[0] times four products of 64 x 128 sums by each of the block's groups of four warps, 32 bytes of k each
-#define WGMMA(type, KEPT, SET, kind, shape, behind)                                                                           \
-    extern __shared__ __align__(1024) unsigned shared[];                                                                      \
-    const int group = threadIdx.x / 128;                                                                                      \
-    for (int i = threadIdx.x; i < 4096 + 2048 * static_cast<int>(blockDim.x / 128); i += blockDim.x)                          \
-        shared[i] = (random_bits(i) & KEPT) | SET;                                                                            \
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");                                                              \
-    __syncthreads();                                                                                                          \
-    const u64 a = descriptor(shared + 4096 + 2048 * group), b = descriptor(shared);                                           \
-    type c[64] = {};                                                                                                          \
-    for (int i = 0; i < p[0]; i++) {                                                                                          \
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");                                                               \
-        UNROLL for (int k = 0; k < 4; k++) asm volatile(                                                                      \
-            "wgmma.mma_async.sync.aligned." shape " " REGISTERS_64 ", %64, %65, 1" behind ";"                                 \
-            : SUMS_64(kind)                                                                                                   \
-            : "l"(a + 2 * k), "l"(b + 2 * k));                                                                                \
-        asm volatile("wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0;" ::: "memory");                     \
-    }                                                                                                                         \
-    type sum = 0;                                                                                                             \
-    UNROLL for (int i = 0; i < 64; i++) sum += c[i];                                                                          \
+#define WGMMA(type, KEPT, SET, kind, shape, behind)                                                       \
+    extern __shared__ __align__(1024) unsigned shared[];                                                  \
+    const int group = threadIdx.x / 128;                                                                  \
+    for (int i = threadIdx.x; i < 4096 + 2048 * static_cast<int>(blockDim.x / 128); i += blockDim.x)      \
+        shared[i] = (random_bits(i) & KEPT) | SET;                                                        \
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");                                          \
+    __syncthreads();                                                                                      \
+    const u64 a = descriptor(shared + 4096 + 2048 * group), b = descriptor(shared);                       \
+    type c[64] = {};                                                                                      \
+    for (int i = 0; i < p[0]; i++) {                                                                      \
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");                                           \
+        UNROLL for (int k = 0; k < 4; k++) asm volatile(                                                  \
+            "wgmma.mma_async.sync.aligned." shape " " REGISTERS_64 ", %64, %65, 1" behind ";"             \
+            : SUMS_64(kind)                                                                               \
+            : "l"(a + 2 * k), "l"(b + 2 * k));                                                            \
+        asm volatile("wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0;" ::: "memory"); \
+    }                                                                                                     \
+    type sum = 0;                                                                                         \
+    UNROLL for (int i = 0; i < 64; i++) sum += c[i];                                                      \
     keep(out, static_cast<unsigned>(sum))
 
 TENSOR_MICRO(wgmma_f16) { WGMMA(float, KEPT_F16, SET_F16, "+f", "m64n128k16.f32.f16.f16", ", 1, 1, 0, 0"); }

@@ -1,8 +1,8 @@
 // Real numbers that count what is done with them: what a counted program has in place of float and double.
 //
-// An operation is counted where the program says it, whatever the compiler makes of it. A maximum is one comparison, a fused
-// multiply-add both of what its name says. Conversions, signs and the comparisons of a condition count as nothing; of
-// integers, of which indices are made, too, only what the prelude's op_add() and op_mul() do counts.
+// An operation is counted where the program says it, whatever the compiler makes of it. A maximum is one comparison, a
+// fused multiply-add both of what its name says. Conversions, signs and the comparisons of a condition count as
+// nothing; of integers, of which indices are made, too, only what the prelude's op_add() and op_mul() do counts.
 #ifndef ROLLERC_INTERP_ARITHMETIC
 #define ROLLERC_INTERP_ARITHMETIC
 

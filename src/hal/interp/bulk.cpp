@@ -1,4 +1,5 @@
-// Bulk copies of boxes of tensors, and the barriers in shared memory that count their bytes: each copy as late as it may be.
+// Bulk copies of boxes of tensors, and the barriers in shared memory that count their bytes: each copy as late as it
+// may be.
 //
 // A copy lands when a thread waits at its barrier and nothing else is missing there; until then its target holds NaNs.
 // What is copied over while tensor cores still read it is found when their product ends.
@@ -42,8 +43,8 @@ int lines_of(const TensorBox &map)
 
 int bytes_of(const TensorBox &map) { return lines_of(map) * MAP_LINE_BYTES; }
 
-// The line behind this one: of a box along the second dimension, then along those behind it. Pixels go from the lower corner to the
-// upper one of each axis, then along the next, and at last to the next image.
+// The line behind this one: of a box along the second dimension, then along those behind it. Pixels go from the lower
+// corner to the upper one of each axis, then along the next, and at last to the next image.
 void step_line(const TensorBox &map, const BoxPlace &from, BoxPlace &line)
 {
     for (int d = 1; d < map.rank - 1; d++) {
@@ -68,8 +69,8 @@ const unsigned char *line_start(const TensorBox &map, const BoxPlace &line)
     return outside ? nullptr : start;
 }
 
-// Calls visit(16-byte vector of the target, source), the latter null where the box leaves the tensor. Vectors are swizzled
-// within a line as tensor cores expect them.
+// Calls visit(16-byte vector of the target, source), the latter null where the box leaves the tensor. Vectors are
+// swizzled within a line as tensor cores expect them.
 template <class Visit> void visit_box(const BulkCopy &copy, const unsigned char *shared, Visit visit)
 {
     const TensorBox &map = copy.map;
@@ -249,8 +250,8 @@ static const struct {
     int offset;   // at most
 } pixel_limits[] = {{}, {32768, 65535}, {128, 255}, {16, 31}};
 
-// A walk begins at one of its pixels, and offsets have so many bits. From beside the bounding box on a device ends with an illegal
-// instruction.
+// A walk begins at one of its pixels, and offsets have so many bits. From beside the bounding box on a device ends with
+// an illegal instruction.
 static void check_pixels(const TensorBox &map, const BoxPlace &from, Place place)
 {
     for (int i = 0; i < map.pixel_axes; i++) {

@@ -151,8 +151,8 @@ struct LaunchShape {
 };
 
 ROLLERC_EXPORT cudaError_t launch(const Invocation &invocation, const LaunchShape &shape);
-// A launch of a graph, behind those whose numbers stand in `after`, which -1 ends; the sizes of its arguments end with 0. They are
-// run by run_nodes().
+// A launch of a graph, behind those whose numbers stand in `after`, which -1 ends; the sizes of its arguments end with
+// 0. They are run by run_nodes().
 ROLLERC_EXPORT cudaError_t add_node(int number, const int *after, const Invocation &invocation, const size_t *sizes,
                                     const LaunchShape &shape);
 ROLLERC_EXPORT cudaError_t run_nodes();

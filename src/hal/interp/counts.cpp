@@ -1,12 +1,13 @@
-// What the first and the last block of a launch do: memory that they touch, synchronisation, waits. What a schedule states of a
-// block is compared with it.
+// What the first and the last block of a launch do: memory that they touch, synchronisation, waits. What a schedule
+// states of a block is compared with it.
 namespace rollerc_interp {
 
 namespace {
 
 const Block *receiver;
 
-// The counts of the block that the current thread belongs to, or that receives what it reads; null: it is none of those counted.
+// The counts of the block that the current thread belongs to, or that receives what it reads; null: it is none of those
+// counted.
 InterpCounts *counts_of_block()
 {
     const Block *block = receiver ? receiver : current ? current->block : nullptr;

@@ -1,6 +1,6 @@
-// What a launch that begins early may touch before it waits: tensors that no launch before it in its list writes, and of the first
-// launch nothing, as the stream may have done anything before. Memory tells who wrote what in this run. What runs alone, or lands
-// when others have waited, is told by the file's first line.
+// What a launch that begins early may touch before it waits: tensors that no launch before it in its list writes, and
+// of the first launch nothing, as the stream may have done anything before. Memory tells who wrote what in this run.
+// What runs alone, or lands when others have waited, is told by the file's first line.
 namespace rollerc_interp {
 
 namespace {

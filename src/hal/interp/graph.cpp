@@ -49,8 +49,9 @@ int successors(int number)
     return count;
 }
 
-// The edges are those of the file's first line. Only an edge between two launches that have no others may be programmatic: with
-// several edges a launch would not wait for all, and one that waits at its end (waits_last) guarantees nothing of those before it.
+// The edges are those of the file's first line. Only an edge between two launches that have no others may be
+// programmatic: with several edges a launch would not wait for all, and one that waits at its end (waits_last)
+// guarantees nothing of those before it.
 void check_edges(int number, const Node &node)
 {
     const Launch *said = host->source->launches && host->launch < host->source->launch_count ? &host->source->launches[host->launch] : nullptr;
@@ -66,7 +67,8 @@ void check_edges(int number, const Node &node)
         host->fail("the launch begins early, and its kernel does not wait");
 }
 
-// In all else it is the launch that the first line says, but for whether it begins early: that holds for a stream alone.
+// In all else it is the launch that the first line says, but for whether it begins early: that holds for a stream
+// alone.
 void check_node(const Invocation &what, LaunchShape shape)
 {
     if (host->source->launches && host->launch < host->source->launch_count)

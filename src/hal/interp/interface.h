@@ -105,7 +105,8 @@ typedef int InterpLauncher(void **args);   // call_launcher() of the program's o
 extern "C" {
 #endif
 
-/* Calls NAME_prepare, if the program has it (call_prepare(); else null), and the program's launcher with `args`; the result. */
+/* Calls NAME_prepare, if the program has it (call_prepare(); else null), and the program's launcher with `args`; the
+   result. */
 int interp_run(InterpHost *host, InterpLauncher *prepare, InterpLauncher *launcher, void **args);
 
 /* The number of the thread that runs, within its block; -1: none does. */

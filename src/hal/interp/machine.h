@@ -1,5 +1,5 @@
-// What the parts of the machine share: a team of blocks that run concurrently (a cluster, or a cooperative grid), their warps and
-// threads.
+// What the parts of the machine share: a team of blocks that run concurrently (a cluster, or a cooperative grid), their
+// warps and threads.
 //
 //   schedule.cpp   fibers, and which thread runs next
 //   meet.cpp       barriers, shuffles and ballots

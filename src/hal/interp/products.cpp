@@ -1,7 +1,7 @@
 // Tensor cores that read shared memory while the threads go on, each product as late as it may be.
 //
-// A product reads its operands when its warp waits for it and not before; until then the warp's sums are NaNs. Operands must
-// have been shown by the threads that wrote them, both when the product begins and when it ends.
+// A product reads its operands when its warp waits for it and not before; until then the warp's sums are NaNs. Operands
+// must have been shown by the threads that wrote them, both when the product begins and when it ends.
 namespace rollerc_interp {
 
 enum { GROUP_WARPS = 4, PRODUCT_ROWS = 16, PRODUCT_BYTES = 32, PIECE_BYTES = 16, MAX_COLUMNS = 256, HELD_WORDS = 4 };   // rows: of one of the warps
@@ -198,7 +198,8 @@ void begin_product(void *const *lanes)
     count_shared(-((product->held ? 0 : PRODUCT_ROWS) + what.columns * (current->warp % GROUP_WARPS ? 2 : 1)) * PRODUCT_BYTES, false);
 }
 
-// A lane has two adjacent elements along k in each of four matrices: rows l / 4 and eight further down, of each half of k.
+// A lane has two adjacent elements along k in each of four matrices: rows l / 4 and eight further down, of each half of
+// k.
 void read_held(const Product &product, double (*values)[MOST_K])
 {
     for (int lane = 0; lane < 32; lane++)

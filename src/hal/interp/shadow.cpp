@@ -178,8 +178,8 @@ void note_write(const Access &access, Cell *cell)
     cell->known = true;
 }
 
-// The interpreter runs one launch behind the other. What an early one finds here of those before it, a thread may read or
-// write only once it has waited for them. (Whoever read it before found it written: one question serves both.)
+// The interpreter runs one launch behind the other. What an early one finds here of those before it, a thread may read
+// or write only once it has waited for them. (Whoever read it before found it written: one question serves both.)
 void check_early(const Access &access, const Cell &cell)
 {
     if (has_waited() || shared_owner(access))
@@ -299,8 +299,8 @@ bool is_own(const Access &access)
     return false;
 }
 
-// Threads go from tensor to tensor, and there may be hundreds: the last one found at a place is tried first. The program's own
-// memory is asked for as often, and has only a few regions.
+// Threads go from tensor to tensor, and there may be hundreds: the last one found at a place is tried first. The
+// program's own memory is asked for as often, and has only a few regions.
 InterpRegion *find_region(const Access &access)
 {
     enum { PLACES = 64, PLACE_BYTES = 1 << 14 };

@@ -1,9 +1,9 @@
 // Tensor cores: tiles that are distributed over the lanes of a warp are gathered and multiplied.
 //
-// The sums are those of the hardware where it is at its worst: of every eight products, four of tf32, and what was summed before them the
-// bits below the largest one's last bit but one are cut off, and so is the result (Fasi, Higham, Mikaitis and Pranesh,
-// "Numerical behavior of NVIDIA tensor cores", 2021; later ones keep more bits). Integers wrap; products of doubles are
-// added one by one, each to the nearest.
+// The sums are those of the hardware where it is at its worst: of every eight products, four of tf32, and what was
+// summed before them the bits below the largest one's last bit but one are cut off, and so is the result (Fasi, Higham,
+// Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021; later ones keep more bits). Integers wrap;
+// products of doubles are added one by one, each to the nearest.
 namespace rollerc_interp {
 
 namespace {
@@ -150,7 +150,8 @@ struct Gathered {
     Reals b[4][MOST_K];
 };
 
-// Row l / 4 of each matrix is lane l's, and `each` adjacent elements along k from l % 4 * each on: half of k is four times as many.
+// Row l / 4 of each matrix is lane l's, and `each` adjacent elements along k from l % 4 * each on: half of k is four
+// times as many.
 void gather(void *const *lanes, int each, Gathered *tiles)
 {
     for (int lane = 0; lane < 32; lane++) {

@@ -1,8 +1,8 @@
 // The host's twin of CUDA: what a generated file and its prelude need to compile as plain C++.
 //
 // It comes before the generated text, with intrinsics.h behind it, and includes nothing but calls.h: the whole
-// program then compiles in a fraction of a second. Threads are fibers (machine.h); one block runs at a time, or a cluster,
-// or the grid of a cooperative launch.
+// program then compiles in a fraction of a second. Threads are fibers (machine.h); one block runs at a time, or a
+// cluster, or the grid of a cooperative launch.
 
 // Most kernels take longer to compile than to run. Passes of GCC that spare them little are left out: an eighth of its
 // time.
