@@ -339,8 +339,7 @@ static double largest_us(const double *terms_us, int count, double *sum_us)
     return largest_us;
 }
 
-/* The products with their loads, then the stores. Between two of its blocks an SM has the others alone: of R all but an R-th of
-   the shorter time is hidden. */
+/* The products with their loads, then the stores. */
 static double products_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     const double terms_us[] = {
@@ -349,8 +348,7 @@ static double products_time_us(const KernelCounts *kernel, const PerfEstimate *p
     };
     double sum_us, most_us = largest_us(terms_us, sizeof terms_us / sizeof *terms_us, &sum_us);
     double products_us = most_us + exposed_share(kernel) * (sum_us - most_us);
-    double idle_us = between_us(kernel), hidden = 1 - 1 / kernel->resident;
-    return products_us + idle_us - hidden * at_most(products_us, idle_us) + stores_shown_us(kernel, products_us);
+    return hypot(products_us, between_us(kernel)) + stores_shown_us(kernel, products_us);
 }
 
 /* All terms, by how loads and arithmetic of the kernel's warps overlap. At least the largest. */
