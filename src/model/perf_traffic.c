@@ -237,6 +237,12 @@ static double stored_vector(const KernelCounts *kernel, const DataTile *data, in
     return (double)greatest_common_divisor(greatest_common_divisor(kernel->inner->size[columns], most), size);
 }
 
+/* Threads of a tile, which share its rows, store single elements. */
+static bool stores_elements(const KernelCounts *kernel, double vector)
+{
+    return vector == 1 && kind_tile_threads(kernel->kind) == 1 && kernel->kind->schedule->order == ORDER_PANELS;
+}
+
 /* Contiguous elements that a warp stores at once: a vector for each thread that shares a row, and where these are single
    elements, those of the following accesses, too; or a whole row of the tile, as far as lanes reach, where rows pass through
    shared memory; or that and the next ones, where a tile has whole rows. */
@@ -252,13 +258,13 @@ static double stored_run(const KernelCounts *kernel, const DataTile *data, int c
     if (collected)
         return at_most(across, most);
     int64_t group = (int64_t)VECTOR_BYTES * 8 / data->element_bits;
-    double following = of_warps || vector > 1 ? 1 : (double)greatest_common_divisor((int64_t)own, group);
+    double following = stores_elements(kernel, vector) ? (double)greatest_common_divisor((int64_t)own, group) : 1;
     return at_most(lanes * vector, most) * following;
 }
 
 /* Sectors that an output's stores keep L2 busy for, over those that it has: a sector of which a part is stored takes
-   two accesses, since the rest of it is kept (tuning-log 176). 8 elements of 4 bytes at any alignment touch (32 - 4) /
-   32 + 1 = 1.9 sectors. */
+   two accesses, since the rest of it is kept, and four at the ends of runs of single elements (tuning-log 176 and 184). 8
+   elements of 4 bytes at any alignment touch (32 - 4) / 32 + 1 = 1.9 sectors. */
 static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
 {
     int columns = space_last_spatial(kernel->space, kernel->space->axis_count);
@@ -268,8 +274,9 @@ static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
            run = stored_run(kernel, data, columns, vector) * element_bytes,
            granule = at_least((double)greatest_common_divisor(row_bits, sector * 8) / 8, vector * element_bytes),
            touched = at_least(run - granule, 0) / (double)sector + 1,
-           whole = at_least(run + granule - (double)sector, 0) / (double)sector;
-    return data->apart ? 1 : (2 * touched - whole) * (double)sector / run;
+           whole = at_least(run + granule - (double)sector, 0) / (double)sector,
+           part = stores_elements(kernel, vector) ? 4 : 2;
+    return data->apart ? 1 : (part * (touched - whole) + whole) * (double)sector / run;
 }
 
 double busy_store_bytes(const KernelCounts *kernel)
