@@ -109,9 +109,10 @@ template <bool OF_B, int FROM = LANES, int TO = QN> __device__ __forceinline__ i
 }
 template <bool OF_B> __device__ __forceinline__ int row_at(int place) { return place_of<OF_B, QN, LANES>(place); }
 
-// Parts of a line are copied by adjacent threads. Rows of windows are found one by one: a thread has two, whose terms are found once.
+// Parts of a line are copied by adjacent threads. Rows of windows are found one by one: of 64 sums, for which there are 128 registers,
+// a thread has two, whose terms are found once.
 template <class Operand, bool COPIED> constexpr bool IN_PARTS = false;
-template <class Operand> constexpr bool IN_PARTS<Operand, true> = Operand::ALONG_K || Operand::AFFINE;
+template <class Operand> constexpr bool IN_PARTS<Operand, true> = Operand::ALONG_K || Operand::AFFINE || TM * TN > 64;
 
 // A thread's part of the copy of a tile from global to shared memory: LOADS vectors along the operand's contiguous
 // dimension.
