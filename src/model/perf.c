@@ -311,17 +311,21 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     return soft_max(at_least(perf->dram_us, perf->l2_us) * kernel->alone, computing_us, knee);
 }
 
-/* Stores of sums, while a block multiplies nothing, as far as they take longer than their instructions. Phases are
-   random: R blocks of an SM hide all but an R-th of the shorter time (tuning-log 163). */
-static double stores_shown_us(const KernelCounts *kernel, double products_us)
+/* Of what a block does while it multiplies nothing, what shows beside the products: phases are random, and R blocks of an SM hide
+   all but an R-th of the shorter time (tuning-log 163). */
+static double shown_us(const KernelCounts *kernel, double alone_us, double products_us)
 {
-    double stores_us = busy_store_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3;
-    double ends_us = at_least(stores_us - kernel->rounds * end_time_us(kernel), 0);
-    return ends_us - (1 - 1 / kernel->resident) * at_most(ends_us, products_us);
+    return alone_us - (1 - 1 / kernel->resident) * at_most(alone_us, products_us);
 }
 
-/* From a block's start to its first product, and from its last product to its end: by Little's law an SM begins no more
-   blocks than are resident in that time. The launch has it once. */
+/* Stores of sums, as far as they take longer than their instructions. */
+static double stores_us(const KernelCounts *kernel)
+{
+    double moving_us = busy_store_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3;
+    return at_least(moving_us - kernel->rounds * end_time_us(kernel), 0);
+}
+
+/* From a block's start to its first product, and from its last product to its end. The launch has it once. */
 static double between_us(const KernelCounts *kernel)
 {
     double waves = kernel->blocks / (kernel->resident * kernel->device->sm_count);
@@ -348,7 +352,7 @@ static double products_time_us(const KernelCounts *kernel, const PerfEstimate *p
     };
     double sum_us, most_us = largest_us(terms_us, sizeof terms_us / sizeof *terms_us, &sum_us);
     double products_us = most_us + exposed_share(kernel) * (sum_us - most_us);
-    return hypot(products_us, between_us(kernel)) + stores_shown_us(kernel, products_us);
+    return products_us + shown_us(kernel, between_us(kernel), products_us) + shown_us(kernel, stores_us(kernel), products_us);
 }
 
 /* All terms, by how loads and arithmetic of the kernel's warps overlap. At least the largest. */

@@ -4,7 +4,7 @@
 
 /* Where the number of threads is no multiple of a line's vectors nor the reverse, or lines begin at windows, each vector has
    an address; otherwise the vectors of a thread have a constant stride (tuning-log 127). A copy out of windows tests its
-   bounds, so a vector has a position along two axes, too (tuning-log 160: three to eight registers). */
+   bounds, so a vector has a position along two axes, too: three registers (tuning-log 160 and 187). */
 static int64_t address_registers(const KernelKind *kind, const RProgram *program, bool direct)
 {
     int64_t registers = 0;
@@ -15,9 +15,9 @@ static int64_t address_registers(const KernelKind *kind, const RProgram *program
         const RTile *shared = &program->tile[LEVEL_SHARED];
         int axis_count = kind->space->axis_count;
         bool even = direct || data_tile_lines_even(data, shared, axis_count, program->threads);
+        int each = direct ? 4 : data->line_places ? 3 : 2;
         if (data->line_places || !even)
-            registers += (direct ? 4 : 2) * ceil_div(data_tile_elements(data, shared, axis_count),
-                                                     (int64_t)program->threads * data->vector);
+            registers += each * ceil_div(data_tile_elements(data, shared, axis_count), (int64_t)program->threads * data->vector);
     }
     return registers;
 }

@@ -104,12 +104,6 @@ static void lay_out_rows(SharedLayout *layout, const KernelKind *kind, const RTi
 
 // ---- kinds ----
 
-static void add_search(DataTile *tile, const Fusion *fusion, const Product *product, int factor)
-{
-    tile->instructions = product_search_instructions(fusion, product, factor);
-    tile->line_instructions = product_line_instructions(fusion, product, factor);
-}
-
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor, int value_bits)
 {
     bool along_k = product_along_k(fusion, product, factor);
@@ -122,8 +116,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.vector = product_vector(fusion, product, factor, MAX_TILE);
     tile.line_places = product_has_line_places(fusion, product, factor);
     tile.grouped = true;
-    if (tile.vector == 1)
-        add_search(&tile, fusion, product, factor);
+    product_count_search(&tile, fusion, product, factor);
     return tile;
 }
 
@@ -255,7 +248,7 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     for (int factor = 0; factor < 2; factor++)
         if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS) {
             kind.space->tiles[factor].vector = 1;
-            add_search(&kind.space->tiles[factor], fusion, product, factor);
+            product_count_search(&kind.space->tiles[factor], fusion, product, factor);
         }
     kind.schedule = schedule_of(arena, fusion, product, kind.space, device, 3);
     kind.lay_out = lay_out_staged;

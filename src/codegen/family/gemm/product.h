@@ -131,8 +131,8 @@ void product_add_results(TileSpace *space, const Fusion *fusion, const Product *
 /* The tiles that the epilogue loads, as bits. */
 uint32_t product_read_beside(const TileSpace *space);
 
-/* As above, where its threads share lines of the tile evenly. */
-double product_line_instructions(const Fusion *fusion, const Product *product, int factor);
+/* Fills in the instructions that find an element of a staged tile. */
+void product_count_search(DataTile *tile, const Fusion *fusion, const Product *product, int factor);
 
 /* Instructions to find the address of a vector that is copied: where threads share lines evenly, or else. */
 double product_copy_instructions(const Fusion *fusion, const Product *product, int factor, bool even);

@@ -20,17 +20,36 @@ double product_search_instructions(const Fusion *fusion, const Product *product,
 
 /* Positions along rows are found before the first step. Along k, where neighbouring threads walk it, all
    elements of a thread have the same ones. */
-double product_line_instructions(const Fusion *fusion, const Product *product, int factor)
+static double line_instructions(const Fusion *fusion, const Product *product, int factor, uint32_t used)
 {
     uint32_t along = product_along_k(fusion, product, factor) ? 0 : axis_group_mask(&product->group[GROUP_K]);
-    return search_instructions(fusion, product, product_factor_axes(product, factor) & along);
+    return search_instructions(fusion, product, used & along);
+}
+
+/* Of a thread to test a window's bounds, with the branches around a load. Along k each element is of another row. */
+static double guard_instructions(const Fusion *fusion, const Product *product, int factor)
+{
+    enum { BRANCHES = 3, BOUND = 2, ROW = 3 };   // counted in SASS
+    const Expr *expr = product->factor[factor];
+    int bounds = (product->guard ? product->guard->count : 0) + (expr->kind == EXPR_GUARD ? expr->guard.count : 0);
+    return bounds ? BRANCHES + (BOUND + (product_along_k(fusion, product, factor) ? ROW : 0)) * bounds : 0;
+}
+
+void product_count_search(DataTile *tile, const Fusion *fusion, const Product *product, int factor)
+{
+    enum { TERMS = 16 };   // of a step: all may belong to one tap, whose position is found once
+    bool of_one_tap = product_steps(fusion, product, TERMS).channel >= 0;
+    uint32_t used = product_factor_axes(product, factor) & ~(of_one_tap ? axis_group_mask(&product->group[GROUP_K]) : 0);
+    double vector = tile->vector, beside = guard_instructions(fusion, product, factor) - (vector > 1 ? ELEMENT_INSTRUCTIONS : 0);
+    tile->instructions = (search_instructions(fusion, product, used) + beside) / vector;
+    tile->line_instructions = (line_instructions(fusion, product, factor, used) + beside) / vector;
 }
 
 double product_copy_instructions(const Fusion *fusion, const Product *product, int factor, bool even)
 {
     enum { COPY = 1 };   // counted where staged vectors are
-    double each = even ? product_line_instructions(fusion, product, factor)
-                       : product_search_instructions(fusion, product, factor);
+    uint32_t used = product_factor_axes(product, factor);
+    double each = even ? line_instructions(fusion, product, factor, used) : search_instructions(fusion, product, used);
     return each - COPY;
 }
 
@@ -60,6 +79,17 @@ static void count_instructions(Expr *expr, void *context)
     *instructions += function ? FUNCTION_INSTRUCTIONS : divides ? QUOTIENT_INSTRUCTIONS : 1;
 }
 
+/* Axes whose positions a store needs: groups along which the tensor is contiguous, or has one stride, need none. */
+static uint32_t stored_axes(const Fusion *fusion, const Product *product, const Access *store)
+{
+    Affine offset = access_offset(store);
+    uint32_t axes = access_axes(store);
+    for (int g = 0; g < GROUP_COUNT; g++)
+        if (axis_group_has_stride(&product->group[g], fusion, &offset, axis_group_stride(&product->group[g], &offset)))
+            axes &= ~axis_group_mask(&product->group[g]);
+    return axes;
+}
+
 double product_end_instructions(const Fusion *fusion, const Product *product, int columns)
 {
     double made = 0, stored = 0;
@@ -67,7 +97,7 @@ double product_end_instructions(const Fusion *fusion, const Product *product, in
         if (i > 0)
             expr_visit(fusion->ops[i].body, count_instructions, &made);
         if (fusion->ops[i].stored)
-            stored += search_instructions(fusion, product, access_axes(&fusion->ops[i].store));
+            stored += search_instructions(fusion, product, stored_axes(fusion, product, &fusion->ops[i].store));
     }
     return (made + stored / columns) / fusion->output_count;
 }
