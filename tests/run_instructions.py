@@ -24,7 +24,8 @@ SOURCE = os.path.join(os.path.dirname(common.TESTS), "src/model/calibration.c")
 INSTRUCTION = 16                     # bytes, of Volta and later GPUs
 OPCODES = {0x023: "FFMA", 0x020: "FMUL", 0x021: "FADD", 0x181: "LDG", 0x186: "STG", 0x184: "LDS", 0x188: "STS", 0x1ae: "LDGSTS", 0x147: "BRA",
            0x118: "NOP"}             # the lower nine of twelve bits: the others say where operands lie
-Kernel = collections.namedtuple("Kernel", "tile code loops")
+STALL = 41                           # of the upper word: four bits, cycles to the warp's next instruction
+Kernel = collections.namedtuple("Kernel", "tile code loops stalls")
 
 
 # ---- machine code
@@ -45,17 +46,18 @@ def branch(text, at):
 
 
 def decoded(text):
-    """Its instructions' names, and the loops: first and last instruction of each, from branches that go back."""
-    code, loops = [], []
+    """Its instructions' names; the loops: first and last instruction of each, from branches that go back; and stalls."""
+    code, loops, stalls = [], [], []
     for at in range(0, len(text), INSTRUCTION):
-        word, = struct.unpack_from("<Q", text, at)
+        word, upper = struct.unpack_from("<QQ", text, at)
+        stalls.append(upper >> STALL & 15)
         code.append(OPCODES.get(word & 0x1ff, "other"))
         distance = branch(text, at)
         if code[-1] == "BRA" and distance < -2:   # the last one of a kernel goes to itself
             loops.append((at // INSTRUCTION + 1 + distance, at // INSTRUCTION))
     while code and code[-1] in ("NOP", "BRA"):
         code.pop()
-    return code, loops
+    return code, loops, stalls
 
 
 def ranking(rollerc, text):
@@ -120,7 +122,19 @@ def masked_softmax(columns):
             "y[b, r, c] = e[b, r, c] / s[b, r]\noutput y : f16\n")
 
 
+def product(size):
+    return (f"input a[{size}, {size}] : f16\ninput b[{size}, {size}] : f16\ny[i, j] = sum[k](a[i, k] * b[k, j])\noutput y : f16\n")
+
+
 # ---- the rows
+
+def cycles_of_finding(rollerc):
+    """Of a lone warp, from one instruction to the next, in steps whose elements lie anywhere."""
+    for size in (501, 1001, 2047):
+        kernel, = kernels(rollerc, product(size), "gemm", "two stages")
+        first, last = max(kernel.loops, key=lambda loop: kernel.code[loop[0]:loop[1]].count("LDG"))
+        yield statistics.mean(kernel.stalls[first:last + 1])
+
 
 def copies_of_depthwise(rollerc):
     """To find a vector of an image and its place, beside the copy itself."""
@@ -185,7 +199,7 @@ def copies_of_rows(rollerc):
         yield (len(ahead.code) - len(block.code)) / ahead.tile["column"]
 
 
-ROWS = {"depthwise_copy_instructions": copies_of_depthwise, "depthwise.output_instructions": outputs_of_depthwise,
+ROWS = {"finding_cycles": cycles_of_finding, "depthwise_copy_instructions": copies_of_depthwise, "depthwise.output_instructions": outputs_of_depthwise,
         "strip_step_instructions": steps_of_strips, "window.output_instructions": outputs_of_windows,
         "window.element_instructions": elements_of_windows, "line_copy_instructions": copies_of_lines,
         "row_copy_instructions": copies_of_rows}

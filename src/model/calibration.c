@@ -37,6 +37,7 @@ const Calibration calibration = {
     .window = {.element_instructions = 1.7, .output_instructions = 12},   // counted
     .depthwise = {.output_instructions = 30,                            // counted
                   .element_instructions = 0.7},                         // tuning-log 51 and 167
+    .finding_cycles = 2.3,                 // counted
     .line_copy_instructions = 12,          // counted
     .row_copy_instructions = 1.8,          // counted
     .strip_step_instructions = 16,         // counted

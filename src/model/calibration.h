@@ -41,6 +41,7 @@ typedef struct Calibration {
     KindCost in_turn, by_steps, in_step;   // of kernels of which only the pace is known
     KindCost down;                         // whose threads or warps iterate down an image
     WindowFit window, depthwise;
+    double finding_cycles;                // of a lone warp that finds elements, from one instruction to the next
     double row_copy_instructions;         // of a thread to copy an element and to fetch it, beside a load
     double line_copy_instructions;        // of a thread for each element that a block copies line by line
     double depthwise_copy_instructions;   // to find a vector of an image, and its place in shared memory

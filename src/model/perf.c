@@ -19,7 +19,8 @@
 //
 // Where they do so in each of many steps, what brings elements from memory overlaps with what computes on them:
 //
-//     time    = the larger one, softly, of (dram, l2) and (compute + special + what is read again from L1); + latency + launch
+//     time    = the larger one, softly, of (dram, l2) and (compute + special + what is read again from L1), at least what one
+//               warp takes alone; + latency + launch
 //
 // Everything is a monotone function of the device's numbers: half the bandwidth, twice the term.
 #include "model/perf.h"
@@ -308,7 +309,8 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
     double computing_us = perf->compute_us + perf->special_us + again * perf->shared_us;
     double knee = kernel->cost->step_knee > 0 ? kernel->cost->step_knee : 1;
-    return soft_max(at_least(perf->dram_us, perf->l2_us) * kernel->alone, computing_us, knee);
+    double loading_us = at_least(perf->dram_us, perf->l2_us) * kernel->alone;
+    return at_least(soft_max(loading_us, computing_us, knee), own_steps_us(kernel));
 }
 
 /* Of what a block does while it multiplies nothing, what shows beside the products: phases are random, and R blocks of an SM hide

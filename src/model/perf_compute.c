@@ -12,10 +12,6 @@ static const double SETUP_INSTRUCTIONS = 160;
 /* Latency of an integer instruction: micro-kernels of Volta and later GPUs. */
 static const double DEPENDENT_CYCLES = 4;
 
-/* Of the instructions that find an element, each of which waits for the one before: one for its row and one for its
-   term (tuning-log 177). */
-static const double CHAINS = 2;
-
 /* Flop (or results) of one lane of one instruction: a fused multiply-add, or a lane's share of the
    smallest mma that feeds the unit: m16n8k16 is 4096 flop for 32 lanes. */
 static const double flop_per_lane[UNIT_COUNT] = {
@@ -70,7 +66,7 @@ static double staging_instructions(const KernelCounts *kernel)
     bool direct = !kind_passes_registers(kernel->kind, kernel->device) && kernel->stages > 1;
     double stores = direct ? 0 : kernel->staged_stores / threads;   // of what was loaded into registers
     double warps = busiest_warps(kernel, kernel->resident);   // few ones wait for their own instructions
-    double finding = kernel->staging_instructions / threads * at_least(DEPENDENT_CYCLES / CHAINS / warps, 1),
+    double finding = kernel->staging_instructions / threads * at_least(calibration.finding_cycles / warps, 1),
            chain = kernel->chain_instructions * at_least(DEPENDENT_CYCLES / warps, 1);
     return (copies + stores + finding + chain) / kernel->inner_steps;
 }
@@ -149,22 +145,40 @@ static double peak_share(const KernelCounts *kernel)
     return own > products ? share * products / own : share;
 }
 
+/* Flop of a thread in a register step. */
+static double step_flops(const KernelCounts *kernel)
+{
+    double points = all_points(kernel->space, kernel->inner);
+    return points * point_flops(kernel->space) / kind_tile_threads(kernel->kind) * warp_share(kernel);
+}
+
+/* Its instructions in that step, but for what is staged. */
+static double step_instructions(const KernelCounts *kernel)
+{
+    return step_flops(kernel) / flop_per_lane[kernel->space->unit] +
+           load_instructions(kernel) / kind_tile_threads(kernel->kind) + own_instructions(kernel);
+}
+
+double own_steps_us(const KernelCounts *kernel)
+{
+    double cycles = step_instructions(kernel) * kernel->inner_steps * calibration.finding_cycles,
+           wait_us = kernel->device->dram_latency_ns / 1e3 / rounds_in_flight(kernel);
+    return kernel->rounds * kernel->steps * (cycles / kernel->device->clock_mhz + wait_us);
+}
+
 /* Cycles for which one warp's register step keeps its scheduler busy: the arithmetic pipe or the
    issue slots. */
 static double busy_cycles(const KernelCounts *kernel)
 {
     const DeviceSpec *device = kernel->device;
-    double tile_threads = kind_tile_threads(kernel->kind);
-    double points = all_points(kernel->space, kernel->inner);
-    double lane_flop = points * point_flops(kernel->space) / tile_threads * warp_share(kernel);
+    double lane_flop = step_flops(kernel);
 
     double schedulers = (double)device->sm_count * device->schedulers_per_sm;
     double scheduler_gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers;
     double flop_per_cycle = scheduler_gflop_s * 1e3 / device->clock_mhz;
     double math_cycles = lane_flop * device->warp_size / flop_per_cycle / peak_share(kernel);
 
-    double instructions = lane_flop / flop_per_lane[kernel->space->unit] +
-                          load_instructions(kernel) / tile_threads + own_instructions(kernel);
+    double instructions = step_instructions(kernel);
     /* All warps store between the same barriers what they loaded into registers. */
     bool in_turn = kernel->kind->registers.held_words > 0;
     double staging = staging_instructions(kernel);

@@ -180,10 +180,9 @@ static void count_staged(KernelCounts *kernel)
     }
 }
 
-/* Rounds whose loads are in flight at once: compilers unroll loops that do nothing but load and reduce, up to four
-   rounds and 16 elements of each tensor. Counted in SASS of `reduce`: 8, 12, 16, 12, 16 loads for tiles of 2, 3, 4, 6 and 8
-   terms. */
-static double rounds_in_flight(const KernelCounts *kernel)
+/* Compilers unroll such loops up to four rounds and 16 elements of each tensor. Counted in SASS of `reduce`: 8, 12, 16, 12,
+   16 loads for tiles of 2, 3, 4, 6 and 8 terms. */
+double rounds_in_flight(const KernelCounts *kernel)
 {
     enum { MOST_ROUNDS = 4, MOST_ELEMENTS = 16 };
     const Loop *loop = schedule_open_loop(kernel->kind->schedule);

@@ -60,6 +60,9 @@ static inline const TileBytes *bytes_of(const KernelCounts *kernel, const DataTi
     return &kernel->bytes[data - kernel->space->tiles];
 }
 
+/* Rounds of a loop that does nothing but load and reduce whose loads are in flight at once. */
+double rounds_in_flight(const KernelCounts *kernel);
+
 /* Bytes that one of its loads brings to a thread. */
 static inline double load_bytes(const DataTile *data)
 {
@@ -121,7 +124,9 @@ double special_time_us(const KernelCounts *kernel);
 double issuing_us(const KernelCounts *kernel);
 double setup_us(const KernelCounts *kernel);
 
-/* What one warp does alone, instruction after instruction: before its first copy, and for its outputs. */
+/* What one warp does alone, instruction after instruction: in all steps, in each of which it waits for loads; before its first
+   copy; and for its outputs. */
+double own_steps_us(const KernelCounts *kernel);
 double own_setup_us(const KernelCounts *kernel);
 double finishing_us(const KernelCounts *kernel);
 
