@@ -111,8 +111,10 @@ template <bool OF_B> __device__ __forceinline__ int row_at(int place) { return p
 
 // Parts of a line are copied by adjacent threads. Rows of windows are found one by one: of 64 sums, for which there are 128 registers,
 // a thread has two, whose terms are found once.
-template <class Operand, bool COPIED> constexpr bool IN_PARTS = false;
-template <class Operand> constexpr bool IN_PARTS<Operand, true> = Operand::ALONG_K || Operand::AFFINE || TM * TN > 64;
+template <class Operand, bool COPIED> struct InParts { static constexpr bool VALUE = false; };
+template <class Operand> struct InParts<Operand, true> {
+    static constexpr bool VALUE = Operand::ALONG_K || Operand::AFFINE || TM * TN > 64;
+};
 
 // A thread's part of the copy of a tile from global to shared memory: LOADS vectors along the operand's contiguous
 // dimension.
@@ -122,7 +124,10 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     static constexpr int LENGTH = (ALONG_K ? BK : BR) / VECTOR;    // vectors along the contiguous dimension
     // Parts of a line: along k one sector, so that a warp's four lines lie in banks of their own. They are so close that a
     // thread's vectors share an address.
-    static constexpr int FAST = IN_PARTS<Operand, COPIED> ? greatest_common_divisor(LENGTH, ALONG_K ? 32 / (int)sizeof(Value) : 32) : COPIED ? LENGTH / 2 : LENGTH;
+    static constexpr int FAST = InParts<Operand, COPIED>::VALUE ? greatest_common_divisor(LENGTH, ALONG_K ? 32 / (int)sizeof(Value) : 32)
+                                : COPIED && LENGTH % 2 == 0     ? LENGTH / 2
+                                                                : LENGTH;
+    static_assert(LENGTH % FAST == 0, "parts are equally long");
     static constexpr int PARTS = LENGTH / FAST;
     static constexpr int VECTORS = BK * BB * BR / VECTOR / PARTS;  // of a part
     static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS * PARTS;

@@ -310,6 +310,13 @@ def test_cited_templates_compile(rollerc, folder):
                 assert re.findall(r"\w+", there)[:1] == [word for word in re.findall(r"\w+", lines[i + 1]) if word != "static"][:1], (name, line, lines[i + 1], there)
 
 
+def test_templates_can_be_members(rollerc, _):
+    """Several kernels of a template share its functions as members of a class, where nvcc takes no specialisation of a variable."""
+    for path in sorted(pathlib.Path(common.TESTS).parent.glob("templates/*.cu")):
+        found = re.search(r"^template <[^;{]*> (static )?constexpr \w+ \w+<.*", path.read_text(), re.MULTILINE)
+        assert not found, f"{path.name}: {found[0]}"
+
+
 def test_only_intrinsics_ask_who_compiles_them(rollerc, _):
     """All other parts of the prelude, and all templates, are what the interpreter proves: no instruction, and no condition but on
     what an emitted file is made for, and has settled, and on whether there is a host."""
