@@ -122,14 +122,22 @@ double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, 
     return tiles;
 }
 
-/* L2 answers so many requests a second, whether they are for a sector or for a line: copies of a matrix in pieces of 64
-   bytes reach half its bandwidth (tuning-log 185). Elements that windows share are in one line, or in L1. */
-static int requested_bytes(const KernelCounts *kernel, const DataTile *data)
+/* Windows share elements of the tile: they are in one line, or in L1. */
+static bool is_of_windows(const KernelCounts *kernel, const DataTile *data)
 {
     double positions = data_tile_bytes(data, &kernel->problem->whole, kernel->space->axis_count);
-    bool of_matrix = !data->apart && problem_bytes_of(kernel, data) >= positions;
+    return data->staged && !data->output && (data->apart || problem_bytes_of(kernel, data) < positions);
+}
+
+/* L2 answers so many requests a second, whether they are for a sector or for a line: copies of matrices in pieces of 64
+   bytes reach half its bandwidth (tuning-log 185), those of a convolution's factors more (tuning-log 186). */
+static int requested_bytes(const KernelCounts *kernel, const DataTile *data)
+{
     const DeviceSpec *device = kernel->device;
-    return data->staged && !data->output && of_matrix ? device->shared.transaction_bytes : device->dram.transaction_bytes;
+    bool of_matrices = data->staged && !data->output;
+    for (int i = 0; i < kernel->space->tile_count; i++)
+        of_matrices &= !is_of_windows(kernel, &kernel->space->tiles[i]);
+    return of_matrices ? device->shared.transaction_bytes : device->dram.transaction_bytes;
 }
 
 static void count_bytes(KernelCounts *kernel)
