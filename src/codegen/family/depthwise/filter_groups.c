@@ -15,7 +15,7 @@ enum {
     MOST_SUMS = 96,        // registers of a thread
     MOST_WARPS = 16,
     LEAST_WARPS = 8,
-    LEAST_SIDE = 32, MOST_SIDE = 64,   // elements of a pixel that a block copies: 64 and 128 bytes
+    LEAST_SIDE = 16, MOST_SIDE = 64,   // elements of a pixel that a block copies: a sector and a line
     MOST_RESIDENT = 2,       // of an SM, that shared memory has room for
     RESERVED = 1024,       // bytes of it that a block takes besides
     MAX_CHAIN = 8192       // pixels that are added up in one go: see MAX_CHAIN of gemm
@@ -67,15 +67,17 @@ static int64_t left_bytes(const GroupsWay *way)
     return way->sets > 1 ? (warps_of(way) - warps_of(way) / way->sets) * sums_of(way) * 32 * 4 : 4;
 }
 
-/* Groups that lie side by side: a power of two of which there are whole ones. Of planes of groups there is one. */
-static int groups_of(const Fusion *fusion, const FilterGradient *gradient, const GroupsWay *way, int side)
+static int side_of(const GroupsWay *way) { return (int)larger(way->channels, way->filters); }
+
+/* Groups that lie side by side, at most: a power of two of which there are whole ones. Of planes of groups there is one. */
+static int groups_of(const Fusion *fusion, const FilterGradient *gradient, const GroupsWay *way)
 {
     const AxisGroup *channel = &gradient->shape.channel;
     bool beside = axis_group_stride(channel, gradient->x.offset) == way->channels &&
                   axis_group_stride(channel, gradient->d.offset) == way->filters;
     int64_t all = beside ? fusion->axes[axis_group_innermost(channel)].extent : 1;
-    int groups = 1, each = (int)larger(way->channels, way->filters);
-    while (all % (2 * groups) == 0 && 2 * groups * each <= side)
+    int groups = 1;
+    while (all % (2 * groups) == 0 && 2 * groups * side_of(way) <= MOST_SIDE)
         groups *= 2;
     return groups;
 }
@@ -322,19 +324,16 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!gradient || !takes(gradient))
         return 0;
     GroupsWay way = {.channels = (int)gradient->shape.batch.extent, .filters = (int)gradient->shape.multiplier.extent};
-    for (int side = LEAST_SIDE; side <= MOST_SIDE; side *= 2)
+    int most = groups_of(fusion, gradient, &way);
+    for (way.groups = most; way.groups == most || way.groups * side_of(&way) >= LEAST_SIDE; way.groups /= 2) {
+        way.pixel_x = pixel_of((int64_t)way.groups * way.channels);
+        way.pixel_d = pixel_of((int64_t)way.groups * way.filters);
         for (int warps = LEAST_WARPS; warps <= MOST_WARPS; warps *= 2)
-            for (int blocks = 1; blocks <= MOST_RESIDENT; blocks++) {
-                int before = way.groups;
-                way.groups = groups_of(fusion, gradient, &way, side);
-                if (side > LEAST_SIDE && warps == LEAST_WARPS && blocks == 1 && way.groups == before)
-                    return count;
-                way.pixel_x = pixel_of((int64_t)way.groups * way.channels);
-                way.pixel_d = pixel_of((int64_t)way.groups * way.filters);
+            for (int blocks = 1; blocks <= MOST_RESIDENT; blocks++)
                 if (set_warps(gradient, &way, warps) &&
                     set_step(gradient, &way, device->shared_per_sm / blocks - RESERVED))
                     variants[count++] = kind_of(arena, gradient, fusion, device, &way);
-            }
+    }
     return count;
 }
 
