@@ -36,6 +36,7 @@ using Value = float;                                          // of products and
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared memory
 constexpr Index BATCH = 1;                                    // products
+constexpr bool SIDE_BY_SIDE = false;   // adjacent blocks make adjacent products, which share lines of memory
 constexpr int BB = 1;                                         // products of a block
 constexpr int WM = 64, WN = 64;                               // rTile, registers of a warp
 constexpr int AM = 16, AN = 8, AK = 16;                       // tile of one instruction
@@ -101,6 +102,7 @@ constexpr int THREADS = BB * WARPS * WARP;
 constexpr int BYTES = (int)sizeof(Element), PIECE = 16 / BYTES;   // elements of a 16-byte vector
 using Word = TileWord<Element>;                                   // what a lane holds of a matrix
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
+constexpr Index BLOCKS = BLOCKS_M * BLOCKS_N, PRODUCTS = (BATCH + BB - 1) / BB;
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool CHAINS = (STEPS + CLUSTER - 1) / CLUSTER > CHAIN;   // longer than one promotion interval
 constexpr int PARTS = BK / AK;                     // of a step: what registers hold at a time
@@ -372,8 +374,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     Word a[2][WM / 16][4], b[2][WN / 16][4];              // (WM,AK) and (WN,AK), of this part and the next
 
     const int rank = (int)((Index)blockIdx.x % CLUSTER);
-    const Index tile = (Index)blockIdx.x / CLUSTER, block = tile % (BLOCKS_M * BLOCKS_N);
-    const Index batch = tile / (BLOCKS_M * BLOCKS_N) * BB;
+    const Index tile = (Index)blockIdx.x / CLUSTER, block = SIDE_BY_SIDE ? tile / PRODUCTS : tile % BLOCKS;
+    const Index batch = (SIDE_BY_SIDE ? tile % PRODUCTS : tile / BLOCKS) * BB;
     const Index steps = (STEPS - rank + CLUSTER - 1) / CLUSTER, k0 = rank * BK;   // one step in CLUSTER
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;   // first row of blocks of the panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);

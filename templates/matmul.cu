@@ -37,6 +37,7 @@ constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 128, BK = 8;                     // rTile, shared memory
 constexpr int TM = 8, TN = 8;                                 // rTile, registers
 constexpr Index BATCH = 1;                                    // products
+constexpr bool SIDE_BY_SIDE = false;   // adjacent blocks make adjacent products, which share lines of memory
 constexpr int BB = 1;                                         // products of a block
 constexpr int PAD_A = 4, PAD_B = 0;                           // bank padding, elements
 constexpr int QM = 4, QN = 4;                                 // contiguous rows, columns of a thread
@@ -85,6 +86,7 @@ __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Ind
 constexpr int EACH = (BM / TM) * (BN / TN), THREADS = BB * EACH;  // threads of a product, of a block
 constexpr int LDA = BB * BM + PAD_A, LDB = BB * BN + PAD_B;       // shared row lengths; products are contiguous
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
+constexpr Index BLOCKS = BLOCKS_M * BLOCKS_N, PRODUCTS = (BATCH + BB - 1) / BB;
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr bool COPIES = COPIED_A || COPIED_B, AHEAD = STAGES > 2;
 constexpr __device__ int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
@@ -334,7 +336,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     Fragment<TM, QM, BM / TM * QM> a[2];                                      // (2,TM): of this k and the next, if AHEAD
     Fragment<TN, QN, BN / TN * QN> b[2];                                      // (2,TN)
 
-    const Index block = (Index)blockIdx.x % (BLOCKS_M * BLOCKS_N), batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N) * BB;
+    const Index block = SIDE_BY_SIDE ? (Index)blockIdx.x / PRODUCTS : (Index)blockIdx.x % BLOCKS;
+    const Index batch = (SIDE_BY_SIDE ? (Index)blockIdx.x % PRODUCTS : (Index)blockIdx.x / BLOCKS) * BB;
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of the panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
