@@ -13,6 +13,8 @@
 //   j   |  .    .  |                loaded. Lanes pass addresses of pixels, so windows may have any stride and
 //   j+1 |  .    .  |                dilation.
 //
+// Every STRIDE_W-th column of x lies side by side: those under adjacent columns of d are in different banks.
+//
 // Warps share groups, then the taps of a group, then the pixels of a strip; those that share pixels add up their sums
 // at the end, in order.
 #include "prelude.cuh"
@@ -81,7 +83,8 @@ constexpr int SHARES = (TAPS + 2 * TILES - 1) / (2 * TILES);      // warps that 
 constexpr int PARTS = TC * SHARES, WARPS = PARTS * SETS, THREADS = WARPS * WARP;
 constexpr int REACH = (DW - 1) * STRIDE_W + (KW - 1) * DILATION_W + 1;      // columns of x under a row of d
 constexpr int LINES = (BD - 1) * STRIDE_H + (KH - 1) * DILATION_H + 1;      // rows of x under a strip
-constexpr int LINE = REACH * PIXEL_X, STRIP = LINES * LINE;      // elements
+constexpr int SPAN = (REACH + STRIDE_W - 1) / STRIDE_W;             // columns of one phase
+constexpr int LINE = STRIDE_W * SPAN * PIXEL_X, STRIP = LINES * LINE;   // elements
 constexpr int STAGE_X = BATCH * STRIP, STAGE_D = BATCH * BD * DW * PIXEL_D;
 constexpr int STRIPS = (DH + BD - 1) / BD;
 constexpr Index STEPS = (IMAGES + BATCH - 1) / BATCH * STRIPS;
@@ -99,6 +102,12 @@ __device__ __forceinline__ int rows_of(Index step)   // of d, of all images
     return images_of(step) * (DH % BD == 0 ? BD : op_min(BD, DH - (int)(step % STRIPS) * BD));
 }
 
+// Where a column under a row of d lies in a line.
+__device__ __forceinline__ int place(int column)
+{
+    return (column % STRIDE_W * SPAN + column / STRIDE_W) * PIXEL_X;
+}
+
 // Starts the copies of a step's rows of d and of what is under their windows, with zeros outside of x.
 __device__ __forceinline__ void copy_strip(const Tensors &t, Index group, Index step, Element *x, Element *d)
 {
@@ -107,9 +116,9 @@ __device__ __forceinline__ void copy_strip(const Tensors &t, Index group, Index 
     const int first = (int)(step % STRIPS) * BD, top = first * STRIDE_H + TOP;
     UNROLL_4 for (int i = (int)threadIdx.x; i < images_of(step) * (LINES * REACH * VECTORS_X); i += THREADS) {
         const int vector = i % VECTORS_X * 8, pixel = i / VECTORS_X, line = pixel / REACH;
-        const int row = top + line % LINES, column = pixel % REACH + LEFT;
+        const int row = top + line % LINES, own = pixel % REACH, column = own + LEFT;
         const Element *const from = SourceX::row(t, group, image + line / LINES, row);
-        async_copy16_or_zero(inside(row, XH) && inside(column, XW), x + pixel * PIXEL_X + vector,
+        async_copy16_or_zero(inside(row, XH) && inside(column, XW), x + line * LINE + place(own) + vector,
                              from + column * SourceX::COLUMN_STRIDE + vector);
     }
     UNROLL_4 for (int i = (int)threadIdx.x; i < rows_of(step) * (DW * VECTORS_D); i += THREADS) {
@@ -128,7 +137,7 @@ struct Offsets {
         UNROLL for (int m = 0; m < TILES; ++m) {
             const int tap = op_min((share * TILES + m) * 2 + lane_id() / 8 % 2, TAPS - 1), window = tap / EIGHTS;
             at[m] = group * CHANNELS + tap % EIGHTS * 8 + window / KW * (DILATION_H * LINE) +
-                    window % KW * (DILATION_W * PIXEL_X);
+                    place(window % KW * DILATION_W);
         }
     }
 };
@@ -152,7 +161,7 @@ struct Sums {
         const int other = op_min(first + lane / 8 % 2 * 8 + lane % 8, last);       // and of d
         const int row = own / DW, image = BATCH > 1 ? row / BD : 0;
         const Element *const from =
-            x + (image * STRIP + (row - image * BD) * (STRIDE_H * LINE) + own % DW * (STRIDE_W * PIXEL_X));
+            x + (image * STRIP + (row - image * BD) * (STRIDE_H * LINE) + own % DW * PIXEL_X);
         const unsigned bits[2] = {bits_of_pixels(first + lane % 4 * 2, count),
                                   bits_of_pixels(first + lane % 4 * 2 + 8, count)};
         unsigned b[PAIRS_F][4], a[4];

@@ -127,7 +127,7 @@ HAND = [
      "const int tx = ((int)threadIdx.x - own * EACH) / (BN / TN), ty = (int)threadIdx.x % (BN / TN)", 1),
     ("M16 panel of blocks has the wrong height", "matmul.cu", "% (PANEL * BLOCKS_N) / rows * BN",
      "% (PANEL * BLOCKS_N) / PANEL * BN", 1),
-    ("M17 batch forgotten", "matmul.cu", "batch = (Index)blockIdx.x / (BLOCKS_M * BLOCKS_N) * BB;", "batch = 0;", 1),
+    ("M17 batch forgotten", "matmul.cu", "(Index)blockIdx.x / BLOCKS) * BB;", "(Index)0) * BB;", 1),
     ("M18 copies are not waited for", "matmul.cu",
      "                    async_wait<STAGES - 2>();\n                block_sync();",
      "                    ;\n                block_sync();", 1),
@@ -311,7 +311,7 @@ HAND = [
     ("F5 the last images are not copied", "filter_gemm.cu", "if (step + 1 < STEPS)", "if (step + 2 < STEPS)", 1),
     # ---- filter_groups ----
     ("FG1 pixels past the end", "filter_groups.cu", "pixel + 1 < count ? 0xffff0000u : 0u", "0xffff0000u", 1),
-    ("FG2 windows do not move by the stride", "filter_groups.cu", "own % DW * (STRIDE_W * PIXEL_X)", "own % DW * PIXEL_X", 1),
+    ("FG2 columns of one phase alone", "filter_groups.cu", "column % STRIDE_W * SPAN + ", "", 1),
     ("FG3 the last set's pixels are left out", "filter_groups.cu", "for (int s = 1; s < SETS; ++s)",
      "for (int s = 1; s < SETS - 1; ++s)", 1),
     ("FG4 copies still under way", "filter_groups.cu", "        async_wait<0>();\n        block_sync();\n        if (step",

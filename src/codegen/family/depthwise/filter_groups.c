@@ -29,6 +29,7 @@ typedef struct GroupsWay {
     int tiles, shares, sets;       // of a warp: 16 rows of sums; warps that share the taps of a group, the pixels
     int64_t pixel_x, pixel_d;      // elements in shared memory
     int64_t stage_x, stage_d;      // of a step
+    int64_t copied_x;              // pixels of it
 } GroupsWay;
 
 // ---- which ones ----
@@ -87,8 +88,10 @@ static int64_t pixel_of(int64_t elements) { return elements + (EIGHT - elements 
 static void set_stages(const FilterGradient *gradient, GroupsWay *way, int64_t images, int64_t rows)
 {
     way->images = (int)images, way->rows = (int)rows;
-    way->stage_x = images * window_reach(&gradient->down, rows) * window_reach(&gradient->along, gradient->d.columns) *
-                   way->pixel_x;
+    int64_t reach = window_reach(&gradient->along, gradient->d.columns);
+    int64_t lines = images * window_reach(&gradient->down, rows);
+    way->copied_x = lines * reach;
+    way->stage_x = lines * round_up(reach, gradient->along.stride) * way->pixel_x;
     way->stage_d = images * rows * gradient->d.columns * way->pixel_d;
 }
 
@@ -214,8 +217,7 @@ static int64_t shared_moved(const KernelKind *kind, int tile, bool written, cons
     if (written && tile == D_TILE)
         return images * rows * columns * way->groups * way->filters * 2;
     if (written)
-        return images * ceil_div(rows, way->rows) * (way->stage_x / way->images / way->pixel_x) * way->groups *
-               way->channels * 2;
+        return images * ceil_div(rows, way->rows) * (way->copied_x / way->images) * way->groups * way->channels * 2;
     int64_t loads = tile == X_TILE ? way->tiles : ceil_div(way->filters, 2 * EIGHT);
     return tile <= D_TILE ? tiles_of(kind) * way->groups * way->shares * loads * MATRICES : 0;
 }
