@@ -15,7 +15,7 @@ enum {
     MOST_SUMS = 96,        // registers of a thread
     MOST_WARPS = 16,
     LEAST_WARPS = 8,
-    LEAST_SIDE = 16, MOST_SIDE = 64,   // elements of a pixel that a block copies: a sector and a line
+    LEAST_SIDE = 16, USUAL_SIDE = 32, MOST_SIDE = 64,   // elements of a pixel that a block copies: a sector to a line
     MOST_RESIDENT = 2,       // of an SM, that shared memory has room for
     RESERVED = 1024,       // bytes of it that a block takes besides
     MAX_CHAIN = 8192       // pixels that are added up in one go: see MAX_CHAIN of gemm
@@ -319,6 +319,14 @@ static KernelKind kind_of(Arena *arena, const FilterGradient *gradient, const Fu
     return kind;
 }
 
+/* Single sectors take 1.2 to 1.4 times as long as two (tuning-log 183), but half as long as half of the SMs. */
+static bool is_wide_enough(const FilterGradient *gradient, const DeviceSpec *device, const GroupsWay *way, int most)
+{
+    int64_t wider = gradient->shape.channel.extent / (2 * way->groups) * gradient->shape.summed.extent;   // blocks
+    int side = way->groups * side_of(way);
+    return way->groups == most || side >= USUAL_SIDE || (side >= LEAST_SIDE && 2 * wider <= device->sm_count);
+}
+
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device, KernelKind *variants)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)view)->grouped;
@@ -327,7 +335,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 0;
     GroupsWay way = {.channels = (int)gradient->shape.batch.extent, .filters = (int)gradient->shape.multiplier.extent};
     int most = groups_of(fusion, gradient, &way);
-    for (way.groups = most; way.groups == most || way.groups * side_of(&way) >= LEAST_SIDE; way.groups /= 2) {
+    for (way.groups = most; is_wide_enough(gradient, device, &way, most); way.groups /= 2) {
         way.pixel_x = pixel_of((int64_t)way.groups * way.channels);
         way.pixel_d = pixel_of((int64_t)way.groups * way.filters);
         for (int warps = LEAST_WARPS; warps <= MOST_WARPS; warps *= 2)
