@@ -203,8 +203,8 @@ static bool copies_elements(const KernelKind *kind)
     return false;
 }
 
-/* The next step's tiles pass through registers while the block multiplies, and no tensor core does. With more registers than they are told to take,
-   compilers lose a block; without being told they take fewer, and load one element after the other. */
+/* The next step's tiles pass through registers while the block multiplies, and no tensor core does. Compilers take more registers
+   than leave room for the blocks; or fewer, and load one element after the other. */
 static bool holds_next_step(const KernelKind *kind, const RProgram *program)
 {
     return kind->registers.held_words > 0 && kind_tile_threads(kind) == 1 &&
