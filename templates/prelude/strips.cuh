@@ -18,6 +18,7 @@ template <class Strip, int P = 0, bool END = (P >= Strip::COUNT)> struct StripRo
     using Element = typename Strip::Element;
     static constexpr int COLUMNS_HERE = strip_piece<Strip>(P), COUNT = COLUMNS_HERE * Strip::ELEMENTS;
     static constexpr int BYTES = COUNT * static_cast<int>(sizeof(Element)), WORDS = (BYTES + 3) / 4;
+    static_assert(BYTES % 4 == 0 || BYTES <= 2, "whole words, or one");
     union {
         unsigned words[WORDS];
         Element elements[COUNT];
@@ -33,9 +34,10 @@ template <class Strip, int P = 0, bool END = (P >= Strip::COUNT)> struct StripRo
         if (exists & inside(column + P, Strip::EXTENT)) {   // one condition: a predicated load, no branch
             if constexpr (BYTES % 4 == 0)
                 move_vector<WORDS>(words, reinterpret_cast<const unsigned *>(from));
+            else if constexpr (BYTES == 2)   // zero-extended: a part of a register would wait for the load
+                words[0] = *reinterpret_cast<const unsigned short *>(from);
             else
-                UNROLL for (int e = 0; e < COUNT; ++e)
-                    elements[e] = from[e];
+                words[0] = *reinterpret_cast<const unsigned char *>(from);
         }
         rest.load(row, column, exists);
     }
