@@ -37,6 +37,8 @@ constexpr int OUTS = 1, TERMS = 4;  // of a thread at once
 constexpr int VECTOR = 4;           // OUTS * TERMS
 constexpr int DEPTH = 4;            // vectors in flight
 constexpr bool LATE = false;        // terms load elements where they use them
+constexpr bool EARLY = false, CUT = false;   // the last part has fewer terms, and a part of a vector
+__device__ __forceinline__ Index end_of(Index) { return REDUCED; }
 
 // What one vector of terms loads.
 struct Inputs {
@@ -54,6 +56,14 @@ __device__ __forceinline__ void load_terms(const Tensors &t, Index output, Index
 __device__ __forceinline__ A term(const Tensors &, Index, Index, int e, const Inputs &in)
 {
     return in.x0[e];
+}
+
+// A term that belongs to no whole vector.
+__device__ __forceinline__ A single(const Tensors &t, Index output, Index reduced)
+{
+    const Index i0 = output;
+    const Index i1 = reduced;
+    return load(t.in0, i0 * 4096 + i1);
 }
 
 __device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
@@ -75,27 +85,32 @@ static_assert(TS * TR <= THREADS && THREADS % WARP == 0, "whole warps, some of w
 static_assert((OUTS == 1 || TERMS == 1) && OUTS * TERMS == VECTOR, "a vector lies along one side");
 static_assert(OUTPUTS % OUTS == 0 && REDUCED % TERMS == 0, "no vector reaches past the end");
 
-// Terms r, r + CHUNK, … of a thread; all of them exist if WHOLE.
+// Terms r, r + CHUNK, … of a thread, up to `end`; all of them exist if WHOLE.
 template <bool WHOLE>
-__device__ __forceinline__ void accumulate(const Tensors &t, Index output, Index r, A (&acc)[DEPTH][OUTS])
+__device__ __forceinline__ void accumulate(const Tensors &t, Index output, Index r, Index end, A (&acc)[DEPTH][OUTS])
 {
+    const Index last = end - (TERMS - 1);   // of a whole vector
+
     // ---- load ----
     Inputs in[DEPTH];
     UNROLL for (int d = 0; d < DEPTH; ++d)
-        if (WHOLE || r + d * CHUNK < REDUCED)
+        if (WHOLE || r + d * CHUNK < last)
             load_terms(t, output, r + d * CHUNK, in[d]);
 
     // ---- compute: a branch that loads a term and adds it waits, so past the end the last term is loaded again ----
     A late[DEPTH][VECTOR];
     UNROLL for (int d = 0; d < DEPTH && LATE && !WHOLE; ++d)
         UNROLL for (int e = 0; e < VECTOR; ++e)
-            late[d][e] = term(t, output, op_min<Index>(r + d * CHUNK, REDUCED - TERMS), e, in[d]);
+            late[d][e] = term(t, output, op_min<Index>(r + d * CHUNK, end - TERMS), e, in[d]);
     UNROLL for (int d = 0; d < DEPTH; ++d)
-        if (WHOLE || r + d * CHUNK < REDUCED)
+        if (WHOLE || r + d * CHUNK < last)
             UNROLL for (int e = 0; e < VECTOR; ++e) {
                 A &sum = acc[d][e % OUTS];
                 sum = Reduction::combine(sum, LATE && !WHOLE ? late[d][e] : term(t, output, r + d * CHUNK, e, in[d]));
             }
+        else if (CUT)
+            for (Index k = r + d * CHUNK; k < end; ++k)
+                acc[d][0] = Reduction::combine(acc[d][0], single(t, output, k));
 }
 
 extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
@@ -114,11 +129,12 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         UNROLL for (int o = 0; o < OUTS; ++o)
             acc[d][o] = Reduction::template identity<A>();
     if (active) {
+        const Index end = end_of(output);
         Index r = (Index)tr * TERMS;
-        for (; r + (DEPTH - 1) * CHUNK < REDUCED; r += STEP)
-            accumulate<true>(t, output, r, acc);
-        if (REDUCED % STEP != 0)
-            accumulate<false>(t, output, r, acc);
+        for (; r + (DEPTH - 1) * CHUNK + (TERMS - 1) < end; r += STEP)
+            accumulate<true>(t, output, r, end, acc);
+        if (EARLY ? r < end : REDUCED % STEP != 0)
+            accumulate<false>(t, output, r, end, acc);
     }
 
     // ---- reduce: within the thread, the warp, the block ----

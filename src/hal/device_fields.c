@@ -56,6 +56,7 @@ const DeviceField device_fields[] = {
     NUMBER("compute.lanes_per_sm", FIELD_INT, lanes_per_sm, 1, 1024, "fp32 lanes"),
     NUMBER("compute.schedulers_per_sm", FIELD_INT, schedulers_per_sm, 1, 64, "warp schedulers"),
     MEASURED("compute.launch_us", launch_us, 1.2, ITSELF, 0.001, 1000, "us"),
+    MEASURED("compute.early_launch_us", early_launch_us, 0.4, ITSELF, 0.001, 1000, "us"),
     {.path = "compute.superstep_us", .kind = FIELD_REAL, .optional = true, AT(superstep_us),
      .least = 0.001, .most = 1000, .unit = "us"},
 

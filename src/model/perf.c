@@ -52,10 +52,16 @@ static double memory_time_us(double moving_us, double load_bytes, double in_flig
     return in_flight_bytes > 0 ? hypot(moving_us, load_bytes / in_flight_bytes * latency_ns / 1e3) : moving_us;
 }
 
+/* Full waves, then the last one, whose blocks have as many bytes in flight as there are of them. */
 static double dram_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
 {
-    double moving_us = (load_bytes + store_bytes) / kernel->device->dram.bandwidth_gb_s / 1e3;
-    return memory_time_us(moving_us, load_bytes, kernel->in_flight_bytes, kernel->device->dram_latency_ns);
+    double moving_us = (load_bytes + store_bytes) / kernel->device->dram.bandwidth_gb_s / 1e3,
+           waves = kernel->blocks / (kernel->resident * kernel->device->sm_count), latency_ns = kernel->device->dram_latency_ns;
+    if (waves < 1)
+        return memory_time_us(moving_us, load_bytes, kernel->in_flight_bytes, latency_ns);
+    double left = waves - floor(waves), last = left / waves;
+    return memory_time_us(moving_us * (1 - last), load_bytes * (1 - last), kernel->in_flight_bytes, latency_ns) +
+           memory_time_us(moving_us * last, load_bytes * last, kernel->in_flight_bytes * left, latency_ns);
 }
 
 static double l2_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
@@ -88,6 +94,8 @@ static double exposed_share(const KernelCounts *kernel)
     double concurrent = kernel->resident * (kernel->staged ? kernel->stages : kernel->warps);
     if (warps_drift(kernel))
         return 1 / sqrt(concurrent);
+    if (kernel->staged && kernel->stages == 1 && kind_passes_registers(kernel->kind, kernel->device))
+        return 1 / concurrent;
     return at_least(1 / (concurrent * concurrent), calibration.least_exposed);
 }
 
@@ -431,7 +439,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, perf.l2_store_bytes);
-    bool of_products = kernel.staged && schedule_multiplies(kind->schedule);
+    bool of_products = (kernel.staged && schedule_multiplies(kind->schedule)) || kernel.cost->drifts;
     perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes,
                                 of_products ? busy_store_bytes(&kernel) : perf.dram_store_bytes);
 

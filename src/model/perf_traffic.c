@@ -262,12 +262,21 @@ static double stored_run(const KernelCounts *kernel, const DataTile *data, int c
     return at_most(lanes * vector, most) * following;
 }
 
+/* The axis along which the output is contiguous. */
+static int contiguous_axis(const KernelCounts *kernel, const DataTile *data)
+{
+    for (int a = 0; a < kernel->space->axis_count; a++)
+        if (!kernel->space->axes[a].reduction && data->dims[data->rank - 1].index.coef[a] == 1)
+            return a;
+    return space_last_spatial(kernel->space, kernel->space->axis_count);
+}
+
 /* Sectors that an output's stores keep L2 busy for, over those that it has: a sector of which a part is stored takes
    two accesses, since the rest of it is kept, and four at the ends of runs of single elements (tuning-log 176 and 184). 8
    elements of 4 bytes at any alignment touch (32 - 4) / 32 + 1 = 1.9 sectors. */
 static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
 {
-    int columns = space_last_spatial(kernel->space, kernel->space->axis_count);
+    int columns = contiguous_axis(kernel, data);
     int64_t sector = kernel->device->dram.transaction_bytes,
             row_bits = data->dims[data->rank - 1].size * data->element_bits;
     double vector = stored_vector(kernel, data, columns), element_bytes = data->element_bits / 8.0,

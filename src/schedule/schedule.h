@@ -154,6 +154,7 @@ typedef struct Schedule {
     uint32_t cut;            // bit a: of the only tile along axis a no more is loaded than there is, in eights
     uint32_t cleared;        // likewise, as many as there are; what lies behind is cleared once, in each stage
     uint32_t whole;          // bit a: a thread whose part along axis a begins inside reduces all of that part
+    int64_t lacking, lacked;   // so many outputs at the end lack so many terms each
     int vector;              // of unaligned rows: elements of the aligned vectors that hold them; 0: aligned
     int stages;              // of every staged tile: 2 = the next is loaded during a step; 0 = 1, but of rows `vectors`
     bool independent;   // warps iterate independently: they synchronise before the first step and after the last

@@ -84,15 +84,29 @@ DEVICE void load_if_inside(const T *p, Index index, Index size, V (&out)[N])
 }
 
 // Loads a vector that may cross the end of its tensor, of which only the elements inside are read. `inside`: it does
-// not cross, and no branch delays the next load.
+// not cross. Elements are converted behind the branch, which would wait for them, and come in words, of which the
+// compiler makes no halves.
 template <int N, class T, class Index, class V>
 DEVICE void load_inside(bool inside, const T *p, Index index, Index size, V (&out)[N])
 {
-    if (inside || index + N <= size)
-        load_vector<N>(p, index, out);
+    constexpr int BYTES = N * static_cast<int>(sizeof(T)), WORDS = (BYTES + 3) / 4;
+    union {
+        unsigned words[WORDS];
+        T at[N];
+    };
+    const bool whole = inside || index + N <= size;
+    if (whole && BYTES % 4 == 0)
+        UNROLL for (int i = 0; i < WORDS; i += AT_ONCE<unsigned, WORDS>) {
+            constexpr int COUNT = AT_ONCE<unsigned, WORDS>;
+            const Vector<unsigned, COUNT> chunk = *reinterpret_cast<const Vector<unsigned, COUNT> *>(p + index + i * N / WORDS);
+            UNROLL for (int j = 0; j < COUNT; j++)
+                words[i + j] = chunk.at[j];
+        }
     else
-        for (int i = 0; i < N; i++)
-            out[i] = index + i < size ? load(p, index + i) : V();
+        UNROLL for (int i = 0; i < N; i++)
+            at[i] = index + i < size ? p[index + i] : T();
+    UNROLL for (int i = 0; i < N; i++)
+        out[i] = widen(at[i]);
 }
 
 // Stores a vector. Unless `whole`, it may cross the ends of its row, and only the elements inside are written.

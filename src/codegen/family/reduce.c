@@ -1,6 +1,8 @@
 // reduce: a reduction over all reduction axes, then pointwise work on the totals. Threads of a block share
 // the terms.
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "codegen/cuda/reads.h"
@@ -110,13 +112,59 @@ static bool is_left_to_others(const Fusion *fusion)
     return taps && (taps == fusion->axis_count - fusion->spatial_count || !has_own_elements(fusion));
 }
 
+/* A fusion whose outputs are parts of a sum, the outermost axis, of which the last one has fewer terms: all terms are under a guard
+   whose other value is the identity (fusion_split). */
+typedef struct Ended {
+    const Fusion *open;   // without the guard; NULL: there is none
+    int64_t size, inner;  // positions of the outermost reduced axis in all parts, and terms of each
+} Ended;
+
+typedef struct ReduceView {
+    Dominant most;
+    Ended ended;
+} ReduceView;
+
+static Ended find_end(Arena *arena, const Fusion *fusion)
+{
+    const Expr *body = fusion->ops[0].body;
+    int outermost = fusion->spatial_count;
+    if (body->kind != EXPR_GUARD || body->guard.count != 1 || outermost == 0 ||
+        !expr_equal(body->guard.otherwise, reduce_identity(arena, fusion->ops[0].reduce, body->type)))
+        return (Ended){0};
+    int64_t chunk = fusion->axes[outermost].extent, size = body->guard.bounds[0].size;
+    Affine position = affine_axis(outermost);
+    position.coef[0] = chunk;
+    bool parts = memcmp(&position, &body->guard.bounds[0].index, sizeof position) == 0;
+    if (!parts || size <= (fusion->axes[0].extent - 1) * chunk)
+        return (Ended){0};
+    Fusion *open = arena_copy(arena, fusion, sizeof *fusion);
+    open->ops = arena_copy(arena, fusion->ops, sizeof *fusion->ops * (size_t)fusion->op_count);
+    open->ops[0].body = body->guard.body;
+    return (Ended){open, size, reduction_points(fusion) / chunk};
+}
+
+/* Parts begin with whole vectors of terms, and vectors of outputs are of one part. */
+static bool ends_vectors(const Ended *ended, Layout layout)
+{
+    const Fusion *open = ended->open;
+    if (!open || !layout.row)
+        return open && (layout.vector == 1 || layout_axis(open, false) > 0);
+    return reduction_points(open) % layout.vector == 0 && (ended->inner == 1 || ended->inner % layout.vector == 0);
+}
+
+/* What a thread computes of each term that exists. */
+static const Fusion *terms_of(const ReduceView *view, const Fusion *fusion, Layout layout)
+{
+    return ends_vectors(&view->ended, layout) ? view->ended.open : fusion;
+}
+
 static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
 {
     (void)target;
     if (!fusion_is_reduction(fusion) || count_bit_outputs(fusion) || is_left_to_others(fusion))
         return NULL;
-    Dominant most = find_dominant(fusion);
-    return arena_copy(arena, &most, sizeof most);
+    ReduceView view = {find_dominant(fusion), find_end(arena, fusion)};
+    return arena_copy(arena, &view, sizeof view);
 }
 
 /* The side along which memory is contiguous; both if neither is. */
@@ -215,11 +263,15 @@ static void set_lines(TileSpace *space, const Fusion *fusion, Layout layout, con
 
 /* Threads that share an output combine what they have: first those of a warp, along the terms. */
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Layout layout,
-                  int reduced)
+                  int reduced, const Ended *ended)
 {
     uint32_t inputs = space_inputs(space), terms = space_along(space, reduced);
     uint64_t total = schedule_ops(fusion, true);
     double each = finding_instructions(fusion, inputs & terms) / layout.vector;
+    if (ended) {
+        schedule->lacking = spatial_points(fusion) / fusion->axes[0].extent;
+        schedule->lacked = fusion->axes[0].extent * reduction_points(fusion) - ended->size * ended->inner;
+    }
     schedule_loop(schedule, (Loop){.axis = (int8_t)reduced});
     schedule_load(schedule, (Move){.tiles = inputs & terms, .instructions = each});
     schedule_reduce(schedule, total);
@@ -242,7 +294,8 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
 
 static Layout chosen_layout(const KernelKind *kind) { return *(const Layout *)kind->choice.value; }
 
-/* What is loaded before the first vector is needed, and a sum of each. */
+/* What is loaded before the first vector is needed, and a sum of each. Vectors of 16 bits are unpacked beside: compilers do that
+   for all of them at once (tuning-log 188). */
 static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *block, const RTile *inner,
                                         RegisterBudget budget)
 {
@@ -253,9 +306,11 @@ static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *blo
     int64_t registers = OTHER_REGISTERS + sums * ceil_div(kind->registers.accumulator_bits, 32);
     uint32_t loaded = space_inputs(space) & space_along(space, 1);
     for (int i = 0; i < space->tile_count; i++)
-        if (loaded >> i & 1)
-            registers += vector_registers(data_tile_distinct(&space->tiles[i], inner, space->axis_count),
-                                          layout.vector, space->tiles[i].element_bits);
+        if (loaded >> i & 1) {
+            int bits = space->tiles[i].element_bits;
+            int64_t elements = data_tile_distinct(&space->tiles[i], inner, space->axis_count);
+            registers += vector_registers(elements, layout.vector, bits) + (layout.vector > 1 && bits < 32 ? elements : 0);
+        }
     return registers;
 }
 
@@ -275,7 +330,7 @@ static bool has_factors(const Fusion *fusion)
 }
 
 static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_read, const Fusion *fusion,
-                         const DeviceSpec *device, Layout layout)
+                         const DeviceSpec *device, Layout layout, const Ended *ended)
 {
     int outs = layout.row ? 1 : layout.vector, terms = layout.row ? layout.vector : 1;
     kind_begin(arena, kind, fusion);
@@ -285,7 +340,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     int reduced = space_add_axis(kind->space, "reduced", reduction_points(fusion), true);
     space_add_flat_tiles(kind->space, fusion, layout_axis(fusion, layout.row), device);
     set_lines(kind->space, fusion, layout, device);
-    state(kind->schedule, fusion, kind->space, layout, reduced);
+    state(kind->schedule, fusion, kind->space, layout, reduced, ended);
 
     int64_t short_row = ceil_div(reduction_points(fusion), terms);   // threads that have work in it
     int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
@@ -305,7 +360,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     kind->registers.others = 32;
     kind->registers.taken = registers_taken_by_terms;
     kind->registers.input_buffers = 1;
-    if (has_factors(fusion))
+    if (layout.row || has_factors(fusion))
         kind->cost = &calibration.by_steps;
     schedule_set_shared(kind);
 }
@@ -314,11 +369,14 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
+    const ReduceView *of = view;
     int count = 0;
     for (int v = LAYOUTS - 1, wide = 0; v >= 0; v--) {
         bool single = layouts[v].vector == 1;
-        if (offers(view, fusion, layouts[v].row) && (single || !wide) && vector_fits(view, fusion, layouts[v])) {
-            layout_kind(arena, &variants[count++], view, fusion, device, layouts[v]);
+        const Fusion *terms = terms_of(of, fusion, layouts[v]);
+        if (offers(&of->most, fusion, layouts[v].row) && (single || !wide) && vector_fits(&of->most, terms, layouts[v])) {
+            layout_kind(arena, &variants[count++], &of->most, terms, device, layouts[v],
+                        terms != fusion ? &of->ended : NULL);
             wide = !single;   // the next side starts anew behind its single one
         }
     }
@@ -340,7 +398,8 @@ static bool loads_late(const Fusion *fusion, const Reads *reads)
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Reads *reads)
 {
-    const FusedOp *op = &plan->fusion->ops[0];
+    const Fusion *terms_fusion = reads->walk.fusion;
+    const FusedOp *op = &terms_fusion->ops[0];
     Layout layout = chosen_layout(plan->kind);
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
     int terms = layout.row ? layout.vector : 1;
@@ -354,7 +413,22 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Reads *rea
     CONSTEXPR(out, "int OUTS, TERMS", "of a thread at once", layout.vector / terms, terms);
     CONSTEXPR(out, "int VECTOR", "OUTS * TERMS", layout.vector);
     CONSTEXPR(out, "int DEPTH", "vectors in flight", each->size[1] / terms);
-    CONSTEXPR(out, "bool LATE", "terms load elements where they use them", loads_late(plan->fusion, reads));
+    CONSTEXPR(out, "bool LATE", "terms load elements where they use them", loads_late(terms_fusion, reads));
+}
+
+/* Where the terms of an output end: of the last vector some may exist. */
+static void emit_end(StrBuf *out, const Scope *scope, const Ended *ended, Layout layout)
+{
+    bool early = scope->fusion == ended->open;
+    int64_t points = ended->size * ended->inner;
+    CONSTEXPR(out, "bool EARLY, CUT", "the last part has fewer terms, and a part of a vector", early,
+              early && layout.row && points % layout.vector != 0);
+    begin_function(out, NULL, "Index end_of(Index output)", early ? NULL : "output");
+    if (early)
+        strbuf_printf(out, "    return op_min<Index>(REDUCED, %" PRId64 " - output / %" PRId64 " * REDUCED);\n}\n", points,
+                      spatial_points(scope->fusion) / scope->fusion->axes[0].extent);
+    else
+        strbuf_puts(out, "    return REDUCED;\n}\n");
 }
 
 static void emit_all_positions(StrBuf *out, const Scope *scope)
@@ -399,6 +473,14 @@ static void emit_term(StrBuf *out, const Scope *element, const Scope *first)
     strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, element, element->fusion->ops[0].body));
 }
 
+static void emit_single(StrBuf *out, const Scope *first)
+{
+    begin_function(out, "A term that belongs to no whole vector.", "A single(const Tensors &t, Index output, Index reduced)",
+                   "t, output, reduced");
+    emit_all_positions(out, first);
+    strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, first, first->fusion->ops[0].body));
+}
+
 static void emit_finish(StrBuf *out, const Scope *scope)
 {
     begin_function(out, NULL, "void finish(const Tensors &t, Index output, A total)", NULL);
@@ -413,15 +495,19 @@ static void emit_finish(StrBuf *out, const Scope *scope)
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     Layout layout = chosen_layout(plan->kind);
-    Reads reads = terms_read(plan->fusion, layout);
+    const ReduceView *view = plan->view;
     Scope first = scope_of(plan);
+    first.fusion = terms_of(view, plan->fusion, layout);
+    Reads reads = terms_read(first.fusion, layout);
     Scope element = element_scope(out->arena, &first, layout);
 
     emit_constants(out, plan, &reads);
+    emit_end(out, &first, &view->ended, layout);
     emit_load_terms(out, &first, &element, &reads);
     element.loaded = reads_loaded;
     element.context = &reads;
     emit_term(out, &element, &first);
+    emit_single(out, &first);
     emit_finish(out, &first);
 }
 

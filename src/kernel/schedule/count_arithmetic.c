@@ -223,6 +223,13 @@ static void count_own_sums(CountWalk *walk)
         counts->tensor_products = counts->multiplying_warps = COUNT_UNKNOWN;
 }
 
+/* Terms that outputs of the last block lack. */
+static int64_t terms_lacked(const CountWalk *walk)
+{
+    const Schedule *schedule = walk->kind->schedule;
+    return walk->block->last ? smaller(walk->region.count[0], schedule->lacking) * schedule->lacked : 0;
+}
+
 void count_ops(CountWalk *walk, int index)
 {
     const Fusion *fusion = walk->fusion;
@@ -240,7 +247,7 @@ void count_ops(CountWalk *walk, int index)
             continue;
         ExprWork of = expr_work(op->body);
         ItemWork work = {0};
-        int64_t times = evaluations(walk, op, index);
+        int64_t times = evaluations(walk, op, index) - (reduces ? terms_lacked(walk) : 0);
         work_add_values(&work, &of, times);
         bool vectors = walk->kind->schedule->computes == COMPUTES_VECTORS;
         if (of.divides && vectors &&

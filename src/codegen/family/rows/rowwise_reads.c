@@ -282,16 +282,21 @@ static uint32_t axes_of_loads(const RowEmitter *row, ReadKind kind)
     return used;
 }
 
-/* Reads of single elements. */
+/* Reads of single elements. Of vectors that hang over the ends of a row those beyond read the first or the last element, which
+   nothing uses: under a guard the conversion would wait for the load as soon as predicates are short. */
 static void emit_gathers(const RowEmitter *row, ReadKind kind)
 {
     StrBuf gathers = strbuf_new(row->out->arena);
+    Scope element = row->element;
+    int inner = row->fusion->axis_count - 1;
+    bool hangs = row->shape.unaligned, clamps = hangs && strcmp(row->first.axis[inner], "at") == 0;
+    if (clamps)
+        element.axis[inner] = "op_min<Index>(op_max<Index>(at + e, 0), COLUMNS - 1)";
     FOR_BITS (i, reads_of(row, kind))
         if (row->reads.reads[i].pattern == PATTERN_GATHER)
-            reads_emit_one(&gathers, "            ", &row->element, &row->reads, i, "e");
+            reads_emit_one(&gathers, "            ", &element, &row->reads, i, "e");
     if (gathers.length)
-        rows_emit_block_each(row->out, row->shape.unaligned ? "if (inside(at + e, COLUMNS)) " : "",
-                             gathers.text);
+        rows_emit_block_each(row->out, hangs && !clamps ? "if (inside(at + e, COLUMNS)) " : "", gathers.text);
 }
 
 static void emit_loads(const RowEmitter *row, ReadKind kind)
