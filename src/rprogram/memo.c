@@ -5,7 +5,7 @@
 enum {
     FIRST_CAPACITY = 512,    // places of the hash table
     MOST_BYTES = 512 << 20,   // of memory, for kinds that occur again, 20 KB each
-    FIRST_BYTES = 224 << 20   // of it, for kinds that may do so: half of them do
+    FIRST_BYTES = 224 << 20   // of memory, for kinds that may do so: half of it
 };
 
 /* All of a kind, its space and its schedule that a construction can depend on, as bytes. */
