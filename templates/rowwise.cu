@@ -135,6 +135,9 @@ struct Row {
 
 constexpr int WARPS_OF_GROUP = (GROUP + WARP - 1) / WARP;
 constexpr bool RAGGED = VECTORS * STEP > COLUMNS;   // vectors of some threads cross the end of the row
+// Of rows that begin anywhere, vectors past the end load again what the thread has, or the row's first one: elements are
+// converted as they come, and a branch around that would wait for its loads before the next ones.
+constexpr bool REPEATS = RAGGED && UNALIGNED && !AHEAD && !MASKED;
 static_assert(THREADS == GROUP * ROWS_OF_BLOCK / CLUSTER, "blocks are whole groups, or groups whole blocks");
 static_assert(MEETS || WARPS_OF_GROUP == 1, "warps that share a row meet");
 static_assert(GROUP % WARP == 0 || (GROUP < WARP && (GROUP & (GROUP - 1)) == 0), "whole warps, or a part of one");
@@ -326,22 +329,29 @@ template <class Row> __device__ __forceinline__ void make_row(const Tensors &t, 
     row.row = op_min<Index>(own, ROWS - 1), row.column = lane * VECTOR;
     if (UNALIGNED)
         row.column -= shift_of(row.row);
-    // Of rows that begin anywhere, vectors past the end load again what the thread has, or the row's first one: elements are
-    // converted as they come, and a branch around that would wait for its loads before the next ones.
-    const bool begins = begins_inside(row.column, 0), again = UNALIGNED && !AHEAD && !MASKED && (CLUSTER == 1 || begins);
-    const Index spare = begins ? row.column : row.column - lane * VECTOR;
-    if constexpr (WEIGHTS_FIRST)
+    if constexpr (WEIGHTS_FIRST && !REPEATS)
         UNROLL for (int k = 0; k < VECTORS; ++k)
-            if (const bool exists = !RAGGED || begins_inside(row.column, k); exists || again)
-                load_weights(t, row.row, exists ? row.column + k * STEP : spare, k, row.weights[k]);
+            if (!RAGGED || begins_inside(row.column, k))
+                load_weights(t, row.row, row.column + k * STEP, k, row.weights[k]);
     Inputs inputs[VECTORS];
     if (MASKED)
         UNROLL for (int k = 0; k < VECTORS; ++k)
             inputs[k] = {};
-    UNROLL for (int k = 0; k < VECTORS; ++k) {
-        const bool exists = !RAGGED || begins_inside(row.column, k);
-        if (exists || again)
-            load_elements(t, row.row, exists ? row.column + k * STEP : spare, k, 0, inputs[k]);
+    if constexpr (REPEATS) {
+        const bool begins = begins_inside(row.column, 0), loads = CLUSTER == 1 || begins;
+        const Index spare = begins ? row.column : row.column - lane * VECTOR;
+        const auto source = [&](int k) { return begins_inside(row.column, k) ? row.column + k * STEP : spare; };
+        if constexpr (WEIGHTS_FIRST)
+            UNROLL for (int k = 0; k < VECTORS; ++k)
+                if (loads)
+                    load_weights(t, row.row, source(k), k, row.weights[k]);
+        UNROLL for (int k = 0; k < VECTORS; ++k)
+            if (loads)
+                load_elements(t, row.row, source(k), k, 0, inputs[k]);
+    } else {
+        UNROLL for (int k = 0; k < VECTORS; ++k)
+            if (!RAGGED || begins_inside(row.column, k))
+                load_elements(t, row.row, row.column + k * STEP, k, 0, inputs[k]);
     }
     Elements elements[VECTORS];
     if constexpr (STARTS)

@@ -101,7 +101,7 @@ def test_the_parts_are_those_of_the_ranking():
 
 
 def test_equal_times_are_told_by_blocks():
-    text, _ = explain(ranking_of("permute_021"))
+    text, _ = explain(ranking_of("elementwise_chain"))
     assert "alike. Of equal times fewer blocks come first, then more threads, then smaller tiles." in " ".join(text.split()), text
 
 
@@ -196,9 +196,9 @@ def test_each_term_is_told_in_words():
 
 def test_a_tile_is_drawn():
     text, page = explain(ranking_of("matmul"))
-    assert "drawn as 32 x 16 blocks, m by n; k in 256 steps of 16" in text, text
+    assert "drawn as 32 x 32 blocks, m by n; k in 256 steps of 16" in text, text
     assert re.search(r"^ +\|###\|   \|", text, re.MULTILINE), text
-    assert ">32 x 16 block tiles<" in page
+    assert ">32 x 32 block tiles<" in page
 
 
 def test_what_was_measured_decides():

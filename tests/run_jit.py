@@ -160,7 +160,7 @@ def test_the_ranking_says_what_was_compiled(folder):
 
 
 def test_spilling_candidates_come_later(folder):
-    run(ROOT / "examples/matmul.te", "--device", "h200", "-o", "k.json", "--emit", "cubin", folder=folder)
+    run(ROOT / "examples/softmax.te", "--device", "h200", "-o", "k.json", "--emit", "cubin", folder=folder)
 
     def expected_us(candidate):
         spills = sum(launch["compiled"]["spill_store_bytes"] + launch["compiled"]["spill_load_bytes"]

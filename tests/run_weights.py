@@ -99,11 +99,11 @@ output y
 
 
 def test_factors_are_packed_once(folder):
-    """Rows of 1023 elements end within a piece of 16 bytes: products want them longer. The input is packed in each call."""
+    """Rows of 1023 elements end within a vector of 16 bytes: products want them longer, or transposed. The input is packed in each call."""
     line, _ = emitted(folder, "input x[512, 1023] : f16\nweight w[512, 1023] : f16\n"
                               "y[i, j] = sum[k](x[i, k] * w[j, k])\noutput y : f16\n")
     launch, = line["prepare"]
-    assert launch["args"] == [{"weights": 0}, {"prepared": 0}] and line["prepared"] == 2 * 512 * 1024, line["prepare"]
+    assert launch["args"] == [{"weights": 0}, {"prepared": 0}] and line["prepared"] in (2 * 512 * 1024, 2 * 512 * 1023), line
     pack, product = line["launches"]
     assert [arg for arg in pack["args"] if "map" not in arg] == [{"arg": 0}, {"workspace": 0}], pack
     assert {"prepared": 0} in product["args"] and {"arg": 1} not in product["args"], product

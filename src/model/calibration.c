@@ -44,6 +44,7 @@ const Calibration calibration = {
     .pairs_step_instructions = 170,        // tuning-log 113, 167 and 179
     .depthwise_copy_instructions = 34,     // counted
     .matmul = {FROM_SHARED},
+    .matmul_ahead = {.ready_share = 0.75},   // tuning-log 193
     .toeplitz = {.pace = PACE_BY_STEPS, FROM_SHARED},
     .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = SUM_CYCLES},
     // tuning-log 45

@@ -48,6 +48,7 @@ typedef struct Calibration {
     double strip_step_instructions;       // of a thread for a row of the input
     double pairs_step_instructions;       // of a warp, beside products
     KindCost matmul;   // of tiles in two stages
+    KindCost matmul_ahead;   // in three: operands are read one step ahead
     KindCost toeplitz;
     KindCost skinny;
     struct {

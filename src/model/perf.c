@@ -439,7 +439,9 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, perf.l2_store_bytes);
-    bool of_products = (kernel.staged && schedule_multiplies(kind->schedule)) || kernel.cost->drifts;
+    /* Of threads that iterate down an image each stores its own channels; warps collect those of their block. */
+    bool of_products = kernel.cost->drifts ? kind_tile_threads(kind) == 1
+                                           : kernel.staged && schedule_multiplies(kind->schedule);
     perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes,
                                 of_products ? busy_store_bytes(&kernel) : perf.dram_store_bytes);
 

@@ -194,15 +194,6 @@ int rprogram_least_blocks(const RProgram *program, int threads)
     return blocks_in_fours(program->sure_blocks, threads);
 }
 
-/* Each element that is copied by itself has an address, of which compilers spill some (tuning-log 191). */
-static bool copies_elements(const KernelKind *kind)
-{
-    for (int i = 0; i < kind->space->tile_count; i++)
-        if (kind->space->tiles[i].staged && kind->space->tiles[i].vector == 1)
-            return true;
-    return false;
-}
-
 /* The next step's tiles pass through registers while the block multiplies, and no tensor core does. Compilers take more registers
    than leave room for the blocks; or fewer, and load one element after the other. */
 static bool holds_next_step(const KernelKind *kind, const RProgram *program)
@@ -216,7 +207,7 @@ int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const 
     int64_t blocks = ceil_div(program->grid, device->sm_count);
     int resident = program->perf.blocks_per_sm;
     if (blocks >= resident && kind_reads_ahead(kind))
-        return program->sure_blocks > 1 && copies_elements(kind) ? program->sure_blocks : resident;
+        return program->sure_blocks > 1 ? program->sure_blocks : resident;
     if (blocks >= resident)
         return holds_next_step(kind, program) ? resident : 0;
     if (blocks > program->sure_blocks)

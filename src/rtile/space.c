@@ -131,18 +131,18 @@ double access_lines(const Access *access, const Fusion *fusion, int first, int e
     enum { MOST = 64 };
     Affine offset = access_offset(access);
     int64_t lines[MOST], bits = dtype_info[access->tensor->dtype].bits;
-    int64_t line_bits = 8 * device->shared.transaction_bytes;
+    int64_t line_elements = 8 * device->shared.transaction_bytes / bits;
     int count = 0;
     for (int lane = 0; lane < device->warp_size && count < MOST; lane++) {
-        int64_t bit = offset_at(&offset, fusion, first, end, (int64_t)lane * vector) * bits;
-        int64_t line = bit >= 0 ? bit / line_bits : -ceil_div(-bit, line_bits);
+        int64_t at = offset_at(&offset, fusion, first, end, (int64_t)lane * vector);
+        int64_t line = at >= 0 ? at / line_elements : -ceil_div(-at, line_elements);
         int known = 0;
         while (known < count && lines[known] != line)
             known++;
         lines[known] = line;
         count += known == count;
     }
-    double each = (double)(count * line_bits) / (double)(device->warp_size * together * bits);
+    double each = (double)(count * line_elements) / (double)(device->warp_size * together);
     return each > 1 ? each : 1;
 }
 

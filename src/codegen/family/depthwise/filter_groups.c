@@ -335,7 +335,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 0;
     GroupsWay way = {.channels = (int)gradient->shape.batch.extent, .filters = (int)gradient->shape.multiplier.extent};
     int most = groups_of(fusion, gradient, &way);
-    for (way.groups = most; is_wide_enough(gradient, device, &way, most); way.groups /= 2) {
+    for (way.groups = most; way.groups > 0 && is_wide_enough(gradient, device, &way, most); way.groups /= 2) {
         way.pixel_x = pixel_of((int64_t)way.groups * way.channels);
         way.pixel_d = pixel_of((int64_t)way.groups * way.filters);
         for (int warps = LEAST_WARPS; warps <= MOST_WARPS; warps *= 2)

@@ -243,7 +243,7 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     uint32_t copied = tiles_copied(fusion, product, 3);
     int wide = copied & 2 ? GROUP_N : GROUP_M, narrow = copied & 2 ? GROUP_M : GROUP_N;
     kind.name = matmul_family.variants[1];
-    kind.cost = NULL;
+    kind.cost = &calibration.matmul_ahead;
     kind.space = space_copy(arena, tiled->space);
     for (int factor = 0; factor < 2; factor++)
         if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS) {
