@@ -188,10 +188,10 @@ static void count_staged(KernelCounts *kernel)
     }
 }
 
-/* Compilers unroll such loops up to four rounds and 16 elements of each tensor. Counted in SASS of `reduce`: 8, 12, 16, 12,
-   16 loads for tiles of 2, 3, 4, 6 and 8 terms. */
 double rounds_in_flight(const KernelCounts *kernel)
 {
+    /* Rounds, and elements of each tensor, up to which compilers unroll such loops. Counted in SASS of `reduce`: 8, 12, 16,
+       12, 16 loads for tiles of 2, 3, 4, 6 and 8 terms. */
     enum { MOST_ROUNDS = 4, MOST_ELEMENTS = 16 };
     const Loop *loop = schedule_open_loop(kernel->kind->schedule);
     if (!loop || !kernel->kind->registers.input_buffers)

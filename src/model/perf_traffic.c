@@ -271,9 +271,12 @@ static int contiguous_axis(const KernelCounts *kernel, const DataTile *data)
     return space_last_spatial(kernel->space, kernel->space->axis_count);
 }
 
+/* Accesses of L2 for a sector at the end of a run of single elements: tuning-log 184 */
+static const double END_ACCESSES = 4;
+
 /* Sectors that an output's stores keep L2 busy for, over those that it has: a sector of which a part is stored takes
-   two accesses, since the rest of it is kept, and four at the ends of runs of single elements (tuning-log 176 and 184). 8
-   elements of 4 bytes at any alignment touch (32 - 4) / 32 + 1 = 1.9 sectors. */
+   two accesses, since the rest of it is kept (tuning-log 176). 8 elements of 4 bytes at any alignment touch
+   (32 - 4) / 32 + 1 = 1.9 sectors. */
 static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
 {
     int columns = contiguous_axis(kernel, data);
@@ -284,7 +287,7 @@ static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
            granule = at_least((double)greatest_common_divisor(row_bits, sector * 8) / 8, vector * element_bytes),
            touched = at_least(run - granule, 0) / (double)sector + 1,
            whole = at_least(run + granule - (double)sector, 0) / (double)sector,
-           part = stores_elements(kernel, vector) ? 4 : 2;
+           part = stores_elements(kernel, vector) ? END_ACCESSES : 2;
     return data->apart ? 1 : (part * (touched - whole) + whole) * (double)sector / run;
 }
 

@@ -62,6 +62,8 @@ void rprogram_print(StrBuf *out, const KernelKind *kind, const RProgram *program
    four: they get what 12 can have, 168 and not 128. */
 int rprogram_least_blocks(const RProgram *program, int threads);
 
-/* Blocks of an SM where the grid has fewer than find room, so that each may have more registers, or as many as never
-   spill where threads read ahead, which compilers give more than they need; 0: neither. */
+/* Blocks of an SM that compilers are told, since they give threads more registers than are needed, or load one element
+   after the other to save some: those of the grid where more find room; else the resident ones where threads read ahead or
+   hold the next step's tiles. Where more than one fits with registers that never spill, threads that read ahead have
+   those. 0: compilers are told nothing. */
 int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const DeviceSpec *device);
