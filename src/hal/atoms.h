@@ -4,6 +4,10 @@
 
 typedef enum AtomPlace { IN_REGISTERS, IN_SHARED, IN_SHARED_ALONG_K } AtomPlace;   // of a and b
 
+/* Promotion interval: terms that tensor cores accumulate before the sum is added to one that rounds. They
+   truncate at most 1024 times, with an error of 2^-14 of the sum. */
+enum { MAX_CHAIN = 8192 };
+
 typedef struct Atom {
     const char *element;   // of a and b, as the language spells it: "f16"
     AtomPlace place;       // in shared memory: four warps share the work

@@ -5,6 +5,7 @@
 #include "codegen/cuda/expr.h"
 #include "codegen/family/depthwise/filter_gradient.h"
 #include "codegen/family/depthwise/turn.h"
+#include "hal/atoms.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
@@ -19,8 +20,7 @@ enum {
     MOST_SHARES = 2,     // warps that share taps: of a step's images
     MOST_THREADS = 512,
     ENOUGH_WARPS = 12,     // of an SM, if some tile allows them
-    OTHER_REGISTERS = 8,   // of a thread, beside sums and what is multiplied
-    MAX_CHAIN = 8192       // rows that are added up in one go: see MAX_CHAIN of gemm
+    OTHER_REGISTERS = 8    // of a thread, beside sums and what is multiplied
 };
 
 static bool fits(const FilterGradient *gradient)

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "codegen/family/depthwise/filter_gradient.h"
 #include "codegen/family/depthwise/turn.h"
+#include "hal/atoms.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
@@ -16,9 +17,8 @@ enum {
     MOST_WARPS = 16,
     LEAST_WARPS = 8,
     LEAST_SIDE = 16, USUAL_SIDE = 32, MOST_SIDE = 64,   // elements of a pixel that a block copies: a sector to a line
-    MOST_RESIDENT = 2,       // of an SM, that shared memory has room for
-    RESERVED = 1024,       // bytes of it that a block takes besides
-    MAX_CHAIN = 8192       // pixels that are added up in one go: see MAX_CHAIN of gemm
+    MOST_RESIDENT = 2,     // of an SM, that shared memory has room for
+    RESERVED = 1024        // bytes of it that a block takes besides
 };
 
 /* The family's choice. */

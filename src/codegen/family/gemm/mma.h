@@ -6,10 +6,6 @@
 #include "hal/atoms.h"
 #include "rprogram/rprogram.h"
 
-/* Promotion interval: terms that tensor cores accumulate before the sum is added to one that rounds. They
-   truncate at most 1024 times, with an error of 2^-14 of the sum. */
-enum { MAX_CHAIN = 8192 };
-
 /* Elements are copied in 16-byte vectors where aligned; so many are a line of 128 bytes. */
 enum { PIECE_BYTES = 16, LINE_PIECES = 8 };
 int64_t mma_piece(const Product *product);
