@@ -56,6 +56,7 @@ typedef struct Timing {
     double block_start_cycles;  // of the whole device, from one block's start to the next one's
     double operand_cycles;      // that a warp waits for the operands of its next arithmetic
     double barrier_cycles;      // of a block: from the first warp's arrival to the last one's release
+    double warp_copy_cycles;    // of an SM, for a warp's copy of a vector a lane to shared memory without registers
     double block_wait_us;       // of a block that loads, computes and stores once: to begin, to synchronise, to end
     double copy_wait_us;        // more, where it waits for asynchronous copies
     double cluster_barrier_us;  // of two blocks and of more

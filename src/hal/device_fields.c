@@ -120,6 +120,7 @@ const DeviceField device_fields[] = {
     MEASURED("timing.block_start_cycles", timing.block_start_cycles, 1.21, ITSELF, 0.001, 1e4, "cycles"),
     MEASURED("timing.operand_cycles", timing.operand_cycles, 30, ITSELF, 1, 1e4, "cycles"),
     MEASURED("timing.barrier_cycles", timing.barrier_cycles, 29, ITSELF, 1, 1e5, "cycles"),
+    MEASURED("timing.warp_copy_cycles", timing.warp_copy_cycles, 12.4, ITSELF, 1, 1e4, "cycles"),
     FITTED("timing.block_wait_us", timing.block_wait_us, 1980, CLOCKS_US, 0.01, 1000, "us"),
     FITTED("timing.copy_wait_us", timing.copy_wait_us, 1, LATENCIES_US, 0.01, 1000, "us"),
     MEASURED("timing.cluster_barrier_us", timing.cluster_barrier_us, 1089, CLOCKS_US, 0.01, 1000, "us"),

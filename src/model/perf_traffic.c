@@ -197,13 +197,18 @@ static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, co
     return once + at_least(streamed - once, 0) * (1 - hit);
 }
 
-/* Time of L1 for what threads copy to shared memory without registers, over that of its bytes: micro-kernels copy 512 bytes
-   a warp in 12.4 clocks. */
-static const double COPY_TIME = 3.1;
-
 static bool copies_directly(const KernelCounts *kernel)
 {
     return kernel->staging_instructions > 0 && kernel->stages > 1 && !kind_passes_registers(kernel->kind, kernel->device);
+}
+
+/* Time of L1 for what threads copy to shared memory, over that of its bytes. */
+static double copy_time(const KernelCounts *kernel)
+{
+    const DeviceSpec *device = kernel->device;
+    if (!copies_directly(kernel))
+        return 1;
+    return device->timing.warp_copy_cycles * device->shared.transaction_bytes / (device->warp_size * VECTOR_BYTES);
 }
 
 /* Bytes all blocks write into shared memory when they stage the tile. */
@@ -214,7 +219,7 @@ static double staging_bytes(const KernelCounts *kernel, const DataTile *data)
     return kernel->block_tiles
          * block_visits(kernel, data)
          * bytes_of(kernel, data)->block
-         * (copies_directly(kernel) ? COPY_TIME : 1);
+         * copy_time(kernel);
 }
 
 /* Bytes that L1 could bring while it answers the loads of what passes through registers: a warp's load takes the time

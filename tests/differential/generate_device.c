@@ -105,8 +105,8 @@ static void write_memory(Random *r, StrBuf *out, int64_t sms, int64_t clock, con
 /* From far shorter to far longer than that of any GPU. What is left out follows from the clock and the latency. */
 static void write_timing(Random *r, StrBuf *out)
 {
-    static const char *const keys[] = {"block_start_cycles", "operand_cycles",  "barrier_cycles", "block_wait_us",
-                                       "cluster_barrier_us", "copy_wait_us",   "grid_barrier_us"};
+    static const char *const keys[] = {"block_start_cycles", "operand_cycles", "barrier_cycles",   "block_wait_us",
+                                       "cluster_barrier_us", "copy_wait_us",   "grid_barrier_us", "warp_copy_cycles"};
     strbuf_puts(out, "timing:\n");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (i == 0 || random_chance(r, 50))   // a group has a key

@@ -6,8 +6,8 @@
 /* What device files that say nothing of it get, in round numbers. */
 #define TEST_TIMING \
     .l2_port_share = 2, \
-    .timing = {.block_start_cycles = 1.4, .operand_cycles = 24, .barrier_cycles = 30, .block_wait_us = 1, \
-               .copy_wait_us = 0.4, .cluster_barrier_us = 0.9, .grid_barrier_us = 1.8}
+    .timing = {.block_start_cycles = 1.4, .operand_cycles = 24, .barrier_cycles = 30, .warp_copy_cycles = 12.4, \
+               .block_wait_us = 1, .copy_wait_us = 0.4, .cluster_barrier_us = 0.9, .grid_barrier_us = 1.8}
 
 static inline DeviceSpec a100(void)
 {
