@@ -24,7 +24,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NUMBER = r"-?\d+(?:\.\d+)?(?: */ *\d+)?"
 ROOMS = ("model", "rprogram", "rtile", "codegen", "rank")
-TRACED = re.compile(r"PTX|SASS|CUDA|datasheet|manual|micro-kernel|flop|bytes? that one thread moves", re.IGNORECASE)
+TRACED = re.compile(r"PTX|SASS|CUDA|datasheet|manual|micro-kernel|flop", re.IGNORECASE)
 
 SIZE = re.compile(r"hash table|of memory|counted in what ptxas takes")
 LIMIT = "limit of the search"

@@ -8,8 +8,6 @@
 #include "codegen/cuda/expr.h"
 #include "codegen/cuda/token.h"
 
-enum { WIDEST_ACCESS = 16 };   // bytes: no kernel asks for a larger alignment
-
 /* A launch as it is compared. */
 typedef struct Likeness {
     int *order;   // of its inputs: those that the text names first first
@@ -102,7 +100,7 @@ static void write_map(StrBuf *out, const TensorMap *map, int place)
 static int64_t alignment_of(const LaunchArg *arg)
 {
     int64_t start = launch_arg_start(arg), alignment = start & -start;
-    return alignment == 0 || alignment > WIDEST_ACCESS ? WIDEST_ACCESS : alignment;
+    return alignment == 0 || alignment > VECTOR_BYTES ? VECTOR_BYTES : alignment;
 }
 
 static void write_arguments(StrBuf *out, const LaunchDraft *draft, const Launch *launch, const int *order)

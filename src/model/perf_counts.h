@@ -2,9 +2,6 @@
 #pragma once
 #include "model/perf.h"
 
-/* Bytes that one thread moves with one instruction. */
-static const double VECTOR_BYTES = 16;
-
 /* Different bytes of a data tile, and what a block moves for its own in whole transactions. */
 typedef struct TileBytes {
     double thread, block;   // inside the register tile, the shared tile

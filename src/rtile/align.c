@@ -4,8 +4,6 @@
 #include "base/checked.h"
 #include "rtile/rtile.h"
 
-enum { VECTOR_BYTES = 16 };   // widest load or store of one thread
-
 /* Sizes of the axis on this level are multiples of this. */
 static int64_t granule_of(const TileSpace *space, Level level, const RTile *inner, int axis)
 {

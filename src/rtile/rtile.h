@@ -20,6 +20,11 @@
 typedef enum Level { LEVEL_REGISTER, LEVEL_SHARED, LEVEL_GLOBAL, LEVEL_COUNT } Level;
 
 enum {
+    WORD_BITS = 32,             // of a register; one-bit elements are read and written in whole words
+    VECTOR_BYTES = 16,          // of the widest access of a thread (PTX ISA, ld.v4)
+    SECTOR_BYTES = 32,          // that memory moves at least
+    LINE_BYTES = 128,           // of a cache
+    LEAST_WARP = 32,            // threads; some devices have more
     MAX_DATA_TILES = 24,        // accesses of one fused kernel; fuse() stays below
     MAX_RUNS = 8,               // powers of two up to a line of single bytes
     MAX_REPEATED = 2            // dimensions whose positions may share elements: flat ones, of which a tile has two

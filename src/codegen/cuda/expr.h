@@ -5,8 +5,6 @@
 #include "ir/axis_group.h"
 #include "kernel/family.h"
 
-enum { ACCESS_BYTES = 16 };   // the widest access of a thread
-
 /* How a kernel's expressions are spelled. Values of earlier ops are `v<op>`; tensors are `t.in<i>`,
    `t.out<i>`. */
 typedef struct Scope {

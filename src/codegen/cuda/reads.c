@@ -40,7 +40,7 @@ static Pattern pattern_of_unaligned(const Walk *walk, const Access *access, cons
     bool is_line = offset->coef[walk->axis] == 1;
     if (is_line && others_are_multiples(&apart, walk->axis, walk->vector))
         return PATTERN_ROW;
-    bool whole_pieces = walk->vector * dtype_info[access->tensor->dtype].bits >= 8 * ACCESS_BYTES;
+    bool whole_pieces = walk->vector * dtype_info[access->tensor->dtype].bits >= 8 * VECTOR_BYTES;
     return is_line && walk->lines && whole_pieces ? PATTERN_LINE : PATTERN_GATHER;
 }
 
@@ -88,7 +88,7 @@ static bool is_padded(const Walk *walk, const Access *access)
 {
     int64_t bits = walk->vector * (int64_t)dtype_info[access->tensor->dtype].bits;
     return walk->padded && walk->axis >= 0 && access_offset(access).coef[walk->axis] == 1 &&
-           walk->fusion->axes[walk->axis].extent % walk->vector == 0 && bits % (8 * ACCESS_BYTES) == 0;
+           walk->fusion->axes[walk->axis].extent % walk->vector == 0 && bits % (8 * VECTOR_BYTES) == 0;
 }
 
 /* What reads the access under a guard, before its place of use; PATTERN_GATHER: nothing. */

@@ -13,7 +13,6 @@ enum {
     MAX_VECTORS = 4,   // of a thread, whose loads are in flight at once
     MAX_WARPS = 16,
     MOVE_WARPS = 8,   // of a block whose threads move one element each, of a whole access
-    REGISTER_BITS = 32,
     OTHER_REGISTERS = 6   // addresses and counters, counted in what ptxas takes (tuning-log 133)
 };
 
@@ -50,7 +49,7 @@ static Reads find_reads(const Fusion *fusion, int vector)
 /* Elements that fill a 16-byte access of the narrowest tensor walked in the points' order. */
 static int widest_vector(const Fusion *fusion)
 {
-    int narrowest = ACCESS_BYTES * 8;
+    int narrowest = VECTOR_BYTES * 8;
     Reads reads = find_reads(fusion, 1);
     for (int i = 0; i < reads.count; i++) {
         int bits = dtype_info[reads.reads[i].access->tensor->dtype].bits;
@@ -62,7 +61,7 @@ static int widest_vector(const Fusion *fusion)
         if (bits > 1 && bits < narrowest)
             narrowest = bits;
     }
-    int vector = ACCESS_BYTES * 8 / narrowest;
+    int vector = VECTOR_BYTES * 8 / narrowest;
     return vector < MAX_VECTOR ? vector : MAX_VECTOR;
 }
 
@@ -89,7 +88,7 @@ static int reused_registers(const Reads *reads)
         const Read *read = &reads->reads[i];
         int each = read->pattern == PATTERN_BROADCAST ? 1 : reads->walk.vector;
         if (read->reused)
-            registers += each * (int)ceil_div(dtype_info[read->access->tensor->dtype].bits, REGISTER_BITS);
+            registers += each * (int)ceil_div(dtype_info[read->access->tensor->dtype].bits, WORD_BITS);
     }
     return registers;
 }
@@ -103,7 +102,7 @@ static double lines_of(const Read *read, const Walk *walk)
         return 1;
     int bits = dtype_info[read->access->tensor->dtype].bits;
     bool is_line = read->pattern == PATTERN_LINE && read->offset.coef[walk->axis];
-    return is_line && bits >= REGISTER_BITS ? walk->vector : 0;
+    return is_line && bits >= WORD_BITS ? walk->vector : 0;
 }
 
 /* Rows that lie along the points and are read again by others: all of it comes through L1. Returns the
@@ -191,7 +190,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     schedule_load(schedule, (Move){.tiles = streamed, .instructions = each});
     schedule_load(schedule, (Move){.tiles = inputs & reused, .from = PLACE_L2});
     schedule_map(schedule, schedule_ops(fusion, false));
-    schedule_pack(schedule, schedule_bit_ops(fusion), vector, REGISTER_BITS);
+    schedule_pack(schedule, schedule_bit_ops(fusion), vector, WORD_BITS);
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
 
@@ -215,7 +214,7 @@ static int64_t registers_taken_by_points(const KernelKind *kind, const RTile *bl
         const DataTile *data = &space->tiles[i];
         int64_t elements = data_tile_distinct(data, inner, space->axis_count);
         if (data->output)
-            registers += ceil_div(elements, vectors) * ceil_div(data->element_bits, REGISTER_BITS);
+            registers += ceil_div(elements, vectors) * ceil_div(data->element_bits, WORD_BITS);
         else if (!(choice.reused >> i & 1))
             registers += vector_registers(elements, choice.vector, data->element_bits);
     }

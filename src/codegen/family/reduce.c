@@ -183,14 +183,14 @@ static bool vector_fits(const Dominant *most, const Fusion *fusion, Layout layou
         return true;
     int total_bits = dtype_info[fusion->ops[0].body->type].bits;
     bool aligned = fusion->axes[layout_axis(fusion, layout.row)].extent % layout.vector == 0;
-    if (!aligned || (!layout.row && layout.vector * total_bits > 8 * ACCESS_BYTES))
+    if (!aligned || (!layout.row && layout.vector * total_bits > 8 * VECTOR_BYTES))
         return false;
     Reads reads = terms_read(fusion, layout);
     for (int i = 0; i < reads.count; i++) {
         const Read *read = &reads.reads[i];
         int bits = dtype_info[read->access->tensor->dtype].bits;
         bool whole = read->pattern == PATTERN_ROW || read->pattern == PATTERN_PADDED;
-        if (whole && bits > 1 && layout.vector * bits <= 8 * ACCESS_BYTES &&
+        if (whole && bits > 1 && layout.vector * bits <= 8 * VECTOR_BYTES &&
             touched(fusion, &read->offset) == most->elements)
             return true;
     }

@@ -6,8 +6,6 @@
 #include "base/checked.h"
 #include "kernel/schedule/count_parts.h"
 
-enum { COPY_BYTES = 16, SECTOR_BYTES = 32 };
-
 // ---- loads and stores ----
 
 static bool is_memory(int place) { return place == PLACE_MEMORY || place == PLACE_L2; }
@@ -96,7 +94,7 @@ static void count_staging(CountWalk *walk, const Move *move, int index, int64_t 
     else if (reads)
         count_shared(walk, own_bytes(walk, tile, move, false, times), 0);
     else if (writes && move->async && !walk->multiplies)
-        count_shared(walk, 0, region_pieces(&walk->region, tile, COPY_BYTES));
+        count_shared(walk, 0, region_pieces(&walk->region, tile, VECTOR_BYTES));
     else if (writes)
         count_shared(walk, 0, own_bytes(walk, tile, move, true, times));
 }

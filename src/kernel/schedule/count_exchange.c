@@ -2,8 +2,6 @@
 #include "base/checked.h"
 #include "kernel/schedule/count_parts.h"
 
-enum { LEAST_WARP = 32 };
-
 static int log2_of(int64_t lanes)
 {
     int steps = 0;

@@ -4,8 +4,6 @@
 #include "base/checked.h"
 #include "kernel/schedule/count.h"
 
-enum { SECTOR_BYTES = 32 };
-
 // ---- positions ----
 
 /* Along a spatial axis the block has one shared tile, or several one after the other if it is persistent. */

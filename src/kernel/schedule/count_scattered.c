@@ -5,7 +5,7 @@
 #include "kernel/schedule/count_parts.h"
 #include "rtile/space.h"
 
-enum { SECTOR_BITS = 256, MOST_POINTS = 1 << 21 };
+enum { MOST_POINTS = 1 << 21 };
 
 /* One axis of all the fusion's outputs, and one of all its terms. */
 static bool is_flat(const TileSpace *space, const Fusion *fusion)
@@ -109,7 +109,7 @@ static void add_outputs(Outputs *outputs, int axis, int64_t element, int64_t num
         axis++;
     if (axis == space->axis_count) {
         if (region_is_own_number(region, number))
-            outputs->sectors += is_new(&outputs->seen, element * outputs->bits / SECTOR_BITS);
+            outputs->sectors += is_new(&outputs->seen, element * outputs->bits / (8 * SECTOR_BYTES));
         return;
     }
     for (int64_t p = region->first[axis]; p < region->first[axis] + region->count[axis]; p++)
@@ -151,7 +151,7 @@ int64_t count_scattered(const CountWalk *walk, const Region *region, const DataT
             int64_t element = offset.constant + offset_at(fusion, &offset, 0, fusion->spatial_count, p) +
                               offset_at(fusion, &offset, fusion->spatial_count, fusion->axis_count, t);
             bool own = space->axis_count == 1 || region_is_own(region, 1, t);
-            sectors += own && is_new(&seen, element * tile->element_bits / SECTOR_BITS);
+            sectors += own && is_new(&seen, element * tile->element_bits / (8 * SECTOR_BYTES));
         }
     return sectors;
 }

@@ -17,7 +17,6 @@ enum {
     MAX_CHANNELS = 32,     // of a block, where lanes are along them,
     BLOCKS = 3,            // of an SM, if shared memory has room for so many
     RUN_BYTES = 32,        // contiguous bytes that are copied of them
-    COPY_BYTES = 16,
 };
 
 /* The longest row of taps of a window. */
@@ -80,7 +79,7 @@ static DirectWay find_way(const Fusion *fusion, const Windows *windows)
     const Depthwise *shape = &windows->all;
     const AxisGroup *channel = &shape->channel;
     const WindowAxis *along = &shape->image[shape->image_count - 1];
-    int piece = 8 * COPY_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
+    int piece = 8 * VECTOR_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
     DirectWay way = {
         .channels_last = axis_group_stride(channel, &shape->x_offset) == 1,
         .piece = 1,

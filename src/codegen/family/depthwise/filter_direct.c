@@ -19,7 +19,6 @@ enum {
     OTHER_REGISTERS = 44,
     MOST_SHARES = 4,       // threads that share taps: of a step's images,
     MOST_ROW_SHARES = 8,   // of a picture's rows
-    LEAST_WARP = 32,
     FEW_SHARES = 2,   // of images where a block has few threads otherwise: smaller steps of more blocks
     MANY_THREADS = 128,
     HALF_SHARED = 2   // blocks of an SM: one computes while the other waits

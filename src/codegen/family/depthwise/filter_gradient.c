@@ -8,7 +8,6 @@
 #include "rtile/space.h"
 
 enum {
-    PIECE_BYTES = 16,
     MAX_SIDE = 4096   // rows and columns of pictures: limit of the search; the lines of a block lie in shared memory
 };
 
@@ -31,7 +30,7 @@ static void set_pieces(Pictures *pictures, const Depthwise *shape)
 {
     Affine form = pictures_form(pictures, shape);
     int64_t all = depthwise_alignment(&form, -1) | pictures->columns | pictures->row_stride;
-    pictures->pieces = pictures->column_stride == 1 && all * pictures_bytes(pictures) % PIECE_BYTES == 0;
+    pictures->pieces = pictures->column_stride == 1 && all * pictures_bytes(pictures) % VECTOR_BYTES == 0;
 }
 
 static void set_pictures(FilterGradient *gradient, const WindowAxis *down, const WindowAxis *along)
@@ -208,7 +207,7 @@ int64_t filter_gradient_warps(const DeviceSpec *device, int64_t threads, int64_t
     return blocks * ceil_div(threads, device->warp_size);
 }
 
-int64_t filter_gradient_mark_bytes(int64_t warps) { return round_up(4 * warps, PIECE_BYTES); }
+int64_t filter_gradient_mark_bytes(int64_t warps) { return round_up(4 * warps, VECTOR_BYTES); }
 
 // ---- the schedule ----
 

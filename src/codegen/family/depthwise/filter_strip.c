@@ -43,7 +43,7 @@ static int64_t places(const FilterGradient *gradient, const Pictures *pictures, 
 /* Columns that are one access at every multiple of so many. */
 static int64_t piece_of(const FilterGradient *gradient, const Pictures *pictures, int64_t step)
 {
-    int64_t piece = 8 * ACCESS_BYTES / dtype_info[pictures->access->tensor->dtype].bits;
+    int64_t piece = 8 * VECTOR_BYTES / dtype_info[pictures->access->tensor->dtype].bits;
     int64_t all = places(gradient, pictures, -1) | pictures->columns | step;
     return piece < (all & -all) ? piece : all & -all;
 }
@@ -144,10 +144,9 @@ static int64_t channels_of(const FilterStrip *strip)
 
 static SharedLayout layout_of(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
 {
-    enum { LEAST_WARP = 32 };
     SharedLayout layout = {0};
     int64_t sums = gradient->down.taps * gradient->along.taps * channels_of(strip);
-    layout_add(&layout, "SUMS", round_up(sums * dtype_info[fusion->ops[0].body->type].bits / 8, ACCESS_BYTES));
+    layout_add(&layout, "SUMS", round_up(sums * dtype_info[fusion->ops[0].body->type].bits / 8, VECTOR_BYTES));
     layout_add(&layout, "MARKS", filter_gradient_mark_bytes(strip->threads / LEAST_WARP));
     return layout;
 }

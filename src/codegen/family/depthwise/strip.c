@@ -18,7 +18,6 @@ enum {
     LEAST_THREADS = 128,
     WARP_CHANNELS = 32,   // adjacent threads along channels
     WHOLE_LINE = 256,     // outputs of a line that a block does not cut
-    LINE_BYTES = 128,     // of memory
     MANY_TAPS = 25,       // for which rows in small accesses pay
 };
 
@@ -39,7 +38,7 @@ static StripWay find_way(const Fusion *fusion, const Depthwise *shape)
     const Access *x = factor_access(shape->x);
     bool last = axis_group_stride(channel, &shape->x_offset) == 1;
     int inner = last ? axis_group_innermost(channel) : shape->image[shape->image_count - 1].output;
-    StripWay way = {.channels_last = last, .piece = 8 * ACCESS_BYTES / dtype_info[x->tensor->dtype].bits};
+    StripWay way = {.channels_last = last, .piece = 8 * VECTOR_BYTES / dtype_info[x->tensor->dtype].bits};
     while (way.piece > 1 && !reads_pieces(fusion, shape, last, way.piece))
         way.piece /= 2;
     way.stored = depthwise_stores_together(fusion, inner, MOST_WIDTH);
@@ -146,7 +145,7 @@ static bool set_tile(Arena *arena, KernelKind *kind, const Fusion *fusion, const
 static bool reads_in_parts(const Depthwise *shape, const StripWay *way)
 {
     int bits = dtype_info[factor_access(shape->x)->tensor->dtype].bits;
-    bool whole = way->piece * bits == 8 * ACCESS_BYTES || all_taps(shape) >= MANY_TAPS;
+    bool whole = way->piece * bits == 8 * VECTOR_BYTES || all_taps(shape) >= MANY_TAPS;
     return !way->channels_last && (slide_along(shape)->inputs * bits < 8 * LINE_BYTES || !whole);
 }
 

@@ -17,7 +17,6 @@ enum {
 
 enum {
     TOEPLITZ_BLOCK = 8,   // outputs side by side that an instruction makes
-    PIECE_BYTES = 16,     // of inputs side by side that move together: half of an instruction's
     TOEPLITZ_TURNS = 2    // tiles of a warp, one after the other: the filter serves them all
 };
 

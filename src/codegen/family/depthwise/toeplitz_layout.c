@@ -83,7 +83,7 @@ ToeplitzLayout toeplitz_layout(const ToeplitzWindow *window, const RTile *block,
     int64_t tiles =
         images / warp->size[TOEPLITZ_IMAGE] * (block->size[TOEPLITZ_ROW] / warp->size[TOEPLITZ_ROW]);
     layout.warps = ceil_div(tiles, TOEPLITZ_TURNS);
-    layout.input_bytes = (images * layout.image_pitch + layout.row) * PIECE_BYTES;   // a row of zeros behind
+    layout.input_bytes = (images * layout.image_pitch + layout.row) * VECTOR_BYTES;   // a row of zeros behind
     layout.slab_bytes = layout.warps * SLAB_ROWS * (width + TOEPLITZ_BLOCK) * 4;
     return layout;
 }
@@ -203,7 +203,7 @@ int64_t toeplitz_shared_moved(const KernelKind *kind, int tile, bool written, co
     int64_t images = block->size[TOEPLITZ_IMAGE];
     if (written)
         return tile ? tap_bytes(window, &layout) + layout.warps * WORD_BYTES
-                    : (images * layout.rows + 1) * layout.row * PIECE_BYTES;
+                    : (images * layout.rows + 1) * layout.row * VECTOR_BYTES;
     TileWalk walk = walk_tiles(kind, window, block, warp, first);
     int64_t marks = layout.warps * layout.warps * LANES_BYTES;
     return tile ? walk.taps * (layout.distances - layout.halved) * LANES_BYTES + marks

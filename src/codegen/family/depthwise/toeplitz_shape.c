@@ -20,7 +20,7 @@ bool toeplitz_find(const Depthwise *shape, const Atom *atom, Toeplitz *toeplitz)
     toeplitz->row = shape->image_count == 2 ? shape->image[0] : window_point;
     toeplitz->channels = fitting_mul(shape->channel.extent, shape->multiplier.extent);
     toeplitz->images = shape->batch.extent;
-    toeplitz->piece = 8 * PIECE_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
+    toeplitz->piece = 8 * VECTOR_BYTES / dtype_info[factor_access(shape->x)->tensor->dtype].bits;
     return atom->k == 2 * toeplitz->piece && window_is_dense(&toeplitz->row) &&
            window_is_dense(&toeplitz->column) && toeplitz->column.x_stride == 1 &&
            fits_window(&toeplitz->row) && fits_window(&toeplitz->column);

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ACCESS_BITS = 128 };
-
 // ---- structure ----
 
 static int index_of(const Beside *beside, const Expr *expr)
@@ -63,7 +61,7 @@ Beside beside_find(const Fusion *fusion, const Product *product, int columns)
 /* Elements of 16 bits and less as they lie in memory. */
 static bool is_held(const Access *access, int columns)
 {
-    return dtype_info[access->tensor->dtype].bits * columns <= ACCESS_BITS;
+    return dtype_info[access->tensor->dtype].bits * columns <= 8 * VECTOR_BYTES;
 }
 
 static void emit_member(StrBuf *out, const Beside *beside, int index, int columns)

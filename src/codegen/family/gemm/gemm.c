@@ -13,7 +13,7 @@ enum {
 };
 /* As many threads as 8 rows of each warp's tile, which are staged in shared memory, nearly fit in the stages. */
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
-enum { SLAB_PADDING = 8, LINE_BITS = 1024 };
+enum { SLAB_PADDING = 8 };
 enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
 enum { HELD_SPARE = 24 };   // registers that factors which are held do not need, counted in what ptxas takes (tuning-log 133)
 enum { MAX_PRODUCTS = 4 };   // of a block, which waits for all of them
@@ -112,14 +112,14 @@ static int64_t least_rows(const Product *product, int group)
 {
     bool in_lines = !product->reading[group == GROUP_N].along_k;
     return in_lines && product->group[group].extent >= 2 * MAX_TILE
-             ? LINE_BITS / product_element_bits(product->factor[group == GROUP_N])
+             ? 8 * LINE_BYTES / product_element_bits(product->factor[group == GROUP_N])
              : LOADED;
 }
 
 /* Slabs of eight warps with tiles of 16 x 128 take 34 KB, two short steps of 128 x 128 have 32. */
 static int64_t slabs_beyond(const DeviceSpec *device, const Product *product, const Atom *atom, int stages)
 {
-    int64_t element = PIECE_BYTES / mma_piece(product), warps = MAX_THREADS / device->warp_size;
+    int64_t element = VECTOR_BYTES / mma_piece(product), warps = MAX_THREADS / device->warp_size;
     int64_t least = stages * 2 * MAX_WARP_TILE * (int64_t)MIN_K_PARTS * atom->k * element;
     int64_t slabs = warps * SLAB_ROWS * (MAX_WARP_TILE + SLAB_PADDING) * mma_value_bytes(product);
     return slabs > least ? slabs - least : 0;

@@ -28,7 +28,7 @@ enum {
 /* Elements of one access of shared memory. */
 static int64_t shared_vector(const Fusion *fusion)
 {
-    return ACCESS_BYTES * 8 / dtype_info[fusion->ops[0].body->type].bits;
+    return VECTOR_BYTES * 8 / dtype_info[fusion->ops[0].body->type].bits;
 }
 
 /* Small products of a batch, each of less than a warp or an instruction of tensor cores, whose rows are whole vectors. */
@@ -61,7 +61,7 @@ static Coming coming_of(const Fusion *fusion, const Product *product, int factor
         return COMES_HELD;
     if (vector == 1)
         return COMES_BY_ELEMENTS;
-    bool whole = vector * dtype_info[fusion->ops[0].body->type].bits == 8 * ACCESS_BYTES;
+    bool whole = vector * dtype_info[fusion->ops[0].body->type].bits == 8 * VECTOR_BYTES;
     return whole && !product_along_k(fusion, product, factor) ? COMES_IN_VECTORS : COMES_HELD;
 }
 
@@ -340,7 +340,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 /* Adjacent rows or columns of a thread that are read as one vector of shared memory. */
 static int group_of(int64_t register_tile, int value_bits)
 {
-    int group = ACCESS_BYTES * 8 / value_bits;
+    int group = VECTOR_BYTES * 8 / value_bits;
     while (register_tile % group)
         group /= 2;
     return group;

@@ -21,7 +21,7 @@ const Guard *mma_guard(const Product *product, int factor)
 
 int64_t mma_piece(const Product *product)
 {
-    return 8 * PIECE_BYTES / product_element_bits(product->factor[0]);
+    return 8 * VECTOR_BYTES / product_element_bits(product->factor[0]);
 }
 
 DType mma_element_type(const Product *product) { return mma_access(product->factor[0])->tensor->dtype; }

@@ -7,7 +7,7 @@
 #include "rprogram/rprogram.h"
 
 /* Elements are copied in 16-byte vectors where aligned; so many are a line of 128 bytes. */
-enum { PIECE_BYTES = 16, LINE_PIECES = 8 };
+enum { LINE_PIECES = 8 };
 int64_t mma_piece(const Product *product);
 
 /* The factor's element as it is in memory, or a zero instead; the condition of that, NULL: none. */

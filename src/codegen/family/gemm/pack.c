@@ -273,7 +273,7 @@ static Rewritten *pack_product(Arena *arena, const Products *products, const Fus
             return NULL;
         wish.type[f] = for_lanes ? wish.factors[f]->access.tensor->dtype : wish.type[f];
     }
-    wish.piece = for_lanes ? mma_piece(product) : 8 * PIECE_BYTES / dtype_info[wish.type[0]].bits;
+    wish.piece = for_lanes ? mma_piece(product) : 8 * VECTOR_BYTES / dtype_info[wish.type[0]].bits;
     if (for_lanes)
         wish_for_lanes(&wish, product);
     else

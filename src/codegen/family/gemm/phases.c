@@ -98,7 +98,7 @@ bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, con
 TensorMap phases_map(const KernelPlan *plan, const Product *product, const PhasedFilter *filter)
 {
     const Access *access = filter->access;
-    int64_t element_bytes = PIECE_BYTES / mma_piece(product), stride = element_bytes;
+    int64_t element_bytes = VECTOR_BYTES / mma_piece(product), stride = element_bytes;
     TensorMap map = {
         .arg = input_position(plan->fusion, access->tensor),
         .rank = access->rank,

@@ -279,13 +279,12 @@ void product_emit_sizes(StrBuf *out, const Product *product, const int64_t *bloc
 /* Elements of adjacent products lie in one line of memory, as those of groups of few channels do. */
 static bool shares_lines(const Product *product)
 {
-    enum { LINE_BITS = 8 * 128 };
     bool shares = false;
     for (int i = 0; i < 2; i++) {
         const Access *access = first_access(product->factor[i]);
         int64_t stride = llabs(stride_along(access, &product->group[GROUP_BATCH]));
         int64_t row = llabs(stride_along(access, &product->group[i ? GROUP_N : GROUP_M]));
-        shares |= stride && stride < row && stride * product_element_bits(product->factor[i]) < LINE_BITS;
+        shares |= stride && stride < row && stride * product_element_bits(product->factor[i]) < 8 * LINE_BYTES;
     }
     return shares;
 }

@@ -4,8 +4,6 @@
 
 #include "codegen/family/gemm/product.h"
 
-enum { LINE_BYTES = 128 };   // of memory
-
 // ---- vectors ----
 
 /* Neighbours along the axis are all there, or none of them. */
@@ -43,7 +41,7 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
     if (!fast->count)
         return 1;
     Affine offset = access_offset(access);
-    int vector = ACCESS_BYTES * 8 / dtype_info[access->tensor->dtype].bits;
+    int vector = VECTOR_BYTES * 8 / dtype_info[access->tensor->dtype].bits;
     int axis = axis_group_innermost(fast);
     if (!guard_holds_along(own_guard(product->factor[factor]), axis) ||
         !guard_holds_along(product->guard, axis))
@@ -64,7 +62,7 @@ static bool goes_by_channels(const Fusion *fusion, const Product *product, int f
     int innermost = axis_group_innermost(&product->group[GROUP_K]);
     if (!product_along_k(fusion, product, factor) || channel == innermost)
         return true;
-    if (!access || product_vector(fusion, product, factor, ACCESS_BYTES) > 1)
+    if (!access || product_vector(fusion, product, factor, VECTOR_BYTES) > 1)
         return false;
     return llabs(access_offset(access).coef[channel]) * dtype_info[access->tensor->dtype].bits <=
            8 * LINE_BYTES;

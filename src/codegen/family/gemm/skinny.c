@@ -18,7 +18,6 @@ enum {
     INPUT_BYTES = 128,   // and of the large one
     ALONG_TOGETHER = 4,  // of the small one that it reads along k, where the large one lies along n
     ACROSS_THREADS = 64, // of a block, at least, where few of them share columns
-    WORD_BITS = 32,      // of a lane, where a warp's load takes L1 the time of a line, as shorter ones do
     VECTOR_LINES = 4,    // of 128 bytes, that a warp reads where the vectors of its lanes are contiguous
     MAX_THREADS = 512,   // of a block
     RUN_BYTES = 128,     // contiguous bytes that lanes read along n, at least,
@@ -43,7 +42,7 @@ static int64_t most_columns(const Fusion *fusion, const Product *product)
     int64_t words = ceil_div(value_bits(fusion), 32), columns = MAX_COLUMNS;
     int64_t sums = MAX_SUMS / words / product->group[GROUP_M].extent;
     if (!product_along_k(fusion, product, LARGE)) {
-        int64_t access = product_vector(fusion, product, LARGE, ACCESS_BYTES / (2 * words));
+        int64_t access = product_vector(fusion, product, LARGE, VECTOR_BYTES / (2 * words));
         columns = access > columns ? access : columns;
     }
     return power_of_two_below(sums < columns ? sums : columns);
@@ -59,7 +58,7 @@ static bool lies_across(const Fusion *fusion, const Product *product)
 /* Threads that read the large factor contiguously along k, at least. */
 static int least_reducers(const Fusion *fusion, const Product *product)
 {
-    int vector = product_vector(fusion, product, LARGE, ACCESS_BYTES);
+    int vector = product_vector(fusion, product, LARGE, VECTOR_BYTES);
     return 8 * LEAST_RUN_BYTES / (vector * product_element_bits(product->factor[LARGE]));
 }
 
@@ -68,10 +67,10 @@ static int most_together(const Fusion *fusion, const Product *product, int facto
 {
     bool along_k = product_along_k(fusion, product, LARGE);
     if (factor == LARGE)
-        return product_vector(fusion, product, LARGE, along_k ? ACCESS_BYTES : most_columns(fusion, product));
+        return product_vector(fusion, product, LARGE, along_k ? VECTOR_BYTES : most_columns(fusion, product));
     if (!product_along_k(fusion, product, SMALL))
         return product_vector(fusion, product, SMALL, product->group[GROUP_M].extent);
-    return product_vector(fusion, product, SMALL, along_k ? most_together(fusion, product, LARGE) : ACCESS_BYTES);
+    return product_vector(fusion, product, SMALL, along_k ? most_together(fusion, product, LARGE) : VECTOR_BYTES);
 }
 
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
@@ -80,6 +79,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.elements = 0;   // it is read once, by its tiles
     tile.apart = product_lies_apart(fusion, product, factor);
     tile.vector = most_together(fusion, product, factor);
+    /* A warp's load takes L1 the time of a line, however few bits a lane reads. */
     tile.lines = WORD_BITS / (double)smaller(tile.vector * tile.element_bits, WORD_BITS);
     if (factor == SMALL && lies_across(fusion, product))
         tile.lines = least_reducers(fusion, product) / (double)VECTOR_LINES;

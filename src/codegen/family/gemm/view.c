@@ -64,7 +64,7 @@ static int64_t group_stride(const Fusion *fusion, const Affine *offset, const Ax
 /* The driver takes strides below 2^40 bytes. */
 static bool is_legal(int64_t stride, int64_t piece)
 {
-    return stride >= 0 && stride < ((int64_t)1 << 40) / PIECE_BYTES * piece && stride % piece == 0;
+    return stride >= 0 && stride < ((int64_t)1 << 40) / VECTOR_BYTES * piece && stride % piece == 0;
 }
 
 /* Coordinates of boxes are signed numbers of 32 bits, of boxes behind the last row, too; all lines are a stride, that of

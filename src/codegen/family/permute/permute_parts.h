@@ -13,7 +13,6 @@
 enum { OUTER, ROWS, COLUMNS, SIDE_COUNT };   // axes of the space, too
 
 enum {
-    LINE_BYTES = 128,     // a side that is shorter takes in the next axis
     BLOCK_THREADS = 256   // at most
 };
 

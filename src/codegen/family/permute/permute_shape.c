@@ -3,9 +3,7 @@
 #include "model/calibration.h"
 
 enum {
-    SECTOR_BYTES = 32,   // tiles are whole sectors wide
     WORD_BYTES = 4,      // of vectors, at least: other lines are copied, other rows are ragged
-    COPY_BYTES = 16,     // of an asynchronous copy
     GATHER_BYTES = 16,   // of a write whose points are gathered from copied lines
     RAGGED_BYTES = 8,    // of a ragged row's writes from a turned tile: wider ones meet the same banks
     MOST_TURN = 4,       // rows that adjacent threads gather
@@ -130,7 +128,7 @@ static void use_copies(Shape *shape, const Permute *permute)
 {
     int bytes = permute->element_bytes;
     shape->copied = true;
-    shape->vector[ROWS] = COPY_BYTES / bytes;
+    shape->vector[ROWS] = VECTOR_BYTES / bytes;
     if (permute->moves && shape->vector[COLUMNS] < GATHER_BYTES / bytes) {
         shape->ragged = true;
         shape->vector[COLUMNS] = GATHER_BYTES / bytes;

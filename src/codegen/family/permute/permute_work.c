@@ -3,8 +3,6 @@
 #include "base/checked.h"
 #include "codegen/family/permute/permute_parts.h"
 
-enum { SECTOR_BYTES = 32 };
-
 typedef struct Ragged {
     const CountedItem *at;
     const Permute *permute;

@@ -10,8 +10,6 @@
 enum {
     MAX_LANES = 32,     // adjacent threads along channels: past 512 bytes an access gains nothing
     LINE_LANES = 8,     // that read 128 bytes, a cache line; fewer read parts of lines
-    WORD_BITS = 32,     // of a word of one-bit elements
-    VALUE_BITS = 32,    // of a result for an element
     MIN_THREADS = 64,   // of a block, where there is work for them,
     WARP_POSITIONS = 8,   // and a warp's threads would have more of them,
     WARP_BLOCKS = 2,      // or an SM more of such warps
@@ -175,7 +173,7 @@ static int held_bits(const Reads *reads)
     int bits = 0;
     for (int i = 0; i < reads->count; i++)
         bits += dtype_info[reads->reads[i].access->tensor->dtype].bits;
-    return bits ? bits : VALUE_BITS;
+    return bits ? bits : WORD_BITS;
 }
 
 /* Steps of one or several positions. */

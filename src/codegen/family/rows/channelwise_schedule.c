@@ -2,8 +2,6 @@
 #include "base/checked.h"
 #include "codegen/family/rows/channelwise_parts.h"
 
-enum { WORD_BITS = 32 };   // of a word of one-bit elements
-
 /* The statement under construction. */
 typedef struct ChannelStatement {
     Schedule *schedule;

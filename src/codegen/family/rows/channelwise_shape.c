@@ -1,8 +1,6 @@
 // What the kinds and the generator of the channelwise family both ask of a fusion.
 #include "codegen/family/rows/channelwise_parts.h"
 
-enum { WORD_BITS = 32 };   // of a word of one-bit elements
-
 ChannelWalk channelwise_walks(const KernelKind *kind) { return *(const ChannelWalk *)kind->choice.value; }
 
 /* The spatial axis along which what is read at every element lies side by side, of several tensors the largest; -1: there is none. */

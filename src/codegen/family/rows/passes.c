@@ -162,7 +162,7 @@ int reads_widest_vector(const Reads *reads, int64_t extent)
         if (bits > 1 && bits < narrowest)
             narrowest = bits;
     }
-    int vector = ACCESS_BYTES * 8 / narrowest;
+    int vector = VECTOR_BYTES * 8 / narrowest;
     while (vector > 1 && extent % vector)
         vector /= 2;
     return vector;

@@ -5,7 +5,6 @@
 #include "rtile/space.h"
 
 enum {
-    WORD_BITS = 32,         // of a word of one-bit elements
     SMALL_THREADS = 256,    // of a block with a small share
     THREADS = 512
 };

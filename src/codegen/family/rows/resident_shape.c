@@ -3,10 +3,6 @@
 #include "codegen/family/rows/resident_parts.h"
 #include "rtile/space.h"
 
-enum {
-    WORD_BITS = 32    // of a word of one-bit elements
-};
-
 /* Bits that one write covers: a whole word, or a part that no other row shares, if that leaves no padding to
    be written. 0: there is none. */
 int resident_bit_run(const Fusion *fusion, int vector, const FusedOp *op)

@@ -151,7 +151,7 @@ static bool reads_halves(const RowView *view, const Fusion *fusion, const Device
     const Reads *reads = rowwise_reads_of(view, shape);
     for (int i = 0; i < reads->count; i++) {
         int bits = dtype_info[reads->reads[i].access->tensor->dtype].bits;
-        is_wide |= rowwise_is_weight(reads, i) && bits * shape.vector > 8 * ACCESS_BYTES;
+        is_wide |= rowwise_is_weight(reads, i) && bits * shape.vector > 8 * VECTOR_BYTES;
         bytes += rowwise_is_weight(reads, i) ? columns * bits / 8 : 0;
     }
     bool is_long = 2 * bytes > device->shared_per_sm;
@@ -341,7 +341,7 @@ static int add_ahead_kind(Arena *arena, const RowView *view, const Fusion *fusio
     int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, view->shape, 1), each), device->warp_size);
     bool is_large = threads >= LEAST_WALKING_GROUP && threads <= MAX_GROUP;
     if (!is_large || threads > device->max_threads_per_block || !device->has.async_copy ||
-        !has_copies(view, fusion) || view->shape.vector * 16 < 8 * ACCESS_BYTES)
+        !has_copies(view, fusion) || view->shape.vector * 16 < 8 * VECTOR_BYTES)
         return 0;
     register_kind(
         arena, &variants[0], view, fusion, device,

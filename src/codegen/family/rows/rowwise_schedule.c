@@ -37,7 +37,7 @@ static void state_row_values(RowStatement *s, const RowPass *pass)
 /* One exchange for each reduction of the pass; sums and squared distances that are accumulated together share one. */
 static void state_exchanges(RowStatement *s, int pass)
 {
-    enum { LEAST_WARP = 32, FIELDS = 2, PART_VALUES = 3 };   // the last two of a Part in templates/rowwise.cu
+    enum { FIELDS = 2, PART_VALUES = 3 };   // the last two of a Part in templates/rowwise.cu
     const RowVariant *variant = s->row->variant;
     const Fusion *fusion = s->row->fusion;
     FOR_BITS (i, rowwise_rounds(s->row->passes, pass)) {

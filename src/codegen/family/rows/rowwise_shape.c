@@ -41,7 +41,7 @@ static int fullest_vector(const Fusion *fusion, const Reads *reads)
         if (bits > 1 && bits < narrowest && access_axes(reads->reads[i].access) & fusion_columns(fusion))
             narrowest = bits;
     }
-    return ACCESS_BYTES * 8 / narrowest;
+    return VECTOR_BYTES * 8 / narrowest;
 }
 
 /* Whether an element lies in memory where its point does among all points. */
@@ -202,7 +202,7 @@ static bool is_copied(const Reads *reads, int index)
     const Read *read = &reads->reads[index];
     int bits = dtype_info[read->access->tensor->dtype].bits;
     return read->pattern == PATTERN_ROW && !rowwise_is_weight(reads, index) && bits > 1 &&
-           bits * reads->walk.vector % (8 * ACCESS_BYTES) == 0;
+           bits * reads->walk.vector % (8 * VECTOR_BYTES) == 0;
 }
 
 uint32_t rowwise_copied(const Reads *reads)

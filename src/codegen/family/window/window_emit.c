@@ -80,7 +80,7 @@ static void emit_lines(StrBuf *out, const KernelPlan *plan)
 static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *stage)
 {
     const Tensor *tensor = stage->access ? stage->access->tensor : NULL;
-    int64_t copies = ceil_div(layout_region(&plan->shared, "STAGED")->bytes, COPY_BYTES);
+    int64_t copies = ceil_div(layout_region(&plan->shared, "STAGED")->bytes, VECTOR_BYTES);
     strbuf_printf(out, "\n// The input that a block stages in shared memory%s.\n", tensor ? "" : ": nothing");
     CONSTEXPR(out, "bool STAGES", NULL, tensor != NULL);
     strbuf_printf(out, "using Staged = %s;\n", tensor ? memory_type(tensor->dtype) : "unsigned char");

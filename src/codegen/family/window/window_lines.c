@@ -57,7 +57,7 @@ static bool is_zero_outside(const Expr *expr, const Access *access)
 bool window_has_whole_pieces(const Access *access)
 {
     int64_t columns = access->dims[access->rank - 1].size;
-    return size_product(columns, dtype_info[access->tensor->dtype].bits) % (8 * COPY_BYTES) == 0;
+    return size_product(columns, dtype_info[access->tensor->dtype].bits) % (8 * VECTOR_BYTES) == 0;
 }
 
 /* The last pair may reach past the end of a line, where nothing but the staged tensor may be read; and lines

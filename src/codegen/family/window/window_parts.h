@@ -10,7 +10,6 @@ enum { OUTER, DOWN, ALONG, OTHER, DOWN_TAP, ALONG_TAP };
 enum {
     MAX_WINDOW_HEIGHT = 24,   // outputs of a thread, at most
     MAX_KEPT_TAPS = 81,       // that a thread keeps in registers: 9 x 9
-    COPY_BYTES = 16,          // of a vector that a thread copies at a time
     PAIR = 2                  // adjacent outputs of a thread
 };
 
