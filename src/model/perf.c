@@ -15,11 +15,12 @@
 // Blocks whose threads load once, compute once and store once overlap with other blocks only:
 //
 //     turn    = waiting of a block + its bytes / what one unit can draw   * rounds
-//     time    = the larger one, softly, of the largest term and compute + turn; + first load + launch
+//     time    = the larger one, softly, of the largest term and compute + turn; + the shorter of loads and compute of the
+//               first wave, whose blocks are in phase; + first load + launch
 //
 // Where they do so in each of many steps, what brings elements from memory overlaps with what computes on them:
 //
-//     time    = the larger one, softly, of (dram, l2) and (compute + special + what is read again from L1), at least what one
+//     time    = the larger one, softly, of (dram, l2, waiting between blocks) and (compute + special + what is read again from L1), at least what one
 //               warp takes alone; + latency + launch
 //
 // Everything is a monotone function of the device's numbers: half the bandwidth, twice the term.
@@ -311,13 +312,15 @@ static double soft_max(double a_us, double b_us, double knee)
     return pow(pow(a_us, knee) + pow(b_us, knee), 1 / knee);
 }
 
-/* Reads from memory pass L1 while the warps wait for them; repeated reads from L1 belong to the arithmetic. */
+/* Reads from memory pass L1 while the warps wait for them; repeated reads from L1 belong to the arithmetic. From a block's last
+   load to the first one of the block that takes its place, fewer loads are in flight. */
 static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
     double computing_us = perf->compute_us + perf->special_us + again * perf->shared_us;
     double knee = kernel->cost->step_knee > 0 ? kernel->cost->step_knee : 1;
-    double loading_us = at_least(perf->dram_us, perf->l2_us) * kernel->alone;
+    double between_us = at_least(perf->waves - 1, 0) * kernel->device->timing.block_wait_us,
+           loading_us = hypot(at_least(perf->dram_us, perf->l2_us) * kernel->alone, between_us);
     return at_least(soft_max(loading_us, computing_us, knee), own_steps_us(kernel));
 }
 
@@ -365,16 +368,36 @@ static double products_time_us(const KernelCounts *kernel, const PerfEstimate *p
     return products_us + shown_us(kernel, between_us(kernel), products_us) + shown_us(kernel, stores_us(kernel), products_us);
 }
 
+/* What of an SM loads, waits and computes independently: warps that exchange nothing with others, blocks, or clusters. */
+static double independent_parts(const KernelCounts *kernel)
+{
+    const Schedule *schedule = kernel->kind->schedule;
+    bool of_warps = !kernel->staged;
+    for (int i = 0; i < schedule->count; i++)
+        of_warps &= schedule->items[i].kind != ITEM_EXCHANGE || schedule->items[i].exchange.scope == SCOPE_WARP;
+    return of_warps ? kernel->resident * kernel->warps : at_least(kernel->resident / kernel->cluster, 1);
+}
+
+/* Blocks that start together load together, then compute together: of the first wave the shorter of both shows, but for what
+   independent parts of an SM hide of each other. */
+static double first_wave_us(const KernelCounts *kernel, const PerfEstimate *perf)
+{
+    double shorter_us = at_most(at_least(perf->dram_us, perf->l2_us), perf->compute_us);
+    return shorter_us / at_least(perf->waves, 1) / sqrt(independent_parts(kernel));
+}
+
 /* All terms, by how loads and arithmetic of the kernel's warps overlap. At least the largest. */
 static double both_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double largest_us, double sum_us)
 {
     if (kernel->cost->pace == PACE_IN_TURN)
-        return soft_max(largest_us, perf->compute_us + perf->latency_us, calibration.in_turn_knee);
+        return soft_max(largest_us, perf->compute_us + perf->latency_us, calibration.in_turn_knee) +
+               first_wave_us(kernel, perf);
     if (kernel->cost->pace == PACE_BY_STEPS)
         return at_least(steps_time_us(kernel, perf), largest_us);
     if (stores_behind_products(kernel))
         return at_least(products_time_us(kernel, perf), largest_us);
-    return largest_us + exposed_share(kernel) * (sum_us - largest_us);
+    double first_us = kernel->cost->pace == PACE_IN_STEP ? first_wave_us(kernel, perf) : 0;
+    return largest_us + at_least(exposed_share(kernel) * (sum_us - largest_us), first_us);
 }
 
 /* The largest term, and the exposed part of the others. */

@@ -263,7 +263,7 @@ static void count_in_flight(KernelCounts *kernel, double l1_bytes)
     double blocks = at_most(kernel->blocks, kernel->resident * kernel->device->sm_count);
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
-        double bytes = data->output ? 0 : blocks * block_bytes_in_flight(kernel, data);
+        double bytes = data->output || data->again ? 0 : blocks * block_bytes_in_flight(kernel, data);
         kernel->in_flight_bytes += bytes;
         kernel->l2_in_flight_bytes += bytes * block_scatter(kernel, data);
     }

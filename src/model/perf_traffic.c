@@ -158,7 +158,7 @@ static RTile before_again(const KernelCounts *kernel, const DataTile *data, cons
 static double hit_share(const KernelCounts *kernel, const DataTile *data, const RTile *wave,
                         double problem_bytes)
 {
-    double bytes = problem_bytes;
+    double bytes = data->again ? touched_bytes(kernel, wave) : problem_bytes;
     if (data->repeats[0].run || data->repeats[1].run) {
         RTile before = before_again(kernel, data, wave);
         bool all = memcmp(&before, &kernel->problem->whole, sizeof before) == 0;
@@ -188,6 +188,8 @@ static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, co
                             double l2_bytes, double hit)
 {
     double once = problem_bytes_of(kernel, data);
+    if (data->again)
+        return once * (1 - hit);
     int axes = kernel->space->axis_count;
     double distinct = once / data_tile_bytes(data, &kernel->problem->whole, axes);   // overlapping windows share elements
     double wave_bytes = data_tile_bytes(data, &wave->tile, axes) * distinct;

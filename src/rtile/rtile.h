@@ -65,6 +65,7 @@ typedef struct DataTile {
     int register_bits;          // of an input's element in registers; 0: element_bits
     bool output;
     bool apart;                 // the tile is no picture of memory: its elements lie elsewhere than side by side
+    bool again;                 // a block reads these elements for another time, a pass later
     bool beside;                // read vector by vector when sums are complete: no thread holds its part of the tile
     bool staged;                // kept in shared memory while a block uses it
     int staged_bits;            // of an element there (f16 may be kept widened); 0: element_bits

@@ -227,8 +227,11 @@ static void walking_kind(Arena *arena, KernelKind *kind, const RowView *view, co
         DataTile *tile = &kind->space->tiles[i];
         if (variant.home == ROW_IN_SHARED)
             tile->staged = rowwise_copied(reads) >> i & 1;
-        for (int pass = 1; pass < passes && !tile->staged && kind->space->tile_count < MAX_DATA_TILES; pass++)
-            kind->space->tiles[kind->space->tile_count++] = *tile;
+        for (int pass = 1; pass < passes && !tile->staged && kind->space->tile_count < MAX_DATA_TILES; pass++) {
+            DataTile *more = &kind->space->tiles[kind->space->tile_count++];
+            *more = *tile;
+            more->again = true;
+        }
     }
 }
 
