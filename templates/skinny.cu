@@ -117,11 +117,15 @@ template <int COUNT, int MASK, bool MORE = (MASK >= LANE_STRIDE)> struct Halve {
     static __device__ __forceinline__ void run(Sums &sums)
     {
         const bool upper = KEPT < COUNT && (lane_id() & MASK) != 0;
+        Value other[KEPT];
         UNROLL for (int i = 0; i < KEPT; ++i) {
             const Value mine = upper ? sums.at[(i + KEPT) % COUNT] : sums.at[i];
-            const Value other = upper ? sums.at[i] : sums.at[(i + KEPT) % COUNT];
-            sums.at[i] = op_add(mine, warp_shuffle_xor(other, MASK));
+            other[i] = upper ? sums.at[i] : sums.at[(i + KEPT) % COUNT];
+            sums.at[i] = mine;
         }
+        warp_sync();   // otherwise the selections become a branch around all, with the shuffles on both sides
+        UNROLL for (int i = 0; i < KEPT; ++i)
+            sums.at[i] = op_add(sums.at[i], warp_shuffle_xor(other[i], MASK));
         sums.first += upper ? KEPT : 0;
         sums.none |= KEPT == COUNT && (lane_id() & MASK) != 0;
         Next::run(sums);

@@ -43,7 +43,7 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
            "prelude/memory.cuh": ("DEVICE constexpr int bits_below", "constexpr int SHIFT = ", "constexpr unsigned FACTOR = ",   # with how many bits,
                                   "return (BY & (BY - 1)) == 0"),   # and how one divides
            "window.cu": ("if (STAGED_COLUMNS <= LANES && ",),   # which of two loops copies
-           "skinny.cu": ("constexpr bool JOINS = ",),   # who adds up a block's parts
+           "skinny.cu": ("constexpr bool JOINS = ", "warp_sync();"),   # who adds up a block's parts; which way lanes take
            "pairs.cu": ("constexpr int POWER = ", "constexpr int TURNS = ", "return column * PIECES",   # which banks
                         "constexpr int REACHED = ", "constexpr int END = ", "if ((i + 1) * THREADS <= COUNT"),
            "strip.cu": ("constexpr bool KNOWN_ENDS = ", "constexpr int WITHIN = ", "constexpr int ROUND = "),   # which code a step goes through
