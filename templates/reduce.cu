@@ -79,7 +79,8 @@ constexpr Index STEP = DEPTH * CHUNK;        // terms in flight
 
 // The largest power of two that divides TR and a warp, so that a group of lanes is of one output.
 constexpr int LANES = ROW ? (TR | WARP) & -(TR | WARP) : 1;
-constexpr int PARTS = TR / LANES;   // of a group, combined through shared memory
+constexpr int PARTS = TR / LANES;   // of a group, combined through shared memory,
+constexpr int TOGETHER = 8;         // so many at a time
 
 static_assert(TS * TR <= THREADS && THREADS % WARP == 0, "whole warps, some of whose threads may idle");
 static_assert((OUTS == 1 || TERMS == 1) && OUTS * TERMS == VECTOR, "a vector lies along one side");
@@ -146,22 +147,25 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         total[o] = warp_reduce<Reduction>(total[o], LANES);
     }
     if (PARTS != 1) {
-        SHARED(PARTIAL, A, part, [PARTS][OUTS][TS]);
+        SHARED(PARTIAL, A, part, [PARTS * OUTS * TS]);
         const int p = tr / LANES;
+        const int first = ROW ? ts * PARTS : ts, next = ROW ? 1 : OUTS * TS;   // adjacent lanes have adjacent parts: no bank conflicts
         const bool holds = grouped && tr % LANES == 0;
         UNROLL for (int o = 0; o < OUTS; ++o)
             if (holds)
-                part[p][o][ts] = total[o];
-        block_sync();
-        for (int parts = PARTS; parts > 1;) {   // adds the upper half to the lower one
-            const int half = (parts + 1) / 2;
-            if (holds && p + half < parts)
-                UNROLL for (int o = 0; o < OUTS; ++o) {
-                    total[o] = Reduction::combine(total[o], part[p + half][o][ts]);
-                    part[p][o][ts] = total[o];
-                }
-            parts = half;
+                part[first + p * next + o * TS] = total[o];
+        for (int parts = PARTS; parts > 1;) {   // each of a few takes several others, whose loads are under way together
+            const int left = (parts + TOGETHER - 1) / TOGETHER;
             block_sync();
+            if (holds && p < left)
+                UNROLL for (int o = 0; o < OUTS; ++o) {
+                    UNROLL for (int other = 1; other < TOGETHER && other * left < parts; ++other)
+                        if ((other + 1) * left <= parts || p + other * left < parts)
+                            total[o] = Reduction::combine(total[o], part[first + (p + other * left) * next + o * TS]);
+                    if (left > 1)
+                        part[first + p * next + o * TS] = total[o];
+                }
+            parts = left;
         }
     }
 

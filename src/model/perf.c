@@ -20,8 +20,8 @@
 //
 // Where they do so in each of many steps, what brings elements from memory overlaps with what computes on them:
 //
-//     time    = the larger one, softly, of (dram, l2, waiting between blocks) and (compute + special + what is read again from L1), at least what one
-//               warp takes alone; + latency + launch
+//     time    = the larger one, softly, of (dram, l2, waiting between blocks) and (compute + special + what is read again
+//               from L1), at least what one warp takes alone; + latency + launch
 //
 // Everything is a monotone function of the device's numbers: half the bandwidth, twice the term.
 #include "model/perf.h"

@@ -86,6 +86,8 @@ static int64_t tree_lanes(const CountWalk *walk, const Exchange *exchange)
     return lanes;
 }
 
+enum { PARTS_TOGETHER = 8 };   // that one of them takes
+
 static void count_tree(CountWalk *walk, const Exchange *exchange)
 {
     int64_t lanes = tree_lanes(walk, exchange), parts = count_tiles(walk, true) / lanes;
@@ -94,10 +96,9 @@ static void count_tree(CountWalk *walk, const Exchange *exchange)
     if (parts == 1)
         return;
     count_shared(walk, 0, parts * row);
-    walk->counts->barriers[SCOPE_BLOCK]++;
-    for (int64_t left = parts, half; left > 1; left = half) {
-        half = (left + 1) / 2;
-        count_shared(walk, (left - half) * row, (left - half) * row);
+    for (int64_t all = parts, left; all > 1; all = left) {
+        left = ceil_div(all, PARTS_TOGETHER);
+        count_shared(walk, (all - left) * row, left > 1 ? left * row : 0);
         walk->counts->barriers[SCOPE_BLOCK]++;
     }
 }
