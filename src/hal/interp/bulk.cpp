@@ -325,7 +325,7 @@ static bool has_legal_box(const TensorBox &map)
 
 // What a launcher describes, as the driver would check it.
 static_assert(sizeof(TensorBox) <= 128, "it lies in a TensorMap");
-cudaError_t encode_map(void *map, const TensorBox &what)
+static cudaError_t encode_map(void *map, const TensorBox &what)
 {
     const long long inner = static_cast<long long>(what.box[0]) * what.element_bytes;
     TensorBox box = what;
@@ -339,6 +339,45 @@ cudaError_t encode_map(void *map, const TensorBox &what)
         return cudaErrorInvalidValue;
     __builtin_memcpy(map, &box, sizeof box);
     return cudaSuccess;
+}
+
+// What is more than any tensor map takes stays so.
+static short short_of(int x) { return static_cast<short>(x > 0x7fff ? 0x7fff : x < 0 ? 0 : x); }
+static signed char byte_of(int x) { return static_cast<signed char>(x > 0x7f ? 0x7f : x < 0 ? 0 : x); }
+
+static TensorBox box_of(const void *start, int rank, int element_bytes, bool tf32, const long long *sizes, const long long *strides)
+{
+    TensorBox what = {0, byte_of(rank), byte_of(element_bytes), 0, tf32, static_cast<const unsigned char *>(start),
+                      {1, 1, 1, 1, 1}, {}, {}, {}, {}, {1, 1, 1, 1, 1}};
+    for (int d = 0; d < rank; d++)
+        what.sizes[d] = sizes[d];
+    for (int d = 0; d + 1 < rank; d++)
+        what.strides[d] = strides[d];
+    return what;
+}
+
+cudaError_t encode_boxes(void *map, const void *start, int rank, int element_bytes, bool tf32, const long long *sizes,
+                         const long long *strides, const int *box)
+{
+    TensorBox what = box_of(start, rank, element_bytes, tf32, sizes, strides);
+    for (int d = 0; d < rank; d++)
+        what.box[d] = short_of(box[d]);
+    return encode_map(map, what);
+}
+
+cudaError_t encode_pixels(void *map, const void *start, int rank, int element_bytes, bool tf32, const long long *sizes,
+                          const long long *strides, const int *lower, const int *upper, const int *steps, int pixels)
+{
+    TensorBox what = box_of(start, rank, element_bytes, tf32, sizes, strides);
+    what.pixel_axes = byte_of(rank - 2);
+    for (int i = 0; i < what.pixel_axes; i++) {
+        what.lower[i] = lower[i];
+        what.upper[i] = upper[i];
+        what.steps[i] = short_of(steps[i]);
+    }
+    const short box[TENSOR_BOX_RANK] = {short_of(128 / element_bytes), short_of(pixels)};
+    __builtin_memcpy(what.box, box, sizeof box);
+    return encode_map(map, what);
 }
 
 void finish_bulk(const Block &block)

@@ -341,24 +341,13 @@ static inline cudaError_t add_node(cudaGraph_t, cudaGraphNode_t *nodes, int numb
                                     {grid, block, shared, cluster, cooperative, early});
 }
 
-// What is more than any tensor map takes stays so.
-static inline short short_of(int x) { return static_cast<short>(x > 0x7fff ? 0x7fff : x < 0 ? 0 : x); }
-static inline signed char byte_of(int x) { return static_cast<signed char>(x > 0x7f ? 0x7f : x < 0 ? 0 : x); }
 template <int RANK>
 static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes,
                                           const long long (&sizes)[RANK],
                                           const long long (&strides)[RANK > 1 ? RANK - 1 : 1],
                                           const int (&box)[RANK], bool tf32 = false)
 {
-    rollerc_interp::TensorBox what = {0, RANK, byte_of(element_bytes), 0, tf32, static_cast<const unsigned char *>(start),
-                                      {1, 1, 1, 1, 1}, {}, {}, {}, {}, {1, 1, 1, 1, 1}};
-    for (int d = 0; d < RANK; d++) {
-        what.sizes[d] = sizes[d];
-        what.box[d] = short_of(box[d]);
-        if (d > 0)
-            what.strides[d - 1] = strides[d - 1];
-    }
-    return rollerc_interp::encode_map(map, what);
+    return rollerc_interp::encode_boxes(map, start, RANK, element_bytes, tf32, sizes, strides, box);
 }
 template <int RANK>
 static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int element_bytes,
@@ -366,19 +355,7 @@ static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int
                                           const int (&lower)[RANK - 2], const int (&upper)[RANK - 2],
                                           const int (&steps)[RANK - 2], int pixels, bool tf32 = false)
 {
-    rollerc_interp::TensorBox what = {0, RANK, byte_of(element_bytes), RANK - 2, tf32, static_cast<const unsigned char *>(start),
-                                      {1, 1, 1, 1, 1}, {}, {}, {}, {}, {short_of(128 / element_bytes), short_of(pixels)}};
-    for (int d = 0; d < RANK; d++) {
-        what.sizes[d] = sizes[d];
-        if (d > 0)
-            what.strides[d - 1] = strides[d - 1];
-    }
-    for (int i = 0; i < RANK - 2; i++) {
-        what.lower[i] = lower[i];
-        what.upper[i] = upper[i];
-        what.steps[i] = short_of(steps[i]);
-    }
-    return rollerc_interp::encode_map(map, what);
+    return rollerc_interp::encode_pixels(map, start, RANK, element_bytes, tf32, sizes, strides, lower, upper, steps, pixels);
 }
 
 // HIP's.

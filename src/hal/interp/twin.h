@@ -107,32 +107,6 @@ template <class T> static inline T exchange_value(T value, int source, Place pla
 
 // ---- the CUDA runtime, as far as a launcher uses it ----
 
-typedef void *cudaStream_t;
-enum cudaLaunchAttributeID {
-    cudaLaunchAttributeClusterDimension,
-    cudaLaunchAttributeCooperative,
-    cudaLaunchAttributeProgrammaticStreamSerialization
-};
-
-struct cudaLaunchAttribute {
-    cudaLaunchAttributeID id;
-    struct {
-        struct {
-            unsigned x, y, z;
-        } clusterDim;
-        int cooperative;
-        int programmaticStreamSerializationAllowed;
-    } val;
-};
-
-struct cudaLaunchConfig_t {   // filled in this order: two of CUDA's names are macros here
-    dim3 grid, block;
-    size_t dynamicSmemBytes;
-    cudaStream_t stream;
-    cudaLaunchAttribute *attrs;
-    unsigned numAttrs;
-};
-
 // A graph's launches are the machine's own (add_node() in intrinsics.h): there is one at a time.
 typedef void *cudaGraph_t;
 struct cudaGraphNode_t {
@@ -198,19 +172,7 @@ template <class... Params>
 static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, void (*kernel)(Params...),
                                               void **args)
 {
-    rollerc_interp::LaunchShape shape = {config->grid, config->block, config->dynamicSmemBytes, dim3(),
-                                         false, false};
-    for (unsigned i = 0; i < config->numAttrs; i++) {
-        const cudaLaunchAttribute &attribute = config->attrs[i];
-        if (attribute.id == cudaLaunchAttributeCooperative)
-            shape.cooperative = attribute.val.cooperative;
-        else if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization)
-            shape.early = attribute.val.programmaticStreamSerializationAllowed;
-        else
-            shape.cluster =
-                dim3(attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z);
-    }
-    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), shape);
+    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), *config);
 }
 
 static inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return rollerc_interp::settle(); }
