@@ -6,6 +6,7 @@ typedef struct InterpObjects {
     const char *folder, *compiler;
     const char *plain;     // values
     const char *checked;   // the same, but it announces every access, and in which no index overflows; be it counted, too
+    bool spares;           // passes of the compiler were left out
     bool has_lines;        // the checked one has line tables
 } InterpObjects;
 

@@ -4,14 +4,6 @@
 // program then compiles in a fraction of a second. Threads are fibers (machine.h); one block runs at a time, or a
 // cluster, or the grid of a cooperative launch.
 
-// Most kernels take longer to compile than to run. Passes of GCC that spare them little are left out: an eighth of its
-// time.
-#if defined(__GNUC__) && !defined(__clang__) && !ROLLERC_RUNS_LONG
-#pragma GCC optimize("no-forward-propagate", "no-if-conversion", "no-if-conversion2", "no-move-loop-invariants")
-#pragma GCC optimize("no-dse", "no-compare-elim", "no-combine-stack-adjustments", "no-cprop-registers")
-#pragma GCC optimize("no-reorder-blocks", "no-split-wide-types", "no-shrink-wrap", "no-rerun-cse-after-loop")
-#pragma GCC optimize("no-guess-branch-probability", "no-tree-dominator-opts", "ira-algorithm=priority")
-#endif
 #include "calls.h"
 
 #define ROLLERC_INTERP 1
