@@ -83,6 +83,12 @@ template <class T, int N, class Index> DEVICE void read_packed(const T *p, Index
         out.pieces[i] = read_global(reinterpret_cast<const typename Packed<T, N>::Chunk *>(p + index) + i);
 }
 
+template <class T, int N, class Index> DEVICE void stream_packed(const T *p, Index index, Packed<T, N> &out)
+{
+    UNROLL for (int i = 0; i < out.PIECES; ++i)
+        out.pieces[i] = stream_global(reinterpret_cast<const typename Packed<T, N>::Chunk *>(p + index) + i);
+}
+
 // N elements that may begin anywhere, packed as in memory. Narrow ones stay in words and are shifted when they are
 // used, so that loads of several lines are in flight at a time.
 template <class T, int N, bool = (Word<T>::COUNT > 1 && N % Word<T>::COUNT == 0)> struct Line {

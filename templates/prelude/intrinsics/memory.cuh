@@ -5,7 +5,7 @@ template <int N> struct alignas(N * 4) Words { unsigned at[N]; };
 
 // Reads global memory that is read once and bypasses L1, which is left to data that is read often. The asm is
 // volatile, so reads stay in order ahead of the arithmetic that uses them. Otherwise the compiler moves them to their
-// uses, and few are in flight.
+// uses, and few are in flight. So does ptxas with read-only loads (ld.global.nc), behind barriers and stores.
 template <class Chunk> DEVICE Chunk stream_global(const Chunk *p)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
@@ -15,17 +15,17 @@ template <class Chunk> DEVICE Chunk stream_global(const Chunk *p)
         unsigned short half;
     } read;
     if (sizeof(Chunk) == 16)
-        asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                      : "=r"(read.words[0]), "=r"(read.words[1]), "=r"(read.words[2]), "=r"(read.words[3])
                      : "l"(p));
     else if (sizeof(Chunk) == 8)
-        asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+        asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
                      : "=r"(read.words[0]), "=r"(read.words[1])
                      : "l"(p));
     else if (sizeof(Chunk) == 4)
-        asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(read.words[0]) : "l"(p));
+        asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(read.words[0]) : "l"(p));
     else if (sizeof(Chunk) == 2)
-        asm volatile("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(read.half) : "l"(p));
+        asm volatile("ld.global.L1::no_allocate.u16 %0, [%1];" : "=h"(read.half) : "l"(p));
     else
         read.chunk = *p;
     return read.chunk;

@@ -64,9 +64,20 @@ static bool is_held(const Access *access, int columns)
     return dtype_info[access->tensor->dtype].bits * columns <= 8 * VECTOR_BYTES;
 }
 
+/* Whole words of such elements are held as words. */
+static bool is_packed(const Access *access, int columns)
+{
+    int bits = dtype_info[access->tensor->dtype].bits;
+    return bits <= WORD_BITS && bits * columns % WORD_BITS == 0;
+}
+
 static void emit_member(StrBuf *out, const Beside *beside, int index, int columns)
 {
     DType type = beside->access[index]->tensor->dtype;
+    if (is_packed(beside->access[index], columns)) {
+        strbuf_printf(out, "    Packed<%s, QN> x%d;\n", memory_type(type), index);
+        return;
+    }
     strbuf_printf(out, "    %s x%d[QN];\n",
                   is_held(beside->access[index], columns) ? memory_type(type)
                                                           : value_type(dtype_info[type].compute),
@@ -80,7 +91,12 @@ static void emit_read(StrBuf *out, const Scope *scope, const Product *product, c
     const char *even = product_offset_text(out->arena, scope->fusion, product, access);
     const char *offset = even ? even : offset_text(out->arena, access, scope->axis);
     int position = input_position(scope->fusion, access->tensor);
-    if (is_held(access, columns))
+    if (is_packed(access, columns))
+        strbuf_printf(out, "    %s(t.in%d, %s, beside.x%d);\n", beside->of_rows[index] ? "stream_packed" : "load_packed",
+                      position, offset, index);
+    else if (columns == 1 && beside->of_rows[index])
+        strbuf_printf(out, "    beside.x%d[0] = stream_global(t.in%d + (%s));\n", index, position, offset);
+    else if (is_held(access, columns))
         strbuf_printf(out, "    move_vector<QN>(beside.x%d, t.in%d + (%s));\n", index, position, offset);
     else
         strbuf_printf(out, "    load_vector<QN>(t.in%d, %s, beside.x%d);\n", position, offset, index);
@@ -97,8 +113,10 @@ static const char *loaded(void *context, const Expr *expr)
     int index = index_of(spelling->beside, expr);
     if (index < 0)
         return NULL;
-    snprintf(spelling->text, sizeof spelling->text, "widen(%s.x%d[e])",
-             spelling->beside->of_rows[index] ? "beside" : "columns", index);
+    const Beside *beside = spelling->beside;
+    snprintf(spelling->text, sizeof spelling->text,
+             is_packed(beside->access[index], beside->columns) ? "%s.x%d[e]" : "widen(%s.x%d[e])",
+             beside->of_rows[index] ? "beside" : "columns", index);
     return spelling->text;
 }
 
