@@ -193,9 +193,13 @@ double rounds_in_flight(const KernelCounts *kernel)
     /* Rounds, and elements of each tensor, up to which compilers unroll such loops. Counted in SASS of `reduce`: 8, 12, 16,
        12, 16 loads for tiles of 2, 3, 4, 6 and 8 terms. */
     enum { MOST_ROUNDS = 4, MOST_ELEMENTS = 16 };
+    /* Loads of two tensors under way in a thread, where nothing is buffered: counted in SASS of `loopnest`, 15 to 20. */
+    enum { UNBUFFERED_LOADS = 16 };
     const Loop *loop = schedule_open_loop(kernel->kind->schedule);
-    if (!loop || !kernel->kind->registers.input_buffers)
+    if (!loop)
         return 1;
+    if (!kernel->kind->registers.input_buffers)
+        return at_most(UNBUFFERED_LOADS / 2, (double)kernel->space->axes[loop->axis].extent);
     double rounds = at_most(floor(MOST_ELEMENTS / all_points(kernel->space, kernel->inner)), MOST_ROUNDS);
     double whole = (double)(kernel->space->axes[loop->axis].extent / kernel->shared->size[loop->axis]);
     return at_least(at_most(rounds, whole), 1);
