@@ -91,10 +91,11 @@ static void emit_read(StrBuf *out, const Scope *scope, const Product *product, c
     const char *even = product_offset_text(out->arena, scope->fusion, product, access);
     const char *offset = even ? even : offset_text(out->arena, access, scope->axis);
     int position = input_position(scope->fusion, access->tensor);
+    bool ordered = beside->ordered && beside->of_rows[index];
     if (is_packed(access, columns))
-        strbuf_printf(out, "    %s(t.in%d, %s, beside.x%d);\n", beside->of_rows[index] ? "stream_packed" : "load_packed",
-                      position, offset, index);
-    else if (columns == 1 && beside->of_rows[index])
+        strbuf_printf(out, "    %s(t.in%d, %s, beside.x%d);\n", ordered ? "stream_packed" : "load_packed", position, offset,
+                      index);
+    else if (columns == 1 && ordered)
         strbuf_printf(out, "    beside.x%d[0] = stream_global(t.in%d + (%s));\n", index, position, offset);
     else if (is_held(access, columns))
         strbuf_printf(out, "    move_vector<QN>(beside.x%d, t.in%d + (%s));\n", index, position, offset);

@@ -10,6 +10,7 @@ typedef struct Beside {
     const Fusion *fusion;
     int columns;   // of a vector
     int sums;   // of its ops, which read factors
+    bool ordered;   // what varies along m is loaded between barriers and stores, which ptxas moves read-only loads behind
     const Access *access[MAX_BESIDE];
     bool of_rows[MAX_BESIDE];   // it varies along m or across the batch
     int count;

@@ -185,9 +185,10 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
     bool kept = boxed && mma_is_kept(plan->fusion, product);
     if (boxed)
         CONSTEXPR(out, "bool BESIDE", "the epilogue loads vectors, which are prefetched", ahead);
-    const Beside nothing = {.fusion = plan->fusion, .sums = product->sums};
+    Beside beside = product->beside ? *product->beside : (Beside){.fusion = plan->fusion, .sums = product->sums};
+    beside.ordered = !boxed;
     if (ahead)
-        beside_emit(out, &scope, product, product->beside ? product->beside : &nothing, columns, kept);
+        beside_emit(out, &scope, product, &beside, columns, kept);
     else
         emit_finish_vector(out, &scope, product, columns > 1, kept, &(FinishReads){"", epilogue_axes(plan->fusion)});
 }
