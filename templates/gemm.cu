@@ -320,7 +320,8 @@ struct LaneVector {
 
 // Vectors that the epilogue loads, some of them prefetched: during products, or while previous vectors are stored.
 struct Ahead {
-    static constexpr int ALL = WM / ROWS * LaneVector::COUNT, FIT = 16 / (((int)sizeof(Beside) + 3) / 4);   // in 16 registers
+    static constexpr int ALL = WM / ROWS * LaneVector::COUNT;
+    static constexpr int FIT = 16 / (((int)sizeof(Beside) + 3) / 4);   // in as many registers
     static constexpr int OF_ROWS = FIT < 1 ? 1 : FIT < ALL ? FIT : ALL;
     static constexpr int OF_COLUMNS = WARP % LaneVector::LINE ? LaneVector::COUNT : 1;   // 1: the same columns of all rows
     static constexpr bool EARLY = TILES * 4 <= 32;   // registers suffice for them beside products

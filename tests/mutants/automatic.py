@@ -25,7 +25,8 @@ CHAINED = re.compile(r"bool CHAINS = |if \(CHAINS && ")
 # Lines that only save work: what more than is needed of it is done for is slower, not wrong, and of any other mistake in them most
 # are that. What goes too far the other way is tried by hand.
 SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED", "return order / (8 / BANKS)",   # conflicts of banks;
-                       "constexpr bool LATE = "),   # copies begin before products or behind them
+                       "constexpr bool LATE = ",   # copies begin before products or behind them
+                       "static constexpr int FIT = "),   # how many loads are under way
            "attention.cu": ("constexpr bool KEEPS_Q = ", "constexpr int DEPTHS_AT_ONCE = ",   # whether q stays in registers;
                             "constexpr int HALF = ", "const bool turned = "),   # which banks
            "attention_bulk.cu": ("give_registers<", "take_registers<", "constexpr int HALF = ", "const bool turned = ",   # who has which; which banks
