@@ -463,10 +463,11 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, perf.l2_store_bytes);
     /* Of threads that iterate down an image each stores its own channels; warps collect those of their block. */
-    bool of_products = kernel.cost->drifts ? kind_tile_threads(kind) == 1
-                                           : kernel.staged && schedule_multiplies(kind->schedule);
+    bool in_parts = kernel.cost->drifts ? kind_tile_threads(kind) == 1
+                    : kernel.staged     ? schedule_multiplies(kind->schedule)
+                                        : kernel.cost->parts_of_rows;
     perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes,
-                                of_products ? busy_store_bytes(&kernel) : perf.dram_store_bytes);
+                                in_parts ? busy_store_bytes(&kernel) : perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
     if (in_turn)

@@ -117,7 +117,7 @@ static void group_kind(Arena *arena, KernelKind *kind, const ChannelView *view, 
                                                                               : 32;
     kind->registers.others = walk == COLUMN ? 24 : 8;
     kind->registers.input_buffers = 1;
-    kind->cost = walk == TOTALS ? &calibration.in_step : NULL;
+    kind->cost = walk == TOTALS ? &calibration.in_step : &calibration.channelwise;
     schedule_set_shared(kind);
 }
 
