@@ -89,22 +89,20 @@ Json *json_push_object(Json *array) { return push(array, cJSON_CreateObject()); 
    every tab in its text is layout: at the start of a line it becomes two blanks, elsewhere one. */
 static char *with_blanks(Arena *arena, const char *text)
 {
-    StrBuf out = strbuf_new(arena);
+    size_t blanks = 0;
+    for (const char *c = text; *c; c++)
+        blanks += *c == '\t' ? 2 : 1;
+    char *copy = arena_room(arena, blanks + 2), *out = copy;
     bool line_start = true;
-    while (*text) {
-        size_t words = strcspn(text, "\t\n");
-        strbuf_write(&out, text, words);
-        line_start &= words == 0;
-        text += words;
-        if (*text == '\t')
-            strbuf_puts(&out, line_start ? "  " : " ");
-        else if (*text)
-            strbuf_putc(&out, '\n');
-        line_start |= *text == '\n';
-        text += *text != '\0';
+    for (; *text; text++) {
+        if (*text == '\t' && line_start)
+            *out++ = ' ';
+        else
+            line_start = *text == '\n';
+        *out++ = *text == '\t' ? ' ' : *text;
     }
-    strbuf_putc(&out, '\n');
-    return out.text;
+    strcpy(out, "\n");
+    return copy;
 }
 
 char *json_text(Arena *arena, const Json *root, bool indented)

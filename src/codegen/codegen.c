@@ -24,9 +24,10 @@ typedef struct Generator {
     const Names *taken;   // the language's and the prelude's
 } Generator;
 
-Kernel *codegen_launches(Arena *arena, const CodegenRequest *request)
+Kernel *codegen_launches(Arena *arena, const CodegenRequest *request, bool likenesses)
 {
-    return launches_draft(arena, request, NEW_ARRAY(arena, LaunchDraft, request->plan->count));
+    bool drafted = likenesses || request->plan->count > 1;   // one launch alone is like no other
+    return launches_draft(arena, request, drafted ? NEW_ARRAY(arena, LaunchDraft, request->plan->count) : NULL);
 }
 
 // ---- text ----

@@ -24,8 +24,8 @@ typedef struct CodegenRequest {
 Kernel *codegen_kernel(Arena *arena, const CodegenRequest *request);
 
 /* Launches, arguments and workspace of a plan, without any text: for candidates of the ranking that are not
-   written. */
-Kernel *codegen_launches(Arena *arena, const CodegenRequest *request);
+   written. `likenesses`: with those of the kernels. */
+Kernel *codegen_launches(Arena *arena, const CodegenRequest *request, bool likenesses);
 
 /* What a runtime needs of the kernel; limits, machine code and builds are set by the caller. */
 RuntimeSource kernel_source(const Kernel *kernel);

@@ -239,8 +239,12 @@ Kernel *launches_draft(Arena *arena, const CodegenRequest *request, LaunchDraft 
     if (request->device->has.early_launches)
         chain_both(arena, kernel, request->device);
     for (int k = 0; k < plan->count; k++)
-        drafts[k] = draft_of(arena, request, kernel, k);
-    equal_kernels(arena, kernel, drafts);
+        if (drafts)
+            drafts[k] = draft_of(arena, request, kernel, k);
+        else
+            kernel->launches[k].kernel = k;
+    if (drafts)
+        equal_kernels(arena, kernel, drafts);
     for (int k = 0; k < plan->count; k++)
         kernel->launches[k].entry = arena_printf(arena, "%s_k%d", request->name, kernel->launches[k].kernel);
     return kernel;

@@ -3,5 +3,5 @@
 #include "codegen/codegen.h"
 #include "codegen/equal.h"
 
-/* `drafts`: room for one of each launch of the plan. */
+/* `drafts`: room for one of each launch of the plan; NULL: no launch is like another. */
 Kernel *launches_draft(Arena *arena, const CodegenRequest *request, LaunchDraft *drafts);

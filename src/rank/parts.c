@@ -109,7 +109,7 @@ static const char *key_of(Arena *arena, const CodegenRequest *base, const Candid
     for (int i = 0; i < list->count; i++) {
         CodegenRequest request = *base;
         request.plan = list->items[i].plan;
-        const Kernel *kernel = codegen_launches(arena, &request);
+        const Kernel *kernel = codegen_launches(arena, &request, true);
         for (int k = 0; k < kernel->launch_count; k++) {
             strbuf_printf(&key, "%s\n", kernel->likenesses[kernel->launches[k].kernel]);
             write_sizes(&key, &kernel->launches[k]);

@@ -284,7 +284,7 @@ static void add_launches(Arena *arena, Json *entry, const Ranking *ranking, cons
     const Plan *plan = candidate->plan;
     CodegenRequest request = {
         .name = ranking->options->name, .program = ranking->program, .plan = plan, .device = ranking->device};
-    const Kernel *kernel = candidate->kernel ? candidate->kernel : codegen_launches(arena, &request);
+    const Kernel *kernel = candidate->kernel ? candidate->kernel : codegen_launches(arena, &request, false);
     json_set_int(entry, "workspace_bytes", kernel->workspace_bytes);
     Json *predicted = json_set_object(entry, "predicted");
     json_set_double(predicted, "time_us", plan->time_us);
