@@ -196,9 +196,9 @@ def test_each_term_is_told_in_words():
 
 def test_a_tile_is_drawn():
     text, page = explain(ranking_of("matmul"))
-    assert "drawn as 32 x 32 blocks, m by n; k in 256 steps of 16" in text, text
+    assert "drawn as 64 x 16 blocks, m by n; k in 256 steps of 16" in text, text
     assert re.search(r"^ +\|###\|   \|", text, re.MULTILINE), text
-    assert ">32 x 32 block tiles<" in page
+    assert ">64 x 16 block tiles<" in page
 
 
 def test_what_was_measured_decides():

@@ -84,7 +84,7 @@ static double shared_time_us(const KernelCounts *kernel, double bytes)
 /* Warps that synchronise with no others. */
 static bool warps_drift(const KernelCounts *kernel)
 {
-    return !kernel->staged && kernel->cost->pace == PACE_FREE;
+    return kernel->cost->drifts || (!kernel->staged && kernel->cost->pace == PACE_FREE);
 }
 
 /* The share of the shorter terms that does not overlap with the longest. An SM has c buffers (staged) or warps (otherwise).
@@ -312,12 +312,15 @@ static double soft_max(double a_us, double b_us, double knee)
     return pow(pow(a_us, knee) + pow(b_us, knee), 1 / knee);
 }
 
-/* Reads from memory pass L1 while the warps wait for them; repeated reads from L1 belong to the arithmetic. From a block's last
-   load to the first one of the block that takes its place, fewer loads are in flight. */
+/* Reads from memory pass L1 while the warps wait for them; repeated reads from L1 belong to the arithmetic, beside which those of
+   warps that drift overlap (tuning-log 195). From a block's last load to the first one of the block that takes its place, fewer
+   loads are in flight. */
 static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
-    double computing_us = perf->compute_us + perf->special_us + again * perf->shared_us;
+    double own_us = perf->compute_us + perf->special_us, again_us = again * perf->shared_us;
+    double exposed = kernel->cost->drifts ? exposed_share(kernel) : 1;
+    double computing_us = at_least(own_us, again_us) + exposed * at_most(own_us, again_us);
     double knee = kernel->cost->step_knee > 0 ? kernel->cost->step_knee : 1;
     double between_us = at_least(perf->waves - 1, 0) * kernel->device->timing.block_wait_us,
            loading_us = hypot(at_least(perf->dram_us, perf->l2_us) * kernel->alone, between_us);
@@ -356,12 +359,18 @@ static double largest_us(const double *terms_us, int count, double *sum_us)
     return largest_us;
 }
 
-/* The products with their loads, then the stores. */
+/* The products with their loads, then the stores. Operands that threads read one step ahead cost nothing beside the products
+   but a bound (tuning-log 195). */
 static double products_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
+    bool ahead = kind_reads_ahead(kernel->kind);
     const double terms_us[] = {
-        perf->compute_us, perf->special_us, perf->shared_us, l2_time_us(kernel, perf->l2_load_bytes, 0),
-        dram_time_us(kernel, perf->dram_load_bytes, 0), perf->start_us,
+        ahead ? at_least(perf->compute_us, perf->shared_us) : perf->compute_us,
+        ahead ? 0 : perf->shared_us,
+        perf->special_us,
+        l2_time_us(kernel, perf->l2_load_bytes, 0),
+        dram_time_us(kernel, perf->dram_load_bytes, 0),
+        perf->start_us,
     };
     double sum_us, most_us = largest_us(terms_us, sizeof terms_us / sizeof *terms_us, &sum_us);
     double products_us = most_us + exposed_share(kernel) * (sum_us - most_us);

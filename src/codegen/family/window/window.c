@@ -94,6 +94,17 @@ static bool slides_outside(const Stencil *stencil, const Affine *index)
     return has_outer && has_tap && space_index(stencil, index).coef[OTHER];
 }
 
+/* Threads side by side may read elements that lie apart: of images whose channels are innermost. */
+static void set_apart(DataTile *tile, const Access *access, const Stencil *stencil, const DeviceSpec *device)
+{
+    int along = stencil->axis[DIRECTION_ALONG];
+    int64_t step = along < 0 ? 0 : access_offset(access).coef[along];
+    if (!tile->rank || tile->dims[tile->rank - 1].index.coef[ALONG] == (step < 0 ? -step : step))
+        return;
+    tile->scatter = access_scatter(access, stencil->fusion, along, device);
+    tile->lines = access_lines(access, stencil->fusion, along, along + 1, 1, 1, device);
+}
+
 /* The dimensions that only outer axes move become one, in which `per_line` lines go with each outer
    position. */
 static DataTile window_tile(const TileSpace *space, const Stencil *stencil, const Access *access,
@@ -127,8 +138,7 @@ static DataTile window_tile(const TileSpace *space, const Stencil *stencil, cons
     }
     for (int d = 0; d < tile.rank; d++)
         tile.apart |= tile.dims[d].index.coef[OTHER] != 0;   // which of the taps is where, it does not say
-    if (tile.rank && !tile.dims[tile.rank - 1].index.coef[ALONG])
-        tile.scatter = access_scatter(access, fusion, stencil->axis[DIRECTION_ALONG], device);
+    set_apart(&tile, access, stencil, device);
     return tile;
 }
 
@@ -147,7 +157,7 @@ static double lines_of_access(const DataTile *tile, const TileSpace *space, cons
 static void set_lines(DataTile *tile, const TileSpace *space, const StagedInput *stage,
                       const DeviceSpec *device)
 {
-    if (!stage->access && tile->rank && tile->dims[tile->rank - 1].index.coef[ALONG])
+    if (!stage->access && !tile->lines && tile->rank && tile->dims[tile->rank - 1].index.coef[ALONG])
         tile->lines = lines_of_access(tile, space, device);
 }
 
