@@ -35,6 +35,7 @@ constexpr int TO = 1, TR = 64, TC = 64;              // rTile, shared memory
 constexpr int VR = 4, VC = 4, PC = 4;                // points of an access along r, along c; reads of a piece
 constexpr int VW = 4;                                // points of a write; more than VC: across rows
 constexpr bool COPIED = false, RAGGED = false;       // lines of the input, rows of the output are unaligned
+constexpr bool PADDED = false;                       // the input has less columns
 constexpr int TURN = 1;                              // rows that adjacent threads gather
 constexpr int SHARE = 1;                             // alignment of the blocks' parts of a row, in points
 constexpr int PAD = 4;                               // bank padding of every VR rows; of every copied line, in points
@@ -54,6 +55,8 @@ __device__ __forceinline__ Index source(Index outer, Index r, Index c) { return 
 
 // Its position in the output.
 __device__ __forceinline__ Index target(Index outer, Index r, Index c) { return outer * 1024000 + r * 1000 + c; }
+
+__device__ __forceinline__ bool exists(Index c) { return c < C; }   // in the input
 
 __device__ __forceinline__ void *output(const Tensors &t) { return t.out0; }
 
@@ -92,10 +95,7 @@ __device__ __forceinline__ int part(Index extent, Index first, int most)
 }
 
 // The position of a point of a transposed tile in shared memory.
-__device__ __forceinline__ int place(int outer, int r, int c)
-{
-    return outer * OUTER_PITCH + r / VR * GROUP + r % VR * WIDTH + c;
-}
+__device__ __forceinline__ int place(int outer, int r, int c) { return outer * OUTER_PITCH + r / VR * GROUP + r % VR * WIDTH + c; }
 
 // The position of a point of a tile that begins at (outer0, r0, c0).
 __device__ __forceinline__ int place_from(Index outer0, Index r0, Index c0, int outer, int r, int c)
@@ -122,7 +122,7 @@ __device__ __forceinline__ void load_turned(const Tensors &t, Element *tile, Ind
         const int c = line_of<PIECES>(line) * PC, outer = outer_of<PIECES>(line);
         const bool is_there = reads(line) && outer0 + outer < OUTER;
         UNROLL for (int e = 0; e < PC; ++e)
-            if (is_there && c0 + c + e < C)
+            if (is_there && exists(c0 + c + e))
                 piece[i].read(e, input(t) + source(outer0 + outer, r0 + r, c0 + c + e));
     }
     UNROLL for (int i = 0; i < READS; ++i) {
@@ -152,7 +152,7 @@ __device__ __forceinline__ void load_copied(const Tensors &t, Element *tile, Ind
         Element *to = &tile[place_from(outer0, r0, c0, outer, 0, line)];
         UNROLL for (int v = 0; v < VECTORS_R; v += ALONG_R) {
             const int at = (v + (int)(threadIdx.x % ALONG_R)) * VR - before;
-            if (each < TO * LINES && outer0 + outer < OUTER && (JOINED || line < columns) && at < length) {
+            if (each < TO * LINES && outer0 + outer < OUTER && (JOINED || exists(c0 + line)) && at < length) {
                 if (ELEMENTS % VR == 0 || from + at + VR <= ELEMENTS)
                     async_copy16(to + at, input(t) + from + at);
                 else
@@ -227,7 +227,8 @@ __device__ __forceinline__ void store_gathered(const Tensors &t, const Element *
             if (line < LINES && is_there && vector < VECTORS && c + VC <= columns) {
                 Element points[VW];
                 UNROLL for (int e = 0; e < VW; ++e)
-                    points[e] = tile[place_from(outer0, r0, c0, outer, r, c + e)];
+                    if (!PADDED || exists(c0 + c + e))
+                        points[e] = tile[place_from(outer0, r0, c0, outer, r, c + e)];
                 finish(t, outer0 + outer, r0 + r, c0 + c, points);
             }
         }

@@ -59,7 +59,11 @@ CASES = [
     ((7, 9, 11, 31), (3, 1, 0, 2), "f16", "f16", "x"),
     ((5, 33, 71), (0, 2, 1), "f16", "f32", "x * 0.125 + z"),
     ((5, 40, 71), (0, 2, 1), "i8", "f16", "relu(x) + b"),
+    ((3, 37, 40), (0, 2, 1), "f16", "f16", "pad(x, 0)"),
+    ((5, 3, 101), (0, 2, 1), "bf16", "bf16", "pad(x, 0)"),
+    ((2, 37, 7, 7), (0, 2, 3, 1), "i8", "i8", "pad(x, 0)"),
 ]
+PIECE = 8   # with `pad` rows of y are whole pieces
 MOST_TILES = 3   # kinds of tiles that are proven for each case
 
 
@@ -76,6 +80,8 @@ def text_of(shape, order, read, written, body):
     places = {"x": names, "b": target[-1:], "z": target}
     for word, place in places.items():
         body = re.sub(rf"\b{word}\b", f"{word}[{', '.join(place)}]", body)
+    if "pad" in body:
+        target[-1] += f":{(shape[order[-1]] + PIECE - 1) // PIECE * PIECE}"
     lines += [f"y[{', '.join(target)}] = {body}",
               f"output y : {written}"]
     return "\n".join(lines) + "\n"

@@ -391,7 +391,7 @@ HAND = [
     # ---- permute ----
     ("T1 missing barrier", "permute.cu", "    block_sync();\n", "", 1),
     ("T2 rows past the end are stored", "permute.cu", " && r0 + r < R) {", ") {", 1),
-    ("T3 columns past the end are read", "permute.cu", " && c0 + c + e < C)", ")", 1),
+    ("T3 columns past the end are read", "permute.cu", " && exists(c0 + c + e))", ")", 1),
     ("T4 rows past the end are read", "permute.cu", "first < LINES && r0 + r < R", "first < LINES", 1),
     ("T5 columns past the end are stored", "permute.cu", "first < LINES && c0 + c < C", "first < LINES", 1),
     ("T6 outer positions past the end are stored", "permute.cu", " && outer0 + outer < OUTER && r0 + r < R",

@@ -1,6 +1,7 @@
 // permute: pointwise, but one input is contiguous along another axis than the output. Both sides are moved in
 // whole lines, through a tile in shared memory.
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -76,6 +77,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Permute *per
     moved.staged = true;
     moved.staged_inner = moved.rank - 1;
     moved.apart = shape->ragged;   // shares begin where rows do
+    moved.elements = permute->bound.size ? tensor_elements(permute->access->tensor) : 0;
     moved.instructions =
         (PLACE_INSTRUCTIONS + 2) * (1.0 / shape->vector[ROWS] + 1.0 / shape->vector[COLUMNS]);
     space->tiles[space->tile_count++] = moved;
@@ -211,6 +213,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Permute *p
     CONSTEXPR(out, "int VW", "points of a write; more than VC: across rows", shape->write);
     CONSTEXPR(out, "bool COPIED, RAGGED", "lines of the input, rows of the output are unaligned", shape->copied,
               shape->ragged);
+    CONSTEXPR(out, "bool PADDED", "the input has less columns", permute->bound.size > 0);
     CONSTEXPR(out, "int TURN", "rows that adjacent threads gather", shape->turn);
     CONSTEXPR(out, "int SHARE", "alignment of the blocks' parts of a row, in points", shape->share);
     CONSTEXPR(out, "int PAD", "bank padding of every VR rows; of every copied line, in points", shape->padding);
@@ -268,6 +271,22 @@ static void emit_places(StrBuf *out, const Scope *scope, const Permute *permute,
     emit_offset(out, scope, permute, "target", &permute->target, COLUMNS);
 }
 
+/* A function that says which columns the input has. */
+static void emit_bound(StrBuf *out, const Scope *scope, const Permute *permute)
+{
+    const Dim *bound = &permute->bound;
+    strbuf_puts(out, "\n__device__ __forceinline__ bool exists(Index c)");
+    if (!bound->size) {
+        strbuf_puts(out, " { return c < C; }   // in the input\n");
+        return;
+    }
+    strbuf_puts(out, "   // in the input\n{\n");
+    emit_group_positions(out, "    ", "c", scope, &permute->side[COLUMNS], affine_axes(&bound->index));
+    strbuf_puts(out, "    return c < C && inside(");
+    emit_affine(out, &bound->index, scope->axis);
+    strbuf_printf(out, ", %" PRId64 ");\n}\n", bound->size);
+}
+
 static bool is_permuted(const Permute *permute, const Read *read)
 {
     return read->access->tensor == permute->access->tensor && affine_equal(&read->offset, &permute->source);
@@ -318,7 +337,7 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
 
 static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads *reads)
 {
-    if (!permute->moves) {
+    if (!permute->moves && !permute->bound.size) {
         strbuf_puts(out, "\nconstexpr int VECTOR = VC;\n\n// What one vector of points loads.\n");
         reads_emit_inputs(out, reads);
     }
@@ -329,6 +348,10 @@ static void emit_finish(StrBuf *out, Scope *scope, const Permute *permute, Reads
                 "const Element (&x)[VW])\n{\n");
     if (permute->moves)
         strbuf_puts(out, "    move_vector<VW>(t.out0 + target(outer, r, c), x);\n");
+    else if (permute->bound.size)
+        strbuf_puts(out, "    Element y[VW];\n    UNROLL for (int e = 0; e < VW; ++e)\n"
+                         "        y[e] = exists(c + e) ? x[e] : Element();\n"
+                         "    move_vector<VW>(t.out0 + target(outer, r, c), y);\n");
     else
         emit_points(out, scope, permute, reads);
     strbuf_puts(out, "}\n");
@@ -360,6 +383,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         assert(!plan->fusion->ops[i].stored || access_is_flat(&plan->fusion->ops[i].store, plan->fusion));
     emit_constants(out, plan, permute, &shape);
     emit_places(out, &scope, permute, &shape);
+    emit_bound(out, &scope, permute);
     emit_finish(out, &scope, permute, &reads);
 }
 

@@ -20,9 +20,10 @@ typedef struct Permute {
     const Access *access;    // of the input that is permuted
     Affine source, target;   // offsets of a point in the input and in every output
     AxisGroup side[SIDE_COUNT];
+    Dim bound;           // `size` positions of an axis of the columns that the input has, before zeros; 0: it has all
     int element_bytes;   // of the input
     int widest_bytes;    // of the widest output element, or of the input's
-    bool moves;          // nothing is computed: elements move as they are
+    bool moves;          // nothing is computed: all elements move as they are
 } Permute;
 
 /* Kinds of tiles: bytes of a tile along rows, along columns, of an access. */

@@ -158,7 +158,7 @@ static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *
     if (shape.vector[COLUMNS] == 1 && bytes == 1 && wide > SINGLE_BYTES)
         wide = SINGLE_BYTES;
     shape.vector[ROWS] = vector_of(&side[ROWS], &permute->source, wide, bytes);
-    shape.follow = axis_group_has_stride(&side[COLUMNS], fusion, &permute->source, side[ROWS].extent);
+    shape.follow = !permute->bound.size && axis_group_has_stride(&side[COLUMNS], fusion, &permute->source, side[ROWS].extent);
     if (is_copied(permute, shape.vector[ROWS]))
         use_copies(&shape, permute);
     size_tile(&shape, permute, kind);

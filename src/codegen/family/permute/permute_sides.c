@@ -34,6 +34,22 @@ static bool is_pure_move(const Fusion *fusion, const Access *access)
            fusion->ops[0].out->dtype == access->tensor->dtype;
 }
 
+/* Elements move as they are, and the output is longer than the input along an axis, by zeros. */
+static bool find_bound(const Fusion *fusion, Permute *permute)
+{
+    const Expr *body = fusion->ops[0].body;
+    if (fusion->op_count != 1 || body->kind != EXPR_GUARD || body->guard.count != 1 || !expr_is_zero(body->guard.otherwise) ||
+        body->guard.body->kind != EXPR_ACCESS || fusion->ops[0].out->dtype != body->guard.body->access.tensor->dtype)
+        return false;
+    permute->bound = body->guard.bounds[0];
+    for (int a = 0; a < fusion->spatial_count; a++) {
+        Affine axis = affine_axis(a);
+        if (affine_equal(&axis, &permute->bound.index))
+            return true;
+    }
+    return false;
+}
+
 /* The one input that is not read in the order of the output. */
 static bool find_access(const Fusion *fusion, Permute *permute)
 {
@@ -45,7 +61,7 @@ static bool find_access(const Fusion *fusion, Permute *permute)
             continue;
         bool another = permute->access && (permute->access->tensor != found[i].access->tensor ||
                                            !affine_equal(&permute->source, &offset));
-        if (found[i].guarded || found[i].access->tensor->dtype == DTYPE_B1 || another ||
+        if ((found[i].guarded && !find_bound(fusion, permute)) || found[i].access->tensor->dtype == DTYPE_B1 || another ||
             unit_axis(fusion, &offset) < 0)
             return false;
         permute->access = found[i].access;
@@ -113,5 +129,5 @@ bool permute_find(const Fusion *fusion, Permute *permute)
             permute->widest_bytes = dtype_info[fusion->outputs[i]->dtype].bits / 8;
     permute->moves = is_pure_move(fusion, permute->access);
     find_sides(fusion, permute);
-    return true;
+    return !permute->bound.size || affine_axes(&permute->bound.index) & axis_group_mask(&permute->side[COLUMNS]);
 }
