@@ -34,12 +34,13 @@ static bool fills_sms(const Launch *launch, const DeviceSpec *device)
 /* What comes behind a program, the next call's first launch as far as is known, may begin before the last one ends. Its blocks
    take the room that is left: where SMs have places for several, some are given more than others (512 cubed of f32 12.5 us,
    then 16.1; tuning-log 111). Not where an SM has one place, or one beside each block, or as many as if nothing were there
-   (tuning-log 158). */
+   (tuning-log 158). Where the only launch is brief, that costs less than beginning early saves (tuning-log 197). */
 static bool leaves_places(const Launch *first, const Launch *last, const DeviceSpec *device)
 {
+    bool brief = first == last && first->brief;
     int64_t each = ceil_div(blocks_of(last), device->sm_count);
     int64_t left = blocks_beside(first, last, each, device);
-    return fills_sms(last, device) || (each == 1 && left == 1) || left == blocks_beside(first, last, 0, device);
+    return brief || fills_sms(last, device) || (each == 1 && left == 1) || left == blocks_beside(first, last, 0, device);
 }
 
 /* Who waits at its end must have nothing to do with any launch before it in the program: the next one may begin

@@ -159,6 +159,7 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
     assert(launch.grid[0] <= device_most_blocks(request->device, plan.threads));
     if (planned->family->maps)
         launch.map_count = planned->family->maps(&plan, launch.maps);
+    launch.brief = program->perf.overlap_us > 0;
     launch.work = scalar_work(fusion);
     launch.by_tensor_cores = planned->kind->space->unit >= UNIT_TENSOR_F16;
     return launch;

@@ -76,6 +76,7 @@ typedef struct Launch {
     bool asks_shared;       // for more of it than a block has without asking
     bool cooperative;
     bool early;         // programmatic dependent launch: begins while the one before it ends (codegen/chain.h)
+    bool brief;         // calls of it alone begin while the one before them ends, wherever their blocks find room
     bool finds_room;    // most of its blocks, beside the last ones of the launch before it
     bool waits_last;    // an early one, for those before it
     bool lets_begin;    // the one behind it is early

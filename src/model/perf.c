@@ -489,6 +489,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.launch_us = device->launch_us;
     perf.wait_us = in_turn ? device->dram_latency_ns / 1e3 : perf.latency_us;
     perf.time_us = throughput_us + perf.wait_us + perf.launch_us;
+    perf.overlap_us = device->has.early_launches && throughput_us < device->launch_us ? device->early_launch_us : 0;
     perf.bound_by = largest_term(&perf);
     return perf;
 }

@@ -31,6 +31,8 @@ typedef struct PerfEstimate {
     double instructions;       // the same where a family counts them, else 0
     double padding_waste;      // share of the work that falls outside the tensors
     double waves;              // grid / resident blocks
+    double overlap_us;         // of the next call's start with a call of this launch alone, if that is so brief that blocks
+                               // which come early cost less than a launch; else 0
     double supersteps;         // of a bulk-synchronous device: dram_us is its exchange, latency_us its barriers; else 0
     double tail_efficiency;    // mean blocks of an SM / blocks of the busiest; 1: none idles
     int blocks_per_sm;         // that fit on one SM at the same time

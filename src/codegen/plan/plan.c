@@ -82,9 +82,18 @@ static int ways_of(const Planner *planner, const ChoiceList *choices)
     return choices->count < most ? choices->count : most;
 }
 
-/* All combinations of `routes` with `choices`, the best of them: K-best sums, one fusion at a time. */
+/* What a call of the plan saves whose last step the choice is, if it has a single launch. */
+static double overlap_us(const Route *before, const Choice *choice)
+{
+    for (const Route *r = before; r->before; r = r->before)
+        if (!step_is_prepared(&r->step))
+            return 0;
+    return launches_overlap_us(choice->launches, choice->count);
+}
+
+/* All combinations of `routes` with `choices`, the best of them: K-best sums, one fusion at a time; `ends`: the plan's last. */
 static int combine(Planner *planner, const Route *routes, int count, const Fusion *fusion, const ChoiceList *choices, int64_t kept,
-                   Route *best)
+                   bool ends, Route *best)
 {
     int found = 0, keep = WIDE * planner->keep, ways = ways_of(planner, choices);
     const ChoiceList *of_families = planner->alone || ways < 2 ? NULL : ways_of_families(planner, choices);
@@ -92,7 +101,7 @@ static int combine(Planner *planner, const Route *routes, int count, const Fusio
         for (int c = 0; c < ways; c++) {
             Choice *choice = choices->choices[c];
             Route longer = {.before = &routes[r], .step = {fusion, choice, kept, of_families}, .fusion_plan = routes[r].fusion_plan};
-            longer.time_us = routes[r].time_us + choice->time_us;
+            longer.time_us = routes[r].time_us + choice->time_us - (ends ? overlap_us(&routes[r], choice) : 0);
             longer.workspace_bytes = larger(routes[r].workspace_bytes, step_bytes(&longer.step));
             if (found == keep && !goes_before(&longer, &best[found - 1], planner->room))
                 continue;
@@ -137,7 +146,8 @@ static void add_joints(Planner *planner, const FusionPlan *fusions, const Progra
         const Routes *before = &routes[end - count];
         Route *others = NEW_ARRAY(planner->arena, Route, keep);
         ChoiceList choices = choices_of(planner, joint);
-        int made = combine(planner, before->routes, before->count, joint, &choices, kept[end - count], others);
+        int made = combine(planner, before->routes, before->count, joint, &choices, kept[end - count],
+                           end == fusions->count, others);
         for (int i = 0; i < made; i++)
             longer->count = insert_route(longer->routes, longer->count, keep, others[i], planner->room);
     }
@@ -153,7 +163,8 @@ static int routes_of(Planner *planner, const FusionPlan *fusions, const Program 
         ChoiceList choices = choices_of(planner, fusions->fusions[f]);
         Routes *longer = &routes[f + 1];
         longer->routes = NEW_ARRAY(planner->arena, Route, WIDE * planner->keep);
-        longer->count = combine(planner, routes[f].routes, routes[f].count, fusions->fusions[f], &choices, kept[f], longer->routes);
+        longer->count = combine(planner, routes[f].routes, routes[f].count, fusions->fusions[f], &choices, kept[f],
+                                f + 1 == fusions->count, longer->routes);
         add_joints(planner, fusions, program, kept, routes, f + 1);
     }
     *found = routes[fusions->count].routes;

@@ -20,6 +20,18 @@ static int64_t choice_bytes(const Choice *choice)
 
 int64_t step_bytes(const PlanStep *step) { return step->kept_bytes + choice_bytes(step->choice); }
 
+double launches_overlap_us(const PlannedLaunch *launches, int count)
+{
+    const PlannedLaunch *only = NULL;
+    for (int i = 0; i < count; i++)
+        if (!fusion_is_prepared(launches[i].fusion)) {
+            if (only)
+                return 0;
+            only = &launches[i];
+        }
+    return only ? only->program.perf.overlap_us : 0;
+}
+
 /* NAME_prepare's launches come first, in their order: they read nothing of a call's. */
 static void settle_prepared(Arena *arena, Plan *plan)
 {
@@ -58,6 +70,7 @@ Plan plan_of_steps(Arena *arena, const char *fusion_plan, const PlanStep *steps,
         add_step(&plan, &steps[i]);
     plan.fits = plan.workspace_bytes <= room;
     settle_prepared(arena, &plan);
+    plan.time_us -= launches_overlap_us(plan.launches, plan.count);
     return plan;
 }
 

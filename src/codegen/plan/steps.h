@@ -5,6 +5,9 @@
 /* Bytes of the workspace that are alive while the step runs. */
 int64_t step_bytes(const PlanStep *step);
 
+/* What a call saves whose only launch is brief, beside NAME_prepare's: it begins while the one before it ends. */
+double launches_overlap_us(const PlannedLaunch *launches, int count);
+
 /* All of its launches are NAME_prepare's. */
 bool step_is_prepared(const PlanStep *step);
 

@@ -85,11 +85,12 @@ END_TEST
 static const struct {
     int64_t blocks[2];
     int kilobytes[2];
-    bool lets_begin;
+    bool brief, lets_begin;
 } PLACES[] = {
     {.blocks = {132}, .kilobytes = {100}, .lets_begin = true},                    // an SM has one place beside each block
     {.blocks = {133}, .kilobytes = {100}, .lets_begin = false},                   // some have none, others one or two
     {.blocks = {132}, .kilobytes = {70}, .lets_begin = false},                    // two
+    {.blocks = {132}, .kilobytes = {70}, .brief = true, .lets_begin = true},
     {.blocks = {132, 132}, .kilobytes = {100, 10}, .lets_begin = true},           // two, as if nothing were there
     {.blocks = {132, 132}, .kilobytes = {50, 10}, .lets_begin = true},            // four
     {.blocks = {132, 1000}, .kilobytes = {50, 10}, .lets_begin = false},
@@ -105,6 +106,7 @@ START_TEST(the_next_call_begins_early_where_its_blocks_spread)
     for (int k = 0; k < count; k++)
         launches[k] = (Launch){.args = args[k],
                                .arg_count = 2,
+                               .brief = PLACES[_i].brief,
                                .shared_bytes = PLACES[_i].kilobytes[k] << 10,
                                .grid = {PLACES[_i].blocks[k], 1, 1},
                                .block = {32, 1, 1}};
