@@ -455,7 +455,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
                            const DeviceSpec *device)
 {
     PerfEstimate perf = {0};
-    bool in_turn = perf_cost(kind)->pace == PACE_IN_TURN;
+    bool in_turn = perf_cost(kind)->pace == PACE_IN_TURN, of_rows = in_turn || perf_cost(kind)->pace == PACE_IN_STEP;
     perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
                                             program->shared_bytes, &perf.limiter);
     KernelCounts kernel = kernel_counts(kind, problem, program, device, perf.blocks_per_sm);
@@ -467,7 +467,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     estimate_work(&kernel, &perf);
     estimate_traffic(&kernel, &perf);
     perf.compute_us = compute_time_us(&kernel);
-    perf.compute_us += ends_time_us(&kernel, perf.compute_us);
+    perf.compute_us += ends_time_us(&kernel, perf.compute_us) + (of_rows ? shuffling_us(&kernel) : 0);
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, perf.l2_store_bytes);
