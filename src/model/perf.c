@@ -278,16 +278,6 @@ static double cluster_meetings(const Schedule *schedule)
     return meetings;
 }
 
-/* Blocks of a cluster find places that become free at independent times. The mean time until the last of them is free, as a
-   multiple of that of one. */
-static double last_of(double places)
-{
-    double times = 0;
-    for (int i = 1; i <= places; i++)
-        times += 1.0 / i;
-    return times;
-}
-
 /* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer, and all blocks of
    a cluster wait for them; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
    blocks and the end of the last (tuning-log 132). */
@@ -296,7 +286,7 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     const DeviceSpec *device = kernel->device;
     double load_us = device->dram_latency_ns / 1e3, meetings = cluster_meetings(kernel->kind->schedule);
     double wait_us = load_us + meetings * device->timing.cluster_barrier_us;
-    double others_us = (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
+    double others_us = (kernel->rounds - 1) * device->timing.block_wait_us;
     if (schedule_reads_late(kernel->kind->schedule))
         wait_us += device->l2_latency_ns / 1e3;
     if (schedule_loads_ahead(kernel->kind->schedule))
