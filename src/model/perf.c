@@ -189,13 +189,15 @@ static bool is_read_once(const KernelCounts *kernel, int index)
     return true;
 }
 
-/* Exposed latencies of a tile that the epilogue loads: one; or, where registers hold a part that was loaded before the products,
-   one for each slab of the rest (tuning-log 166). */
+/* Exposed latencies of a tile that the epilogue loads: one for each part that registers hold; or, where such a part was loaded
+   before the products, one for each slab of the rest (tuning-log 166 and 196). */
 static double waits_for(const KernelCounts *kernel, const DataTile *data, const Move *move)
 {
     double elements = rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind),
            held = move->held * 8.0 / data->element_bits;
-    return move->ahead ? at_least(ceil((elements - held) / move->each), 0) : 1;
+    if (move->ahead)
+        return at_least(ceil((elements - held) / move->each), 0);
+    return held > 0 ? ceil(elements / held) : 1;
 }
 
 /* Exposed latencies of the epilogue's loads that only one block reads. */

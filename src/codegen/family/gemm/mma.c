@@ -137,7 +137,10 @@ void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const Product 
     exchange.ops = schedule_ops(fusion, true);
     if (!in_turn)
         schedule_exchange(schedule, exchange);
-    schedule_load(schedule, (Move){.tiles = product_read_beside(space), .ahead = (uint8_t)ahead, .held = BESIDE_BYTES, .each = SLAB_EACH});
+    schedule_load(schedule, (Move){.tiles = product_read_beside(space),
+                                   .ahead = (uint8_t)ahead,
+                                   .held = ahead ? BESIDE_BYTES : FIT_BYTES,
+                                   .each = SLAB_EACH});
     schedule_map(schedule, schedule_ops(fusion, false));
     int columns = mma_is_shifted(fusion, product) ? MAX_VECTOR : mma_columns(fusion, product);
     int threads = space->unit >= UNIT_WGMMA_F16 ? GROUP_LANES : LANES;   // that hold a tile

@@ -55,6 +55,7 @@ int mma_columns(const Fusion *fusion, const Product *product);
 enum { GROUP_WARPS = 4, GROUP_LANES = GROUP_WARPS * LANES };
 enum { MAX_GROUPS = 3, MAX_GROUP_TILE = 256, SHARED_ALIGNMENT = 1024, SLAB_ROWS = 8 };
 enum { BESIDE_BYTES = 128, SLAB_EACH = 16 };   // of a lane of templates/bulk.cu: bytes of a residual before the products, elements of a slab
+enum { FIT_BYTES = 64 };                       // and of templates/gemm.cu: bytes that are loaded together
 void mma_group_kind(Arena *arena, KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
                      const Product *product, const Atom *atom);
 
