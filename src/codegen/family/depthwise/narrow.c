@@ -221,12 +221,12 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
 
 static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape, const NarrowWay *way)
 {
-    enum { FIND = 24 };   // instructions of a copy: where it comes from, where it goes
+    enum { FIND = 24, FIND_ALONE = 56 };   // instructions of a copy: where it comes from, where it goes; of an element: counted in SASS
     direct_add_factor_tiles(space, fusion, shape);
     for (int i = INPUT; i <= FILTER; i++) {
         DataTile *tile = &space->tiles[i];
         tile->staged = i == INPUT || way->filter_run > 0;
-        tile->instructions = (double)FIND / ((i == INPUT ? way->pieces : way->filter_run > 0) ? PIECE : 1);
+        tile->instructions = (i == INPUT ? way->pieces : way->filter_run > 0) ? (double)FIND / PIECE : FIND_ALONE;
         tile->staged_inner = tile->rank - 1;
     }
     direct_add_outer_tiles(space, fusion, shape);
@@ -235,8 +235,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const NarrowWay *way)
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
-    const double alone =
-        3.5;   // of a warp's 32 lanes: filters of an output lie in different planes (tuning-log 144)
+    const double finishing = 10.0 / 32;   // of a lane for each output of a warp: counted in SASS, 8 to 20 for each of its own
     uint32_t input = 1u << INPUT, filter = 1u << FILTER;
     const double fetch = 2.5 / 32;   // of a lane for each element of a warp's filters: half a pair
     bool staged = way->filter_run > 0;
@@ -252,7 +251,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~(input | filter)});
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .instructions = way->stored > 1 ? 0 : alone});
+                   (Move){.tiles = space_outputs(space), .instructions = finishing});
     return schedule_copy(arena, &schedule);
 }
 
