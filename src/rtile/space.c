@@ -188,7 +188,10 @@ static DataTile flat_tile(const TileSpace *space, const Tensor *tensor, Affine o
     const int ends[] = {0, fusion->spatial_count, fusion->axis_count};
     int last = least_stride(&offset, 0, fusion->spatial_count) >=
                least_stride(&offset, fusion->spatial_count, fusion->axis_count);
-    DataTile tile = {.name = tensor->name, .element_bits = dtype_info[tensor->dtype].bits, .scatter = 1};
+    DataTile tile = {.name = tensor->name,
+                     .element_bits = dtype_info[tensor->dtype].bits,
+                     .scatter = 1,
+                     .elements = tensor_elements(tensor)};
     for (int i = 0; i < 2; i++) {
         int side = i ? last : !last;
         Repeats repeats = flat_repeats(fusion, &offset, ends[side], ends[side + 1]);
