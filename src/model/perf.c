@@ -119,11 +119,20 @@ static double step_load_us(const KernelCounts *kernel)
            kernel->staged_bytes / port_gb_s / 1e3;
 }
 
+/* Each thread loads the next step, multiplies this one, and stores what has arrived: no step is shorter than that, however
+   few of an SM's blocks there are to share it (tuning-log 201). */
+static bool loads_next_step(const KernelCounts *kernel)
+{
+    return kernel->kind->registers.held_words > 0 && kind_tile_threads(kernel->kind) == 1 && !copies_ahead(kernel);
+}
+
 /* The part of each step's load latency that neither the other stages nor the other blocks hide. Loads of several steps in
    flight are waited for one after the other. A warp with a pipeline of its own issues the copies of a later step when those
    of this step have arrived: half a step less is in flight (tuning-log 150). */
 static double uncovered_time_us(const KernelCounts *kernel, double step_us)
 {
+    if (loads_next_step(kernel))
+        return at_least(own_step_us(kernel, step_load_us(kernel)) - step_us, 0);
     double covering = kernel->ahead + (kernel->resident - 1) / kernel->resident;
     covering -= kernel->kind->schedule->independent ? 0.5 : 0;
     double load_us = step_load_us(kernel);

@@ -167,6 +167,12 @@ double own_steps_us(const KernelCounts *kernel)
     return kernel->rounds * kernel->steps * (cycles / kernel->device->clock_mhz + wait_us);
 }
 
+double own_step_us(const KernelCounts *kernel, double load_us)
+{
+    double each_us = calibration.finding_cycles * kernel->inner_steps / kernel->device->clock_mhz;
+    return staging_instructions(kernel) * each_us + at_least(load_us, step_instructions(kernel) * each_us);
+}
+
 /* Cycles for which one warp's register step keeps its scheduler busy: the arithmetic pipe or the
    issue slots. */
 static double busy_cycles(const KernelCounts *kernel)

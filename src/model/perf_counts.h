@@ -122,9 +122,10 @@ double shuffling_us(const KernelCounts *kernel);   // of warps that reduce rows 
 double issuing_us(const KernelCounts *kernel);
 double setup_us(const KernelCounts *kernel);
 
-/* What one warp does alone, instruction after instruction: in all steps, in each of which it waits for loads; before its first
-   copy; and for its outputs. */
+/* What one warp does alone, instruction after instruction: in all steps, in each of which it waits for loads; in one, whose
+   loads it issues before it multiplies and stores behind that; before its first copy; and for its outputs. */
 double own_steps_us(const KernelCounts *kernel);
+double own_step_us(const KernelCounts *kernel, double load_us);
 double own_setup_us(const KernelCounts *kernel);
 double finishing_us(const KernelCounts *kernel);
 
