@@ -268,6 +268,7 @@ def fewer_columns(M, N, condition):
 
 # Further programs, and on which device, if not on that one, with which options.
 TEXTS = {
+    "permute": ["input x[37, 301] : i8  y[j, i:40] = pad(x[i, j], 0)  output y : i8"],
     "elementwise": ["input x[37, 41] : f32  y[i, j] = x[i, j] + i - 2 * j  output y",
                     "input x[9, 300] : i8  y[i, j:300] = x[i, 299 - j] * j  output y : i8"],
     "loopnest": ["input x[1030, 3] : f32  y[i] = sum[j](x[i, j]) + i * 1e-9 > -0.5  output y",
