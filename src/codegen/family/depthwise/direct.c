@@ -8,15 +8,12 @@
 
 enum {
     MAX_LINE = 64,         // outputs of a thread, of one line
-    MAX_WALK = 2048,       // of its multiply-adds for a row of taps, which are unrolled: 32 KB of code
     MAX_ALONG_TAPS = 64,   // that a thread holds
     WHOLE_LINE = 256,      // outputs of a line that a block does not cut
-    MAX_IMAGES = 16,       // of a block,
-    LEAST_IMAGES = 4,      // if there are so many: a warp has fewer lines, which diverge at the border
+    LEAST_IMAGES = 4,      // of a block, if there are so many: a warp has fewer lines, which diverge at the border
     LEAST_LINES = 32,      // of each image
-    MAX_CHANNELS = 32,     // of a block, where lanes are along them,
     BLOCKS = 3,            // of an SM, if shared memory has room for so many
-    RUN_BYTES = 32,        // contiguous bytes that are copied of them
+    RUN_BYTES = 32,        // contiguous bytes that are copied of channels
 };
 
 /* The longest row of taps of a window. */
@@ -179,18 +176,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     return schedule_copy(arena, &schedule);
 }
 
-/* Outputs of a thread, at most: their sums fit in registers, and the unrolled code of a row in the instruction cache. */
-static int64_t most_outputs(const KernelKind *kind, int64_t taps)
-{
-    int64_t most = smaller(MAX_LINE * 32 / kind->registers.accumulator_bits, MAX_WALK / taps);
-    return most / CHUNK * CHUNK;
-}
-
 /* A thread computes a whole line or an equal part of it. Lines are cut between chunks. */
-static void set_lines(KernelKind *kind, const WindowAxis *along, int64_t taps)
+static void set_lines(KernelKind *kind, const WindowAxis *along)
 {
     AxisRule *each = &kind->space->rule[LEVEL_REGISTER][ALONG], *block = &kind->space->rule[LEVEL_SHARED][ALONG];
-    int64_t most = most_outputs(kind, taps), parts = ceil_div(along->outputs, most);
+    int64_t most = MAX_LINE * 32 / kind->registers.accumulator_bits, parts = ceil_div(along->outputs, most);
     int64_t width = parts == 1 ? along->outputs : round_up(ceil_div(along->outputs, parts), CHUNK);
     *each = (AxisRule){width % CHUNK ? width : CHUNK, width};
     *block = axis_fixed(parts * width);
@@ -257,15 +247,15 @@ static void set_tiles(Arena *arena, KernelKind *kind, const DeviceSpec *device, 
     block[MULTIPLIER] = axis_fixed(1);
     block[DOWN_TAP] = axis_fixed(down->taps);
     each[ALONG_TAP] = block[ALONG_TAP] = axis_fixed(along->taps);
-    set_lines(kind, along, most_taps(windows));
+    set_lines(kind, along);
     RTile least = least_block(kind, device, way);
     set_room(arena, kind, device, &least);
     /* Lanes along a batch read the same taps: images of several channels took 2 to 10 % longer (tuning-log
        51). */
-    int64_t images = least.size[BATCH] > 1 ? 1 : MAX_IMAGES;
-    block[CHANNEL] = (AxisRule){least.size[CHANNEL], way->channels_last ? MAX_CHANNELS : images};
-    block[BATCH] = (AxisRule){least.size[BATCH], MAX_IMAGES};
-    block[DOWN] = (AxisRule){least.size[DOWN], device->max_threads_per_block};
+    int64_t most = device->max_threads_per_block;
+    block[CHANNEL] = (AxisRule){least.size[CHANNEL], way->channels_last || least.size[BATCH] == 1 ? most : 1};
+    block[BATCH] = (AxisRule){least.size[BATCH], most};
+    block[DOWN] = (AxisRule){least.size[DOWN], most};
 }
 
 /* Share of the pairs of an output and a tap that read an input inside the image; others are skipped. */

@@ -17,10 +17,7 @@ enum {
     LEAST_THREADS = 192,   // of a block, if more of them can share taps
     MOST_THREADS = 512,
     OTHER_REGISTERS = 44,
-    MOST_SHARES = 4,       // threads that share taps: of a step's images,
-    MOST_ROW_SHARES = 8,   // of a picture's rows
-    FEW_SHARES = 2,   // of images where a block has few threads otherwise: smaller steps of more blocks
-    MANY_THREADS = 128,
+    MOST_SHARES = 4,       // threads that share taps: of a step's images
     HALF_SHARED = 2   // blocks of an SM: one computes while the other waits
 };
 
@@ -89,7 +86,7 @@ static bool fill_tile(const Fusion *fusion, const FilterGradient *gradient, Dire
         tile->block_taps = (int16_t)round_up(ceil_div(tile->block_taps, 2), tile->taps_down);
     while (layout_of(fusion, gradient, tile).threads > MOST_THREADS && tile->columns < gradient->d.columns)
         tile->columns = (int16_t)(2 * tile->columns);
-    while (layout_of(fusion, gradient, tile).threads < LEAST_THREADS && tile->row_shares < MOST_ROW_SHARES &&
+    while (layout_of(fusion, gradient, tile).threads < LEAST_THREADS &&
            ceil_div(gradient->d.rows, 2 * tile->row_shares) > tile->taps_down)
         tile->row_shares *= 2;
     return layout_of(fusion, gradient, tile).threads <= MOST_THREADS;
@@ -101,9 +98,7 @@ static int shares_of(const Fusion *fusion, const FilterGradient *gradient, const
 {
     int64_t room = device->shared_per_sm / HALF_SHARED - device->shared_reserved_per_block;
     for (tile.shares = MOST_SHARES; tile.shares > 1; tile.shares /= 2) {
-        TapsLayout layout = layout_of(fusion, gradient, &tile);
-        if (tile.shares <= gradient->shape.summed.extent && layout.shared.bytes <= room &&
-            (tile.shares <= FEW_SHARES || layout.threads >= MANY_THREADS))
+        if (tile.shares <= gradient->shape.summed.extent && layout_of(fusion, gradient, &tile).shared.bytes <= room)
             break;
     }
     return tile.shares;

@@ -17,8 +17,7 @@ enum {
     MOST_WARPS = 16,
     LEAST_WARPS = 8,
     LEAST_SIDE = 16, USUAL_SIDE = 32, MOST_SIDE = 64,   // elements of a pixel that a block copies: a sector to a line
-    MOST_RESIDENT = 2,     // of an SM, that shared memory has room for
-    RESERVED = 1024        // bytes of it that a block takes besides
+    MOST_RESIDENT = 2      // of an SM, that shared memory has room for
 };
 
 /* The family's choice. */
@@ -341,7 +340,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         for (int warps = LEAST_WARPS; warps <= MOST_WARPS; warps *= 2)
             for (int blocks = 1; blocks <= MOST_RESIDENT; blocks++)
                 if (set_warps(gradient, &way, warps) &&
-                    set_step(gradient, &way, device->shared_per_sm / blocks - RESERVED))
+                    set_step(gradient, &way, device->shared_per_sm / blocks - device->shared_reserved_per_block))
                     variants[count++] = kind_of(arena, gradient, fusion, device, &way);
     }
     return count;

@@ -8,16 +8,9 @@
 #include "rtile/space.h"
 
 enum {
-    LEAST_WIDTH = 4,   // columns of d of a thread
-    MOST_WIDTH = 8,
-    MOST_LANES = 2,          // channels of a thread
-    LEAST_HEIGHT = 14,       // rows of d: with fewer, too many rows of x are read by two threads
     LEAST_THREADS = 128,     // of a block: of larger ones all warps are done at the same time
     MOST_THREADS = 256,
     MANY_WARPS = 12,         // of an SM: fewer do not hide latency
-    LARGEST_BLOCK = 512,     // where rows are so long that no smaller one holds whole warps
-    MAX_WIDE_REGISTERS = 168,   // so that an SM has room for 12 warps
-    MAX_WALK = 3000,         // multiply-adds until rows are in the same registers again: 48 KB of code
     INPUTS = 1               // registers of them that the model counts beside
 };
 
@@ -84,11 +77,10 @@ static int64_t steps_of(const FilterGradient *gradient, const FilterStrip *strip
 /* Sums, rows of d, one row of x, and the rows of both in flight, as they are in memory. */
 static int64_t registers_of(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
 {
-    enum { COUNTERS = 28 };
     int64_t reach = reach_of(gradient, strip->width);
     int64_t values = gradient->down.taps * gradient->along.taps + window_open(&gradient->down) * strip->width + reach;
     int64_t coming = reach + ceil_div(strip->width, gradient->down.stride);
-    return COUNTERS + strip->lanes * values * dtype_info[fusion->ops[0].body->type].bits / 32 +
+    return STRIP_COUNTERS + strip->lanes * values * dtype_info[fusion->ops[0].body->type].bits / 32 +
            STRIP_AHEAD *
                ceil_div(strip->lanes * coming * dtype_info[gradient->x.access->tensor->dtype].bits, 32);
 }
@@ -98,9 +90,9 @@ static bool fits(const Fusion *fusion, const FilterGradient *gradient, const Dev
                  const FilterStrip *strip)
 {
     int64_t taps = gradient->down.taps * gradient->along.taps, registers = registers_of(fusion, gradient, strip);
-    return size_product(taps, strip->lanes * strip->width * window_open(&gradient->down)) <= MAX_WALK &&
+    return size_product(taps, strip->lanes * strip->width * window_open(&gradient->down)) <= STRIP_WALK &&
            registers + INPUTS <= device->registers_per_thread &&
-           (strip->width == LEAST_WIDTH || registers <= MAX_WIDE_REGISTERS);
+           (strip->width == STRIP_LEAST_WIDTH || registers <= STRIP_REGISTERS);
 }
 
 /* Threads of the largest block, whose registers an SM has. */
@@ -108,7 +100,7 @@ static int64_t largest_block(const Fusion *fusion, const FilterGradient *gradien
                              const FilterStrip *strip)
 {
     int64_t threads = device->registers_per_sm / (registers_of(fusion, gradient, strip) + INPUTS);
-    return threads < LARGEST_BLOCK ? threads : LARGEST_BLOCK;
+    return smaller(threads, device->max_threads_per_block);
 }
 
 /* The block of about so many threads: first along a row, of which each has several strips where they would be too many,
@@ -124,7 +116,7 @@ static void fill_block(const FilterGradient *gradient, const DeviceSpec *device,
     while (inner * strip->alongs * strip->shares < threads && strip->shares < gradient->shape.summed.extent)
         strip->shares *= 2;
     while (inner * strip->alongs * strip->shares * strip->downs < threads &&
-           ceil_div(gradient->d.rows, 2 * strip->downs) >= LEAST_HEIGHT)
+           ceil_div(gradient->d.rows, 2 * strip->downs) >= STRIP_LEAST_HEIGHT)
         strip->downs *= 2;
     while (inner * strip->alongs * strip->shares * strip->downs % device->warp_size)   // a warp is of one channel
         if (2 * inner * strip->alongs * strip->shares * strip->downs <= most)
@@ -218,7 +210,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec
     KernelKind kind = {
         .space = filter_gradient_space(arena, fusion, gradient, gradient->down.taps),
         .name = filter_strip_family.variants[strip->channels_last],
-        .threads.most = LARGEST_BLOCK,
+        .threads.most = device->max_threads_per_block,
         .registers.input_buffers = 1,
         .registers.most_inputs = INPUTS,   // those of a row are counted beside, as sums are
         .registers.others = (int)registers_of(fusion, gradient, strip),
@@ -237,7 +229,7 @@ static int kind_of(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
                     KernelKind *variants)
 {
     int count = 0;
-    for (int width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)
+    for (int width = STRIP_LEAST_WIDTH; width <= STRIP_MOST_WIDTH; width *= 2)
         for (int threads = LEAST_THREADS; threads <= MOST_THREADS; threads *= 2) {
             FilterStrip strip = {
                 .width = (int16_t)width, .lanes = (int16_t)lanes, .piece_x = 1, .piece_d = 1};
@@ -249,7 +241,7 @@ static int kind_of(Arena *arena, const Fusion *fusion, const DeviceSpec *device,
             if (!fits(fusion, gradient, device, &strip))
                 continue;
             fill_block(gradient, device, threads, largest_block(fusion, gradient, device, &strip), &strip);
-            if (strip.threads <= LARGEST_BLOCK && warps_of(fusion, device, gradient, &strip) >= warps)
+            if (strip.threads <= device->max_threads_per_block && warps_of(fusion, device, gradient, &strip) >= warps)
                 variants[count++] = tile_kind(arena, fusion, device, gradient, &strip);
         }
     return count;
@@ -261,17 +253,17 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 {
     static const int warps[] = {MANY_WARPS, 0};
     const FilterGradient *gradient = ((const DepthwiseView *)view)->gradient;
-    if (!gradient || gradient->d.columns < LEAST_WIDTH ||
+    if (!gradient || gradient->d.columns < STRIP_LEAST_WIDTH ||
         !(reads_along(gradient, true) || reads_along(gradient, false)))
         return 0;
-    bool last = reads_along(gradient, true), pairs = last && has_lanes(fusion, gradient, MOST_LANES);
+    bool last = reads_along(gradient, true), pairs = last && has_lanes(fusion, gradient, STRIP_LANES);
     bool narrow = dtype_info[gradient->x.access->tensor->dtype].bits <= 16;
     int count = 0;
     for (int i = 0; i < 2 && !count; i++) {
         if (!(pairs && narrow))
             count = kind_of(arena, fusion, device, gradient, 1, last, warps[i], variants);
         if (pairs)
-            count += kind_of(arena, fusion, device, gradient, MOST_LANES, true, warps[i], variants + count);
+            count += kind_of(arena, fusion, device, gradient, STRIP_LANES, true, warps[i], variants + count);
     }
     return count;
 }

@@ -11,7 +11,14 @@
 
 enum {
     MAX_IMAGE_AXES = 3,
-    STRIP_AHEAD = 3   // rows of an image that are on their way while a thread multiplies another one, at least
+    STRIP_AHEAD = 3,          // rows of an image that are on their way while a thread multiplies another one, at least
+    STRIP_LEAST_WIDTH = 4,    // adjacent columns of a thread
+    STRIP_MOST_WIDTH = 8,
+    STRIP_LANES = 2,          // channels of a thread
+    STRIP_LEAST_HEIGHT = 14,  // rows of a thread: with fewer, too many rows of the input are read by two
+    STRIP_REGISTERS = 168,    // of wide strips, so that an SM has room for 12 warps
+    STRIP_WALK = 3000,        // multiply-adds until values are in the same registers again: 48 KB of code
+    STRIP_COUNTERS = 28       // registers of a thread
 };
 
 typedef struct Depthwise {

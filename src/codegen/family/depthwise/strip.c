@@ -6,17 +6,8 @@
 #include "rtile/space.h"
 
 enum {
-    LEAST_WIDTH = 4,   // adjacent outputs of a thread
-    MOST_WIDTH = 8,
-    MOST_LANES = 2,     // channels of a thread
-    LEAST_HEIGHT = 14,  // rows of outputs: with fewer, too many rows are read by two threads
-    MOST_PARTS = 4,     // of a column of outputs
+    MOST_PARTS = 4,       // of a column of outputs
     MAX_TAPS = 49,        // in registers: 7 x 7
-    MAX_REGISTERS = 255,
-    MAX_WIDE_REGISTERS = 168,   // so that an SM has room for 12 warps
-    MAX_WALK = 3000,            // multiply-adds until sums are in the same registers again: 48 KB of code
-    LEAST_THREADS = 128,
-    WARP_CHANNELS = 32,   // adjacent threads along channels
     WHOLE_LINE = 256,     // outputs of a line that a block does not cut
     MANY_TAPS = 25,       // for which rows in small accesses pay
 };
@@ -41,7 +32,7 @@ static StripWay find_way(const Fusion *fusion, const Depthwise *shape)
     StripWay way = {.channels_last = last, .piece = 8 * VECTOR_BYTES / dtype_info[x->tensor->dtype].bits};
     while (way.piece > 1 && !reads_pieces(fusion, shape, last, way.piece))
         way.piece /= 2;
-    way.stored = depthwise_stores_together(fusion, inner, MOST_WIDTH);
+    way.stored = depthwise_stores_together(fusion, inner, STRIP_MOST_WIDTH);
     return way;
 }
 
@@ -79,12 +70,11 @@ static int64_t row_registers(const Depthwise *shape, const StripWay *way, const 
 static int64_t registers_of(const Fusion *fusion, const Depthwise *shape, const StripWay *way,
                             const StripTile *tile)
 {
-    enum { COUNTERS = 28 };
     const WindowAxis *down = slide_down(shape);
     int64_t reach = tile->lanes * window_reach(&shape->image[shape->image_count - 1], tile->width);
     int64_t values = tile->lanes * (all_taps(shape) + window_open(down) * tile->width) + reach;
     int64_t ahead = strip_ahead(shape, tile->lanes, tile->width), words = row_registers(shape, way, tile);
-    return COUNTERS + values * dtype_info[fusion->ops[0].body->type].bits / 32 +
+    return STRIP_COUNTERS + values * dtype_info[fusion->ops[0].body->type].bits / 32 +
            (ahead + STRIP_AHEAD) * words / 2;
 }
 
@@ -93,7 +83,7 @@ static void set_threads(KernelKind *kind, const StripWay *way, const StripTile *
 {
     AxisRule *each = kind->space->rule[LEVEL_REGISTER], *block = kind->space->rule[LEVEL_SHARED];
     const Axis *axes = kind->space->axes;
-    int64_t channels = way->channels_last ? tile->lanes * WARP_CHANNELS : 1;
+    int64_t channels = way->channels_last ? tile->lanes * LEAST_WARP : 1;
     int64_t line = round_up(axes[ALONG].extent, tile->width);
     int64_t strips =
         axes[CHANNEL].extent / tile->lanes * (line / tile->width) * ceil_div(axes[DOWN].extent, tile->height);
@@ -103,7 +93,7 @@ static void set_threads(KernelKind *kind, const StripWay *way, const StripTile *
     each[ALONG] = axis_fixed(tile->width);
     block[CHANNEL] =
         (AxisRule){smaller(channels, round_up(axes[CHANNEL].extent, tile->lanes)), kind->threads.most};
-    block[BATCH] = (AxisRule){1, strips < LEAST_THREADS ? LEAST_THREADS : 1};
+    block[BATCH] = (AxisRule){1, strips < kind->threads.most ? kind->threads.most : 1};
     block[DOWN] = (AxisRule){tile->height, round_up(axes[DOWN].extent, tile->height)};
     block[ALONG] =
         (AxisRule){way->channels_last || line > WHOLE_LINE ? tile->width : line, smaller(line, WHOLE_LINE)};
@@ -124,20 +114,20 @@ static double lines_of(const Depthwise *shape, const StripWay *way, const StripT
 
 /* Is its code short enough, and do registers leave enough warps to hide latency? Rows that only part of the filter uses
    are multiplied by all of it. */
-static bool set_tile(Arena *arena, KernelKind *kind, const Fusion *fusion, const Depthwise *shape,
-                     const StripWay *way, const StripTile *tile)
+static bool set_tile(Arena *arena, KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
+                     const Depthwise *shape, const StripWay *way, const StripTile *tile)
 {
     const WindowAxis *down = slide_down(shape);
     int64_t rows = (tile->height - 1) * down->stride + (down->taps - 1) * down->dilation + 1;
     int64_t registers = registers_of(fusion, shape, way, tile);
-    if (registers > (tile->width == LEAST_WIDTH ? MAX_REGISTERS : MAX_WIDE_REGISTERS))
+    if (registers > (tile->width == STRIP_LEAST_WIDTH ? device->registers_per_thread : STRIP_REGISTERS))
         return false;
     set_threads(kind, way, tile);
     kind->registers.others = (int)registers;
     kind->space->tiles[0].lines = lines_of(shape, way, tile);
     kind->schedule = schedule_of(arena, fusion, kind->space, rows);
     kind->space->flops *= (double)rows / (double)(tile->height * down->stride);
-    return tile->lanes * tile->width * window_open(down) * all_taps(shape) <= MAX_WALK;
+    return tile->lanes * tile->width * window_open(down) * all_taps(shape) <= STRIP_WALK;
 }
 
 /* Rows of the input that are shorter than a cache line are read in parts of lines; unaligned rows are read in smaller
@@ -153,7 +143,7 @@ static bool reads_in_parts(const Depthwise *shape, const StripWay *way)
    and 115 with twice as many rows (tuning-log 71). */
 static bool waits_least(const Depthwise *shape, const StripTile *tile, bool shortest)
 {
-    int most = strip_ahead(shape, tile->lanes, LEAST_WIDTH);
+    int most = strip_ahead(shape, tile->lanes, STRIP_LEAST_WIDTH);
     return most == STRIP_AHEAD || (shortest && strip_ahead(shape, tile->lanes, tile->width) == most);
 }
 
@@ -161,10 +151,9 @@ static bool waits_least(const Depthwise *shape, const StripTile *tile, bool shor
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
-    (void)device;
     const Depthwise *shape = ((const DepthwiseView *)view)->sum;
     if (!((const DepthwiseView *)view)->direct || all_taps(shape) > MAX_TAPS ||
-        slide_along(shape)->outputs < LEAST_WIDTH)
+        slide_along(shape)->outputs < STRIP_LEAST_WIDTH)
         return 0;
     StripWay way = find_way(fusion, shape);
     if (reads_in_parts(shape, &way))
@@ -183,16 +172,16 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     direct_add_outer_tiles(kind.space, fusion, shape);
     kind_choose(arena, &kind, &way, sizeof way);
     int count = 0;
-    int64_t lanes = way.channels_last ? smaller(way.piece, MOST_LANES) : 1;
-    for (int64_t width = LEAST_WIDTH; width <= MOST_WIDTH; width *= 2)
+    int64_t lanes = way.channels_last ? smaller(way.piece, STRIP_LANES) : 1;
+    for (int64_t width = STRIP_LEAST_WIDTH; width <= STRIP_MOST_WIDTH; width *= 2)
         for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
             int64_t rows = kind.space->axes[DOWN].extent;
-            bool shortest = parts == MOST_PARTS || ceil_div(rows, 2 * parts) < LEAST_HEIGHT;
+            bool shortest = parts == MOST_PARTS || ceil_div(rows, 2 * parts) < STRIP_LEAST_HEIGHT;
             StripTile tile = {lanes, width, ceil_div(rows, parts)};
             variants[count] = kind;
             variants[count].space = space_copy(arena, kind.space);
-            if ((parts == 1 || tile.height >= LEAST_HEIGHT) && waits_least(shape, &tile, shortest) &&
-                set_tile(arena, &variants[count], fusion, shape, &way, &tile))
+            if ((parts == 1 || tile.height >= STRIP_LEAST_HEIGHT) && waits_least(shape, &tile, shortest) &&
+                set_tile(arena, &variants[count], fusion, device, shape, &way, &tile))
                 count++;
         }
     return count;
