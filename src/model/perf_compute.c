@@ -199,21 +199,13 @@ static double busy_cycles(const KernelCounts *kernel)
     return at_least(math_cycles, (instructions + staging - alone) * issue_cycles) + alone * issue_cycles;
 }
 
-/* A scheduler's only warp waits for operands that it reads one step ahead half of the time, and of two one multiplies;
-   the last one of more seldom runs alone (tuning-log 54 and 175). */
-static const double LONE_SHARE = 0.5;
-static bool runs_alone(const KernelCounts *kernel, double warps)
-{
-    return warps < 2 && busiest_warps(kernel, kernel->resident) <= 2 && kind_reads_ahead(kernel->kind);
-}
-
 /* Share of the time in which a scheduler of so many warps has a ready one: u / (1 + u), where u is their busy cycles over
    those that a warp waits for its operands. */
 static double latency_hiding(const KernelCounts *kernel, double warps, double cycles)
 {
     double u = warps * cycles / kernel->device->timing.operand_cycles;
     double ready = kernel->cost->ready_share > 0 ? 1 - pow(1 - kernel->cost->ready_share, warps) : 1;
-    return u / (1 + u) * (runs_alone(kernel, warps) ? LONE_SHARE : ready);
+    return u / (1 + u) * ready;
 }
 
 /* Cycles of a register step of all warps, where so many blocks share an SM. */

@@ -24,7 +24,6 @@ enum {
     MAX_REGISTER_TILES = 48,
     MAX_PROGRAMS = 768,       // the best are of the first: large register tiles are tried before small ones
     SLOTS = 2 * MAX_PROGRAMS, // of the hash table, at least half empty
-    MAX_SHRINKS = 16,
     TOLERANCE_STEPS = 5,      // limit of the search: 0.2 each
     ENOUGH = 4                // limit of the search: times `keep` programs end the raising of the tolerance
 };
@@ -288,7 +287,7 @@ static void shrink(Construction *c, const Growth *inner, Growth shared, int64_t 
         return;
     if (grid < c->device->sm_count)   // grow_steps may have left its traffic as it was
         shared.cost = shared_cost(c, &inner->tile, &shared.tile);
-    for (int i = 0; i < MAX_SHRINKS && grid < c->device->sm_count; i++) {
+    while (grid < c->device->sm_count) {
         const RProgram *shrunk;
         if (!shrink_tile(c, &inner->tile, &shared) || !construct_program(c, inner, &shared, &shrunk))
             return;

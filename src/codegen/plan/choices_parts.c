@@ -12,7 +12,6 @@ enum {
     LANE_POINTS = 4,    // of a row's smallest chunk: 16 bytes of f32, a lane's widest access (PTX ISA, ld.v4)
     CHUNK_SIZES = 4,    // limit of the search: each four times the one before
     SMALL_CHUNK = 64,   // points of a row that a block makes elements of, at least,
-    MAX_SMALL_CHUNK = 512,
     SMALL_ELEMENTS = 16384,   // or so many that all rows side by side have these
     MIN_TILE_COLUMNS = 64,    // limit of the search: of a product whose rows are reduced where they are made
     MAX_TILE_COLUMNS = 256
@@ -24,7 +23,7 @@ static int64_t small_chunk(const Fusion *fusion)
     int64_t points = SMALL_ELEMENTS;
     for (int a = 0; a < fusion->spatial_count; a++)
         points /= fusion->axes[a].extent;
-    return points < SMALL_CHUNK ? SMALL_CHUNK : points > MAX_SMALL_CHUNK ? MAX_SMALL_CHUNK : points;
+    return larger(points, SMALL_CHUNK);
 }
 
 /* Kernels of the elements: each family's best. Chunks are small, so that those that L2 still holds are read first. */

@@ -15,7 +15,6 @@ enum {
     PIECE = 8,            // elements of 16 bytes
     ALONE = 8,            // of one group: products of more have whole lines
     WARP_EIGHTS = 4,      // of filters, and as many groups
-    MOST_REGISTERS = 250,
     BLOCK_FILTERS = 128,   // of a group
     SIDE_BY_SIDE = 64,     // elements of a pixel that a block copies: 128 bytes
     MOST_WIDTH = 128,      // outputs of a line
@@ -403,7 +402,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         way.row_tiles = forms[f].row_tiles;
         int held = f ? way.warp_tiles * way.warp_groups : 0;
         bool fits = set_warp(&way, found->sum, forms[f].eights, forms[f].words) &&
-                    registers_of(&way) <= MOST_REGISTERS;
+                    registers_of(&way) <= device->registers_per_thread;
         if (!fits || (forms[f].eights > WARP_EIGHTS && held == way.warp_tiles * way.warp_groups))
             continue;
         set_stored(&way, fusion, found->sum);

@@ -10,9 +10,7 @@
 enum {
     MAX_LANES = 32,     // adjacent threads along channels: past 512 bytes an access gains nothing
     LINE_LANES = 8,     // that read 128 bytes, a cache line; fewer read parts of lines
-    MIN_THREADS = 64,   // of a block, where there is work for them,
-    WARP_POSITIONS = 8,   // and a warp's threads would have more of them,
-    WARP_BLOCKS = 2,      // or an SM more of such warps
+    WARP_BLOCKS = 2,    // of one warp, of an SM: of the next call as many find room beside them
     MAX_THREADS = 512,
     MAX_HELD_BYTES = 144,     // of what a thread reads in one step: 128 of numbers, and their masks
     STEP_THREADS = 256        // of a block that iterates in steps
@@ -132,8 +130,7 @@ static int widest_row(const Fusion *fusion, int vector)
 }
 
 /* Lanes along channels of blocks of one warp, which holds all positions of its channels: larger blocks synchronise at every
-   reduction, and gain nothing. The narrowest blocks of which an SM has at most two, so that those of the next call find room
-   beside them (tuning-log 162). 0: none. */
+   reduction, and gain nothing. The narrowest blocks of which an SM has at most two (tuning-log 162). 0: none. */
 static int warp_lanes(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int widest, int narrowest)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;
@@ -143,7 +140,7 @@ static int warp_lanes(const ChannelView *view, const Fusion *fusion, const Devic
             continue;
         int64_t blocks = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
         int64_t each = ceil_div(reduction_points(fusion), device->warp_size / lanes);
-        if (each <= WARP_POSITIONS && each * vector <= calibration.thread_elements && blocks <= WARP_BLOCKS * device->sm_count)
+        if (each * vector <= calibration.thread_elements && blocks <= WARP_BLOCKS * device->sm_count)
             found = lanes;
     }
     return found;
@@ -155,10 +152,10 @@ static int reduction_kinds(Arena *arena, const ChannelView *view, const Fusion *
 {
     int count = 0, vector = view->reads.walk.vector;
     int64_t positions = reduction_points(fusion);
-    int least = warp ? device->warp_size : MIN_THREADS, largest = warp ? device->warp_size : MAX_THREADS;
+    int largest = warp ? device->warp_size : MAX_THREADS;
     for (int groups = 1; lanes * groups <= largest && count < most; groups *= 2) {
         bool idle = groups > 1 && groups / 2 >= positions;   // half of the threads are enough
-        bool few = lanes * groups < least && groups < positions;
+        bool few = warp && lanes * groups < device->warp_size && groups < positions;
         if (ceil_div(positions, groups) * vector <= calibration.thread_elements && !idle && !few &&
             lanes * groups <= device->max_threads_per_block)
             group_kind(arena, &variants[count++], view, fusion, device, COLUMN, lanes, groups,

@@ -8,10 +8,8 @@
 
 enum {
     LEAST_GROUP = 4,    // threads: 64 bytes; shorter parts of many rows are slow to read
-    MAX_GROUP = 1024,   // threads of a row: a block, on every device so far
     REGISTER_VARIANTS = 4,
     CLUSTER_VARIANTS = 2,
-    MAX_CLUSTER = 16,            // blocks
     AHEAD_TURNS = 8,             // rows of a block: only the first one is waited for
     LEAST_WALKING_GROUP = 256,   // threads of a block that iterates over a row which it cannot hold
     LEAST_WALK = 6,   // vectors of a thread, where a cluster has a row: fewer are not worth its barriers
@@ -282,19 +280,13 @@ static int add_register_kinds(Arena *arena, const RowView *view, const Fusion *f
             continue;
         int64_t group = group_of(total, each[i], device);
         bool is_short = group < total && group < LEAST_GROUP;
-        if (group == last || is_short || group > MAX_GROUP || group > device->max_threads_per_block)
+        if (group == last || is_short || group > device->max_threads_per_block)
             continue;
         last = group;
         register_kind(arena, &variants[count++], view, fusion, device,
                        (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)group, .cluster = 1});
     }
     return count;
-}
-
-static int largest_cluster(const DeviceSpec *device)
-{
-    int most = device_most_cluster_blocks(device);
-    return most < MAX_CLUSTER ? most : MAX_CLUSTER;
 }
 
 /* A row in the registers of several blocks, small enough that an SM has more than one. */
@@ -304,9 +296,9 @@ static int add_cluster_kinds(Arena *arena, const RowView *view, const Fusion *fu
     int64_t needed =
         ceil_div(rowwise_vectors(fusion, view->shape, 1), calibration.thread_elements / view->shape.vector);
     int count = 0;
-    for (int cluster = 2; cluster <= largest_cluster(device) && count < CLUSTER_VARIANTS; cluster *= 2) {
+    for (int cluster = 2; cluster <= device_most_cluster_blocks(device) && count < CLUSTER_VARIANTS; cluster *= 2) {
         int64_t threads = round_up(ceil_div(needed, cluster), device->warp_size);
-        if (threads >= LEAST_WALKING_GROUP / 2 && threads <= MAX_GROUP / 2)
+        if (threads >= LEAST_WALKING_GROUP / 2 && threads <= device->max_threads_per_block / 2)
             register_kind(
                 arena, &variants[count++], view, fusion, device,
                 (RowVariant){.home = ROW_IN_REGISTERS, .group = (int)threads * cluster, .cluster = cluster});
@@ -342,8 +334,7 @@ static int add_ahead_kind(Arena *arena, const RowView *view, const Fusion *fusio
 {
     int64_t each = calibration.thread_elements / view->shape.vector;
     int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, view->shape, 1), each), device->warp_size);
-    bool is_large = threads >= LEAST_WALKING_GROUP && threads <= MAX_GROUP;
-    if (!is_large || threads > device->max_threads_per_block || !device->has.async_copy ||
+    if (threads < LEAST_WALKING_GROUP || threads > device->max_threads_per_block || !device->has.async_copy ||
         !has_copies(view, fusion) || view->shape.vector * 16 < 8 * VECTOR_BYTES)
         return 0;
     register_kind(
@@ -359,27 +350,27 @@ static int add_ahead_kind(Arena *arena, const RowView *view, const Fusion *fusio
 static int add_walking_kinds(Arena *arena, const RowView *view, const Fusion *fusion,
                      const DeviceSpec *device, KernelKind *variants)
 {
-    int count = 0, largest = largest_cluster(device);
+    int count = 0, largest = device_most_cluster_blocks(device), most = device->max_threads_per_block;
     bool copies = has_copies(view, fusion);
     bool pairs = view->weights_most &&
                  spatial_points(fusion) % (TOGETHER * rowwise_rows_apart(fusion, view->shape)) == 0;
     for (int cluster = 1, spread = 0; copies && cluster <= largest; cluster *= 2)
-        for (int threads = LEAST_WALKING_GROUP; threads <= MAX_GROUP; threads *= 2) {
+        for (int threads = LEAST_WALKING_GROUP; threads <= most; threads *= 2) {
             int64_t vectors = rowwise_vectors(fusion, view->shape, threads * cluster);
-            bool is_last = threads == MAX_GROUP && cluster == 1;
+            bool is_last = 2 * threads > most && cluster == 1;
             bool is_good = vectors >= (cluster == 1 ? 2 : LEAST_WALK) && (vectors <= MOST_WALK || is_last);
             RowVariant variant = {.home = ROW_IN_SHARED, .group = threads * cluster, .cluster = cluster};
-            if (is_good && threads <= device->max_threads_per_block && spread < SPREAD_VARIANTS) {
+            if (is_good && spread < SPREAD_VARIANTS) {
                 walking_kind(arena, &variants[count++], view, fusion, device, variant);
                 spread += cluster > 1;
             }
             variant.together = TOGETHER;
             bool is_pair = pairs && cluster > 1 && vectors >= LEAST_WALK && vectors <= MOST_WALK / TOGETHER;
-            if (is_pair && threads <= device->max_threads_per_block)
+            if (is_pair)
                 walking_kind(arena, &variants[count++], view, fusion, device, variant);
         }
-    for (int group = LEAST_WALKING_GROUP; group <= MAX_GROUP; group *= 4)
-        if (group <= device->max_threads_per_block && rowwise_vectors(fusion, view->shape, group) > 1)
+    for (int group = LEAST_WALKING_GROUP; group <= most; group *= 4)
+        if (rowwise_vectors(fusion, view->shape, group) > 1)
             walking_kind(arena, &variants[count++], view, fusion, device,
                           (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1});
     return count;
