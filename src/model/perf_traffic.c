@@ -204,13 +204,29 @@ static bool copies_directly(const KernelCounts *kernel)
     return kernel->staging_instructions > 0 && kernel->stages > 1 && !kind_passes_registers(kernel->kind, kernel->device);
 }
 
+/* Pieces in which four adjacent lanes copy 64 bytes, each of which takes as long as one of all of them: runs of 16 bytes
+   are four, of 48 bytes two. A run that begins at an odd multiple of 16 bytes takes twice as long; half of them do where
+   they are that long, which counts for short ones alone: neighbours read the others at the same time (tuning-log 186). */
+static double copied_pieces(const KernelCounts *kernel, const DataTile *data)
+{
+    const double GROUP_BYTES = 4 * VECTOR_BYTES;
+    double run = (double)(data->run ? data->run : data->dims[data->rank - 1].size) * data->element_bits / 8;
+    if (run >= GROUP_BYTES && !data->run)
+        return 1;
+    double shared = (double)greatest_common_divisor((int64_t)run, (int64_t)GROUP_BYTES),
+           pieces = 1 + (GROUP_BYTES - (data->run ? shared : run)) / run;
+    bool odd = (int64_t)run % kernel->device->dram.transaction_bytes != 0 && run > VECTOR_BYTES;
+    return odd && run < 2 * GROUP_BYTES ? 1.5 * pieces : pieces;
+}
+
 /* Time of L1 for what threads copy to shared memory, over that of its bytes. */
-static double copy_time(const KernelCounts *kernel)
+static double copy_time(const KernelCounts *kernel, const DataTile *data)
 {
     const DeviceSpec *device = kernel->device;
     if (!copies_directly(kernel))
         return 1;
-    return device->timing.warp_copy_cycles * device->shared.transaction_bytes / (device->warp_size * VECTOR_BYTES);
+    return copied_pieces(kernel, data) * device->timing.warp_copy_cycles * device->shared.transaction_bytes /
+           (device->warp_size * VECTOR_BYTES);
 }
 
 /* Bytes all blocks write into shared memory when they stage the tile. */
@@ -221,7 +237,7 @@ static double staging_bytes(const KernelCounts *kernel, const DataTile *data)
     return kernel->block_tiles
          * block_visits(kernel, data)
          * bytes_of(kernel, data)->block
-         * copy_time(kernel);
+         * copy_time(kernel, data);
 }
 
 /* Bytes that L1 could bring while it answers the loads of what passes through registers: a warp's load takes the time
