@@ -94,7 +94,7 @@ typedef struct DeviceSpec {
     double l2_port_share;       // of L2's bandwidth one unit can draw so many times its even share
     Timing timing;
     double launch_us;           // one kernel of a sequence, back to back
-    double early_launch_us;     // the same where it begins early and does nothing
+    double early_launch_us;     // what it takes less where it begins while the one before it ends
     double superstep_us;        // all units synchronise before they compute on what they exchanged; 0: it is not bulk-synchronous
     double peak[UNIT_COUNT];    // Gflop/s (SFU: G results/s); 0 = the device has no such unit
     Capabilities has;

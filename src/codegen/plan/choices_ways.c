@@ -171,47 +171,15 @@ static bool touches_earlier(const Choice *choice, const PlannedLaunch *launch)
     return touches;
 }
 
-/* An earlier launch of the choice reads it, or writes it. */
-static bool was_touched(const Choice *choice, const Tensor *tensor)
-{
-    for (int i = 0; i < choice->count; i++) {
-        const Fusion *fusion = choice->launches[i].fusion;
-        for (int k = 0; k < fusion->input_count; k++)
-            if (fusion->inputs[k] == tensor)
-                return true;
-        for (int k = 0; k < fusion->output_count; k++)
-            if (fusion->outputs[k] == tensor)
-                return true;
-    }
-    return false;
-}
-
-/* All that the launch reads is in L2, since earlier launches of the choice have touched it. */
-static bool reads_from_l2(const DeviceSpec *device, const Choice *choice, const PlannedLaunch *launch)
-{
-    int64_t bytes = 0;
-    for (int n = 0; n < launch->fusion->input_count; n++) {
-        if (!was_touched(choice, launch->fusion->inputs[n]))
-            return false;
-        bytes += tensor_bytes(launch->fusion->inputs[n]);
-    }
-    return bytes <= device->l2_bytes;
-}
-
 /* What a launch behind those of the choice takes less than alone. One that reads nothing of theirs runs beside them
-   (Launch.waits_last); one whose elements are in L2 begins early and waits for no memory (tuning-log 188). */
+   (Launch.waits_last); others begin while the one before them ends (tuning-log 194). */
 static double saved_us(const Planner *planner, const Choice *choice, const PlannedLaunch *launch)
 {
     const PerfEstimate *perf = &launch->program.perf;
-    const DeviceSpec *device = planner->device;
-    if (!device->has.early_launches || !choice->count || fusion_is_prepared(launch->fusion) ||
+    if (!planner->device->has.early_launches || !choice->count || fusion_is_prepared(launch->fusion) ||
         fusion_is_prepared(choice->launches[choice->count - 1].fusion))
         return 0;
-    if (!touches_earlier(choice, launch))
-        return perf->wait_us + perf->launch_us;
-    if (!reads_from_l2(device, choice, launch))
-        return 0;
-    return perf->launch_us - device->early_launch_us + (device->dram_latency_ns - device->l2_latency_ns) / 1e3;
+    return touches_earlier(choice, launch) ? planner->device->early_launch_us : perf->wait_us + perf->launch_us;
 }
 
 Choice choice_extend(Planner *planner, Choice choice, const Choice *last)
