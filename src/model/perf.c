@@ -50,7 +50,8 @@ const char *const bound_name[] = {
    however much is stored (tuning-log 132). */
 static double memory_time_us(double moving_us, double load_bytes, double in_flight_bytes, double latency_ns)
 {
-    return in_flight_bytes > 0 ? hypot(moving_us, load_bytes / in_flight_bytes * latency_ns / 1e3) : moving_us;
+    double latencies = in_flight_bytes > 0 && load_bytes > 0 ? at_least(load_bytes / in_flight_bytes, 1) : 0;
+    return hypot(moving_us, latencies * latency_ns / 1e3);
 }
 
 /* Full waves, then the last one, whose blocks have as many bytes in flight as there are of them. */
