@@ -5,7 +5,6 @@ One test function per style of network; what a layer gains or loses shows here b
     python3 tests/run_launches.py --rollerc build/rollerc [NAME]
 """
 import argparse
-import collections
 import json
 import os
 import subprocess
@@ -40,10 +39,6 @@ def launches_of(folder, *program):
     ranking = json.loads((folder / "m.json").read_text())
     found = [launch["family"] for launch in ranking["candidates"][0]["launches"]]
     return ["product" if family in PRODUCTS else "attention" if family.startswith("attention") else family for family in found]
-
-
-def counted(found):
-    return dict(collections.Counter(found))
 
 
 def test_layers_of_an_encoder(folder):
@@ -89,7 +84,8 @@ def test_blocks_with_the_channels_last(folder):
 def test_blocks_with_batch_norms(folder):
     """Convolutions with all that follows them, up to the residual and the ReLU: one launch each."""
     found = launches(folder, onnx_models.resnet50(8, 64, (64, 128), (1, 2), 100))
-    assert found[0] in COPIES and found[1] == "narrow" and counted(found[2:-2]) == {"window": 1, "product": 11}, found   # the image is rounded first
+    assert found[0] in COPIES and found[1] == "narrow" and found[2] in ("window", "loopnest"), found   # the image is rounded first
+    assert found[3:-2] == 11 * ["product"], found
 
 
 SMALL_IMAGE = """
