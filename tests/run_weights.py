@@ -76,8 +76,8 @@ def test_the_ranking_tells_what_is_prepared_apart(folder):
     first = json.loads((folder / "k.json").read_text())["candidates"][0]
     assert first["prepare"][-1]["makes"] == "ws", first["prepare"]
     assert [launch["makes"] for launch in first["launches"]] == ["y"], first["launches"]
-    of_launches = sum(launch["predicted"]["time_us"] for launch in first["launches"])
-    assert abs(first["predicted"]["time_us"] / of_launches - 1) < 1e-5, (first["predicted"], of_launches)   # 1e-6 of what is prepared
+    of_call = sum(launch["predicted"]["time_us"] for launch in first["launches"]) - 0.4   # early_launch_us: one brief launch
+    assert abs(first["predicted"]["time_us"] / of_call - 1) < 1e-5, (first["predicted"], of_call)   # 1e-6 of what is prepared
 
 
 def test_a_condition_over_weights_may_be_part_of_a_streamed_chain(folder):
