@@ -20,7 +20,9 @@ enum { KEY_DEVICE = 256, KEY_FORCE, KEY_COLOUR, KEY_USAGE };
 // clang-format off
 static const struct argp_option table[] = {
     {0, 0, 0, 0, "Input and output:", 1},
-    {"device", KEY_DEVICE, "NAME", 0, "The built-in device that the GPU here is: its limits, and all that is not measured, are taken from there", 1},
+    {"device", KEY_DEVICE, "NAME", 0,
+     "The built-in device that the GPU here is: its limits, and all that is not measured, are taken "
+     "from there", 1},
     {"output", 'o', "FILE", 0, "The device file; - is stdout. Default: NAME.yaml in the current folder", 1},
     {"force-device", KEY_FORCE, 0, 0, "Measure a GPU that does not match the device file", 1},
 

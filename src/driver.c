@@ -138,7 +138,8 @@ static OutputSet *begin_outputs(Arena *arena, const Options *opt, const ModelInp
     OutputSet *outputs = output_set_new(arena);
     if (!input->weights_path)
         return outputs;
-    import_stage_weights(arena, outputs, input->weights_path, &input->program, input->embeds ? opt->name : NULL);
+    import_stage_weights(arena, outputs, input->weights_path, &input->program,
+                         input->embeds ? opt->name : NULL);
     stopwatch_lap(watch, "weights", "%zu bytes", input->program.weight_bytes);
     return outputs;
 }
@@ -171,7 +172,9 @@ static VerifyReport prove(Arena *arena, const Options *opt, const Program *progr
                           const DeviceSpec *device, const char *weights, Stopwatch *watch)
 {
     VerifyReport report = verify(arena, program, kernel, device,
-                                 &(VerifyOptions){.math = opt->math, .seconds = opt->hang_after, .weights = weights,
+                                 &(VerifyOptions){.math = opt->math,
+                                                  .seconds = opt->hang_after,
+                                                  .weights = weights,
                                                   .progress = kernel->kernel_count > 1});
     if (report.status == VERIFY_WRONG)
         fatal(EXIT_WRONG, "the kernel is wrong and is not written: %s", report.message);
@@ -191,16 +194,17 @@ static VerifyReport prove(Arena *arena, const Options *opt, const Program *progr
     return report;
 }
 
-/* The kernel is written all the same: where it is compiled says nothing of where it runs, and what a device has
-   beyond its own memory, managed or mapped, rollerc does not know. */
+/* The kernel is written all the same: where it is compiled says nothing of where it runs, and what a device
+   has beyond its own memory, managed or mapped, rollerc does not know. */
 static void warn_of_memory(const Program *program, const Plan *plan, const DeviceSpec *device)
 {
     if (!plan->fits)
-        diag_warning((Loc){0},
-                     "the tensors take %.1f GB and the workspace %.1f GB, and '%s' has %.1f GB of memory: they do not "
-                     "fit into it",
-                     1e-9 * (double)program_bytes(program), 1e-9 * (double)plan->workspace_bytes, device->name,
-                     1e-9 * (double)device->dram_bytes);
+        diag_warning(
+            (Loc){0},
+            "the tensors take %.1f GB and the workspace %.1f GB, and '%s' has %.1f GB of memory: they do not "
+            "fit into it",
+            1e-9 * (double)program_bytes(program), 1e-9 * (double)plan->workspace_bytes, device->name,
+            1e-9 * (double)device->dram_bytes);
 }
 
 /* What of all that can be asked for needs a text. */
@@ -211,24 +215,30 @@ static const char *text_wanted_by(const Options *opt)
         if (kind != ARTEFACT_JSON && kind != ARTEFACT_TEXT && kind != ARTEFACT_PAGE)
             return opt->artefacts[i].option;
     }
-    return opt->verify ? "--verify" : opt->profile ? opt->profile : opt->dump[STAGE_kernel] ? "-d kernel" : NULL;
+    return opt->verify               ? "--verify"
+           : opt->profile            ? opt->profile
+           : opt->dump[STAGE_kernel] ? "-d kernel"
+                                     : NULL;
 }
 
 static void check_text(const Options *opt, const DeviceSpec *device)
 {
     const char *wanted = text_wanted_by(opt);
     if (device_is_ranked_only(device) && wanted)
-        fatal(EXIT_USAGE, "'%s' is ranked only: there is no text for %s; -o FILE.json, FILE.txt or FILE.html ranks",
+        fatal(EXIT_USAGE,
+              "'%s' is ranked only: there is no text for %s; -o FILE.json, FILE.txt or FILE.html ranks",
               device->name, wanted);
 }
 
 static void warn_of_math(EvalMath math, const DeviceSpec *device)
 {
     if (math == EVAL_TF32 && device->peak[UNIT_TENSOR_TF32] == 0 && device->peak[UNIT_WGMMA_TF32] == 0)
-        diag_warning((Loc){0}, "--math=tf32 changes nothing: '%s' has no tensor cores for TF32", device->name);
+        diag_warning((Loc){0}, "--math=tf32 changes nothing: '%s' has no tensor cores for TF32",
+                     device->name);
 }
 
-/* The file is that of this program: the importer's for its text, or what an expression is to be proven with. */
+/* The file is that of this program: the importer's for its text, or what an expression is to be proven
+   with. */
 static void check_weights(const Options *opt, const ModelInput *input, const Program *program)
 {
     bool is_model = options_input_is_model(opt);
@@ -239,8 +249,8 @@ static void check_weights(const Options *opt, const ModelInput *input, const Pro
         return;
     if (!wanted)
         fatal(EXIT_USAGE, "--weights: '%s' has none", opt->input);
-    fatal(EXIT_INPUT, "'%s' has %zu bytes; the weights of '%s' have %zu, each at the next multiple of %d", opt->weights, seen,
-          opt->input, wanted, WEIGHT_ALIGNMENT);
+    fatal(EXIT_INPUT, "'%s' has %zu bytes; the weights of '%s' have %zu, each at the next multiple of %d",
+          opt->weights, seen, opt->input, wanted, WEIGHT_ALIGNMENT);
 }
 
 static int token_count(const Token *tokens)
@@ -336,7 +346,8 @@ int compile(const Options *opt, Outcome *outcome)
     DUMP(kernel, strbuf_puts(out, product.best->kernel->source));
     VerifyReport proof = {0};
     if (opt->verify)
-        proof = prove(arena, opt, program, product.best->kernel, device, import_weights(arena, opt, &input), &watch);
+        proof = prove(arena, opt, program, product.best->kernel, device, import_weights(arena, opt, &input),
+                      &watch);
     RankingOptions asked = ranking_options(opt);
     Ranking ranking = {
         .options = &asked,

@@ -45,7 +45,8 @@ static OnnxProgram imported(Arena *arena, const Options *options)
     return onnx_import(arena, options->input, &model);
 }
 
-void import_stage_weights(Arena *arena, OutputSet *outputs, const char *path, const OnnxProgram *program, const char *embeds)
+void import_stage_weights(Arena *arena, OutputSet *outputs, const char *path, const OnnxProgram *program,
+                          const char *embeds)
 {
     const char *slash = strrchr(path, '/');
     output_stage_parts(outputs, path, onnx_weights(arena, program));
@@ -91,20 +92,36 @@ const char *import_weights(Arena *arena, const Options *options, const ModelInpu
 
 // ---- rollerc import ----
 
-enum { KEY_WEIGHTS = 256, KEY_EMBED, KEY_BIND, KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_COLOUR, KEY_USAGE };
+enum {
+    KEY_WEIGHTS = 256,
+    KEY_EMBED,
+    KEY_BIND,
+    KEY_PRECISION,
+    KEY_IO_PRECISION,
+    KEY_LAYOUT,
+    KEY_COLOUR,
+    KEY_USAGE,
+};
 
 // clang-format off
 static const struct argp_option table[] = {
     {0, 0, 0, 0, "Output:", 1},
     {"output", 'o', "FILE", 0, "The program; - is stdout. Default: MODEL.te in the current folder", 1},
-    {"weights", KEY_WEIGHTS, "FILE", 0, "The weights, as NAME_prepare takes them. Default: beside the program, with .weights", 1},
-    {"embed", KEY_EMBED, 0, 0, "Write a source for the assembler beside the weights, with .S, that puts them into a program", 1},
+    {"weights", KEY_WEIGHTS, "FILE", 0,
+     "The weights, as NAME_prepare takes them. Default: beside the program, with .weights", 1},
+    {"embed", KEY_EMBED, 0, 0,
+     "Write a source for the assembler beside the weights, with .S, that puts them into a program", 1},
 
     {0, 0, 0, 0, "The model:", 2},
-    {"bind", KEY_BIND, "NAME=VALUE,...", 0, "The size of a symbolic dimension, or the values of a small input of the graph", 2},
-    {"precision", KEY_PRECISION, "TYPE", 0, "The type of weights and activations that are f32: f32 (default), f16, bf16; sums, statistics and exponentials stay f32", 2},
-    {"io-precision", KEY_IO_PRECISION, "TYPE", 0, "The type of inputs and outputs that are f32: f32 (default), f16, bf16", 2},
-    {"layout", KEY_LAYOUT, "ORDER", 0, "How feature maps lie inside: auto (default: nhwc if they are of 16 bits), nchw, nhwc", 2},
+    {"bind", KEY_BIND, "NAME=VALUE,...", 0,
+     "The size of a symbolic dimension, or the values of a small input of the graph", 2},
+    {"precision", KEY_PRECISION, "TYPE", 0,
+     "The type of weights and activations that are f32: f32 (default), f16, bf16; sums, statistics and "
+     "exponentials stay f32", 2},
+    {"io-precision", KEY_IO_PRECISION, "TYPE", 0,
+     "The type of inputs and outputs that are f32: f32 (default), f16, bf16", 2},
+    {"layout", KEY_LAYOUT, "ORDER", 0,
+     "How feature maps lie inside: auto (default: nhwc if they are of 16 bits), nchw, nhwc", 2},
 
     {0, 0, 0, 0, "Messages:", 3},
     {"quiet", 'q', 0, 0, "Say nothing but errors", 3},
@@ -136,7 +153,9 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_EMBED: line->options->embed = true; break;
     case KEY_BIND: option_add_binding(line, value); break;
     case KEY_PRECISION: line->options->model.precision = option_precision(line, "--precision", value); break;
-    case KEY_IO_PRECISION: line->options->model.io_precision = option_precision(line, "--io-precision", value); break;
+    case KEY_IO_PRECISION:
+        line->options->model.io_precision = option_precision(line, "--io-precision", value);
+        break;
     case KEY_LAYOUT: line->options->model.layout = option_layout(line, value); break;
     case 'q': line->options->quiet = true; break;
     case KEY_COLOUR: line->colour = option_colour(line->arena, value); break;

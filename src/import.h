@@ -17,7 +17,8 @@ typedef struct ModelInput {
 
 /* The weights of a model go to `path`, and beside them, under the kernel's name, what puts them into a
    program; `embeds` NULL: nothing does. */
-void import_stage_weights(Arena *arena, OutputSet *outputs, const char *path, const OnnxProgram *program, const char *embeds);
+void import_stage_weights(Arena *arena, OutputSet *outputs, const char *path, const OnnxProgram *program,
+                          const char *embeds);
 
 ModelInput import_input(Arena *arena, const Options *options);
 

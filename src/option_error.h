@@ -1,4 +1,5 @@
-// What the command line's parser prints: help, and what it refuses, in our words: getopt knows no "did you mean".
+// What the command line's parser prints: help, and what it refuses, in our words: getopt knows no "did you
+// mean".
 #pragma once
 #include <argp.h>
 

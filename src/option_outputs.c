@@ -172,7 +172,8 @@ void option_protect_from_weights(Arena *arena, const Options *options, const cha
         usage_error("'%s' is the model and would be overwritten by its weights", options->input);
     for (int i = 0; i < options->artefact_count; i++)
         if (same_output(arena, weights, options->artefacts[i].path))
-            usage_error("%s and the weights would both be written to '%s'", options->artefacts[i].option, weights);
+            usage_error("%s and the weights would both be written to '%s'", options->artefacts[i].option,
+                        weights);
     if (options->depfile && same_output(arena, weights, options->depfile))
         usage_error("-MF %s and the weights would both be written to '%s'", options->depfile, weights);
 }

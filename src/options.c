@@ -22,58 +22,75 @@
 enum { CACHE_MIB = 1024 };   // some ten thousand kernels
 
 enum {
-    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_EFFORT, KEY_WITHOUT, KEY_CANDIDATE, KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_BIND, KEY_WEIGHTS, KEY_EMBED, KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
+    KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_EFFORT, KEY_WITHOUT, KEY_CANDIDATE,
+    KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_BIND, KEY_WEIGHTS, KEY_EMBED,
+    KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_ARCH, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
 // clang-format off
 static const struct argp_option table[] = {
     {0, 0, 0, 0, "Input and output:", 1},
-    {"device", KEY_DEVICE, "NAME|FILE", 0, "The device to compile for: a built-in name, or a file (it has a '/' or ends "
-                                           "in .yaml)", 1},
-    {"output", 'o', "FILE", 0, "The main artefact; its suffix picks the form (.cu, .ptx, .cubin, .json, .txt, "
-                               ".html); - is stdout (.cu). Default: EXPR.cu in the current folder", 1},
-    {"emit", KEY_EMIT, "KIND,...", 0, "Several artefacts at once: cu, header, ptx, cubin, json, text, page, each alone "
-                                    "or as KIND=FILE", 1},
+    {"device", KEY_DEVICE, "NAME|FILE", 0,
+     "The device to compile for: a built-in name, or a file (it has a '/' or ends in .yaml)", 1},
+    {"output", 'o', "FILE", 0,
+     "The main artefact; its suffix picks the form (.cu, .ptx, .cubin, .json, .txt, .html); - is "
+     "stdout (.cu). Default: EXPR.cu in the current folder", 1},
+    {"emit", KEY_EMIT, "KIND,...", 0,
+     "Several artefacts at once: cu, header, ptx, cubin, json, text, page, each alone or as KIND=FILE", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the ranking of the kept candidates", 1},
-    {"html", KEY_PAGE, "FILE", 0, "Write a page that explains the ranking: why the first is first, term by term", 1},
+    {"html", KEY_PAGE, "FILE", 0,
+     "Write a page that explains the ranking: why the first is first, term by term", 1},
     {"name", KEY_NAME, "NAME", 0, "The C name of the kernel (default: the input file's stem)", 1},
     {0, 'D', "NAME=NUMBER", 0, "Set a param", 1},
-    {"bind", KEY_BIND, "NAME=VALUE,...", 0, "Of a model MODEL.onnx: the size of a symbolic dimension, or the values of a small "
-                                            "input of the graph", 1},
-    {"precision", KEY_PRECISION, "TYPE", 0, "Of a model: the type of weights and activations that are f32: f32 (default), f16, bf16; sums, statistics "
-                                            "and exponentials stay f32", 1},
-    {"io-precision", KEY_IO_PRECISION, "TYPE", 0, "Of a model: the type of inputs and outputs that are f32: f32 (default), f16, bf16", 1},
-    {"layout", KEY_LAYOUT, "ORDER", 0, "Of a model: how feature maps lie inside: auto (default: nhwc if they are of 16 bits), nchw, nhwc", 1},
-    {"weights", KEY_WEIGHTS, "FILE", 0, "Where the weights of a model go (default: beside the first artefact, with .weights); of an "
-                                        "expression, where they are. --verify takes them instead of random ones", 1},
-    {"embed", KEY_EMBED, 0, 0, "Of a model: write a source for the assembler beside the weights, with .S, that puts them into a program", 1},
+    {"bind", KEY_BIND, "NAME=VALUE,...", 0,
+     "Of a model MODEL.onnx: the size of a symbolic dimension, or the values of a small input of the "
+     "graph", 1},
+    {"precision", KEY_PRECISION, "TYPE", 0,
+     "Of a model: the type of weights and activations that are f32: f32 (default), f16, bf16; sums, "
+     "statistics and exponentials stay f32", 1},
+    {"io-precision", KEY_IO_PRECISION, "TYPE", 0,
+     "Of a model: the type of inputs and outputs that are f32: f32 (default), f16, bf16", 1},
+    {"layout", KEY_LAYOUT, "ORDER", 0,
+     "Of a model: how feature maps lie inside: auto (default: nhwc if they are of 16 bits), nchw, nhwc", 1},
+    {"weights", KEY_WEIGHTS, "FILE", 0,
+     "Where the weights of a model go (default: beside the first artefact, with .weights); of an "
+     "expression, where they are. --verify takes them instead of random ones", 1},
+    {"embed", KEY_EMBED, 0, 0,
+     "Of a model: write a source for the assembler beside the weights, with .S, that puts them into a "
+     "program", 1},
     {"-MD", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Write a dependency file", 1},
     {"-MF FILE", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "Its name (default: the first artefact's, with .d)", 1},
-    {"-MT TARGET", 0, 0, OPTION_DOC | OPTION_NO_USAGE, "What it says to be rebuilt (default: the artefacts)", 1},
+    {"-MT TARGET", 0, 0, OPTION_DOC | OPTION_NO_USAGE,
+     "What it says to be rebuilt (default: the artefacts)", 1},
     {0, 'M', "D|F|T", OPTION_HIDDEN, 0, 1},
 
     {0, 0, 0, 0, "Compilation:", 2},
     {"top-k", KEY_TOP_K, "K", 0, "How many candidates are kept, 1 to 100 (default 10)", 2},
-    {"effort", KEY_EFFORT, "HOW", 0, "none: the model chooses (default); quick: the same as --profile; full: the same with --top-k 100, so that "
-                                     "the GPU chooses among a hundred", 2},
+    {"effort", KEY_EFFORT, "HOW", 0,
+     "none: the model chooses (default); quick: the same as --profile; full: the same with --top-k "
+     "100, so that the GPU chooses among a hundred", 2},
     {"without", KEY_WITHOUT, "PART,...", OPTION_HIDDEN, 0, 2},   // of bench/ablation.py
-    {"candidate", KEY_CANDIDATE, "RANK", 0, "Take this one of the kept candidates, counted in the model's order, "
-                                      "instead of the best", 2},
+    {"candidate", KEY_CANDIDATE, "RANK", 0,
+     "Take this one of the kept candidates, counted in the model's order, instead of the best", 2},
     {"verify", KEY_VERIFY, 0, 0, "Prove the kernel on the CPU before it is written", 2},
-    {"profile", KEY_PROFILE, 0, 0, "Compile the kept candidates with NVRTC, check and time them on the GPU, and take the "
-                                   "fastest correct one", 2},
+    {"profile", KEY_PROFILE, 0, 0,
+     "Compile the kept candidates with NVRTC, check and time them on the GPU, and take the fastest "
+     "correct one", 2},
     {"force-device", KEY_FORCE, 0, 0, "Profile on a GPU that does not match the device file", 2},
-    {"hang-after", KEY_HANG_AFTER, "SECONDS", 0, "How long a kernel may run before it is taken to hang, 1 to 3600 (default: "
-                                                 "60 on the CPU, 10 on the GPU)", 2},
-    {"math", KEY_MATH, "MODE", 0, "exact (default); tf32: f32 products may use TF32; fast: also approximate exp, log "
-                                  "and division", 2},
+    {"hang-after", KEY_HANG_AFTER, "SECONDS", 0,
+     "How long a kernel may run before it is taken to hang, 1 to 3600 (default: 60 on the CPU, 10 on "
+     "the GPU)", 2},
+    {"math", KEY_MATH, "MODE", 0,
+     "exact (default); tf32: f32 products may use TF32; fast: also approximate exp, log and division", 2},
     {"templates", KEY_TEMPLATES, "DIR", 0, "Read kernel templates from DIR instead of the built-in ones", 2},
-    {"line-directives", KEY_LINES, 0, 0, "Write #line into the templates, for whoever edits them; without it an emitted file "
-                                        "names no other file to a compiler", 2},
+    {"line-directives", KEY_LINES, 0, 0,
+     "Write #line into the templates, for whoever edits them; without it an emitted file names no "
+     "other file to a compiler", 2},
 
-    {"cache", KEY_CACHE, "DIR", 0, "Keep machine code in DIR and take it from there when text, options and NVRTC are the same "
-                                   "(default: $ROLLERC_CACHE, else nowhere; $ROLLERC_CACHE_MIB, 1024, is how much is kept)", 2},
+    {"cache", KEY_CACHE, "DIR", 0,
+     "Keep machine code in DIR and take it from there when text, options and NVRTC are the same "
+     "(default: $ROLLERC_CACHE, else nowhere; $ROLLERC_CACHE_MIB, 1024, is how much is kept)", 2},
 
     {0, 0, 0, 0, "Looking inside:", 3},
     {0, 'd', "STAGE,...", 0, "Print what a stage made; writes no artefact unless one is asked for. Stages:"
@@ -82,8 +99,8 @@ static const struct argp_option table[] = {
 #undef STAGE
      , 3},
     {"list-devices", KEY_LIST_DEVICES, 0, 0, "Print the built-in devices", 3},
-    {"print-arch", KEY_PRINT_ARCH, "NAME|FILE", 0, "Print the architecture that kernels for a device are to be compiled for, "
-                                                  "such as sm_90a", 3},
+    {"print-arch", KEY_PRINT_ARCH, "NAME|FILE", 0,
+     "Print the architecture that kernels for a device are to be compiled for, such as sm_90a", 3},
     {"print-device", KEY_PRINT_DEVICE, "NAME", 0, "Print a built-in device file, to copy and edit", 3},
     {"print-schema", KEY_PRINT_SCHEMA, 0, 0, "Print the JSON schema of the ranking", 3},
 
@@ -246,17 +263,18 @@ static bool is_keyword(const char *name)
     // C17, C++20 and CUDA, and `NULL` and `main`, which no linker or compiler would take either.
     static const char *const keywords[] = {
         "NULL", "_Alignas", "_Alignof", "_Atomic", "_Bool", "_Complex", "_Generic", "_Imaginary", "_Noreturn",
-        "_Static_assert", "_Thread_local", "__constant__", "__device__", "__global__", "__host__", "__managed__",
-        "__restrict__", "__shared__", "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool",
-        "break", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return",
-        "co_yield", "compl", "concept", "const", "const_cast", "consteval", "constexpr", "constinit", "continue",
-        "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export",
-        "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "main", "mutable",
-        "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected",
-        "public", "register", "reinterpret_cast", "requires", "restrict", "return", "short", "signed", "sizeof",
-        "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw",
-        "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void",
-        "volatile", "wchar_t", "while", "xor", "xor_eq",
+        "_Static_assert", "_Thread_local", "__constant__", "__device__", "__global__", "__host__",
+        "__managed__", "__restrict__", "__shared__", "alignas", "alignof", "and", "and_eq", "asm", "auto",
+        "bitand", "bitor", "bool", "break", "case", "catch", "char", "char16_t", "char32_t", "char8_t",
+        "class", "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval",
+        "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast",
+        "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
+        "inline", "int", "long", "main", "mutable", "namespace", "new", "noexcept", "not", "not_eq",
+        "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register",
+        "reinterpret_cast", "requires", "restrict", "return", "short", "signed", "sizeof", "static",
+        "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw",
+        "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual",
+        "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
     };
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
         if (strcmp(name, keywords[i]) == 0)
@@ -402,7 +420,9 @@ static error_t read_option(int key, char *value, struct argp_state *state)
         break;
     case KEY_BIND: option_add_binding(line, value); break;
     case KEY_PRECISION: options->model.precision = option_precision(line, "--precision", value); break;
-    case KEY_IO_PRECISION: options->model.io_precision = option_precision(line, "--io-precision", value); break;
+    case KEY_IO_PRECISION:
+        options->model.io_precision = option_precision(line, "--io-precision", value);
+        break;
     case KEY_LAYOUT: options->model.layout = option_layout(line, value); break;
     case KEY_WEIGHTS: options->weights = value; break;
     case KEY_EMBED: options->embed = true; break;
@@ -455,7 +475,8 @@ Options *options_parse(Arena *arena, int argc, char **argv)
     Options *options = NEW(arena, Options);
     options->top_k = 10;
     CommandLine line = {.arena = arena, .options = options};
-    diag_configure((DiagOptions){.colour = options_want_colour(NULL)});   // for errors in the command line itself
+    diag_configure(
+        (DiagOptions){.colour = options_want_colour(NULL)});   // for errors in the command line itself
     line.explain = argc > 1 && strcmp(argv[1], "explain") == 0;
     if (line.explain)
         argv[1] = "rollerc explain";   // what it is called in help and messages
@@ -465,7 +486,8 @@ Options *options_parse(Arena *arena, int argc, char **argv)
                               .parser = read_option,
                               .args_doc = line.explain ? explain_usage : compile_usage,
                               .doc = line.explain ? explain_manual : compile_manual};
-    error_t error = argp_parse(&argp, arguments.count, arguments.words, ARGP_NO_HELP | ARGP_NO_ERRS, NULL, &line);
+    error_t error =
+        argp_parse(&argp, arguments.count, arguments.words, ARGP_NO_HELP | ARGP_NO_ERRS, NULL, &line);
     if (error)
         fatal(error == ENOMEM ? EXIT_MACHINE : EXIT_USAGE, "%s", strerror(error));
 
@@ -477,11 +499,13 @@ Options *options_parse(Arena *arena, int argc, char **argv)
     if (!options->device && !options->explains_file)
         usage_error("no --device; `rollerc --list-devices' shows the built-in ones");
     if ((options->binding_count || options->embed) && !options_input_is_model(options))
-        usage_error("%s without a model: '%s' is no .onnx", options->embed ? "--embed" : "--bind", options->input);
+        usage_error("%s without a model: '%s' is no .onnx", options->embed ? "--embed" : "--bind",
+                    options->input);
     if (options->weights && !options_input_is_model(options) && !options->verify)
         usage_error("--weights of an expression is what --verify proves it with, which is not asked for");
     if (options->arranges_model && !options_input_is_model(options))
-        usage_error("--precision, --io-precision and --layout are of models: '%s' is no .onnx", options->input);
+        usage_error("--precision, --io-precision and --layout are of models: '%s' is no .onnx",
+                    options->input);
     option_complete_artefacts(&line);
     if (options->without && (options->artefact_count || options->verify || options->profile))
         usage_error("--without leaves out parts of the construction for -d alone: nothing is made of it");

@@ -38,7 +38,7 @@ enum {
 
 typedef struct Options {
     const char *input;        // the .te file, or a model; "-" is stdin
-    bool explains_file;       // the input is a ranking, of which text and page are made, and nothing is compiled
+    bool explains_file;   // the input is a ranking, of which text and page are made, and nothing is compiled
     const char *device;       // name or file
     const char *name;         // of the kernel, a C identifier
     Artefact artefacts[MAX_ARTEFACTS];
@@ -57,7 +57,8 @@ typedef struct Options {
     int binding_count;
     OnnxOptions model;        // how a model is taken; its bindings stand above
     bool arranges_model;      // one of its options is given
-    const char *weights;      // where a model's weights go (NULL: beside the first artefact), or an expression's are
+    const char
+        *weights;   // where a model's weights go (NULL: beside the first artefact), or an expression's are
     bool embed;               // a source for the assembler beside a model's
     bool dump[STAGE_COUNT];
     const char *depfile;      // NULL: none

@@ -8,8 +8,8 @@
 #include "clock/profile_parts.h"
 #include "hal/jit_cache.h"
 
-/* Of the reference for an element of a program that was timed in parts: about ten seconds. Its kernels have been
-   proven. */
+/* Of the reference for an element of a program that was timed in parts: about ten seconds. Its kernels have
+   been proven. */
 static const double MOST_WORK_OF_WHOLE = 1e9;
 
 typedef struct Trial {
@@ -75,8 +75,8 @@ static void compile_lists(Trial *trial, CandidateList *const *lists, int count)
                        &(CompileEvents){take_helpers, take_list, trial});
 }
 
-/* Of one candidate alone also of those that it may have to give way to, if it fails or spills: so the kernel is the
-   same as where a ranking tells of all. */
+/* Of one candidate alone also of those that it may have to give way to, if it fails or spills: so the kernel
+   is the same as where a ranking tells of all. */
 static void compile_candidates(Trial *trial, bool all)
 {
     CandidateList *list = trial->list;
@@ -126,13 +126,14 @@ static void try_whole(Trial *trial)
     const Kernel *kernel = list->items[first].kernel;
     stopwatch_lap(trial->watch, "codegen",
                   "%d of %d plans; the first: %d launches, %zu bytes, workspace %" PRId64 ", alive %" PRId64,
-                  all ? list->count : 1, list->count, kernel->launch_count, kernel->source_length, kernel->workspace_bytes,
-                  kernel->alive_bytes);
+                  all ? list->count : 1, list->count, kernel->launch_count, kernel->source_length,
+                  kernel->workspace_bytes, kernel->alive_bytes);
     if (opt->profile)
         begin_profile(trial, &(ProfileJob){trial->base.program, list}, 1, &(ProfileOptions){0});
     if (compiled) {
         compile_candidates(trial, all);
-        stopwatch_lap(trial->watch, "compile", "%s", all ? "all candidates" : "the candidate that comes first");
+        stopwatch_lap(trial->watch, "compile", "%s",
+                      all ? "all candidates" : "the candidate that comes first");
         warn_of_compiler(trial->arena, trial->base.device);
     }
     if (opt->profile) {
@@ -169,8 +170,8 @@ static void time_parts(Trial *trial, PartList *parts)
         lists[p] = &parts->parts[p].list;
         candidates += lists[p]->count;
     }
-    stopwatch_lap(trial->watch, "codegen", "%d different kernels of %d, %d candidates", parts->count, parts->plan->step_count,
-                  candidates);
+    stopwatch_lap(trial->watch, "codegen", "%d different kernels of %d, %d candidates", parts->count,
+                  parts->plan->step_count, candidates);
     begin_profile(trial, jobs_of_parts(trial, parts), parts->count,
                   &(ProfileOptions){.quiet = true, .done = take_part, .context = parts});
     compile_lists(trial, lists, parts->count);
@@ -215,8 +216,8 @@ static PartList try_parts(Trial *trial)
     return parts;
 }
 
-PartList try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, const Target *target, CandidateList *list,
-                        Stopwatch *watch)
+PartList try_candidates(Arena *arena, const Options *opt, const CodegenRequest *base, const Target *target,
+                        CandidateList *list, Stopwatch *watch)
 {
     Trial trial = {.arena = arena, .opt = opt, .base = *base, .target = target, .list = list, .watch = watch};
     PartList parts = {0};

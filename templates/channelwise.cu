@@ -1,5 +1,5 @@
-// Column kernel: reductions over outer axes for each of the innermost positions (channels of NHWC), with pointwise
-// steps before, between and after them. Global memory is read once.
+// Column kernel: reductions over outer axes for each of the innermost positions (channels of NHWC), with
+// pointwise steps before, between and after them. Global memory is read once.
 //
 // A thread computes VECTOR contiguous channels and holds POSITIONS_EACH positions of them in registers. LANES
 // adjacent threads access contiguous channels; GROUPS rows of threads share the positions:
@@ -9,15 +9,16 @@
 //   position 1    group 1   [VECTOR] [VECTOR]  …  [VECTOR]
 //   …                                                              GROUPS positions at a time
 //
-// A channel is reduced across the groups: by shuffles within a warp, through shared memory across warps. Where
-// nothing is reduced, or only sums are, the block iterates in steps of GROUPS * POSITIONS_EACH positions.
+// A channel is reduced across the groups: by shuffles within a warp, through shared memory across warps.
+// Where nothing is reduced, or only sums are, the block iterates in steps of GROUPS * POSITIONS_EACH
+// positions.
 #include "prelude.cuh"
 
 namespace KERNEL {
 using namespace rollerc;
 
-// Reduces this thread's channels across all groups; all of them get the results. Reductions alternate between two
-// buffers in shared memory, 0 and 1, so that one barrier each suffices.
+// Reduces this thread's channels across all groups; all of them get the results. Reductions alternate between
+// two buffers in shared memory, 0 and 1, so that one barrier each suffices.
 template <class Reduction, class T, int COUNT> __device__ void reduce_columns(T (&value)[COUNT], int place);
 
 // A thread's first channel, and its first position of a step.

@@ -1,22 +1,23 @@
-// Depthwise convolution: every output is the sum of products of its own channel of the image and the filter of that
-// channel.
+// Depthwise convolution: every output is the sum of products of its own channel of the image and the filter
+// of that channel.
 //
 //   y[b, c, m, i, j] = sum[k, l](x[b, c, i*DOWN_STEP + k*DOWN_DILATION + DOWN_OFFSET, …] * w[c, m, k, l])
 //
 // Several such sums, each with its own filter (a Window), may be combined by the epilogue.
 //
-// A block computes BD x BA outputs of TB x TC images. It copies the part of x under their windows, and the filters,
-// to shared memory. A thread computes WIDTH adjacent outputs of a row. It iterates down the filter's rows, and along
-// each row of inputs, CHUNK inputs at a time. The taps that an input uses for each output are known at compile time:
+// A block computes BD x BA outputs of TB x TC images. It copies the part of x under their windows, and the
+// filters, to shared memory. A thread computes WIDTH adjacent outputs of a row. It iterates down the filter's
+// rows, and along each row of inputs, CHUNK inputs at a time. The taps that an input uses for each output are
+// known at compile time:
 //
 //   outputs         0 1 2 3 4 5 6 7             WIDTH = 8, 5 taps, OFFSET = -2
 //   inputs    . .|. . . . . . . .|. .           columns are counted from a chunk's start
 //             \_______/                         tap l of output j uses input j + l - 2
 //
-// Chunks and rows outside of the image are skipped: for 31 x 31 taps on 32 x 32 pixels nearly half of all. Blocks
-// with an infinite or NaN tap skip nothing, since its product with zero is NaN. Lanes of a warp lie along images
-// first, so that rows are skipped by whole warps. Sums are staged in shared memory, since a lane's outputs are
-// adjacent, and stores need the lanes' to be.
+// Chunks and rows outside of the image are skipped: for 31 x 31 taps on 32 x 32 pixels nearly half of all.
+// Blocks with an infinite or NaN tap skip nothing, since its product with zero is NaN. Lanes of a warp lie
+// along images first, so that rows are skipped by whole warps. Sums are staged in shared memory, since a
+// lane's outputs are adjacent, and stores need the lanes' to be.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -174,8 +175,8 @@ __device__ __forceinline__ void stage_images(const Tensors &t, const Place &plac
     async_commit();
 }
 
-// Copies the filters in the order of the images: row by row, or with contiguous channels. Returns whether one of the
-// thread's taps is infinite or NaN.
+// Copies the filters in the order of the images: row by row, or with contiguous channels. Returns whether one
+// of the thread's taps is infinite or NaN.
 template <int W = 0>
 __device__ __forceinline__ bool stage_filters(const Tensors &t, const Place &place)
 {

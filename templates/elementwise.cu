@@ -1,13 +1,13 @@
 // Pointwise kernel: every output point depends on one point of each input.
 //
-// A thread computes VECTORS vectors of VECTOR contiguous points, one block's width apart, so accesses of a warp are
-// coalesced and several are in flight:
+// A thread computes VECTORS vectors of VECTOR contiguous points, one block's width apart, so accesses of a
+// warp are coalesced and several are in flight:
 //
 //   thread      0        1        2       …     THREADS-1 |   0    …
 //   points   [VECTOR] [VECTOR] [VECTOR]   …     [VECTOR]  | [VECTOR]        <- VECTORS times
 //
-// Of the points beyond the last whole block of this kind each thread computes one vector, so none waits for another. A
-// partial last vector is read and written point by point.
+// Of the points beyond the last whole block of this kind each thread computes one vector, so none waits for
+// another. A partial last vector is read and written point by point.
 #include "prelude.cuh"
 
 namespace KERNEL {

@@ -1,9 +1,10 @@
 // Filter gradient of a depthwise convolution: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] *
 // x[n,c,i*STRIDE_H+k*DILATION_H+TOP,j*STRIDE_W+l*DILATION_W+LEFT], 0 outside of x; and a pointwise epilogue.
 //
-// A block computes BK rows of taps of one channel. It iterates over the images in steps of BATCH: x and d of a step
-// are in shared memory, and those of the next step are being copied. A thread accumulates TK x TL taps. It iterates
-// down the rows of x. The TK rows of d that a row of x uses, one for each row of taps, stay in registers:
+// A block computes BK rows of taps of one channel. It iterates over the images in steps of BATCH: x and d of
+// a step are in shared memory, and those of the next step are being copied. A thread accumulates TK x TL
+// taps. It iterates down the rows of x. The TK rows of d that a row of x uses, one for each row of taps, stay
+// in registers:
 //
 //   row of x   r      | x x x x x x x … |   TC + TL - 1 columns
 //   uses d     r      | d d d d |   tap row k0     each pair of rows: TL x TC multiply-adds for 2 TC + TL - 1
@@ -11,9 +12,9 @@
 //
 // With a vertical stride or dilation rows of d do not stay in registers.
 //
-// Rows outside of x are skipped. Where d or a sum is infinite or NaN, the block recomputes its taps one by one.
-// Adjacent threads have other columns of taps and of d, then other images and rows of the same taps. At the end the
-// sums of threads that share taps are reduced in a fixed order.
+// Rows outside of x are skipped. Where d or a sum is infinite or NaN, the block recomputes its taps one by
+// one. Adjacent threads have other columns of taps and of d, then other images and rows of the same taps. At
+// the end the sums of threads that share taps are reduced in a fixed order.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -80,8 +81,8 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 }
 // </rollerc>
 
-// Windows begin at multiples of VECTOR columns, if need be before the first tap's: then SKIP more taps are computed
-// than exist, or LEAD unused columns are loaded.
+// Windows begin at multiples of VECTOR columns, if need be before the first tap's: then SKIP more taps are
+// computed than exist, or LEAD unused columns are loaded.
 constexpr int VECTOR = 4;
 constexpr bool ROWS_STAY = STRIDE_H * DILATION_H == 1;
 constexpr int UNITS = GROUPS_L * GROUPS_C;
@@ -117,8 +118,8 @@ struct Taps {
             }
     }
 
-    // One image, rows [begin, end) of d. `first` is the first row of taps; x and d point at this thread's columns of
-    // row 0.
+    // One image, rows [begin, end) of d. `first` is the first row of taps; x and d point at this thread's
+    // columns of row 0.
     __device__ __forceinline__ void add(const X *x, const D *d, int first, int begin, int end)
     {
         const int shift = first + TOP;   // row i of d uses row i + shift of x for tap row 0

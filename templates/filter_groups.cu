@@ -1,12 +1,12 @@
-// Filter gradient of a convolution of groups on tensor cores (NHWC): f16 or bf16, f32 accumulators, and a pointwise
-// epilogue.
+// Filter gradient of a convolution of groups on tensor cores (NHWC): f16 or bf16, f32 accumulators, and a
+// pointwise epilogue.
 //
 //   dw[g, f, k, l, c] = sum over n, i and j of
 //                       x[n, i*STRIDE_H + k*DILATION_H + TOP, j*STRIDE_W + l*DILATION_W + LEFT, g, c] * d[n, i, j, g, f]
 //
-// A block computes all taps of TC groups. It iterates over strips of BD rows of d, or over BATCH whole images. They and
-// the rows of x under their windows are in shared memory, in the order of global memory, each element once; those of the
-// next step are being copied.
+// A block computes all taps of TC groups. It iterates over strips of BD rows of d, or over BATCH whole
+// images. They and the rows of x under their windows are in shared memory, in the order of global memory,
+// each element once; those of the next step are being copied.
 //
 //         channels                  K is 16 pixels of the strip. The rows of A are two times 8 channels of x, each under
 //       |c0…7 c8…15| c0…7 …         a tap of its own, the columns of B 8 filters of d. Both are transposed as they are
@@ -15,8 +15,8 @@
 //
 // Every STRIDE_W-th column of x lies side by side: those under adjacent columns of d are in different banks.
 //
-// Warps share groups, then the taps of a group, then the pixels of a strip; those that share pixels add up their sums
-// at the end, in order.
+// Warps share groups, then the taps of a group, then the pixels of a strip; those that share pixels add up
+// their sums at the end, in order.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -128,7 +128,8 @@ __device__ __forceinline__ void copy_strip(const Tensors &t, Index group, Index 
     }
 }
 
-// The offsets of a lane's vectors of x from its pixel: eights of channels under taps. Past the last one it is repeated.
+// The offsets of a lane's vectors of x from its pixel: eights of channels under taps. Past the last one it is
+// repeated.
 struct Offsets {
     int at[TILES];
 
@@ -151,7 +152,8 @@ __device__ __forceinline__ unsigned bits_of_pixels(int pixel, int count)
 struct Sums {
     Value at[TILES][TILES_F][4] = {};
 
-    // Adds the products of 16 pixels of so many. Where some lie past the end, zeros of both factors are multiplied.
+    // Adds the products of 16 pixels of so many. Where some lie past the end, zeros of both factors are
+    // multiplied.
     template <bool LAST>
     __device__ __forceinline__ void add(const Element *x, const Element *d, const Offsets &offsets, int first,
                                         int count)

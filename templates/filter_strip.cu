@@ -1,19 +1,19 @@
 // Filter gradient of a depthwise convolution with few taps: dw[c,k,l] = sum over n, i, j of d[n,c,i,j] *
 // x[n,c,i*STRIDE_H+k*DILATION_H+TOP,j*STRIDE_W+l*DILATION_W+LEFT], 0 outside of x; and a pointwise epilogue.
 //
-// A thread accumulates all taps of LANES channels in registers. It iterates down strips of images, WIDTH columns of d
-// wide and HEIGHT rows high, TURNS in each image. It loads each row of x and of d once, AHEAD rows before it is used. A
-// row of x is multiplied by all rows of d that it uses, which stay in registers:
+// A thread accumulates all taps of LANES channels in registers. It iterates down strips of images, WIDTH
+// columns of d wide and HEIGHT rows high, TURNS in each image. It loads each row of x and of d once, AHEAD
+// rows before it is used. A row of x is multiplied by all rows of d that it uses, which stay in registers:
 //
 //   row of x   rows of d of tap row 0, 1, 2      WIDTH = 4, 3 x 3 taps
 //     5   . x x x x .     5 4 3      row 6 of d replaces row 3
 //     6   . x x x x .     6 5 4
 //
-// Columns of x that adjacent threads share are served by L1. Threads do not synchronise until all their images are
-// done; then the sums of threads that share taps are reduced in a fixed order.
+// Columns of x that adjacent threads share are served by L1. Threads do not synchronise until all their
+// images are done; then the sums of threads that share taps are reduced in a fixed order.
 //
-// Rows and columns out of bounds are zeros, and are multiplied, too. Where a sum is infinite or NaN, the block
-// recomputes its taps one by one.
+// Rows and columns out of bounds are zeros, and are multiplied, too. Where a sum is infinite or NaN, the
+// block recomputes its taps one by one.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -77,8 +77,8 @@ __device__ __forceinline__ void finish(const Tensors &t, Index channel, int k, i
 
 constexpr int LAST_TAP = (KH - 1) * DILATION_H;   // rows of x below the first one
 constexpr int STEPS = (HEIGHT - 1) * STRIDE_H + LAST_TAP + 1;
-// The assignment of rows of d to registers repeats after CYCLE rows of x, that of rows of d and loaded rows after
-// ROUND.
+// The assignment of rows of d to registers repeats after CYCLE rows of x, that of rows of d and loaded rows
+// after ROUND.
 constexpr int OPEN = LAST_TAP / STRIDE_H + 1, CYCLE = OPEN * STRIDE_H;
 constexpr int ROUND = (AHEAD + CYCLE - 1) / CYCLE * CYCLE;
 

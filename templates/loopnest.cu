@@ -1,7 +1,7 @@
 // Generic loop nest: each thread computes one output point, or one 32-bit word of one-bit outputs.
 //
-// Reductions are plain loops of one thread. It is slow and simple on purpose: this kernel compiles every legal
-// program.
+// Reductions are plain loops of one thread. It is slow and simple on purpose: this kernel compiles every
+// legal program.
 #include "prelude.cuh"
 
 namespace KERNEL {

@@ -1,21 +1,23 @@
 // Matrix multiply on the CUDA cores: C[b,m,n] = sum over k of A[b,m,k] * B[b,k,n], with a pointwise epilogue.
 //
-// A thread block computes a BM x BN tile of C. It iterates over k in steps of BK. Each step copies a BM x BK tile
-// of A and a BK x BN tile of B from global to shared memory; each thread accumulates a TM x TN tile in registers:
+// A thread block computes a BM x BN tile of C. It iterates over k in steps of BK. Each step copies a BM x BK
+// tile of A and a BK x BN tile of B from global to shared memory; each thread accumulates a TM x TN tile in
+// registers:
 //
 //            k                  BN
 //        +-------+        +-----------+         A and B may be contiguous along either dimension, or computed from an
 //        |   A   | BM   k |     B     |         index (implicit GEMM): only `OperandA::read` and `OperandB::read` know.
 //        +-------+        +-----------+         In shared memory k is always the outer index.
 //
-// A thread's TM rows are groups of QM contiguous rows, BM / (TM/QM) rows apart, so that a warp reads shared memory
-// in vectors and without bank conflicts; likewise its columns. Where rows of C are not whole vectors, there are two
-// other ways to coalesce stores: DEALT permutes the columns of B in shared memory, so that adjacent threads have
-// adjacent columns; COLLECTED stages C in shared memory, one row of each thread at a time.
+// A thread's TM rows are groups of QM contiguous rows, BM / (TM/QM) rows apart, so that a warp reads shared
+// memory in vectors and without bank conflicts; likewise its columns. Where rows of C are not whole vectors,
+// there are two other ways to coalesce stores: DEALT permutes the columns of B in shared memory, so that
+// adjacent threads have adjacent columns; COLLECTED stages C in shared memory, one row of each thread at a
+// time.
 //
-// Loads of later steps overlap the computation: the next step through registers, or STAGES - 1 steps ahead with
-// asynchronous copies where COPIED. In the latter case no barrier is directly followed by a copy or a store, and a
-// thread loads its registers for the next k while it multiplies for this one.
+// Loads of later steps overlap the computation: the next step through registers, or STAGES - 1 steps ahead
+// with asynchronous copies where COPIED. In the latter case no barrier is directly followed by a copy or a
+// store, and a thread loads its registers for the next k while it multiplies for this one.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -101,8 +103,9 @@ static_assert(!AHEAD || BK % 2 == 0, "a step ends with the registers that it beg
 static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
 static_assert(!COLLECTED || (BB == 1 && !DEALT), "a round of the block's threads is whole rows");
 
-// The position of a row of A's tile, or a column of B's, in its line of shared memory, and the one that is there. DEALT
-// columns of a thread are LANES apart: of 8 threads, thread t has columns t, 8 + t, 16 + t and 24 + t.
+// The position of a row of A's tile, or a column of B's, in its line of shared memory, and the one that is
+// there. DEALT columns of a thread are LANES apart: of 8 threads, thread t has columns t, 8 + t, 16 + t and
+// 24 + t.
 constexpr int LANES = BN / TN;
 template <bool OF_B, int FROM = LANES, int TO = QN> __device__ __forceinline__ int place_of(int row)
 {
@@ -111,21 +114,21 @@ template <bool OF_B, int FROM = LANES, int TO = QN> __device__ __forceinline__ i
 }
 template <bool OF_B> __device__ __forceinline__ int row_at(int place) { return place_of<OF_B, QN, LANES>(place); }
 
-// Parts of a line are copied by adjacent threads. Rows of windows are found one by one: of 64 sums, for which there are 128 registers,
-// a thread has two, whose terms are found once.
+// Parts of a line are copied by adjacent threads. Rows of windows are found one by one: of 64 sums, for which
+// there are 128 registers, a thread has two, whose terms are found once.
 template <class Operand, bool COPIED> struct InParts { static constexpr bool VALUE = false; };
 template <class Operand> struct InParts<Operand, true> {
     static constexpr bool VALUE = Operand::ALONG_K || Operand::AFFINE || TM * TN > 64;
 };
 
-// A thread's part of the copy of a tile from global to shared memory: LOADS vectors along the operand's contiguous
-// dimension.
+// A thread's part of the copy of a tile from global to shared memory: LOADS vectors along the operand's
+// contiguous dimension.
 template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch {
     static constexpr int VECTOR = Operand::VECTOR;
     static constexpr bool ALONG_K = Operand::ALONG_K;
     static constexpr int LENGTH = (ALONG_K ? BK : BR) / VECTOR;    // vectors along the contiguous dimension
-    // Parts of a line: along k one sector, so that a warp's four lines lie in banks of their own. They are so close that a
-    // thread's vectors share an address.
+    // Parts of a line: along k one sector, so that a warp's four lines lie in banks of their own. They are so
+    // close that a thread's vectors share an address.
     static constexpr int FAST = InParts<Operand, COPIED>::VALUE ? greatest_common_divisor(LENGTH, ALONG_K ? 32 / (int)sizeof(Value) : 32)
                                 : COPIED && LENGTH % 2 == 0     ? LENGTH / 2
                                                                 : LENGTH;
@@ -133,8 +136,8 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     static constexpr int PARTS = LENGTH / FAST;
     static constexpr int VECTORS = BK * BB * BR / VECTOR / PARTS;  // of a part
     static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS * PARTS;
-    // The vectors of a thread are PERIOD sequences, in each of which they are LINES lines apart. WIDE: each line takes
-    // several vectors of every thread. APART: so are their rows.
+    // The vectors of a thread are PERIOD sequences, in each of which they are LINES lines apart. WIDE: each
+    // line takes several vectors of every thread. APART: so are their rows.
     static constexpr bool WIDE = FAST % THREADS == 0;
     static constexpr int PERIOD = WIDE ? 1 : FAST / greatest_common_divisor(FAST, THREADS), LINES = THREADS * PERIOD / FAST;
     static constexpr bool APART = ALONG_K && !WIDE && BB == 1 && LANES * QN % LINES == 0 && LINES % QN == 0;
@@ -145,8 +148,8 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
 
     Value v[LOADS][VECTOR];
 
-    // A thread's i-th vector: row (of A) or column (of B) and k in the tile, and the product. The last threads may
-    // have none.
+    // A thread's i-th vector: row (of A) or column (of B) and k in the tile, and the product. The last
+    // threads may have none.
     struct Mine {
         int product, row, place, k;
         bool exists;
@@ -194,8 +197,8 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
         return 0;
     }
 
-    // Starts the copies, without bounds checks or with zeros out of bounds. The addresses of an affine sequence are constants
-    // apart: kept for each vector they would take registers of the whole loop.
+    // Starts the copies, without bounds checks or with zeros out of bounds. The addresses of an affine
+    // sequence are constants apart: kept for each vector they would take registers of the whole loop.
     template <bool WHOLE>
     static __device__ __forceinline__ void copy_tile(const Tensors &t, Index batch, Index row0, Index step, Value (&tile)[BK][LD])
     {
@@ -260,21 +263,22 @@ template <int T, int Q, int APART> struct Fragment {
     __device__ __forceinline__ Value at(int i) const { return group[i / Q].at[i % Q]; }
 };
 
-// An accumulator in another register. Vectors are stored from consecutive registers; accumulators that are allocated there
-// conflict with the registers of B, since an FFMA reads one register of each of two banks at a time. threadIdx.y is 0, which
-// the compiler does not know.
+// An accumulator in another register. Vectors are stored from consecutive registers; accumulators that are
+// allocated there conflict with the registers of B, since an FFMA reads one register of each of two banks at
+// a time. threadIdx.y is 0, which the compiler does not know.
 __device__ __forceinline__ float moved(float sum) { return __uint_as_float(__float_as_uint(sum) ^ threadIdx.y); }
 template <class T> __device__ __forceinline__ T moved(T sum) { return sum; }
 
-// The order in which a thread's accumulators are updated: along its rows or, AHEAD, its longer side, and back. Consecutive updates
-// share an operand, which is reused without a register read: of three reads two are from one bank, which takes a cycle more.
+// The order in which a thread's accumulators are updated: along its rows or, AHEAD, its longer side, and
+// back. Consecutive updates share an operand, which is reused without a register read: of three reads two are
+// from one bank, which takes a cycle more.
 constexpr bool DOWN = AHEAD && TM >= TN;
 constexpr __device__ int there_and_back(int n, int length) { return n / length % 2 ? length - 1 - n % length : n % length; }
 constexpr __device__ int column_of(int n) { return DOWN ? n / TM : there_and_back(n, TN); }
 constexpr __device__ int row_of(int n) { return DOWN ? there_and_back(n, TM) : n / TN; }
 
-// The steps of a tile, and the step that follows another. Each step is of one tap; taps that the tile lacks are
-// skipped.
+// The steps of a tile, and the step that follows another. Each step is of one tap; taps that the tile lacks
+// are skipped.
 __device__ __forceinline__ Index steps_of(Index m0, Index n0)
 {
     Index count = STEPS;
@@ -297,8 +301,9 @@ __device__ __forceinline__ Index step_behind(Index m0, Index n0, Index step)
     return step;
 }
 
-// Stores a thread's sums, in vectors where possible. Single elements of a tile that is entirely in bounds have no predicates:
-// nothing comes between stores of adjacent columns, which leave an SM together. What the epilogue reads would.
+// Stores a thread's sums, in vectors where possible. Single elements of a tile that is entirely in bounds
+// have no predicates: nothing comes between stores of adjacent columns, which leave an SM together. What the
+// epilogue reads would.
 template <bool WHOLE>
 __device__ __forceinline__ void store_tile(const Tensors &t, Index batch, Index m0, Index n0, int ty, int tx,
                                            const Value (&acc)[TM][TN])

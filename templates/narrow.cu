@@ -1,12 +1,12 @@
-// Convolution of few channels on tensor cores (implicit GEMM, NHWC): f16 or bf16, f32 accumulators, and a pointwise
-// epilogue.
+// Convolution of few channels on tensor cores (implicit GEMM, NHWC): f16 or bf16, f32 accumulators, and a
+// pointwise epilogue.
 //
 //   Y[image, row, column, g, f] = sum over k, l and c of X[image, row + k, column + l, g, c] * F[g, f, k, l, c]
 //
-// A thread block computes BD x BA outputs of an image, for TC groups of channels with BF filters each. Its input with
-// the halo is in shared memory, in the order of global memory, each element once. The rows of A are 16 outputs. A
-// register of A is two elements that are contiguous there, loaded from the output's window. K consists of runs, each
-// padded with zeros to a multiple of 8:
+// A thread block computes BD x BA outputs of an image, for TC groups of channels with BF filters each. Its
+// input with the halo is in shared memory, in the order of global memory, each element once. The rows of A
+// are 16 outputs. A register of A is two elements that are contiguous there, loaded from the output's window.
+// K consists of runs, each padded with zeros to a multiple of 8:
 //
 //   one group              a row of taps is a run: of 7 taps of 3 channels 21 elements, and 3 zeros
 //   groups of 8 n          the channels of a tap
@@ -16,8 +16,8 @@
 //   output 0 [-- -- -- -- -- -- -- -- -- ...            16-byte vectors, a run begins one element early, with a zero
 //   output 1            [-- -- -- -- -- -- ...          tap, so that registers are aligned words.
 //
-// A warp holds filters in registers and computes 16 or 32 outputs at a time. Adjacent lanes have adjacent filters, so
-// stores need no staging.
+// A warp holds filters in registers and computes 16 or 32 outputs at a time. Adjacent lanes have adjacent
+// filters, so stores need no staging.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -127,8 +127,8 @@ __device__ __forceinline__ void copy_elements(const Load &load_element, const St
     }
 }
 
-// The input of the block: whole lines where pixels are contiguous, otherwise pixel by pixel. Of planes adjacent
-// threads have adjacent columns.
+// The input of the block: whole lines where pixels are contiguous, otherwise pixel by pixel. Of planes
+// adjacent threads have adjacent columns.
 struct Inputs {
     static constexpr bool WHOLE = ROW_RUNS && PIECES, PLANES = CHANNEL_STRIDE > 1;
     static constexpr int PART = PIECES ? 8 : 1, SPAN = WHOLE ? LINE : ROW_RUNS ? PIXEL : TC * SUMMED;
@@ -187,8 +187,8 @@ __device__ __forceinline__ void copy_filters(const Tensors &t, Index first, X *f
         async_copy16_or_zero(first + element < ALL_FILTERS, filters + element, filters_of(t) + (first + element));
 }
 
-// Two 8-element steps of a run are paired where a tap has four elements: a lane has those of one tap, two in each
-// step.
+// Two 8-element steps of a run are paired where a tap has four elements: a lane has those of one tap, two in
+// each step.
 __device__ __forceinline__ constexpr bool is_paired(int eight) { return PAIRED && (eight | 1) < EIGHTS; }
 
 // Of a run, the first of a lane's two elements in an 8-element step.
@@ -215,9 +215,9 @@ __device__ __forceinline__ unsigned word_of(const X *at)
     return word[0];
 }
 
-// A lane's registers of B: column `lane / 4` of 8-filter tiles. Filters are interleaved across BESIDE tiles, so that
-// a lane's sums are contiguous: lane 1 has columns 2 and 3 of each tile, which are filters 8 to 15 of 32. Of 2 or 4
-// filters each is repeated; of groups that share a tile each uses some of its columns.
+// A lane's registers of B: column `lane / 4` of 8-filter tiles. Filters are interleaved across BESIDE tiles,
+// so that a lane's sums are contiguous: lane 1 has columns 2 and 3 of each tile, which are filters 8 to 15 of
+// 32. Of 2 or 4 filters each is repeated; of groups that share a tile each uses some of its columns.
 struct Filter {
     unsigned at[WARP_GROUPS][STEPS][WARP_TILES];
 
@@ -246,8 +246,8 @@ __device__ __forceinline__ int run_offset(int element)
     return TOGETHER == 1 ? element : element / SUMMED * (ALONG_DILATION * PIXEL) + element % SUMMED;
 }
 
-// The positions of a lane's words of A: of outputs `lane / 4` and `lane / 4 + 8` of a tile; of single and of paired
-// steps.
+// The positions of a lane's words of A: of outputs `lane / 4` and `lane / 4 + 8` of a tile; of single and of
+// paired steps.
 struct Places {
     int at[2], paired[2];
 
@@ -265,7 +265,8 @@ struct Places {
     __device__ __forceinline__ int of(int half, int eight) const { return is_paired(eight) ? paired[half] : at[half]; }
 };
 
-// The offset from the window's first element to those of a step; of a pair's second step, from those of the first.
+// The offset from the window's first element to those of a step; of a pair's second step, from those of the
+// first.
 __device__ __forceinline__ constexpr int step_offset(int i)
 {
     const int eight = is_paired(i % EIGHTS) ? i % EIGHTS / 2 * 2 : i % EIGHTS, run = i / EIGHTS % RUNS;

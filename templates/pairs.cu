@@ -3,9 +3,9 @@
 //
 //   Y[image, row, column, c] = sum over k and l of X[image, row + k, column + l, c] * F[k, l, c]
 //
-// A register of a fragment holds two elements that are contiguous in memory, here two channels of a column. For such
-// a pair, each row of taps is a matrix T of 4 * QUADS columns of inputs by 4 columns of outputs. An entry is 2 x 2: a
-// tap for each channel on the diagonal, zeros beside it. Of 5 taps:
+// A register of a fragment holds two elements that are contiguous in memory, here two channels of a column.
+// For such a pair, each row of taps is a matrix T of 4 * QUADS columns of inputs by 4 columns of outputs. An
+// entry is 2 x 2: a tap for each channel on the diagonal, zeros beside it. Of 5 taps:
 //
 //                    outputs 0   1   2   3
 //   inputs     0             f0
@@ -17,14 +17,14 @@
 //              6                     f4  f3
 //              7                         f4
 //
-// The 16 rows of A are 16 groups of 4 columns of one row of images: lane l has column l % 4 of groups l / 4 and l / 4
-// + 8. So a lane loads 4 * PAIRS contiguous bytes of a column, for PAIRS instructions, and accumulators have the
-// layout of the inputs.
+// The 16 rows of A are 16 groups of 4 columns of one row of images: lane l has column l % 4 of groups l / 4
+// and l / 4 + 8. So a lane loads 4 * PAIRS contiguous bytes of a column, for PAIRS instructions, and
+// accumulators have the layout of the inputs.
 //
-// A thread block computes TB images x BD rows x BA columns x TC channels. It iterates down the input. Each row, with
-// its halo, is copied asynchronously to a ring of rows in shared memory, loaded once, and accumulated into as many
-// rows of outputs as the filter has rows. A complete row is staged in shared memory, so that stores are coalesced
-// along channels.
+// A thread block computes TB images x BD rows x BA columns x TC channels. It iterates down the input. Each
+// row, with its halo, is copied asynchronously to a ring of rows in shared memory, loaded once, and
+// accumulated into as many rows of outputs as the filter has rows. A complete row is staged in shared memory,
+// so that stores are coalesced along channels.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -100,8 +100,8 @@ static_assert(DOWN_DILATION == 1 && ALONG_DILATION == 1, "and have no gaps");
 struct InputRow { X at[TB * REACH * TC]; };
 struct OutputRow { Staged at[PIXELS * TC]; };
 
-// The position of a 16-byte vector of a column that has PIECES of them, swizzled: those of eight adjacent columns are
-// in eight groups of banks.
+// The position of a 16-byte vector of a column that has PIECES of them, swizzled: those of eight adjacent
+// columns are in eight groups of banks.
 template <int PIECES> __device__ __forceinline__ int place(int column, int piece)
 {
     constexpr int POWER = PIECES & -PIECES;   // the largest power of two that divides PIECES
@@ -209,12 +209,12 @@ struct Sums {
     A at[DOWN_TAPS][PAIRS][4];
     A spoilt = 0;   // NaN once a sum of a complete row is infinite or NaN
 
-    // Accumulates the input's row of a step: row k of the taps maps it to row `step - k`. The row that completes is
-    // first.
+    // Accumulates the input's row of a step: row k of the taps maps it to row `step - k`. The row that
+    // completes is first.
     __device__ __forceinline__ void add(const Inputs &inputs, const Filter &filter, int step)
     {
-        // 0, but unknown to the compiler: otherwise it copies each instruction's operands, which need consecutive
-        // registers, again into the same registers.
+        // 0, but unknown to the compiler: otherwise it copies each instruction's operands, which need
+        // consecutive registers, again into the same registers.
         const unsigned zero = blockIdx.y;
         UNROLL for (int pair = 0; pair < PAIRS; ++pair) {
             unsigned a[QUADS][2];

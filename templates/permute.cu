@@ -1,8 +1,8 @@
 // Permutation (tiled transpose): the output is contiguous along c, the input along r.
 //
-// A block moves TO x TR x TC points through shared memory. It reads vectors of VR along r and writes vectors of VC
-// along c, so both sides access whole lines. A thread reads a piece of PC vectors and transposes it in registers,
-// so that shared memory is accessed in vectors too:
+// A block moves TO x TR x TC points through shared memory. It reads vectors of VR along r and writes vectors
+// of VC along c, so both sides access whole lines. A thread reads a piece of PC vectors and transposes it in
+// registers, so that shared memory is accessed in vectors too:
 //
 //            r                       c
 //         +------+               +------+      A piece is PC vectors, read along r. Its VR rows of PC points go
@@ -12,8 +12,8 @@
 //         | cdef |               | 37bf |
 //         +------+               +------+
 //
-// r and c may each stand for several axes of the tensors, those contiguous in the input and in the output; the
-// other axes are `outer`. Where both are short, a block takes several outer positions.
+// r and c may each stand for several axes of the tensors, those contiguous in the input and in the output;
+// the other axes are `outer`. Where both are short, a block takes several outer positions.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -84,7 +84,8 @@ static_assert(!COPIED || VECTORS_R * VR >= (JOINED ? WIDTH * TR : TR) + VR - 1, 
 static_assert(!RAGGED || (SHARE % VC == 0 && THREADS % SHARE == 0), "a share begins with a whole vector");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
 
-// Lines are numbered through outer positions, N lines each: a line's number in its position, and the position.
+// Lines are numbered through outer positions, N lines each: a line's number in its position, and the
+// position.
 template <int N> __device__ __forceinline__ int line_of(int line) { return ALONE ? line : line % N; }
 template <int N> __device__ __forceinline__ int outer_of(int line) { return ALONE ? 0 : line / N; }
 
@@ -105,8 +106,8 @@ __device__ __forceinline__ int place_from(Index outer0, Index r0, Index c0, int 
     return COPIED ? line + (int)((from - (unsigned)line) % VR) + r : place(outer, r, c);
 }
 
-// Reads pieces, adjacent threads along r, and transposes them through registers and shared memory. All reads are in
-// flight before the first is used.
+// Reads pieces, adjacent threads along r, and transposes them through registers and shared memory. All reads
+// are in flight before the first is used.
 __device__ __forceinline__ void load_turned(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
 {
     constexpr int LINES = THREADS / ALONG_R;                  // at once
@@ -134,9 +135,9 @@ __device__ __forceinline__ void load_turned(const Tensors &t, Element *tile, Ind
     }
 }
 
-// COPIED: unaligned lines of the input are copied as they are, by all aligned vectors that hold a part of a line. A
-// line has the same alignment in shared memory as in the input. Lines are padded by PAD points, or contiguous as in
-// the input: JOINED lines of an outer position are one line. Adjacent threads copy along r.
+// COPIED: unaligned lines of the input are copied as they are, by all aligned vectors that hold a part of a
+// line. A line has the same alignment in shared memory as in the input. Lines are padded by PAD points, or
+// contiguous as in the input: JOINED lines of an outer position are one line. Adjacent threads copy along r.
 //
 //      input    ....|..ab|cdef|gh..|....     tile   |..ab|cdef|gh..|      line c
 //                                                     |.ijk|lmno|p...|    line c + 1
@@ -183,8 +184,8 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Element *tile
     }
 }
 
-// Stores a transposed tile as one run: all its points are contiguous in the output. Where C is odd, writes of VW
-// points cross rows.
+// Stores a transposed tile as one run: all its points are contiguous in the output. Where C is odd, writes of
+// VW points cross rows.
 __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile, Index outer0, Index r0)
 {
     const int points_inside = part(OUTER, outer0, TO) * part(R, r0, TR) * TC;
@@ -198,15 +199,16 @@ __device__ __forceinline__ void store_run(const Tensors &t, const Element *tile,
     }
 }
 
-// Points from here to where a block's part of a row begins. RAGGED rows of the output are unaligned. Writes are
-// aligned all the same: blocks split a row at positions aligned to SHARE points, and so have whole vectors.
+// Points from here to where a block's part of a row begins. RAGGED rows of the output are unaligned. Writes
+// are aligned all the same: blocks split a row at positions aligned to SHARE points, and so have whole
+// vectors.
 __device__ __forceinline__ int to_share(Index point)
 {
     return RAGGED ? (int)((0u - (unsigned)point) % SHARE) : 0;
 }
 
-// Stores whole vectors whose VW points are in VW different lines of shared memory. TURN adjacent threads gather for
-// as many rows, without bank conflicts.
+// Stores whole vectors whose VW points are in VW different lines of shared memory. TURN adjacent threads
+// gather for as many rows, without bank conflicts.
 __device__ __forceinline__ void store_gathered(const Tensors &t, const Element *tile, Index outer0, Index r0,
                                                Index c0)
 {

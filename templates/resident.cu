@@ -1,18 +1,18 @@
-// Row kernel for long rows: reductions along a row, with pointwise steps before, between and after them. A cluster
-// of CLUSTER blocks holds the row in its shared memory. Global memory is read once.
+// Row kernel for long rows: reductions along a row, with pointwise steps before, between and after them. A
+// cluster of CLUSTER blocks holds the row in its shared memory. Global memory is read once.
 //
 //   row     [ SHARE of rank 0 | SHARE of rank 1 | … ]           each block copies its share, then iterates over it once for
 //   rank 0   [VECTOR] [VECTOR] …   THREADS of them at a time    each reduction and once for the results
 //
-// A thread reads only what it has copied itself. A reduction goes from warps to the block to the cluster, in a
-// fixed order.
+// A thread reads only what it has copied itself. A reduction goes from warps to the block to the cluster, in
+// a fixed order.
 #include "prelude.cuh"
 
 namespace KERNEL {
 using namespace rollerc;
 
-// A reduction across all threads of all blocks of a row, in three steps. Each reduction of a kernel has its own
-// slot.
+// A reduction across all threads of all blocks of a row, in three steps. Each reduction of a kernel has its
+// own slot.
 template <class Reduction, class T> __device__ void reduce_block(T value, int slot);
 __device__ void row_sync();
 template <class Reduction, class T> __device__ T row_total(int slot);

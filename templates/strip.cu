@@ -1,24 +1,24 @@
-// Depthwise convolution with a small filter: every output is the sum of products of its own channel of the image and
-// the filter of that channel.
+// Depthwise convolution with a small filter: every output is the sum of products of its own channel of the
+// image and the filter of that channel.
 //
 //   y[b, c, m, i, j] = sum[k, l](x[b, c, i*DOWN_STEP + k*DOWN_DILATION + DOWN_OFFSET, …] * w[c, m, k, l])
 //
-// A thread computes a strip of an image, WIDTH outputs wide and HEIGHT high, of LANES channels. It iterates down the
-// input, holds the filter in registers, and loads each row once, AHEAD rows before it is used. A row is multiplied by
-// each row of the filter that maps it to a row of outputs, so OPEN rows of accumulators are live. The row that has
-// used the filter's last row is stored:
+// A thread computes a strip of an image, WIDTH outputs wide and HEIGHT high, of LANES channels. It iterates
+// down the input, holds the filter in registers, and loads each row once, AHEAD rows before it is used. A row
+// is multiplied by each row of the filter that maps it to a row of outputs, so OPEN rows of accumulators are
+// live. The row that has used the filter's last row is stored:
 //
 //   row of the input   rows of outputs of tap 0, 1, 2      WIDTH = 4, 3 x 3 taps
 //     5    . x x x x .     5 4 3      row 3 is stored
 //     6    . x x x x .     6 5 4      row 4
 //
-// Columns that adjacent threads share are served by L1. Threads do not synchronise, so that loads of some overlap the
-// arithmetic of others. Zeros outside of the image are multiplied, too: to skip a row would take a branch, and loads
-// do not move across branches.
+// Columns that adjacent threads share are served by L1. Threads do not synchronise, so that loads of some
+// overlap the arithmetic of others. Zeros outside of the image are multiplied, too: to skip a row would take
+// a branch, and loads do not move across branches.
 //
-// With KNOWN_ENDS the first and the last rows of the input have code of their own, which uses only the filter rows
-// that map to the strip: 32 rows of outputs with 5 x 5 taps use 160 rows of taps, not 36 times 5. In an image of one
-// strip, rows out of bounds are known to be zeros there.
+// With KNOWN_ENDS the first and the last rows of the input have code of their own, which uses only the filter
+// rows that map to the strip: 32 rows of outputs with 5 x 5 taps use 160 rows of taps, not 36 times 5. In an
+// image of one strip, rows out of bounds are known to be zeros there.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -70,15 +70,15 @@ constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1
 constexpr int LAST_TAP = (DOWN_TAPS - 1) * DOWN_DILATION;   // rows below the first one
 constexpr int STEPS = (HEIGHT - 1) * DOWN_STEP + LAST_TAP + 1;
 constexpr int REACH = (WIDTH - 1) * ALONG_STEP + (ALONG_TAPS - 1) * ALONG_DILATION + 1;   // columns
-// The assignment of accumulators to registers repeats after CYCLE rows, that of accumulators and loaded rows after
-// ROUND.
+// The assignment of accumulators to registers repeats after CYCLE rows, that of accumulators and loaded rows
+// after ROUND.
 constexpr int OPEN = LAST_TAP / DOWN_STEP + 1, CYCLE = OPEN * DOWN_STEP;
 constexpr int ROUND = (AHEAD + CYCLE - 1) / CYCLE * CYCLE;
-// Threads with many taps are bound by arithmetic. Others, and those that load single elements, are bound by memory,
-// where longer code is slower.
+// Threads with many taps are bound by arithmetic. Others, and those that load single elements, are bound by
+// memory, where longer code is slower.
 constexpr bool KNOWN_ENDS = DOWN_TAPS * ALONG_TAPS >= 25 && (CHANNELS_LAST || PIECE > 1);
-// Steps from WHOLE to WHOLE_END share one unrolled loop body; with known ends all their taps map to rows of the
-// strip. Earlier and later steps have code of their own.
+// Steps from WHOLE to WHOLE_END share one unrolled loop body; with known ends all their taps map to rows of
+// the strip. Earlier and later steps have code of their own.
 constexpr int WHOLE = KNOWN_ENDS ? LAST_TAP : 0;
 constexpr int WITHIN = KNOWN_ENDS ? (HEIGHT - 1) * DOWN_STEP + 1 : STEPS;
 constexpr int WHOLE_END = WITHIN > WHOLE ? WHOLE + (WITHIN - WHOLE) / ROUND * ROUND : WHOLE;

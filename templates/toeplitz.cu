@@ -4,20 +4,20 @@
 //   Y[image, row, column] = sum over kh and i of X[image, row + kh - TOP, i] * T[kh][i, column]
 //   T[kh][i, column]      = F[kh, i - column + SIDE]                         0 beside the filter's row
 //
-// A thread block computes BI images x BH rows x BN columns of one channel. Its input with the halo is in shared
-// memory, and so is the filter. A warp's tile has 16 rows of A: WI images x GROUPS groups of R rows each. It iterates
-// down the input. A row is loaded once, and multiplied by the R rows of the filter that map it to the R rows of
-// outputs:
+// A thread block computes BI images x BH rows x BN columns of one channel. Its input with the halo is in
+// shared memory, and so is the filter. A warp's tile has 16 rows of A: WI images x GROUPS groups of R rows
+// each. It iterates down the input. A row is loaded once, and multiplied by the R rows of the filter that map
+// it to the R rows of outputs:
 //
 //   step   row of the input, group g   rows of the filter, for output row g * R + 0, 1, 2, 3
 //     6    g * R + 6 - TOP             6  5  4  3
 //     7    g * R + 7 - TOP             7  6  5  4          one of them is new in each step
 //
-// A fragment of T is 8 inputs (16 bytes; of f32: 4) by 8 outputs, and depends only on their distance: one register a
-// distance. Rows and blocks that the filter does not reach are skipped.
+// A fragment of T is 8 inputs (16 bytes; of f32: 4) by 8 outputs, and depends only on their distance: one
+// register a distance. Rows and blocks that the filter does not reach are skipped.
 //
-// Where at most half of the nearest 8 inputs and half of the farthest have taps, fragments begin in the middle of a
-// 16-byte vector (HALVED), which saves one. Of 5 taps:
+// Where at most half of the nearest 8 inputs and half of the farthest have taps, fragments begin in the
+// middle of a 16-byte vector (HALVED), which saves one. Of 5 taps:
 //
 //   vectors     8 block - 8 ...         - 1 | 8 block ...         + 7 | 8 block + 8 ...         + 15
 //   taps        .   .   .   .   .   .   X X | X  X  X  X  X  X  X  X  | X X .   .   .   .   .   .
@@ -102,14 +102,15 @@ static_assert(!HALVED || (WORD == 2 && DISTANCES > 1), "half of the lanes have h
 static_assert(QN == 1 || OW % QN == 0, "rows of Y hold whole vectors");
 
 // 16-byte vectors of X in shared memory: BI images, then a row of zeros. Vectors of eight rows of A, as
-// load_matrices() reads them, lie in eight groups of banks: images and groups of rows are padded to an odd number of
-// vectors, or to the number of groups.
+// load_matrices() reads them, lie in eight groups of banks: images and groups of rows are padded to an odd
+// number of vectors, or to the number of groups.
 constexpr int ZEROS = BI * IMAGE_PITCH, INPUT_PIECES = ZEROS + ROW;
 static_assert(GROUPS == 1 || GROUP_PITCH % 8 == 1, "groups of rows lie in other banks");
 static_assert((IMAGE_PITCH - GROUPS) % 8 == 0, "and images");
 
-// Each row of 16-bit taps is stored twice, the second time shifted by an element, so that two neighbours are an
-// aligned word whether the first one is even or odd. Rows are padded with zeros. The tap of the first word:
+// Each row of 16-bit taps is stored twice, the second time shifted by an element, so that two neighbours are
+// an aligned word whether the first one is even or odd. Rows are padded with zeros. The tap of the first
+// word:
 constexpr int FIRST_TAP = NEAREST * PIECE - BLOCK + SIDE - LEFT;
 using TapRow = unsigned[WORD][TAP_WORDS];
 static_assert(TAP_WORDS >= 4 * DISTANCES + BLOCK / WORD, "all taps have room");
@@ -176,8 +177,8 @@ __device__ __forceinline__ void load_input(const Tensors &t, Element *Xs, Index 
         reinterpret_cast<unsigned *>(Xs + ZEROS * PIECE)[i] = 0u;
 }
 
-// Stores a word of each copy at a time, and a row of zeros at the end. Returns whether the thread's taps are finite.
-// Loads of several words are in flight; a block of one warp would wait for each.
+// Stores a word of each copy at a time, and a row of zeros at the end. Returns whether the thread's taps are
+// finite. Loads of several words are in flight; a block of one warp would wait for each.
 __device__ __forceinline__ bool load_filter(const Tensors &t, TapRow (&Fs)[KH + 1], Index channel)
 {
     constexpr int WORDS = (KH + 1) * TAP_WORDS;
@@ -211,7 +212,8 @@ __device__ __forceinline__ bool load_filter(const Tensors &t, TapRow (&Fs)[KH + 
 struct Inputs {
     unsigned at[FRAGMENTS][4];
 
-    // Half of the lanes pass the address of the second vector of each tile; if there is none, of the first one.
+    // Half of the lanes pass the address of the second vector of each tile; if there is none, of the first
+    // one.
     __device__ __forceinline__ void load(const Element *row, int second)
     {
         UNROLL for (int i = 0; i < FRAGMENTS; ++i)
@@ -231,8 +233,8 @@ struct Inputs {
     }
     static __device__ __forceinline__ bool has_upper() { return threadIdx.x % 4 >= 2; }
 };
-// A row of the filter: lane l has taps 8 * distance + 2 * (l % 4) - l / 4 + {0, 1} of all distances; of f32, tap 4 *
-// distance + l % 4 - l / 4.
+// A row of the filter: lane l has taps 8 * distance + 2 * (l % 4) - l / 4 + {0, 1} of all distances; of f32,
+// tap 4 * distance + l % 4 - l / 4.
 struct Taps {
     unsigned at[REACH];
 
@@ -264,8 +266,8 @@ struct Sums {
     }
 };
 
-// Zeros in T or outside of the image multiply infinities and NaN to NaN: sums that may have met such are recomputed
-// from their own products only.
+// Zeros in T or outside of the image multiply infinities and NaN to NaN: sums that may have met such are
+// recomputed from their own products only.
 __device__ __forceinline__ void sum_alone(const Tensors &t, Index channel, Index image, Index row,
                                           Index column, Value *sums)
 {

@@ -1,9 +1,9 @@
-// Sliding windows (pooling, stencils, direct convolution): every output combines the terms under its window; an
-// epilogue computes the output from the total.
+// Sliding windows (pooling, stencils, direct convolution): every output combines the terms under its window;
+// an epilogue computes the output from the total.
 //
-// A block computes TO x TD * HEIGHT x TA outputs: outer positions, down, along. A thread computes HEIGHT of them in a
-// column. Their windows overlap, so it loads the rows that they cover once. Example: max of 3 x 3, stride 2, HEIGHT =
-// 2:
+// A block computes TO x TD * HEIGHT x TA outputs: outer positions, down, along. A thread computes HEIGHT of
+// them in a column. Their windows overlap, so it loads the rows that they cover once. Example: max of 3 x 3,
+// stride 2, HEIGHT = 2:
 //
 //   row in registers 0   x x x   \ output a = 0
 //                    1   x x x   |
@@ -11,21 +11,22 @@
 //                    3   x x x      |
 //                    4   x x x      /
 //
-// Windows of adjacent threads overlap, too. Either L1 serves the repeated loads, or the block first stages its input
-// in shared memory: one contiguous part of the tensor, in 16-byte vectors across line ends.
+// Windows of adjacent threads overlap, too. Either L1 serves the repeated loads, or the block first stages
+// its input in shared memory: one contiguous part of the tensor, in 16-byte vectors across line ends.
 //
 //   tensor  ....|====|====|====|====|....      16-byte vectors
 //                  ^ first         ^ last      what the block's windows cover
 //
-// Or it stages the input line by line and element by element (LINES): lines and planes are then padded, so that the
-// lanes of a warp read different banks. A thread computes WIDTH adjacent outputs; even columns are stored before odd
-// ones, and the image with a border of zeros, so that no thread tests where its windows end:
+// Or it stages the input line by line and element by element (LINES): lines and planes are then padded, so
+// that the lanes of a warp read different banks. A thread computes WIDTH adjacent outputs; even columns are
+// stored before odd ones, and the image with a border of zeros, so that no thread tests where its windows
+// end:
 //
 //   image        0 1 2 3 4 5 6 7
 //   staged     . 0 2 4 6 .   . 1 3 5 7 .      5 taps: windows of adjacent threads are two columns apart
 //
-// The epilogue may stage outputs in shared memory (COLLECTS). Where all outputs that use a row combine the same terms
-// of it, as in pooling, they are combined once.
+// The epilogue may stage outputs in shared memory (COLLECTS). Where all outputs that use a row combine the
+// same terms of it, as in pooling, they are combined once.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -174,8 +175,8 @@ __device__ __forceinline__ bool is_column(int first, int lane)
            (first + LANES <= END_COLUMN || first + lane < END_COLUMN);
 }
 
-// A thread's part of the copy of a line: columns LANES apart. `row`: of the image; both lines begin at the thread's
-// first column.
+// A thread's part of the copy of a line: columns LANES apart. `row`: of the image; both lines begin at the
+// thread's first column.
 __device__ __forceinline__ void copy_line(Staged *to, const Staged *from, int row, int lane)
 {
     UNROLL for (int first = 0; first < STAGED_COLUMNS; first += LANES) {
@@ -248,8 +249,8 @@ __device__ __forceinline__ void write_collection(const Tensors &t, const Collect
                     to[i + e] = out.at[i + e];
 }
 
-// Adds the terms of row p: output a uses it with tap r if a * ROW_STEP + r * ROW_TAP_STEP is p. Rows are used from
-// the top down, so that few of them are live at a time.
+// Adds the terms of row p: output a uses it with tap r if a * ROW_STEP + r * ROW_TAP_STEP is p. Rows are used
+// from the top down, so that few of them are live at a time.
 __device__ __forceinline__ void add_row(const Tensors &t, Index outer, Index down, Index along, int tap, int p,
                                         const Windows &in, A (&acc)[HEIGHT][WIDTH])
 {

@@ -28,9 +28,9 @@ _Noreturn void fatal(int exit_code, const char *format, ...) __attribute__((form
    which said it in other words; a place without a source, or the end of an attempt, ends that. */
 void diag_place(Loc place);
 
-/* Runs attempt(context), for a part of the input that can be wrong by itself, like a statement. An error in it
-   (diag_fatal with EXIT_INPUT) is printed and ends this attempt only: false. So one run finds the errors of
-   many parts; the twentieth ends it. */
+/* Runs attempt(context), for a part of the input that can be wrong by itself, like a statement. An error in
+   it (diag_fatal with EXIT_INPUT) is printed and ends this attempt only: false. So one run finds the errors
+   of many parts; the twentieth ends it. */
 bool diag_attempt(void (*attempt)(void *context), void *context);
 /* Ends an attempt in silence: the error was reported for another part. */
 _Noreturn void diag_abandon(void);

@@ -13,7 +13,8 @@ Json *json_array(void);
 void json_free(Json *root);
 
 // Add to an object. Keys keep the order in which they were added, and live as long as it.
-void json_set_string(Json *object, const char *key, const char *value);   // NULL: null. Bytes that are no UTF-8 become '?'
+void json_set_string(Json *object, const char *key,
+                     const char *value);   // NULL: null. Bytes that are no UTF-8 become '?'
 void json_set_int(Json *object, const char *key, int64_t value);
 void json_set_double(Json *object, const char *key, double value);        // must be finite
 void json_set_bool(Json *object, const char *key, bool value);

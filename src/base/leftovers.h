@@ -1,5 +1,5 @@
-// What must not outlive a process: its temporary files and folders, and its children with the groups that they
-// lead.
+// What must not outlive a process: its temporary files and folders, and its children with the groups that
+// they lead.
 //
 // A process shares the table with all that it forks. So whoever waits for a child removes what it left, also
 // if it was killed.

@@ -4,7 +4,10 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_WORD = 63, FAR = MAX_WORD + 1 };   // characters: names have at most so many, the longest device key 31
+enum {
+    MAX_WORD = 63,
+    FAR = MAX_WORD + 1
+};   // characters: names have at most so many, the longest device key 31
 
 static int least(int a, int b) { return a < b ? a : b; }
 

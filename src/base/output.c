@@ -67,7 +67,8 @@ static void catch_crashes(void)
     for (int i = 0; i < CRASH_SIGNALS; i++) {
         struct sigaction now;
         if (sigaction(crash_signals[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)   // not a sanitizer's
-            sigaction(crash_signals[i], &(struct sigaction){.sa_handler = on_crash, .sa_flags = SA_ONSTACK}, NULL);
+            sigaction(crash_signals[i], &(struct sigaction){.sa_handler = on_crash, .sa_flags = SA_ONSTACK},
+                      NULL);
     }
 }
 
@@ -128,7 +129,8 @@ void output_install_signals(void)
     leftovers_share();
     for (int i = 0; i < ENDING_SIGNALS; i++) {
         struct sigaction now;
-        if (sigaction(ending_signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)   // nohup, `&` in scripts
+        if (sigaction(ending_signals[i], NULL, &now) == 0 &&
+            now.sa_handler != SIG_IGN)   // nohup, `&` in scripts
             sigaction(ending_signals[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
     }
     sigaction(SIGABRT, &(struct sigaction){.sa_handler = on_abort}, NULL);

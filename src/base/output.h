@@ -1,8 +1,9 @@
 // Files that appear whole or not at all.
 //
-// Every artefact of a run is first staged in a temporary file beside its target; when all are on the disk they are
-// renamed into place. A failure or a signal before that leaves every target as it was, and no temporary file
-// behind. A target that already holds the same bytes is not touched, so build tools see that nothing changed.
+// Every artefact of a run is first staged in a temporary file beside its target; when all are on the disk
+// they are renamed into place. A failure or a signal before that leaves every target as it was, and no
+// temporary file behind. A target that already holds the same bytes is not touched, so build tools see that
+// nothing changed.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,8 +26,8 @@ void output_commit(OutputSet *set);
 /* A set of one. */
 void output_write(const char *path, const char *bytes, size_t length);
 
-/* One file that may be lost, such as one of a cache, with its temporary file in the same folder. It is old, new or
-   missing, and need not be on the disk when this returns. False: it could not be written. */
+/* One file that may be lost, such as one of a cache, with its temporary file in the same folder. It is old,
+   new or missing, and need not be on the disk when this returns. False: it could not be written. */
 bool output_try_write(const char *path, const char *bytes, size_t length);
 
 /* To be called first in main(): SIGINT, SIGTERM and SIGHUP clear what must not outlive the process

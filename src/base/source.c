@@ -18,7 +18,8 @@ Source *source_from_text(Arena *arena, const char *name, const char *text, size_
     return source;
 }
 
-/* Bytes of the mark that editors may put before UTF-8, which says nothing; of another form there is an error. */
+/* Bytes of the mark that editors may put before UTF-8, which says nothing; of another form there is an
+   error. */
 static size_t byte_order_mark(const char *name, const char *text, size_t length)
 {
     bool wide = length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);

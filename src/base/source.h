@@ -23,7 +23,9 @@ typedef struct LineColumn {
     int length;         // of the line, without its end
 } LineColumn;
 
-enum { SOURCE_MAX_BYTES = 4 << 20 };   // a program of 16,384 statements with 256 bytes each; other files have their own limits
+enum {
+    SOURCE_MAX_BYTES = 4 << 20
+};   // a program of 16,384 statements with 256 bytes each; other files have their own limits
 
 /* The whole file, without a byte-order mark; "-" is stdin. Unreadable, too long, or not text: an error with
    EXIT_INPUT. */

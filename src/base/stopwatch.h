@@ -15,6 +15,7 @@ typedef struct Stopwatch {
 
 static inline Stopwatch stopwatch_start(void) { return (Stopwatch){seconds_now()}; }
 
-/* A stage is done, the next one begins. Under -v a line says so: `rollerc: lex      42 tokens      0.03 ms`. */
+/* A stage is done, the next one begins. Under -v a line says so: `rollerc: lex      42 tokens      0.03
+   ms`. */
 void stopwatch_lap(Stopwatch *watch, const char *stage, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -85,7 +85,8 @@ static int fewest_digits(double value, bool is_float)
 
 static void put_shortest(StrBuf *out, double value, bool is_float)
 {
-    if (value > -1e15 && value < 1e15 && value == (double)(int64_t)value) {   // whole numbers as such: 80, not 8e+01
+    if (value > -1e15 && value < 1e15 &&
+        value == (double)(int64_t)value) {   // whole numbers as such: 80, not 8e+01
         strbuf_printf(out, "%s%" PRId64, value == 0 && signbit(value) ? "-" : "", (int64_t)value);
         return;
     }

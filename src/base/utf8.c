@@ -2,8 +2,8 @@
 
 #include <stdbool.h>
 
-/* 0x20 to 0x7e stand for themselves; 0x7f to 0x9f are control characters; U+061C, U+200E, U+202A to U+202E and
-   U+2066 to U+2069 change the direction of writing; U+2028 and U+2029 end a line. */
+/* 0x20 to 0x7e stand for themselves; 0x7f to 0x9f are control characters; U+061C, U+200E, U+202A to U+202E
+   and U+2066 to U+2069 change the direction of writing; U+2028 and U+2029 end a line. */
 static bool is_harmless(uint32_t code)
 {
     bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);

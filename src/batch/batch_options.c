@@ -16,15 +16,19 @@
 
 #define usage_error(...) fatal(EXIT_USAGE, __VA_ARGS__)
 
-enum { KEY_SHARD = 256, KEY_JSON, KEY_CACHE, KEY_NINJA, KEY_LIST, KEY_MERGE, KEY_PARTIAL, KEY_COLOUR, KEY_USAGE };
+enum {
+    KEY_SHARD = 256, KEY_JSON, KEY_CACHE, KEY_NINJA, KEY_LIST, KEY_MERGE, KEY_PARTIAL, KEY_COLOUR, KEY_USAGE,
+};
 
 // clang-format off
 static const struct argp_option table[] = {
     {0, 0, 0, 0, "What is made:", 1},
-    {"shard", KEY_SHARD, "I/N", 0, "Only the part I, from 0, of N parts, which are told apart by the outputs' names", 1},
+    {"shard", KEY_SHARD, "I/N", 0,
+     "Only the part I, from 0, of N parts, which are told apart by the outputs' names", 1},
     {"keep-going", 'k', 0, 0, "After a failure go on with the other kernels", 1},
     {"jobs", 'j', "N", 0, "Kernels at once (default: as many as there are cores)", 1},
-    {"cache", KEY_CACHE, "DIR", 0, "Keep machine code in DIR, as without `batch' (default: $ROLLERC_CACHE)", 1},
+    {"cache", KEY_CACHE, "DIR", 0,
+     "Keep machine code in DIR, as without `batch' (default: $ROLLERC_CACHE)", 1},
 
     {0, 0, 0, 0, "What is written instead:", 2},
     {"ninja", KEY_NINJA, "FILE", 0, "A build file for Ninja, to be run from the current folder", 2},

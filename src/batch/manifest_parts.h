@@ -1,5 +1,5 @@
-// Between the two files that read a manifest: manifest.c its kernels, manifest_options.c what becomes words of their
-// command lines.
+// Between the two files that read a manifest: manifest.c its kernels, manifest_options.c what becomes words
+// of their command lines.
 #pragma once
 #include "batch/manifest.h"
 #include "hal/yaml.h"

@@ -213,7 +213,8 @@ void results_merge(Arena *arena, char *const *paths, int count, bool partial, co
     refuse_disagreement(&read, &merged);
     const char *missing = what_is_missing(arena, &read, &merged);
     if (missing && !partial)
-        fatal(EXIT_INPUT, "there are no results of %s; run what is missing to its end, or allow it by --partial",
+        fatal(EXIT_INPUT,
+              "there are no results of %s; run what is missing to its end, or allow it by --partial",
               missing);
     if (missing) {   // and the file goes on saying so
         merged.shards = read.shards;

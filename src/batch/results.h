@@ -1,8 +1,8 @@
 // What became of each kernel: one JSON object a line (schema/batch.schema.json), in the order of the outputs'
 // names.
 //
-// During a run lines are appended as kernels are made, and of two lines of one output the later counts. So a run
-// that was killed loses only the kernels that were being made. In the end the file is written anew, whole
+// During a run lines are appended as kernels are made, and of two lines of one output the later counts. So a
+// run that was killed loses only the kernels that were being made. In the end the file is written anew, whole
 // and in order. The same kernels give the same lines, whatever the order they were made in, and the lines of
 // all shards are those of the whole.
 #pragma once

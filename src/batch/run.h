@@ -1,5 +1,5 @@
-// Makes entries, each in a process of its own, as many at once as are asked for. A failure of one, even a crash, is
-// its result and does not affect the others.
+// Makes entries, each in a process of its own, as many at once as are asked for. A failure of one, even a
+// crash, is its result and does not affect the others.
 #pragma once
 #include "batch/batch_options.h"
 #include "batch/manifest.h"

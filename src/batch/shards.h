@@ -1,5 +1,5 @@
-// The parts of a manifest that several machines make. A kernel's part depends on its output's name alone, so what
-// is added to a manifest moves nothing from one part to another.
+// The parts of a manifest that several machines make. A kernel's part depends on its output's name alone, so
+// what is added to a manifest moves nothing from one part to another.
 //
 // The results of a part begin with a line that says which part it is and how many kernels it has
 // (schema/batch.schema.json), so that a merge sees what is missing.

@@ -140,7 +140,8 @@ static_assert(MICRO_COUNT + 2 <= MAX_MICRO, "and two that follow from others");
 
 JitRequest micro_kernels(void)
 {
-    return (JitRequest){.text = embedded_find("src/hal/gpu/micro.cu")->text, .name = "micro.cu", .kernels = 40};
+    return (JitRequest){
+        .text = embedded_find("src/hal/gpu/micro.cu")->text, .name = "micro.cu", .kernels = 40};
 }
 
 // ---- the worker ----
@@ -172,9 +173,15 @@ static int64_t grid_of(const MicroBench *bench, const Micro *micro)
 static Launch launch_of(const MicroBench *bench, const Micro *micro)
 {
     int cluster = micro->cluster ? micro->cluster : 1;
-    return (Launch){.entry = micro->entry, .grid = {grid_of(bench, micro), 1, 1}, .block = {micro->threads, 1, 1},
-                    .cluster = {cluster, 1, 1}, .shared_bytes = micro->shared_bytes, .asks_shared = micro->shared_bytes > 0,
-                    .cooperative = micro->cooperative, .args = (LaunchArg *)bench->args, .arg_count = BUFFERS};
+    return (Launch){.entry = micro->entry,
+                    .grid = {grid_of(bench, micro), 1, 1},
+                    .block = {micro->threads, 1, 1},
+                    .cluster = {cluster, 1, 1},
+                    .shared_bytes = micro->shared_bytes,
+                    .asks_shared = micro->shared_bytes > 0,
+                    .cooperative = micro->cooperative,
+                    .args = (LaunchArg *)bench->args,
+                    .arg_count = BUFFERS};
 }
 
 /* KiB that are read each time: whole rounds of the grid's loads. */
@@ -262,9 +269,10 @@ static int compare(const void *left, const void *right)
 
 static const char *unit_of(Yields yields)
 {
-    static const char *const names[] = {[YIELDS_BANDWIDTH] = "GB/s", [YIELDS_RATE] = "G/s",       [YIELDS_NS] = "ns",
-                                        [YIELDS_US] = "us",          [YIELDS_CYCLES] = "cycles", [YIELDS_DRAWN] = "GB/s", [YIELDS_LAUNCH] = "us",
-                                        [YIELDS_BLOCK] = "cycles"};
+    static const char *const names[] = {
+        [YIELDS_BANDWIDTH] = "GB/s", [YIELDS_RATE] = "G/s",      [YIELDS_NS] = "ns",
+        [YIELDS_US] = "us",          [YIELDS_CYCLES] = "cycles", [YIELDS_DRAWN] = "GB/s",
+        [YIELDS_LAUNCH] = "us",      [YIELDS_BLOCK] = "cycles"};
     return names[yields];
 }
 
@@ -334,7 +342,8 @@ static const MicroValue *value_named(const MicroReport *report, const char *what
 /* How many even shares of L2's bandwidth one SM alone draws. */
 static void add_port_share(MicroReport *report, const GpuInfo *gpu)
 {
-    const MicroValue *alone = value_named(report, "one SM from L2"), *all = value_named(report, "l2.bandwidth_gb_s");
+    const MicroValue *alone = value_named(report, "one SM from L2"),
+                     *all = value_named(report, "l2.bandwidth_gb_s");
     MicroValue *share = &report->values[report->count++];
     *share = (MicroValue){.path = "l2.port_share", .what = "l2.port_share", .unit = "even shares"};
     share->median = fmax(alone->median * gpu->sm_count / all->median, 1);
@@ -350,7 +359,8 @@ static void add_latency(MicroReport *report, const GpuInfo *gpu)
     latency->median = (double)FEW_BYTES * gpu->sm_count / few->median;   // bytes / (GB/s) = ns
 }
 
-bool micro_measure(const DeviceSpec *device, const GpuInfo *gpu, const JitResult *kernels, MicroReport *report)
+bool micro_measure(const DeviceSpec *device, const GpuInfo *gpu, const JitResult *kernels,
+                   MicroReport *report)
 {
     Worker worker;
     MicroReport *shared = worker_share(sizeof *shared);

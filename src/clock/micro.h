@@ -26,7 +26,7 @@ typedef struct MicroReport {
 /* The text of the kernels. */
 JitRequest micro_kernels(void);
 
-/* Runs them on the GPU, in a process of its own. False: the report says why not. `device`: what is known of it
-   already. */
+/* Runs them on the GPU, in a process of its own. False: the report says why not. `device`: what is known of
+   it already. */
 bool micro_measure(const DeviceSpec *device, const GpuInfo *gpu, const JitResult *kernels,
                    MicroReport *report);

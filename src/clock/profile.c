@@ -112,7 +112,8 @@ static void show(Arena *arena, const Candidate *candidate, const ProfileSlot *sl
     const Measurement *m = &slot->measurement;
     const char *name = name_of(arena, candidate);
     if (slot->status == CANDIDATE_OK)
-        progress("%s: %.2f us (predicted %.2f), %s", name, m->median_us, candidate->plan->time_us, proof_of(arena, m));
+        progress("%s: %.2f us (predicted %.2f), %s", name, m->median_us, candidate->plan->time_us,
+                 proof_of(arena, m));
     else
         progress("%s: %s: %s", name, candidate_status_name[slot->status], slot->reason);
 }

@@ -26,8 +26,8 @@ void profile_find_gpu(Arena *arena, const char *option, const DeviceSpec *device
 /* The text of its own kernels, to be compiled with those of the candidates. */
 JitRequest profile_helpers(void);
 
-/* Begins with all that can be done before there is machine code. The candidates have their texts. The jobs are copied,
-   their lists are not. */
+/* Begins with all that can be done before there is machine code. The candidates have their texts. The jobs
+   are copied, their lists are not. */
 Profiler *profile_begin(Arena *arena, const ProfileJob *jobs, int count, const DeviceSpec *device,
                         const ProfileOptions *options);
 

@@ -31,12 +31,12 @@ typedef struct ProfileReference {
     atomic_bool *ready;   // of each class; shared
 } ProfileReference;
 
-/* Inputs, and which elements are compared. Their values lie in shared memory: any process may make them, and all see
-   them. */
+/* Inputs, and which elements are compared. Their values lie in shared memory: any process may make them, and
+   all see them. */
 ProfileReference *reference_new(Arena *arena, const Program *program, SharedMemory *shared);
 
-/* The values of one class. Outputs of which an element takes more scalar operations than `most_work` have none; 0: all
-   have some. */
+/* The values of one class. Outputs of which an element takes more scalar operations than `most_work` have
+   none; 0: all have some. */
 void reference_evaluate(ProfileReference *reference, int class, EvalMath math, double most_work);
 bool reference_is_ready(const ProfileReference *reference);
 

@@ -69,8 +69,8 @@ static bool warm_up(Bench *bench, Loaded *loaded, double us)
     return true;
 }
 
-/* Too slow to be worth more. Cores are busy with other candidates, and a pause of this process between two commands
-   looks like a slow kernel: so one that seems slow is called again. */
+/* Too slow to be worth more. Cores are busy with other candidates, and a pause of this process between two
+   commands looks like a slow kernel: so one that seems slow is called again. */
 static bool find_slow(Bench *bench, const Loaded *loaded, double *us, bool *is_slow)
 {
     double again = *us;

@@ -53,5 +53,7 @@ double kernel_share_of_limit(const KernelTime *kernel)
 const char *kernel_makes(Arena *arena, const KernelTime *kernel)
 {
     const char *makes = kernel->first->makes;
-    return !makes ? "" : kernel->launches == 1 ? makes : arena_printf(arena, "%s and %d more", makes, kernel->launches - 1);
+    return !makes                  ? ""
+           : kernel->launches == 1 ? makes
+                                   : arena_printf(arena, "%s and %d more", makes, kernel->launches - 1);
 }

@@ -28,7 +28,8 @@ static const char style[] =
     "var(--line);border-radius:.6rem;padding:.8rem;min-width:0;margin-top:1rem}.cards section{margin-top:0}"
     "dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem .8rem;margin:.8rem 0 0;font-size:.85rem;"
     "color:var(--muted)}dd{margin:0}\n"
-    /* What lies beside a table that scrolls is seen by a shadow on that side: the covers move with the table. */
+    /* What lies beside a table that scrolls is seen by a shadow on that side: the covers move with the
+       table. */
     ".scroll{overflow-x:auto;background:linear-gradient(to right,var(--paper) 40%,transparent) 0 0/3rem 100% "
     "no-repeat local,linear-gradient(to left,var(--paper) 40%,transparent) 100% 0/3rem 100% no-repeat local,"
     "linear-gradient(to right,var(--shade),transparent) 0 0/1.2rem 100% no-repeat scroll,"
@@ -236,9 +237,11 @@ static void kernel_row(StrBuf *out, const KernelTime *kernel, double time_us)
 static void times_section(StrBuf *out, const KernelTimes *list, double time_us)
 {
     begin_section(out, "h2", "Kernels of candidate 1 by time");
-    strbuf_puts(out, "<p class=\"muted\">Of limit: the part of the time that the longest term takes alone.</p>\n<div "
-                     "class=\"scroll\"><table>\n<tr><th>us</th><th>share</th><th>of limit</th><th>launches</th>"
-                     "<th class=\"name\">bound by</th><th class=\"name\">kernel</th><th class=\"name\">makes</th></tr>\n");
+    strbuf_puts(
+        out,
+        "<p class=\"muted\">Of limit: the part of the time that the longest term takes alone.</p>\n<div "
+        "class=\"scroll\"><table>\n<tr><th>us</th><th>share</th><th>of limit</th><th>launches</th>"
+        "<th class=\"name\">bound by</th><th class=\"name\">kernel</th><th class=\"name\">makes</th></tr>\n");
     for (int i = 0; i < list->count; i++)
         kernel_row(out, &list->kernels[i], time_us);
     strbuf_puts(out, "</table></div>\n");

@@ -39,7 +39,8 @@ static void print_head(StrBuf *out, const Report *report)
     quantity(out, report->min_bytes, "B");
     strbuf_puts(out, ", does ");
     quantity(out, report->flops, "flop");
-    strbuf_printf(out, "\n  %s: candidate %d", report->source_sha256 ? "written" : "ranked only, first", report->emitted + 1);
+    strbuf_printf(out, "\n  %s: candidate %d", report->source_sha256 ? "written" : "ranked only, first",
+                  report->emitted + 1);
     if (report->verified)
         strbuf_printf(out, "; proven in %.3g s on %.0f element%s%s", report->verified_seconds,
                       report->verified_elements, plural(report->verified_elements),
@@ -182,12 +183,14 @@ static void print_launch(StrBuf *out, const Report *report, const ReportLaunch *
 
 static void print_times(StrBuf *out, const KernelTimes *list, double time_us)
 {
-    strbuf_puts(out, "\nKernels of candidate 1 by time; of limit: the part of it that the longest term takes alone\n"
-                     "           us    share of limit launches  bound by, kernel, what it makes\n");
+    strbuf_puts(
+        out, "\nKernels of candidate 1 by time; of limit: the part of it that the longest term takes alone\n"
+             "           us    share of limit launches  bound by, kernel, what it makes\n");
     for (int i = 0; i < list->count; i++) {
         const KernelTime *kernel = &list->kernels[i];
-        strbuf_printf(out, "  %11.2f %6.1f %% %6.0f %% %8d  %s, %s", kernel->time_us, 100 * kernel->time_us / time_us,
-                      100 * kernel_share_of_limit(kernel), kernel->launches, kernel->first->bound_by, kernel->first->kernel);
+        strbuf_printf(out, "  %11.2f %6.1f %% %6.0f %% %8d  %s, %s", kernel->time_us,
+                      100 * kernel->time_us / time_us, 100 * kernel_share_of_limit(kernel), kernel->launches,
+                      kernel->first->bound_by, kernel->first->kernel);
         const char *makes = kernel_makes(out->arena, kernel);
         strbuf_printf(out, "%s%s\n", *makes ? ", " : "", makes);
     }
@@ -198,8 +201,9 @@ static void print_times(StrBuf *out, const KernelTimes *list, double time_us)
 static void print_timed_kernel(StrBuf *out, const TimedKernel *timed, double total_us)
 {
     const ReportCandidate *best = &timed->kernel->candidates[0];
-    strbuf_printf(out, "  %11.2f %6.1f %% %6.0f %11.2f %8.2f ", timed->call_us, 100 * timed->call_us / total_us, timed->kernel->times,
-                  best->measured_us, best->measured_us / best->costs.time);
+    strbuf_printf(out, "  %11.2f %6.1f %% %6.0f %11.2f %8.2f ", timed->call_us,
+                  100 * timed->call_us / total_us, timed->kernel->times, best->measured_us,
+                  best->measured_us / best->costs.time);
     if (timed->model_us > 0)
         strbuf_printf(out, "%11.2f", timed->model_us);
     else

@@ -6,7 +6,8 @@
 
 /* Two axes are drawn, the others are told. */
 typedef struct TileView {
-    const TileAxis *down, *across;   // NULL: the kernel has no second one, or none at all, that is longer than 1
+    const TileAxis *down,
+        *across;   // NULL: the kernel has no second one, or none at all, that is longer than 1
 } TileView;
 
 TileView tile_view(const ReportLaunch *launch, TileLevel level);

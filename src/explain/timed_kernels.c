@@ -16,7 +16,8 @@ TimedKernel *timed_kernels(Arena *arena, const Report *report)
     TimedKernel *list = NEW_ARRAY(arena, TimedKernel, report->kernel_count);
     for (int i = 0; i < report->kernel_count; i++) {
         const ReportKernel *kernel = &report->kernels[i];
-        list[i] = (TimedKernel){.kernel = kernel, .call_us = kernel->times * kernel->candidates[0].measured_us};
+        list[i] =
+            (TimedKernel){.kernel = kernel, .call_us = kernel->times * kernel->candidates[0].measured_us};
         for (int c = 0; c < kernel->count; c++) {
             list[i].failed += kernel->candidates[c].status != NULL;
             if (kernel->candidates[c].model_rank == 1)

@@ -117,8 +117,8 @@ typedef struct Side {
     const Costs *costs;
 } Side;
 
-/* The term of `slower` that grew most; TERM_COUNT: none grew by half as much as what shows of them, so less is
-   hidden. */
+/* The term of `slower` that grew most; TERM_COUNT: none grew by half as much as what shows of them, so less
+   is hidden. */
 static Term grown(const Costs *faster, const Costs *slower)
 {
     double most = (slower->part[PART_UNHIDDEN] - faster->part[PART_UNHIDDEN]) / 2;

@@ -2,7 +2,8 @@
 #pragma once
 #include "base/arena.h"
 
-/* `silu(a) is a * sigmoid(a)`, of the name of a function or reduction of another language; NULL: it is none. */
+/* `silu(a) is a * sigmoid(a)`, of the name of a function or reduction of another language; NULL: it is
+   none. */
 const char *foreign_function(Arena *arena, const char *name);
 
 /* `write sqrt(-1)`, of a value's name; NULL: it is none. */
@@ -11,7 +12,8 @@ const char *foreign_value(Arena *arena, const char *name);
 /* `a ** b is pow(a, b)`, of an operator, which may be a word; NULL: it is none. */
 const char *foreign_operator(Arena *arena, const char *symbol);
 
-/* The operator or other symbol of `length` characters that `text` begins with, copied; NULL: there is none. */
+/* The operator or other symbol of `length` characters that `text` begins with, copied; NULL: there is
+   none. */
 const char *foreign_symbol(Arena *arena, const char *text, int length);
 
 /* The same where a constant or an index stands; NULL: as elsewhere. */

@@ -219,7 +219,8 @@ static const char *symbol_of_length(Lexer *lexer, int length)
     for (int i = 0; i < SYMBOL_COUNT; i++) {
         const char *symbol = symbols[i];
         bool is_long = symbol[1] != '\0';
-        if (is_long == (length == 2) && symbol[0] == lexer->at[0] && (!is_long || symbol[1] == lexer->at[1])) {
+        if (is_long == (length == 2) && symbol[0] == lexer->at[0] &&
+            (!is_long || symbol[1] == lexer->at[1])) {
             lexer->at += length;
             return symbol;
         }
@@ -310,8 +311,10 @@ bool lex_begins_statement(const char *word)
 bool token_begins(const Token *token, const char *word)
 {
     return token->kind == TOKEN_NAME && strcmp(token->text, word) == 0 &&
-           (token[1].kind == TOKEN_NAME || token[1].kind == TOKEN_WORD) &&   // a reserved word is refused as a name
-           token[2].kind == TOKEN_SYMBOL && strcmp(token[2].text, "[") == 0;
+           (token[1].kind == TOKEN_NAME ||
+            token[1].kind == TOKEN_WORD) &&   // a reserved word is refused as a name
+           token[2].kind == TOKEN_SYMBOL &&
+           strcmp(token[2].text, "[") == 0;
 }
 
 bool token_is_dtype(const Token *token, DType *type)

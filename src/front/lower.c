@@ -70,7 +70,8 @@ static void attempt_symbol(void *context)
 
 static void lower_statement(Lower *lower, Symbol *symbol)
 {
-    symbol->failed |= !diag_attempt(attempt_symbol, &(Attempt){lower, symbol});   // or there are two of its name
+    symbol->failed |=
+        !diag_attempt(attempt_symbol, &(Attempt){lower, symbol});   // or there are two of its name
     lower->scope.count = lower->index_depth = 0;                                  // of one that failed
 }
 
@@ -95,7 +96,8 @@ static void check_output_type(const Symbol *view)
                dtype_info[view->tensor->dtype].name, dtype_info[output->type].name);
 }
 
-/* A view of a definition that is no other output is that definition, stored; of anything else it is a copy. */
+/* A view of a definition that is no other output is that definition, stored; of anything else it is a
+   copy. */
 static Tensor *output_tensor(Lower *lower, const Symbol *symbol)
 {
     Tensor *tensor = symbol->viewed ? symbol->viewed : symbol->tensor;

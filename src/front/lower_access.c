@@ -189,8 +189,8 @@ static void mark_indexes(const Expr *read, int64_t size)
     tensor->indexes = larger(tensor->indexes, size);
 }
 
-/* idx[t] + c, clamped to the dimension: the element between -c and size - 1 - c, before c is added, so that nothing
-   wraps. */
+/* idx[t] + c, clamped to the dimension: the element between -c and size - 1 - c, before c is added, so that
+   nothing wraps. */
 static void take_element(Element *element, int d, const IndexForm *index)
 {
     int64_t size = element->seen->shape[d], offset = index->affine.constant, low, high;
@@ -292,8 +292,8 @@ static Expr *padding(Lower *lower, const AstExpr *pad, const Tensor *tensor)
     return expr;
 }
 
-/* "pad" "(" access "," const ")": a guard on the dimensions that can leave the tensor, and a choice where places
-   do */
+/* "pad" "(" access "," const ")": a guard on the dimensions that can leave the tensor, and a choice where
+   places do */
 AffineTerm lower_pad(Lower *lower, const AstExpr *pad)
 {
     Element element = element_new(lower, pad->pad.access, true);

@@ -1,7 +1,7 @@
 // Indices: affine forms of the variables in scope, and quotients and remainders of such.
 //
-// x[i/4, i%4] and x[(8*i + j)/8]: the dividend is nowhere negative, so that floor and truncation agree. A division
-// that comes out even is folded to an affine index: the second one is x[i] where j stays below 8.
+// x[i/4, i%4] and x[(8*i + j)/8]: the dividend is nowhere negative, so that floor and truncation agree. A
+// division that comes out even is folded to an affine index: the second one is x[i] where j stays below 8.
 #include <inttypes.h>
 
 #include "base/checked.h"

@@ -112,8 +112,8 @@ static Tensor *reduction_result(Lower *lower, TensorOp *op)
     return op->out;
 }
 
-/* The reduction becomes an op of its own, over the outer variables that it uses; a definition's equal ones are one.
-   In the scope (i, j | k) the body A[j, k] gives `y.1[j] = sum[k] A[j, k]`, read as y.1[j]. */
+/* The reduction becomes an op of its own, over the outer variables that it uses; a definition's equal ones
+   are one. In the scope (i, j | k) the body A[j, k] gives `y.1[j] = sum[k] A[j, k]`, read as y.1[j]. */
 static Expr *hoist(Lower *lower, const AstExpr *reduction, Expr *body, int outer)
 {
     bool used[MAX_AXES] = {false};

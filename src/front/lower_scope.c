@@ -28,7 +28,8 @@ typedef struct Search {
     bool wanted[MAX_AXES];        // no extent is stated
     const AstExpr *access[MAX_AXES];   // where the extent was found first
     int dimension[MAX_AXES];
-    int64_t fitting[MAX_AXES];    // the largest extent that stays inside all of x[2*i + 1] and its like; 0: there is none
+    int64_t fitting
+        [MAX_AXES];   // the largest extent that stays inside all of x[2*i + 1] and its like; 0: there is none
 } Search;
 
 /* A dimension of one element is read everywhere by 0; else the smaller extent may be meant. */

@@ -84,8 +84,8 @@ static bool takes_back(const Expr *product, int side)
            expr_equal(quotient->apply.operands[1], factor);
 }
 
-/* The first quotient of integers in what is made of integers alone, of which the fraction may be missed; NULL:
-   there is none. */
+/* The first quotient of integers in what is made of integers alone, of which the fraction may be missed;
+   NULL: there is none. */
 static const Expr *integer_quotient(const Expr *expr)
 {
     if (expr->kind != EXPR_APPLY || is_real(expr->type))

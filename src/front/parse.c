@@ -99,7 +99,8 @@ static AstStatement definition(Parser *p)
         statement.indices = parse_indices(p, MAX_RANK, &statement.count);
     if (take(p, ":"))
         type_of(p, &statement);
-    if ((at(p, "+") || at(p, "-") || at(p, "*") || at(p, "/") || at(p, "%")) && strcmp(p->token[1].text, "=") == 0)
+    if ((at(p, "+") || at(p, "-") || at(p, "*") || at(p, "/") || at(p, "%")) &&
+        strcmp(p->token[1].text, "=") == 0)
         reject(loc_between(p->token->loc, p->token[1].loc),
                "a tensor is defined once, by '='; what adds up over an index is a sum[k](...)");
     expect(p, "=", "after the left side of the definition");

@@ -103,7 +103,8 @@ static AstExpr *access_expr(Parser *p)
     const char *foreign = at(p, "(") ? foreign_function(p->arena, tensor->text) : NULL;
     Op op;
     if (at(p, "(") && lex_function(tensor->text, &op))
-        reject(tensor->loc, "'%s' is a function and no reduction; write %s(a), without [ ]", tensor->text, tensor->text);
+        reject(tensor->loc, "'%s' is a function and no reduction; write %s(a), without [ ]", tensor->text,
+               tensor->text);
     if (at(p, "("))
         reject(tensor->loc, "unknown reduction '%s'; %s", tensor->text,
                foreign ? foreign : "it is one of sum, max, min, prod");

@@ -10,7 +10,8 @@ static bool is(const Token *token, TokenKind kind, const char *text)
 static bool begins_with_a_word(const Token *token)
 {
     return is(token, TOKEN_WORD, "param") || is(token, TOKEN_WORD, "input") ||
-           is(token, TOKEN_WORD, "output") || (lex_begins_statement(token->text) && token_begins(token, token->text));
+           is(token, TOKEN_WORD, "output") ||
+           (lex_begins_statement(token->text) && token_begins(token, token->text));
 }
 
 /* NAME "[" … "]" and then "=" or ":" DTYPE: no expression holds that. No index of a definition has a "[", so

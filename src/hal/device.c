@@ -197,7 +197,8 @@ static void complete_standards(Arena *arena, DeviceSpec *device, const YamlNode 
 {
     for (int relative = 0; relative <= 1; relative++)
         for (const DeviceField *field = device_fields; field->path; field++)
-            if (field->standard != 0 && (field->of != STANDARD_ITSELF) == relative && !is_given(arena, root, field))
+            if (field->standard != 0 && (field->of != STANDARD_ITSELF) == relative &&
+                !is_given(arena, root, field))
                 *(double *)((char *)device + field->offset) = standard_value(device, field);
 }
 
@@ -246,7 +247,8 @@ static const YamlNode *with_base(Arena *arena, const YamlNode *root, const YamlN
     Nearest nearest = nearest_to(like->text);
     const char *names = built_in_names(arena, &nearest);
     if (!base)
-        diag_fatal(like->loc, EXIT_INPUT, "like wants the name of a built-in device, found '%s'%s (built in are %s)", like->text,
+        diag_fatal(like->loc, EXIT_INPUT,
+                   "like wants the name of a built-in device, found '%s'%s (built in are %s)", like->text,
                    nearest_suggestion(arena, &nearest), names);
     const YamlNode *group = yaml_child(root, "device");
     if (!group || !yaml_child(group, "name"))

@@ -268,7 +268,8 @@ static void check_supersteps(const Subject *s)
 {
     if (device_is_bulk_synchronous(s->device) && !device_is_ranked_only(s->device))
         diag_fatal(loc_of(s, "compute.superstep_us"), EXIT_INPUT,
-                   "%s is of a device that is ranked only: device.dialect = none", fact(s, "compute.superstep_us"));
+                   "%s is of a device that is ranked only: device.dialect = none",
+                   fact(s, "compute.superstep_us"));
 }
 
 /* ---- what came with which architecture ---- */

@@ -20,8 +20,8 @@ static const double TIB = 1099511627776.0;
     {.path = "peak_gflop_s." name, .kind = FIELD_REAL, .optional = optional_, AT(peak[unit_]), \
      .least = 1, .most = 1e8, .unit = "Gflop/s"}
 
-/* What no datasheet says, in clocks of 1980 MHz and latencies of 400 ns, as it was measured: 1 us to begin and to end is 1980
-   clocks, and so 2.26 us at 875 MHz. */
+/* What no datasheet says, in clocks of 1980 MHz and latencies of 400 ns, as it was measured: 1 us to begin
+   and to end is 1980 clocks, and so 2.26 us at 875 MHz. */
 #define STANDARD(path_, member, standard_, of_, least_, most_, unit_) \
     {.path = path_, .kind = FIELD_REAL, .optional = true, .standard = standard_, .of = STANDARD_##of_, \
      AT(member), .least = least_, .most = most_, .unit = unit_}

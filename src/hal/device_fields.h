@@ -29,7 +29,7 @@ typedef struct DeviceField {
     const char *path;      // "compute.sm_count": the group, a dot, the key
     FieldKind kind;
     bool optional;         // absent means `standard`; where that is 0, the device has none
-    bool cached;           // a device whose units exchange data needs none: there is nothing between them and memory
+    bool cached;   // a device whose units exchange data needs none: there is nothing between them and memory
     double standard;       // of reals
     StandardOf of;
     size_t offset;         // of the member of DeviceSpec

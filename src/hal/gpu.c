@@ -70,7 +70,8 @@ bool gpu_open(Gpu *gpu, int ordinal, char *reason, size_t reason_bytes)
     TRY(gpu->cuda.device_get(&device, ordinal), "cannot find the GPU again");
     TRY(gpu->cuda.context_retain(&context, device), "cannot use the GPU");
     TRY(gpu->cuda.context_use(context), "cannot use the GPU");
-    TRY(gpu->cuda.stream_new(&gpu->stream, 1), "cannot use the GPU");   // 1: not ordered with the default stream
+    TRY(gpu->cuda.stream_new(&gpu->stream, 1),
+        "cannot use the GPU");   // 1: not ordered with the default stream
     TRY(gpu->cuda.event_new(&gpu->start, 0), "cannot use the GPU");
     TRY(gpu->cuda.event_new(&gpu->stop, 0), "cannot use the GPU");
     return true;
@@ -232,7 +233,8 @@ static bool load_function(Gpu *gpu, GpuProgram *program, const GpuCode *codes, i
     return true;
 }
 
-bool gpu_load(Gpu *gpu, Arena *arena, const GpuCode *codes, const Launch *launches, int launch_count, GpuProgram *program)
+bool gpu_load(Gpu *gpu, Arena *arena, const GpuCode *codes, const Launch *launches, int launch_count,
+              GpuProgram *program)
 {
     *program = (GpuProgram){.launches = launches, .launch_count = launch_count};
     program->modules = NEW_ARRAY(arena, CudaModule, launch_count);
@@ -317,7 +319,8 @@ static bool start_launch(Gpu *gpu, const Launch *launch, CudaFunction function, 
     CudaLaunchAttribute attributes[3];
     CudaLaunchConfig config = config_of(gpu, launch, attributes);
     for (int i = 0; i < launch->arg_count; i++) {
-        pointers[i] = buffers[launch->args[i].buffer].memory + (CudaPointer)launch_arg_start(&launch->args[i]);
+        pointers[i] =
+            buffers[launch->args[i].buffer].memory + (CudaPointer)launch_arg_start(&launch->args[i]);
         parameters[i] = &pointers[i];
     }
     for (int i = 0; i < launch->map_count; i++) {

@@ -1,5 +1,6 @@
 // One GPU as a place to run emitted programs: buffers with red zones, calls, times. It takes machine code
-// and launch shapes, never tiles. Only for workers: after a kernel's error the process can use the GPU no more.
+// and launch shapes, never tiles. Only for workers: after a kernel's error the process can use the GPU no
+// more.
 //
 // Everything returns false after a failure, and `gpu->reason` says what failed.
 #pragma once
@@ -79,7 +80,8 @@ bool gpu_gather(Gpu *gpu, const GpuBuffer *from, int element_bytes, const int64_
                 void *out);
 
 /* One code for each launch; several may be of one cubin. */
-bool gpu_load(Gpu *gpu, Arena *arena, const GpuCode *codes, const Launch *launches, int launch_count, GpuProgram *program);
+bool gpu_load(Gpu *gpu, Arena *arena, const GpuCode *codes, const Launch *launches, int launch_count,
+              GpuProgram *program);
 void gpu_unload(Gpu *gpu, GpuProgram *program);
 
 /* One call of the whole program, timed and waited for. */

@@ -13,19 +13,21 @@
 
 enum {
     MAX_JOBS = 64,
-    MORE_ARGUMENTS = 3,      // that only some versions know
-    SECONDS = 60,            // for one kernel: a large one takes 2
-    REASON_BYTES = 2000,     // of the compiler's messages that are quoted
-    CODE_BYTES = 64 << 20,   // of the PTX or the cubin of one text: unrolled matmuls come to 0.3 MB, and a model has 130 kernels
+    MORE_ARGUMENTS = 3,    // that only some versions know
+    SECONDS = 60,          // for one kernel: a large one takes 2
+    REASON_BYTES = 2000,   // of the compiler's messages that are quoted
+    CODE_BYTES =
+        64
+        << 20,   // of the PTX or the cubin of one text: unrolled matmuls come to 0.3 MB, and a model has 130 kernels
     LOG_BYTES = 1 << 20,
-    FIRST_MINIMAL = 1204,   // 12.4 may leave out what no kernel uses: textures, the runtime on the device
-    FIRST_CACHING = 1209,   // 12.9 keeps a cache, and says nothing of registers when it hits
+    FIRST_MINIMAL = 1204,     // 12.4 may leave out what no kernel uses: textures, the runtime on the device
+    FIRST_CACHING = 1209,     // 12.9 keeps a cache, and says nothing of registers when it hits
     FIRST_SPLITTING = 1206,   // 12.4 does not know the option
 };
 
-// Of the threads that optimise a text's kernels. It is one of the things that machine code is made from, so it does not
-// follow the cores. A ResNet-50 of 32 kernels takes 3.4 s in place of 5.2 and a DenseNet-121 of 146 10.2 in place of
-// 17.4 (64 cores); with 16 threads 3.4 and 9.8.
+// Of the threads that optimise a text's kernels. It is one of the things that machine code is made from, so
+// it does not follow the cores. A ResNet-50 of 32 kernels takes 3.4 s in place of 5.2 and a DenseNet-121 of
+// 146 10.2 in place of 17.4 (64 cores); with 16 threads 3.4 and 9.8.
 static const char split_argument[] = "--split-compile=8";
 
 static const int64_t MEMORY_BYTES = (int64_t)6 << 30;   // of address space; a large text takes 0.5 GB

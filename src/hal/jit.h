@@ -1,9 +1,9 @@
 // CUDA text to machine code with NVRTC, which is found at run time: no GPU is needed, and no toolkit to
 // build rollerc.
 //
-// Each text is compiled in a process of its own, as many at once as there are cores; what shortens a single one is
-// that NVRTC optimises its kernels side by side. A text that does not compile, takes too long, or brings the compiler
-// down is a result with a reason.
+// Each text is compiled in a process of its own, as many at once as there are cores; what shortens a single
+// one is that NVRTC optimises its kernels side by side. A text that does not compile, takes too long, or
+// brings the compiler down is a result with a reason.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,8 +69,8 @@ void jit_compile(Arena *arena, const JitRequest *requests, int count, const JitO
    there is no NVRTC, or it has no mark. */
 const char *jit_compiler(void);
 
-/* Versions before 13.1, 12.8 and 13.0 among them, are reported to miscompile kernels for one architecture alone, as
-   `sm_90a`. */
+/* Versions before 13.1, 12.8 and 13.0 among them, are reported to miscompile kernels for one architecture
+   alone, as `sm_90a`. */
 bool jit_is_doubted(const char *arch, int major, int minor);
 
 /* The compiler that would be used, if it is one of those: "NVRTC 13.0"; else NULL. */

@@ -29,8 +29,8 @@ static void make_folder(Arena *arena, const char *folder)
         fatal(EXIT_MACHINE, "cannot make the cache '%s': %s", folder, strerror(errno));
 }
 
-/* Nobody else can put code there. What `holds` the folder of the entries may be the system's, such as /tmp, if
-   names in it belong to those who gave them. */
+/* Nobody else can put code there. What `holds` the folder of the entries may be the system's, such as /tmp,
+   if names in it belong to those who gave them. */
 static bool is_own(const char *folder, bool holds)
 {
     struct stat status;
@@ -39,11 +39,15 @@ static bool is_own(const char *folder, bool holds)
     bool mine = status.st_uid == geteuid() || (holds && status.st_uid == 0);
     bool closed = !(status.st_mode & (S_IWGRP | S_IWOTH)) || (holds && status.st_mode & S_ISVTX);
     if (!mine)
-        diag_warning((Loc){0}, "the cache '%s' belongs to another user, who could put any code there: it is not "
-                     "used. Take a folder of your own", folder);
+        diag_warning((Loc){0},
+                     "the cache '%s' belongs to another user, who could put any code there: it is not "
+                     "used. Take a folder of your own",
+                     folder);
     else if (!closed)
-        diag_warning((Loc){0}, "others may write to the cache '%s', and could put any code there: it is not used. "
-                     "chmod go-w", folder);
+        diag_warning((Loc){0},
+                     "others may write to the cache '%s', and could put any code there: it is not used. "
+                     "chmod go-w",
+                     folder);
     return mine && closed;
 }
 
@@ -90,7 +94,8 @@ void jit_cache_store(const JitCache *cache, const char *key, const JitResult *re
     arena_free(arena);
 }
 
-/* NULL: it cannot be read, or is no file: a pipe would wait for a writer. One that is read counts as used now. */
+/* NULL: it cannot be read, or is no file: a pipe would wait for a writer. One that is read counts as used
+   now. */
 static char *read_entry(Arena *arena, const char *path, size_t *length)
 {
     struct stat status;
@@ -127,8 +132,8 @@ typedef struct Lengths {
     int all_registers;
 } Lengths;
 
-/* The parts, which come behind two lines. NULL: they are not as long as it says there, though the hash is right:
-   another program wrote them. */
+/* The parts, which come behind two lines. NULL: they are not as long as it says there, though the hash is
+   right: another program wrote them. */
 static const char *find_parts(const char *body, const char *end, Lengths *lengths)
 {
     const char *compiler = body + HASH_DIGITS + 1, *line = memchr(compiler, '\n', (size_t)(end - compiler));

@@ -6,8 +6,8 @@
 #pragma once
 #include "hal/jit.h"
 
-/* `folder`/nvrtc, which is made if it is not there; if there can be none, an error with EXIT_MACHINE. NULL, with
-   a warning: others could put code there, which would be run. */
+/* `folder`/nvrtc, which is made if it is not there; if there can be none, an error with EXIT_MACHINE. NULL,
+   with a warning: others could put code there, which would be run. */
 JitCache *jit_cache_open(Arena *arena, const char *folder, int64_t max_bytes);
 
 /* False: not there, or not as it was written. */

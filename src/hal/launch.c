@@ -80,7 +80,8 @@ static void write_args(Json *list, const Launch *launch, int arguments)
         const LaunchArg *arg = &launch->args[i];
         int beside = arg->buffer - arguments;
         Json *entry = json_push_object(list);
-        json_set_int(entry, beside < 0 ? "arg" : beside_name[beside], beside < 0 ? arg->buffer : launch_arg_start(arg));
+        json_set_int(entry, beside < 0 ? "arg" : beside_name[beside],
+                     beside < 0 ? arg->buffer : launch_arg_start(arg));
         if (beside < 0 && launch_arg_start(arg))
             json_set_int(entry, "offset", launch_arg_start(arg));
     }

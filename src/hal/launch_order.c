@@ -34,7 +34,10 @@ static int by_start(const void *left, const void *right)
     return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-static int descending(const void *left, const void *right) { return *(const int *)right - *(const int *)left; }
+static int descending(const void *left, const void *right)
+{
+    return *(const int *)right - *(const int *)left;
+}
 
 /* Where arguments begin and end. */
 static void find_sections(Sweep *sweep, int count)

@@ -54,7 +54,8 @@ typedef struct RuntimeSource {
     const char *text;
     size_t length;
     int arg_count;                  // pointers to inputs, weights and outputs
-    int weight_first, weight_count; // of them: weights, which lie in a file of their own; 0: there is no NAME_prepare
+    int weight_first,
+        weight_count;   // of them: weights, which lie in a file of their own; 0: there is no NAME_prepare
     bool graph;                     // the text has NAME_graph, too
     const Launch *launches;         // that NAME_prepare makes, and then the launcher; NULL: nobody said
     int launch_count, prepare_count;
@@ -90,8 +91,8 @@ typedef void RuntimeFill(void *context, int tensor, int64_t offset, int64_t coun
 /* Which thread goes on when several can. */
 typedef enum RuntimeSchedule {
     RUNTIME_LOWEST_FIRST,
-    RUNTIME_HIGHEST_FIRST,          // blocks too are run in descending order
-    RUNTIME_PRIORITY                // by priorities of blocks and warps, drawn from the seed, at every synchronisation
+    RUNTIME_HIGHEST_FIRST,   // blocks too are run in descending order
+    RUNTIME_PRIORITY   // by priorities of blocks and warps, drawn from the seed, at every synchronisation
 } RuntimeSchedule;
 
 typedef struct RuntimeJob {
@@ -99,21 +100,23 @@ typedef struct RuntimeJob {
     const RuntimeTensor *tensors;   // a buffer without any may not be touched
     int tensor_count;
     RuntimeFill *fill;
-    RuntimeFill *fill_before;       // what inputs hold in a call before the one that is looked at, of a program that was
-                                    // prepared once for both; NULL: there is none
+    RuntimeFill
+        *fill_before;   // what inputs hold in a call before the one that is looked at, of a program that was
+                        // prepared once for both; NULL: there is none
     void *context;
     int poison;                     // byte that written tensors hold before
     int only_launch;                // -1: all of them
-    bool graph;                     // runs NAME_graph's launches in another order than the stream's, if the text has it
+    bool graph;   // runs NAME_graph's launches in another order than the stream's, if the text has it
     int64_t max_blocks;             // of a launch; of a larger one some blocks are run. INT64_MAX: all
     uint64_t seed;                  // of that choice
-    bool lazy;                      // fill and poison what is touched, when it is: for huge buffers; needs `checked`
+    bool lazy;   // fill and poison what is touched, when it is: for huge buffers; needs `checked`
     RuntimeSchedule schedule;
-    bool checked;                   // looks for races, uninitialised memory, bounds, overflows; counts traffic; needs
-                                    // RUNTIME_CHECKED
-    bool counts;                    // checked, of one launch: what its first and its last block do, which are run and no others
-                                    // but those of their clusters; needs RUNTIME_COUNTED
-    bool ends_written;              // checked: the first and the last element of each written tensor must be written
+    bool checked;   // looks for races, uninitialised memory, bounds, overflows; counts traffic; needs
+                    // RUNTIME_CHECKED
+    bool
+        counts;   // checked, of one launch: what its first and its last block do, which are run and no others
+                  // but those of their clusters; needs RUNTIME_COUNTED
+    bool ends_written;   // checked: the first and the last element of each written tensor must be written
     int seconds;                    // of processor time that the program alone may take, `fill` not counted
 } RuntimeJob;
 
@@ -137,7 +140,8 @@ typedef struct RuntimeCounts {
     int64_t shared_read, shared_written;    // bytes
     int64_t warp_meetings;                  // shuffles and ballots of its first warp
     int64_t block_barriers, cluster_barriers, grid_barriers;
-    int64_t waits, pending;                 // of its first thread for asynchronous copies; groups in flight after them, in sum
+    int64_t waits,
+        pending;   // of its first thread for asynchronous copies; groups in flight after them, in sum
     int64_t *read_sectors, *written_sectors;   // by RuntimeJob.tensors: each counted once
 } RuntimeCounts;
 
@@ -151,7 +155,8 @@ typedef struct RuntimeResult {
     int64_t blocks_run, blocks_total;
     const RuntimeTraffic *traffic;  // of each launch, in order; only of checked jobs
     int launch_count;
-    RuntimeCounts *counts;          // of the first and the last block, if they were wanted; of a single block only the first
+    RuntimeCounts
+        *counts;   // of the first and the last block, if they were wanted; of a single block only the first
     void *mappings;                 // the runtime's own
 } RuntimeResult;
 
@@ -159,7 +164,7 @@ typedef struct RuntimeModule RuntimeModule;
 
 typedef struct Runtime {
     const char *name;
-    bool checks;                    // accesses, and runs parts of a program: else jobs are neither checked nor lazy
+    bool checks;   // accesses, and runs parts of a program: else jobs are neither checked nor lazy
     RuntimeStatus (*load)(Arena *arena, const RuntimeSource *source, RuntimeModule **module,
                           const char **reason);
     RuntimeResult (*run)(Arena *arena, const RuntimeModule *module, const RuntimeJob *job);

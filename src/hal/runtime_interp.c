@@ -1,5 +1,5 @@
-// The CPU interpreter as a runtime: the program runs in a child (interp_child.h), so that a crash or a hang is a
-// result.
+// The CPU interpreter as a runtime: the program runs in a child (interp_child.h), so that a crash or a hang
+// is a result.
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@ struct RuntimeModule {
     RuntimeSource source;
 };
 
-/* Two launches that may run concurrently and share bytes; NULL: there are none. The order in which launches are run is
-   one of many. */
+/* Two launches that may run concurrently and share bytes; NULL: there are none. The order in which launches
+   are run is one of many. */
 static const char *unordered(Arena *arena, const RuntimeSource *source)
 {
     if (!source->launches || !source->graph)
@@ -162,4 +162,5 @@ static RuntimeResult run(Arena *arena, const RuntimeModule *module, const Runtim
     return result;
 }
 
-const Runtime runtime_interp = {.name = "interp", .checks = true, .load = load, .run = run, .release = release};
+const Runtime runtime_interp = {
+    .name = "interp", .checks = true, .load = load, .run = run, .release = release};

@@ -54,8 +54,8 @@ void worker_hear(Worker *worker);
 void *worker_share(size_t bytes);
 void worker_unshare(void *memory, size_t bytes);
 
-/* Memory that the parent hands out piece by piece, also to workers that run already: it lies at the same address in all
-   of them. */
+/* Memory that the parent hands out piece by piece, also to workers that run already: it lies at the same
+   address in all of them. */
 typedef struct SharedMemory {
     char *start;
     size_t bytes, used;

@@ -11,7 +11,8 @@
 
 enum {
     YAML_MAX_DEPTH = 16,   // a device file has 2, a manifest 5; libyaml's time is quadratic in the depth
-    YAML_MAX_KEYS = 512,   // of one mapping, each compared with those before it: a set of defines has 256 at most
+    YAML_MAX_KEYS =
+        512,   // of one mapping, each compared with those before it: a set of defines has 256 at most
 };
 
 /* What a kind of file may hold. */

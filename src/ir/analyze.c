@@ -19,7 +19,8 @@ static void find_fetch(AccessSearch *search, const Expr *expr, bool guarded)
         find_accesses(search, fetch->places[i].value, guarded);
     search->places--;
     if (search->count < search->most)
-        search->found[search->count] = (FusedAccess){&fetch->access, fetch, search->places > 0, guarded, search->op};
+        search->found[search->count] =
+            (FusedAccess){&fetch->access, fetch, search->places > 0, guarded, search->op};
     search->count++;
 }
 
@@ -28,7 +29,8 @@ static void find_accesses(AccessSearch *search, const Expr *expr, bool guarded)
     switch (expr->kind) {
     case EXPR_ACCESS:
         if (search->count < search->most)
-            search->found[search->count] = (FusedAccess){&expr->access, NULL, search->places > 0, guarded, search->op};
+            search->found[search->count] =
+                (FusedAccess){&expr->access, NULL, search->places > 0, guarded, search->op};
         search->count++;
         break;
     case EXPR_FETCH: find_fetch(search, expr, guarded); break;
@@ -136,7 +138,8 @@ static void work_visit(Expr *expr, void *context)
     if (expr->kind != EXPR_APPLY)
         return;
     OpClass class = op_info[expr->apply.op].class;
-    bool divides = expr->apply.op == OP_DIV && expr->apply.operands[1]->kind != EXPR_CONST;   // else it multiplies
+    bool divides =
+        expr->apply.op == OP_DIV && expr->apply.operands[1]->kind != EXPR_CONST;   // else it multiplies
     if (class == OP_CLASS_REAL || divides)
         work->special += 1;
     work->flops += 1;

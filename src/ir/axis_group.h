@@ -22,8 +22,8 @@ uint32_t axis_group_mask(const AxisGroup *group);
 /* Elements from one point to the next along the innermost axis; 0: it does not move, or there is none. */
 int64_t axis_group_stride(const AxisGroup *group, const Affine *offset);
 
-/* Are adjacent flat positions all `stride` elements apart? Of x[a:2, b:3, c:4] those of a and b are, at stride 4;
-   those of a and c have no one stride. */
+/* Are adjacent flat positions all `stride` elements apart? Of x[a:2, b:3, c:4] those of a and b are, at
+   stride 4; those of a and c have no one stride. */
 bool axis_group_has_stride(const AxisGroup *group, const Fusion *fusion, const Affine *offset,
                            int64_t stride);
 

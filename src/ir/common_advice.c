@@ -1,5 +1,5 @@
-// Who multiplies the terms of a product by what they share gets a slow kernel, where the factor must stay with them: it
-// is said, with the mend.
+// Who multiplies the terms of a product by what they share gets a slow kernel, where the factor must stay
+// with them: it is said, with the mend.
 #include "base/diag.h"
 #include "ir/common_factors.h"
 #include "ir/exact_type.h"
@@ -47,10 +47,11 @@ static void advise(Arena *arena, const Ranges *ranges, const TensorOp *op)
         return;
     for (int i = 0; i < all.count; i++)
         if (!is_among(&waiting, all.factors[i].expr)) {
-            diag_warning(all.factors[i].expr->loc,
-                         "this factor stays in the sum, which may leave the range of %s without it; the kernel "
-                         "is much faster if it stands behind the sum",
-                         dtype_info[op->body->type].name);
+            diag_warning(
+                all.factors[i].expr->loc,
+                "this factor stays in the sum, which may leave the range of %s without it; the kernel "
+                "is much faster if it stands behind the sum",
+                dtype_info[op->body->type].name);
             return;
         }
 }

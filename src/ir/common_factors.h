@@ -2,12 +2,12 @@
 //
 //   sum[k](q[i, k] * w[j, k] * scale[j] / 8)   =   sum[k](q[i, k] * w[j, k]) * scale[j] / 8
 //
-// A factor is shared if it depends on no axis that is summed over. It is then applied once an output, and what is
-// left may be a product of two elements, for which there are faster kernels. Integers wrap, so that their factors
-// and signs may follow the sum, too, but no divisor: quotients are truncated term by term.
+// A factor is shared if it depends on no axis that is summed over. It is then applied once an output, and
+// what is left may be a product of two elements, for which there are faster kernels. Integers wrap, so that
+// their factors and signs may follow the sum, too, but no divisor: quotients are truncated term by term.
 //
-// Of reals a factor follows the sum only where nothing can leave the range of its type without it: x / 1000 of f32 may
-// be there to keep the sum finite.
+// Of reals a factor follows the sum only where nothing can leave the range of its type without it: x / 1000
+// of f32 may be there to keep the sum finite.
 #pragma once
 #include "ir/range.h"
 
@@ -23,7 +23,8 @@ typedef struct CommonFactors {
     int count;
 } CommonFactors;
 
-/* How far from 1 a number may be, even where ranges don't count: one farther away is there to scale the terms. */
+/* How far from 1 a number may be, even where ranges don't count: one farther away is there to scale the
+   terms. */
 #define FARTHEST_FACTOR 0x1p64
 
 typedef enum FactorKind {
@@ -52,6 +53,6 @@ Expr *common_factors_apply(Arena *arena, const CommonFactors *common, Expr *sum)
 /* Warns of factors that must stay in a sum of products (common_advice.c). */
 void common_factors_advise(Arena *arena, const Program *program);
 
-/* Neither the sum of what is left of `body` nor what the factors make of it on the way leaves the range of its
-   type, or the language allows it (common_range.c). */
+/* Neither the sum of what is left of `body` nor what the factors make of it on the way leaves the range of
+   its type, or the language allows it (common_range.c). */
 bool common_factors_may_wait(const SumScope *sum, const Expr *body, const CommonFactors *common);

@@ -85,8 +85,8 @@ static bool affine_of(const TensorOp *op, const Expr *expr, Affine *form)
     }
 }
 
-/* The flat offset as indices of the tensor's own dimensions; false: it is none of them alone. 12*i + j, j below 12, of
-   [5, 12] is [i, j]. */
+/* The flat offset as indices of the tensor's own dimensions; false: it is none of them alone. 12*i + j, j
+   below 12, of [5, 12] is [i, j]. */
 static bool split_offset(const TensorOp *op, const Affine *offset, const Tensor *tensor, Dim *dims)
 {
     int64_t extents[MAX_AXES], stride = tensor_elements(tensor);
@@ -295,7 +295,8 @@ static Left left_of(const TensorOp *op)
     return left;
 }
 
-/* Fewer fetches first: a product takes a view whose elements are contiguous (d of k[h, 32*d.0 + d.1]), and no fetch. */
+/* Fewer fetches first: a product takes a view whose elements are contiguous (d of k[h, 32*d.0 + d.1]), and no
+   fetch. */
 static bool is_less(Left a, Left b)
 {
     return a.fetches != b.fetches ? a.fetches < b.fetches : a.views < b.views;
@@ -344,8 +345,8 @@ static uint32_t unit_axes(const TensorOp *op)
     return axes;
 }
 
-/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that gain nothing are undone. Of one point in [b, h,
-   1, j] readers that are cut alike would not know whose dimension it is. */
+/* Of i/4 % 3 the axis is cut at 4, what is left of it at 3. Cuts that gain nothing are undone. Of one point
+   in [b, h, 1, j] readers that are cut alike would not know whose dimension it is. */
 static void cut(Composer *composer, TensorOp *op)
 {
     TensorOp attempt = *op;

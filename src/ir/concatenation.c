@@ -61,7 +61,8 @@ typedef struct Finder {
 static bool reads_part(const Finder *finder, const Access *access, int64_t low, int64_t high)
 {
     const TensorOp *op = finder->op;
-    if (!access_is_own(access) || access->rank != op->spatial_count || access->tensor->dtype != op->out->dtype)
+    if (!access_is_own(access) || access->rank != op->spatial_count ||
+        access->tensor->dtype != op->out->dtype)
         return false;
     for (int d = 0; d < access->rank; d++) {
         const Dim *dim = &access->dims[d];
@@ -132,7 +133,8 @@ const Concatenation **concatenations_find(Arena *arena, const Program *program)
     for (int i = 0; i < program->op_count; i++) {
         const TensorOp *op = program->ops[i];
         Finder finder = {.arena = arena, .found = found, .op = op, .axis = -1};
-        bool whole = op->reduce == REDUCE_NONE && op->out->dtype != DTYPE_B1 && op->spatial_count == op->out->rank;
+        bool whole =
+            op->reduce == REDUCE_NONE && op->out->dtype != DTYPE_B1 && op->spatial_count == op->out->rank;
         if (!whole || !add_leaves(&finder, op->body, 0, 0))
             continue;
         Concatenation *concatenation = NEW(arena, Concatenation);
@@ -247,8 +249,9 @@ RowPart fusion_part(const Fusion *fusion, const Tensor *tensor, bool stored)
             search_part(&search, fusion->ops[i].body, NULL);
         else if (fusion->ops[i].stored && fusion->ops[i].out == tensor)
             search.part = part_of_both(search.part, access_part(fusion, &fusion->ops[i].store));
-    return search.part.end ? search.part
-                           : (RowPart){0, tensor->part_stride ? tensor->part_stride : tensor_elements(tensor)};
+    return search.part.end
+               ? search.part
+               : (RowPart){0, tensor->part_stride ? tensor->part_stride : tensor_elements(tensor)};
 }
 
 Access access_of_whole(Arena *arena, const Access *access)

@@ -2,8 +2,8 @@
 //
 //   cat[i, l:96] = select(l < 64, pad(x[i, l], 0), pad(y[i, l - 64], 0))
 //
-// Of every `part_stride` elements, here 96, the first 64 are x's and the others y's: kernels that make x and y may
-// store them there (fuse_in_place.h).
+// Of every `part_stride` elements, here 96, the first 64 are x's and the others y's: kernels that make x and
+// y may store them there (fuse_in_place.h).
 #pragma once
 #include "ir/fuse.h"
 
@@ -19,8 +19,8 @@ typedef struct Concatenation {
     int count;
 } Concatenation;
 
-/* By tensor id; NULL: it is none. Of what is itself concatenated along the axis the parts are listed. Marks the
-   tensors. */
+/* By tensor id; NULL: it is none. Of what is itself concatenated along the axis the parts are listed. Marks
+   the tensors. */
 const Concatenation **concatenations_find(Arena *arena, const Program *program);
 
 /* The definition of a part by the whole: p[i, l] = cat[i, l + 64]. */

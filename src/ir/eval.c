@@ -34,8 +34,8 @@ static void add_inlined(Expr *expr, void *context)
         inlining->size += inlining->origins[expr->access.tensor->id].inlined_size;
 }
 
-/* Nodes of the definition with those of all that is inlined in it. A sum of one term has other forms, too; and what
-   products allow of shares, and of what is rounded at any scale, they allow of elements. */
+/* Nodes of the definition with those of all that is inlined in it. A sum of one term has other forms, too;
+   and what products allow of shares, and of what is rounded at any scale, they allow of elements. */
 static void find_inlined(Evaluator *evaluator, Origin *origin)
 {
     bool allowed = origin->loose || evaluator->shares[origin->tensor->id];

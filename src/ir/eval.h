@@ -9,7 +9,8 @@
 
 typedef struct Value {
     double real;        // the value; integers and b1 as a double too (exact up to 2^53)
-    double bound;       // |kernel - real| <= bound is legal; infinite: nothing can be said (a comparison too close to call)
+    double
+        bound;   // |kernel - real| <= bound is legal; infinite: nothing can be said (a comparison too close to call)
     int64_t whole;      // the value of an i64, which a double may not hold
 } Value;
 
@@ -78,8 +79,8 @@ void dtype_store_singles(DType type, void *memory, const void *singles, int64_t 
 /* What test inputs hold. The special ones find what random numbers hide: a total that starts at zero, a lost
    NaN, an element left out of a maximum. */
 typedef enum InputKind {
-    INPUT_REAL,       // reals in [-1, 1), integers in [-8, 8) (u8: [0, 16)), b1 0 or 1; indices in their dimension, at its
-                      // ends and outside
+    INPUT_REAL,   // reals in [-1, 1), integers in [-8, 8) (u8: [0, 16)), b1 0 or 1; indices in their dimension, at its
+                  // ends and outside
     INPUT_WHOLE,      // reals are whole numbers in [-4, 4]: sums are exact
     INPUT_NEGATIVE,   // all below zero (u8, b1: as INPUT_REAL)
     INPUT_HIGH,       // zero, but 3 at one element of each row, in each another

@@ -19,9 +19,9 @@ const Precision *precision_of(DType compute_type)
     return compute_type == DTYPE_F64 ? &DOUBLE : &SINGLE;
 }
 
-/* What the language promises of each function (doc/language.md), in units in the last place. CUDA programming guide,
-   "Mathematical Functions": log 1; exp, rsqrt, tanh, erf, sin, cos, atan, asin and acos 2; pow 4; those of double are
-   no larger. tests/gpu_functions.py measures them. */
+/* What the language promises of each function (doc/language.md), in units in the last place. CUDA programming
+   guide, "Mathematical Functions": log 1; exp, rsqrt, tanh, erf, sin, cos, atan, asin and acos 2; pow 4;
+   those of double are no larger. tests/gpu_functions.py measures them. */
 enum { FUNCTION_ULPS = 4 };
 
 /* A loop in which the operation is known leaves the decisions out. */
@@ -57,7 +57,8 @@ Real real_between(double value, double low, double high)
     return (Real){value, isnan(low) || isnan(high) ? INFINITY : loosened(bound, value)};
 }
 
-/* A result of 0 that is no smaller number: 5e-324 / 2 is 0 in double, too. What is 0 in double is 0 in f32. */
+/* A result of 0 that is no smaller number: 5e-324 / 2 is 0 in double, too. What is 0 in double is 0 in
+   f32. */
 INLINE bool is_zero(Op op, const Precision *precision, Real a, Real b)
 {
     if (precision == &SINGLE)
@@ -106,7 +107,8 @@ static inline double bound_product(Real a, Real b)
     return fabs(a.value) * b.bound + fabs(b.value) * a.bound + a.bound * b.bound;
 }
 
-/* a/b - a'/b' = (da - q*db) / b', and |b'| >= |b| - db. Of doubles q*db may be 0 where q is not: 1e-304 * 1e-27. */
+/* a/b - a'/b' = (da - q*db) / b', and |b'| >= |b| - db. Of doubles q*db may be 0 where q is not: 1e-304 *
+   1e-27. */
 static inline double bound_quotient(Real a, Real b, double quotient)
 {
     double divisor = fabs(b.value) - b.bound;
@@ -119,8 +121,8 @@ static inline double grown(double x)
     return x <= 1 ? x + x * x : expm1(x);
 }
 
-/* The exponent may be multiplied by log2(e) first, as softmax_exp_f16 in the prelude does: the product is rounded, and
-   the factor's own error in f32 is 0.23 units. */
+/* The exponent may be multiplied by log2(e) first, as softmax_exp_f16 in the prelude does: the product is
+   rounded, and the factor's own error in f32 is 0.23 units. */
 static inline double bound_exp(const Precision *precision, Real a, double value)
 {
     double slack = isfinite(a.value) && isfinite(value) ? 1.25 * precision->unit * fabs(a.value) : 0;
@@ -164,9 +166,9 @@ static inline double bound_wave(Real a)
     return a.bound > 2 && isfinite(a.bound) ? 2 : a.bound;
 }
 
-/* A function that only grows or only falls: the ends of the interval give those of the result. The slope of asin and
-   acos at 1 is infinite: within 2^-24 of 1 they move by 2^-11.5. Beyond 1 they are NaN, and of the unknown all may
-   be. */
+/* A function that only grows or only falls: the ends of the interval give those of the result. The slope of
+   asin and acos at 1 is infinite: within 2^-24 of 1 they move by 2^-11.5. Beyond 1 they are NaN, and of the
+   unknown all may be. */
 INLINE double bound_between_ends(Op op, Real a, double value)
 {
     if (a.bound == 0)

@@ -89,12 +89,12 @@ Expr *centred_difference(Arena *arena, const TensorOp *op, Expr *term, Definitio
 
      sum(sq(x - m)) = sum(sq(x - c)) + k * sq(c - m) - 2 * k * d * (c - m)
 
-   and the kernel leaves out the last term. k * |c - m| is at most sum |x - m|, and d some units u of c, which is no
-   larger than |m| + |c - m|: all chunks are off by 2 * units * u * sum(|x - m| * (|m| + |x - m|)), as if
-   each difference were by units * u * (|m| + |x - m|). Two units a mean, for the division and for a product where
-   chunks join, and chunks of chunks four deep: of a thread, a warp, a block and a kernel. What the squares and their
-   factors k round is less than the share of |x - m| in it. s errs like the total, which m's bound holds, and not at
-   all where m has none. Of elements that are all m the mean is m. */
+   and the kernel leaves out the last term. k * |c - m| is at most sum |x - m|, and d some units u of c, which
+   is no larger than |m| + |c - m|: all chunks are off by 2 * units * u * sum(|x - m| * (|m| + |x - m|)), as
+   if each difference were by units * u * (|m| + |x - m|). Two units a mean, for the division and for a
+   product where chunks join, and chunks of chunks four deep: of a thread, a warp, a block and a kernel. What
+   the squares and their factors k round is less than the share of |x - m| in it. s errs like the total, which
+   m's bound holds, and not at all where m has none. Of elements that are all m the mean is m. */
 Real centred_allow(DType type, Real centre, Real difference)
 {
     enum { UNITS = 2 * 4 };

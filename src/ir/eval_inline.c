@@ -1,7 +1,7 @@
 // Definitions that are as cheap to compute as to look up are inlined where they are read.
 //
-// A page of the memo holds adjacent elements of a row. Each element of a column is on a page of its own, and a sum over
-// 200,000 rows of `dy[n, c] * mask[n, c]` would make 200,000 pages.
+// A page of the memo holds adjacent elements of a row. Each element of a column is on a page of its own, and
+// a sum over 200,000 rows of `dy[n, c] * mask[n, c]` would make 200,000 pages.
 #include "base/checked.h"
 #include "ir/eval_parts.h"
 
@@ -12,7 +12,8 @@ typedef struct Folding {
 
 static void fold_index(Folding *folding, const Affine *index)
 {
-    const int64_t most = (int64_t)1 << 20;   // of a coefficient: times extents, whose product is 2^62 at most, in 64 bits
+    const int64_t most =
+        (int64_t)1 << 20;   // of a coefficient: times extents, whose product is 2^62 at most, in 64 bits
     int64_t product;
     for (int a = 0; a < MAX_AXES; a++)
         for (int b = 0; b <= MAX_AXES && index->coef[a]; b++) {

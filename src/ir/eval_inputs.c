@@ -66,14 +66,14 @@ static bool is_unsigned(DType type) { return type == DTYPE_U8 || type == DTYPE_B
 /* Elements of a row, the innermost dimension. */
 static int64_t row_length(const Tensor *tensor) { return tensor->rank ? tensor->shape[tensor->rank - 1] : 1; }
 
-/* One element after each row's length and one more: they walk through all columns, and along a column too there is one
-   of so many:
+/* One element after each row's length and one more: they walk through all columns, and along a column too
+   there is one of so many:
 
        . . # .
        . # . .
        # . . .
        . . . .
-       . . . #   */
+       . . . # */
 static bool input_is_special(const Tensor *tensor, uint64_t key, int64_t element)
 {
     int64_t length = row_length(tensor);

@@ -58,8 +58,8 @@ int64_t wrap_to(DType type, int64_t value);
    a load. */
 Cell cell_convert(DType to, DType from, Cell cell);
 
-/* A real that may also stay as it was, or be rounded at another scale: off by one unit in the last place of the
-   type. */
+/* A real that may also stay as it was, or be rounded at another scale: off by one unit in the last place of
+   the type. */
 Cell cell_loosen(DType to, Cell cell, Cell rounded);
 
 /* A reduction in progress, in a free order (eval_fold.c). */
@@ -135,8 +135,8 @@ Real real_either(Real chosen, Real other);
 
 // Sums that a kernel may make of chunks (eval_centred.c).
 
-/* x - m, if the op is sum[r](sq(x[r] - m)) but for common factors, without which `term` is left, and m a share
-   of a sum of as many points; else NULL. */
+/* x - m, if the op is sum[r](sq(x[r] - m)) but for common factors, without which `term` is left, and m a
+   share of a sum of as many points; else NULL. */
 Expr *centred_difference(Arena *arena, const TensorOp *op, Expr *term, DefinitionOf *definition_of,
                          void *context);
 /* `difference`, x - m, as far off as the means of chunks may make it seem. */
@@ -161,7 +161,8 @@ typedef struct Tape Tape;
 typedef void ReadElements(void *context, const Tensor *tensor, const int64_t *offsets, int count,
                           Cell *cells);
 
-/* `difference`: that in the body which centred_difference() gave; NULL: none. `shares`: streams_find_shares(). */
+/* `difference`: that in the body which centred_difference() gave; NULL: none. `shares`:
+   streams_find_shares(). */
 Tape *tape_compile(Arena *arena, const TensorOp *op, EvalMath math, const Expr *difference,
                    const SumForms *forms, const bool *shares);
 /* Values at every lane; `read` gives the elements of the tensors that are named. */

@@ -99,7 +99,8 @@ static Cell stored(const Origin *origin, Cell cell)
 {
     const TensorOp *op = origin->op;
     Cell rounded = cell_convert(op->out->dtype, op->body->type, cell);
-    return origin->loose && op->body->type == DTYPE_F32 ? cell_loosen(op->out->dtype, cell, rounded) : rounded;
+    return origin->loose && op->body->type == DTYPE_F32 ? cell_loosen(op->out->dtype, cell, rounded)
+                                                        : rounded;
 }
 
 /* The axis along which elements at that distance are adjacent, a row's or a column's; -1: none. */
@@ -163,7 +164,8 @@ static Cell end_folds(const Origin *origin, const Fold *folds, int lane)
     return any_form(origin, sums, lane);
 }
 
-/* Folds the batch's runs, those of each form for itself; a result goes out with the last run of its element. */
+/* Folds the batch's runs, those of each form for itself; a result goes out with the last run of its
+   element. */
 static void fold_batch(const Origin *origin, Fold *folds, Cell *cells)
 {
     const Batch *batch = origin->batch;
@@ -223,7 +225,8 @@ static void compute_given(Origin *origin, const int64_t *offsets, int count, Cel
     evaluate(origin->other, origin->tensor, offsets, count, values);
     for (int i = 0; i < count; i++)
         if (dtype_info[origin->tensor->dtype].is_real)
-            cells[i].real = (Real){dtype_round(origin->tensor->dtype, values[i].real), 0};   // as it was stored
+            cells[i].real =
+                (Real){dtype_round(origin->tensor->dtype, values[i].real), 0};   // as it was stored
         else
             cells[i].whole = (Whole){values[i].whole, 0};
 }

@@ -25,7 +25,7 @@ typedef struct TapeStep {
     int inside;                   // only there is it made, where this step holds; -1: everywhere
     Affine offset;                // read, fetch: flat, in elements
     int *places;                  // fetch: the step of each place
-    int share;                    // of a product: the operand that is a share, with which 0 it may be left out; else -1
+    int share;   // of a product: the operand that is a share, with which 0 it may be left out; else -1
     bool in_parts;                // the share is f32 and may be multiplied in parts
     Cell *lanes;
 } TapeStep;
@@ -105,7 +105,8 @@ static int compile_apply(Arena *arena, Tape *tape, const Expr *expr, int inside)
     int step = add_step(arena, tape, STEP_APPLY, expr);
     memcpy(tape->steps[step].operands, operands, sizeof operands);
     for (int i = 0; tape->summed && expr->apply.op == OP_MUL && i < 2; i++)
-        if (expr->apply.operands[i]->kind == EXPR_ACCESS && tape->shares[expr->apply.operands[i]->access.tensor->id])
+        if (expr->apply.operands[i]->kind == EXPR_ACCESS &&
+            tape->shares[expr->apply.operands[i]->access.tensor->id])
             set_share(&tape->steps[step], expr, i);
     return step;
 }
@@ -270,7 +271,8 @@ static Whole place_at(const Tape *tape, const TapeStep *step, int place, int lan
     return tape->steps[step->places[place]].lanes[lane].whole;
 }
 
-/* Which element is meant is unknown where a place is: its integer was made of a real that rounds either way. */
+/* Which element is meant is unknown where a place is: its integer was made of a real that rounds either
+   way. */
 static void run_fetch(Tape *tape, const TapeStep *step, const Batch *batch, ReadElements *read, void *context)
 {
     const Fetch *fetch = &step->expr->fetch;
@@ -309,8 +311,8 @@ static void allow_left_out(const TapeStep *step, const Cell *share, const Cell *
             step->lanes[lane].real = (Real){0, INFINITY};
 }
 
-/* Shares of f32 are at most 1, and parts of f16 err by 2^-40 of that. Of an infinite factor one part may be infinite
-   where the other is 0. */
+/* Shares of f32 are at most 1, and parts of f16 err by 2^-40 of that. Of an infinite factor one part may be
+   infinite where the other is 0. */
 static void allow_parts(const TapeStep *step, const Cell *other, int lanes)
 {
     for (int lane = 0; lane < lanes; lane++)

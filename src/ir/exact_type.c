@@ -82,7 +82,8 @@ static DType kept_type(const TensorOp *op)
     static const DType narrow[] = {DTYPE_F16, DTYPE_BF16, DTYPE_I8, DTYPE_U8};
     DType own = op->out->dtype;
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow && op->reduce == REDUCE_NONE; i++)
-        if (dtype_info[narrow[i]].compute == own && op->body->type == own && expr_is_exact(op->body, narrow[i]))
+        if (dtype_info[narrow[i]].compute == own && op->body->type == own &&
+            expr_is_exact(op->body, narrow[i]))
             return narrow[i];
     return own;
 }

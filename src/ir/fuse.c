@@ -308,7 +308,8 @@ static Expr *expand_access(Fuser *fuser, Fusion *fusion, Expr *expr, bool reduci
         forms[d] = expr->access.dims[d].index;
     Expr *body = expr_substitute(fuser->arena, op->body, forms, op->axis_count);
     body = expand(fuser, fusion, body, reducing);
-    bool exact = tensor->exact || (body->type == dtype_info[tensor->dtype].compute && expr_is_exact(body, tensor->dtype));
+    bool exact = tensor->exact ||
+                 (body->type == dtype_info[tensor->dtype].compute && expr_is_exact(body, tensor->dtype));
     return exact ? body : expr_cast(fuser->arena, tensor->dtype, body);
 }
 
@@ -370,7 +371,8 @@ static void latest_visit(Expr *expr, void *context)
         search->kernel = search->fuser->kernel_of[tensor->id];
 }
 
-/* The last kernel that it may join, or one of its own; none that comes before a kernel whose results it reads. */
+/* The last kernel that it may join, or one of its own; none that comes before a kernel whose results it
+   reads. */
 static void place(Fuser *fuser, const TensorOp *op)
 {
     LatestSearch latest = {fuser, -1};
@@ -387,7 +389,15 @@ static void place(Fuser *fuser, const TensorOp *op)
 
 // ---- the stage ----
 
-typedef enum PlanKind { PLAN_INLINE, PLAN_MATERIALIZE, PLAN_ROWS, PLAN_BESIDE, PLAN_STREAM, PLAN_TILES, PLAN_KINDS } PlanKind;
+typedef enum PlanKind {
+    PLAN_INLINE,
+    PLAN_MATERIALIZE,
+    PLAN_ROWS,
+    PLAN_BESIDE,
+    PLAN_STREAM,
+    PLAN_TILES,
+    PLAN_KINDS
+} PlanKind;
 
 static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
 {
@@ -425,7 +435,8 @@ static void keep_factors(Fuser *fuser, const StreamList *streams)
             fuser->inlined[streams->streams[s].factors[i]->id] = false;
 }
 
-/* A kernel that makes of weights alone what others have made before any call would make it in each: it is not built. */
+/* A kernel that makes of weights alone what others have made before any call would make it in each: it is not
+   built. */
 static void drop_partly_prepared(StreamList *streams)
 {
     int kept = 0;
@@ -542,8 +553,8 @@ static void finish(Fuser *fuser)
 }
 
 /* False if the plan would equal the plain one, or cannot be made. */
-static bool make_plan(Arena *arena, const Program *program, const Concatenation *const *joined, PlanKind kind, int plain_count,
-                      FusionPlan *plan)
+static bool make_plan(Arena *arena, const Program *program, const Concatenation *const *joined, PlanKind kind,
+                      int plain_count, FusionPlan *plan)
 {
     enum { MOST_ROUNDS = 4 };   // each separates what could not be settled in those before
     bool *apart = NEW_ARRAY(arena, bool, program->tensor_count), settled = false;
@@ -569,6 +580,7 @@ FusionPlans fuse(Arena *arena, const Program *program)
     prepared_mark(program);
     const Concatenation **joined = concatenations_find(arena, program);
     for (PlanKind kind = PLAN_INLINE; kind < PLAN_KINDS; kind++)
-        plans.count += make_plan(arena, program, joined, kind, plans.plans[0].count, &plans.plans[plans.count]);
+        plans.count +=
+            make_plan(arena, program, joined, kind, plans.plans[0].count, &plans.plans[plans.count]);
     return plans;
 }

@@ -1,9 +1,9 @@
 // Fusion: which definitions become one kernel, and over which axes that kernel runs.
 //
 // A pointwise definition that only others read is folded into its readers; one that reads a reduction's
-// result at the same point becomes its epilogue; what is left is split into kernels that pass values through a
-// workspace. Then Roller's axis fusion (OSDI'22, 3.4): axes that lie next to each other in every tensor that
-// has them become one, axes of size one go. All of it is decided by the structure of the expressions.
+// result at the same point becomes its epilogue; what is left is split into kernels that pass values through
+// a workspace. Then Roller's axis fusion (OSDI'22, 3.4): axes that lie next to each other in every tensor
+// that has them become one, axes of size one go. All of it is decided by the structure of the expressions.
 #pragma once
 #include "ir/tensor_op.h"
 
@@ -14,7 +14,8 @@ typedef struct FusedOp {
     uint32_t spatial;     // bit a: axis a is one of its dimensions
     uint32_t reduced;     // bit a: axis a is reduced over by this op
     Reduce reduce;        // over the `reduced` axes; none: pointwise
-    Expr *body;           // over the kernel's axes; may hold EXPR_VALUE of earlier ops. Rounded to out->dtype afterwards
+    Expr *
+        body;   // over the kernel's axes; may hold EXPR_VALUE of earlier ops. Rounded to out->dtype afterwards
     Access store;         // which element of `out` the point is
 } FusedOp;
 
@@ -27,15 +28,18 @@ typedef struct Fusion {
     Tensor **inputs;   int input_count;    // tensors it reads from memory, in order of their ids
     Tensor **outputs;  int output_count;   // tensors it writes, likewise
     int joined;            // so many of the first ops are sums of products that share a factor (fuse_join.h); 0: it is no such kernel
-    bool streams;          // ops are made at points of their own: two sums of products with a softmax between (stream.h), or a
-                           // product and reductions of its rows (row_tiles.h)
+    bool
+        streams;   // ops are made at points of their own: two sums of products with a softmax between (stream.h), or a
+                   // product and reductions of its rows (row_tiles.h)
 } Fusion;
 
 typedef struct FusionPlan {
-    const char *name;   // "inline" folds producers in, "materialize" keeps in memory what a reduction would compute
-                        // again and again, "rows" joins reductions over the same rows and what is made of
-                        // them, "beside" reductions whose windows slide over one tensor, "stream" two
-                        // sums of products and the softmax between, "tiles" a product and its rows' reductions
+    const char
+        *name;   // "inline" folds producers in, "materialize" keeps in memory what a reduction would compute
+                 // again and again, "rows" joins reductions over the same rows and what is made of
+                 // them, "beside" reductions whose windows slide over one tensor, "stream" two
+                 // sums of products and the softmax between, "tiles" a product and its rows'
+                 // reductions
     Fusion **fusions;                // in launch order
     int count;
 } FusionPlan;
@@ -48,12 +52,13 @@ typedef struct FusionPlans {
 
 FusionPlans fuse(Arena *arena, const Program *program);
 
-/* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of the
-   reduction axis with the largest extent (if an axis has that many terms, shares no elements among them and is
-   contiguous in no tensor, that one first, as images do), of a product in whole vectors of memory (an uneven last share
-   is guarded by the reduction's identity), the second reduces them and goes on with the epilogue. More parts than that
-   axis has terms are shares of it at each position along others. NULL if it has no single, leading reduction, there are
-   not that many parts, each would be one term, which is no sum, or vectors leave half as many. */
+/* The kernel cut in two along its reduction: the first leaves `parts` partial results of an equal share of
+   the reduction axis with the largest extent (if an axis has that many terms, shares no elements among them
+   and is contiguous in no tensor, that one first, as images do), of a product in whole vectors of memory (an
+   uneven last share is guarded by the reduction's identity), the second reduces them and goes on with the
+   epilogue. More parts than that axis has terms are shares of it at each position along others. NULL if it
+   has no single, leading reduction, there are not that many parts, each would be one term, which is no sum,
+   or vectors leave half as many. */
 typedef struct FusionPair {
     Fusion *partial, *final;
     const TensorOp *definition;   // of the partial results, for the reference evaluator
@@ -73,8 +78,10 @@ int64_t fusion_even_parts(const Fusion *fusion, int64_t parts);
    one chunk. */
 typedef struct FusionPhases {
     Fusion *partial, *combine;
-    Fusion *elements, *chunks;      // two views of the last one: over points, and over (rows, parts | points of a chunk)
-    Fusion *columns;                // a third: over (rows, innermost axis | the others); NULL: that axis is one of the rows'
+    Fusion *elements,
+        *chunks;   // two views of the last one: over points, and over (rows, parts | points of a chunk)
+    Fusion
+        *columns;   // a third: over (rows, innermost axis | the others); NULL: that axis is one of the rows'
     const TensorOp **definitions;   // of the chunks' results
     int definition_count;
 } FusionPhases;
@@ -87,7 +94,8 @@ void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidate
 void fusion_choose_inputs_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead,
                                  int count);
 /* And as outputs what it stores. */
-void fusion_choose_tensors_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead, int count);
+void fusion_choose_tensors_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead,
+                                  int count);
 
 /* The op over its own axes, of the tensors that the kernel's other ops would store. */
 const TensorOp *fused_op_define(Arena *arena, const Fusion *fusion, const FusedOp *op);
@@ -100,7 +108,7 @@ Fusion *fusion_copy(Arena *arena, const Fusion *fusion);
 Fusion *fusion_of_copy(Arena *arena, const TensorOp *op, Access store, Tensor *const *candidates, int count);
 
 /* Every access of the fusion in order of appearance, and whether a guard stands above it. */
-enum { MAX_ACCESSES = 128 };          // that are looked at; what comes after is still computed, only not considered
+enum { MAX_ACCESSES = 128 };   // that are looked at; what comes after is still computed, only not considered
 typedef struct FusedAccess {
     const Access *access;
     const Fetch *fetch;               // whose access it is; NULL: a plain one
@@ -110,8 +118,8 @@ typedef struct FusedAccess {
 } FusedAccess;
 int fusion_accesses(const Fusion *fusion, FusedAccess *found, int most);
 
-/* The flat offset of what is read, to count traffic: computed places are assumed to advance by one from point to
-   point along the axes that they depend on. */
+/* The flat offset of what is read, to count traffic: computed places are assumed to advance by one from point
+   to point along the axes that they depend on. */
 Affine fused_offset(const Fusion *fusion, const FusedAccess *found);
 
 /* Elements at computed places are read, which most families do not do. */
@@ -169,11 +177,13 @@ void fusion_verify(const Fusion *fusion, const char *pass);
 void fusion_plans_print(StrBuf *out, const FusionPlans *plans);   // `-d fusion`
 void fusion_print(StrBuf *out, const Fusion *fusion);
 
-/* A fusion in another form: kernels before it make what it reads, those behind it results of what it makes. */
+/* A fusion in another form: kernels before it make what it reads, those behind it results of what it
+   makes. */
 enum { MAX_BEFORE = 2, MAX_BEHIND = 3 };
 typedef struct Rewritten {
     Fusion *before[MAX_BEFORE], *main, *behind[MAX_BEHIND];
     int before_count, behind_count;
-    const TensorOp *definitions[MAX_BEFORE + MAX_BEHIND];   // of what they pass on, for the reference evaluator
+    const TensorOp
+        *definitions[MAX_BEFORE + MAX_BEHIND];   // of what they pass on, for the reference evaluator
     int definition_count;
 } Rewritten;

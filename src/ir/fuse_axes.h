@@ -1,4 +1,5 @@
-// Axis fusion (Roller, OSDI'22, 3.4): [17, 11, 3] elements that are contiguous in every tensor are one axis of 561.
+// Axis fusion (Roller, OSDI'22, 3.4): [17, 11, 3] elements that are contiguous in every tensor are one axis
+// of 561.
 #pragma once
 #include "ir/fuse.h"
 

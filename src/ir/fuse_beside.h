@@ -1,4 +1,5 @@
-// Several reductions whose windows slide over one tensor, in one kernel: one of 31 x 31 taps and one of 5 x 5.
+// Several reductions whose windows slide over one tensor, in one kernel: one of 31 x 31 taps and one of 5 x
+// 5.
 #pragma once
 #include "ir/fuse.h"
 

@@ -38,7 +38,8 @@ void fusion_choose_inputs_beside(Arena *arena, Fusion *part, const Fusion *whole
     fusion_choose_inputs(arena, part, candidates, whole->input_count + count);
 }
 
-void fusion_choose_tensors_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead, int count)
+void fusion_choose_tensors_beside(Arena *arena, Fusion *part, const Fusion *whole, Tensor *const *ahead,
+                                  int count)
 {
     fusion_choose_inputs_beside(arena, part, whole, ahead, count);
     part->outputs = NEW_ARRAY(arena, Tensor *, part->op_count);

@@ -89,8 +89,8 @@ static bool may_move(const Placer *placer, const Concatenation *concatenation, i
 {
     const Tensor *tensor = concatenation->parts[part].tensor;
     int writer = placer->writer[tensor->id];
-    return tensor->role == ROLE_TEMPORARY && !tensor->is_prepared && writer >= 0 && !placer->barred[tensor->id] &&
-           !placer->spots[tensor->id].whole && !placer->whole[tensor->id] &&
+    return tensor->role == ROLE_TEMPORARY && !tensor->is_prepared && writer >= 0 &&
+           !placer->barred[tensor->id] && !placer->spots[tensor->id].whole && !placer->whole[tensor->id] &&
            is_aligned(concatenation, concatenation->parts[part].first) &&
            !reads_marked(placer, placer->plan->fusions[writer]);
 }
@@ -117,7 +117,8 @@ static bool may_place(Placer *placer, const Concatenation *concatenation)
 {
     const Tensor *whole = concatenation->whole;
     if (placer->spots[whole->id].whole || whole->is_prepared || placer->writer[whole->id] == SEVERAL ||
-        !is_aligned(concatenation, whole->shape[concatenation->axis]) || !have_own_writers(placer, concatenation))
+        !is_aligned(concatenation, whole->shape[concatenation->axis]) ||
+        !have_own_writers(placer, concatenation))
         return false;
     bool legal = true;
     mark_parts(placer, concatenation, true);
@@ -164,8 +165,8 @@ static bool same_element(const Access *left, const Access *right)
 }
 
 /* All that is chosen between lies in one tensor, at one place: `all`. */
-static bool is_one_place(const Placer *placer, const Expr *expr, const Affine *place, int64_t low, int64_t high,
-                         Access *all)
+static bool is_one_place(const Placer *placer, const Expr *expr, const Affine *place, int64_t low,
+                         int64_t high, Access *all)
 {
     const Affine *compared;
     int64_t border;
@@ -204,7 +205,8 @@ static void rewrite_visit(Expr *expr, void *context)
     const Relocation *relocation = context;
     Access all;
     if (expr->kind == EXPR_ACCESS && relocation->placer->spots[expr->access.tensor->id].whole) {
-        expr->access = moved(relocation->placer, &expr->access, &relocation->placer->spots[expr->access.tensor->id]);
+        expr->access =
+            moved(relocation->placer, &expr->access, &relocation->placer->spots[expr->access.tensor->id]);
     } else if (find_one_place(relocation, expr, &all)) {
         expr->kind = EXPR_ACCESS;
         expr->access = all;
@@ -224,8 +226,9 @@ static Relocation relocation_of(const Placer *placer, const Fusion *fusion)
 /* The op makes what lies in memory already, element by element: where its tensor begins there. */
 static bool is_there(const Placer *placer, const FusedOp *op, Spot *spot)
 {
-    if (op->body->kind != EXPR_ACCESS || !placer->whole[op->body->access.tensor->id] || op->reduce != REDUCE_NONE ||
-        op->body->access.tensor->dtype != op->out->dtype || op->body->access.rank != op->store.rank)
+    if (op->body->kind != EXPR_ACCESS || !placer->whole[op->body->access.tensor->id] ||
+        op->reduce != REDUCE_NONE || op->body->access.tensor->dtype != op->out->dtype ||
+        op->body->access.rank != op->store.rank)
         return false;
     *spot = (Spot){.whole = op->body->access.tensor, .axis = -1};
     for (int d = 0; d < op->store.rank; d++) {
@@ -310,8 +313,9 @@ static void rewrite_kernel(Placer *placer, int f)
         rewrite_op(placer, &relocation, op);
         if (fusion->streams || !is_there(placer, op, &spot))
             continue;
-        bool is_part = op->stored && out->role == ROLE_TEMPORARY && spot.whole != out && !placer->barred[out->id] &&
-                       placer->writer[out->id] == f && !placer->whole[out->id] && spot.axis >= 0;
+        bool is_part = op->stored && out->role == ROLE_TEMPORARY && spot.whole != out &&
+                       !placer->barred[out->id] && placer->writer[out->id] == f && !placer->whole[out->id] &&
+                       spot.axis >= 0;
         if (is_part)
             placer->spots[out->id] = spot;
         if (is_part || spot.whole == out)
@@ -354,12 +358,14 @@ static void set_spots(Placer *placer, const Concatenation *concatenation, bool o
 
 static int by_size(const void *left, const void *right)
 {
-    const Tensor *a = (*(const Concatenation *const *)left)->whole, *b = (*(const Concatenation *const *)right)->whole;
+    const Tensor *a = (*(const Concatenation *const *)left)->whole,
+                 *b = (*(const Concatenation *const *)right)->whole;
     int64_t more = tensor_bytes(b) - tensor_bytes(a);
     return more ? (more > 0 ? 1 : -1) : a->id - b->id;
 }
 
-static const Concatenation **sorted(Arena *arena, const Program *program, const Concatenation *const *found, int *count)
+static const Concatenation **sorted(Arena *arena, const Program *program, const Concatenation *const *found,
+                                    int *count)
 {
     const Concatenation **list = NEW_ARRAY(arena, const Concatenation *, program->tensor_count);
     *count = 0;

@@ -4,7 +4,9 @@
 #include "ir/fuse_reach.h"
 #include "ir/prepared.h"
 
-enum { INLINE_NODES = 400 };   // of an expression that grows by what is folded in; past it, that goes through memory
+enum {
+    INLINE_NODES = 400
+};   // of an expression that grows by what is folded in; past it, that goes through memory
 
 /* Lists by tensor id. */
 typedef struct Inliner {
@@ -52,7 +54,8 @@ static void census_visit(Expr *expr, void *context)
     census->nodes += inliner->inlined[id] ? census->size[id] : 0;
     census->converts |= expr->access.tensor->dtype != census->op->out->dtype;
     census->reduces |= inliner->reduces[id];
-    census->spreads |= inliner->spreads[id] || (inliner->reduces[id] && access_is_reused(&expr->access, census->op));
+    census->spreads |=
+        inliner->spreads[id] || (inliner->reduces[id] && access_is_reused(&expr->access, census->op));
 }
 
 typedef struct ReuseSearch {
@@ -151,8 +154,8 @@ static void fetches_visit(Expr *expr, void *context)
     search->fetches |= expr->kind == EXPR_FETCH || folded;
 }
 
-/* A definition is not folded if its reader's indices would pass 64 bits, if it is read in other dimensions than it is
-   made in or at computed places, or if a reduction would have to fetch: its families read rows. */
+/* A definition is not folded if its reader's indices would pass 64 bits, if it is read in other dimensions
+   than it is made in or at computed places, or if a reduction would have to fetch: its families read rows. */
 static void keep_far_reads(Inliner *inliner, const TensorOp *op)
 {
     FarSearch search = {inliner, op, false};
@@ -161,8 +164,8 @@ static void keep_far_reads(Inliner *inliner, const TensorOp *op)
     inliner->fetches[op->out->id] = search.fetches;
 }
 
-/* An image of f32 for a convolution of f16 is rounded by a copy: folded, it would keep the convolution off tensor
-   cores, whose time is far longer than the copy's. */
+/* An image of f32 for a convolution of f16 is rounded by a copy: folded, it would keep the convolution off
+   tensor cores, whose time is far longer than the copy's. */
 static bool is_rounded(const Census *census)
 {
     DType type = census->op->out->dtype;
@@ -171,14 +174,19 @@ static bool is_rounded(const Census *census)
 
 static bool is_kept(const Census *census, KeepReused keep)
 {
-    return is_rounded(census) || (census->computes && (keep == KEEP_ALL || (keep == KEEP_ROWS && census->spreads)));
+    return is_rounded(census) ||
+           (census->computes && (keep == KEEP_ALL || (keep == KEEP_ROWS && census->spreads)));
 }
 
 bool fuse_inline(Arena *arena, const Program *program, const TensorOp *const *definition, KeepReused keep,
                  bool *inlined, bool *fetches)
 {
-    Inliner inliner = {definition, inlined, NEW_ARRAY(arena, bool, program->tensor_count), fetches,
-                       NEW_ARRAY(arena, bool, program->tensor_count), NEW_ARRAY(arena, bool, program->tensor_count)};
+    Inliner inliner = {definition,
+                       inlined,
+                       NEW_ARRAY(arena, bool, program->tensor_count),
+                       fetches,
+                       NEW_ARRAY(arena, bool, program->tensor_count),
+                       NEW_ARRAY(arena, bool, program->tensor_count)};
     int *size = NEW_ARRAY(arena, int, program->tensor_count);
     bool *reused = reused_by_reductions(arena, program), *prepared = prepared_for_calls(arena, program);
     bool differs = false;

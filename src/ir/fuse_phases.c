@@ -382,7 +382,8 @@ FusionPhases *fusion_cut(Arena *arena, const Fusion *fusion, int64_t most)
 {
     Cutter cutter = {.arena = arena, .whole = fusion, .phases = NEW(arena, FusionPhases)};
     cutter.position = NEW_ARRAY(arena, int, fusion->op_count);
-    if (fusion->streams || fusion->axis_count == MAX_AXES || !sums_find(&cutter) || !sums_find_cut(&cutter, most))
+    if (fusion->streams || fusion->axis_count == MAX_AXES || !sums_find(&cutter) ||
+        !sums_find_cut(&cutter, most))
         return NULL;
     FusionPhases *phases = cutter.phases;
     phases->partial = partial_fusion(&cutter);

@@ -14,8 +14,8 @@ enum {
     MANY_STEPS = 4       // of which one more is little
 };
 
-/* Do positions along the axis share elements, as overlapping windows do along rows? Then another axis of its dimension
-   spans more than one step of it, and the other way round. */
+/* Do positions along the axis share elements, as overlapping windows do along rows? Then another axis of its
+   dimension spans more than one step of it, and the other way round. */
 static bool overlaps(const Fusion *fusion, const Dim *dim, int axis)
 {
     int64_t step = llabs(dim->index.coef[axis]);
@@ -45,14 +45,15 @@ static bool cuts_nothing(const Fusion *fusion, int axis)
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count; i++) {
         const Access *access = found[i].access;
-        if (found[i].op == 0 && access->rank > 0 && llabs(access->dims[access->rank - 1].index.coef[axis]) == 1)
+        if (found[i].op == 0 && access->rank > 0 &&
+            llabs(access->dims[access->rank - 1].index.coef[axis]) == 1)
             return false;
     }
     return !windows_overlap(fusion, axis);
 }
 
-/* The longest axis that is cut without loss, if it has a term for each part: those of images are images still. Or else
-   the longest one; -1: the fusion reduces nothing. */
+/* The longest axis that is cut without loss, if it has a term for each part: those of images are images
+   still. Or else the longest one; -1: the fusion reduces nothing. */
 static int axis_to_cut(const Fusion *fusion, int64_t parts)
 {
     int longest[2] = {-1, -1};
@@ -69,7 +70,8 @@ static bool is_splittable(const Fusion *fusion)
     return fusion_is_reduction(fusion) && fusion->axis_count < MAX_AXES;
 }
 
-/* How a reduction is cut: each position along some axes is a part of its own, and one more axis is cut into shares. */
+/* How a reduction is cut: each position along some axes is a part of its own, and one more axis is cut into
+   shares. */
 typedef struct Cut {
     int whole[MAX_AXES], whole_count;   // outermost first
     int axis;
@@ -78,7 +80,8 @@ typedef struct Cut {
 
 static int leading_count(const Cut *cut) { return cut->whole_count + 1; }
 
-/* Results of all parts: along the axes that are parts as a whole, then the shares, then what the fusion makes. */
+/* Results of all parts: along the axes that are parts as a whole, then the shares, then what the fusion
+   makes. */
 static Tensor *partial_tensor(Arena *arena, const Fusion *fusion, const Cut *cut)
 {
     const FusedOp *op = &fusion->ops[0];
@@ -106,7 +109,8 @@ static Expr *guarded_by(Arena *arena, const Fusion *fusion, Expr *body, Affine f
     return guard;
 }
 
-/* Where the fusion's axes are in that of the parts: those that are parts as a whole, the shares, all others. */
+/* Where the fusion's axes are in that of the parts: those that are parts as a whole, the shares, all
+   others. */
 static void place_axes(const Fusion *fusion, const Cut *cut, int *place)
 {
     int next = leading_count(cut);
@@ -119,9 +123,10 @@ static void place_axes(const Fusion *fusion, const Cut *cut, int *place)
             place[a] = next++;
 }
 
-/* partial[part…, s…] = reduce over r… of the body, which is over its axes: those that `place` says, and the shares. */
-static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, const Cut *cut, const int *place, Expr *body,
-                              Tensor *tensor)
+/* partial[part…, s…] = reduce over r… of the body, which is over its axes: those that `place` says, and the
+   shares. */
+static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, const Cut *cut, const int *place,
+                              Expr *body, Tensor *tensor)
 {
     Fusion *partial = NEW(arena, Fusion);
     partial->spatial_count = tensor->rank;
@@ -149,7 +154,8 @@ static Fusion *partial_fusion(Arena *arena, const Fusion *fusion, const Cut *cut
     return partial;
 }
 
-/* k < chunk in place of the axis that is cut: body(s…, share * chunk + k). Where chunk is 1, there is no k. */
+/* k < chunk in place of the axis that is cut: body(s…, share * chunk + k). Where chunk is 1, there is no
+   k. */
 static Fusion *partial_of_axes(Arena *arena, const Fusion *fusion, const Cut *cut, Tensor *tensor)
 {
     int64_t extent = fusion->axes[cut->axis].extent;
@@ -164,7 +170,8 @@ static Fusion *partial_of_axes(Arena *arena, const Fusion *fusion, const Cut *cu
         body = guarded_by(arena, fusion, body, forms[cut->axis], extent);
     Fusion *partial = partial_fusion(arena, fusion, cut, place, body, tensor);
     partial->axes[place[cut->axis]].extent = cut->chunk;
-    if (cut->chunk == 1)   // else there are none, and a copy of a long expression for each number of parts takes memory
+    if (cut->chunk ==
+        1)   // else there are none, and a copy of a long expression for each number of parts takes memory
         fuse_drop_unit_axes(arena, partial);
     return partial;
 }
@@ -185,7 +192,8 @@ static Fusion *partial_of_points(Arena *arena, const Fusion *fusion, const AxisG
     }
     point.coef[0] = -cut->chunk;
     Expr *body = expr_substitute(arena, fusion->ops[0].body, forms, fusion->axis_count);
-    return partial_fusion(arena, fusion, cut, place, guarded_by(arena, fusion, body, point, cut->chunk), tensor);
+    return partial_fusion(arena, fusion, cut, place, guarded_by(arena, fusion, body, point, cut->chunk),
+                          tensor);
 }
 
 /* The kernel's first op now reduces partial[part…, s…] over the parts; its epilogue is unchanged. */
@@ -301,9 +309,9 @@ static FusionPair *pair_of(Arena *arena, const Fusion *fusion, const Cut *cut, F
     return pair;
 }
 
-/* Terms that lie side by side in both factors of a product, and which a thread loads at once; 1: there are none. Parts
-   that begin within them are slow: of 448 channels under nine taps 14 are three times and a half as much, and each is
-   an access of its own. */
+/* Terms that lie side by side in both factors of a product, and which a thread loads at once; 1: there are
+   none. Parts that begin within them are slow: of 448 channels under nine taps 14 are three times and a half
+   as much, and each is an access of its own. */
 static int64_t terms_together(const Fusion *fusion, int cut)
 {
     FusedAccess found[MAX_ACCESSES];
@@ -314,7 +322,8 @@ static int64_t terms_together(const Fusion *fusion, int cut)
         if (found[i].op != 0 || !(access_axes(access) >> cut & 1))
             continue;
         int bits = dtype_info[access->tensor->dtype].bits;
-        if (access->dims[access->rank - 1].index.coef[cut] != 1 || fusion->axes[cut].extent * bits % VECTOR_BITS != 0)
+        if (access->dims[access->rank - 1].index.coef[cut] != 1 ||
+            fusion->axes[cut].extent * bits % VECTOR_BITS != 0)
             return 1;
         if (VECTOR_BITS / bits > together)
             together = VECTOR_BITS / bits;
@@ -337,12 +346,14 @@ static bool find_cut(const Fusion *fusion, int64_t parts, Cut *cut)
     return cut->shares >= 2 && cut->shares <= extent;
 }
 
-/* Shares of whole vectors, none of which is empty. Along one axis those that are not all alike are whole steps of a
-   product's loop: 86 terms take as many steps as 88, and the next share of 88 begins with a whole vector. */
+/* Shares of whole vectors, none of which is empty. Along one axis those that are not all alike are whole
+   steps of a product's loop: 86 terms take as many steps as 88, and the next share of 88 begins with a whole
+   vector. */
 static bool round_shares(const Fusion *fusion, Cut *cut)
 {
     int64_t extent = fusion->axes[cut->axis].extent, wanted = cut->shares;
-    int left = fusion->axis_count - fusion->spatial_count - cut->whole_count;   // axes along which parts are summed
+    int left =
+        fusion->axis_count - fusion->spatial_count - cut->whole_count;   // axes along which parts are summed
     cut->chunk = round_up(ceil_div(extent, wanted), terms_together(fusion, cut->axis));
     if (left == 1 && cut->chunk > MANY_STEPS * STEP_TERMS && extent % cut->chunk != 0)
         cut->chunk = round_up(cut->chunk, STEP_TERMS);

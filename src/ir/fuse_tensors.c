@@ -74,6 +74,7 @@ void tensors_add(Arena *arena, KernelTensors *tensors, int kernel, const TensorO
                    "read from memory",
                    MAX_KERNEL_TENSORS - 1, found.count - 1);
     size_t bytes = sizeof *found.ids * (size_t)found.count;
-    found.ids = memcpy(arena_room(arena, bytes), found.ids, bytes);   // seldom taken in: most kernels have a few definitions
+    found.ids = memcpy(arena_room(arena, bytes), found.ids,
+                       bytes);   // seldom taken in: most kernels have a few definitions
     tensors->touched[kernel] = found;
 }

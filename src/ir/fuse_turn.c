@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "ir/concatenation.h"
 
-/* Dimension `from[d]` of a tensor is dimension d of its transposed copy, and `size` long there: those along some axes
-   come last. */
+/* Dimension `from[d]` of a tensor is dimension d of its transposed copy, and `size` long there: those along
+   some axes come last. */
 typedef struct Turning {
     int from[MAX_AXES];
     int64_t size[MAX_AXES];
@@ -180,7 +180,8 @@ static bool reads_outputs_behind(const Fusion *fusion, uint32_t apart)
     return count == MAX_ACCESSES;
 }
 
-/* The sums' definition, by the axes that their transposed tensor has. NULL: a dimension is made of several. */
+/* The sums' definition, by the axes that their transposed tensor has. NULL: a dimension is made of
+   several. */
 static TensorOp *turned_sum(Arena *arena, const Fusion *fusion, Tensor *tensor, const Access *store)
 {
     const FusedOp *sum = &fusion->ops[0];

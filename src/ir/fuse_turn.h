@@ -1,24 +1,24 @@
-// Turn: where a kernel wants its tensors' dimensions in another order, copies transpose its inputs before it, and its
-// results back behind it. On that way they may be lengthened, so that rows begin at whole vectors.
+// Turn: where a kernel wants its tensors' dimensions in another order, copies transpose its inputs before it,
+// and its results back behind it. On that way they may be lengthened, so that rows begin at whole vectors.
 //
 //     x[n, h, w, c]         ->  x.turned[n, c, h, w]     one launch each, at a copy's speed
 //     y.turned[n, c, h, w]  ->  y[n, h, w, c]
 //
-// If the epilogue reads an element for each output, as of a residual, the kernel stores only its sums in the other
-// order, and the kernel that transposes them back makes the epilogue.
+// If the epilogue reads an element for each output, as of a residual, the kernel stores only its sums in the
+// other order, and the kernel that transposes them back makes the epilogue.
 #pragma once
 #include "ir/fuse.h"
 
-/* Of a kernel with one reduction: what it reads, and which dimensions come last then, by the axes that they go
-   along. */
+/* Of a kernel with one reduction: what it reads, and which dimensions come last then, by the axes that they
+   go along. */
 typedef struct TurnWish {
     const Access *images[MAX_BEFORE];   // of the sum's factors
     uint32_t last[MAX_BEFORE];
     int image_count;
     uint32_t results;   // the same of all that it stores; 0: that stays as it is
     uint32_t apart;     // an epilogue that reads along these would read at a large stride
-    /* Along these, which the images go alone, all is as long as a multiple of `piece`: by zeros in the images, and what
-       comes of them in results. */
+    /* Along these, which the images go alone, all is as long as a multiple of `piece`: by zeros in the
+       images, and what comes of them in results. */
     uint32_t longer;
     int64_t piece;
 } TurnWish;

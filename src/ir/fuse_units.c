@@ -40,8 +40,8 @@ static Access *access_of(Expr *body)
     return body->kind == EXPR_FETCH ? &body->fetch.access : &body->access;
 }
 
-/* Are groups of `count` adjacent elements along the axis contiguous in the tensor? Then its last dimension consists
-   of them. */
+/* Are groups of `count` adjacent elements along the axis contiguous in the tensor? Then its last dimension
+   consists of them. */
 static bool keeps_groups(const Access *access, int axis, int64_t count)
 {
     if (access->rank == 0)

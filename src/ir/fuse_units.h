@@ -1,6 +1,6 @@
-// A kernel that only moves elements moves as many at once as stay contiguous, up to 16 bytes: y[b, a, c] = x[a,
-// b, c] with 24 halves along c moves 3 units of 8 halves, and one with 8 halves transposes a matrix of such
-// units.
+// A kernel that only moves elements moves as many at once as stay contiguous, up to 16 bytes: y[b, a, c] =
+// x[a, b, c] with 24 halves along c moves 3 units of 8 halves, and one with 8 halves transposes a matrix of
+// such units.
 #pragma once
 #include "ir/fuse.h"
 

@@ -262,7 +262,8 @@ static void check_read(Check *check, const Expr *expr, const Access *access, con
 
 static void check_expr(Check *check, const Expr *expr, const Enclosing *around);
 
-/* The front end checks that computed places stay inside: no interval of indices bounds what a tensor holds. */
+/* The front end checks that computed places stay inside: no interval of indices bounds what a tensor
+   holds. */
 static void check_fetch(Check *check, const Expr *expr, const Enclosing *around)
 {
     const Fetch *fetch = &expr->fetch;

@@ -6,6 +6,6 @@
 #pragma once
 #include "ir/tensor_op.h"
 
-/* By tensor id, the dimensions of definitions that are not needed: some reader names their only element, and all that
-   make or read them at their own points can do without them, too. NULL: there are none. */
+/* By tensor id, the dimensions of definitions that are not needed: some reader names their only element, and
+   all that make or read them at their own points can do without them, too. NULL: there are none. */
 const uint32_t *kept_dims_find(Arena *arena, const Program *program);

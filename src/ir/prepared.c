@@ -55,7 +55,8 @@ void prepared_mark_parts(const Fusion *whole, Fusion *const *parts, int count)
                 parts[p]->outputs[i]->is_prepared = true;
 }
 
-/* Folded into a reader it costs nothing there: it is an element of a tensor, of the same type, or made of none. */
+/* Folded into a reader it costs nothing there: it is an element of a tensor, of the same type, or made of
+   none. */
 static bool is_move(const TensorOp *op)
 {
     FixedReads reads = {0};
@@ -103,5 +104,6 @@ int64_t weight_offset(const Program *program, int input)
 int64_t program_weight_bytes(const Program *program)
 {
     int last = program->input_count - 1;
-    return program_has_weights(program) ? weight_offset(program, last) + tensor_bytes(program->inputs[last]) : 0;
+    return program_has_weights(program) ? weight_offset(program, last) + tensor_bytes(program->inputs[last])
+                                        : 0;
 }

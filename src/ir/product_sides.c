@@ -58,9 +58,9 @@ static Powers powers_of(const Expr *factor)
     return powers_of_type(factor->kind == EXPR_ACCESS ? factor->access.tensor->dtype : factor->type);
 }
 
-/* A product of several factors must not leave the range of its type, nor lose digits to denormal numbers, where
-   the text multiplies them in another order: 1e30 * (1e-30 * 1e30). Elements of f16, bytes and bits never do,
-   and one factor of any range may be multiplied with bits. Integers wrap. */
+/* A product of several factors must not leave the range of its type, nor lose digits to denormal numbers,
+   where the text multiplies them in another order: 1e30 * (1e-30 * 1e30). Elements of f16, bytes and bits
+   never do, and one factor of any range may be multiplied with bits. Integers wrap. */
 static bool stays_in_range(const Factors *list, uint32_t side, DType type)
 {
     Powers product = {0, 0}, most = powers_of_type(type);

@@ -177,7 +177,9 @@ static Range arithmetic(const RangeScope *scope, const Expr *expr, Range a, Rang
     case OP_RSQRT: return positive(1 / sqrt(a.least), 1 / sqrt(size));
     case OP_SIGMOID: return positive(1, 0);
     case OP_TANH:
-    case OP_ERF: return (Range){-1, 1, fmin(a.least, 1) / 2};   // |tanh x| is at least |x| / 2 up to 1, and so is |atan x|
+    case OP_ERF:
+        return (Range){-1, 1,
+                       fmin(a.least, 1) / 2};   // |tanh x| is at least |x| / 2 up to 1, and so is |atan x|
     case OP_SIN:
     case OP_COS: return (Range){-1, 1, 0};
     case OP_ATAN:

@@ -41,8 +41,8 @@ static ReadShape shape_of_reads(const Program *program, int op)
     return search.shape;
 }
 
-/* Which of the op's dimensions each of the shape's is a part of. False: some of those is part of several, or the lines
-   that a kernel stores, along the last one, would be cut. */
+/* Which of the op's dimensions each of the shape's is a part of. False: some of those is part of several, or
+   the lines that a kernel stores, along the last one, would be cut. */
 static bool parts_of(const TensorOp *op, const ReadShape *shape, int *part)
 {
     int d = 0;
@@ -115,7 +115,8 @@ static void set_axes(Reshaping *reshaping, TensorOp *op, const int *part)
         if (v + 1 < shape->rank && part[v] != part[v + 1])
             stride = 1;
         const char *name = old.axes[part[v]].name;
-        op->axes[v] = (Axis){whole ? name : arena_printf(reshaping->arena, "%s.%d", name, v), shape->size[v], false};
+        op->axes[v] =
+            (Axis){whole ? name : arena_printf(reshaping->arena, "%s.%d", name, v), shape->size[v], false};
         reshaping->forms[part[v]].coef[v] = stride;
         stride *= shape->size[v];
     }
@@ -145,7 +146,8 @@ static void reshape(Arena *arena, TensorOp *op, const ReadShape *shape, const in
 typedef struct EpilogueReads {
     const TensorOp *op;
     const bool *products;   // by tensor id
-    bool found, elsewhere;   // reads one at its own points; reads what is made here elsewhere, as a row's mean
+    bool found,
+        elsewhere;   // reads one at its own points; reads what is made here elsewhere, as a row's mean
 } EpilogueReads;
 
 static void product_visit(Expr *expr, void *context)
@@ -169,8 +171,9 @@ static bool *find_products(Arena *arena, const Program *program)
         EpilogueReads search = {op, products, false, false};
         if (op->reduce == REDUCE_NONE)
             expr_visit(op->body, product_visit, &search);
-        products[op->out->id] = (search.found && !search.elsewhere) || (op->reduce == REDUCE_SUM && op->body->kind == EXPR_APPLY &&
-                                                 op->body->apply.op == OP_MUL);
+        products[op->out->id] =
+            (search.found && !search.elsewhere) ||
+            (op->reduce == REDUCE_SUM && op->body->kind == EXPR_APPLY && op->body->apply.op == OP_MUL);
     }
     return products;
 }
@@ -191,8 +194,8 @@ void products_in_read_shape(Arena *arena, Program *program)
             continue;
         ReadShape shape = shape_of_reads(program, i);
         int reduced = op->axis_count - op->spatial_count;
-        if (shape.rank && !shape.settled && !is_own_shape(op->out, &shape) && shape.rank + reduced <= MAX_AXES &&
-            parts_of(op, &shape, part))
+        if (shape.rank && !shape.settled && !is_own_shape(op->out, &shape) &&
+            shape.rank + reduced <= MAX_AXES && parts_of(op, &shape, part))
             reshape(arena, op, &shape, part);
     }
 }

@@ -35,8 +35,8 @@ static void lead_visit(Expr *expr, void *context)
     }
 }
 
-/* Fills `order`: axes of the result as they are, then the reduced ones by falling strides of the leader. False:
-   they stand so, or the leader lacks one of them, which then has no stride to be ordered by. */
+/* Fills `order`: axes of the result as they are, then the reduced ones by falling strides of the leader.
+   False: they stand so, or the leader lacks one of them, which then has no stride to be ordered by. */
 static bool find_order(const TensorOp *op, int *order)
 {
     Leader leader = {.op = op};

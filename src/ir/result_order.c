@@ -19,10 +19,12 @@ typedef struct MovedReads {
 static bool order_of(const Access *access, const TensorOp *reader, int *axis)
 {
     uint32_t seen = 0;
-    bool whole = reader->reduce == REDUCE_NONE && access_is_own(access) && access->rank == reader->spatial_count;
+    bool whole =
+        reader->reduce == REDUCE_NONE && access_is_own(access) && access->rank == reader->spatial_count;
     for (int d = 0; whole && d < access->rank; d++) {
         axis[d] = affine_single_axis(&access->dims[d].index);
-        whole = axis[d] >= 0 && access->dims[d].size == reader->axes[axis[d]].extent && !(seen >> axis[d] & 1);
+        whole =
+            axis[d] >= 0 && access->dims[d].size == reader->axes[axis[d]].extent && !(seen >> axis[d] & 1);
         seen |= whole ? 1u << axis[d] : 0;
     }
     return whole;
@@ -56,9 +58,11 @@ static ReadOrder *find_orders(Arena *arena, const Program *program)
 /* A sum of products that is read in another order than it has, its lines at a stride. */
 static bool is_moved(const TensorOp *op, const ReadOrder *order)
 {
-    bool products = op->spatial_count > 0 && op->reduce == REDUCE_SUM && op->body->kind == EXPR_APPLY && op->body->apply.op == OP_MUL;
+    bool products = op->spatial_count > 0 && op->reduce == REDUCE_SUM && op->body->kind == EXPR_APPLY &&
+                    op->body->apply.op == OP_MUL;
     int last = op->spatial_count - 1;
-    if (!products || op->out->role != ROLE_TEMPORARY || !order->read || order->settled || order->axis[last] != last)
+    if (!products || op->out->role != ROLE_TEMPORARY || !order->read || order->settled ||
+        order->axis[last] != last)
         return false;
     bool moved = false;
     for (int d = 0; d < last; d++)

@@ -1,23 +1,23 @@
-// Rows of a product that are reduced where they are made, tile by tile: the log-sum of logits, the nearest of many
-// points.
+// Rows of a product that are reduced where they are made, tile by tile: the log-sum of logits, the nearest of
+// many points.
 //
 //   l[i, v] = sum[d](x[i, d] * w[v, d])          p[c, i] = max[v in tile c](l[i, v])
 //   m[i]    = max[v](l[i, v])                    q[c, i] = sum[v in tile c](exp(l[i, v] - p[c, i]))
 //   z[i]    = sum[v](exp(l[i, v] - m[i]))        m[i] = max[c](p[c, i])    z[i] = sum[c](q[c, i] * exp(p[c, i] - m[i]))
 //
-// One kernel makes p and q while l's tile is in registers, a small second one makes the rows' values of them, in fixed
-// order. l never reaches memory. A reduction may read no other one of its row (sum, max, min, prod), or in one of two
-// ways the extreme of its row: as above (doc/language.md, "Arithmetic"), or as where it lies, min[v](select(l[i, v] ==
-// m[i], v, N)), which is exact.
+// One kernel makes p and q while l's tile is in registers, a small second one makes the rows' values of them,
+// in fixed order. l never reaches memory. A reduction may read no other one of its row (sum, max, min, prod),
+// or in one of two ways the extreme of its row: as above (doc/language.md, "Arithmetic"), or as where it
+// lies, min[v](select(l[i, v] == m[i], v, N)), which is exact.
 #pragma once
 #include "ir/fuse.h"
 
-/* Makes one kernel of each product of which nothing but a row's reductions is kept and of the kernel of those: axes rows |
-   columns, terms; `streams`. `whole`: all kernels, in order; returns how many are left. */
+/* Makes one kernel of each product of which nothing but a row's reductions is kept and of the kernel of
+   those: axes rows | columns, terms; `streams`. `whole`: all kernels, in order; returns how many are left. */
 int row_tiles_join(Arena *arena, Fusion **whole, int count);
 
-/* Such a kernel cut in two, where tiles have so many columns. Partial: axes tiles, rows | columns, terms. NULL: it is none, or
-   one tile would hold the row. */
+/* Such a kernel cut in two, where tiles have so many columns. Partial: axes tiles, rows | columns, terms.
+   NULL: it is none, or one tile would hold the row. */
 typedef struct RowTiles {
     Fusion *partial, *combine;
     const TensorOp **definitions;   // of the tiles' results
@@ -42,7 +42,8 @@ typedef struct RowSum {
     Expr *missing;   // of ROW_PLACE: the value of what is no extreme
 } RowSum;
 
-/* By op of the kernel, of which the first `product_ops` are the product's. NULL: a reduction is of another kind. */
+/* By op of the kernel, of which the first `product_ops` are the product's. NULL: a reduction is of another
+   kind. */
 RowSum *row_sums_find(Arena *arena, const Fusion *whole, int product_ops);
 
 /* The product and what is made of its elements stand first: how many. */

@@ -278,8 +278,8 @@ static void list_tensors(const TileCutter *cutter, Fusion *fusion)
     fuse_axes(cutter->arena, fusion);
 }
 
-/* Elements have all rows and the column as axes, reductions all rows. Attention's kernels are none: their second
-   product has an axis that its rows' maxima and sums lack. */
+/* Elements have all rows and the column as axes, reductions all rows. Attention's kernels are none: their
+   second product has an axis that its rows' maxima and sums lack. */
 static bool is_of_rows(const Fusion *whole, int product_ops)
 {
     uint32_t points = (1u << whole->spatial_count) - 1, column = points + 1;

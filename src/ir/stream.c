@@ -61,8 +61,8 @@ static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY 
 
 static bool has_axis(const Expr *expr, int axis) { return expr_axes(expr) >> axis & 1; }
 
-/* x of select(c, 0, x), where rows have the condition: a row of which no column counts has no shares. NULL: it is
-   none. */
+/* x of select(c, 0, x), where rows have the condition: a row of which no column counts has no shares. NULL:
+   it is none. */
 static Expr *chosen_by_row(const Expr *expr, int column)
 {
     if (!is_apply(expr, OP_SELECT) || has_axis(expr->apply.operands[0], column))
@@ -147,8 +147,8 @@ static bool find_weight(Chain *chain, Expr *weight, const Expr *value)
     const TensorOp *op = pointwise_at(chain, weight);
     const Tensor *tensor = value->kind == EXPR_ACCESS ? value->access.tensor : NULL;
     uint32_t axes = axes_of_point(chain, weight), column = 1u << chain->column;
-    if (!op || !tensor || !is_half(tensor->dtype) || !may_be_weighed(op->out->dtype, tensor->dtype) || !(axes & column) ||
-        !has_axis(value, chain->column) || !(((1u << chain->column) - 1) & ~axes))
+    if (!op || !tensor || !is_half(tensor->dtype) || !may_be_weighed(op->out->dtype, tensor->dtype) ||
+        !(axes & column) || !has_axis(value, chain->column) || !(((1u << chain->column) - 1) & ~axes))
         return false;
     chain->weight = op;
     chain->weight_access = weight;
@@ -195,8 +195,8 @@ static bool add_scale(Chain *chain, Op op, Expr *by)
 
 static bool find_sides(Chain *chain, Expr *term, int *count);
 
-/* An element, as it is moved. One that is another's multiple and may be rounded at any scale is not rounded at
-   all: the number waits for the sum (q / 8 of f16, which nothing else reads). */
+/* An element, as it is moved. One that is another's multiple and may be rounded at any scale is not rounded
+   at all: the number waits for the sum (q / 8 of f16, which nothing else reads). */
 static bool find_side(Chain *chain, const Expr *element, int *count)
 {
     const Expr *side = unmoved(chain, element);
@@ -377,8 +377,8 @@ static bool chain_find(Chain *chain)
     return has_parts(chain);
 }
 
-static Chain chain_new(Arena *arena, const Program *program, const TensorOp *const *definition, const bool *loose,
-                       const TensorOp *sum)
+static Chain chain_new(Arena *arena, const Program *program, const TensorOp *const *definition,
+                       const bool *loose, const TensorOp *sum)
 {
     return (Chain){
         .arena = arena,
@@ -440,7 +440,8 @@ static void add_guarded_shares(Arena *arena, const Program *program, bool *share
 bool *streams_find_shares(Arena *arena, const Program *program)
 {
     bool *shares = NEW_ARRAY(arena, bool, program->tensor_count);
-    StreamList list = streams_find(arena, compose(arena, program));   // heads that share k and v by a quotient are cut there
+    StreamList list = streams_find(
+        arena, compose(arena, program));   // heads that share k and v by a quotient are cut there
     for (int s = 0; s < list.count; s++)
         if (list.streams[s].share->id < program->tensor_count)
             shares[list.streams[s].share->id] = true;

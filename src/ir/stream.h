@@ -1,5 +1,5 @@
-// Streamed chains (attention): a sum of products, a softmax along its columns, and a second sum of products with those
-// shares.
+// Streamed chains (attention): a sum of products, a softmax along its columns, and a second sum of products
+// with those shares.
 //
 //   s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])          a score of every row and column, also of q / 4 and k / 4
 //   t[b, i, j] = …                                        made of it, point by point: scale, bias, mask
@@ -9,10 +9,10 @@
 //   p[b, i, j] = e[b, i, j] / z[b, i]  : f16              any quotient or product with what a row has
 //   y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])
 //
-// One kernel walks along j and keeps a row's maximum so far, and its sums for that maximum, which are rescaled when it
-// grows (doc/language.md, "Arithmetic"). Nothing of the size of s is in memory. It is found by structure. p has the
-// type of v, and is rounded at the scale of the maximum so far (there, too). Or p is f32, and is multiplied as a sum of
-// several elements of v's type.
+// One kernel walks along j and keeps a row's maximum so far, and its sums for that maximum, which are
+// rescaled when it grows (doc/language.md, "Arithmetic"). Nothing of the size of s is in memory. It is found
+// by structure. p has the type of v, and is rounded at the scale of the maximum so far (there, too). Or p is
+// f32, and is multiplied as a sum of several elements of v's type.
 #pragma once
 #include "ir/fuse.h"
 
@@ -41,12 +41,13 @@ const Stream *streams_member(const StreamList *list, const Tensor *tensor);
 
 // ---- questions of the evaluator ----
 
-/* By tensor id: definitions of f16 or bf16 that are no outputs and are read only as a factor of sums of products, or by
-   sums beside those. They may be rounded at another scale, or not at all (doc/language.md, "Arithmetic"). */
+/* By tensor id: definitions of f16 or bf16 that are no outputs and are read only as a factor of sums of
+   products, or by sums beside those. They may be rounded at another scale, or not at all (doc/language.md,
+   "Arithmetic"). */
 bool *streams_find_loose(Arena *arena, const Program *program);
 
-/* By tensor id: those that are p of a chain, or of its parts. Where they are 0, a term of the sum that they are a
-   factor of may be left out (doc/language.md, "Arithmetic"). */
+/* By tensor id: those that are p of a chain, or of its parts. Where they are 0, a term of the sum that they
+   are a factor of may be left out (doc/language.md, "Arithmetic"). */
 bool *streams_find_shares(Arena *arena, const Program *program);
 
 // ---- the chain that is built (stream_build.c) ----
@@ -83,12 +84,14 @@ typedef struct Chain {
     int sum_count;
 } Chain;
 
-/* The kernel of the chain and of what else is made of its rows. False: other kernels read what it does not store. */
+/* The kernel of the chain and of what else is made of its rows. False: other kernels read what it does not
+   store. */
 bool chain_build(Chain *chain, Stream *stream);
 
 // ---- a kernel that is cut along its columns (stream_split.c) ----
 
-/* The first kernel keeps each part's maxima and sums, at the scale of these maxima; the others combine them. */
+/* The first kernel keeps each part's maxima and sums, at the scale of these maxima; the others combine
+   them. */
 typedef struct StreamParts {
     Fusion *partial;
     Fusion *results, *rows;         // rows: what is stored of rows alone; NULL: nothing is

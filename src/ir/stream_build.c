@@ -273,7 +273,8 @@ static Expr *body_of(const Builder *builder, const TensorOp *op, const Affine *f
     return late.found || reads_any(builder, body, builder->member) ? NULL : body;
 }
 
-/* A definition that reads rows' values as the kernel makes them: of rows, or of results at their own points. */
+/* A definition that reads rows' values as the kernel makes them: of rows, or of results at their own
+   points. */
 static bool add_reader(Builder *builder, const TensorOp *op)
 {
     const Chain *chain = builder->chain;
@@ -303,7 +304,8 @@ static bool add_reader(Builder *builder, const TensorOp *op)
     return true;
 }
 
-/* An output between the chain's ops, as a row's reciprocal, is made behind them, where none of them can read it. */
+/* An output between the chain's ops, as a row's reciprocal, is made behind them, where none of them can read
+   it. */
 static bool reads_ahead(const Builder *builder)
 {
     const Fusion *fusion = builder->fusion;

@@ -117,7 +117,8 @@ bool affine_range(const Affine *form, const int64_t *extents, int axis_count, in
     return true;
 }
 
-bool affine_divide(const Affine *form, int64_t by, const int64_t *extents, int axis_count, Affine *quotient, Affine *rest)
+bool affine_divide(const Affine *form, int64_t by, const int64_t *extents, int axis_count, Affine *quotient,
+                   Affine *rest)
 {
     int64_t low, high;
     *quotient = affine_constant(floor_div(form->constant, by));
@@ -232,7 +233,8 @@ Expr *expr_remake(Arena *arena, const Expr *expr, ExprMake *make, void *context)
     if (expr->kind == EXPR_FETCH)
         copy->fetch.places = NEW_ARRAY(arena, FetchPlace, expr->fetch.count);
     for (int i = 0; expr->kind == EXPR_FETCH && i < expr->fetch.count; i++)
-        copy->fetch.places[i] = (FetchPlace){make(expr->fetch.places[i].value, context), expr->fetch.places[i].stride};
+        copy->fetch.places[i] =
+            (FetchPlace){make(expr->fetch.places[i].value, context), expr->fetch.places[i].stride};
     return copy;
 }
 

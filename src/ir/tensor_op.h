@@ -105,15 +105,18 @@ struct Tensor {
     Role role;
     bool is_weight;             // an input that stays the same over calls
     bool is_prepared;           // a temporary made of weights alone: NAME_prepare makes it, once (prepared.h)
-    int rank;                   // at most MAX_RANK, except temporaries that hold a nested reduction (MAX_AXES)
+    int rank;   // at most MAX_RANK, except temporaries that hold a nested reduction (MAX_AXES)
     int64_t shape[MAX_AXES];    // row-major, dense
     const TensorView *views;    // in which some access may see it; NULL: none
-    int64_t part_stride;        // of a concatenation: elements from a row of its parts to the next (concatenation.h); 0: it is none
-    const Tensor *part_of;      // the tensor of this id, of which a kernel is given what lies from here on (fuse_in_place.h); NULL: all
+    int64_t
+        part_stride;   // of a concatenation: elements from a row of its parts to the next (concatenation.h); 0: it is none
+    const Tensor *
+        part_of;   // the tensor of this id, of which a kernel is given what lies from here on (fuse_in_place.h); NULL: all
     const Tensor *part;         // … which is this one of the program's
     int64_t part_first;         // elements of it that lie before that,
     int64_t part_end;           // … and up to where the kernel makes them, in each row
-    int64_t indexes;            // elements are indices of a dimension of this size: test inputs lie there; 0: they are none
+    int64_t
+        indexes;   // elements are indices of a dimension of this size: test inputs lie there; 0: they are none
     bool exact;                 // its definition's values are of its type as they are: none is rounded
     const Tensor *shown;        // an output that is a view: its name and shape for the user; NULL: its own
     Loc loc;
@@ -142,7 +145,8 @@ typedef struct Dim {
 typedef struct Access {
     Tensor *tensor;
     int rank;
-    const Dim *dims;   // row-major: the last one is contiguous. Others may share the list: who rewrites it makes a new one
+    const Dim *
+        dims;   // row-major: the last one is contiguous. Others may share the list: who rewrites it makes a new one
 } Access;
 
 /* An integer that is added to the index of one dimension of that stride. It is bounded whatever tensors it
@@ -178,7 +182,10 @@ struct Expr {
         Fetch fetch;
         Guard guard;
         struct { Op op; Expr *operands[MAX_OPERANDS]; } apply;
-        struct { DType to; Expr *body; } cast;    // `type` is the compute type of `to`: f16 rounds, then widens
+        struct {
+            DType to;
+            Expr *body;
+        } cast;   // `type` is the compute type of `to`: f16 rounds, then widens
         int value;                                // position in Fusion.ops
     };
 };
@@ -198,11 +205,14 @@ typedef struct Program {
     TensorOp **ops;    int op_count;
     Tensor **inputs;   int input_count;    // in the order of the `input`, then of the `weight` statements
     Tensor **outputs;  int output_count;   // in the order of the `output` statements
-    bool fast_math;                        // --math=fast: sums may leave the range of their type (common_factors.h)
+    bool fast_math;   // --math=fast: sums may leave the range of their type (common_factors.h)
 } Program;
 
 /* What the user calls an input or an output, and its shape for him. */
-static inline const Tensor *tensor_shown(const Tensor *tensor) { return tensor->shown ? tensor->shown : tensor; }
+static inline const Tensor *tensor_shown(const Tensor *tensor)
+{
+    return tensor->shown ? tensor->shown : tensor;
+}
 
 /* The program also sees the tensor in the shape of `seen`. */
 void tensor_add_view(Arena *arena, Tensor *tensor, const Tensor *seen);
@@ -228,7 +238,8 @@ bool affine_is_constant(const Affine *form);
 bool affine_equal(const Affine *left, const Affine *right);
 /* The axis if the form is exactly that axis (coefficient 1, no constant), else -1. */
 int affine_single_axis(const Affine *form);
-/* Whether `vector` elements along the axis, from a multiple of it on, are one aligned access of the offset. */
+/* Whether `vector` elements along the axis, from a multiple of it on, are one aligned access of the
+   offset. */
 bool affine_allows_vector(const Affine *form, int axis, int64_t vector);
 /* Smallest and largest value over the box 0 <= axis < extent. Returns false on overflow. */
 bool affine_range(const Affine *form, const int64_t *extents, int axis_count, int64_t *low, int64_t *high);
@@ -248,9 +259,10 @@ static inline int64_t affine_extent(const Affine *form, const int64_t *tile, int
     }
     return extent;
 }
-/* form = by * quotient + rest with 0 <= rest < by at every point of the box; false: there are no such forms. Of
-   (8*i + j)/8 they are i and j where j stays below 8. */
-bool affine_divide(const Affine *form, int64_t by, const int64_t *extents, int axis_count, Affine *quotient, Affine *rest);
+/* form = by * quotient + rest with 0 <= rest < by at every point of the box; false: there are no such forms.
+   Of (8*i + j)/8 they are i and j where j stays below 8. */
+bool affine_divide(const Affine *form, int64_t by, const int64_t *extents, int axis_count, Affine *quotient,
+                   Affine *rest);
 /* Replace axis i by forms[i]. */
 Affine affine_substitute(const Affine *form, const Affine *forms, int axis_count);
 /* Flat row-major offset of an access as one form, in elements. */

@@ -4,13 +4,16 @@
 #pragma once
 #include "ir/fuse.h"
 
-/* Output i reads under tap k the input i * stride + k * dilation - pad, or nothing if that is not in [0, inputs). */
+/* Output i reads under tap k the input i * stride + k * dilation - pad, or nothing if that is not in [0,
+   inputs). */
 typedef struct WindowAxis {
     int output, tap;   // of the fusion; -1: there is one position
     int64_t outputs, taps, inputs;
     int64_t stride, dilation, pad;
-    bool taps_turned, input_turned;   // they count backwards in the expression, forwards here; set by those who reverse them
-    int64_t x_stride, w_stride;       // in memory, elements from one input, one tap to the next; set by those who know them
+    bool taps_turned,
+        input_turned;   // they count backwards in the expression, forwards here; set by those who reverse them
+    int64_t x_stride,
+        w_stride;   // in memory, elements from one input, one tap to the next; set by those who know them
 } WindowAxis;
 
 /* Of one output, tap and input. */
@@ -25,12 +28,12 @@ bool window_find_standing(const Fusion *fusion, const Dim *dim, WindowAxis *axis
 /* The only axis in [first, end) that moves the form; -1: none, -2: several. */
 int window_only_axis(const Affine *form, int first, int end);
 
-/* Is the reduction axis a tap of a window? It is short, and is added to a spatial axis in some dimension, as r is
-   in `x[2*h + r]`. (A share of a split reduction looks the same but is long.) */
+/* Is the reduction axis a tap of a window? It is short, and is added to a spatial axis in some dimension, as
+   r is in `x[2*h + r]`. (A share of a split reduction looks the same but is long.) */
 bool window_has_tap(const Fusion *fusion, int axis);
 
-/* A share of a split sum of products, k = 25*share + tap: several tensors have windows, of which no two share an
-   element. */
+/* A share of a split sum of products, k = 25*share + tap: several tensors have windows, of which no two share
+   an element. */
 bool window_is_share(const Fusion *fusion);
 
 /* Each bound is that of a dimension of the access, from `first` on. */
@@ -52,6 +55,6 @@ int64_t window_open(const WindowAxis *axis);
    by 15 each, 752 of 992. */
 int64_t window_pairs_inside(const WindowAxis *axis);
 
-/* The same where groups of so many adjacent outputs take every tap that one of them needs: for groups of eight
-   864 of 992. */
+/* The same where groups of so many adjacent outputs take every tap that one of them needs: for groups of
+   eight 864 of 992. */
 int64_t window_pairs_together(const WindowAxis *axis, int64_t lines);

@@ -11,7 +11,8 @@ enum { HANG_SECONDS = 60, MAX_PASSES = 2 };
 
 static const Pass lowest = {"lowest thread first", 0xff, RUNTIME_LOWEST_FIRST, false, false},
                   checked = {"checked accesses", 0xff, RUNTIME_LOWEST_FIRST, true, false},
-                  highest = {"highest thread first, launches in another order", 0x00, RUNTIME_HIGHEST_FIRST, false, true},
+                  highest = {"highest thread first, launches in another order", 0x00, RUNTIME_HIGHEST_FIRST,
+                             false, true},
                   priority = {"threads by priority", 0xff, RUNTIME_PRIORITY, false, false};
 
 /* What each kind of inputs is run with. The special kinds are for small programs. */
@@ -84,9 +85,12 @@ static void run_proof(Proof *proof)
     runtime->release(&result);
 }
 
-/* Whole numbers show all but the last bits: they suffice if the reference takes long, or if the kernel is known to be
-   right. */
-static bool is_left_to_whole_numbers(const Proof *proof) { return proof->repeats || verify_is_expensive(proof); }
+/* Whole numbers show all but the last bits: they suffice if the reference takes long, or if the kernel is
+   known to be right. */
+static bool is_left_to_whole_numbers(const Proof *proof)
+{
+    return proof->repeats || verify_is_expensive(proof);
+}
 
 /* With each of the passes; one of them, if an equal launch has had all. */
 static void prove_launch(Proof *proof, const Launch *launch, const Pass *const *passes, int count)
@@ -109,8 +113,8 @@ static void prove_launch(Proof *proof, const Launch *launch, const Pass *const *
     verify_forget(proof);
 }
 
-/* A kernel is run where it is launched first; of the launches that follow each tenth is told, since they take their
-   time, too. */
+/* A kernel is run where it is launched first; of the launches that follow each tenth is told, since they take
+   their time, too. */
 static void tell_progress(const Proof *proof, int launch)
 {
     const Kernel *kernel = proof->kernel;
@@ -119,8 +123,8 @@ static void tell_progress(const Proof *proof, int launch)
         kernels++;
     bool is_first = kernel->leaders[kernel->launches[launch].kernel] == launch;
     if (proof->options->progress && (is_first || done * 10 / count != launch * 10 / count))
-        progress("proven %d of %d kernels, %d of %d launches (%s)", kernels, kernel->kernel_count, done, count,
-                 input_kind_name[proof->kind]);
+        progress("proven %d of %d kernels, %d of %d launches (%s)", kernels, kernel->kernel_count, done,
+                 count, input_kind_name[proof->kind]);
 }
 
 /* The program whole, or launch by launch on some blocks. */

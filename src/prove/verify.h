@@ -2,8 +2,8 @@
 // evaluator.
 //
 // A program that is small enough runs whole, as its launcher runs it. A larger one is proven launch by
-// launch, on some of its blocks: the reference then gives what earlier launches would have made. Of equal launches the
-// first is proven; of the others only that they take the right tensors.
+// launch, on some of its blocks: the reference then gives what earlier launches would have made. Of equal
+// launches the first is proven; of the others only that they take the right tensors.
 #pragma once
 #include "codegen/cuda/kernel.h"
 #include "hal/runtime.h"

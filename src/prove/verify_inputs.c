@@ -118,7 +118,8 @@ static RandomInputs random_of(const Proof *proof)
 void verify_table_set(InputTable *table, DType type, int64_t position, double value)
 {
     table->bytes = dtype_info[type].bits / 8;
-    table->values[position] = dtype_info[type].is_real ? dtype_round(type, value) : value;   // as it lies in memory
+    table->values[position] =
+        dtype_info[type].is_real ? dtype_round(type, value) : value;   // as it lies in memory
     dtype_store(type, table->stored, position, value);
 }
 
@@ -153,7 +154,8 @@ InputSource verify_table_source(InputTable *tables) { return (InputSource){table
 static const char *weights_of(const Proof *proof, int input)
 {
     const char *file = proof->options->weights;
-    return file && proof->program->inputs[input]->is_weight ? file + weight_offset(proof->program, input) : NULL;
+    return file && proof->program->inputs[input]->is_weight ? file + weight_offset(proof->program, input)
+                                                            : NULL;
 }
 
 static double drawn_element(const Proof *proof, int input, int64_t element)

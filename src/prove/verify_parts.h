@@ -26,15 +26,15 @@ typedef struct InputTable {
     _Alignas(8) unsigned char stored[INPUT_VALUES * 8];   // the same as they lie in memory
 } InputTable;
 
-/* What a launch that is run alone finds in memory. Any values would do for the results of earlier launches, since the
-   launch is judged on the same values: stand-ins, or estimates of long reductions. */
+/* What a launch that is run alone finds in memory. Any values would do for the results of earlier launches,
+   since the launch is judged on the same values: stand-ins, or estimates of long reductions. */
 typedef struct Told {
     Arena *arena;               // as long as this launch is proven
     bool *given;                // by tensor id: stand-ins are in its place
     Evaluator *reference;
     Evaluator *guess;           // the same, estimated
     bool *estimated;            // by tensor id
-    void **made;                // by tensor id: what it holds, if it was worked out once for all passes; else NULL
+    void **made;   // by tensor id: what it holds, if it was worked out once for all passes; else NULL
 } Told;
 
 /* Elements that stand for those of a tensor that a launch made and the program goes on from
@@ -125,14 +125,14 @@ bool verify_is_costly(const Proof *proof, const Tensor *tensor);
 bool verify_is_too_costly(const Proof *proof, const Tensor *tensor);
 /* All of it is worth making before the launch is run. */
 bool verify_is_prepared(const Proof *proof, const Tensor *tensor);
-/* The reference of a single element takes a second, or what is read some: then only whole numbers are tried, which
-   show all but the last bits. */
+/* The reference of a single element takes a second, or what is read some: then only whole numbers are tried,
+   which show all but the last bits. */
 bool verify_is_expensive(const Proof *proof);
 /* Why no part of the launch can be run and judged in a reasonable time; NULL: it can. */
 const char *verify_too_long(const Proof *proof);
 int64_t verify_sample_blocks(const Proof *proof);
-/* An earlier launch is of the same kernel, on tensors of the same shapes: where it is right, this one is, but for which
-   tensors it takes. */
+/* An earlier launch is of the same kernel, on tensors of the same shapes: where it is right, this one is, but
+   for which tensors it takes. */
 bool verify_repeats(const Kernel *kernel, const Launch *launch);
 
 // ---- what a run wrote (verify_compare.c) ----

@@ -2,17 +2,18 @@
 //
 // Each right element of a product of a product costs a row of the earlier product, and so on back to the
 // inputs. But a product is judged where it is made, and what the next launch makes of it is a function of
-// what lies in memory, whatever that is. So a few thousand of its elements are computed, at places all over it,
-// from stand-ins of what it reads, and are then spread over it like the values of an input. Each launch costs what
-// it would cost on inputs.
+// what lies in memory, whatever that is. So a few thousand of its elements are computed, at places all over
+// it, from stand-ins of what it reads, and are then spread over it like the values of an input. Each launch
+// costs what it would cost on inputs.
 //
-// Stand-ins have the range, the signs and the rounding of the right values, but they are no longer functions of
-// what the product was made of. Kernels do not rely on that for a product. They do for a maximum or a mean of
-// elements, which is therefore made of the elements or stand-ins that the launch finds. A tensor has stand-ins if
+// Stand-ins have the range, the signs and the rounding of the right values, but they are no longer functions
+// of what the product was made of. Kernels do not rely on that for a product. They do for a maximum or a mean
+// of elements, which is therefore made of the elements or stand-ins that the launch finds. A tensor has
+// stand-ins if
 //   * it is a sum of products, or made point by point of some that no other definition reads,
 //   * and the launch reads it and could not have made it from the others that it reads.
-// Of a concatenation that several launches write the parts have stand-ins, and what is read of it is chosen among
-// these.
+// Of a concatenation that several launches write the parts have stand-ins, and what is read of it is chosen
+// among these.
 #include <math.h>
 
 #include "prove/verify_parts.h"
@@ -193,7 +194,8 @@ static void find_makeable(const Proof *proof, bool *known, bool *makeable)
     }
 }
 
-/* The launch reads a temporary that the same launch wrote: partial results of what the tensor was made of, maybe. */
+/* The launch reads a temporary that the same launch wrote: partial results of what the tensor was made of,
+   maybe. */
 static bool comes_with_parts(const Proof *proof, int id)
 {
     const int *writer = proof->stand_ins.writer;

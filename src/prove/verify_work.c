@@ -15,7 +15,8 @@ enum {
 };
 
 static const double WHOLE_WORK = 3e7;    // about a second on the interpreter, and one for the reference
-static const double LONG_WORK = 3e7;     // of the fewest blocks: a third of a second in all passes, which -O2 may halve
+static const double LONG_WORK =
+    3e7;   // of the fewest blocks: a third of a second in all passes, which -O2 may halve
 static const double RUN_WORK = 7e9;      // of the fewest blocks of a launch that prove anything: 9 s a pass
 static const double ACCESS_WORK = 100;   // of one in memory, which is made and checked; a product takes 1
 static const double SMALL_WORK = 1e6;    // of a program that is run on every kind of inputs
@@ -25,9 +26,10 @@ static const int64_t WHOLE_BYTES = 256 << 20;   // of all buffers
 static const double EXPENSIVE_WORK = 3e7;            // of the reference for one element: a sum of everything
 static const double MADE_WORK = 4e8;            // of what the fewest blocks read: some seconds
 static const double JUDGE_WORK = 2e9;           // of the same, at most: about 20 seconds
-static const double RIGHT_WORK = 1e5;           // of an element that earlier launches made, or it is estimated: a millisecond
+static const double RIGHT_WORK =
+    1e5;   // of an element that earlier launches made, or it is estimated: a millisecond
 static const double PREPARED_WORK = 3e7;        // of a tensor that earlier launches made
-static const double MAKING = 2;                  // times the work of the kernel's own operations, which are simpler
+static const double MAKING = 2;   // times the work of the kernel's own operations, which are simpler
 static const double CHECKED = 10;               // times the work and memory if accesses are checked
 
 int verify_position(Tensor *const *list, int count, const Tensor *tensor)
@@ -66,7 +68,8 @@ bool verify_is_costly(const Proof *proof, const Tensor *tensor)
 
 static int64_t blocks_of(const Launch *launch) { return launch->grid[0] * launch->grid[1] * launch->grid[2]; }
 
-/* Of a persistent block of many tiles only the first and the last tile are run: its share is that much smaller. */
+/* Of a persistent block of many tiles only the first and the last tile are run: its share is that much
+   smaller. */
 static double shares_of(const Launch *launch)
 {
     double turns = launch->turns > 2 ? launch->turns / 2.0 : 1;
@@ -147,7 +150,8 @@ const char *verify_too_long(const Proof *proof)
         const Tensor *tensor = launch->args[i].tensor;
         if (launch->args[i].written && tensor && verify_judge_work(proof, tensor, false) > JUDGE_WORK)
             return arena_printf(proof->arena, "an element of %s, which %s writes, is made of %.1e operations",
-                                tensor_shown(tensor)->name, launch->entry, verify_judge_work(proof, tensor, false));
+                                tensor_shown(tensor)->name, launch->entry,
+                                verify_judge_work(proof, tensor, false));
     }
     return NULL;
 }
@@ -157,8 +161,9 @@ static bool same_shapes(const Launch *a, const Launch *b)
     bool same = a->arg_count == b->arg_count;
     for (int i = 0; i < a->arg_count && same; i++) {
         const Tensor *left = a->args[i].tensor, *right = b->args[i].tensor;
-        same = !left == !right && (!left || (left->rank == right->rank &&
-                                             memcmp(left->shape, right->shape, sizeof *left->shape * (size_t)left->rank) == 0));
+        same = !left == !right &&
+               (!left || (left->rank == right->rank &&
+                          memcmp(left->shape, right->shape, sizeof *left->shape * (size_t)left->rank) == 0));
     }
     return same;
 }
@@ -171,8 +176,8 @@ bool verify_repeats(const Kernel *kernel, const Launch *launch)
     return earlier < launch;
 }
 
-/* As many blocks as the budget allows; of heavy ones a few more. The first and the last show which tensors a launch
-   takes. */
+/* As many blocks as the budget allows; of heavy ones a few more. The first and the last show which tensors a
+   launch takes. */
 int64_t verify_sample_blocks(const Proof *proof)
 {
     if (proof->repeats)

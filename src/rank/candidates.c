@@ -132,7 +132,8 @@ static int **take_texts(Compilation *compilation, const CandidateList *list)
 /* All must do: the first that fails says why. */
 static void take_results(const Compilation *compilation, Candidate *candidate, const int *texts)
 {
-    const JitResult **compiled = NEW_ARRAY(compilation->arena, const JitResult *, candidate->kernel->kernel_count);
+    const JitResult **compiled =
+        NEW_ARRAY(compilation->arena, const JitResult *, candidate->kernel->kernel_count);
     for (int k = 0; k < candidate->kernel->kernel_count; k++) {
         const JitResult *result = compiled[k] = compilation->results[texts[k]];
         if (result->status == JIT_MACHINE)
@@ -250,8 +251,8 @@ bool candidate_spills(const Candidate *candidate)
 
 // ---- as compiled ----
 
-/* What the model expects with the registers that the compiler took. With fewer than expected it stays at what it said,
-   so that one that is not compiled needs not be to come behind. */
+/* What the model expects with the registers that the compiler took. With fewer than expected it stays at what
+   it said, so that one that is not compiled needs not be to come behind. */
 static double launch_judged_us(const PlannedLaunch *launch, const DeviceSpec *device, int registers)
 {
     Limiter limiter;

@@ -30,7 +30,8 @@ typedef struct Candidate {
     CandidateStatus status;
     const char *reason;      // NULL: nothing is wrong
     Kernel *kernel;          // NULL: no text was needed
-    const JitResult **compiled;   // of each kernel the text that holds it: its piece, or the whole; NULL: not compiled, or in vain
+    const JitResult **
+        compiled;   // of each kernel the text that holds it: its piece, or the whole; NULL: not compiled, or in vain
     double judged_us;        // with the registers that the compiler took; 0: not compiled
     Measurement *measured;   // NULL: not timed
 } Candidate;
@@ -52,7 +53,8 @@ void candidates_add(Arena *arena, CandidateList *list, const Plan *plan);
 /* The texts of candidates [first, first + count); `base` says all but the plan. */
 void candidates_write(Arena *arena, CandidateList *list, int first, int count, const CodegenRequest *base);
 
-/* What of a machine is made for a launch of a candidate that is compiled: the code, and the kernel's name in it. */
+/* What of a machine is made for a launch of a candidate that is compiled: the code, and the kernel's name in
+   it. */
 typedef struct CandidateCode {
     const JitResult *compiled;
     const char *entry;
@@ -71,17 +73,18 @@ typedef struct CompileEvents {
     void *context;
 } CompileEvents;
 
-/* Compiles the candidates of all lists that have a text and are not compiled yet, and before them a text `first`,
-   unless that is NULL. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
+/* Compiles the candidates of all lists that have a text and are not compiled yet, and before them a text
+   `first`, unless that is NULL. Without an NVRTC for the architecture the program ends with EXIT_MACHINE. */
 void candidates_compile(Compilation *compilation, CandidateList *const *lists, int list_count,
                         const JitRequest *first, const CompileEvents *events);
 
-/* The model judges what is compiled again: registers that leave an SM fewer blocks than were planned make it slower. */
+/* The model judges what is compiled again: registers that leave an SM fewer blocks than were planned make it
+   slower. */
 void candidates_judge(Arena *arena, CandidateList *list, const DeviceSpec *device);
 double candidate_judged_us(const Candidate *candidate);
 
-/* Of those behind the first in the model's order, how many may come before it now that it alone is compiled: all
-   if it failed; if it spills or took more registers, those that are expected to be faster. */
+/* Of those behind the first in the model's order, how many may come before it now that it alone is compiled:
+   all if it failed; if it spills or took more registers, those that are expected to be faster. */
 int candidates_contenders(const CandidateList *list);
 
 /* Best first: what was timed, by its median; then what was not, as the model judged it, where a kernel that

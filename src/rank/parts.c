@@ -102,7 +102,8 @@ static void write_sizes(StrBuf *out, const Launch *launch)
         strbuf_printf(out, " %" PRId64, sizes[i]);
 }
 
-/* All that a clock can see of the candidates: their kernels, whatever tensors are called, and what these are given. */
+/* All that a clock can see of the candidates: their kernels, whatever tensors are called, and what these are
+   given. */
 static const char *key_of(Arena *arena, const CodegenRequest *base, const CandidateList *list)
 {
     StrBuf key = strbuf_new(arena);
@@ -119,7 +120,8 @@ static const char *key_of(Arena *arena, const CodegenRequest *base, const Candid
     return key.text;
 }
 
-static CandidateList candidates_of_ways(Arena *arena, const char *fusion_plan, const PlanStep *ways, int count)
+static CandidateList candidates_of_ways(Arena *arena, const char *fusion_plan, const PlanStep *ways,
+                                        int count)
 {
     PlanList plans = {.plans = NEW_ARRAY(arena, Plan, count), .count = count};
     for (int i = 0; i < count; i++)
@@ -135,7 +137,8 @@ static int find_part(const PartList *list, const char *key)
     return i;
 }
 
-static void add_step(Arena *arena, PartList *list, int s, const CodegenRequest *base, const Target *target, int keep)
+static void add_step(Arena *arena, PartList *list, int s, const CodegenRequest *base, const Target *target,
+                     int keep)
 {
     const PlanStep *step = &list->plan->steps[s];
     PlanStep *ways = list->ways[s] = NEW_ARRAY(arena, PlanStep, keep);
@@ -159,7 +162,8 @@ bool parts_are_many(const Plan *plan, int keep)
     return combined > keep;
 }
 
-PartList parts_of_plan(Arena *arena, const Plan *plan, const CodegenRequest *base, const Target *target, int keep)
+PartList parts_of_plan(Arena *arena, const Plan *plan, const CodegenRequest *base, const Target *target,
+                       int keep)
 {
     PartList list = {.plan = plan,
                      .parts = NEW_ARRAY(arena, ProgramPart, plan->step_count),

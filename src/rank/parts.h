@@ -1,12 +1,13 @@
-// The parts of a program of many kernels: each fusion of a plan as a program of its own, with candidates of its own,
-// and those that are alike once. Ten plans of the whole differ in the tiles of a few kernels; of its parts each is
-// decided by itself.
+// The parts of a program of many kernels: each fusion of a plan as a program of its own, with candidates of
+// its own, and those that are alike once. Ten plans of the whole differ in the tiles of a few kernels; of its
+// parts each is decided by itself.
 #pragma once
 #include "codegen/plan/steps.h"
 #include "rank/candidates.h"
 
 typedef struct ProgramPart {
-    const Program *program;   // what the fusion reads are its inputs, or weights where it is the same in every call
+    const Program
+        *program;   // what the fusion reads are its inputs, or weights where it is the same in every call
     const char *makes;        // the first tensor that the first of them makes
     CandidateList list;       // model_rank: position among the ways of its steps, from 1
     int step_count;           // of the plan, that are alike
@@ -25,7 +26,8 @@ typedef struct PartList {
 bool parts_are_many(const Plan *plan, int keep);
 
 /* Those of a plan, each with at most `keep` candidates, of which nothing is written yet. */
-PartList parts_of_plan(Arena *arena, const Plan *plan, const CodegenRequest *base, const Target *target, int keep);
+PartList parts_of_plan(Arena *arena, const Plan *plan, const CodegenRequest *base, const Target *target,
+                       int keep);
 
 /* Texts of all candidates, in pieces. */
 void parts_write(Arena *arena, PartList *list, const CodegenRequest *base);

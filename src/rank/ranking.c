@@ -73,7 +73,8 @@ static Residency residency_of(const RProgram *program, const DeviceSpec *device,
     return own;
 }
 
-static void add_occupancy(Json *predicted, const RProgram *program, const Residency *residency, const DeviceSpec *device)
+static void add_occupancy(Json *predicted, const RProgram *program, const Residency *residency,
+                          const DeviceSpec *device)
 {
     static const char *const resource[LIMIT_GRID] = {[LIMIT_THREADS] = "threads",
                                                      [LIMIT_BLOCKS] = "blocks",
@@ -90,7 +91,8 @@ static void add_occupancy(Json *predicted, const RProgram *program, const Reside
             json_set_int(room, resource[i], limits[i]);
 }
 
-static void add_estimate(Json *launch, const PlannedLaunch *planned, const DeviceSpec *device, const JitKernel *compiled)
+static void add_estimate(Json *launch, const PlannedLaunch *planned, const DeviceSpec *device,
+                         const JitKernel *compiled)
 {
     const PerfEstimate *perf = &planned->program.perf;
     Residency residency = residency_of(&planned->program, device, compiled);
@@ -265,15 +267,15 @@ static void add_emitted(Arena *arena, Json *root, const Ranking *ranking)
 // ---- the document ----
 
 /* Launches [first, end) of the candidate, as `key`. */
-static void add_launch_list(Arena *arena, Json *entry, const char *key, const Ranking *ranking, const Candidate *candidate,
-                            const Kernel *kernel, int first, int end)
+static void add_launch_list(Arena *arena, Json *entry, const char *key, const Ranking *ranking,
+                            const Candidate *candidate, const Kernel *kernel, int first, int end)
 {
     Json *launches = json_set_array(entry, key);
     for (int k = first; k < end; k++) {
         CandidateCode code = candidate->compiled ? candidate_code(arena, candidate, k) : (CandidateCode){0};
         const JitKernel *facts = code.compiled ? jit_find_kernel(code.compiled, code.entry) : NULL;
-        Json *launch =
-            add_launch(arena, launches, &candidate->plan->launches[k], &kernel->launches[k], ranking->device, facts);
+        Json *launch = add_launch(arena, launches, &candidate->plan->launches[k], &kernel->launches[k],
+                                  ranking->device, facts);
         if (facts)
             add_compiled(arena, launch, code.compiled, facts, ranking->device->arch);
     }

@@ -19,10 +19,10 @@ DEVICE float op_div(float a, float b) { return __fdividef(a, b); }
 DEVICE float op_div(float a, float b) { return a / b; }
 #endif
 
-// a / b for a constant b whose float reciprocal has a relative error of at most 2^-25. It is exact but for the last
-// place of quotients below 2^-100 (Markstein, "IA-64 and elementary functions", theorem 8.5). It has no branches,
-// unlike a division, so the compiler can overlap it with other work. The divisor is made positive: the excess of an
-// exact quotient is then +0, and -0 stays -0.
+// a / b for a constant b whose float reciprocal has a relative error of at most 2^-25. It is exact but for
+// the last place of quotients below 2^-100 (Markstein, "IA-64 and elementary functions", theorem 8.5). It has
+// no branches, unlike a division, so the compiler can overlap it with other work. The divisor is made
+// positive: the excess of an exact quotient is then +0, and -0 stays -0.
 DEVICE float divide_by(float a, float b)
 {
     const float part = b < 0 ? -a : a, by = b < 0 ? -b : b, reciprocal = 1 / by, quotient = part * reciprocal;
@@ -44,9 +44,10 @@ template <int N, class T> DEVICE void spread(T (&a)[N])
         a[i] = a[0];
 }
 
-// Divides N values by one divisor. Correctly rounded like op_div, with a third of its instructions: for r = 1/b and q
-// = a r the remainder a - q b is exact, and q + r (a - q b) is the quotient rounded once (Markstein, IBM J. R&D
-// 34(1), 1990). Out of the normal range it gives infinity or NaN; such vectors are divided one by one.
+// Divides N values by one divisor. Correctly rounded like op_div, with a third of its instructions: for r =
+// 1/b and q = a r the remainder a - q b is exact, and q + r (a - q b) is the quotient rounded once
+// (Markstein, IBM J. R&D 34(1), 1990). Out of the normal range it gives infinity or NaN; such vectors are
+// divided one by one.
 struct Divisor { float value, reciprocal; };
 DEVICE Divisor divisor_of(float b) { return {b, op_div(1.0f, b)}; }
 

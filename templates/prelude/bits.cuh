@@ -14,8 +14,8 @@ DEVICE void load_bits(const unsigned *words, Index index, bool (&out)[N])
         out[i] = word >> i & 1u;
 }
 
-// Stores N bits a lane; all lanes of the warp call it. Lane l holds the N bits after those of lane l - 1. Lanes
-// combine their bits to a word, or to a narrower unit where several warps share a word:
+// Stores N bits a lane; all lanes of the warp call it. Lane l holds the N bits after those of lane l - 1.
+// Lanes combine their bits to a word, or to a narrower unit where several warps share a word:
 //
 //   N = 8    lane 0: bits 0..7 | lane 1: 8..15 | lane 2: 16..23 | lane 3: 24..31   lane 0 writes
 //

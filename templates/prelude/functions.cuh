@@ -48,7 +48,8 @@ DEVICE double op_sigmoid(double a)
     const double e = op_exp(-op_abs(a));
     return op_div(a < 0 ? e : 1.0, 1.0 + e);
 }
-// The divisor lies between 1 and 2, so the approximate reciprocal (2 ulp) has no special cases and is corrected once.
+// The divisor lies between 1 and 2, so the approximate reciprocal (2 ulp) has no special cases and is
+// corrected once.
 DEVICE float op_sigmoid(float a)
 {
     const float e = op_exp(-op_abs(a)), by = 1.0f + e, reciprocal = __fdividef(1.0f, by);

@@ -15,7 +15,8 @@ DEVICE bf16 bf16_of(float value)
 #endif
 }
 
-// Rounds a double to an odd float where it is inexact, so that the following conversion to 16 bits rounds only once.
+// Rounds a double to an odd float where it is inexact, so that the following conversion to 16 bits rounds
+// only once.
 DEVICE float round_to_odd(double x)
 {
     const float nearest = static_cast<float>(x);
@@ -34,6 +35,6 @@ DEVICE bf16 bf16_once(double value) { return bf16_of(round_to_odd(value)); }
 DEVICE bf16 bf16_once(int value) { return bf16_once(static_cast<double>(value)); }
 DEVICE bf16 bf16_once(long long value) { return bf16_once(static_cast<double>(value)); }
 
-// 1 + tanh(a) = 2 / (1 + exp(-2a)) for 16-bit results: 5 instructions instead of 20. The error is at most 3e-7. For
-// large negative a it keeps digits that 1 + tanh(a) cancels.
+// 1 + tanh(a) = 2 / (1 + exp(-2a)) for 16-bit results: 5 instructions instead of 20. The error is at most
+// 3e-7. For large negative a it keeps digits that 1 + tanh(a) cancels.
 DEVICE float one_plus_tanh(float a) { return 2.0f * reciprocal_of(1.0f + power_of_two(a * -2.885390082f)); }

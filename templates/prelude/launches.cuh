@@ -17,8 +17,8 @@ struct Launches {
 };
 #endif
 
-// Launches a kernel, or adds it as a node. `after` lists the node's predecessors; -1 ends the list. `early`: the node
-// may begin as the blocks of its predecessors let it, otherwise when they have completed.
+// Launches a kernel, or adds it as a node. `after` lists the node's predecessors; -1 ends the list. `early`:
+// the node may begin as the blocks of its predecessors let it, otherwise when they have completed.
 #if defined(__HIP__) && !defined(__HIPCC_RTC__)
 template <class Kernel>
 static inline void make_launch(Launches &to, const int *, bool, Kernel *kernel, void **args, dim3 grid, dim3 block,

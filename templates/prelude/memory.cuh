@@ -8,8 +8,9 @@ template <class Index> DEVICE bool inside(Index index, long long extent)
     return index >= 0 && index < static_cast<Index>(extent);
 }
 
-// Positions in loops, from 0 <= k < 2^31, by a product and a shift: FACTOR * BY exceeds 2^SHIFT by at most BY. Compilers divide numbers
-// that they know to be below 2^16 in 16-bit arithmetic, in up to eight times as many instructions.
+// Positions in loops, from 0 <= k < 2^31, by a product and a shift: FACTOR * BY exceeds 2^SHIFT by at most
+// BY. Compilers divide numbers that they know to be below 2^16 in 16-bit arithmetic, in up to eight times as
+// many instructions.
 DEVICE constexpr int bits_below(int n) { return n > 1 ? 1 + bits_below(n / 2 + n % 2) : 0; }
 template <int BY> DEVICE int quotient_by(int k)
 {
@@ -62,7 +63,8 @@ DEVICE void stream_vector(const T *p, Index index, V (&out)[N])
     widen_vector(stream_global(reinterpret_cast<const Vector<T, N> *>(p + index)), out);
 }
 
-// Stores N elements by one aligned access, or by several of 16 bytes. p + index must be aligned to the access.
+// Stores N elements by one aligned access, or by several of 16 bytes. p + index must be aligned to the
+// access.
 template <int N, class T, class Index, class V> DEVICE void store_vector(T *p, Index index, const V (&in)[N])
 {
     constexpr int COUNT = AT_ONCE<T, N>;
@@ -74,8 +76,8 @@ template <int N, class T, class Index, class V> DEVICE void store_vector(T *p, I
     }
 }
 
-// Loads a vector that lies wholly inside or outside of its tensor. Outside nothing is read, and `out` is undefined.
-// No branch.
+// Loads a vector that lies wholly inside or outside of its tensor. Outside nothing is read, and `out` is
+// undefined. No branch.
 template <int N, class T, class Index, class V>
 DEVICE void load_if_inside(const T *p, Index index, Index size, V (&out)[N])
 {
@@ -83,9 +85,9 @@ DEVICE void load_if_inside(const T *p, Index index, Index size, V (&out)[N])
         load_vector<N>(p, index, out);
 }
 
-// Loads a vector that may cross the end of its tensor, of which only the elements inside are read. `inside`: it does
-// not cross. Elements are converted behind the branch, which would wait for them, and come in words, of which the
-// compiler makes no halves.
+// Loads a vector that may cross the end of its tensor, of which only the elements inside are read. `inside`:
+// it does not cross. Elements are converted behind the branch, which would wait for them, and come in words,
+// of which the compiler makes no halves.
 template <int N, class T, class Index, class V>
 DEVICE void load_inside(bool inside, const T *p, Index index, Index size, V (&out)[N])
 {
@@ -109,7 +111,8 @@ DEVICE void load_inside(bool inside, const T *p, Index index, Index size, V (&ou
         out[i] = widen(at[i]);
 }
 
-// Stores a vector. Unless `whole`, it may cross the ends of its row, and only the elements inside are written.
+// Stores a vector. Unless `whole`, it may cross the ends of its row, and only the elements inside are
+// written.
 template <int N, class T, class Index, class V>
 DEVICE void store_inside(bool whole, T *p, Index index, Index column, Index columns, const V (&in)[N])
 {
@@ -121,7 +124,8 @@ DEVICE void store_inside(bool whole, T *p, Index index, Index column, Index colu
                 store(p, index + i, in[i]);
 }
 
-// Moves N elements unconverted in one access. One side is a register array, the other is aligned to N elements.
+// Moves N elements unconverted in one access. One side is a register array, the other is aligned to N
+// elements.
 template <int N, class T> DEVICE void move_vector(T *to, const T (&from)[N])
 {
     Vector<T, N> vector;

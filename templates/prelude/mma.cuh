@@ -1,7 +1,7 @@
 // ---- tensor core tiles, and the 16-byte vectors that fill them ----
 
-// Of 8-bit elements, transposes pairs of rows: a lane's bytes of two consecutive rows become four neighbours along k
-// for each of two columns.
+// Of 8-bit elements, transposes pairs of rows: a lane's bytes of two consecutive rows become four neighbours
+// along k for each of two columns.
 DEVICE void part_bytes(unsigned (&tile)[4])
 {
     UNROLL for (int i = 0; i < 4; i += 2) {
@@ -20,8 +20,8 @@ template <class T> using TileWord = typename TileWordOf<T>::type;
 template <class T> DEVICE unsigned bits_of(T x) { return x.bits; }
 DEVICE unsigned bits_of(f32 x) { return __float_as_uint(x); }
 
-// Tensor cores truncate a float to 10 bits of fraction. This adds at most half the weight of the last bit first, so
-// the truncated value is one of the two nearest, and exact values stay exact.
+// Tensor cores truncate a float to 10 bits of fraction. This adds at most half the weight of the last bit
+// first, so the truncated value is one of the two nearest, and exact values stay exact.
 template <int COUNT> DEVICE void round_tile(f32, unsigned (&tile)[COUNT])
 {
     UNROLL for (int i = 0; i < COUNT; i++)
@@ -29,9 +29,9 @@ template <int COUNT> DEVICE void round_tile(f32, unsigned (&tile)[COUNT])
 }
 template <class T, class V, int COUNT> DEVICE void round_tile(T, V (&)[COUNT]) {}
 
-// Tensor cores truncate when they accumulate, always towards zero, so long sums of positive products lose accuracy:
-// 200,000 of them more than the last 10 bits of a float. At each promotion interval c is added to `ended` in float
-// and cleared. MORE: the sum is longer than one interval.
+// Tensor cores truncate when they accumulate, always towards zero, so long sums of positive products lose
+// accuracy: 200,000 of them more than the last 10 bits of a float. At each promotion interval c is added to
+// `ended` in float and cleared. MORE: the sum is longer than one interval.
 template <bool MORE, int COUNT> struct Chains {
     float ended[COUNT] = {};
 
@@ -76,15 +76,15 @@ template <class T> struct PieceOfElements {
     }
 };
 
-// A 16-byte vector that begins at any element of a tensor of `size` elements. The two aligned vectors that hold it
-// stay in registers until value() is called. Nothing is read beyond the tensor.
+// A 16-byte vector that begins at any element of a tensor of `size` elements. The two aligned vectors that
+// hold it stay in registers until value() is called. Nothing is read beyond the tensor.
 template <class T> struct PieceAnywhere {
     static constexpr int BYTES = static_cast<int>(sizeof(T)), COUNT = 16 / BYTES;
     unsigned words[8];
     unsigned first;   // index of the first element within both
 
-    // The tail of a tensor that ends within a vector. It is loaded once, so that other loads take no branch: behind
-    // one, each load would be waited for before the next begins.
+    // The tail of a tensor that ends within a vector. It is loaded once, so that other loads take no branch:
+    // behind one, each load would be waited for before the next begins.
     struct Last {
         Vector<unsigned, 4> piece;
 
@@ -134,11 +134,12 @@ template <class T> struct PieceAnywhere {
 
 // ---- floats as sums of narrower elements ----
 
-// Two parts are f16 and scaled by 2^15 first: elements of at most 1 then lie where f16 is most precise, with an error
-// of at most 2^-40. Three parts are bf16.
+// Two parts are f16 and scaled by 2^15 first: elements of at most 1 then lie where f16 is most precise, with
+// an error of at most 2^-40. Three parts are bf16.
 template <int PARTS> constexpr bool LIFTS_PARTS = PARTS == 2;
 
-// Splits two floats into PARTS pairs of narrow elements; each part is the rounded remainder of those before it.
+// Splits two floats into PARTS pairs of narrow elements; each part is the rounded remainder of those before
+// it.
 template <class Element, int PARTS> struct PairParts {
     static constexpr bool LIFTED = LIFTS_PARTS<PARTS>;
     unsigned at[PARTS];

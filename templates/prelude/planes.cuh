@@ -1,8 +1,9 @@
 // ---- planes: images in shared memory ----
 
-// ROWS x COLUMNS elements of each image with the row pitch PITCH. Column 0 follows LEFT elements that are never
-// written. Source::row(tensors, channel, picture, row) is the address of a row in memory, whose columns are
-// COLUMN_STRIDE elements apart. With PIECES rows are whole aligned 16-byte vectors, which are copied asynchronously.
+// ROWS x COLUMNS elements of each image with the row pitch PITCH. Column 0 follows LEFT elements that are
+// never written. Source::row(tensors, channel, picture, row) is the address of a row in memory, whose columns
+// are COLUMN_STRIDE elements apart. With PIECES rows are whole aligned 16-byte vectors, which are copied
+// asynchronously.
 template <class Source, int ROWS, int COLUMNS, int PITCH, int LEFT> struct Plane {
     static constexpr int ELEMENTS = ROWS * PITCH;
 
@@ -24,8 +25,8 @@ template <class Source, int ROWS, int COLUMNS, int PITCH, int LEFT> struct Plane
     }
 };
 
-// sum over images, i, j of d[i,j] * x[i*STRIDE_H+down,j*STRIDE_W+along], 0 outside of x. Every term is computed, so
-// that infinities and NaN times zero give NaN.
+// sum over images, i, j of d[i,j] * x[i*STRIDE_H+down,j*STRIDE_W+along], 0 outside of x. Every term is
+// computed, so that infinities and NaN times zero give NaN.
 template <class Value, class SourceX, class SourceD, int XH, int XW, int DH, int DW, int STRIDE_H = 1,
           int STRIDE_W = 1, class Tensors, class Index>
 DEVICE Value exact_correlation(const Tensors &t, Index channel, Index images, int down, int along)

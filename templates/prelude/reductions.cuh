@@ -40,8 +40,8 @@ template <class Reduction, class T, int N> DEVICE T reduce_vector(T (&x)[N])
 }
 
 // Updates a row's running maximum and sum of exp(x - maximum) by N elements (Milakov and Gimelshein, "Online
-// normalizer calculation for softmax", 2018). While all elements are -inf, exp(x) and the sum are 0. EXP is op_exp or
-// a sufficient approximation.
+// normalizer calculation for softmax", 2018). While all elements are -inf, exp(x) and the sum are 0. EXP is
+// op_exp or a sufficient approximation.
 template <float EXP(float), int N> DEVICE void add_exponentials(float &maximum, float &sum, const float (&x)[N])
 {
     float terms[N];
@@ -60,7 +60,8 @@ template <float EXP(float), int N> DEVICE void add_exponentials(float &maximum, 
 DEVICE float mean_of(float sum, int count) { return divide_by(sum, static_cast<float>(count)); }
 DEVICE double mean_of(double sum, int count) { return sum / count; }
 
-// The increase of the squared distances when the mean is replaced by another centre: count * sq(sum / count - centre)
+// The increase of the squared distances when the mean is replaced by another centre: count * sq(sum / count -
+// centre)
 template <class T> DEVICE T around_centre(T sum, int count, T centre)
 {
     return count > 0 ? static_cast<T>(count) * op_sq(mean_of(sum, count) - centre) : 0;
@@ -91,7 +92,8 @@ DEVICE void add_values(T &sum, T &distances, int &count, const T (&x)[N], int fi
     count += others;
 }
 
-// Reduces across groups of `width` lanes; every lane gets the result. Order of four lanes: 0+2, then (0+2)+(1+3).
+// Reduces across groups of `width` lanes; every lane gets the result. Order of four lanes: 0+2, then
+// (0+2)+(1+3).
 template <class Reduction, class T> DEVICE T warp_reduce(T value, int width = WARP)
 {
     for (int mask = width / 2; mask > 0; mask /= 2)

@@ -3,8 +3,9 @@
 // The first pass reduces elements. The second one reduces functions of the elements and of the first results.
 template <int PASS> struct Pass {};
 
-// A warp's accumulators of 16 rows from m0 on and COLUMNS columns from n0 on, in the layout of the tensor cores: of
-// each 8 columns a lane has two, in two rows 8 apart. Row holds a row's results and defines what is reduced.
+// A warp's accumulators of 16 rows from m0 on and COLUMNS columns from n0 on, in the layout of the tensor
+// cores: of each 8 columns a lane has two, in two rows 8 apart. Row holds a row's results and defines what is
+// reduced.
 template <class Row, int COLUMNS, class Tensors, class Value, class Index> struct WarpRows {
     const Tensors &t;
     Value *sums;

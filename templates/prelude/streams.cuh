@@ -1,7 +1,7 @@
 // ---- online softmax ----
 
-// The maximum in base 2. fma with 0 rounds the product here; the compiler would contract a plain product with a later
-// sum.
+// The maximum in base 2. fma with 0 rounds the product here; the compiler would contract a plain product with
+// a later sum.
 DEVICE float scaled_of(float maximum, float scale) { return fmaf(maximum, scale, 0.0f); }
 
 // Subtracted from all scores before they are scaled: 0, unless the scaled maximum is off by more than 1/8 or

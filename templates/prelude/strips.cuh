@@ -1,9 +1,9 @@
 // ---- strips: the part of an image row that a thread holds ----
 
-// A Strip is COUNT columns of a row of EXTENT columns, and may begin outside of the row: OFFSET after a multiple of
-// WIDEST, the columns of the widest aligned access. Columns are STRIDE elements apart in memory and have ELEMENTS
-// contiguous channels. Returns the columns of the access at column p: the widest that is aligned and inside the
-// strip.
+// A Strip is COUNT columns of a row of EXTENT columns, and may begin outside of the row: OFFSET after a
+// multiple of WIDEST, the columns of the widest aligned access. Columns are STRIDE elements apart in memory
+// and have ELEMENTS contiguous channels. Returns the columns of the access at column p: the widest that is
+// aligned and inside the strip.
 template <class Strip> DEVICE constexpr int strip_piece(int p)
 {
     int columns = Strip::WIDEST;
@@ -12,8 +12,9 @@ template <class Strip> DEVICE constexpr int strip_piece(int p)
     return columns;
 }
 
-// The columns of a strip from P on, one access after the other: for 4 outputs and 5 taps 2 + 4 + 2. Columns out of
-// bounds are zeros. Narrow elements stay packed in words until they are used, so that no load is waited for early.
+// The columns of a strip from P on, one access after the other: for 4 outputs and 5 taps 2 + 4 + 2. Columns
+// out of bounds are zeros. Narrow elements stay packed in words until they are used, so that no load is
+// waited for early.
 template <class Strip, int P = 0, bool END = (P >= Strip::COUNT)> struct StripRow {
     using Element = typename Strip::Element;
     static constexpr int COLUMNS_HERE = strip_piece<Strip>(P), COUNT = COLUMNS_HERE * Strip::ELEMENTS;

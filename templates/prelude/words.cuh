@@ -1,6 +1,7 @@
 // ---- words: elements narrower than 4 bytes, moved as words ----
 
-// Selects bytes of a (numbers 0 to 3) and b (4 to 7): hexadecimal digit i of the selector is the number of byte i.
+// Selects bytes of a (numbers 0 to 3) and b (4 to 7): hexadecimal digit i of the selector is the number of
+// byte i.
 DEVICE unsigned byte_permute(unsigned a, unsigned b, unsigned selector) { return __byte_perm(a, b, selector); }
 
 // Shifts words so that they begin with byte `first` of the first 16: a whole word unless NARROW.
@@ -15,14 +16,15 @@ template <bool NARROW, int WORDS> DEVICE void begin_words_at(unsigned (&words)[W
             words[i] = byte_permute(words[i], words[i + 1], 0x3210u + 0x1111u * (first % 4));
 }
 
-// Loads N elements that begin anywhere in a tensor of `size` elements, by the aligned 16-byte vectors that hold them:
+// Loads N elements that begin anywhere in a tensor of `size` elements, by the aligned 16-byte vectors that
+// hold them:
 //
 //   vectors          [0 1 2 3] [4 5 6 7]     floats, N = 4 from element 3 on
 //   shift 2 words    [2 3 4 5] [6 7 …        if they begin in the second half of a vector
 //   shift 1 word     [3 4 5 6] …             if they begin at an odd word; narrow elements are then shifted by bytes
 //
-// Beyond the ends of the tensor nothing is read, and `out` is undefined. `inside_all`: no vector crosses an end, and
-// no branch delays the next load.
+// Beyond the ends of the tensor nothing is read, and `out` is undefined. `inside_all`: no vector crosses an
+// end, and no branch delays the next load.
 template <int N, class T, class Index, class V>
 DEVICE void load_anywhere(bool inside_all, const T *p, Index index, Index size, V (&out)[N])
 {
@@ -57,7 +59,8 @@ template <class T> union Word {
     T at[COUNT];
 };
 
-// N narrow elements, packed as in memory. Each is widened when it is used, so that no load is waited for early.
+// N narrow elements, packed as in memory. Each is widened when it is used, so that no load is waited for
+// early.
 template <class T, int N> struct Packed {
     static constexpr int EACH = 4 / static_cast<int>(sizeof(T)), COUNT = AT_ONCE<unsigned, N / EACH>, PIECES = N / EACH / COUNT;
     using Chunk = Vector<unsigned, COUNT>;
@@ -89,8 +92,8 @@ template <class T, int N, class Index> DEVICE void stream_packed(const T *p, Ind
         out.pieces[i] = stream_global(reinterpret_cast<const typename Packed<T, N>::Chunk *>(p + index) + i);
 }
 
-// N elements that may begin anywhere, packed as in memory. Narrow ones stay in words and are shifted when they are
-// used, so that loads of several lines are in flight at a time.
+// N elements that may begin anywhere, packed as in memory. Narrow ones stay in words and are shifted when
+// they are used, so that loads of several lines are in flight at a time.
 template <class T, int N, bool = (Word<T>::COUNT > 1 && N % Word<T>::COUNT == 0)> struct Line {
     T at[N];
 

@@ -21,8 +21,8 @@ static void settle(const Map *m, GraphValue *value, DType type, const Dims *shap
         value->data = "";
 }
 
-/* Must the type be written? Where only such are read that are of it, the language's rule gives it: sums of f32 are
-   f32. */
+/* Must the type be written? Where only such are read that are of it, the language's rule gives it: sums of
+   f32 are f32. */
 static bool written(const Map *m, DType type, bool alone)
 {
     bool natural =

@@ -147,7 +147,8 @@ static const char *uniform_tensor(Draft *draft, const GraphValue *value)
                            : literal_real(draft->arena, value->type, constant_real(value, 0));
     if (value->type == DTYPE_B1)
         expr = constant_int(value, 0) ? "1 == 1" : "1 == 0";
-    draft_define(draft, NULL, value->own, &value->shape, plain_axes, value->type, value->type != DTYPE_B1, expr);
+    draft_define(draft, NULL, value->own, &value->shape, plain_axes, value->type, value->type != DTYPE_B1,
+                 expr);
     return value->own;
 }
 

@@ -1,5 +1,5 @@
-// The text of a program while it is being written: statements that know what they read, so that only those that
-// an output needs are printed.
+// The text of a program while it is being written: statements that know what they read, so that only those
+// that an output needs are printed.
 #pragma once
 #include "front/onnx/access.h"
 #include "front/onnx/graph.h"
@@ -15,9 +15,9 @@ void draft_input(Draft *draft, GraphValue *value);
 /* The tensor that holds the value: of a constant one that is declared when it is first asked for. */
 const char *draft_tensor(Draft *draft, const GraphValue *value);
 
-/* `name[axes] : type = expr`. `axes` has a letter for each dimension; `expr` states the extents of all its reductions.
-   Extents that follow from an access are left out. `stated`: the type must be written, since the language's own rule
-   gives another one. */
+/* `name[axes] : type = expr`. `axes` has a letter for each dimension; `expr` states the extents of all its
+   reductions. Extents that follow from an access are left out. `stated`: the type must be written, since the
+   language's own rule gives another one. */
 void draft_define(Draft *draft, const char *comment, const char *name, const Dims *shape, const char *axes,
                   DType type, bool stated, const char *expr);
 void draft_view(Draft *draft, const char *comment, const char *name, const Dims *shape, const char *of);

@@ -9,7 +9,8 @@ typedef enum FormulaKind {
     FORMULA_POINT,     // point by point
 } FormulaKind;
 
-/* `largest`: of the type to which the result may be rounded; a constant beyond it makes the expression a fine one. */
+/* `largest`: of the type to which the result may be rounded; a constant beyond it makes the expression a fine
+   one. */
 FormulaKind formula_kind(const char *expr, double largest);
 
 /* Nothing but one access, or one in `pad`: its type is that of what it reads. */

@@ -1,5 +1,5 @@
-// A model's graph as the importer sees it: values with shapes, and nodes in an order in which each reads what came
-// before it.
+// A model's graph as the importer sees it: values with shapes, and nodes in an order in which each reads what
+// came before it.
 #pragma once
 #include <onnx.pb-c.h>
 #include <stdbool.h>

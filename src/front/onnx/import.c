@@ -125,7 +125,8 @@ static void import_graph(Import *import, Bindings *bindings)
 OnnxProgram onnx_import_bytes(Arena *arena, const char *path, const void *bytes, size_t length,
                               const OnnxOptions *options)
 {
-    Import import = {.arena = arena, .path = path, .taken = name_table_new(arena), .folding_left = folding_work};
+    Import import = {
+        .arena = arena, .path = path, .taken = name_table_new(arena), .folding_left = folding_work};
     import.model = wire_unpack(arena, path, bytes, length);
     import.draft = draft_new(arena, &import.taken, false);
     check_versions(&import);

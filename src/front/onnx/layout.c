@@ -103,8 +103,8 @@ static const char *list_of(Arena *arena, const char *letters)
     return out.text;
 }
 
-/* Letters of the graph's dimensions: those that windows have for a feature map, else plain ones, in order where the
-   copy is defined. */
+/* Letters of the graph's dimensions: those that windows have for a feature map, else plain ones, in order
+   where the copy is defined. */
 static const char *letters_for(Arena *arena, const StorageOrder *from, const StorageOrder *to, int rank)
 {
     static const char *const features[] = {[3] = "nch", [4] = "nchv", [5] = "ncdhv"};
@@ -188,8 +188,8 @@ static void add_letters(const char *place, const char *axes, char *found)
     }
 }
 
-/* The order in which the letters of the definition run through the access; those of size 1 where the tensor has
-   theirs. False: one that is larger does not stand there. */
+/* The order in which the letters of the definition run through the access; those of size 1 where the tensor
+   has theirs. False: one that is larger does not stand there. */
 static bool order_along(const LayoutPass *l, const Statement *s, const Bracket *access, const Home *home,
                         StorageOrder *order)
 {
@@ -366,7 +366,8 @@ static void arrange_statement(LayoutPass *l, const Statement *s)
     }
 }
 
-/* Of weights: names of those that something else reads than a window that slides over what has as many dimensions. */
+/* Of weights: names of those that something else reads than a window that slides over what has as many
+   dimensions. */
 static NameTable read_otherwise(const LayoutPass *l)
 {
     NameTable found = name_table_new(l->draft->arena);

@@ -67,8 +67,8 @@ enum {
     LARGEST_SEARCH = 1000,   // steps: for a message, in a graph whose paths join again
 };
 
-/* An input of the graph, a scalar or a few integers, that the value is made of: the likely cause. NULL: none is
-   near. */
+/* An input of the graph, a scalar or a few integers, that the value is made of: the likely cause. NULL: none
+   is near. */
 static const GraphValue *cause(const GraphValue *value, int *steps)
 {
     if (value->is_input)

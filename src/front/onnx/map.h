@@ -1,7 +1,8 @@
 // What an operator's mapping is made of: inputs, attributes, and helpers that write definitions.
 //
-// A mapping reads its inputs with need() or maybe(), gives each output that out() has a type and a shape, and writes
-// definitions; or it refuses the node. The very same mapping folds constants: what it writes is then evaluated at once.
+// A mapping reads its inputs with need() or maybe(), gives each output that out() has a type and a shape, and
+// writes definitions; or it refuses the node. The very same mapping folds constants: what it writes is then
+// evaluated at once.
 #pragma once
 #include <setjmp.h>
 
@@ -90,8 +91,8 @@ const char *attribute_literal(const Map *m, const char *name, const char *otherw
 
 /* -1 is the last of `rank` dimensions; refuses what is none. */
 int axis_of(const Map *m, int64_t axis, int rank);
-/* Axes as an attribute, or since `version` as an input; sorted out: flags of `rank` dimensions; true: some are
-   given. */
+/* Axes as an attribute, or since `version` as an input; sorted out: flags of `rank` dimensions; true: some
+   are given. */
 bool axes_given(const Map *m, const char *name, int input, int rank, bool flags[MAX_RANK]);
 
 // ---- expressions (express.c) ----
@@ -102,8 +103,8 @@ const char *fmt(const Map *m, const char *format, ...) __attribute__((format(pri
 const char *at(const Map *m, const GraphValue *value, const char *places);
 /* The same within `pad(…, otherwise)`. */
 const char *at_padded(const Map *m, const GraphValue *value, const char *places, const char *otherwise);
-/* A letter for each dimension. Dimensions of size 1 are read at 0 where the letter's extent is another: broadcasting.
-   `extents` belong to `all`, the letters of the definition. */
+/* A letter for each dimension. Dimensions of size 1 are read at 0 where the letter's extent is another:
+   broadcasting. `extents` belong to `all`, the letters of the definition. */
 const char *at_letters(const Map *m, const GraphValue *value, const char *letters, const char *all,
                        const Dims *extents);
 /* Aligned at the last dimension: what ONNX's broadcasting reads at the point "ijkl…" of `shape`. */
@@ -138,8 +139,8 @@ static inline bool is_real(DType type) { return dtype_info[type].is_real; }
 
 /* `value[axes] : type = expr`, with a letter for each dimension. */
 void define(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes, const char *expr);
-/* The same of an expression that is of another type by itself, as one of integers alone or of parts in f64: the type
-   is written in any case. */
+/* The same of an expression that is of another type by itself, as one of integers alone or of parts in f64:
+   the type is written in any case. */
 void define_typed(Map *m, GraphValue *value, DType type, const Dims *shape, const char *axes,
                   const char *expr);
 /* The same of an expression that only moves elements of that type. */
@@ -198,7 +199,8 @@ const char *window_tap_places(const Map *m,
 /* `sum[k:64, r:3, s:3](expr)`, of which `more` is "k:64"; without axes `expr` alone. */
 const char *window_reduce(const Map *m, const char *reduction, const char *more, const Window *window,
                           const char *expr);
-/* `sum[r:3](…)`, how many elements of dimension `d` in [low, high) lie under the window; a number where all do. */
+/* `sum[r:3](…)`, how many elements of dimension `d` in [low, high) lie under the window; a number where all
+   do. */
 const char *window_count(const Map *m, const Window *window, int d, int64_t low, int64_t high);
 const char *window_places(const Map *m, const Window *window);   // "2*h + r - 1, 2*v + s - 1"
 bool window_reaches_out(const Window *window);                   // beyond the tensor
@@ -218,8 +220,8 @@ void move(Map *m, GraphValue *value, const GraphValue *x, const Dims *shape, con
 const char *affine(const Map *m, int64_t factor, char letter, int64_t offset);
 /* The next of a list of places. */
 void add_place(StrBuf *places, const char *place);
-/* elements[k] where `index` is below ends[k] and no lower end: `select(i < 4, …, …)`, nested no deeper than the
-   logarithm of their number. */
+/* elements[k] where `index` is below ends[k] and no lower end: `select(i < 4, …, …)`, nested no deeper than
+   the logarithm of their number. */
 const char *select_range(const Map *m, const char *index, const int64_t *ends, const char *const *elements,
                          int count);
 /* Zero, or false, as `select` takes it. */

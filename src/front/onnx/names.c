@@ -12,7 +12,8 @@ static const char index_letters[] = "cdfhijklmnopqrstuv";
 
 enum { MOST = MAX_NAME - 8 };   // leaves room for `_2`, `_max`
 
-/* `/layer1/conv1/Conv_output_0` without what says the operator again, if a part before it does, or is alike. */
+/* `/layer1/conv1/Conv_output_0` without what says the operator again, if a part before it does, or is
+   alike. */
 static size_t useful_length(const char *name, const char *op)
 {
     const char *slash = strrchr(name, '/'), *tail = slash ? strstr(slash, "_output_0") : NULL;
@@ -23,7 +24,8 @@ static size_t useful_length(const char *name, const char *op)
         module--;
     size_t length = strlen(op), letters = (size_t)(slash - module);
     bool says_it = letters >= length && strncasecmp(module, op, length) == 0;
-    return says_it && slash[1] && strncmp(slash + 1, op, length) == 0 ? (size_t)(slash - name) : (size_t)(tail - name);
+    return says_it && slash[1] && strncmp(slash + 1, op, length) == 0 ? (size_t)(slash - name)
+                                                                      : (size_t)(tail - name);
 }
 
 /* Of a part that the next one says again, only that: `/layer1/layer1.0/conv1` is `/layer1.0/conv1`. */
@@ -86,7 +88,8 @@ const char *names_take(NameTable *taken, const char *name, const char *op)
     Arena *arena = taken->arena;
     const char *wanted = legal(arena, useful(arena, name, op)), *chosen = wanted;
     if (name_table_find(taken, wanted)) {
-        const char *key = arena_printf(arena, "%s ", wanted);   // no name has a space: how many have wanted it
+        const char *key =
+            arena_printf(arena, "%s ", wanted);   // no name has a space: how many have wanted it
         int *next = name_table_find(taken, key);
         if (!next) {
             next = NEW(arena, int);

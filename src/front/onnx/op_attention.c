@@ -99,8 +99,8 @@ static const char *kv_head(const Map *m, const AttentionNode *a)
 }
 
 /* What was kept, and behind it what is new: [batch, head, position, unit]. */
-static const GraphValue *define_present(Map *m, const AttentionNode *a, GraphValue *value, const GraphValue *past,
-                                        const GraphValue *x, int64_t size)
+static const GraphValue *define_present(Map *m, const AttentionNode *a, GraphValue *value,
+                                        const GraphValue *past, const GraphValue *x, int64_t size)
 {
     Dims shape = {4, {a->batch, a->kv_heads, a->past + a->keys, size}};
     if (!past) {

@@ -26,8 +26,9 @@ void map_trilu(Map *m)
         define(m, out(m, 0), x->type, &x->shape, letters,
                fmt(m, "select(%s, %s, %s)", inside, literal(m, x), zero_of(x->type)));
     else
-        define_moved(m, out(m, 0), x->type, &x->shape, letters,
-                     fmt(m, "select(%s, %s, %s)", inside, at(m, x, letters_list(m, letters)), zero_of(x->type)));
+        define_moved(
+            m, out(m, 0), x->type, &x->shape, letters,
+            fmt(m, "select(%s, %s, %s)", inside, at(m, x, letters_list(m, letters)), zero_of(x->type)));
 }
 
 void map_eye_like(Map *m)

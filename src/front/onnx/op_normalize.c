@@ -20,8 +20,8 @@ static Affinity define_affinity(Map *m, const GraphValue *x)
     Affinity made = {part(m, out(m, 0), "scale"), part(m, out(m, 0), "shift")};
     Dims channels = {1, {x->shape.size[1]}};
     DType type = wide(x->type);
-    Filling filling = {.operands = {"", at(m, need(m, 1), "i"), at(m, need(m, 2), "i"), at(m, need(m, 3), "i"),
-                                    at(m, need(m, 4), "i")}};
+    Filling filling = {.operands = {"", at(m, need(m, 1), "i"), at(m, need(m, 2), "i"),
+                                    at(m, need(m, 3), "i"), at(m, need(m, 4), "i")}};
     define(m, made.scale, type, &channels, "i", expand(m, "$1 / sqrt($4 + {epsilon=1e-05})", &filling));
     filling.operands[0] = at(m, made.scale, "i");
     define(m, made.shift, type, &channels, "i", expand(m, "$2 - $3 * $0", &filling));
@@ -45,7 +45,8 @@ void map_batch_normalization(Map *m)
         refuse_output(m, output, "a statistic");
     Affinity of_channels = define_affinity(m, x);
     define(m, out(m, 0), x->type, &x->shape, letters_of(x->shape.rank),
-           fmt(m, "%s * %s + %s", at_broadcast(m, x, &x->shape), at_channel(m, of_channels.scale, &x->shape, 1),
+           fmt(m, "%s * %s + %s", at_broadcast(m, x, &x->shape),
+               at_channel(m, of_channels.scale, &x->shape, 1),
                at_channel(m, of_channels.shift, &x->shape, 1)));
 }
 
@@ -67,8 +68,9 @@ static bool covers_scores(const Triangle *mask, const Dims *shape)
     return mask->rows == shape->size[shape->rank - 2] && mask->columns == shape->size[shape->rank - 1];
 }
 
-/* Scores to which a mask of positions alone is added: what lies outside is left out, whatever it is, and a kernel need
-   not compute it. Each row has an element that counts: else all would count again, by their differences. */
+/* Scores to which a mask of positions alone is added: what lies outside is left out, whatever it is, and a
+   kernel need not compute it. Each row has an element that counts: else all would count again, by their
+   differences. */
 static const GraphValue *without_masked(Map *m, const GraphValue *x)
 {
     const GraphNode *node = x->maker;
@@ -92,7 +94,8 @@ static const GraphValue *without_masked(Map *m, const GraphValue *x)
     return x;
 }
 
-/* `text` of $0, the element, $1, the largest of its row, $2, the sum of exponentials, and $3, the exponential. */
+/* `text` of $0, the element, $1, the largest of its row, $2, the sum of exponentials, and $3, the
+   exponential. */
 void map_softmax(Map *m)
 {
     const GraphValue *x = need(m, 0);

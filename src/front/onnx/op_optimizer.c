@@ -31,7 +31,8 @@ static Filling filling_of(const Map *m, int tensor, int count, int kinds, const 
     return filling;
 }
 
-/* A definition that later ones read as operand `operand`: output `output`, or a part where nothing wants it. */
+/* A definition that later ones read as operand `operand`: output `output`, or a part where nothing wants
+   it. */
 static void step(Map *m, Filling *filling, int operand, int output, const char *suffix, const Dims *shape,
                  const char *text)
 {

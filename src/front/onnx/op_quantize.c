@@ -7,8 +7,8 @@
 
 // ---- scales and zero points ----
 
-/* A scale or zero point at a point "ijkl…" of `shape`: one for all, one for each of an axis, or since version 21
-   one for each block of the axis. */
+/* A scale or zero point at a point "ijkl…" of `shape`: one for all, one for each of an axis, or since version
+   21 one for each block of the axis. */
 static const char *at_blocks(const Map *m, const GraphValue *value, const Dims *shape)
 {
     if (shape_count(&value->shape) == 1)
@@ -96,7 +96,8 @@ void map_dynamic_quantize(Map *m)
 
 // ---- products ----
 
-/* A value of a whole matrix, of each of its rows or columns (`axis` from the end), or of the shape of such. */
+/* A value of a whole matrix, of each of its rows or columns (`axis` from the end), or of the shape of
+   such. */
 static const char *at_lines(const Map *m, const GraphValue *value, const Dims *shape, int axis)
 {
     if (shape_count(&value->shape) == 1)

@@ -1,7 +1,8 @@
 // Recurrent layers, unrolled: a definition or a few for each step in time.
 //
-// What the inputs of all steps give is one product; each step multiplies the state before it. A step behind the end of
-// its sequence keeps the state, in both directions: so a reversed sequence begins with its last step.
+// What the inputs of all steps give is one product; each step multiplies the state before it. A step behind
+// the end of its sequence keeps the state, in both directions: so a reversed sequence begins with its last
+// step.
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -67,7 +68,8 @@ static const Activation *activation_named(const Map *m, const char *name, size_t
     refuse(m, "activation '%.*s'", (int)length, name);
 }
 
-/* Those of one direction after the other; alpha and beta are those of the functions that take one, in their order. */
+/* Those of one direction after the other; alpha and beta are those of the functions that take one, in their
+   order. */
 static void read_activations(const Map *m, int directions, int each, const char *const *usual, Layer *layers)
 {
     const Onnx__AttributeProto *given = find_texts(m);

@@ -1,7 +1,7 @@
 // Resizing: which elements each one of the result is made of is known when the model is imported.
 //
-// Along an axis an element is a sum of elements of the input with coefficients; both are tables. Nearest elements need
-// only places, which often are a plain quotient or multiple.
+// Along an axis an element is a sum of elements of the input with coefficients; both are tables. Nearest
+// elements need only places, which often are a plain quotient or multiple.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -89,7 +89,8 @@ static const char *sample_places(Map *m, const GridSampling *s, int d, DType typ
     return at(m, place, points);
 }
 
-/* For each point and tap: the element's place; negative ones and those behind the end are beside the tensor. */
+/* For each point and tap: the element's place; negative ones and those behind the end are beside the
+   tensor. */
 static const char *tap_places(Map *m, const GridSampling *s, int d, const char *place, char tap)
 {
     int64_t size = s->x->shape.size[d + 2];

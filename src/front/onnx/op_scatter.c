@@ -5,8 +5,8 @@
 #include "front/onnx/map.h"
 #include "front/onnx/operators.h"
 
-/* What becomes of an element that updates reach: `hit` says whether update `r` does, `update` is it. Without a
-   reduction the last one that does is the element; else they are joined with what was there. */
+/* What becomes of an element that updates reach: `hit` says whether update `r` does, `update` is it. Without
+   a reduction the last one that does is the element; else they are joined with what was there. */
 static const char *joined(const Map *m, const GraphValue *x, const char *old, const char *axis,
                           const char *hit, const char *update)
 {

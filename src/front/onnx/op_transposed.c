@@ -1,8 +1,8 @@
 // Windows whose elements are added where they lie: transposed convolutions, columns as an image.
 //
-// An element at `o` gets something from the taps t for which o + pad - dilation*t is a multiple of the stride. Those
-// are the same for each `o` of one phase, o modulo the stride: a phase is a plain window of stride 1. A test of every
-// tap would read stride times as much.
+// An element at `o` gets something from the taps t for which o + pad - dilation*t is a multiple of the
+// stride. Those are the same for each `o` of one phase, o modulo the stride: a phase is a plain window of
+// stride 1. A test of every tap would read stride times as much.
 #include <inttypes.h>
 #include <string.h>
 

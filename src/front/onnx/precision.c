@@ -93,15 +93,16 @@ static bool is_fine(const PrecisionPass *p, const Statement *s)
     FormulaKind kind = s->kind == STATEMENT_VIEW ? FORMULA_MOVE : kind_of(p, s);
     bool fine = (kind == FORMULA_FINE && !s->slides) || (s->settled && is_vector(&s->shape));
     for (int r = 0; r < s->read_count && kind != FORMULA_PRODUCT; r++)
-        fine |= (s->reads[r]->fine && !s->reads[r]->settled) || (kind == FORMULA_POINT && is_whole(s->reads[r]->type));
+        fine |= (s->reads[r]->fine && !s->reads[r]->settled) ||
+                (kind == FORMULA_POINT && is_whole(s->reads[r]->type));
     return fine && !s->wanted;
 }
 
 /* A step of a formula that is several nodes: nobody else reads it, and it is in no memory. */
 static bool is_passing(const PrecisionPass *p, const Statement *s)
 {
-    return s->kind == STATEMENT_DEFINE && kind_of(p, s) == FORMULA_POINT && s->reader && !s->shared && !s->wanted &&
-           s->reader->kind == STATEMENT_DEFINE && kind_of(p, s->reader) == FORMULA_POINT &&
+    return s->kind == STATEMENT_DEFINE && kind_of(p, s) == FORMULA_POINT && s->reader && !s->shared &&
+           !s->wanted && s->reader->kind == STATEMENT_DEFINE && kind_of(p, s->reader) == FORMULA_POINT &&
            shape_count(&s->reader->shape) == shape_count(&s->shape);
 }
 

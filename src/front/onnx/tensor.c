@@ -6,13 +6,31 @@
 
 #include "front/onnx/mapped.h"
 
-static const struct { int data_type; const char *name; DType type; } types[] = {
-    {1, "float", DTYPE_F32},      {2, "uint8", DTYPE_U8},      {3, "int8", DTYPE_I8},        {4, "uint16", DTYPE_COUNT},
-    {5, "int16", DTYPE_COUNT},    {6, "int32", DTYPE_I32},     {7, "int64", DTYPE_I64},      {8, "string", DTYPE_COUNT},
-    {9, "bool", DTYPE_B1},        {10, "float16", DTYPE_F16},  {11, "double", DTYPE_F64},    {12, "uint32", DTYPE_COUNT},
-    {13, "uint64", DTYPE_COUNT},  {14, "complex64", DTYPE_COUNT}, {15, "complex128", DTYPE_COUNT}, {16, "bfloat16", DTYPE_BF16},
-    {17, "float8e4m3fn", DTYPE_COUNT}, {18, "float8e4m3fnuz", DTYPE_COUNT}, {19, "float8e5m2", DTYPE_COUNT},
-    {20, "float8e5m2fnuz", DTYPE_COUNT}, {21, "uint4", DTYPE_COUNT}, {22, "int4", DTYPE_COUNT}, {23, "float4e2m1", DTYPE_COUNT},
+static const struct { int data_type; const char *name; DType type;
+} types[] = {
+    {1, "float", DTYPE_F32},
+    {2, "uint8", DTYPE_U8},
+    {3, "int8", DTYPE_I8},
+    {4, "uint16", DTYPE_COUNT},
+    {5, "int16", DTYPE_COUNT},
+    {6, "int32", DTYPE_I32},
+    {7, "int64", DTYPE_I64},
+    {8, "string", DTYPE_COUNT},
+    {9, "bool", DTYPE_B1},
+    {10, "float16", DTYPE_F16},
+    {11, "double", DTYPE_F64},
+    {12, "uint32", DTYPE_COUNT},
+    {13, "uint64", DTYPE_COUNT},
+    {14, "complex64", DTYPE_COUNT},
+    {15, "complex128", DTYPE_COUNT},
+    {16, "bfloat16", DTYPE_BF16},
+    {17, "float8e4m3fn", DTYPE_COUNT},
+    {18, "float8e4m3fnuz", DTYPE_COUNT},
+    {19, "float8e5m2", DTYPE_COUNT},
+    {20, "float8e5m2fnuz", DTYPE_COUNT},
+    {21, "uint4", DTYPE_COUNT},
+    {22, "int4", DTYPE_COUNT},
+    {23, "float4e2m1", DTYPE_COUNT},
 };
 
 const char *tensor_type(int data_type, DType *type)
@@ -47,8 +65,8 @@ static int64_t entry_number(const char *text, int64_t otherwise)
     return *end || *text < '0' || *text > '9' ? -1 : value;
 }
 
-static const void *read_external(Arena *arena, const char *model, const Onnx__TensorProto *tensor, size_t bytes,
-                                 const char **problem)
+static const void *read_external(Arena *arena, const char *model, const Onnx__TensorProto *tensor,
+                                 size_t bytes, const char **problem)
 {
     const char *location = find_entry(tensor, "location");
     int64_t offset = entry_number(find_entry(tensor, "offset"), 0);
@@ -58,7 +76,8 @@ static const void *read_external(Arena *arena, const char *model, const Onnx__Te
     if (*problem)
         return NULL;
     Mapped data = mapped_external(arena, model, tensor->name ? tensor->name : "", location, offset, length);
-    return (uintptr_t)data.bytes % 8 ? memcpy(arena_room(arena, data.length + 1), data.bytes, data.length) : data.bytes;
+    return (uintptr_t)data.bytes % 8 ? memcpy(arena_room(arena, data.length + 1), data.bytes, data.length)
+                                     : data.bytes;
 }
 
 /* int32_data holds the narrow types, too; f16 and bf16 as their bits. */
@@ -98,8 +117,8 @@ static const void *read_elements(Arena *arena, const char *model, const Onnx__Te
     return data;
 }
 
-const void *tensor_read(Arena *arena, const char *model, const Onnx__TensorProto *tensor, DType *type, Dims *shape,
-                        const char **problem)
+const void *tensor_read(Arena *arena, const char *model, const Onnx__TensorProto *tensor, DType *type,
+                        Dims *shape, const char **problem)
 {
     *problem = NULL;
     const char *refused = tensor_type(tensor->data_type, type);

@@ -6,7 +6,8 @@
 
 enum {
     MOST_OPERANDS = 3,
-    MOST_NODES = 8   // from a mask to its triangle: of a chain whose nodes read the one before twice, 2^8 ways
+    MOST_NODES =
+        8   // from a mask to its triangle: of a chain whose nodes read the one before twice, 2^8 ways
 };
 
 static bool is_trilu(const GraphNode *node, const GraphValue *value)
@@ -20,7 +21,8 @@ static void begin(const Map *m, const GraphValue *value, Triangle *triangle)
 {
     Map of = *m;
     of.node = value->maker;
-    const GraphValue *filled = of.node->inputs[0], *offset = of.node->input_count > 1 ? of.node->inputs[1] : NULL;
+    const GraphValue *filled = of.node->inputs[0],
+                     *offset = of.node->input_count > 1 ? of.node->inputs[1] : NULL;
     *triangle = (Triangle){
         .upper = attribute_int(&of, "upper", 1) != 0,
         .rows = value->shape.size[value->shape.rank - 2],
@@ -53,14 +55,15 @@ static const struct {
 
 static bool is_alike(const Triangle *a, const Triangle *b)
 {
-    return a->upper == b->upper && a->diagonal == b->diagonal && a->rows == b->rows && a->columns == b->columns;
+    return a->upper == b->upper && a->diagonal == b->diagonal && a->rows == b->rows &&
+           a->columns == b->columns;
 }
 
 static bool find(const Map *m, const GraphValue *value, int nodes, Triangle *triangle);
 
 /* An operand's values inside and outside; the first triangle gives the others theirs. */
-static bool add_operand(const Map *m, const GraphValue *operand, int nodes, Triangle *triangle, double *inside,
-                        double *outside)
+static bool add_operand(const Map *m, const GraphValue *operand, int nodes, Triangle *triangle,
+                        double *inside, double *outside)
 {
     Triangle other;
     if (operand->data && constant_is_one_value(operand)) {
@@ -88,8 +91,8 @@ static bool compute(const Map *m, const GraphValue *value, Formula *formula, int
     triangle->inside = condition ? formula(inside) != 0 : formula(inside);
     triangle->outside = condition ? formula(outside) != 0 : formula(outside);
     int rank = value->shape.rank;
-    return triangle->rows && (condition || dtype_info[value->type].is_real) && rank >= 2 && value->shape.size[rank - 2] == triangle->rows &&
-           value->shape.size[rank - 1] == triangle->columns;
+    return triangle->rows && (condition || dtype_info[value->type].is_real) && rank >= 2 &&
+           value->shape.size[rank - 2] == triangle->rows && value->shape.size[rank - 1] == triangle->columns;
 }
 
 static bool find(const Map *m, const GraphValue *value, int nodes, Triangle *triangle)
@@ -121,5 +124,6 @@ const char *triangle_condition(const Map *m, const Triangle *triangle, char row,
 
 bool triangle_meets_rows(const Triangle *triangle)
 {
-    return triangle->upper ? triangle->rows - 1 + triangle->diagonal < triangle->columns : triangle->diagonal >= 0;
+    return triangle->upper ? triangle->rows - 1 + triangle->diagonal < triangle->columns
+                           : triangle->diagonal >= 0;
 }

@@ -10,8 +10,8 @@ typedef struct Triangle {
     double inside, outside;   // a bool is 0 or 1
 } Triangle;
 
-/* Is it one? Trilu makes them of a constant whose elements are alike, and what is computed of them and of such
-   constants point by point is one, too. */
+/* Is it one? Trilu makes them of a constant whose elements are alike, and what is computed of them and of
+   such constants point by point is one, too. */
 bool triangle_of(const Map *m, const GraphValue *value, Triangle *triangle);
 
 /* `j <= i + 1`, of the letters of both dimensions. */

@@ -123,7 +123,8 @@ static GraphValue *constant(const Unrolled *u, DType type, int64_t number)
     return value;
 }
 
-/* The body, of which input i is inputs[i]; false: something in it cannot be taken. Its outputs take their places. */
+/* The body, of which input i is inputs[i]; false: something in it cannot be taken. Its outputs take their
+   places. */
 static bool make_step(Unrolled *u, GraphValue **inputs, GraphValue **outputs)
 {
     Import *import = u->import;
@@ -178,7 +179,8 @@ static bool has_body(const Unrolled *u, int64_t inputs, int64_t outputs)
     return fits;
 }
 
-/* What the loop makes, under its own names. `axes`: the attribute that says along which axis steps are concatenated. */
+/* What the loop makes, under its own names. `axes`: the attribute that says along which axis steps are
+   concatenated. */
 static void end(const Unrolled *u, const char *axes, const char *directions)
 {
     for (int i = 0; i < u->states && i < u->node->output_count; i++)

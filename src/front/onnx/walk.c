@@ -92,7 +92,8 @@ static GraphValue *output_of(Import *import, GraphScope *scope, const Body *body
     if (!name_table_find(&body->wanted, name))
         return NULL;
     GraphValue *value = name_table_find(&scope->values, name);
-    if (value && (value->state != VALUE_UNKNOWN || value->is_input || value == &absent || value->maker == node))
+    if (value &&
+        (value->state != VALUE_UNKNOWN || value->is_input || value == &absent || value->maker == node))
         fatal(EXIT_INPUT, "%s makes '%s', which is there already", node->label, name);
     value = value ? value : walk_add_value(import, scope, name, node->op);
     value->maker = node;

@@ -73,20 +73,23 @@ static size_t read_extent(const Scan *scan, int wire_type, const uint8_t **at, c
     return (size_t)length;
 }
 
-static void check_field(const Scan *scan, const ProtobufCMessageDescriptor *kind, uint32_t field, size_t length,
-                        int wire_type)
+static void check_field(const Scan *scan, const ProtobufCMessageDescriptor *kind, uint32_t field,
+                        size_t length, int wire_type)
 {
     bool is_empty = wire_type == 2 && length == 0;   // as if it were not there
     if (!is_empty && !is_harmless(kind->name, field))
-        fatal(EXIT_INPUT, "'%s' holds field %u of %s, which this version does not know; export the model for IR version 8",
-              scan->name, field, kind->short_name);
+        fatal(
+            EXIT_INPUT,
+            "'%s' holds field %u of %s, which this version does not know; export the model for IR version 8",
+            scan->name, field, kind->short_name);
 }
 
 /* Names come into messages and comments: they are one line, and show what is there. */
-static void check_name(const Scan *scan, const ProtobufCMessageDescriptor *kind, const ProtobufCFieldDescriptor *field,
-                       const uint8_t *at, size_t length)
+static void check_name(const Scan *scan, const ProtobufCMessageDescriptor *kind,
+                       const ProtobufCFieldDescriptor *field, const uint8_t *at, size_t length)
 {
-    bool is_note = kind == &onnx__model_proto__descriptor || kind == &onnx__string_string_entry_proto__descriptor ||
+    bool is_note = kind == &onnx__model_proto__descriptor ||
+                   kind == &onnx__string_string_entry_proto__descriptor ||
                    strcmp(field->name, "doc_string") == 0;
     const char *text = (const char *)at;
     for (size_t i = 0, bytes; i < length && !is_note; i += bytes)
@@ -94,11 +97,12 @@ static void check_name(const Scan *scan, const ProtobufCMessageDescriptor *kind,
             fatal(EXIT_INPUT, "'%s' has a name that cannot be shown: '%s' of %s holds byte %#x", scan->name,
                   field->name, kind->short_name, at[i]);
     if (length > MAX_NAME_BYTES && !is_note)
-        fatal(EXIT_INPUT, "'%s' has a name of %zu bytes; at most %d can be taken", scan->name, length, MAX_NAME_BYTES);
+        fatal(EXIT_INPUT, "'%s' has a name of %zu bytes; at most %d can be taken", scan->name, length,
+              MAX_NAME_BYTES);
 }
 
-static void scan_message(Scan *scan, const ProtobufCMessageDescriptor *kind, const uint8_t *at, const uint8_t *end,
-                         int depth)
+static void scan_message(Scan *scan, const ProtobufCMessageDescriptor *kind, const uint8_t *at,
+                         const uint8_t *end, int depth)
 {
     if (depth > MAX_NESTING)
         broken(scan, "more than 100 messages stand within each other");

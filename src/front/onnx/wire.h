@@ -4,6 +4,6 @@
 
 #include "base/arena.h"
 
-/* No model, or a part of the format that is not known: an error with EXIT_INPUT. Nothing refers to the bytes any more;
-   `name` is for messages. */
+/* No model, or a part of the format that is not known: an error with EXIT_INPUT. Nothing refers to the bytes
+   any more; `name` is for messages. */
 const Onnx__ModelProto *wire_unpack(Arena *arena, const char *name, const void *bytes, size_t length);

@@ -1,8 +1,9 @@
-// Micro-kernels of `rollerc calibrate`: each does one thing that the model has a number for, and nothing else. Compiled
-// with NVRTC for the GPU that is there; src/clock/micro.c says how they are launched and what is made of their times.
+// Micro-kernels of `rollerc calibrate`: each does one thing that the model has a number for, and nothing
+// else. Compiled with NVRTC for the GPU that is there; src/clock/micro.c says how they are launched and what
+// is made of their times.
 //
-// `data` is a large buffer of random bits, p[] what the launch asks for, out[0] nanoseconds or cycles that a kernel
-// took by its own clock. What is computed goes to out[8], so that nothing is left out.
+// `data` is a large buffer of random bits, p[] what the launch asks for, out[0] nanoseconds or cycles that a
+// kernel took by its own clock. What is computed goes to out[8], so that nothing is left out.
 
 typedef unsigned long long u64;
 
@@ -54,7 +55,8 @@ DEVICE uint4 load_16_bytes(const uint4 *at)
     return v;
 }
 
-// p[0] KiB, p[1] times; each thread has WAYS loads of 16 bytes under way. Other blocks read a line in the next round.
+// p[0] KiB, p[1] times; each thread has WAYS loads of 16 bytes under way. Other blocks read a line in the
+// next round.
 template <int WAYS> DEVICE void read_all(const unsigned *data, const int *p, u64 *out)
 {
     const uint4 *lines = reinterpret_cast<const uint4 *>(data);
@@ -111,8 +113,8 @@ MICRO(link)   // 2^p[0] lines of 128 bytes, each with the number of the next: al
         data[32ull * i] = (i * 1664525u + 1013904223u) & (count - 1);
 }
 
-// p[0] steps after p[1] that are not timed; from another line each time, p[2] of 2^p[3], since those of the last time
-// are in L2.
+// p[0] steps after p[1] that are not timed; from another line each time, p[2] of 2^p[3], since those of the
+// last time are in L2.
 template <class Next> DEVICE void chase(const int *p, u64 *out, Next next)
 {
     unsigned at = static_cast<unsigned>(p[2]) & ((1u << p[3]) - 1);
@@ -383,7 +385,8 @@ TENSOR_MICRO(mma_f64)
     "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
     "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
 
-// Rows of 128 bytes, eight of them 1024 apart, their pieces of 16 bytes swizzled: PTX ISA, matrix descriptors.
+// Rows of 128 bytes, eight of them 1024 apart, their pieces of 16 bytes swizzled: PTX ISA, matrix
+// descriptors.
 DEVICE u64 descriptor(const unsigned *shared)
 {
     const u64 address = __cvta_generic_to_shared(shared);

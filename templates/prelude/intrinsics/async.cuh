@@ -1,8 +1,8 @@
 // ---- asynchronous copies from global to shared memory (cp.async) ----
 
-// Starts an asynchronous copy of 16 bytes. async_wait<N>() waits until all but the last N committed groups have
-// completed. There is no L2 cache hint: ptxas 13.0 may encode a copy with one as an illegal instruction, where it
-// finds a part of the shared address that is uniform.
+// Starts an asynchronous copy of 16 bytes. async_wait<N>() waits until all but the last N committed groups
+// have completed. There is no L2 cache hint: ptxas 13.0 may encode a copy with one as an illegal instruction,
+// where it finds a part of the shared address that is uniform.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE void async_copy16(void *shared, const void *global)
 {

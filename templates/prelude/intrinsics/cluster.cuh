@@ -8,8 +8,8 @@
 //   other = cluster_map(part, cluster_rank() ^ 1)[0];
 //   cluster_sync();                              // before the end: no block exits while others access its shared memory
 //
-// All threads of the cluster call cluster_sync(), or cluster_arrive() and later cluster_wait(). Without clusters, and
-// on a device that has none, a cluster is one block.
+// All threads of the cluster call cluster_sync(), or cluster_arrive() and later cluster_wait(). Without
+// clusters, and on a device that has none, a cluster is one block.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE int cluster_rank()
 {
@@ -45,9 +45,9 @@ DEVICE void cluster_sync()
     cluster_wait();
 }
 
-// Synchronises the grid of a cooperative launch. The driver keeps a word for each cooperative launch, 4 bytes into
-// its workspace (cooperative_groups/details/driver_abi.h of the toolkit). Each barrier adds 2^31 to it in all, so its
-// highest bit flips when the last block arrives:
+// Synchronises the grid of a cooperative launch. The driver keeps a word for each cooperative launch, 4 bytes
+// into its workspace (cooperative_groups/details/driver_abi.h of the toolkit). Each barrier adds 2^31 to it
+// in all, so its highest bit flips when the last block arrives:
 //
 //   block 0 adds 2^31 - (blocks - 1), every other block 1
 #if defined(__HIP__)

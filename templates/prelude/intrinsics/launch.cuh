@@ -36,9 +36,9 @@ static inline cudaLaunchAttribute begins_early()
 }
 #endif
 
-// Encodes a tensor of up to five dimensions for bulk copies: `sizes` in elements, `strides` in bytes from the second
-// dimension on, `box` in elements, 128 bytes along the first dimension. With `tf32` floats are rounded to tf32 as
-// they are copied. The driver encodes it on the host; nothing is sent to the device.
+// Encodes a tensor of up to five dimensions for bulk copies: `sizes` in elements, `strides` in bytes from the
+// second dimension on, `box` in elements, 128 bytes along the first dimension. With `tf32` floats are rounded
+// to tf32 as they are copied. The driver encodes it on the host; nothing is sent to the device.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int RANK>
 static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes, const long long (&sizes)[RANK],
@@ -73,10 +73,10 @@ static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int
 }
 #endif
 
-// Encodes images (channel, one to three spatial axes from the innermost one on, image) for bulk copies in im2col
-// mode. A copy brings a run of pixels, of each 128 bytes of channels. Pixels run from the lower corner to the upper
-// corner in steps; the upper corner is relative to the image's end: a filter of three taps with a pixel of padding at
-// either side has the corners -1 and -1.
+// Encodes images (channel, one to three spatial axes from the innermost one on, image) for bulk copies in
+// im2col mode. A copy brings a run of pixels, of each 128 bytes of channels. Pixels run from the lower corner
+// to the upper corner in steps; the upper corner is relative to the image's end: a filter of three taps with
+// a pixel of padding at either side has the corners -1 and -1.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int RANK>
 static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int element_bytes, const long long (&sizes)[RANK],
@@ -112,8 +112,8 @@ static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int
 }
 #endif
 
-// Adds an edge of a graph. `early`: a programmatic edge, the second node may begin as the blocks of the first one let
-// it.
+// Adds an edge of a graph. `early`: a programmatic edge, the second node may begin as the blocks of the first
+// one let it.
 #if defined(CUDART_VERSION) && !defined(__HIP__) && !defined(__CUDACC_RTC__)
 static inline cudaError_t add_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to, bool early)
 {
@@ -145,8 +145,9 @@ template <int... NODE> static inline const int *after()
 }
 #endif
 
-// Adds kernel `number` to a graph. `before` lists its predecessors; -1 ends the list. Before CUDA 12.3 kernel nodes
-// have no programmatic edges: the kernel then begins when its predecessors have completed. The arguments are copied.
+// Adds kernel `number` to a graph. `before` lists its predecessors; -1 ends the list. Before CUDA 12.3 kernel
+// nodes have no programmatic edges: the kernel then begins when its predecessors have completed. The
+// arguments are copied.
 #if defined(CUDART_VERSION) && !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <class Kernel>
 static inline cudaError_t add_node(cudaGraph_t graph, cudaGraphNode_t *nodes, int number, const int *before, Kernel *kernel, void **args,

@@ -4,8 +4,9 @@
 template <int N> struct alignas(N * 4) Words { unsigned at[N]; };
 
 // Reads global memory that is read once and bypasses L1, which is left to data that is read often. The asm is
-// volatile, so reads stay in order ahead of the arithmetic that uses them. Otherwise the compiler moves them to their
-// uses, and few are in flight. So does ptxas with read-only loads (ld.global.nc), behind barriers and stores.
+// volatile, so reads stay in order ahead of the arithmetic that uses them. Otherwise the compiler moves them
+// to their uses, and few are in flight. So does ptxas with read-only loads (ld.global.nc), behind barriers
+// and stores.
 template <class Chunk> DEVICE Chunk stream_global(const Chunk *p)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
@@ -44,7 +45,8 @@ DEVICE void prefetch(const void *global)
 #endif
 }
 
-// Stores words to shared memory in one access, aligned to all of them. The compiler may split the store of a Vector.
+// Stores words to shared memory in one access, aligned to all of them. The compiler may split the store of a
+// Vector.
 template <int N> DEVICE void store_shared(void *shared, const unsigned (&words)[N])
 {
     static_assert(N == 1 || N == 2 || N == 4, "one access");

@@ -5,8 +5,8 @@ using u8 = unsigned char;
 using f32 = float;
 using f64 = double;
 
-// A 16 x 16 tile of 16-bit elements is four 8 x 8 matrices. Each lane holds two neighbours of each matrix in one
-// register: lane l holds those of row l / 4 from column l % 4 * 2 on:
+// A 16 x 16 tile of 16-bit elements is four 8 x 8 matrices. Each lane holds two neighbours of each matrix in
+// one register: lane l holds those of row l / 4 from column l % 4 * 2 on:
 //
 //            k 0…7    k 8…15
 //   row 0…7    [0]       [2]          lane 0  lane 1  lane 2  lane 3
@@ -36,9 +36,9 @@ DEVICE void load_matrices_turned(unsigned (&tile)[4], const void *line)
 #endif
 }
 
-// c += a * b. a is a tile of 16 rows as above, b has 8 columns (both halves of k in b0 and b1), c is 16 x 8: a lane
-// has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below. The first argument names
-// the type of a and b.
+// c += a * b. a is a tile of 16 rows as above, b has 8 columns (both halves of k in b0 and b1), c is 16 x 8:
+// a lane has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below. The first
+// argument names the type of a and b.
 #define MULTIPLY_TILES(shape, word, sum)                                                                           \
     asm volatile("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"      \
                  : "+" sum(c[0]), "+" sum(c[1]), "+" sum(c[2]), "+" sum(c[3])                                      \

@@ -15,8 +15,8 @@ using LaneMask = unsigned long long;   // bit i: lane i
 using LaneMask = unsigned;
 #endif
 
-// The next iteration of a persistent block. The interpreter replaces it, to skip iterations when it runs only some
-// blocks.
+// The next iteration of a persistent block. The interpreter replaces it, to skip iterations when it runs only
+// some blocks.
 DEVICE int next_turn(int turn, int) { return turn + 1; }
 
 DEVICE void block_sync() { __syncthreads(); }
@@ -93,8 +93,8 @@ DEVICE float op_min(float a, float b)
 }
 #endif
 
-// Reads global memory. Accesses of 16 bytes hint L2 to keep what they read longer than what is written: 0.95 to 0.99
-// of the time where as much is written as read.
+// Reads global memory. Accesses of 16 bytes hint L2 to keep what they read longer than what is written: 0.95
+// to 0.99 of the time where as much is written as read.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 template <class Chunk> DEVICE Chunk read_global(const Chunk *p)
 {

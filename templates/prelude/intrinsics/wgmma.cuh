@@ -10,8 +10,8 @@ DEVICE unsigned shared_address(const void *p)
 #endif
 }
 
-// Fence: makes the thread's stores to shared memory visible to wgmma and to bulk copies. Synchronise the threads
-// afterwards.
+// Fence: makes the thread's stores to shared memory visible to wgmma and to bulk copies. Synchronise the
+// threads afterwards.
 DEVICE void show_operands()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -39,8 +39,8 @@ template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
 #define SM90A(...) (void)0
 #endif
 
-// A thread must not touch its accumulators between open_products() and wait_products<N>(), which waits for all but
-// the last N closed groups.
+// A thread must not touch its accumulators between open_products() and wait_products<N>(), which waits for
+// all but the last N closed groups.
 //
 //   open_products(c);
 //   multiply_shared<false, false>(Product<f16, 128>(), c, a, b);   // once or several times
@@ -58,8 +58,9 @@ template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[CO
     hold_sums(c);
 }
 
-// Makes a whole word of values converted from accumulators before its halves are used. Otherwise the compiler takes
-// the halves from accumulators of products in flight and serialises the products: 19 us instead of 16.8.
+// Makes a whole word of values converted from accumulators before its halves are used. Otherwise the compiler
+// takes the halves from accumulators of products in flight and serialises the products: 19 us instead of
+// 16.8.
 DEVICE void hold_word(unsigned &word)
 {
 #ifdef __CUDA_ARCH__
@@ -105,9 +106,10 @@ template <class Element, int COLUMNS> struct Product {};
 #define BOTH_SHARED "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B)
 #define HELD_OPERANDS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B)
 
-// c += a * b over 32 bytes of k: a has 64 rows, b has the columns of Product. TURN: that operand is stored with its
-// rows contiguous (16-bit elements only). Warp w of the group has rows w * 16 to w * 16 + 15 of c. Of every 8 columns
-// a lane has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below.
+// c += a * b over 32 bytes of k: a has 64 rows, b has the columns of Product. TURN: that operand is stored
+// with its rows contiguous (16-bit elements only). Warp w of the group has rows w * 16 to w * 16 + 15 of c.
+// Of every 8 columns a lane has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows
+// below.
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
@@ -251,8 +253,8 @@ DEVICE void begin_product(Product<bf16, 256>, float (&c)[128], unsigned long lon
     WGMMA("n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131", SUMS_128("=f"), BOTH_SHARED : "memory");
 }
 
-// multiply_shared() with a in registers: four matrices as load_matrices() returns them, of the warp's rows. They must
-// not be changed until the product was waited for.
+// multiply_shared() with a in registers: four matrices as load_matrices() returns them, of the warp's rows.
+// They must not be changed until the product was waited for.
 template <bool TURN_B>
 DEVICE void multiply_held(Product<f16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
