@@ -17,6 +17,26 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
 /* Outputs of one bit each are packed by the thread that makes the whole word. */
 static int points_per_thread(const Fusion *fusion) { return count_bit_outputs(fusion) ? 32 : 1; }
 
+/* Few steps go through the same lines, which L1 keeps from one to the next (tuning-log 95). */
+static int64_t steps_together(const Fusion *fusion)
+{
+    enum { FEW = 8 };
+    int64_t steps = reduction_points(fusion);
+    return steps <= FEW ? steps : 1;
+}
+
+/* A guard may leave out a load. In a long loop the compiler then loads one element after the other into the same register, so
+   that each waits for the one before: counted in SASS of a depthwise filter gradient, whose time is that of one load under way. */
+static bool waits_for_each(const Fusion *fusion)
+{
+    FusedAccess found[MAX_ACCESSES];
+    int count = steps_together(fusion) > 1 ? 0 : fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count; i++)
+        if (found[i].guarded && fusion->ops[found[i].op].reduce != REDUCE_NONE)
+            return true;
+    return false;
+}
+
 /* A thread makes its points one by one, so many. */
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int step, int turns)
 {
@@ -24,7 +44,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     if (turns > 1)
         schedule_loop(schedule, (Loop){.tiles = true, .times = turns});
     if (fusion_reduces(fusion)) {
-        schedule_loop(schedule, (Loop){.axis = (int8_t)step});
+        schedule_loop(schedule, (Loop){.axis = (int8_t)step, .waits = waits_for_each(fusion)});
         schedule_load(schedule, (Move){.tiles = inputs & steps});
         schedule_reduce(schedule, schedule_ops(fusion, true));
         schedule_end(schedule);
@@ -34,14 +54,6 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
     if (turns > 1)
         schedule_end(schedule);
-}
-
-/* Few steps go through the same lines, which L1 keeps from one to the next (tuning-log 95). */
-static int64_t steps_together(const Fusion *fusion)
-{
-    enum { FEW = 8 };
-    int64_t steps = reduction_points(fusion);
-    return steps <= FEW ? steps : 1;
 }
 
 enum { MOST_THREADS = 512 };   // of a block
