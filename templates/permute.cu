@@ -84,8 +84,7 @@ static_assert(!COPIED || VECTORS_R * VR >= (JOINED ? WIDTH * TR : TR) + VR - 1, 
 static_assert(!RAGGED || (SHARE % VC == 0 && THREADS % SHARE == 0), "a share begins with a whole vector");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
 
-// Lines are numbered through outer positions, N lines each: a line's number in its position, and the
-// position.
+// Lines are numbered through outer positions, N lines each: a line's number in its position, and that.
 template <int N> __device__ __forceinline__ int line_of(int line) { return ALONE ? line : line % N; }
 template <int N> __device__ __forceinline__ int outer_of(int line) { return ALONE ? 0 : line / N; }
 

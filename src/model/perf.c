@@ -290,6 +290,16 @@ static double cluster_meetings(const Schedule *schedule)
     return meetings;
 }
 
+/* Blocks of a cluster find places that become free at independent times. The mean time until the last of them is free, as a
+   multiple of that of one. */
+static double last_of(double places)
+{
+    double times = 0;
+    for (int i = 1; i <= places; i++)
+        times += 1.0 / i;
+    return times;
+}
+
 /* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer, and all blocks of
    a cluster wait for them; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
    blocks and the end of the last (tuning-log 132). */
@@ -298,7 +308,7 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     const DeviceSpec *device = kernel->device;
     double load_us = device->dram_latency_ns / 1e3, meetings = cluster_meetings(kernel->kind->schedule);
     double wait_us = load_us + meetings * device->timing.cluster_barrier_us;
-    double others_us = (kernel->rounds - 1) * device->timing.block_wait_us;
+    double others_us = (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
     if (schedule_reads_late(kernel->kind->schedule))
         wait_us += device->l2_latency_ns / 1e3;
     if (schedule_loads_ahead(kernel->kind->schedule))
@@ -457,7 +467,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
                            const DeviceSpec *device)
 {
     PerfEstimate perf = {0};
-    bool in_turn = perf_cost(kind)->pace == PACE_IN_TURN, of_rows = in_turn || perf_cost(kind)->pace == PACE_IN_STEP;
+    bool in_turn = perf_cost(kind)->pace == PACE_IN_TURN;
     perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
                                             program->shared_bytes, &perf.limiter);
     KernelCounts kernel = kernel_counts(kind, problem, program, device, perf.blocks_per_sm);
@@ -469,7 +479,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     estimate_work(&kernel, &perf);
     estimate_traffic(&kernel, &perf);
     perf.compute_us = compute_time_us(&kernel);
-    perf.compute_us += ends_time_us(&kernel, perf.compute_us) + (of_rows ? shuffling_us(&kernel) : 0);
+    perf.compute_us += ends_time_us(&kernel, perf.compute_us);
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, perf.l2_store_bytes);

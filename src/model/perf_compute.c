@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "kernel/schedule/count.h"
 #include "model/perf_counts.h"
 
 /* Instructions of one thread before its first copy and its first product: the position of its tile, addresses, zeroed
@@ -230,20 +229,6 @@ double compute_time_us(const KernelCounts *kernel)
         return 0;
     double busy = kernel->steps * kernel->inner_steps * sm_cycles(kernel, cycles);
     return busy / kernel->device->clock_mhz;
-}
-
-/* An SM makes a warp's shuffle each clock (CUDA programming guide: 32 results a clock and SM). */
-double shuffling_us(const KernelCounts *kernel)
-{
-    const Schedule *schedule = kernel->kind->schedule;
-    double shuffles = 0;
-    for (int i = 0; i < schedule->count; i++) {
-        const Exchange *exchange = &schedule->items[i].exchange;
-        if (schedule->items[i].kind == ITEM_EXCHANGE &&
-            (exchange->combine == COMBINE_LANES || exchange->combine == COMBINE_ALL))
-            shuffles += (double)exchange_shuffles(exchange, kernel->device->warp_size) * at_least(exchange->times, 1);
-    }
-    return kernel->sm_tiles * kernel->warps * shuffles / kernel->device->clock_mhz;
 }
 
 /* Results along the reduction are as many as there are: zeros behind its end have none. */

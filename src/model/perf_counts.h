@@ -115,7 +115,6 @@ double busy_store_bytes(const KernelCounts *kernel);
 
 double compute_time_us(const KernelCounts *kernel);
 double special_time_us(const KernelCounts *kernel);
-double shuffling_us(const KernelCounts *kernel);   // of warps that reduce rows at the same time
 
 /* What all warps of the busiest scheduler issue, one after the other: to start a step's copies; and before the first of
    them, beside what one warp does, which a launch has. */

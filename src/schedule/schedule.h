@@ -42,7 +42,7 @@ typedef enum Combine {
     COMBINE_QUADS,  // the four lanes that share a row of a tensor core tile
     COMBINE_ALL,       // every warp writes its result, and all threads reduce those of all warps
     COMBINE_COLUMNS,   // every group of lanes writes a row of results; one thread of each column reduces it
-    COMBINE_TREE,      // partial results in shared memory, an eighth as many after each barrier
+    COMBINE_TREE,      // partial results in shared memory, half as many after each barrier
     COMBINE_HALVES,    // a lane keeps half its sums in each shuffle, the rest goes by way of shared memory;
                        // a cluster's blocks share the totals
     COMBINE_SLOTS,     // one thread reduces the block's results; each op has a slot for those of all blocks of the cluster

@@ -3,8 +3,7 @@
 #define DEVICE [[maybe_unused]] static __device__ __forceinline__
 #define SPECIAL template <> [[maybe_unused]] __device__ __forceinline__   // a specialisation for one type
 
-// SHARED(TILE, float, As, [BK][BM + PAD]): the array `As` in the region TILE of shared memory, where it must
-// fit.
+// SHARED(TILE, float, As, [BK][BM + PAD]): the array `As` in the region TILE of shared memory.
 #define SHARED_AT(offset, Type, name, ...) \
     [[maybe_unused]] Type(&name) __VA_ARGS__ = *reinterpret_cast<Type(*) __VA_ARGS__>(rollerc_shared + (offset))
 #define SHARED(REGION, Type, name, ...) SHARED_AT(REGION.at, Type, name, __VA_ARGS__); \

@@ -92,8 +92,7 @@ DEVICE void add_values(T &sum, T &distances, int &count, const T (&x)[N], int fi
     count += others;
 }
 
-// Reduces across groups of `width` lanes; every lane gets the result. Order of four lanes: 0+2, then
-// (0+2)+(1+3).
+// Reduces across groups of `width` lanes; every lane gets the result. Of four lanes: 0+2, then (0+2)+(1+3).
 template <class Reduction, class T> DEVICE T warp_reduce(T value, int width = WARP)
 {
     for (int mask = width / 2; mask > 0; mask /= 2)

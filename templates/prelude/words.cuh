@@ -59,8 +59,7 @@ template <class T> union Word {
     T at[COUNT];
 };
 
-// N narrow elements, packed as in memory. Each is widened when it is used, so that no load is waited for
-// early.
+// N narrow elements, packed as in memory. Each is widened when it is used: no load is waited for early.
 template <class T, int N> struct Packed {
     static constexpr int EACH = 4 / static_cast<int>(sizeof(T)), COUNT = AT_ONCE<unsigned, N / EACH>, PIECES = N / EACH / COUNT;
     using Chunk = Vector<unsigned, COUNT>;

@@ -27,9 +27,6 @@ typedef struct Counts {
 Counts schedule_count(Arena *arena, const KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
                       const CountedBlock *block);
 
-/* Of a warp, which every warp of a block or a cluster makes; COMBINE_LANES and COMBINE_ALL. */
-int64_t exchange_shuffles(const Exchange *exchange, int warp_size);
-
 /* A line for each kind. */
 void counts_print(StrBuf *out, const TileSpace *space, const Counts *counts);
 

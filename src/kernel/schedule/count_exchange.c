@@ -14,30 +14,19 @@ static int log2_of(int64_t lanes)
 
 enum { FEW_WARPS = 8 };   // of which every thread goes through all results
 
-/* Of a warp's own results. */
-static int64_t own_shuffles(const Exchange *exchange)
-{
-    return at_least_1(exchange->values) * log2_of(exchange->width);
-}
-
-int64_t exchange_shuffles(const Exchange *exchange, int warp_size)
-{
-    int64_t warps = (int64_t)exchange->parts * LEAST_WARP / warp_size;
-    bool of_all = exchange->scope != SCOPE_WARP && warps > FEW_WARPS;
-    return own_shuffles(exchange) + (of_all ? (exchange->values > 1 ? 2 : 1) * log2_of(warp_size) : 0);
-}
-
 /* Every warp leaves its result. Few are gone through by every thread, many by the lanes of every warp. */
 static void count_all(CountWalk *walk, const Exchange *exchange, int64_t times)
 {
     int warp = walk->device->warp_size;
     int64_t warps = (int64_t)exchange->parts * LEAST_WARP / warp, bytes = exchange->value_bytes;
     bool parts = exchange->values > 1;   // sums and distances: the sums are read once more
-    int64_t idle = walk->roles < 2 ? 0 : own_shuffles(exchange);   // the first warp copies where others compute
-    walk->counts->shuffles += times * (exchange_shuffles(exchange, warp) - idle);
+    if (walk->roles < 2)   // of the first warp, which copies where others compute
+        walk->counts->shuffles += times * at_least_1(exchange->values) * log2_of(exchange->width);
     if (exchange->scope == SCOPE_WARP)
         return;
     int64_t readers = warps <= FEW_WARPS ? walk->block->threads : walk->block->threads / warp;
+    if (warps > FEW_WARPS)
+        walk->counts->shuffles += times * (parts ? 2 : 1) * log2_of(warp);
     count_shared(walk, times * readers * warps * (parts ? bytes * 3 / 2 : bytes), times * warps * bytes);
     walk->counts->barriers[exchange->scope] += times;
 }

@@ -234,7 +234,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const NarrowWay *way)
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
-    const double finishing = 10.0 / 32;   // of a lane for each output of a warp: counted in SASS, 8 to 20 for each of its own
+    const double alone = 3.5;   // of a warp's 32 lanes: filters of an output lie in different planes (tuning-log 144)
     uint32_t input = 1u << INPUT, filter = 1u << FILTER;
     const double fetch = 2.5 / 32;   // of a lane for each element of a warp's filters: half a pair
     bool staged = way->filter_run > 0;
@@ -250,7 +250,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~(input | filter)});
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .instructions = finishing});
+                   (Move){.tiles = space_outputs(space), .instructions = way->stored > 1 ? 0 : alone});
     return schedule_copy(arena, &schedule);
 }
 
