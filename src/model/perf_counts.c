@@ -134,7 +134,7 @@ static bool is_of_windows(const KernelCounts *kernel, const DataTile *data)
 static int requested_bytes(const KernelCounts *kernel, const DataTile *data)
 {
     const DeviceSpec *device = kernel->device;
-    bool of_matrices = data->staged && !data->output;
+    bool of_matrices = data->staged && !data->output && kernel->cost->read_share <= 0;
     for (int i = 0; i < kernel->space->tile_count; i++)
         of_matrices &= !is_of_windows(kernel, &kernel->space->tiles[i]);
     return of_matrices ? device->shared.transaction_bytes : device->dram.transaction_bytes;
