@@ -47,7 +47,7 @@ constexpr Region EVERYTHING = {0, 216136};   // of shared memory, in bytes
 constexpr int SHARED_BYTES = 216136;   // of a block
 using Element = f16;                                          // of A and B
 using Value = float;                                          // of the products and their sum
-using Kept = f16;                                             // the type that the sum is rounded to
+using Kept = f16;                                             // what passes shared memory
 constexpr Index M = 1024, N = 1024, K = 1024;                 // problem
 constexpr int BM = 128, BN = 256, BK = 64;                    // rTile, shared memory
 constexpr int WM = 64, WN = 256;                              // rTile, registers of a warp group
@@ -104,17 +104,21 @@ __device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Inde
     copy_box_at(tile, map, at, full);
 }
 
-// Elements of C before this one in the same aligned access.
+// If SHIFTED: elements of C before this one in the same aligned access, where it lies, and what it is.
 __device__ __forceinline__ int shift_of(Index batch, Index m, Index n)
 {
     return (int)((unsigned)(m * 1024 + n) % QN);
 }
-
-// Epilogue: one element of C.
-__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index n, Value total)
+__device__ __forceinline__ Kept *place_of(const Tensors &t, Index batch, Index m, Index n)
 {
-    store(t.out0, m * 1024 + n, total);
+    return t.out0 + (m * 1024 + n);
 }
+__device__ __forceinline__ Kept result(const Tensors &t, Index batch, Index m, Index n, Value total)
+{
+    return narrow<Kept>(total);
+}
+
+// Epilogue: vectors of C.
 __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n,
                                               const Kept (&total)[QN])
 {
@@ -598,6 +602,19 @@ template <int COLUMNS> __device__ __forceinline__ void fill_slab(Slab &slab, con
         }
 }
 
+// The position of a lane's vectors in a slab of a warp's rows; all have the same columns.
+struct LaneVector {
+    static constexpr int COUNT = SLAB_PARTS * 8 * SLAB_COLUMNS / QN / WARP;
+    int row, column;
+
+    __device__ __forceinline__ explicit LaneVector(int i)
+    {
+        const int vector = (int)threadIdx.x % WARP + i * WARP;
+        row = vector / (SLAB_COLUMNS / QN);
+        column = vector % (SLAB_COLUMNS / QN) * QN;
+    }
+};
+
 // Epilogue: stages rows of a warp from (m0, n0) on in shared memory, so that stores are coalesced. `own`: the
 // lane's sums.
 __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, Slab &slab,
@@ -618,8 +635,8 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, S
     warp_sync();
 }
 
-// As store_rows(), for rows that are not aligned. The elements of an access lie in two vectors of the slab;
-// up to QN - 1 columns may be repeated before the first column. Example: of 256 columns that begin at the
+// As store_rows(), for rows that are not aligned, of which the slab has elements of C. Those of an access lie in two
+// vectors of it; up to QN - 1 columns may be repeated before the first column. Example: of 256 columns that begin at the
 // fourth element of an access, the first 5 and the last 3 are stored one by one, and the 31 vectors between
 // them whole.
 struct ShiftedRows {
@@ -644,13 +661,29 @@ struct ShiftedRows {
         return begin(row) + (columns - begin(row)) / QN * QN;
     }
 
+    // Some columns from `from` on, of which the lane has these sums. What lies beside C is never stored: of the last
+    // row or column instead.
+    template <int COLUMNS>
+    __device__ __forceinline__ void fill_from(const Tensors &t, Slab &slab, const Value *own, int from) const
+    {
+        const int lane = (int)threadIdx.x % WARP;
+        UNROLL for (int j = 0; j < COLUMNS / 8; ++j)
+            UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
+                const int row = i * 8 + lane / 4, column = from + j * 8 + lane % 4 * 2;
+                const Index m = op_min<Index>(m0 + row, M - 1), n = n0 + column, last = N - 1;
+                const Value *const sums = own + j * 4 + i * 2;
+                const Kept two[2] = {result(t, batch, m, op_min<Index>(n, last), sums[0]),
+                                     result(t, batch, m, op_min<Index>(n + 1, last), sums[1])};
+                move_vector<2>(slab.at[row] + QN + column, two);
+            }
+    }
     // Repeats the columns before the first one.
-    static __device__ __forceinline__ void fill(Slab &slab, const Value *own, bool first)
+    __device__ __forceinline__ void fill(const Tensors &t, Slab &slab, const Value *own, bool first) const
     {
         if (first)
-            fill_slab<SLAB_COLUMNS>(slab, own, QN);
+            fill_from<SLAB_COLUMNS>(t, slab, own, 0);
         else
-            fill_slab<SLAB_COLUMNS + QN>(slab, own - QN / 2, 0);
+            fill_from<SLAB_COLUMNS + QN>(t, slab, own - QN / 2, -QN);
     }
     static __device__ __forceinline__ void read(const Kept *row, int column, Kept (&total)[QN])
     {
@@ -671,27 +704,40 @@ struct ShiftedRows {
     }
     __device__ __forceinline__ void store_vectors(const Tensors &t, const Slab &slab) const
     {
-        UNROLL_4 for (int v = (int)threadIdx.x % WARP; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
-            const int row = v / (SLAB_COLUMNS / QN), column = begin(row) + v % (SLAB_COLUMNS / QN) * QN;
-            if (m0 + row >= M || column + QN > columns)
-                continue;
-            Kept total[QN];
-            read(slab.at[row], QN + column, total);
-            finish_vector(t, batch, m0 + row, n0 + column, total);
+        Kept made[LaneVector::COUNT][QN];
+        UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
+            const LaneVector vector(i);
+            read(slab.at[vector.row], QN + op_min<int>(begin(vector.row) + vector.column, SLAB_COLUMNS - QN), made[i]);
+        }
+        UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
+            const LaneVector vector(i);
+            const int column = begin(vector.row) + vector.column;
+            if (m0 + vector.row < M && column + QN <= columns)
+                move_vector<QN>(place_of(t, batch, m0 + vector.row, n0 + column), made[i]);
         }
     }
     // Stores the elements before the first and after the last whole vector: at most one vector of 64 columns.
     __device__ __forceinline__ void store_elements(const Tensors &t, const Slab &slab) const
     {
+        constexpr int EACH = SLAB_PARTS * 8 * QN / WARP;
+        const int lane = (int)threadIdx.x % WARP;
 #pragma unroll 1
-        for (int first = 0; first < (columns < SLAB_COLUMNS ? 2 * QN : QN); first += QN)
-            UNROLL_4 for (int v = (int)threadIdx.x % WARP; v < SLAB_PARTS * 8 * QN; v += WARP) {
-                const int row = v / QN, e = first + v % QN;
-                const int front = op_min<int>(op_max<int>(begin(row), 0), columns);   // before the first vector
-                const int column = e < front ? e : end(row) + e - front;
-                if (m0 + row < M && column < columns && (e < front || ends))
-                    finish(t, batch, m0 + row, n0 + column, widen(slab.at[row][QN + column]));
+        for (int first = 0; first < (columns < SLAB_COLUMNS ? 2 * QN : QN); first += QN) {
+            int row[EACH], column[EACH];
+            bool stored[EACH];
+            Kept made[EACH];
+            UNROLL for (int i = 0; i < EACH; ++i) {
+                const int e = first + lane % QN;
+                row[i] = lane / QN + i * (WARP / QN);
+                const int front = op_min<int>(op_max<int>(begin(row[i]), 0), columns);   // before the first vector
+                column[i] = e < front ? e : end(row[i]) + e - front;
+                stored[i] = m0 + row[i] < M && column[i] < columns && (e < front || ends);
+                made[i] = slab.at[row[i]][QN + op_min<int>(column[i], SLAB_COLUMNS - 1)];
             }
+            UNROLL for (int i = 0; i < EACH; ++i)
+                if (stored[i])
+                    *place_of(t, batch, m0 + row[i], n0 + column[i]) = made[i];
+        }
     }
 };
 
@@ -704,7 +750,7 @@ __device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value
         const ShiftedRows rows(batch, m0, n0 + first, first == 0, first + SLAB_COLUMNS >= WN);
         UNROLL for (int at = 0; at < WN; at += SLAB_COLUMNS)
             if (at == first)
-                rows.fill(slab, acc + at / 2, at == 0);
+                rows.fill(t, slab, acc + at / 2, at == 0);
         warp_sync();
         rows.store_vectors(t, slab);
         if (rows.begins || rows.ends)
@@ -725,19 +771,6 @@ __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[
         UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS)
             store_rows(t, acc + first / 2 + part * 2, slab, corner, m0 + part * 8, n0 + first);
 }
-
-// The position of a lane's vectors in a slab of a warp's rows; all have the same columns.
-struct LaneVector {
-    static constexpr int COUNT = SLAB_PARTS * 8 * SLAB_COLUMNS / QN / WARP;
-    int row, column;
-
-    __device__ __forceinline__ explicit LaneVector(int i)
-    {
-        const int vector = (int)threadIdx.x % WARP + i * WARP;
-        row = vector / (SLAB_COLUMNS / QN);
-        column = vector % (SLAB_COLUMNS / QN) * QN;
-    }
-};
 
 // Vectors that the epilogue loads, prefetched by so many slabs: during the last products, or while the
 // previous slab is stored. For 64 x 128 sums and a 16-bit residual, 32 registers hold those of the whole

@@ -9,14 +9,36 @@ static void emit_positions_of_c(StrBuf *out, const Scope *scope, const Product *
         product_emit_positions(out, scope, product, g, g == GROUP_N ? column : group_variable(g), used);
 }
 
-void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product)
+static const FusedOp *only_output(const Scope *scope, const Product *product)
 {
-    begin_function(out, "Elements of C before this one in the same aligned access.",
-                   "int shift_of(Index batch, Index m, Index n)", "batch");
+    return product_only_output(scope->fusion, product);
+}
+
+/* Up to the offset of C's element (batch, m, n), and that. */
+static void emit_offset(StrBuf *out, const Scope *scope, const Product *product, const char *returns)
+{
     strbuf_puts(out, "    {\n");
     emit_positions_of_c(out, scope, product, "n", store_axes(scope->fusion));
-    strbuf_printf(out, "        return static_cast<int>(static_cast<unsigned>(%s) %% QN);\n    }\n}\n",
-                  offset_text(out->arena, &product_only_output(scope->fusion, product)->store, scope->axis));
+    strbuf_printf(out, returns, offset_text(out->arena, &only_output(scope, product)->store, scope->axis));
+    strbuf_puts(out, "    }\n}\n");
+}
+
+void product_emit_shifted(StrBuf *out, const Scope *scope, const Product *product)
+{
+    const FusedOp *only = only_output(scope, product);
+    begin_function(out, "Elements of C before this one in the same aligned access.",
+                   "int shift_of(Index batch, Index m, Index n)", "batch");
+    emit_offset(out, scope, product, "        return static_cast<int>(static_cast<unsigned>(%s) %% QN);\n");
+    begin_function(out, "Where an element of C lies.",
+                   "Kept *place_of(const Tensors &t, Index batch, Index m, Index n)", "batch");
+    strbuf_printf(out, "    Kept *const c = t.out%d;\n", output_position(scope->fusion, only->out));
+    emit_offset(out, scope, product, "        return c + (%s);\n");
+    begin_function(out, "Epilogue: one element of C.",
+                   "Kept result(const Tensors &t, Index batch, Index m, Index n, Value total)", "t, batch, m, n");
+    strbuf_puts(out, "    {\n");
+    emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion));
+    emit_epilogue(out, "        ", scope, "total");
+    strbuf_printf(out, "        return narrow<Kept>(v%d);\n    }\n}\n", (int)(only - scope->fusion->ops));
 }
 
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product)

@@ -98,17 +98,6 @@ int mma_value_bytes(const Product *product)
     return dtype_info[mma_sum_type(product)].bits / 8;
 }
 
-DType mma_kept_type(const Fusion *fusion, const Product *product)
-{
-    DType sum = mma_sum_type(product), to = fusion->ops[0].out->dtype;
-    return dtype_info[to].bits == 16 && dtype_info[to].compute == sum ? to : sum;
-}
-
-bool mma_is_kept(const Fusion *fusion, const Product *product)
-{
-    return mma_kept_type(fusion, product) != mma_sum_type(product);
-}
-
 int mma_columns(const Fusion *fusion, const Product *product)
 {
     int columns = MAX_VECTOR;
@@ -120,8 +109,20 @@ int mma_columns(const Fusion *fusion, const Product *product)
 bool mma_is_shifted(const Fusion *fusion, const Product *product)
 {
     const FusedOp *only = product_only_output(fusion, product);
-    return mma_columns(fusion, product) == 1 && only && dtype_info[only->out->dtype].bits == 16 &&
-           mma_is_kept(fusion, product);
+    return product->sums == 1 && mma_columns(fusion, product) == 1 && only && dtype_info[only->out->dtype].bits == 16;
+}
+
+DType mma_kept_type(const Fusion *fusion, const Product *product)
+{
+    if (mma_is_shifted(fusion, product))
+        return product_only_output(fusion, product)->out->dtype;
+    DType sum = mma_sum_type(product), to = fusion->ops[0].out->dtype;
+    return dtype_info[to].bits == 16 && dtype_info[to].compute == sum ? to : sum;
+}
+
+bool mma_is_kept(const Fusion *fusion, const Product *product)
+{
+    return mma_kept_type(fusion, product) != mma_sum_type(product);
 }
 
 void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,

@@ -23,8 +23,8 @@ bool mma_is_cut_off(const Product *product);
 int mma_value_bytes(const Product *product);
 int mma_sum_bits(const Product *product);
 
-/* The type of accumulators, and the 16-bit type that a sum is rounded to before the epilogue; otherwise the
-   same. */
+/* The type of accumulators, and the one that passes shared memory: the 16-bit type that a sum is rounded to before the
+   epilogue; of rows that are not aligned the type of C; otherwise the same. */
 DType mma_sum_type(const Product *product);
 DType mma_kept_type(const Fusion *fusion, const Product *product);
 bool mma_is_kept(const Fusion *fusion, const Product *product);   // rounded
@@ -42,8 +42,8 @@ void mma_count_copies(TileSpace *space, const Fusion *fusion, const Product *pro
 void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const Product *product, const TileSpace *space,
                         Exchange exchange, DType passed, int ahead);
 
-/* Rows of C are not aligned, and are of a 16-bit type to which the sum was rounded (kept): they are staged in
-   shared memory with the alignment of global memory. */
+/* Rows of C are not aligned, and of a 16-bit type: they pass shared memory when they are complete, from where they are
+   moved in vectors that are aligned in global memory. */
 bool mma_is_shifted(const Fusion *fusion, const Product *product);
 
 /* Columns of C in one aligned access, at most so many. */

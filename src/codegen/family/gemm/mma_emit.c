@@ -177,14 +177,16 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
     int columns = shifted ? MAX_VECTOR : mma_columns(plan->fusion, product);
     emit_constants(out, plan, product, columns, boxed, false);
     emit_operands(out, &scope, product, boxed);
-    if (shifted)
-        product_emit_shift(out, &scope, product);
-    bool ahead = !boxed || beside_has_vectors(product->beside);
-    if (!ahead && (shifted || columns == 1))
-        emit_finish(out, &scope, product);
-    bool kept = boxed && mma_is_kept(plan->fusion, product);
+    bool ahead = !boxed || (!shifted && beside_has_vectors(product->beside));
     if (boxed)
         CONSTEXPR(out, "bool BESIDE", "the epilogue loads vectors, which are prefetched", ahead);
+    if (shifted) {
+        product_emit_shifted(out, &scope, product);
+        return;
+    }
+    if (!ahead && columns == 1)
+        emit_finish(out, &scope, product);
+    bool kept = boxed && mma_is_kept(plan->fusion, product);
     Beside beside = product->beside ? *product->beside : (Beside){.fusion = plan->fusion, .sums = product->sums};
     beside.ordered = !boxed;
     if (ahead)

@@ -195,8 +195,10 @@ void product_emit_operand(StrBuf *out, const Scope *scope, const Product *produc
    `vector_stores`. `kept`: their totals have the type that the sum is rounded to. */
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product);
 
-/* `shift_of`: elements of the only output before this one in the same aligned access of QN. */
-void product_emit_shift(StrBuf *out, const Scope *scope, const Product *product);
+/* Of the only output, whose rows are not aligned: `shift_of`, elements before this one in the same aligned access of QN;
+   `place_of`, where it lies; `result`, what it is. */
+void product_emit_shifted(StrBuf *out, const Scope *scope, const Product *product);
+
 /* The access's offset as `m * 128 + n`, where elements have constant strides along each group, or along its inner and its
    outer axes; otherwise NULL. */
 const char *product_offset_text(Arena *arena, const Fusion *fusion, const Product *product, const Access *access);
