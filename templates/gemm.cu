@@ -323,7 +323,9 @@ struct Ahead {
     static constexpr int ALL = WM / ROWS * LaneVector::COUNT;
     static constexpr int FIT = 16 / (((int)sizeof(Beside) + 3) / 4);   // in as many registers
     static constexpr int OF_ROWS = FIT < 1 ? 1 : FIT < ALL ? FIT : ALL;
-    static constexpr int OF_COLUMNS = WARP % LaneVector::LINE ? LaneVector::COUNT : 1;   // 1: the same columns of all rows
+    static constexpr int ACROSS = (LaneVector::LINE + WARP - 1) / WARP;   // vectors of a lane in a row, if it is the lane's in all
+    static constexpr int OF_COLUMNS =
+        WARP % LaneVector::LINE && LaneVector::LINE % WARP ? LaneVector::COUNT : ACROSS;
     static constexpr bool EARLY = TILES * 4 <= 32;   // registers suffice for them beside products
     Beside rows[OF_ROWS];
     Columns columns[OF_COLUMNS];

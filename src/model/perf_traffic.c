@@ -311,7 +311,9 @@ static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
            touched = at_least(run - granule, 0) / (double)sector + 1,
            whole = at_least(run + granule - (double)sector, 0) / (double)sector,
            part = stores_elements(kernel, vector) ? END_ACCESSES : 2;
-    return data->apart ? 1 : (part * (touched - whole) + whole) * (double)sector / run;
+    /* Elements before the first vector of a row that is cut and behind its last one; of `vector` rows one has none. */
+    double ends = schedule_cuts_rows(kernel->kind->schedule) ? 2 * (1 - 1 / vector) * END_ACCESSES : 0;
+    return data->apart ? 1 : (part * (touched - whole) + whole + ends) * (double)sector / run;
 }
 
 double busy_store_bytes(const KernelCounts *kernel)
