@@ -9,6 +9,7 @@
 //
 //   figure KIND known|unknown NAME = what is counted
 //   change KIND found|unfound dropped|doubled ITEM
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/family/gemm/product.h"
+#include "differential/batch.h"
 #include "front/lex.h"
 #include "front/lower.h"
 #include "front/parse.h"
@@ -25,6 +27,15 @@
 
 enum { KEEP = 100, MAX_KINDS = 64, BLOCKS = 2 };
 
+/* Launch k of a plan, whose kernel other checks may share. */
+typedef struct Check {
+    const Plan *plan;
+    const Kernel *kernel;
+    int k;
+    int first;   // launch of the kernel, of all in the translation unit
+    const char *kind;
+} Check;
+
 typedef struct Subject {
     Arena *arena;
     const Program *program;
@@ -33,8 +44,8 @@ typedef struct Subject {
     const TemplateStore *templates;
     const char *const *wanted;
     int wanted_count;
-    const char *seen[MAX_KINDS];
-    int seen_count;
+    Check checks[MAX_KINDS];
+    int check_count;
     int failures, kinds, mutants, unseen;
 } Subject;
 
@@ -66,25 +77,70 @@ static RuntimeTensor tensor_of(const LaunchArg *arg)
     };
 }
 
-/* Runs launch k of the kernel alone. */
-static RuntimeResult run(const Subject *subject, const Kernel *kernel, int k, RuntimeTensor *tensors, int *count)
+/* Whether it is the first check of its kernel. */
+static bool leads(const Subject *subject, int i) { return !i || subject->checks[i].kernel != subject->checks[i - 1].kernel; }
+
+/* A launcher of all kernels, which share the program's tensors and a workspace: one launch of them is run at a time. */
+static void write_launcher(StrBuf *out, const Subject *subject, int arg_count)
 {
-    RuntimeSource source = kernel_source(kernel);
-    source.limits = runtime_limits(subject->device);
-    source.builds = RUNTIME_COUNTED;
-    RuntimeModule *module;
-    RuntimeResult result = {.status = RUNTIME_MACHINE};
-    result.status = runtime_interp.load(subject->arena, &source, &module, &result.reason);
-    if (result.status != RUNTIME_DONE)
-        return result;
-    for (*count = 0; *count < kernel->launches[k].arg_count; ++*count)
-        tensors[*count] = tensor_of(&kernel->launches[k].args[*count]);
+    StrBuf params = strbuf_new(subject->arena), args = strbuf_new(subject->arena);
+    for (int a = 0; a < arg_count; a++) {
+        strbuf_printf(&params, "void *a%d, ", a);
+        strbuf_printf(&args, "a%d, ", a);
+    }
+    strbuf_printf(out, "\nextern \"C\" int batch_launch(%svoid *workspace, void *stream)\n{\n    int status = 0;\n", params.text);
+    for (int i = 0; i < subject->check_count; i++)
+        if (leads(subject, i))
+            strbuf_printf(out, "    status = status ? status : %s_launch(%sworkspace, stream);\n", subject->checks[i].kernel->name,
+                          args.text);
+    strbuf_puts(out, "    return status;\n}\n");
+}
+
+/* All kernels in one translation unit, which takes the compiler less time than each alone. */
+static RuntimeSource source_of_all(Subject *subject)
+{
+    int count = 0, launch_count = 0;
+    BatchKernel kernels[MAX_KINDS] = {0};
+    for (int i = 0; i < subject->check_count; i++)
+        if (leads(subject, i)) {
+            kernels[count++].kernel = subject->checks[i].kernel;
+            launch_count += subject->checks[i].kernel->launch_count;
+        }
+    StrBuf text = strbuf_new(subject->arena);
+    batch_write_kernels(&text, kernels, count, subject->device);
+    RuntimeSource source = kernel_source(kernels[0].kernel);
+    assert(source.weight_count == 0);
+    write_launcher(&text, subject, source.arg_count);
+    Launch *launches = NEW_ARRAY(subject->arena, Launch, launch_count);
+    source = (RuntimeSource){
+        .name = "batch", .text = text.text, .length = text.length, .arg_count = source.arg_count, .launches = launches,
+        .limits = runtime_limits(subject->device), .builds = RUNTIME_COUNTED,
+    };
+    for (int i = 0; i < subject->check_count; i++) {
+        Check *check = &subject->checks[i];
+        if (leads(subject, i)) {
+            check->first = source.launch_count;
+            memcpy(launches + check->first, check->kernel->launches, sizeof *launches * (size_t)check->kernel->launch_count);
+            source.launch_count += check->kernel->launch_count;
+        } else {
+            check->first = check[-1].first;
+        }
+    }
+    return source;
+}
+
+/* Runs one launch alone. */
+static RuntimeResult run(const Subject *subject, const RuntimeModule *module, const Check *check, RuntimeTensor *tensors, int count)
+{
+    const Launch *launch = &check->kernel->launches[check->k];
+    for (int i = 0; i < count; i++)
+        tensors[i] = tensor_of(&launch->args[i]);
     RuntimeJob job = {
-        .buffer_bytes = kernel_buffers(subject->arena, kernel),
+        .buffer_bytes = kernel_buffers(subject->arena, check->kernel),
         .tensors = tensors,
-        .tensor_count = *count,
+        .tensor_count = count,
         .fill = fill,
-        .only_launch = k,
+        .only_launch = check->first + check->k,
         .max_blocks = INT64_MAX,
         .schedule = RUNTIME_LOWEST_FIRST,
         .checked = true,
@@ -316,21 +372,13 @@ static void try_mutants(Subject *subject, const PlannedLaunch *launch, const Run
 
 // ---- kinds of kernels ----
 
-static void check_launch(Subject *subject, const Plan *plan, int k)
+static void check_launch(Subject *subject, const RuntimeModule *module, const Check *check)
 {
-    CodegenRequest request = {
-        .name = "k",
-        .program = subject->program,
-        .plan = plan,
-        .device = subject->device,
-        .templates = subject->templates,
-    };
-    const PlannedLaunch *launch = &plan->launches[k];
-    Kernel *kernel = codegen_kernel(subject->arena, &request);
-    RuntimeTensor *tensors = NEW_ARRAY(subject->arena, RuntimeTensor, kernel->launches[k].arg_count + 1);
-    int tensor_count = 0;
-    RuntimeResult result = run(subject, kernel, k, tensors, &tensor_count);
-    printf("%s\n", kernel_kind(subject->arena, launch));
+    const PlannedLaunch *launch = &check->plan->launches[check->k];
+    int tensor_count = check->kernel->launches[check->k].arg_count;
+    RuntimeTensor *tensors = NEW_ARRAY(subject->arena, RuntimeTensor, tensor_count + 1);
+    RuntimeResult result = run(subject, module, check, tensors, tensor_count);
+    printf("%s\n", check->kind);
     subject->kinds++;
     if (result.status != RUNTIME_DONE) {
         printf("  %s\n", result.reason);
@@ -342,6 +390,36 @@ static void check_launch(Subject *subject, const Plan *plan, int k)
             try_mutants(subject, launch, &result, tensors, tensor_count);
     }
     runtime_interp.release(&result);
+}
+
+static void check_all(Subject *subject)
+{
+    if (!subject->check_count)
+        return;
+    RuntimeModule *module;
+    RuntimeSource source = source_of_all(subject);
+    const char *why;
+    if (runtime_interp.load(subject->arena, &source, &module, &why) != RUNTIME_DONE) {
+        printf("%s\n", why);
+        subject->failures++;
+        return;
+    }
+    for (int i = 0; i < subject->check_count; i++)
+        check_launch(subject, module, &subject->checks[i]);
+}
+
+static const Kernel *kernel_of(Subject *subject, const Plan *plan)
+{
+    const Check *last = subject->check_count ? &subject->checks[subject->check_count - 1] : NULL;
+    if (last && last->plan == plan)
+        return last->kernel;
+    return codegen_kernel(subject->arena, &(CodegenRequest){
+                                              .name = arena_printf(subject->arena, "k%d", subject->check_count),
+                                              .program = subject->program,
+                                              .plan = plan,
+                                              .device = subject->device,
+                                              .templates = subject->templates,
+                                          });
 }
 
 static bool is_wanted(const Subject *subject, const char *kind)
@@ -358,13 +436,13 @@ static void visit_launch(Subject *subject, const Plan *plan, int k)
     const PlannedLaunch *launch = &plan->launches[k];
     const char *kind = arena_printf(subject->arena, "%s/%s", launch->family->name, launch->kind->name);
     const char *name = kernel_kind(subject->arena, launch);
-    for (int i = 0; i < subject->seen_count; i++)
-        if (strcmp(subject->seen[i], name) == 0)
+    for (int i = 0; i < subject->check_count; i++)
+        if (strcmp(subject->checks[i].kind, name) == 0)
             return;
-    if (!is_wanted(subject, kind) || subject->seen_count == MAX_KINDS)
+    if (!is_wanted(subject, kind) || subject->check_count == MAX_KINDS)
         return;
-    subject->seen[subject->seen_count++] = name;
-    check_launch(subject, plan, k);
+    Check check = {plan, kernel_of(subject, plan), k, 0, name};
+    subject->checks[subject->check_count++] = check;
 }
 
 /* Every kind that a plan of one kernel can be, whether it is among the best or not. */
@@ -437,6 +515,7 @@ int main(int argc, char **argv)
     for (int p = 0; p < plans.count; p++)
         for (int k = 0; k < plans.plans[p].count; k++)
             visit_launch(&subject, &plans.plans[p], k);
+    check_all(&subject);
     printf("kinds=%d failures=%d mutants=%d unseen=%d\n", subject.kinds, subject.failures, subject.mutants,
            subject.unseen);
     arena_free(arena);
