@@ -172,6 +172,9 @@ static void count_braces(TokenReader *reader, Slice line)
 /* Lines are read one by one: what a string that goes on in the next line holds would be taken for code. */
 static bool leaves_string_open(Slice line)
 {
+    size_t length = slice_length(line);
+    if (!memchr(line.start, '"', length) && !memchr(line.start, '\'', length))
+        return false;
     while (line.start < line.end) {
         const char *behind = token_skip(line.start, line.end);
         if (behind == line.end && strchr("\"'", *line.start))
