@@ -171,11 +171,11 @@ static void prove_kind(Proof *proof)
     evaluator_free(proof->guess);
 }
 
-/* A second build costs more than it saves where little is run; of programs that are not run whole all
-   accesses are checked. */
+/* A second build, without checks, costs more than it saves up to a second of operations; of programs that are not run whole
+   all accesses are checked. */
 static RuntimeSource source_of(const Kernel *kernel, const DeviceSpec *device, const VerifyReport *report)
 {
-    bool plain = !verify_is_small(kernel) && !report->sampled;
+    bool plain = !report->sampled && verify_is_too_large(kernel, 0, false);
     RuntimeSource source = kernel_source(kernel);
     source.limits = runtime_limits(device);
     source.builds = RUNTIME_CHECKED | (plain ? RUNTIME_PLAIN : 0);
