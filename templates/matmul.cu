@@ -9,7 +9,7 @@
 //        |   A   | BM   k |     B     |         index (implicit GEMM): only `OperandA::read` and `OperandB::read` know.
 //        +-------+        +-----------+         In shared memory k is always the outer index.
 //
-// A thread's TM rows are groups of QM contiguous rows, BM / (TM/QM) rows apart, so that a warp reads shared
+// A thread's TM rows are groups of GM contiguous rows, BM / (TM/GM) rows apart, so that a warp reads shared
 // memory in vectors and without bank conflicts; likewise its columns. Where rows of C are not whole vectors,
 // there are two other ways to coalesce stores: DEALT permutes the columns of B in shared memory, so that
 // adjacent threads have adjacent columns; COLLECTED stages C in shared memory, one row of each thread at a
@@ -42,12 +42,11 @@ constexpr Index BATCH = 1;                                    // products
 constexpr bool SIDE_BY_SIDE = false;   // adjacent blocks make adjacent products, which share lines of memory
 constexpr int BB = 1;                                         // products of a block
 constexpr int PAD_A = 4, PAD_B = 0;                           // bank padding, elements
-constexpr int QM = 4, QN = 4;                                 // contiguous rows, columns of a thread
+constexpr int GM = 4, GN = 4;                                 // contiguous rows, columns of a thread
+constexpr int QN = 4;                                         // columns of C in one aligned access: GN or 1
 constexpr Index PANEL = 8;                                    // rasterisation: tiles along m in a panel
-constexpr bool VECTOR_STORES = true;                          // QN columns of C in one aligned access
 constexpr bool DEALT = false;                                 // adjacent threads have adjacent columns
 constexpr bool COLLECTED = false;                             // the epilogue stages rows in shared memory
-constexpr bool BESIDE = false;                                // it reads other tensors
 constexpr int STAGES = 2;                                     // of the pipeline
 constexpr bool COPIED_A = false, COPIED_B = false;            // copied asynchronously, from at()
 constexpr bool SKIPS = false;                                 // taps that no row of a tile has
@@ -75,11 +74,13 @@ struct OperandB {
     }
 };
 
-__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index n, Value total)
-{
-    store(t.out0, m * 1024 + n, total);
-}
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, const Value (&total)[QN])
+// What the epilogue loads besides the sums of QN columns of a row: per row, and per column.
+struct Beside {};
+__device__ __forceinline__ void read_beside(const Tensors &, Index, Index, Index, Beside &) {}
+struct Columns {};
+__device__ __forceinline__ void read_columns(const Tensors &, Index, Index, Index, Columns &) {}
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n,
+                                              const Value (&total)[QN], const Beside &, const Columns &)
 {
     store_vector<QN>(t.out0, m * 1024 + n, total);
 }
@@ -94,25 +95,25 @@ constexpr bool COPIES = COPIED_A || COPIED_B, AHEAD = STAGES > 2;
 constexpr __device__ int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
 
 static_assert(BM % TM == 0 && BN % TN == 0, "threads cover the block's tile");
-static_assert(TM % QM == 0 && TN % QN == 0, "a thread's rows and columns are whole groups");
-static_assert(!VECTOR_STORES || N % QN == 0, "rows of C hold whole vectors");
+static_assert(TM % GM == 0 && TN % GN == 0, "a thread's rows and columns are whole groups");
+static_assert(QN == 1 || (QN == GN && N % QN == 0), "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K, "no step is in vain");
 static_assert(BB == 1 || !COPIES, "copies are of one product");
 static_assert(AHEAD || !COPIES, "one step is on its way in registers");
 static_assert(!AHEAD || BK % 2 == 0, "a step ends with the registers that it began with");
-static_assert(LDA % QM == 0 && LDB % QN == 0, "shared rows keep vectors aligned");
-static_assert(!COLLECTED || (BB == 1 && !DEALT), "a round of the block's threads is whole rows");
+static_assert(LDA % GM == 0 && LDB % GN == 0, "shared rows keep vectors aligned");
+static_assert(!COLLECTED || (BB == 1 && !DEALT && QN == 1), "a round of the block's threads is whole rows");
 
 // The position of a row of A's tile, or a column of B's, in its line of shared memory, and the one that is
 // there. DEALT columns of a thread are LANES apart: of 8 threads, thread t has columns t, 8 + t, 16 + t and
 // 24 + t.
 constexpr int LANES = BN / TN;
-template <bool OF_B, int FROM = LANES, int TO = QN> __device__ __forceinline__ int place_of(int row)
+template <bool OF_B, int FROM = LANES, int TO = GN> __device__ __forceinline__ int place_of(int row)
 {
     const unsigned at = (unsigned)row;
-    return OF_B && DEALT ? (int)(at / (LANES * QN) * (LANES * QN) + at % FROM * TO + at % (LANES * QN) / FROM) : row;
+    return OF_B && DEALT ? (int)(at / (LANES * GN) * (LANES * GN) + at % FROM * TO + at % (LANES * GN) / FROM) : row;
 }
-template <bool OF_B> __device__ __forceinline__ int row_at(int place) { return place_of<OF_B, QN, LANES>(place); }
+template <bool OF_B> __device__ __forceinline__ int row_at(int place) { return place_of<OF_B, GN, LANES>(place); }
 
 // Parts of a line are copied by adjacent threads. Rows of windows are found one by one: of 64 sums, for which
 // there are 128 registers, a thread has two, whose terms are found once.
@@ -140,7 +141,7 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     // line takes several vectors of every thread. APART: so are their rows.
     static constexpr bool WIDE = FAST % THREADS == 0;
     static constexpr int PERIOD = WIDE ? 1 : FAST / greatest_common_divisor(FAST, THREADS), LINES = THREADS * PERIOD / FAST;
-    static constexpr bool APART = ALONG_K && !WIDE && BB == 1 && LANES * QN % LINES == 0 && LINES % QN == 0;
+    static constexpr bool APART = ALONG_K && !WIDE && BB == 1 && LANES * GN % LINES == 0 && LINES % GN == 0;
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
     static constexpr bool BY_ELEMENTS = VECTOR == 1;               // each is copied to its own place
     static_assert(!COPIED || BY_ELEMENTS || (!ALONG_K && VECTOR * sizeof(Value) == 16 && !(OF_B && DEALT)),
@@ -301,33 +302,62 @@ __device__ __forceinline__ Index step_behind(Index m0, Index n0, Index step)
     return step;
 }
 
+// A thread's j-th element of the rows that are staged together: the i-th of each thread.
+struct Collected {
+    int line, column;
+    Index m, n;
+    bool exists;
+
+    __device__ __forceinline__ Collected(Index m0, Index n0, int i, int j)
+    {
+        const int number = j * THREADS + (int)threadIdx.x;
+        line = number / BN;
+        column = number % BN;
+        m = m0 + i / GM * (BM / TM * GM) + line * GM + i % GM;
+        n = n0 + column;
+        exists = m < M && n < N;
+    }
+};
+
 // Stores a thread's sums, in vectors where possible. Single elements of a tile that is entirely in bounds
-// have no predicates: nothing comes between stores of adjacent columns, which leave an SM together. What the
-// epilogue reads would.
+// have no predicates: nothing comes between stores of adjacent columns, which leave an SM together; unless the
+// epilogue loads of columns, in whose order of arrival they would be stored. It loads those once, and of rows
+// as many ahead as the operands had registers for.
 template <bool WHOLE>
 __device__ __forceinline__ void store_tile(const Tensors &t, Index batch, Index m0, Index n0, int ty, int tx,
                                            const Value (&acc)[TM][TN])
 {
+    constexpr int VECTORS = TN / QN, OF_GROUP = GN / QN;
+    constexpr int WORDS = ((int)sizeof(Beside) + 3) / 4 * VECTORS, FIT = (AHEAD ? 2 : 1) * (TM + TN) / WORDS;
+    constexpr int ROWS = FIT < 1 ? 1 : FIT < TM ? FIT : TM;
+    Columns columns[VECTORS];
+    Beside rows[ROWS][VECTORS];
+    const auto row = [&](int i) { return m0 + i / GM * (BM / TM * GM) + ty * GM + i % GM; };
+    const auto column = [&](int j) {
+        return n0 + j / OF_GROUP * (BN / TN * GN) + (DEALT ? tx + j % OF_GROUP * (BN / TN) : tx * GN + j % OF_GROUP * QN);
+    };
+    const auto ask_row = [&](int i) {
+        UNROLL for (int j = 0; j < VECTORS; ++j)
+            if (WHOLE || (row(i) < M && column(j) < N))
+                read_beside(t, batch, row(i), column(j), rows[i % ROWS][j]);
+    };
+    UNROLL for (int j = 0; j < VECTORS; ++j)
+        if (WHOLE || column(j) < N)
+            read_columns(t, batch, m0, column(j), columns[j]);
+    UNROLL for (int i = 0; i < ROWS; ++i)
+        ask_row(i);
     UNROLL for (int i = 0; i < TM; ++i) {
-        const Index m = m0 + i / QM * (BM / TM * QM) + ty * QM + i % QM;
-        if (!WHOLE && m >= M)
-            continue;
-        UNROLL for (int g = 0; g < TN / QN; ++g) {
-            const Index n = n0 + g * (BN / TN * QN) + (DEALT ? tx : tx * QN);
+        const Index m = row(i);
+        UNROLL for (int j = 0; j < VECTORS; ++j) {
+            const Index n = column(j);
             Value total[QN];
             UNROLL for (int q = 0; q < QN; ++q)
-                total[q] = VECTOR_STORES ? moved(acc[i][g * QN + q]) : acc[i][g * QN + q];
-            if (VECTOR_STORES) {
-                if (n < N)
-                    finish_vector(t, batch, m, n, total);
-            } else {
-                UNROLL for (int q = 0; q < QN; ++q) {
-                    const Index of = n + q * (DEALT ? BN / TN : 1);
-                    if (WHOLE || of < N)
-                        finish(t, batch, m, of, total[q]);
-                }
-            }
+                total[q] = QN > 1 ? moved(acc[i][j * QN + q]) : acc[i][j];
+            if (WHOLE || (m < M && n < N))
+                finish_vector(t, batch, m, n, total, rows[i % ROWS][j], columns[j]);
         }
+        if (i + ROWS < TM)
+            ask_row(i + ROWS);
     }
 }
 
@@ -338,8 +368,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     SHARED_AT(STAGES * BK * LDA * (int)sizeof(Value), Value, Bs, [STAGES][BK][LDB]);   // (STAGES,BK,BN)
     static_assert((int)(sizeof As + sizeof Bs) <= STAGED.bytes, "all stages of both tiles fit");
     Value acc[TM][TN] = {};                                                   // (TM,TN)
-    Fragment<TM, QM, BM / TM * QM> a[2];                                      // (2,TM): of this k and the next, if AHEAD
-    Fragment<TN, QN, BN / TN * QN> b[2];                                      // (2,TN)
+    Fragment<TM, GM, BM / TM * GM> a[2];                                      // (2,TM): of this k and the next, if AHEAD
+    Fragment<TN, GN, BN / TN * GN> b[2];                                      // (2,TN)
 
     const Index block = SIDE_BY_SIDE ? (Index)blockIdx.x / PRODUCTS : (Index)blockIdx.x % BLOCKS;
     const Index batch = (SIDE_BY_SIDE ? (Index)blockIdx.x % PRODUCTS : (Index)blockIdx.x / BLOCKS) * BB;
@@ -349,7 +379,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
     const int own = BB > 1 ? (int)threadIdx.x / EACH : 0;                     // product in the block
     const int ty = ((int)threadIdx.x - own * EACH) / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
-    const int row = own * BM + ty * QM, column = own * BN + tx * QN;          // its first ones in shared memory
+    const int row = own * BM + ty * GM, column = own * BN + tx * GN;          // its first ones in shared memory
 
     // Load the first tiles.
     Fetch<OperandA, false, COPIED_A, M, BM, LDA> fetch_a;
@@ -429,19 +459,28 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         SHARED_AT(0, Value, Cs, [BM / TM][BN]);                               // over As and Bs
         static_assert((int)sizeof Cs <= STAGED.bytes, "a row of each thread fits");
         UNROLL for (int i = 0; i < TM; ++i) {
+            Columns columns[TN];
+            Beside rows[TN];
+            UNROLL for (int j = 0; j < TN; ++j) {
+                const Collected it(m0, n0, i, j);
+                if (it.exists) {
+                    read_columns(t, batch, it.m, it.n, columns[j]);
+                    read_beside(t, batch, it.m, it.n, rows[j]);
+                }
+            }
             block_sync();
-            UNROLL for (int g = 0; g < TN / QN; ++g) {
-                Group<QN> own_sums;
-                UNROLL for (int q = 0; q < QN; ++q)
-                    own_sums.at[q] = acc[i][g * QN + q];
-                *reinterpret_cast<Group<QN> *>(&Cs[ty][(g * (BN / TN) + tx) * QN]) = own_sums;
+            UNROLL for (int g = 0; g < TN / GN; ++g) {
+                Group<GN> own_sums;
+                UNROLL for (int q = 0; q < GN; ++q)
+                    own_sums.at[q] = acc[i][g * GN + q];
+                *reinterpret_cast<Group<GN> *>(&Cs[ty][(g * (BN / TN) + tx) * GN]) = own_sums;
             }
             block_sync();
             UNROLL for (int j = 0; j < TN; ++j) {
-                const int number = j * THREADS + (int)threadIdx.x, line = number / BN, n = number % BN;
-                const Index m = m0 + i / QM * (BM / TM * QM) + line * QM + i % QM;
-                if (m < M && n0 + n < N)
-                    finish(t, batch, m, n0 + n, Cs[line][n]);
+                const Collected it(m0, n0, i, j);
+                const Value total[QN] = {Cs[it.line][it.column]};
+                if (it.exists)
+                    finish_vector(t, batch, it.m, it.n, total, rows[j], columns[j]);
             }
         }
         return;
@@ -449,7 +488,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index product = batch + own;
     if (BATCH % BB && product >= BATCH)
         return;
-    const bool whole = !VECTOR_STORES && !BESIDE && m0 + BM <= M && n0 + BN <= N;
+    const bool whole = QN == 1 && __is_empty(Columns) && m0 + BM <= M && n0 + BN <= N;
     whole ? store_tile<true>(t, product, m0, n0, ty, tx, acc) : store_tile<false>(t, product, m0, n0, ty, tx, acc);
 }
 }   // namespace KERNEL

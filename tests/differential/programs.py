@@ -259,9 +259,9 @@ PROGRAMS = [
         C[i, j] = sum[k](A[i, k] * B[k, j])
         output C"""),
     Program("matmul_transposed", "matmul", REAL, {"M": ("m", 35), "N": ("n", 34), "K": ("k", 17)}, """
-        input A[K, M] : {T}  input B[N, K] : {T}  input b[N] : {T}
+        input A[K, M] : {T}  input B[N, K] : {T}  input b[N] : {T}  input z[M, N] : {T}
         c[i, j] = sum[k](A[k, i] * B[j, k])
-        y[i, j] = relu(c[i, j] + b[j])
+        y[i, j] = relu(c[i, j] + b[j] + z[i, j])
         output y : {T}"""),
     Program("matmul_shared", "matmul", NUMBERS, {"M": ("m", 34), "N": ("n", 33), "K": ("k", 18)}, """
         input A[M, K] : {T}  input B[N, K] : {T}  input s[N] : {T}

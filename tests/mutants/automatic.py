@@ -32,7 +32,8 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
            "attention_bulk.cu": ("give_registers<", "take_registers<", "constexpr int HALF = ", "const bool turned = ",   # who has which; which banks
                                  "if (threadIdx.x == 3 * WARP)"),   # who asks for maps ahead
            "matmul.cu": ("static constexpr int FAST = ", ": COPIED && LENGTH % 2 == 0 ", "struct InParts", "static constexpr bool VALUE = ",   # which banks;
-                         "constexpr bool DOWN = "),   # the order of sums
+                         "constexpr bool DOWN = ",   # the order of sums;
+                         "constexpr int WORDS = ", "constexpr int ROWS = FIT"),   # how many loads are under way
            "toeplitz.cu": ("constexpr bool ALL_ROWS = ", "constexpr bool SHORT = ", "constexpr int EACH = ", "constexpr int TOGETHER = ", "const bool idle = ",
                            "const int from = op_max(0, -(above", "const int last = idle", "const bool reached = ", "inside(row, op_min(IH, OH",
                            "if (!idle && step", "if (step >= from", "const int tile = turn", "if ((8 * BN / QN % WARP",

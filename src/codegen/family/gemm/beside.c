@@ -56,6 +56,20 @@ Beside beside_find(const Fusion *fusion, const Product *product, int columns)
     return beside;
 }
 
+Beside beside_in_vectors(const Fusion *fusion, const Product *product, int columns)
+{
+    Beside vectors = {.fusion = fusion, .columns = columns, .sums = product->sums};
+    for (int i = 0; product->beside && i < product->beside->count; i++) {
+        const Access *access = product->beside->access[i];
+        Affine offset = access_offset(access);
+        if (!product_has_vectors(fusion, &product->group[GROUP_N], &offset, columns))
+            continue;
+        vectors.of_rows[vectors.count] = product->beside->of_rows[i];
+        vectors.access[vectors.count++] = access;
+    }
+    return vectors;
+}
+
 // ---- text ----
 
 /* Elements of 16 bits and less as they lie in memory. */

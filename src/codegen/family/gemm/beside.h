@@ -21,6 +21,9 @@ static inline bool beside_has_vectors(const Beside *beside) { return beside && b
 /* The loads of `columns` contiguous elements that are aligned accesses. */
 Beside beside_find(const Fusion *fusion, const Product *product, int columns);
 
+/* Those of a product's whose vectors of `columns` elements are aligned accesses. */
+Beside beside_in_vectors(const Fusion *fusion, const Product *product, int columns);
+
 /* `struct Beside` and `read_beside`, of what varies along m; `struct Columns` and `read_columns` of the rest.
    Either may be empty. */
 void beside_emit_reads(StrBuf *out, const Scope *scope, const Product *product, const Beside *beside,

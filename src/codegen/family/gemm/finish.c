@@ -114,7 +114,7 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
         out,
         "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, "
         "const %s (&totals)[%sQN]%s)\n{\n    (void)batch;\n",
-        kept ? "Kept" : "Value", more, reads ? reads->parameters : "");
+        kept ? "Kept" : "Value", more, reads->parameters);
     if (!vector_stores) {
         strbuf_printf(out,
                       "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, %s);\n}\n",
@@ -122,8 +122,8 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
         return;
     }
     if (!moved)
-        emit_vector_results(out, scope, product, kept, reads ? reads->axes : epilogue_axes(fusion));
-    if (reads && product_emit_flat_stores(out, scope, product, moved)) {
+        emit_vector_results(out, scope, product, kept, reads->axes);
+    if (product_emit_flat_stores(out, scope, product, moved)) {
         strbuf_puts(out, "}\n");
         return;
     }

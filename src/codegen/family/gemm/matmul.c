@@ -1,6 +1,7 @@
 // matmul: a sum of products on CUDA cores.
 
 #include "base/checked.h"
+#include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
@@ -378,9 +379,9 @@ static bool collects_rows(const KernelPlan *plan)
 
 /* Columns that are not stored in vectors. Columns that a thread copies along k have a stride, and so have their places in
    shared memory if it is a multiple of the threads of a row; otherwise each has an address of its own (tuning-log 137). */
-static bool deals_columns(const KernelPlan *plan, const Product *product, int qn, bool vector_stores)
+static bool deals_columns(const KernelPlan *plan, const Product *product, int gn, int qn)
 {
-    if (qn == 1 || vector_stores || collects_rows(plan))
+    if (gn == qn || collects_rows(plan))
         return false;
     if (!product_along_k(plan->fusion, product, 1))
         return true;
@@ -390,8 +391,7 @@ static bool deals_columns(const KernelPlan *plan, const Product *product, int qn
     return plan->program->threads % line == 0 && plan->program->threads / line % across == 0;
 }
 
-static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int qm, int qn,
-                           bool vector_stores)
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int gm, int gn, int qn)
 {
     const RProgram *program = plan->program;
     const RTile *registers = &program->tile[LEVEL_REGISTER];
@@ -400,13 +400,12 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     CONSTEXPR(out, "int TM, TN", "rTile, registers", registers->size[GROUP_M], registers->size[GROUP_N]);
     product_emit_batch(out, product, program->tile[LEVEL_SHARED].size);
     CONSTEXPR(out, "int PAD_A, PAD_B", "bank padding, elements", program->padding[0], program->padding[1]);
-    CONSTEXPR(out, "int QM, QN", "contiguous rows, columns of a thread", qm, qn);
+    CONSTEXPR(out, "int GM, GN", "contiguous rows, columns of a thread", gm, gn);
+    CONSTEXPR(out, "int QN", "columns of C in one aligned access", qn);
     CONSTEXPR(out, "Index PANEL", "rasterisation: tiles along m in a panel", program->panel);
-    CONSTEXPR(out, "bool VECTOR_STORES", "QN columns of C in one aligned access", vector_stores);
     CONSTEXPR(out, "bool DEALT", "adjacent threads have adjacent columns",
-              deals_columns(plan, product, qn, vector_stores));
+              deals_columns(plan, product, gn, qn));
     CONSTEXPR(out, "bool COLLECTED", "the epilogue stages rows in shared memory", collects_rows(plan));
-    CONSTEXPR(out, "bool BESIDE", "it reads other tensors", product_read_beside(plan->kind->space) != 0);
     uint32_t copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages);
     CONSTEXPR(out, "int STAGES", "of the pipeline", plan->kind->schedule->stages);
     CONSTEXPR(out, "bool COPIED_A, COPIED_B", "copied asynchronously", copied & 1, copied & 2);
@@ -417,15 +416,16 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const Product *product = ((const Products *)plan->view)->tiled;
     Scope scope = scope_of(plan);
     int value_bits = dtype_info[plan->fusion->ops[0].body->type].bits;
-    int qm = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_M], value_bits);
-    int qn = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_N], value_bits);
-    bool vector_stores = qn > 1 && product_stores_vectors(plan->fusion, product, qn);
-    emit_constants(out, plan, product, qm, qn, vector_stores);
+    int gm = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_M], value_bits);
+    int gn = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_N], value_bits);
+    int qn = !collects_rows(plan) && product_stores_vectors(plan->fusion, product, gn) ? gn : 1;
+    emit_constants(out, plan, product, gm, gn, qn);
     skips_emit(out, product->skips);
     for (int factor = 0; factor < 2; factor++)
         emit_operand(out, plan, &scope, product, factor);
-    emit_finish(out, &scope, product);
-    emit_finish_vector(out, &scope, product, vector_stores, false, NULL);
+    Beside beside = beside_in_vectors(plan->fusion, product, qn);
+    beside.ordered = true;
+    beside_emit(out, &scope, product, &beside, qn, false);
 }
 
 const Family matmul_family = {

@@ -216,7 +216,5 @@ typedef struct FinishReads {
     uint32_t axes;
 } FinishReads;
 
-/* `reads` NULL: each element is loaded where it is used, and positions along all axes are computed for each
-   vector. */
 void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores,
                         bool kept, const FinishReads *reads);

@@ -139,10 +139,9 @@ static bool find_tiled(const Fusion *fusion, const Target *target, Product *prod
     return true;
 }
 
-/* Vectors where rows begin with aligned accesses; of several sums it may be empty. */
-static void find_beside(Arena *arena, const Fusion *fusion, Product *product)
+/* Of several sums it may be empty. */
+static void find_beside(Arena *arena, const Fusion *fusion, Product *product, int columns)
 {
-    int columns = mma_columns(fusion, product);
     Beside beside = beside_find(fusion, product, columns);
     if (beside.count || product->sums > 1)
         product->beside = arena_copy(arena, &beside, sizeof beside);
@@ -227,7 +226,7 @@ static bool find_boxed(Arena *arena, const Fusion *fusion, const Target *target,
     if (!find_lines(fusion, product) && !find_lines_in_batches(fusion, product) &&
         !find_pixels(arena, fusion, product) && !find_pixels_along_k(arena, fusion, product))
         return false;
-    find_beside(arena, fusion, product);
+    find_beside(arena, fusion, product, mma_columns(fusion, product));
     return product->shared_atom->place == IN_SHARED || (lines[0].along_k && lines[1].along_k);
 }
 
@@ -278,7 +277,7 @@ static bool find_joined(Arena *arena, const Fusion *fusion, const Target *target
         product->more_lines[s - 1] = other.lines[1];
     }
     product->sums = fusion->joined;
-    find_beside(arena, fusion, product);
+    find_beside(arena, fusion, product, mma_columns(fusion, product));
     bool along_k = product->lines[0].along_k && product->lines[1].along_k;
     return beside_has_vectors(product->beside) && (along_k || product->shared_atom->place == IN_SHARED);
 }
@@ -287,9 +286,10 @@ static bool find_joined(Arena *arena, const Fusion *fusion, const Target *target
 static const Product *tiled_of(Arena *arena, const Fusion *fusion, Product product)
 {
     if (product.atom) {
-        find_beside(arena, fusion, &product);
+        find_beside(arena, fusion, &product, mma_columns(fusion, &product));
     } else {
         product_store_together(fusion, &product);
+        find_beside(arena, fusion, &product, 1);
         product.skips = skips_find(arena, fusion, &product);
     }
     return arena_copy(arena, &product, sizeof product);
