@@ -69,7 +69,7 @@ static double dram_time_us(const KernelCounts *kernel, double load_bytes, double
 static double l2_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
 {
     const DeviceSpec *device = kernel->device;
-    double moving_us = (load_bytes + store_bytes) / device->l2.bandwidth_gb_s / 1e3;
+    double moving_us = (load_bytes + store_bytes) / device->l2.bandwidth_gb_s / 1e3 + hottest_slice_us(kernel);
     double ports = at_most(device->l2_port_share * kernel->blocks / device->sm_count, 1);
     double waiting_us = memory_time_us(moving_us, load_bytes, kernel->l2_in_flight_bytes, device->l2_latency_ns);
     return at_least(waiting_us, moving_us / ports);

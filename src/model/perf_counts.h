@@ -108,6 +108,9 @@ double thread_visits(const KernelCounts *kernel, const DataTile *data);
 /* Fills the bytes that the kernel moves on each level. */
 void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf);
 
+/* What the slice of L2 from which most blocks copy the same answers beside its share of all. */
+double hottest_slice_us(const KernelCounts *kernel);
+
 /* Of the outputs of a product, each sector as often as L2 accesses it. */
 double busy_store_bytes(const KernelCounts *kernel);
 

@@ -165,9 +165,10 @@ double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
     if (run_bits > INT64_MAX / 2)
         return data_tile_bytes(tile, of, axis_count);
 
-    if (tile->run)   // whole vectors, each of which begins at a multiple of its length
-        return runs.count / 8 *
-               (double)(run_bits + transaction_bits - greatest_common_divisor(run_bits, transaction_bits));
+    if (tile->run) {   // whole vectors, each of which begins at a multiple of what runs and whole runs share
+        int64_t granule = greatest_common_divisor(tile->run * tile->element_bits, greatest_common_divisor(run_bits, transaction_bits));
+        return runs.count / 8 * (double)(run_bits + transaction_bits - granule);
+    }
     bool fits = run_bits % transaction_bits == 0 || transaction_bits % run_bits == 0;
     bool aligned = runs.whole || (fits && rows_aligned(tile, runs.row, transaction_bits));
     int64_t moved_bits = aligned ? round_up(run_bits, transaction_bits)

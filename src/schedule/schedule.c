@@ -136,6 +136,15 @@ int schedule_collecting_lanes(const Schedule *schedule)
     return lanes;
 }
 
+double schedule_stored_lines(const Schedule *schedule)
+{
+    double lines = 0;
+    for (int i = 0; i < schedule->count; i++)
+        if (schedule->items[i].kind == ITEM_STORE)
+            lines = schedule->items[i].move.lines;
+    return lines;
+}
+
 int schedule_buffers(const Schedule *schedule)
 {
     int each = schedule->vectors > 0 ? schedule->vectors : 1;

@@ -86,6 +86,8 @@ typedef struct Move {
     uint8_t
         lanes;   // of a product's store: rows that fewer threads share go by way of shared memory, a row of each
                  // thread at a time
+    float lines;         // that a warp touches to store one element of each lane, between those of other lines; 0: it has no such
+                         // accesses
     int32_t bytes;       // of zeros that the block writes to shared memory
     double instructions; // of a thread for each of its elements of the tiles, besides accesses to whole vectors
 } Move;
@@ -206,6 +208,9 @@ bool schedule_multiplies(const Schedule *schedule);
 
 /* Lanes of the rows of an output that are staged in shared memory because fewer threads share them; 0: none are. */
 int schedule_collecting_lanes(const Schedule *schedule);
+
+/* Move.lines of its stores. */
+double schedule_stored_lines(const Schedule *schedule);
 
 /* Copies of a staged tile in shared memory (stages). */
 int schedule_buffers(const Schedule *schedule);

@@ -2,6 +2,7 @@
 // is copied once, and A's registers are read where windows begin.
 #include "codegen/family/depthwise/narrow.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -195,11 +196,32 @@ static void set_filter_run(NarrowWay *way, const Fusion *fusion, const Depthwise
     way->filter_run = whole && has_filter_run(fusion, shape, run) ? run : 0;
 }
 
+static bool stores_filters_side_by_side(const Fusion *fusion, int axis)
+{
+    bool beside = true;
+    for (int i = 0; i < fusion->op_count; i++)
+        beside &= !fusion->ops[i].stored || access_offset(&fusion->ops[i].store).coef[axis] == 1;
+    return beside;
+}
+
+/* Lines that a warp touches to store an element of each lane: of four filters and eight outputs, which are side by side in planes;
+   else each output has its filters side by side, of which lanes have every eighth. */
+static double lines_of_store(const NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
+{
+    const double LINE = 64, OUTPUTS = NARROW_EIGHT, FILTERS = 4;
+    if (!stores_filters_side_by_side(fusion, axis_group_innermost(&shape->multiplier)))
+        return FILTERS;
+    double filters = (double)shape->multiplier.extent, padded = (double)round_up(shape->multiplier.extent, NARROW_EIGHT),
+           apart = OUTPUTS * (1 + 2 * fmin(way->warp_tiles, 4) * (FILTERS - 1) / LINE), together = 1 + OUTPUTS * filters / LINE;
+    return fmin(apart, together) * padded / filters;
+}
+
 /* Adjacent sums of a lane that are stored by one access. */
 static void set_stored(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
 {
     int beside = way->warp_tiles % 4 ? way->warp_tiles : 4, lane = 2 * beside;
     way->stored = depthwise_stores_together(fusion, axis_group_innermost(&shape->multiplier), lane & -lane);
+    way->stored_lines = way->stored > 1 ? 0 : lines_of_store(way, fusion, shape);
 }
 
 static int64_t staged_bytes(const NarrowWay *way) { return 2 * (int64_t)way->line * way->lines; }
@@ -234,7 +256,7 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const NarrowWay *way)
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
-    const double alone = 3.5;   // of a warp's 32 lanes: filters of an output lie in different planes (tuning-log 144)
+    const double alone = 10.0 / 32;   // of a lane for an element that is stored alone: counted in SASS
     uint32_t input = 1u << INPUT, filter = 1u << FILTER;
     const double fetch = 2.5 / 32;   // of a lane for each element of a warp's filters: half a pair
     bool staged = way->filter_run > 0;
@@ -250,7 +272,9 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~(input | filter)});
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space), .instructions = way->stored > 1 ? 0 : alone});
+                   (Move){.tiles = space_outputs(space),
+                          .lines = (float)way->stored_lines,
+                          .instructions = way->stored > 1 ? 0 : alone});
     return schedule_copy(arena, &schedule);
 }
 

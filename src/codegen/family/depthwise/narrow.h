@@ -20,6 +20,7 @@ typedef struct NarrowWay {
     int pixel, lead, reach;        // in shared memory: elements; before the first one; pixels,
     int line, lines;               // elements of a line, lines
     int stored;                    // filters that are one aligned access of outputs
+    double stored_lines;           // Move.lines
     int64_t filter_run;            // elements of a block's filters, one run of memory; 0: they are not
 } NarrowWay;
 
