@@ -161,6 +161,20 @@ static double end_time_us(const KernelCounts *kernel)
     return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + finishing_us(kernel) + combining_us(kernel);
 }
 
+/* Warps add their sums to those in shared memory one after the other: of each value a load, an addition and a store. */
+static double turns_us(const KernelCounts *kernel)
+{
+    const double VALUE_INSTRUCTIONS = 4.1;   // counted in SASS of filter_strip: 45 for 9 taps, 333 for 81
+    const Schedule *schedule = kernel->kind->schedule;
+    double wait_cycles = kernel->device->timing.barrier_cycles + kernel->device->timing.operand_cycles, cycles = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const Exchange *exchange = &schedule->items[i].exchange;
+        if (schedule->items[i].kind == ITEM_EXCHANGE && exchange->combine == COMBINE_TURNS)
+            cycles += kernel->warps * (exchange->values * VALUE_INSTRUCTIONS * calibration.finding_cycles + wait_cycles);
+    }
+    return cycles / kernel->device->clock_mhz * (1 + (kernel->rounds - 1) / kernel->resident);
+}
+
 /* A warp that has all rows multiplies its last step after the last copy has arrived: nothing overlaps with it. */
 static double lone_step_us(const KernelCounts *kernel)
 {
@@ -224,15 +238,27 @@ static double waits_beside(const KernelCounts *kernel)
     return waits;
 }
 
+/* Share of a loop's loads that L2 answers: what L1 keeps comes as soon as operands do. */
+static double missed_share(const KernelCounts *kernel, const PerfEstimate *perf)
+{
+    double known = 0;
+    for (int i = 0; i < kernel->space->tile_count; i++)
+        known += kernel->space->tiles[i].loop_bytes[0];
+    return known > 0 ? at_most(perf->l2_load_bytes / at_least(perf->shared_load_bytes, 1), 1) : 1;
+}
+
 /* Iterations in each of which a thread waits for its loads: their latencies, as far as they exceed the time by bandwidth. Few
    threads of many iterations keep few bytes in flight (tuning-log 149). */
-static double waiting_rounds_us(const KernelCounts *kernel, double throughput_us)
+static double waiting_rounds_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
     const Loop *loop = schedule_waiting_loop(kernel->kind->schedule);
     if (!loop)
         return 0;
     double rounds = (double)ceil_div(kernel->shared->size[loop->axis], kernel->inner->size[loop->axis]);
-    double wait_us = kernel->rounds * kernel->steps * rounds * kernel->device->l2_latency_ns / 1e3;
+    const DeviceSpec *device = kernel->device;
+    double missed = missed_share(kernel, perf), hit_us = device->timing.operand_cycles / device->clock_mhz,
+           each_us = missed * device->l2_latency_ns / 1e3 + (1 - missed) * hit_us;
+    double wait_us = kernel->rounds * kernel->steps * rounds * each_us;
     return at_least(wait_us - throughput_us, 0);
 }
 
@@ -258,7 +284,7 @@ static double sums_passed(const KernelCounts *kernel)
 
 /* Latency that no bandwidth explains: the first load; in each step the barriers, and the part of a load's latency that is
    not hidden; at the end the pairwise reduction of the threads' partial results, and the epilogue. */
-static double latency_time_us(const KernelCounts *kernel, double throughput_us)
+static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
     const Timing *timing = &kernel->device->timing;
     double load_us = kernel->device->dram_latency_ns / 1e3;
@@ -271,9 +297,9 @@ static double latency_time_us(const KernelCounts *kernel, double throughput_us)
     if (kernel->cost->pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
     combine_us += waits_beside(kernel) * kernel->device->dram_latency_ns / 1e3;
-    load_us = first_load_us(kernel) + end_time_us(kernel) + lone_step_us(kernel);
+    load_us = first_load_us(kernel) + end_time_us(kernel) + lone_step_us(kernel) + turns_us(kernel);
     if (!kernel->staged)
-        return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, throughput_us);
+        return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, perf, throughput_us);
 
     double step_us = throughput_us / (kernel->rounds * kernel->steps);
     double uncovered_us = uncovered_time_us(kernel, step_us);
@@ -497,7 +523,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.tail_us = tail_time_us(&kernel, &perf, throughput_us);
     throughput_us += perf.tail_us;
     if (!in_turn)
-        perf.latency_us = latency_time_us(&kernel, throughput_us);
+        perf.latency_us = latency_time_us(&kernel, &perf, throughput_us);
     perf.launch_us = device->launch_us;
     perf.wait_us = in_turn ? device->dram_latency_ns / 1e3 : perf.latency_us;
     perf.time_us = throughput_us + perf.wait_us + perf.launch_us;

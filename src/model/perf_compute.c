@@ -163,7 +163,9 @@ double own_steps_us(const KernelCounts *kernel)
 {
     double cycles = step_instructions(kernel) * kernel->inner_steps * calibration.finding_cycles,
            wait_us = kernel->device->dram_latency_ns / 1e3 / rounds_in_flight(kernel);
-    return kernel->rounds * kernel->steps * (cycles / kernel->device->clock_mhz + wait_us);
+    double own_us = kernel->rounds * kernel->steps * (cycles / kernel->device->clock_mhz + wait_us),
+           rows_us = kernel->rounds * kernel->problem->thread_waits * kernel->device->dram_latency_ns / 1e3;
+    return at_least(own_us, rows_us);
 }
 
 double own_step_us(const KernelCounts *kernel, double load_us)

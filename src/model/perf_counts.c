@@ -325,8 +325,10 @@ static void add_item(PerfProblem *problem, const TileSpace *space, const Item *i
         problem->skipped = window_along(space, item->loop.skips, item->loop.axis);
     }
     bool moves = item->kind == ITEM_LOAD || item->kind == ITEM_STORE;
-    if (item->kind == ITEM_MAP || item->kind == ITEM_REDUCE || item->kind == ITEM_PRODUCT)
+    if (item->kind == ITEM_MAP || item->kind == ITEM_REDUCE || item->kind == ITEM_PRODUCT) {
         problem->thread_instructions += item->arithmetic.instructions;
+        problem->thread_waits += item->arithmetic.waits;
+    }
     for (int i = 0; moves && item->move.instructions > 0 && i < MAX_DATA_TILES; i++)
         if (item->move.tiles >> i & 1)
             problem->instructions[i] += item->move.instructions;

@@ -80,6 +80,8 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
     if (is_for_all_blocks(kernel, data) && stays_in_l1(kernel))
         return at_most(kernel->blocks, kernel->device->sm_count) * problem_bytes_of(kernel, data);
+    if (data->loop_bytes[0] > 0)
+        return kernel->block_tiles * data->loop_bytes[(int)at_most(ceil(log2(kernel->warps)), MAX_RUNS - 1)];
     /* Each block of a multicast cluster reads its part. */
     bool shared = data->staged && !depends(kernel, data, kernel->kind->schedule->cluster_axis);
     double share = data->staged && kernel->cost->read_share > 0 ? kernel->cost->read_share : 1;

@@ -114,15 +114,29 @@ static double points_holding(const Affine *offset, const Fusion *fusion, int64_t
     return run >= elements ? (double)among : 0;
 }
 
-/* Where an element at the flat position along the axes [first, end) lies, from that at 0. */
-static int64_t offset_at(const Affine *offset, const Fusion *fusion, int first, int end, int64_t position)
+/* Where an element at the flat position along the axes [first, end) but `but` lies, from that at 0. */
+static int64_t offset_at(const Affine *offset, const Fusion *fusion, int first, int end, int but, int64_t position)
 {
     int64_t at = 0;
     for (int a = end - 1; a >= first; a--) {
+        if (a == but)
+            continue;
         at += position % fusion->axes[a].extent * offset->coef[a];
         position /= fusion->axes[a].extent;
     }
     return at;
+}
+
+static int64_t place_of(int64_t at, int64_t size) { return at >= 0 ? at / size : -ceil_div(-at, size); }
+
+/* Adds the place to those that are there, unless it is one of them. */
+static bool is_new(int64_t *places, int count, int64_t place)
+{
+    int known = 0;
+    while (known < count && places[known] != place)
+        known++;
+    places[known] = place;
+    return known == count;
 }
 
 double access_lines(const Access *access, const Fusion *fusion, int first, int end, int vector, int together,
@@ -134,16 +148,32 @@ double access_lines(const Access *access, const Fusion *fusion, int first, int e
     int64_t line_elements = 8 * device->shared.transaction_bytes / bits;
     int count = 0;
     for (int lane = 0; lane < device->warp_size && count < MOST; lane++) {
-        int64_t at = offset_at(&offset, fusion, first, end, (int64_t)lane * vector);
-        int64_t line = at >= 0 ? at / line_elements : -ceil_div(-at, line_elements);
-        int known = 0;
-        while (known < count && lines[known] != line)
-            known++;
-        lines[known] = line;
-        count += known == count;
+        int64_t at = offset_at(&offset, fusion, first, end, -1, (int64_t)lane * vector);
+        count += is_new(lines, count, place_of(at, line_elements));
     }
     double each = (double)(count * line_elements) / (double)(device->warp_size * together);
     return each > 1 ? each : 1;
+}
+
+double access_cycles(const Access *access, const Fusion *fusion, int but, double least, const DeviceSpec *device)
+{
+    enum { MOST = 64, WORD_BYTES = 4, LINES_A_CYCLE = 4 };   // that L1 looks up: micro-kernels
+    Affine offset = access_offset(access);
+    int64_t lines[MOST], words[MOST], bits = dtype_info[access->tensor->dtype].bits,
+            line_bits = 8 * (int64_t)device->shared.transaction_bytes, banks = line_bits / (8 * WORD_BYTES);
+    int line_count = 0, word_count = 0, of_bank[MOST] = {0}, most = 0;
+    for (int lane = 0; lane < device->warp_size && lane < MOST; lane++) {
+        int64_t at = offset_at(&offset, fusion, 0, fusion->spatial_count, but, lane) * bits,
+                word = place_of(at, 8 * WORD_BYTES);
+        line_count += is_new(lines, line_count, place_of(at, line_bits));
+        if (!is_new(words, word_count, word))
+            continue;
+        word_count++;
+        int *same = &of_bank[(word % banks + banks) % banks];
+        most = ++*same > most ? *same : most;
+    }
+    double looked_up = (double)line_count / LINES_A_CYCLE, cycles = most > looked_up ? most : looked_up;
+    return (cycles > least ? cycles : least) * (double)line_bits / (double)(device->warp_size * bits);
 }
 
 /* The smallest distance in memory of neighbours along one of the axes [first, end); INT64_MAX: they share an
@@ -272,6 +302,86 @@ void space_set_lines(TileSpace *space, const Fusion *fusion, uint32_t tiles, int
         DataTile *tile = space_flat_tile(space, fusion, access->tensor, &offset);
         if (tile && tiles >> (tile - space->tiles) & 1 && !found[i].fetch && tile->element_bits >= 8)
             tile->lines = access_lines(access, fusion, 0, fusion->spatial_count, apart, 1, device);
+    }
+}
+
+/* Different bytes, in whole transactions, that an access reads in a box of the fusion's axes. */
+static double box_bytes(const Access *access, const Fusion *fusion, const int64_t *sizes, const DeviceSpec *device)
+{
+    double element = dtype_info[access->tensor->dtype].bits / 8.0, bytes = element,
+           transaction = device->dram.transaction_bytes;
+    for (int d = 0; d < access->rank; d++) {
+        const Dim *dim = &access->dims[d];
+        int64_t reached = smaller(affine_extent(&dim->index, sizes, fusion->axis_count), dim->size), positions = 1;
+        for (int a = 0; a < fusion->axis_count; a++)
+            positions = dim->index.coef[a] ? fitting_mul(positions, sizes[a]) : positions;
+        double found = (double)smaller(positions, reached);
+        if (d == access->rank - 1 && reached < dim->size) {
+            double span = (double)reached * element + transaction - element, apart = found * transaction;
+            found = (span < apart ? span : apart) / element;
+        }
+        bytes *= found;
+    }
+    return bytes;
+}
+
+/* The points of a block: whole lines, as far as they go. */
+static void set_box(int64_t *sizes, const Fusion *fusion, int64_t threads)
+{
+    for (int a = fusion->spatial_count - 1; a >= 0; a--) {
+        sizes[a] = smaller(fusion->axes[a].extent, threads);
+        threads = ceil_div(threads, sizes[a]);
+    }
+}
+
+/* Blocks follow one another on an SM: a tensor that all of them read stays in L1, if it fits beside what each reads alone. */
+static bool stays(const Access *access, double all, double own, double room, double share)
+{
+    double whole = (double)tensor_elements(access->tensor) * dtype_info[access->tensor->dtype].bits / 8;
+    return all - own + whole * share <= room;
+}
+
+/* The loops from `outer` on read what L1 keeps. Those outside of them read it again, unless no loop moves it. */
+static double bytes_again(const Access *access, const Fusion *fusion, int outer)
+{
+    uint32_t moves = 0;
+    double again = 1;
+    for (int d = 0; d < access->rank; d++)
+        for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
+            moves |= (uint32_t)(access->dims[d].index.coef[a] != 0) << a;
+    for (int a = fusion->spatial_count; a < outer && moves; a++)
+        again *= (double)fusion->axes[a].extent;
+    return again;
+}
+
+void space_set_loops(TileSpace *space, const Fusion *fusion, const DeviceSpec *device)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
+    for (int r = 0; r < MAX_RUNS; r++) {
+        int64_t sizes[MAX_AXES], threads = (int64_t)device->warp_size << r;
+        double share = (double)threads / device->max_threads_per_sm, room = (double)device->shared_per_sm * share;
+        double bytes[MAX_DATA_TILES], all;
+        int outer = fusion->spatial_count;
+        set_box(sizes, fusion, threads);
+        for (int a = outer; a < fusion->axis_count; a++)
+            sizes[a] = fusion->axes[a].extent;
+        for (;; sizes[outer++] = 1) {
+            all = 0;
+            for (int i = 0; i < count; i++)
+                all += bytes[i] = box_bytes(found[i].access, fusion, sizes, device);
+            if (all <= room || outer == fusion->axis_count)
+                break;
+        }
+        for (int i = 0; i < count; i++) {
+            Affine offset = fused_offset(fusion, &found[i]);
+            DataTile *tile = space_flat_tile(space, fusion, found[i].access->tensor, &offset);
+            if (!tile || found[i].fetch)
+                continue;
+            tile->lines = access_cycles(found[i].access, fusion, -1, 1, device);
+            tile->loop_bytes[r] = stays(found[i].access, all, bytes[i], room, share)
+                                      ? 1 : bytes[i] * bytes_again(found[i].access, fusion, outer);
+        }
     }
 }
 

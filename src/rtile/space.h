@@ -45,6 +45,9 @@ void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, cons
 /* DataTile.lines of these tiles, whose elements threads that lie so many points apart read one by one. */
 void space_set_lines(TileSpace *space, const Fusion *fusion, uint32_t tiles, int apart, const DeviceSpec *device);
 
+/* DataTile.loop_bytes and .lines of the inputs, where each thread makes one point. */
+void space_set_loops(TileSpace *space, const Fusion *fusion, const DeviceSpec *device);
+
 /* The same to a space whose axes are the fusion's own; inputs and outputs are staged. What is at computed places is
    taken to go on by one from point to point. */
 void space_add_staged_tiles(TileSpace *space, const Fusion *fusion);
@@ -59,6 +62,10 @@ double access_scatter(const Access *access, const Fusion *fusion, int fast, cons
    threads begin `vector` positions apart along the fusion's axes [first, end), flat, and take `together` elements each. */
 double access_lines(const Access *access, const Fusion *fusion, int first, int end, int vector, int together,
                     const DeviceSpec *device);
+
+/* The same of elements that L1 has: cycles of a warp, whose threads take one element each, over those of its bytes.
+   Threads lie along the spatial axes but `but` (-1: all); an access takes `least` cycles at least. */
+double access_cycles(const Access *access, const Fusion *fusion, int but, double least, const DeviceSpec *device);
 
 /* Which tiles of the space, as bits: all that are read, or that are written; those that change along the
    axis; those that are staged. */

@@ -79,12 +79,13 @@ void schedule_product(Schedule *schedule, uint64_t ops)
     add(schedule, ITEM_PRODUCT)->arithmetic = (Arithmetic){.ops = ops};
 }
 
-void schedule_takes(Schedule *schedule, double instructions)
+void schedule_takes(Schedule *schedule, double instructions, double waits)
 {
     Item *item = &schedule->items[schedule->count - 1];
     assert(schedule->overflows || item->kind == ITEM_MAP || item->kind == ITEM_REDUCE ||
            item->kind == ITEM_PRODUCT);
     item->arithmetic.instructions = instructions;
+    item->arithmetic.waits = waits;
 }
 
 uint64_t schedule_ops(const Fusion *fusion, bool reductions)

@@ -96,6 +96,7 @@ typedef struct Move {
 typedef struct Arithmetic {
     uint64_t ops;          // bit i: op i of the fusion
     double instructions;   // of a thread in all rounds, besides arithmetic: counters, guards, shifts
+    double waits;          // in sequence, for rows that it loads ahead
 } Arithmetic;
 
 typedef struct Exchange {
@@ -184,8 +185,8 @@ void schedule_exchange(Schedule *schedule, Exchange exchange);
 void schedule_barrier(Schedule *schedule, ThreadScope scope);
 void schedule_pack(Schedule *schedule, uint64_t ops, int vector, int word);   // bits, so many of a lane; nothing without ops
 void schedule_product(Schedule *schedule, uint64_t ops);
-void schedule_takes(Schedule *schedule,
-                    double instructions);   // the last item, which is a MAP, REDUCE or PRODUCT
+void schedule_takes(Schedule *schedule, double instructions,
+                    double waits);   // the last item, which is a MAP, REDUCE or PRODUCT
 void schedule_role(Schedule *schedule, WarpRole role);
 
 /* The fusion's reductions, or its other ops, as bits. Bit 63 stands for all from op 63 on. */

@@ -37,6 +37,24 @@ static bool waits_for_each(const Fusion *fusion)
     return false;
 }
 
+static void bounds_visit(Expr *expr, void *bounds)
+{
+    if (expr->kind == EXPR_GUARD)
+        *(int *)bounds += expr->guard.count;
+}
+
+/* Of a thread, besides its terms' loads and arithmetic: its point's position along all axes, and each term's test of
+   its bounds. */
+static double instructions_beside(const Fusion *fusion)
+{
+    enum { POINT = 60, BOUND = 2 };   // counted in SASS
+    int bounds = 0;
+    for (int i = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].reduce != REDUCE_NONE)
+            expr_visit(fusion->ops[i].body, bounds_visit, &bounds);
+    return POINT + (double)BOUND * bounds * (double)reduction_points(fusion);
+}
+
 /* A thread makes its points one by one, so many. */
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, int step, int turns)
 {
@@ -47,6 +65,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
         schedule_loop(schedule, (Loop){.axis = (int8_t)step, .waits = waits_for_each(fusion)});
         schedule_load(schedule, (Move){.tiles = inputs & steps});
         schedule_reduce(schedule, schedule_ops(fusion, true));
+        schedule_takes(schedule, instructions_beside(fusion), 0);
         schedule_end(schedule);
     }
     schedule_load(schedule, (Move){.tiles = inputs & ~steps});
@@ -90,6 +109,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
     space_set_lines(kind->space, fusion, space_inputs(kind->space), 1, device);
     int each = points_per_thread(fusion), turns = turns_of(device, ceil_div(spatial_points(fusion), each));
+    if (each == 1 && fusion_reduces(fusion))
+        space_set_loops(kind->space, fusion, device);
     state(kind->schedule, fusion, kind->space, step, turns);
     kind->space->rule[LEVEL_REGISTER][point] = axis_fixed(each);
     kind->space->rule[LEVEL_SHARED][point] = (AxisRule){each * device->warp_size, (int64_t)each * MOST_THREADS};

@@ -214,7 +214,9 @@ static int least_reducers(int bits, Layout layout, const DeviceSpec *device)
     return bits < 8 ? 1 : 8 * device->dram.transaction_bytes / (layout.vector * bits);
 }
 
-enum { BOUND_INSTRUCTIONS = 2 };   // to test a position against an end
+/* Counted in SASS: a division and a remainder; a position that is tested against an end, and the zero in an element's place.
+   An address of what several axes move takes one for each of them, and one at its end. */
+enum { DIVISION_INSTRUCTIONS = 4, BOUND_INSTRUCTIONS = 3 };
 
 static void bounds_visit(Expr *expr, void *bounds)
 {
@@ -230,7 +232,9 @@ static double finding_instructions(const Fusion *fusion, uint32_t tiles)
     uint32_t terms = expr_axes(fusion->ops[0].body) >> fusion->spatial_count;
     int positions = __builtin_popcount(terms) - 1, loads = __builtin_popcount(tiles);
     expr_visit(fusion->ops[0].body, bounds_visit, &bounds);
-    double all = (positions > 0 ? POSITION_INSTRUCTIONS * positions : 0) + BOUND_INSTRUCTIONS * bounds;
+    double all = BOUND_INSTRUCTIONS * bounds;
+    if (positions > 0)
+        all += DIVISION_INSTRUCTIONS * positions + (positions + 2) * loads;
     return loads ? all / loads : 0;
 }
 

@@ -396,7 +396,7 @@ START_TEST(items_say_instructions)
     schedule_load(kind.schedule, (Move){.tiles = 3, .to = PLACE_SHARED});
     schedule_load(kind.schedule, (Move){.tiles = 1, .from = PLACE_SHARED, .instructions = 16});
     schedule_product(kind.schedule, 1);
-    schedule_takes(kind.schedule, 5);
+    schedule_takes(kind.schedule, 5, 0);
     PerfProblem problem = perf_problem(&kind);
     ck_assert_double_eq(problem.thread_instructions, 5);
     ck_assert_double_eq(problem.instructions[0], 16);

@@ -124,10 +124,26 @@ START_TEST(taps_of_planes_lie_in_lines_of_their_own)
 }
 END_TEST
 
+/* Elements of 4 bytes that L1 has: of words in one bank one each cycle, and four lines; but a load takes its least. */
+START_TEST(loads_take_the_cycles_of_their_banks_and_lines)
+{
+    Tensor image = {.dtype = DTYPE_F32, .rank = 1, .shape = {1 << 20}};
+    Fusion fusion = {.spatial_count = 1, .axis_count = 1, .axes = {{.extent = 4096}}};
+    DeviceSpec device = {.warp_size = 32, .shared = {.transaction_bytes = 128}};
+    const double cycles[][2] = {{1, 1.75}, {3, 1.75}, {4, 4}, {32, 32}, {33, 8}};
+    for (size_t i = 0; i < sizeof cycles / sizeof *cycles; i++) {
+        Dim dim = {{.coef = {(int64_t)cycles[i][0]}}, 1 << 20};
+        Access access = {&image, 1, &dim};
+        ck_assert_double_eq(access_cycles(&access, &fusion, -1, 1.75, &device), cycles[i][1]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = tcase_create("rtile");
     tcase_add_test(cases, taps_of_planes_lie_in_lines_of_their_own);
+    tcase_add_test(cases, loads_take_the_cycles_of_their_banks_and_lines);
     tcase_add_test(cases, a_window_tile_reaches_over_its_neighbours);
     tcase_add_test(cases, bytes_are_clipped_to_the_tensor);
     tcase_add_test(cases, aligned_rows_move_their_bytes);

@@ -169,8 +169,9 @@ static Schedule *schedule_of(Arena *arena, const FilterGradient *gradient, const
     schedule_load(&schedule, (Move){.tiles = inputs, .to = PLACE_SHARED, .async = true, .ahead = 1});
     schedule_load(&schedule, (Move){.tiles = inputs, .from = PLACE_SHARED});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
-    schedule_takes(&schedule, (double)(ceil_div(pixels, PIXELS * way->sets) * (FIND + way->tiles) +
-                                       2 * (way->sets - 1) * sums_of(way)));
+    schedule_takes(&schedule,
+                   (double)(ceil_div(pixels, PIXELS * way->sets) * (FIND + way->tiles) + 2 * (way->sets - 1) * sums_of(way)),
+                   0);
     schedule_end(&schedule);
     schedule_end(&schedule);
     if (way->sets > 1) {

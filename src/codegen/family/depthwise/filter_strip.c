@@ -160,8 +160,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
         schedule_loop(&schedule, (Loop){.axis = COLUMN});
     schedule_load(&schedule, (Move){.tiles = space_inputs(space)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
-    schedule_takes(&schedule, calibration.strip_step_instructions *
-                                  (double)(images * strip->turns * steps_of(gradient, strip)));
+    double steps = (double)(images * strip->turns * steps_of(gradient, strip));
+    schedule_takes(&schedule, calibration.strip_step_instructions * steps, steps / STRIP_AHEAD);
     if (strip->turns > 1)
         schedule_end(&schedule);
     schedule_end(&schedule);

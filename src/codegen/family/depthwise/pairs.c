@@ -82,7 +82,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Depthwise
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_load(&schedule, (Move){.tiles = 1u << INPUT, .from = PLACE_SHARED});
     schedule_product(&schedule, sums);
-    schedule_takes(&schedule, calibration.pairs_step_instructions * (double)steps_of(shape, way));
+    schedule_takes(&schedule, calibration.pairs_step_instructions * (double)steps_of(shape, way), 0);
     schedule_end(&schedule);
     schedule_store(&schedule, (Move){.tiles = 1u << first_output(space), .to = PLACE_SHARED});
     enum { BALLOT = 2 };   // one step across the lanes: has any an infinity or a NaN?

@@ -37,12 +37,12 @@ static StripWay find_way(const Fusion *fusion, const Depthwise *shape)
 }
 
 /* Rows of the input that a strip reads. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, int64_t rows)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, int64_t rows, int ahead)
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
     schedule_load(&schedule, (Move){.tiles = space_inputs(space)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
-    schedule_takes(&schedule, calibration.strip_step_instructions * (double)rows);
+    schedule_takes(&schedule, calibration.strip_step_instructions * (double)rows, (double)rows / ahead);
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
     return schedule_copy(arena, &schedule);
@@ -125,7 +125,7 @@ static bool set_tile(Arena *arena, KernelKind *kind, const Fusion *fusion, const
     set_threads(kind, way, tile);
     kind->registers.others = (int)registers;
     kind->space->tiles[0].lines = lines_of(shape, way, tile);
-    kind->schedule = schedule_of(arena, fusion, kind->space, rows);
+    kind->schedule = schedule_of(arena, fusion, kind->space, rows, strip_ahead(shape, tile->lanes, tile->width));
     kind->space->flops *= (double)rows / (double)(tile->height * down->stride);
     return tile->lanes * tile->width * window_open(down) * all_taps(shape) <= STRIP_WALK;
 }

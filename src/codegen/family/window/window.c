@@ -102,7 +102,6 @@ static void set_apart(DataTile *tile, const Access *access, const Stencil *stenc
     if (!tile->rank || tile->dims[tile->rank - 1].index.coef[ALONG] == (step < 0 ? -step : step))
         return;
     tile->scatter = access_scatter(access, stencil->fusion, along, device);
-    tile->lines = access_lines(access, stencil->fusion, along, along + 1, 1, 1, device);
 }
 
 /* The dimensions that only outer axes move become one, in which `per_line` lines go with each outer
@@ -142,23 +141,13 @@ static DataTile window_tile(const TileSpace *space, const Stencil *stencil, cons
     return tile;
 }
 
-/* Neighbouring threads read every `step` elements of a line, and one access of a warp spans several lines of
-   outputs where those are short. L1 looks up each of its lines by itself; each piece has one at its end that
-   it only begins. */
-static double lines_of_access(const DataTile *tile, const TileSpace *space, const DeviceSpec *device)
-{
-    const Affine *last = &tile->dims[tile->rank - 1].index;
-    double bytes = device->warp_size * tile->element_bits / 8.0, line = device->shared.transaction_bytes;
-    double pieces = 1 + (double)device->warp_size / (double)space->axes[ALONG].extent;
-    double step = (double)last->coef[ALONG];
-    return step + pieces * line / bytes;
-}
-
-static void set_lines(DataTile *tile, const TileSpace *space, const StagedInput *stage,
+/* An access of a warp spans several lines of outputs where those are short. */
+static void set_lines(DataTile *tile, const Access *access, const Stencil *stencil, const StagedInput *stage,
                       const DeviceSpec *device)
 {
-    if (!stage->access && !tile->lines && tile->rank && tile->dims[tile->rank - 1].index.coef[ALONG])
-        tile->lines = lines_of_access(tile, space, device);
+    const double LOAD_CYCLES = 1.75;   // of a warp, however few bytes it brings: micro-kernels
+    if (!stage->access)
+        tile->lines = access_cycles(access, stencil->fusion, stencil->axis[DIRECTION_DOWN], LOAD_CYCLES, device);
 }
 
 /* Lines that are not whole vectors. */
@@ -186,7 +175,7 @@ static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInpu
         tile->plane = tile->staged && !lines ? stage->plane : 0;
         tile->instructions = tile->staged ? copy_instructions(stage, lines) : 0;
         tile->staged_inner = tile->rank - 1;
-        set_lines(tile, space, stage, device);
+        set_lines(tile, found[i].access, stencil, stage, device);
     }
     for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {
         if (!fusion->ops[i].stored)
@@ -199,7 +188,7 @@ static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInpu
                           ? stencil_extent(stencil, DIRECTION_DOWN) * stencil_extent(stencil, DIRECTION_ALONG)
                           : 0;
         tile->staged_inner = tile->rank - 1;
-        set_lines(tile, space, stage, device);
+        set_lines(tile, &fusion->ops[i].store, stencil, stage, device);
     }
 }
 
