@@ -76,6 +76,8 @@ __device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
 
 constexpr Index CHUNK = (Index)TR * TERMS;   // terms of a group at once
 constexpr Index STEP = DEPTH * CHUNK;        // terms in flight
+constexpr Index STEPS = REDUCED / STEP, LEFT = REDUCED % STEP;   // whole steps, and the terms behind them
+constexpr bool FEW = !EARLY && (STEPS < 2 || STEPS * DEPTH * VECTOR <= 16);   // all loads are in flight at once
 
 // The largest power of two that divides TR and a warp, so that a group of lanes is of one output.
 constexpr int LANES = ROW ? (TR | WARP) & -(TR | WARP) : 1;
@@ -86,16 +88,20 @@ static_assert(TS * TR <= THREADS && THREADS % WARP == 0, "whole warps, some of w
 static_assert((OUTS == 1 || TERMS == 1) && OUTS * TERMS == VECTOR, "a vector lies along one side");
 static_assert(OUTPUTS % OUTS == 0 && REDUCED % TERMS == 0, "no vector reaches past the end");
 
-// Terms r, r + CHUNK, … of a thread, up to `end`; all of them exist if WHOLE.
+// Terms r, r + CHUNK, … of a thread, up to `end`; all of them exist if WHOLE. Behind few steps it is known which of a thread's
+// vectors exist for every thread: of many guarded loads compilers give several one register, and wait in between.
 template <bool WHOLE>
 __device__ __forceinline__ void accumulate(const Tensors &t, Index output, Index r, Index end, A (&acc)[DEPTH][OUTS])
 {
     const Index last = end - (TERMS - 1);   // of a whole vector
+    const auto exists = [&](int d) {
+        return WHOLE || (FEW && (d + 1) * CHUNK <= LEFT) || ((!FEW || d * CHUNK < LEFT) && r + d * CHUNK < last);
+    };
 
     // ---- load ----
     Inputs in[DEPTH];
     UNROLL for (int d = 0; d < DEPTH; ++d)
-        if (WHOLE || r + d * CHUNK < last)
+        if (exists(d))
             load_terms(t, output, r + d * CHUNK, in[d]);
 
     // ---- compute: a branch that loads a term and adds it waits, so past the end the last term is loaded again ----
@@ -104,7 +110,7 @@ __device__ __forceinline__ void accumulate(const Tensors &t, Index output, Index
         UNROLL for (int e = 0; e < VECTOR; ++e)
             late[d][e] = term(t, output, op_min<Index>(r + d * CHUNK, end - TERMS), e, in[d]);
     UNROLL for (int d = 0; d < DEPTH; ++d)
-        if (WHOLE || r + d * CHUNK < last)
+        if (exists(d))
             UNROLL for (int e = 0; e < VECTOR; ++e) {
                 A &sum = acc[d][e % OUTS];
                 sum = Reduction::combine(sum, LATE && !WHOLE ? late[d][e] : term(t, output, r + d * CHUNK, e, in[d]));
@@ -132,9 +138,13 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     if (active) {
         const Index end = end_of(output);
         Index r = (Index)tr * TERMS;
-        for (; r + (DEPTH - 1) * CHUNK + (TERMS - 1) < end; r += STEP)
-            accumulate<true>(t, output, r, end, acc);
-        if (EARLY ? r < end : REDUCED % STEP != 0)
+        if constexpr (FEW) {
+            UNROLL for (Index step = 0; step < STEPS; ++step, r += STEP)
+                accumulate<true>(t, output, r, end, acc);
+        } else
+            for (; r + (DEPTH - 1) * CHUNK + (TERMS - 1) < end; r += STEP)
+                accumulate<true>(t, output, r, end, acc);
+        if (EARLY ? r < end : LEFT != 0)
             accumulate<false>(t, output, r, end, acc);
     }
 

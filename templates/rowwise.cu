@@ -93,6 +93,8 @@ __device__ __forceinline__ void load_elements(const Tensors &t, Index row, Index
     load_vector<VECTOR>(t.in0, row * 512 + at, in.x0);
 }
 
+__device__ __forceinline__ void load_ends(const Tensors &, Index, Index, Inputs &) {}
+
 // Weights: inputs that are the same for every row.
 struct Weights {};
 
@@ -136,7 +138,8 @@ struct Row {
 constexpr int WARPS_OF_GROUP = (GROUP + WARP - 1) / WARP;
 constexpr bool RAGGED = VECTORS * STEP > COLUMNS;   // vectors of some threads cross the end of the row
 // Of rows that begin anywhere, vectors past the end load again what the thread has, or the row's first one: elements are
-// converted as they come, and a branch around that would wait for its loads before the next ones.
+// converted as they come, and a branch around that would wait for its loads before the next ones. For the same reason
+// what crosses the end of a tensor is loaded last.
 constexpr bool REPEATS = RAGGED && UNALIGNED && !AHEAD && !MASKED;
 static_assert(THREADS == GROUP * ROWS_OF_BLOCK / CLUSTER, "blocks are whole groups, or groups whole blocks");
 static_assert(MEETS || WARPS_OF_GROUP == 1, "warps that share a row meet");
@@ -348,6 +351,9 @@ template <class Row> __device__ __forceinline__ void make_row(const Tensors &t, 
         UNROLL for (int k = 0; k < VECTORS; ++k)
             if (loads)
                 load_elements(t, row.row, source(k), k, 0, inputs[k]);
+        UNROLL for (int k = 0; k < VECTORS; ++k)
+            if (!ends_inside(k))
+                load_ends(t, row.row, row.column + k * STEP, inputs[k]);
     } else {
         UNROLL for (int k = 0; k < VECTORS; ++k)
             if (!RAGGED || begins_inside(row.column, k))

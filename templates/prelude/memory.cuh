@@ -110,6 +110,23 @@ DEVICE void load_inside(bool inside, const T *p, Index index, Index size, V (&ou
         out[i] = widen(at[i]);
 }
 
+// The same in two parts, for a thread that loads several vectors: without a branch, which would wait for loads whose elements
+// are converted before it; of a vector that crosses the end, the one before it. Then, when all loads are under way, the elements
+// of such a vector.
+template <int N, class T, class Index, class V>
+DEVICE void load_before_end(bool inside, const T *p, Index index, Index size, V (&out)[N])
+{
+    if (size >= N)
+        load_vector<N>(p, inside || index + N <= size ? index : index - N, out);
+}
+
+template <int N, class T, class Index, class V> DEVICE void load_end(const T *p, Index index, Index size, V (&out)[N])
+{
+    if (index + N > size)
+        UNROLL for (int i = 0; i < N; i++)
+            out[i] = index + i < size ? widen(p[index + i]) : V();
+}
+
 // Stores a vector. Unless `whole`, it may cross the ends of its row, and only the elements inside are
 // written.
 template <int N, class T, class Index, class V>

@@ -262,10 +262,8 @@ HAND = [
     # ---- reduce ----
     ("R1 totals start at zero", "reduce.cu", "Reduction::template identity<A>()", "A(0)", 1),
     ("R2 tail taken as whole", "reduce.cu", "accumulate<false>(", "accumulate<true>(", 1),
-    ("R3 tail loads one too far", "reduce.cu", "r + d * CHUNK < last)\n            load",
-     "r + d * CHUNK <= last)\n            load", 1),
-    ("R4 tail adds one too many", "reduce.cu", "r + d * CHUNK < last)\n            UNROLL",
-     "r + d * CHUNK <= last)\n            UNROLL", 1),
+    ("R3 tail takes one too many", "reduce.cu", "r + d * CHUNK < last)", "r + d * CHUNK <= last)", 1),
+    ("R4 vectors that some threads lack are taken as whole", "reduce.cu", "(d + 1) * CHUNK <= LEFT", "d * CHUNK <= LEFT", 1),
     ("R15 tail loads past the end", "reduce.cu", "op_min<Index>(r + d * CHUNK, end - TERMS)", "r + d * CHUNK", 1),
     ("R5 missing barrier before parts are read", "reduce.cu", "            block_sync();\n            if (holds", "            if (holds", 1),
     ("R6 missing barrier between rounds", "reduce.cu", "            block_sync();\n            if (holds",
@@ -280,7 +278,7 @@ HAND = [
     ("R13 outputs of a block overlap", "reduce.cu", "((Index)blockIdx.x * TS + ts) * OUTS",
      "((Index)blockIdx.x * TS + ts)", 1),
     ("R14 whole chunks only", "reduce.cu",
-     "        if (EARLY ? r < end : REDUCED % STEP != 0)\n            accumulate<false>(t, output, r, end, acc);\n", "", 1),
+     "        if (EARLY ? r < end : LEFT != 0)\n            accumulate<false>(t, output, r, end, acc);\n", "", 1),
     # ---- depthwise ----
     ("D1 last row of taps left out", "depthwise.cu", "k < Own::DOWN_TAPS; ++k) {", "k < Own::DOWN_TAPS - 1; ++k) {", 1),
     ("D2 rows outside are added", "depthwise.cu", "if (inside(row + k * Own::DOWN_DILATION, ROWS))",
@@ -385,6 +383,7 @@ HAND = [
      "", 1),
     ("S20 weights of rows made together, before the rows have come", "rowwise.cu",
      "        if (ROWS_TOGETHER > 1 && PASS == 0)\n            async_wait<0>();\n", "", 1),
+    ("S22 the end of a tensor is not loaded", "rowwise.cu", "load_ends(t, row.row, row.column + k * STEP, inputs[k]);", ";", 1),
     ("S21 every thread stores what is the row's", "rowwise.cu", "stores && row.column <= 0", "stores", 1),
     # ---- permute ----
     ("T1 missing barrier", "permute.cu", "    block_sync();\n", "", 1),

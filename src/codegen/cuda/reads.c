@@ -355,7 +355,7 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
                            : whole                           ? "load_if_inside"
                            : read->pattern == PATTERN_LINE   ? "load_anywhere"
                            : read->pattern == PATTERN_PADDED ? "load_anywhere"
-                           : overhanging                     ? "load_inside"
+                           : overhanging                     ? reads->walk.ends_later ? "load_before_end" : "load_inside"
                            : once                            ? "read_vector"
                                                              : "load_vector";
     if (held)
@@ -373,6 +373,16 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
     if (overhanging && !is_bits)
         strbuf_printf(out, ", Index(%" PRId64 ")", tensor_elements(tensor));
     strbuf_printf(out, ", in.x%d);\n", index);
+}
+
+void reads_emit_end(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)
+{
+    const Read *read = &reads->reads[index];
+    const Tensor *tensor = read->access->tensor;
+    if (read->pattern == PATTERN_ROW && tensor->dtype != DTYPE_B1 && overhangs(read, &reads->walk))
+        strbuf_printf(out, "%sload_end<VECTOR>(t.in%d, %s, Index(%" PRId64 "), in.x%d);\n", indent,
+                      input_position(scope->fusion, tensor), element_text(out->arena, scope, read->fetch, &read->offset),
+                      tensor_elements(tensor), index);
 }
 
 static void emit_broadcast(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)

@@ -44,6 +44,7 @@ typedef struct Walk {
     bool padded;  // PATTERN_PADDED is told from what guards keep for the place of use, and concatenations are one read
     bool held;    // vectors of narrow elements are kept as they lie in memory: Packed and PackedBits
     bool once;    // the kernel writes about as much as it reads: by read_global, which tells L2
+    bool ends_later; // what a vector that hangs over the end of its tensor has inside is loaded behind all other loads
     bool unaligned;  // vectors are aligned in tensors of all the fusion's axes, and hang over the ends of the rows; lines are
                   // read by the pieces that hold them
 } Walk;
@@ -106,6 +107,9 @@ void reads_emit_vectors(StrBuf *out, const char *indent, const Scope *scope, con
 /* The same of one read. */
 void reads_emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,
                        const char *flat);
+
+/* What it has inside of a tensor whose end the vector hangs over (Walk.ends_later). */
+void reads_emit_end(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index);
 
 /* Reads along lines, if there are any: at once where the vector stays in its row, else point by point. */
 void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,

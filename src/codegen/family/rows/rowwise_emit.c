@@ -190,6 +190,7 @@ void rowwise_emit(StrBuf *out, const KernelPlan *plan)
     row.element.loaded = rowwise_loaded;
     row.element.context = &row;
     make_passes(&row);
+    row.reads.walk.ends_later = row.shape.unaligned && rowwise_widens_in_branches(&row) && !rowwise_has_conditions(&row);
 
     emit_row_constants(&row, plan);
     emit_vector_constants(&row);

@@ -168,6 +168,7 @@ void rowwise_emit_row_values(RowEmitter *row, int pass);
 const char *rowwise_condition_text(const RowEmitter *row, Expr *condition, bool all);
 /* Some read is left out where a comparison of positions masks it. */
 bool rowwise_has_conditions(const RowEmitter *row);
+bool rowwise_widens_in_branches(const RowEmitter *row);
 /* Whether L2 is told how rows are read: see read_global. */
 bool rowwise_reads_once(const RowEmitter *row);
 /* For Scope.loaded, with the RowEmitter as its context. */

@@ -340,6 +340,16 @@ static void emit_load_function(RowEmitter *row, ReadKind kind)
     strbuf_printf(out, "%s}\n", loads.text);
 }
 
+static void emit_ends(const RowEmitter *row)
+{
+    begin_function(row->out, NULL, "void load_ends(const Tensors &t, Index row, Index at, Inputs &in)", "t, row, at, in");
+    if (row->reads.walk.ends_later)
+        emit_place(row, axes_of_loads(row, READ_IN));
+    FOR_BITS (i, row->reads.walk.ends_later ? reads_of(row, READ_IN) : 0)
+        reads_emit_end(row->out, "    ", &row->first, &row->reads, i);
+    strbuf_puts(row->out, "}\n");
+}
+
 void rowwise_emit_reads(RowEmitter *row, ReadKind kind)
 {
     StrBuf *out = row->out;
@@ -354,6 +364,8 @@ void rowwise_emit_reads(RowEmitter *row, ReadKind kind)
         reads_emit_member(out, &row->reads, i);
     strbuf_puts(out, "};\n");
     emit_load_function(row, kind);
+    if (kind == READ_IN)
+        emit_ends(row);
 }
 
 bool rowwise_has_conditions(const RowEmitter *row)
@@ -366,7 +378,7 @@ bool rowwise_has_conditions(const RowEmitter *row)
 
 /* A branch around a vector, because it may lie beyond its row or be masked, makes the compiler widen narrow
    elements between the loads (tuning-log 31). */
-static bool widens_in_branches(const RowEmitter *row)
+bool rowwise_widens_in_branches(const RowEmitter *row)
 {
     bool narrow = false;
     for (int i = 0; i < row->reads.count; i++)
@@ -382,5 +394,5 @@ bool rowwise_reads_once(const RowEmitter *row)
     for (int i = 0; i < row->fusion->op_count; i++)
         stores |= row->fusion->ops[i].stored && fusion_is_of_elements(row->fusion, &row->fusion->ops[i]);
     return stores && row->variant.home != ROW_IN_MEMORY && row->variant.cluster == 1 &&
-           !row->shape.unaligned && !widens_in_branches(row);
+           !row->shape.unaligned && !rowwise_widens_in_branches(row);
 }
