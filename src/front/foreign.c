@@ -120,7 +120,7 @@ const char *foreign_value(Arena *arena, const char *name)
 const char *foreign_operator(Arena *arena, const char *symbol)
 {
     for (int i = 0; i < PUNCTUATION; i++)
-        if (strcmp(punctuation[i][0], symbol) == 0)
+        if (*punctuation[i][0] == *symbol && strcmp(punctuation[i][0], symbol) == 0)
             return punctuation[i][1];
     const Foreign *row = find(symbol, OPERATOR, OPERATOR);
     return row ? say(arena, row, symbol) : NULL;

@@ -233,7 +233,9 @@ static const char *const SPARED[] = {
     "-fno-forward-propagate", "-fno-if-conversion", "-fno-if-conversion2", "-fno-move-loop-invariants", "-fno-dse",
     "-fno-compare-elim", "-fno-combine-stack-adjustments", "-fno-cprop-registers", "-fno-reorder-blocks",
     "-fno-split-wide-types", "-fno-shrink-wrap", "-fno-rerun-cse-after-loop", "-fno-guess-branch-probability",
-    "-fno-tree-dominator-opts", "-fira-algorithm=priority", "--param=max-combine-insns=2", NULL};
+    "-fno-tree-dominator-opts", "-fira-algorithm=priority", "--param=max-combine-insns=2",
+    "--param=tsan-instrument-func-entry-exit=0",   // calls that the machine ignores
+    NULL};
 
 static int add_args(Arena *arena, char **argv, int count, const char *const *more)
 {
