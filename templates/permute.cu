@@ -72,6 +72,7 @@ constexpr bool ALONE = TO == 1;           // one outer position in a tile
 constexpr bool JOINED = PAD == 0;         // copied lines are contiguous
 constexpr int GROUP = VR * WIDTH + PAD;   // from VR rows of the shared tile to the next
 constexpr int PITCH = TR + PAD;           // from a copied line to the next
+constexpr int COPIES = JOINED ? 1 : WIDTH, ALL_COPIES = TO * COPIES;   // lines that are copied of an outer position, of a tile
 
 static_assert((COPIED || TR % VR == 0) && TC % VC == 0, "tiles are whole vectors");
 static_assert((COPIED || R % VR == 0) && (RAGGED || C % VC == 0), "vectors are inside or outside");
@@ -84,7 +85,7 @@ static_assert(!COPIED || VECTORS_R * VR >= (JOINED ? WIDTH * TR : TR) + VR - 1, 
 static_assert(!RAGGED || (SHARE % VC == 0 && THREADS % SHARE == 0), "a share begins with a whole vector");
 static_assert(VW == VC || (TC == C && VR * TC % VW == 0 && PAD % VW == 0), "runs are whole vectors");
 
-// Lines are numbered through outer positions, N lines each: a line's number in its position, and that.
+// Lines of a tile are numbered, N of each outer position: the line of its outer position, and that position.
 template <int N> __device__ __forceinline__ int line_of(int line) { return ALONE ? line : line % N; }
 template <int N> __device__ __forceinline__ int outer_of(int line) { return ALONE ? 0 : line / N; }
 
@@ -140,29 +141,44 @@ __device__ __forceinline__ void load_turned(const Tensors &t, Element *tile, Ind
 //
 //      input    ....|..ab|cdef|gh..|....     tile   |..ab|cdef|gh..|      line c
 //                                                     |.ijk|lmno|p...|    line c + 1
+struct Line {
+    bool is_there;
+    Index from;    // in the input
+    int length;
+    Element *to;   // its place in shared memory
+};
+
+__device__ __forceinline__ Line copied_line(Element *tile, Index outer0, Index r0, Index c0, int each)
+{
+    const int line = line_of<COPIES>(each), outer = outer_of<COPIES>(each);
+    return {each < ALL_COPIES && outer0 + outer < OUTER && (JOINED || exists(c0 + line)),
+            source(outer0 + outer, r0, c0 + line), JOINED ? part(C, c0, WIDTH) * TR : part(R, r0, TR),
+            &tile[place_from(outer0, r0, c0, outer, 0, line)]};
+}
+
 __device__ __forceinline__ void load_copied(const Tensors &t, Element *tile, Index outer0, Index r0, Index c0)
 {
-    constexpr int LINES = JOINED ? 1 : WIDTH;
-    const int columns = part(C, c0, WIDTH), length = JOINED ? columns * TR : part(R, r0, TR);
-    UNROLL for (int i = 0; i < TO * LINES; i += THREADS / ALONG_R) {
-        const int each = i + (int)(threadIdx.x / ALONG_R);
-        const int line = line_of<LINES>(each), outer = outer_of<LINES>(each);
-        const Index from = source(outer0 + outer, r0, c0 + line);
-        const int before = (int)((unsigned)from % VR);
-        Element *to = &tile[place_from(outer0, r0, c0, outer, 0, line)];
+    constexpr int AT_ONCE = THREADS / ALONG_R, REST = (int)(ELEMENTS % VR);   // lines; elements of the last vector
+    const int first = (int)threadIdx.x / ALONG_R;
+    UNROLL for (int i = 0; i < ALL_COPIES; i += AT_ONCE) {
+        const Line line = copied_line(tile, outer0, r0, c0, first + i);
+        const int before = (int)((unsigned)line.from % VR);
         UNROLL for (int v = 0; v < VECTORS_R; v += ALONG_R) {
-            const int at = (v + (int)(threadIdx.x % ALONG_R)) * VR - before;
-            if (each < TO * LINES && outer0 + outer < OUTER && (JOINED || exists(c0 + line)) && at < length) {
-                if (ELEMENTS % VR == 0 || from + at + VR <= ELEMENTS)
-                    async_copy16(to + at, input(t) + from + at);
-                else
-#pragma unroll 1
-                    for (Index i = from + at; i < ELEMENTS; ++i)
-                        to[i - from] = input(t)[i];
-            }
+            const int at = (v + (int)threadIdx.x % ALONG_R) * VR - before;
+            if (first < AT_ONCE && line.is_there && at < line.length &&
+                (REST == 0 || line.from + at + VR <= ELEMENTS))
+                async_copy16(line.to + at, input(t) + line.from + at);
         }
     }
     async_commit();
+    if (REST > 0)
+#pragma unroll 1
+        for (int each = (int)threadIdx.x; each < ALL_COPIES; each += THREADS) {
+            const Line line = copied_line(tile, outer0, r0, c0, each);
+#pragma unroll 1
+            for (Index at = op_max<Index>(ELEMENTS - REST - line.from, 0); line.is_there && at < line.length; ++at)
+                line.to[at] = input(t)[line.from + at];
+        }
     async_wait<0>();
 }
 

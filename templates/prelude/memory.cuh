@@ -63,7 +63,7 @@ DEVICE void stream_vector(const T *p, Index index, V (&out)[N])
     widen_vector(stream_global(reinterpret_cast<const Vector<T, N> *>(p + index)), out);
 }
 
-// Stores N elements by one aligned access, or by several of 16 bytes. p + index must be aligned to it.
+// Stores N elements by one aligned access, or by several of 16 bytes. p + index must be aligned to the access.
 template <int N, class T, class Index, class V> DEVICE void store_vector(T *p, Index index, const V (&in)[N])
 {
     constexpr int COUNT = AT_ONCE<T, N>;
@@ -140,7 +140,7 @@ DEVICE void store_inside(bool whole, T *p, Index index, Index column, Index colu
                 store(p, index + i, in[i]);
 }
 
-// Moves N elements unconverted in one access. One side is a register array, the other is aligned to N.
+// Moves N elements unconverted in one access. One side is a register array, the other is aligned to N elements.
 template <int N, class T> DEVICE void move_vector(T *to, const T (&from)[N])
 {
     Vector<T, N> vector;

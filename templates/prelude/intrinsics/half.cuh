@@ -26,7 +26,7 @@ DEVICE f16 f16_of(float value)   // to the nearest, ties to even
 }
 
 // exp(a) for a score minus its row's maximum, for 16-bit results: a third of the instructions of expf. Its
-// relative error is at most (5/4 |a| + 4) 2^-24, a fiftieth of the rounding. Below the range of f16 it may be 0.
+// relative error is at most (5/4 |a| + 4) 2^-24, a fiftieth of the rounding. A result below the range of f16 may become 0.
 #if defined(__CUDA_ARCH__)
 DEVICE float softmax_exp_f16(float a)
 {

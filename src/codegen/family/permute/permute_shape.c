@@ -193,19 +193,13 @@ int64_t permute_copied_vectors(const Shape *shape)
     return shape->copied ? (length + 2 * vector - 2) / vector : 0;
 }
 
-/* Of copied lines a power of two, so that threads find their places without divisions; no thread is left over
-   as long as there are lines for it. */
+/* A copied line at once, or in equal parts where it has more vectors than there are threads. */
 int64_t permute_along_rows(const Shape *shape, int threads)
 {
     if (!shape->copied)
         return shape->tile[ROWS] / shape->vector[ROWS];
-    int64_t along = 1, vectors = permute_copied_vectors(shape);
-    int64_t lines = shape->tile[OUTER] * (shape->follow ? 1 : shape->width);
-    while (2 * along <= vectors && 2 * along <= threads)
-        along *= 2;
-    while (threads % along != 0 && threads / along < lines)
-        along /= 2;
-    return along;
+    int64_t vectors = permute_copied_vectors(shape);
+    return ceil_div(vectors, ceil_div(vectors, threads));
 }
 
 int64_t permute_along_columns(const Shape *shape, int threads)
