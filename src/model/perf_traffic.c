@@ -178,6 +178,20 @@ static double wave_scatter(const KernelCounts *kernel, const DataTile *data, con
     return at_most(points_spread(data, all_points(kernel->space, wave), kernel->device->dram.transaction_bytes), scatter);
 }
 
+/* Lines at the ends of a tile's pieces are asked for by two blocks at about the same time; so many of them come twice. */
+static const double ENDS_TWICE = 0.1;   // tuning-log 208
+
+/* Each element is in one staged tile only. */
+static bool is_in_one_tile(const KernelCounts *kernel, const DataTile *data)
+{
+    const TileSpace *space = kernel->space;
+    for (int a = 0; a < space->axis_count; a++)
+        if (!space->axes[a].reduction && space->axes[a].extent > 1 && !depends(kernel, data, a))
+            return false;
+    return data->staged &&
+           problem_bytes_of(kernel, data) >= data_tile_bytes(data, &kernel->problem->whole, space->axis_count);
+}
+
 /* Bytes of an input that come from DRAM:
  *
  *     dram = once + (streamed - once) * (1 - hit)
@@ -192,6 +206,8 @@ static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, co
     double once = problem_bytes_of(kernel, data);
     if (data->again)
         return once * (1 - hit);
+    if (is_in_one_tile(kernel, data))
+        return once + ENDS_TWICE * at_least(l2_bytes - once, 0);
     int axes = kernel->space->axis_count;
     double distinct = once / data_tile_bytes(data, &kernel->problem->whole, axes);   // overlapping windows share elements
     double wave_bytes = data_tile_bytes(data, &wave->tile, axes) * distinct;

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "codegen/cuda/reads.h"
 #include "codegen/family/permute/permute_parts.h"
+#include "model/calibration.h"
 #include "rtile/space.h"
 
 static const Kind forms[] = {
@@ -167,6 +168,7 @@ static void form_kind(Arena *arena, const Fusion *fusion, const DeviceSpec *devi
     kind->registers.most_inputs = shape->copied ? shape->write : 0;
     kind->registers.input_buffers = 1;
     kind->registers.others = 20;   // tuning-log 133
+    kind->cost = &calibration.permute;
 }
 
 /* The rest follows from these. */
