@@ -246,19 +246,23 @@ template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
     typename Operand::Held held[Tile::EACH];
     typename Operand::Held::Last last;
 
+    static __device__ __forceinline__ bool exists(const typename Tile::Mine &it)
+    {
+        return it.exists && (!Operand::ENDS || it.k < Operand::end(it.batch));
+    }
     __device__ __forceinline__ explicit Fetch(const Tensors &t) : last(Operand::last(t)) {}
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *)
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
             const typename Tile::Mine it(i, batch, row0, k0);
-            Operand::read(t, it.batch, it.row, it.k, it.mine && it.exists, last, held[i]);
+            Operand::read(t, it.batch, it.row, it.k, it.mine && exists(it), last, held[i]);
         }
     }
     __device__ __forceinline__ void end(Index batch, Index row0, Index k0, Element *tile) const
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
             const typename Tile::Mine it(i, batch, row0, k0);
-            const Index left = !it.exists ? 0 : Tile::ALONG_K ? K - it.k : PIECE;   // elements in bounds
+            const Index left = !exists(it) ? 0 : Tile::ALONG_K ? Operand::end(it.batch) - it.k : PIECE;   // elements in bounds
             const Vector<unsigned, 4> piece = held[i].value(left < PIECE ? (int)left : PIECE);
             if (it.mine)
                 *reinterpret_cast<Vector<unsigned, 4> *>(tile + it.place) = piece;

@@ -34,6 +34,23 @@ static void emit_source(StrBuf *out, const Scope *scope, const Product *product,
     strbuf_puts(out, bounds ? "};\n    }\n" : "true};\n    }\n");
 }
 
+/* Terms of k in a batch: the last part of a reduction has fewer. `tested`: not where elements are read. */
+static void emit_end_of_k(StrBuf *out, const Scope *scope, const Product *product, bool tested)
+{
+    strbuf_printf(out, "    static constexpr bool ENDS = %s;      // k ends earlier in some batches\n", tested ? "true" : "false");
+    if (!tested) {
+        strbuf_puts(out, "    static __device__ __forceinline__ Index end(Index) { return K; }\n");
+        return;
+    }
+    Affine index = product->guard->bounds[0].index;
+    index.coef[product->group[GROUP_K].axes[0]] = 0;
+    strbuf_puts(out, "    static __device__ __forceinline__ Index end(Index batch)\n    {\n        (void)batch;\n");
+    product_emit_positions(out, scope, product, GROUP_BATCH, "batch", affine_axes(&index));
+    strbuf_printf(out, "        return op_min<Index>(K, %" PRId64 " - (", product->guard->bounds[0].size);
+    emit_affine(out, &index, scope->axis);
+    strbuf_puts(out, "));\n    }\n");
+}
+
 static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
     const Access *access = mma_access(product->factor[factor]);
@@ -48,6 +65,7 @@ static void emit_from_anywhere(StrBuf *out, const Scope *scope, const Product *p
     strbuf_printf(out, "        held.load<Index>(t.in%d, %s, %" PRId64 ", exists, last);\n    }\n",
                   input_position(scope->fusion, access->tensor), offset_text(out->arena, access, scope->axis),
                   tensor_elements(access->tensor));
+    emit_end_of_k(out, scope, product, product->guard != NULL);
 }
 
 static void emit_elements(StrBuf *out, const Scope *scope, const Product *product, int factor, bool along_k)
@@ -66,6 +84,7 @@ static void emit_elements(StrBuf *out, const Scope *scope, const Product *produc
         along_k  ? "K"
         : factor ? "N"
                  : "M");
+    emit_end_of_k(out, scope, product, false);
 }
 
 static void emit_operand(StrBuf *out, const Scope *scope, const Product *product, int factor)

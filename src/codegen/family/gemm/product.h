@@ -174,6 +174,8 @@ typedef enum OperandWay {
 } OperandWay;
 
 /* `inside(i1 - 1, 56) && …`, behind so many bounds that were written before; their number. */
+/* The guard above the product says no more than where k ends in a batch: the last part of a reduction has fewer terms. */
+bool product_guard_ends_k(const Product *product);
 int product_emit_bounds(StrBuf *out, const Scope *scope, const Guard *guard, int before);
 
 /* The iteration over k: so many terms a step, which are channels of one tap, or in the group's order. */

@@ -115,6 +115,19 @@ static void emit_opening(StrBuf *out, int factor, OperandWay way, const char *k)
             rows, k);
 }
 
+bool product_guard_ends_k(const Product *product)
+{
+    const AxisGroup *k = &product->group[GROUP_K];
+    if (k->count != 1 || !product->guard || product->guard->count != 1)
+        return false;
+    const Affine *index = &product->guard->bounds[0].index;
+    bool ends = index->coef[k->axes[0]] == 1 && index->constant >= 0;
+    for (int a = 0; a < MAX_AXES; a++)
+        ends &= a == k->axes[0] || index->coef[a] == 0 ||
+                (index->coef[a] > 0 && axis_group_mask(&product->group[GROUP_BATCH]) >> a & 1);
+    return ends;
+}
+
 int product_emit_bounds(StrBuf *out, const Scope *scope, const Guard *guard, int before)
 {
     for (int i = 0; guard && i < guard->count; i++) {

@@ -48,7 +48,8 @@ static Reading reading_of(const Fusion *fusion, const Product *product, int fact
             guards_pieces(product->guard, axis, piece))
             return (Reading){along_k, BY_PIECES};
     }
-    for (int along_k = 1; along_k >= 0 && !own && !product->guard; along_k--)
+    bool guarded = own || (product->guard && !product_guard_ends_k(product));
+    for (int along_k = 1; along_k >= 0 && !guarded; along_k--)
         if (axis_group_has_stride(fast_group(product, factor, along_k), fusion, &offset, 1))
             return (Reading){along_k, FROM_ANYWHERE};
     return (Reading){product_along_k(fusion, product, factor), BY_ELEMENTS};
