@@ -52,7 +52,7 @@ const Calibration calibration = {
     // tuning-log 45
     .gemm = {.cost = {.sum_cycles = SUM_CYCLES},
              .shift_instructions = 18},
-    .bulk = {.alone = BULK(SUM_CYCLES), .in_clusters = BULK(SUM_CYCLES / 2)},
+    .bulk = {.whole = BULK(SUM_CYCLES), .split = BULK(SUM_CYCLES / 2)},
     .attention = ATTENTION_OF_WARPS(),
     .attention_lone = ATTENTION_OF_WARPS(.ends_alone = true),
     .attention_bulk = ATTENTION(),

@@ -60,8 +60,8 @@ typedef struct Calibration {
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;
     struct {
-        KindCost alone;         // without clusters
-        KindCost in_clusters;   // each stores half as many sums
+        KindCost whole;   // a block stores all sums of its tile,
+        KindCost split;   // or half of them, where two blocks split a reduction
     } bulk;
     KindCost attention, attention_lone, attention_bulk;
 } Calibration;
