@@ -147,7 +147,7 @@ static double tap_line_time(const DataTile *data, double line)
 {
     static const double ODD = 1.2, CUT = 1.1, ODD_CUT = 1.8;
     bool odd = data->taps.channels * data->element_bits % (2 * 8 * VECTOR_BYTES) != 0;
-    double lines = ceil((double)data->taps.channels / line), whole = floor((double)data->taps.channels / line);
+    double channels = (double)data->taps.channels, lines = ceil(channels / line), whole = floor(channels / line);
     return (whole * (odd ? ODD : 1) + (lines - whole) * (odd ? ODD_CUT : CUT)) / lines;
 }
 

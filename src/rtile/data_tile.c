@@ -166,7 +166,8 @@ double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
         return data_tile_bytes(tile, of, axis_count);
 
     if (tile->run) {   // whole vectors, each of which begins at a multiple of what runs and whole runs share
-        int64_t granule = greatest_common_divisor(tile->run * tile->element_bits, greatest_common_divisor(run_bits, transaction_bits));
+        int64_t shared = greatest_common_divisor(tile->run * tile->element_bits, run_bits),
+                granule = greatest_common_divisor(shared, transaction_bits);
         return runs.count / 8 * (double)(run_bits + transaction_bits - granule);
     }
     bool fits = run_bits % transaction_bits == 0 || transaction_bits % run_bits == 0;

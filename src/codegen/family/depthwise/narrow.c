@@ -204,15 +204,17 @@ static bool stores_filters_side_by_side(const Fusion *fusion, int axis)
     return beside;
 }
 
-/* Lines that a warp touches to store an element of each lane: of four filters and eight outputs, which are side by side in planes;
-   else each output has its filters side by side, of which lanes have every eighth. */
+/* Lines that a warp touches to store an element of each lane: of four filters and eight outputs, which are side by side
+   in planes; else each output has its filters side by side, of which lanes have every eighth. */
 static double lines_of_store(const NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
 {
     const double LINE = 64, OUTPUTS = NARROW_EIGHT, FILTERS = 4;
     if (!stores_filters_side_by_side(fusion, axis_group_innermost(&shape->multiplier)))
         return FILTERS;
-    double filters = (double)shape->multiplier.extent, padded = (double)round_up(shape->multiplier.extent, NARROW_EIGHT),
-           apart = OUTPUTS * (1 + 2 * fmin(way->warp_tiles, 4) * (FILTERS - 1) / LINE), together = 1 + OUTPUTS * filters / LINE;
+    double filters = (double)shape->multiplier.extent,
+           padded = (double)round_up(shape->multiplier.extent, NARROW_EIGHT),
+           apart = OUTPUTS * (1 + 2 * fmin(way->warp_tiles, 4) * (FILTERS - 1) / LINE),
+           together = 1 + OUTPUTS * filters / LINE;
     return fmin(apart, together) * padded / filters;
 }
 
