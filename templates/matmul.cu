@@ -115,11 +115,11 @@ template <bool OF_B, int FROM = LANES, int TO = GN> __device__ __forceinline__ i
 }
 template <bool OF_B> __device__ __forceinline__ int row_at(int place) { return place_of<OF_B, GN, LANES>(place); }
 
-// Parts of a line are copied by adjacent threads. Rows of windows are found one by one: of 64 sums, for which
-// there are 128 registers, a thread has two, whose terms are found once.
+// Parts of a line are copied by adjacent threads. Rows of windows are found one by one: a thread has two, whose
+// terms are found once.
 template <class Operand, bool COPIED> struct InParts { static constexpr bool VALUE = false; };
 template <class Operand> struct InParts<Operand, true> {
-    static constexpr bool VALUE = Operand::ALONG_K || Operand::AFFINE || TM * TN > 64;
+    static constexpr bool VALUE = Operand::ALONG_K || Operand::AFFINE;
 };
 
 // A thread's part of the copy of a tile from global to shared memory: LOADS vectors along the operand's

@@ -12,11 +12,12 @@
 
 enum { MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };
 enum { MIN_K_STEP = 8, MAX_K_STEP = 16 };   // along k: short steps leave shared memory for more tiles at once
-/* Tiles whose steps are copied ahead (tuning-log 54): threads, two warps of a scheduler; sizes along the rows of the copied
-   factor (WIDE) and of the other one (NARROW), and along k, which is unrolled. */
+/* Tiles whose steps are copied ahead (tuning-log 54): threads; sizes along the rows of the copied factor (WIDE) and of the
+   other one (NARROW), and along k, which is unrolled; a thread's rows and columns, of which more take more registers than
+   leave room for other blocks (tuning-log 204). */
 enum {
     AHEAD_THREADS = 256,
-    AHEAD_LEAST_THREADS = 128,
+    AHEAD_LEAST_THREADS = 64,
     AHEAD_MOST_THREADS = 288,
     AHEAD_WIDE = 256,
     AHEAD_NARROW = 128,
@@ -243,6 +244,7 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     KernelKind kind = *tiled;
     uint32_t copied = tiles_copied(fusion, product, 3);
     int wide = copied & 2 ? GROUP_N : GROUP_M, narrow = copied & 2 ? GROUP_M : GROUP_N;
+    int64_t vector = shared_vector(fusion);
     kind.name = matmul_family.variants[1];
     kind.cost = &calibration.matmul_ahead;
     kind.space = space_copy(arena, tiled->space);
@@ -256,8 +258,8 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.space->rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;   // which is SKIPPED_STEP
     kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_WIDE / 2, AHEAD_WIDE};
     kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_NARROW / 2, AHEAD_NARROW};
-    kind.space->rule[LEVEL_REGISTER][wide] = (AxisRule){AHEAD_REGISTERS, 2 * AHEAD_REGISTERS};
-    kind.space->rule[LEVEL_REGISTER][narrow] = (AxisRule){AHEAD_REGISTERS, AHEAD_REGISTERS};
+    kind.space->rule[LEVEL_REGISTER][wide] = (AxisRule){vector, AHEAD_REGISTERS};
+    kind.space->rule[LEVEL_REGISTER][narrow] = (AxisRule){vector, AHEAD_REGISTERS};
     kind.threads.least = AHEAD_LEAST_THREADS;
     kind.threads.most = AHEAD_THREADS;
     kind.registers.others = 32 + place_registers(fusion, product);
