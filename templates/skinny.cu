@@ -42,6 +42,7 @@ constexpr int BN = 32, BK = 256;                              // rTile, block
 constexpr int TN = 4, TK = 8;                                 // rTile, registers
 constexpr int THREADS = 256;
 constexpr int CLUSTER = 1;                                    // blocks of a cluster that split k
+constexpr bool STORES_ALONG_M = false;                        // C is contiguous along m
 
 struct OperandA {
     static constexpr bool ALONG_K = true;   // k is contiguous in memory
@@ -230,15 +231,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
 
     // ---- store ----
     for (int i = rank * THREADS + thread; i < M * BN; i += CLUSTER * THREADS) {
-        const Index n = n0 + i % BN;
+        const int m = STORES_ALONG_M ? i % M : i / BN, column = STORES_ALONG_M ? i / M : i % BN;
+        const Index n = n0 + column;
         if (n < N) {
             Value total = 0;
             UNROLL for (int r = 0; r < CLUSTER; ++r) {
                 const auto *parts = ALONE ? part : cluster_map(part, r);
                 UNROLL for (int p = 0; p < LEFT; ++p)
-                    total = op_add(total, parts[p][i / BN][i % BN]);
+                    total = op_add(total, parts[p][m][column]);
             }
-            finish(t, batch, i / BN, n, total);
+            finish(t, batch, m, n, total);
         }
     }
     if (!ALONE)

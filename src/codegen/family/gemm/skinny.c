@@ -230,6 +230,18 @@ static int64_t run_of(const Fusion *fusion, const Product *product, const RTile 
 
 // ---- the parameter block ----
 
+/* Adjacent elements of C are those of its few rows, so adjacent threads store these. */
+static bool stores_along_m(const Fusion *fusion, const Product *product)
+{
+    const AxisGroup *rows = &product->group[GROUP_M];
+    for (int i = 0; i < fusion->op_count; i++) {
+        Affine offset = access_offset(&fusion->ops[i].store);
+        if (fusion->ops[i].stored && !product_has_vectors(fusion, rows, &offset, rows->extent))
+            return false;
+    }
+    return rows->extent > 1;
+}
+
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
@@ -241,6 +253,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     CONSTEXPR(out, "int TN, TK", "rTile, registers", each->size[GROUP_N], each->size[GROUP_K]);
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
     CONSTEXPR(out, "int CLUSTER", "blocks of a cluster that split k", plan->program->cluster);
+    CONSTEXPR(out, "bool STORES_ALONG_M", "C is contiguous along m", stores_along_m(plan->fusion, product));
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
