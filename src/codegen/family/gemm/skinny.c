@@ -177,6 +177,20 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     return schedule_copy(arena, &schedule);
 }
 
+/* Elements that are read one by one take a register each, however short they are. */
+static int64_t registers_taken_by_factors(const KernelKind *kind, const RTile *block, const RTile *inner,
+                                          RegisterBudget budget)
+{
+    (void)block, (void)budget;
+    const TileSpace *space = kind->space;
+    int64_t sums = inner->size[GROUP_M] * inner->size[GROUP_N] * ceil_div(kind->registers.accumulator_bits, 32),
+            registers = kind->registers.others + sums;
+    for (int factor = SMALL; factor <= LARGE; factor++)
+        registers += vector_registers(data_tile_elements(&space->tiles[factor], inner, space->axis_count),
+                                      space->tiles[factor].vector, space->tiles[factor].element_bits);
+    return registers;
+}
+
 static KernelKind kind_of(Arena *arena, const Fusion *fusion, const Product *product,
                           const DeviceSpec *device, int cluster)
 {
@@ -190,6 +204,7 @@ static KernelKind kind_of(Arena *arena, const Fusion *fusion, const Product *pro
         .registers.accumulator_bits = value_bits(fusion),
         .registers.others = 32,
         .registers.input_buffers = 1,
+        .registers.taken = registers_taken_by_factors,
         .lay_out = lay_out_halves,
         .cost = &calibration.skinny,
     };
