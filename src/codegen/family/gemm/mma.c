@@ -1,6 +1,7 @@
 #include "codegen/family/gemm/mma.h"
 
 #include "base/checked.h"
+#include "codegen/family/gemm/beside.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
@@ -109,7 +110,9 @@ int mma_columns(const Fusion *fusion, const Product *product)
 bool mma_is_shifted(const Fusion *fusion, const Product *product)
 {
     const FusedOp *only = product_only_output(fusion, product);
-    return product->sums == 1 && mma_columns(fusion, product) == 1 && only && dtype_info[only->out->dtype].bits == 16;
+    int columns = mma_columns(fusion, product);
+    bool alone = columns == 1 || !beside_has_vectors(product->beside);   // which would be prefetched
+    return product->sums == 1 && columns < MAX_VECTOR && alone && only && dtype_info[only->out->dtype].bits == 16;
 }
 
 DType mma_kept_type(const Fusion *fusion, const Product *product)
