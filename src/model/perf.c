@@ -283,6 +283,24 @@ static double sums_passed(const KernelCounts *kernel)
     return rtile_points(kernel->space, &tile, false);
 }
 
+/* What passes registers to shared memory some elements at a time: a thread waits for each of these groups before it
+   multiplies. Other blocks multiply meanwhile. */
+static double passing_us(const KernelCounts *kernel, double step_us)
+{
+    const Schedule *schedule = kernel->kind->schedule;
+    const TileSpace *space = kernel->space;
+    double threads = kernel->register_tiles * kind_tile_threads(kernel->kind), groups = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const Move *move = &schedule->items[i].move;
+        bool passes = schedule->items[i].kind == ITEM_LOAD && move->to == PLACE_SHARED && move->each;
+        for (int t = 0; passes && t < space->tile_count; t++)
+            if (move->tiles >> t & 1)
+                groups += ceil((double)data_tile_elements(&space->tiles[t], kernel->shared, space->axis_count) /
+                               (threads * move->each));
+    }
+    return at_least(groups * kernel->device->dram_latency_ns / 1e3 - step_us * (1 - 1 / kernel->resident), 0);
+}
+
 /* Latency that no bandwidth explains: the first load; in each step the barriers, and the part of a load's latency that is
    not hidden; at the end the pairwise reduction of the threads' partial results, and the epilogue. */
 static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
@@ -303,7 +321,7 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
         return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, perf, throughput_us);
 
     double step_us = throughput_us / (kernel->rounds * kernel->steps);
-    double uncovered_us = uncovered_time_us(kernel, step_us);
+    double uncovered_us = uncovered_time_us(kernel, step_us) + passing_us(kernel, step_us);
     double barriers_us = kernel->kind->schedule->independent ? 0 : barrier_us * (kernel->stages > 1 ? 1 : 2);
     return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
 }

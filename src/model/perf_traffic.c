@@ -261,7 +261,7 @@ double hottest_slice_us(const KernelCounts *kernel)
 static double copy_time(const KernelCounts *kernel, const DataTile *data)
 {
     const DeviceSpec *device = kernel->device;
-    if (!copies_directly(kernel))
+    if (!copies_directly(kernel) || data->vector == 1)
         return 1;
     return copied_pieces(kernel, data) * device->timing.warp_copy_cycles * device->shared.transaction_bytes /
            (device->warp_size * VECTOR_BYTES);

@@ -80,7 +80,7 @@ typedef struct Move {
     bool async;          // a group of asynchronous copies that a WAIT waits for
     uint8_t ahead;       // rounds before its use; the first ones start before the loop
     uint8_t held, each;  // of an epilogue's load: bytes that a thread loads together, or with `ahead` prefetches; then the rest stalls
-                         // every so many elements
+                         // every so many elements, as does a load that passes registers to shared memory
     bool again;          // the block has loaded it before: it hits a cache
     bool collected;      // a store that goes by way of shared memory and a barrier, where a block's part is one run of memory
     uint8_t

@@ -3,7 +3,7 @@
 // ROWS x COLUMNS elements of each image with the row pitch PITCH. Column 0 follows LEFT elements that are
 // never written. Source::row(tensors, channel, picture, row) is the address of a row in memory, whose columns
 // are COLUMN_STRIDE elements apart. With PIECES rows are whole aligned 16-byte vectors, which are copied
-// asynchronously.
+// asynchronously; other rows are copied element by element, each by a few neighbouring lanes.
 template <class Source, int ROWS, int COLUMNS, int PITCH, int LEFT> struct Plane {
     static constexpr int ELEMENTS = ROWS * PITCH;
 
@@ -12,16 +12,50 @@ template <class Source, int ROWS, int COLUMNS, int PITCH, int LEFT> struct Plane
     static __device__ __forceinline__ void copy(const Tensors &t, Index channel, Index first, int count,
                                                 T *planes)
     {
-        constexpr int PIECE = Source::PIECES ? 16 / static_cast<int>(sizeof(T)) : 1, LINE = COLUMNS / PIECE;
+        if constexpr (!Source::PIECES)
+            return copy_elements<THREADS>(t, channel, first, count, planes);
+        constexpr int PIECE = 16 / static_cast<int>(sizeof(T)), LINE = COLUMNS / PIECE;
         UNROLL_4 for (int i = static_cast<int>(threadIdx.x); i < count * (ROWS * LINE); i += THREADS) {
             const int picture = i / (ROWS * LINE), row = i / LINE % ROWS, column = i % LINE * PIECE;
-            const T *from = Source::row(t, channel, first + picture, row) + column * Source::COLUMN_STRIDE;
-            T *to = planes + picture * ELEMENTS + row * PITCH + LEFT + column;
-            if constexpr (Source::PIECES)
-                async_copy16(to, from);
-            else
-                *to = *from;
+            async_copy16(planes + picture * ELEMENTS + row * PITCH + LEFT + column,
+                         Source::row(t, channel, first + picture, row) + column);
         }
+    }
+
+private:
+    // Copies of less than 4 bytes pass registers: so many loads of a thread are in flight at once.
+    static constexpr int AHEAD = 8;
+
+    template <int THREADS, class Tensors, class Index, class T>
+    static __device__ __forceinline__ void copy_elements(const Tensors &t, Index channel, Index first, int count,
+                                                         T *planes)
+    {
+        constexpr int LANES = 8, GROUPS = THREADS / LANES, MOST = (COLUMNS + LANES - 1) / LANES;
+        constexpr int EACH = MOST < AHEAD ? MOST : AHEAD, TOGETHER = AHEAD / EACH;   // columns, rows
+        const int lane = static_cast<int>(threadIdx.x) % LANES, rows = count * ROWS;
+#pragma unroll 1
+        for (int top = static_cast<int>(threadIdx.x) / LANES; top < rows; top += GROUPS * TOGETHER)
+            UNROLL for (int begin = 0; begin < COLUMNS; begin += LANES * EACH) {
+                T held[TOGETHER][EACH] = {}, *to[TOGETHER];
+                UNROLL for (int r = 0; r < TOGETHER; ++r) {
+                    const int at = top + r * GROUPS, picture = at / ROWS, row = at % ROWS;
+                    const T *from = Source::row(t, channel, first + picture, row);
+                    to[r] = planes + picture * ELEMENTS + row * PITCH + LEFT;
+                    UNROLL for (int e = 0; e < EACH; ++e) {
+                        const int column = begin + e * LANES + lane;
+                        if (at >= rows || column >= COLUMNS)
+                            continue;
+                        if constexpr (sizeof(T) >= 4)
+                            async_copy_element_or_zero(true, to[r] + column, from + column * Source::COLUMN_STRIDE);
+                        else
+                            held[r][e] = from[column * Source::COLUMN_STRIDE];
+                    }
+                }
+                UNROLL for (int r = 0; r < TOGETHER && sizeof(T) < 4; ++r)
+                    UNROLL for (int e = 0; e < EACH; ++e)
+                        if (top + r * GROUPS < rows && begin + e * LANES + lane < COLUMNS)
+                            to[r][begin + e * LANES + lane] = held[r][e];
+            }
     }
 };
 

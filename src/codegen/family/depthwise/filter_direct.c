@@ -156,6 +156,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const FilterGrad
         .shared = layout.shared,
     };
     kind_choose(arena, &kind, tile, sizeof *tile);
+    filter_gradient_copies(kind.space, gradient);
     kind.space->flops *= filter_gradient_rows_inside(gradient);
     space_fix_axis(kind.space, CHANNEL, 1, 1);
     space_fix_axis(kind.space, TAP_DOWN, tile->taps_down, tile->block_taps);

@@ -162,6 +162,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec
         .shared = layout.shared,
     };
     kind_choose(arena, &kind, tile, sizeof *tile);
+    filter_gradient_copies(kind.space, gradient);
     kind.space->unit = gradient->atom->unit;
     kind.space->flops = tile_flops(gradient, tile, tiles);
     space_fix_axis(kind.space, CHANNEL, 1, 1);

@@ -191,6 +191,15 @@ TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const Filte
     return space;
 }
 
+void filter_gradient_copies(TileSpace *space, const FilterGradient *gradient)
+{
+    enum { OF_ELEMENT = 15 };   // instructions: where it comes from, where it goes. Counted in SASS
+    const Pictures *pictures[] = {&gradient->x, &gradient->d};
+    for (int i = 0; i < 2; i++)
+        if (!pictures[i]->pieces)
+            space->tiles[i].vector = 1, space->tiles[i].instructions = OF_ELEMENT;
+}
+
 double filter_gradient_rows_inside(const FilterGradient *gradient)
 {
     if (gradient->down.tap < 0)
@@ -211,18 +220,22 @@ int64_t filter_gradient_mark_bytes(int64_t warps) { return round_up(4 * warps, V
 
 // ---- the schedule ----
 
+/* Asynchronous copies are of 4 bytes at least; other elements pass registers, so many at a time (templates/prelude/planes.cuh). */
+enum { LEAST_COPY = 4, AT_ONCE = 8 };
+static bool is_async(const Pictures *pictures) { return pictures->pieces || pictures_bytes(pictures) >= LEAST_COPY; }
+
 void filter_gradient_walk(Schedule *schedule, const Fusion *fusion, const FilterGradient *gradient,
                           const TileSpace *space, int64_t zeros)
 {
     uint32_t x = 1, d = 2, inputs = space_inputs(space);
-    uint32_t copied = (gradient->x.pieces ? x : 0) | (gradient->d.pieces ? d : 0);
+    uint32_t copied = (is_async(&gradient->x) ? x : 0) | (is_async(&gradient->d) ? d : 0);
     schedule_store(schedule, (Move){.to = PLACE_SHARED, .bytes = (int32_t)zeros});
     schedule_barrier(schedule, SCOPE_BLOCK);
     schedule_loop(schedule, (Loop){.axis = IMAGE});
     schedule_wait(schedule, 0);
     schedule_barrier(schedule, SCOPE_BLOCK);
     schedule_load(schedule, (Move){.tiles = copied, .to = PLACE_SHARED, .async = true, .ahead = 1});
-    schedule_load(schedule, (Move){.tiles = inputs & ~copied, .to = PLACE_SHARED, .ahead = 1});
+    schedule_load(schedule, (Move){.tiles = inputs & ~copied, .to = PLACE_SHARED, .ahead = 1, .each = AT_ONCE});
     schedule_load(schedule, (Move){.tiles = inputs, .from = PLACE_SHARED});
     schedule_reduce(schedule, schedule_ops(fusion, true));
     schedule_end(schedule);

@@ -44,6 +44,9 @@ enum { TAP_DOWN = CHANNEL + 1, TAP_ALONG, IMAGE, ROW, COLUMN };
 TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
                                  int64_t taps);
 
+/* What threads of a block copy to shared memory, element by element where rows are no whole pieces. */
+void filter_gradient_copies(TileSpace *space, const FilterGradient *gradient);
+
 /* Pairs of a row of d and a row of taps that meet a row of x, of all. */
 double filter_gradient_rows_inside(const FilterGradient *gradient);
 
