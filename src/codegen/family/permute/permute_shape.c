@@ -168,11 +168,21 @@ static Shape shape_of(const Fusion *fusion, const Permute *permute, const Kind *
     return shape;
 }
 
+/* Rows of the output are cut into tiles, and begin anywhere in a sector: two tiles would store parts of one. */
+static bool shares_sectors(const Permute *permute, const Shape *shape)
+{
+    const AxisGroup *columns = &permute->side[COLUMNS];
+    int bytes = permute->element_bytes;
+    return shape->tile[COLUMNS] < columns->extent &&
+           vector_of(columns, &permute->target, SECTOR_BYTES, bytes) * bytes < SECTOR_BYTES;
+}
+
 Shape permute_shape(const Fusion *fusion, const Permute *permute, const Kind *kind)
 {
     Shape shape = shape_of(fusion, permute, kind, false);
+    int bytes = shape.vector[COLUMNS] * permute->element_bytes;
     bool is_run = shape.write > shape.vector[COLUMNS];
-    bool narrow = shape.vector[COLUMNS] * permute->element_bytes < WORD_BYTES;
+    bool narrow = bytes < WORD_BYTES || ((shape.copied || bytes == WORD_BYTES) && shares_sectors(permute, &shape));
     return permute->moves && narrow && !is_run ? shape_of(fusion, permute, kind, true) : shape;
 }
 
