@@ -172,14 +172,18 @@ static bool touches_earlier(const Choice *choice, const PlannedLaunch *launch)
 }
 
 /* What a launch behind those of the choice takes less than alone. One that reads nothing of theirs runs beside them
-   (Launch.waits_last); others begin while the one before them ends (tuning-log 194). */
+   (Launch.waits_last); others begin while the one before them ends (tuning-log 194). A lone warp finds a place beside any
+   blocks and is there when they end (tuning-log 209). */
 static double saved_us(const Planner *planner, const Choice *choice, const PlannedLaunch *launch)
 {
     const PerfEstimate *perf = &launch->program.perf;
     if (!planner->device->has.early_launches || !choice->count || fusion_is_prepared(launch->fusion) ||
         fusion_is_prepared(choice->launches[choice->count - 1].fusion))
         return 0;
-    return touches_earlier(choice, launch) ? planner->device->early_launch_us : perf->wait_us + perf->launch_us;
+    if (!touches_earlier(choice, launch))
+        return perf->wait_us + perf->launch_us;
+    bool lone = launch->program.grid == 1 && launch->program.threads <= planner->device->warp_size;
+    return (lone ? 2 : 1) * planner->device->early_launch_us;
 }
 
 Choice choice_extend(Planner *planner, Choice choice, const Choice *last)
