@@ -303,6 +303,7 @@ static void emit_loads(const RowEmitter *row, ReadKind kind)
 {
     Reads reads = row->reads;
     reads.walk.once &= kind == READ_IN || !row->weights_first;   // few weights come from L1
+    reads.walk.ends_later &= kind == READ_IN;   // what a single row reads counts as weights
     FOR_BITS (i, reads_of(row, kind)) {
         if (row->reads.reads[i].pattern == PATTERN_ROW)
             emit_condition(row, i);
