@@ -249,7 +249,7 @@ bool schedule_cuts_rows(const Schedule *schedule)
 {
     bool cuts = false;
     for (int i = 0; i < schedule->count; i++)
-        cuts |= schedule->items[i].kind == ITEM_EXCHANGE && schedule->items[i].exchange.cut;
+        cuts |= schedule->items[i].kind == ITEM_EXCHANGE && schedule->items[i].exchange.slab;
     return cuts;
 }
 

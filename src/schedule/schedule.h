@@ -106,7 +106,8 @@ typedef struct Exchange {
     uint8_t bytes;       // of one result in shared memory; of a sum that a block writes for another
     uint8_t value_bytes; // of the result
     bool along;          // lanes lie along the reduction. Of a tree, shuffles reduce across them first, and no others
-    bool cut;            // rows are not aligned to the vectors that are read: some are read twice
+    uint8_t slab;        // columns in shared memory at once, where rows are not aligned to the vectors that are read: some are
+                         // read twice; 0: rows are aligned
     uint8_t values;      // of a thread that shuffles reduce; 0 = 1
     uint8_t times;       // rows of the block that do so in sequence; 0 = 1
     int16_t parts;       // that are reduced in shared memory: warps of a row, groups of a column, threads of a block;

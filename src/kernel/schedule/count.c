@@ -241,8 +241,6 @@ static void count_meeting(CountWalk *walk, const Exchange *exchange, int64_t tim
 {
     const Counts before = *walk->counts;
     count_exchange(walk, exchange, times);
-    if (exchange->cut)
-        walk->counts->shared_read = COUNT_UNKNOWN;
     if (own) {
         walk->counts->additions = before.additions;
         walk->counts->shared_read = before.shared_read;

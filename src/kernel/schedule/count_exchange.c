@@ -160,11 +160,37 @@ static int64_t dealt_totals(const CountWalk *walk, const Partials *partials)
     return totals;
 }
 
-/* What is made of a tile's totals falls to the blocks that make these. */
-static void share_totals(CountWalk *walk, int64_t own)
+/* Of all rows of a tile, inside or not, that are cut. */
+typedef struct CutRows {
+    int64_t results;   // that the epilogue makes
+    int64_t read;      // elements, from shared memory
+} CutRows;
+
+/* A warp group goes through its columns slab by slab, as long as these begin inside, and makes a vector of columns before every slab
+   but the first again. Of 150 columns that two groups have, the first makes 64 + 72 of 128, the second 64 for 22. Each vector of C
+   lies in two of the slab; the elements before the first one and behind the last one are as many as a vector has, of a slab that
+   has both ends twice as many. */
+static CutRows cut_rows(const CountWalk *walk, const Exchange *exchange)
 {
-    walk->shares = kind_splits(walk->kind) > 1;
-    walk->own = own;
+    int axis = columns_axis(walk), vector = VECTOR_BYTES / exchange->value_bytes;
+    int64_t all = walk->block->shared->size[axis], wide = walk->block->inner->size[axis], count = walk->region.count[axis];
+    int64_t rows = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) / all / kind_splits(walk->kind);
+    CutRows cut = {0};
+    for (int64_t first = 0; first < smaller(all, count); first += exchange->slab) {
+        bool begins = first % wide == 0, ends = (first + exchange->slab) % wide == 0 || count - first <= exchange->slab;
+        cut.results += rows * (exchange->slab + (begins ? 0 : vector));
+        cut.read += rows * 2 * exchange->slab;
+        if (begins || ends)
+            cut.read += rows * vector * (count - first < exchange->slab ? 2 : 1);
+    }
+    return cut;
+}
+
+/* What is made of a tile's totals falls to the blocks that make these. */
+static void share_totals(CountWalk *walk, const Exchange *exchange, int64_t own)
+{
+    walk->shares = exchange->slab || kind_splits(walk->kind) > 1;
+    walk->own = exchange->slab ? cut_rows(walk, exchange).results : own;
 }
 
 /* All parts of the sums are left. A block of a cluster adds up its own; whoever makes the total of one that lies inside reads
@@ -176,7 +202,7 @@ static void count_halves(CountWalk *walk, const Exchange *exchange)
     int64_t sums = partials.rows * partials.columns, bytes = exchange->value_bytes;
     walk->counts->shuffles += halving_shuffles(
         (int64_t)rtile_points(walk->kind->space, walk->block->inner, false), partials.lanes);
-    share_totals(walk, own);
+    share_totals(walk, exchange, own);
     count_shared(walk, own * cluster * (partials.joins ? 1 : partials.parts) * bytes, sums * partials.parts * bytes);
     if (partials.joins) {
         count_shared(walk, sums * partials.parts * bytes, sums * bytes);
@@ -226,13 +252,14 @@ static void count_rows(CountWalk *walk, const Exchange *exchange)
     int64_t rows = columns ? count_inside(walk) / columns : 0;
     int64_t points = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false);
     int64_t own = ceil_div(rows - rank, cluster) * columns;
-    count_shared(walk, own * cluster * exchange->value_bytes, points * exchange->value_bytes);
+    CutRows cut = exchange->slab ? cut_rows(walk, exchange) : (CutRows){points, own * cluster};
+    count_shared(walk, cut.read * exchange->value_bytes, cut.results * exchange->value_bytes);
     if (exchange->scope == SCOPE_CLUSTER)
         walk->counts->barriers[SCOPE_CLUSTER] += 2;   // before, all have started
     count_add(&walk->counts->additions, own * (cluster - 1));
     deal_rows(walk, walk->region.first, 1);
     walk->dealt = cluster > 1;
-    share_totals(walk, own);
+    share_totals(walk, exchange, own);
 }
 
 /* Of the first rows of the block's tile those that fall to it: a run of so many, then as many to the
@@ -257,12 +284,13 @@ static void count_shares(CountWalk *walk, const Exchange *exchange)
     int64_t sums = __builtin_popcountll(exchange->ops);
     int64_t share = sums * (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) / cluster;
     int64_t left = share * (cluster - 1) * exchange->bytes;
-    count_shared(walk, left + sums * own * exchange->value_bytes, left + share * exchange->value_bytes);
+    int64_t read = exchange->slab ? cut_rows(walk, exchange).read : sums * own;
+    count_shared(walk, left + read * exchange->value_bytes, left + share * exchange->value_bytes);
     count_add(&walk->counts->additions, share * (cluster - 1));
     walk->counts->barriers[SCOPE_CLUSTER]++;
     deal_rows(walk, walk->loaded.first, run);
     walk->dealt = true;
-    share_totals(walk, own);
+    share_totals(walk, exchange, own);
 }
 
 /* Every warp leaves a mark, and all threads read them. */

@@ -106,12 +106,12 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
                               .combine = COMBINE_SHARES,
                               .bytes = (uint8_t)mma_value_bytes(product),
                               .parts = SHARED_ROWS};
-    exchange.cut = mma_is_shifted(fusion, product);
+    exchange.slab = mma_is_shifted(fusion, product) ? SLAB_COLUMNS : 0;
     if (products->rows)
         product_rows_schedule(&schedule, products->rows, space);
     else
         mma_schedule_store(&schedule, fusion, product, space, exchange, mma_kept_type(fusion, product),
-                           beside_has_vectors(product->beside) ? 1 : 0);
+                           beside_has_vectors(product->beside) && !exchange.slab ? 1 : 0);
     end_tiles(&schedule, variant);
     if (has_multicast(variant))
         schedule_barrier(&schedule, SCOPE_CLUSTER);
