@@ -155,13 +155,11 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
             async_copy16(&tile[i], from + c * THREADS * PIECE);
     }
     async_commit();
-    if (REST > 0)
-#pragma unroll 1
-        for (int e = (int)threadIdx.x; e < REST; e += THREADS) {
-            const Index at = ELEMENTS - REST + e;
-            if (at >= first && at < last)
-                tile[at - origin] = staged_tensor(t)[at];
-        }
+    for (int e = (int)threadIdx.x; e < REST; e += THREADS) {
+        const Index at = ELEMENTS - REST + e;
+        if (at >= first && at < last)
+            tile[at - origin] = staged_tensor(t)[at];
+    }
     return {tile, origin};
 }
 
