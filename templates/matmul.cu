@@ -322,13 +322,14 @@ struct Collected {
 // Stores a thread's sums, in vectors where possible. Single elements of a tile that is entirely in bounds
 // have no predicates: nothing comes between stores of adjacent columns, which leave an SM together; unless the
 // epilogue loads of columns, in whose order of arrival they would be stored. It loads those once, and of rows
-// as many ahead as the operands had registers for.
+// as many ahead as the operands had registers for; single elements need as many for their addresses.
 template <bool WHOLE>
 __device__ __forceinline__ void store_tile(const Tensors &t, Index batch, Index m0, Index n0, int ty, int tx,
                                            const Value (&acc)[TM][TN])
 {
     constexpr int VECTORS = TN / QN, OF_GROUP = GN / QN;
-    constexpr int WORDS = ((int)sizeof(Beside) + 3) / 4 * VECTORS, FIT = (AHEAD ? 2 : 1) * (TM + TN) / WORDS;
+    constexpr int WORDS = ((int)sizeof(Beside) + 3) / 4 * VECTORS;
+    constexpr int FIT = (AHEAD && QN > 1 ? 2 : 1) * (TM + TN) / WORDS;
     constexpr int ROWS = FIT < 1 ? 1 : FIT < TM ? FIT : TM;
     Columns columns[VECTORS];
     Beside rows[ROWS][VECTORS];
