@@ -73,7 +73,9 @@ def kernels(rollerc, text, family, variant, most=1):
     for candidate in candidates:
         launch = candidate["launches"][0]
         tile = launch["config"]["tile"]["register"]
-        if (launch["family"], launch["config"].get("variant")) != (family, variant) or str(tile) in found or len(found) == most:
+        if (launch["family"], launch["config"].get("variant")) != (family, variant) or len(candidate["launches"]) > 1:
+            continue
+        if str(tile) in found or len(found) == most:
             continue
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([*command, "--candidate", str(candidate["model_rank"]), "--emit", f"cubin={folder}/k.cubin"], input=text,
