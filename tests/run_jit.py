@@ -201,7 +201,7 @@ def test_one_candidate_of_matmul_and_ten(folder):
         return cpu, (folder / "k.cu").read_bytes()
     one, ten = make(), make("--json", "k.json")
     assert one[1] == ten[1]   # the ranking changes nothing
-    assert one[0] < ten[0] / 3, (one[0], ten[0])
+    assert one[0] < ten[0] / 2, (one[0], ten[0])   # a text that spills is compiled twice
     assert ten[0] / 2 < 2, ten[0]   # 2 s on two cores; others may share them: no judgement on the wall clock
 
 
