@@ -11,7 +11,7 @@ Counted are
   src/model, src/rprogram, src/rtile, src/codegen, src/rank
                             named constants whose comment cites the tuning log or a time; of src/model, and of src/codegen/plan and
                             src/rprogram, which choose, all that name no source; registers that families add to their tiles
-Not counted are limits that hardware or the language sets, sizes of arrays, what a comment derives, and registers that are counted in
+Not counted are what micro-kernels measured, limits that hardware or the language sets, sizes of arrays, what a comment derives, and registers that are counted in
 what ptxas takes, which tests/run_registers.py compares. Numbers whose comment calls them a limit of the search, of which more takes
 planning time and loses nothing, are counted apart.
 """
@@ -77,7 +77,8 @@ def of_constants():
                 comment = comment_of(lines, at)
                 chooses = path.parent.name in ("model", "plan", "rprogram") and not name.startswith("MAX_")
                 traced = TRACED.search(comment) or SIZE.search(comment)
-                if not SIZE.search(comment) and (FITTED.search(comment) or (chooses and not traced)):
+                measured = comment.startswith("micro-kernel")
+                if not measured and not SIZE.search(comment) and (FITTED.search(comment) or (chooses and not traced)):
                     yield path, f"{name}: {value}", comment
             for value in re.findall(r"register_overhead = (\d+)", code):
                 yield path, f"register_overhead: {value}", comment_of(lines, at)

@@ -91,6 +91,7 @@ typedef struct DeviceSpec {
     int64_t l2_bytes;
     int64_t dram_bytes;
     double dram_latency_ns, l2_latency_ns;
+    double dram_pieces_share;   // of memory's bandwidth that pieces of some hundred bytes reach
     double l2_port_share;       // of L2's bandwidth one unit can draw so many times its even share
     Timing timing;
     double launch_us;           // one kernel of a sequence, back to back

@@ -116,6 +116,7 @@ const DeviceField device_fields[] = {
     NUMBER("dram.bandwidth_gb_s", FIELD_REAL, dram.bandwidth_gb_s, 10, 1e5, "GB/s"),
     NUMBER("dram.transaction_bytes", FIELD_INT, dram.transaction_bytes, 4, 1024, "bytes"),
     MEASURED("dram.latency_ns", dram_latency_ns, 400, ITSELF, 10, 10000, "ns"),
+    MEASURED("dram.pieces_share", dram_pieces_share, 0.82, ITSELF, 0.01, 1, "of the bandwidth"),
 
     MEASURED("timing.block_start_cycles", timing.block_start_cycles, 1.21, ITSELF, 0.001, 1e4, "cycles"),
     MEASURED("timing.operand_cycles", timing.operand_cycles, 30, ITSELF, 1, 1e4, "cycles"),

@@ -33,7 +33,7 @@ const Calibration calibration = {
     .in_turn = {.pace = PACE_IN_TURN},
     .by_steps = {.pace = PACE_BY_STEPS},   // tuning-log 168
     .in_step = {.pace = PACE_IN_STEP},
-    .permute = {.pace = PACE_IN_TURN, .dram_share = 0.82},   // tuning-log 208
+    .permute = {.pace = PACE_IN_TURN, .by_pieces = true},
     .channelwise = {.parts_of_rows = true},   // tuning-log 198
     .down = {.pace = PACE_BY_STEPS, .step_knee = 3, .drifts = true},   // tuning-log 70, 113 and 179
     .window = {.element_instructions = 1.7, .output_instructions = 12},   // counted

@@ -25,7 +25,7 @@ typedef struct KindCost {
     double step_knee;           // how sharply its steps turn from load-bound to compute-bound; 0: both times add up
     bool drifts;                // blocks that start at the same time end at any time within that of one: SMs idle then
     bool parts_of_rows;         // of its outputs are what a block stores: of the sectors at both ends others store the rest
-    double dram_share;          // of memory's bandwidth that pieces of some hundred bytes reach; 0: all of it
+    bool by_pieces;             // blocks read and write pieces of rows, which lie apart in memory
     double read_share;          // of what blocks copy takes time of L2, as loads do; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
     bool ends_alone;            // its last step is multiplied by a warp that has all rows, when everything has come

@@ -57,7 +57,7 @@ static double memory_time_us(double moving_us, double load_bytes, double in_flig
 /* Full waves, then the last one, whose blocks have as many bytes in flight as there are of them. */
 static double dram_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
 {
-    double share = kernel->cost->dram_share > 0 ? kernel->cost->dram_share : 1;
+    double share = kernel->cost->by_pieces ? kernel->device->dram_pieces_share : 1;
     double moving_us = (load_bytes + store_bytes) / share / kernel->device->dram.bandwidth_gb_s / 1e3,
            waves = kernel->blocks / (kernel->resident * kernel->device->sm_count), latency_ns = kernel->device->dram_latency_ns;
     if (waves < 1)

@@ -142,10 +142,10 @@ static int requested_bytes(const KernelCounts *kernel, const DataTile *data)
 
 /* Bulk copies bring the channels of a tap in lines of 128 bytes. What the last one has beyond the channels is filled with
    zeros and takes its time, too; pixels that begin within sectors take longer, most where such a line is cut. Times over
-   that of an aligned line: micro-kernels, tuning-log 196. */
+   that of an aligned line. */
 static double tap_line_time(const DataTile *data, double line)
 {
-    static const double ODD = 1.2, CUT = 1.1, ODD_CUT = 1.8;
+    static const double ODD = 1.2, CUT = 1.1, ODD_CUT = 1.8;   // micro-kernels: tuning-log 196
     bool odd = data->taps.channels * data->element_bits % (2 * 8 * VECTOR_BYTES) != 0;
     double channels = (double)data->taps.channels, lines = ceil(channels / line), whole = floor(channels / line);
     return (whole * (odd ? ODD : 1) + (lines - whole) * (odd ? ODD_CUT : CUT)) / lines;
