@@ -438,8 +438,8 @@ TEXTS = {
                     "  dw[c, r:3, s:33] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 17, v + s], 0))  output dw",
                     "input x[4, 24, 5, 45] : f16  input d[4, 24, 2, 90] : f16"
                     "  dw[c, r:3, s:3] = sum[n, h, v:33](d[n, c, h, v] * x[n, c, h + r + 1, v + s + 4])  output dw",
-                    "input x[519, 4, 28, 28] : f16  input d[519, 4, 28, 28] : f16"
-                    "  dw[c, r:3, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 1, v + s - 1], 0))"
+                    "input x[67, 4, 28, 28] : f16  input d[67, 4, 28, 28] : f16"
+                    "  dw[c, r:7, s:7] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, h + r - 3, v + s - 3], 0))"
                     "  output dw",
                     INFINITE_ROWS, (INFINITE_ROWS.replace("f16", "f32").replace("400", "40"), "a100", ["--math=tf32"])],
     "bulk": [("input x[32, 56, 56, 64] : f16  input w[512, 64] : f16  input z[32, 28, 28, 512] : f16"
