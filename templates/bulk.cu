@@ -591,14 +591,14 @@ __device__ __forceinline__ void read_totals(const Kept *row, int column, bool tu
         total[e] = (e < 4) == turned ? second[e % 4] : first[e % 4];
 }
 
-// Writes some columns of a warp's accumulators to its slab, from column `first` on.
-template <int COLUMNS> __device__ __forceinline__ void fill_slab(Slab &slab, const Value *own, int first)
+// Writes a warp's accumulators to its slab.
+__device__ __forceinline__ void fill_slab(Slab &slab, const Value *own)
 {
     const int lane = (int)threadIdx.x % WARP;
-    UNROLL for (int j = 0; j < COLUMNS / 8; ++j)
+    UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
         UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
             const Value two[2] = {own[j * 4 + i * 2], own[j * 4 + i * 2 + 1]};
-            store_vector<2>(slab.at[i * 8 + lane / 4], first + j * 8 + lane % 4 * 2, two);
+            store_vector<2>(slab.at[i * 8 + lane / 4], j * 8 + lane % 4 * 2, two);
         }
 }
 
@@ -621,7 +621,7 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, S
                                            const Corner &corner, Index m0, Index n0)
 {
     const int lane = (int)threadIdx.x % WARP;
-    fill_slab<SLAB_COLUMNS>(slab, own, 0);
+    fill_slab(slab, own);
     warp_sync();
     UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
         const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
@@ -635,8 +635,8 @@ __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, S
     warp_sync();
 }
 
-// As store_rows(), for rows that are not aligned, of which the slab has elements of C. Those of an access lie in two
-// vectors of it; up to QN - 1 columns may be repeated before the first column. Example: of 256 columns that begin at the
+// As store_rows(), for rows that are not aligned; the slab has finished elements of C. An access takes its elements from
+// two vectors of the slab; up to QN - 1 columns may be repeated before the first column. Example: of 256 columns that begin at the
 // fourth element of an access, the first 5 and the last 3 are stored one by one, and the 31 vectors between
 // them whole.
 struct ShiftedRows {
@@ -661,8 +661,8 @@ struct ShiftedRows {
         return begin(row) + (columns - begin(row)) / QN * QN;
     }
 
-    // Some columns from `from` on, of which the lane has these sums. What lies beside C is never stored: of the last
-    // row or column instead.
+    // Fills columns from `from` on with the lane's sums. Positions outside of C read what the epilogue loads from the
+    // last row or column; they are never stored.
     template <int COLUMNS>
     __device__ __forceinline__ void fill_from(const Tensors &t, Slab &slab, const Value *own, int from) const
     {
@@ -837,7 +837,7 @@ __device__ __forceinline__ void turn_sums(Kept (&totals)[LaneVector::COUNT][JOIN
                                           Slab &slab, const Corner &corner, Index m0, Index n0)
 {
     UNROLL for (int sum = 0; sum < JOINED; ++sum) {
-        fill_slab<SLAB_COLUMNS>(slab, own + sum * (WN / 2), 0);
+        fill_slab(slab, own + sum * (WN / 2));
         warp_sync();
         UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
             const LaneVector vector(i);
@@ -859,7 +859,7 @@ __device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value 
         if (JOINED > 1)
             turn_sums(totals, own, slab, corner, m0 + part * 8, n0 + first);
         else
-            fill_slab<SLAB_COLUMNS>(slab, own, 0);
+            fill_slab(slab, own);
         warp_sync();
         UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
             const LaneVector vector(i);

@@ -319,10 +319,10 @@ struct Collected {
     }
 };
 
-// Stores a thread's sums, in vectors where possible. Single elements of a tile that is entirely in bounds
-// have no predicates: nothing comes between stores of adjacent columns, which leave an SM together; unless the
-// epilogue loads of columns, in whose order of arrival they would be stored. It loads those once, and of rows
-// as many ahead as the operands had registers for; single elements need as many for their addresses.
+// Stores a thread's sums, in vectors where possible. Single elements of a tile that is in bounds have no
+// predicates, so stores of adjacent columns are issued together; beside loads of columns that gains nothing.
+// The epilogue loads what varies along columns once, and rows as many ahead as the operands had registers for;
+// of single elements half as many, since their addresses take registers, too.
 template <bool WHOLE>
 __device__ __forceinline__ void store_tile(const Tensors &t, Index batch, Index m0, Index n0, int ty, int tx,
                                            const Value (&acc)[TM][TN])

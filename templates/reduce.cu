@@ -77,7 +77,7 @@ __device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
 constexpr Index CHUNK = (Index)TR * TERMS;   // terms of a group at once
 constexpr Index STEP = DEPTH * CHUNK;        // terms in flight
 constexpr Index STEPS = REDUCED / STEP, LEFT = REDUCED % STEP;   // whole steps, and the terms behind them
-constexpr bool FEW = !EARLY && (STEPS < 2 || STEPS * DEPTH * VECTOR <= 16);   // all loads are in flight at once
+constexpr bool FEW = !EARLY && (STEPS < 2 || STEPS * DEPTH * VECTOR <= 16);   // all loads are in flight; of more elements slower
 
 // The largest power of two that divides TR and a warp, so that a group of lanes is of one output.
 constexpr int LANES = ROW ? (TR | WARP) & -(TR | WARP) : 1;
@@ -88,8 +88,8 @@ static_assert(TS * TR <= THREADS && THREADS % WARP == 0, "whole warps, some of w
 static_assert((OUTS == 1 || TERMS == 1) && OUTS * TERMS == VECTOR, "a vector lies along one side");
 static_assert(OUTPUTS % OUTS == 0 && REDUCED % TERMS == 0, "no vector reaches past the end");
 
-// Terms r, r + CHUNK, … of a thread, up to `end`; all of them exist if WHOLE. Behind few steps it is known which of a thread's
-// vectors exist for every thread: of many guarded loads compilers give several one register, and wait in between.
+// Terms r, r + CHUNK, … of a thread, up to `end`; all of them exist if WHOLE. If FEW, most vectors after the whole steps exist for
+// every thread and need no guard: compilers give guarded loads one register, and wait between them.
 template <bool WHOLE>
 __device__ __forceinline__ void accumulate(const Tensors &t, Index output, Index r, Index end, A (&acc)[DEPTH][OUTS])
 {

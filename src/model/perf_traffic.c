@@ -181,7 +181,7 @@ static double wave_scatter(const KernelCounts *kernel, const DataTile *data, con
 /* Lines at the ends of a tile's pieces are asked for by two blocks at about the same time; so many of them come twice. */
 static const double ENDS_TWICE = 0.1;   // tuning-log 208
 
-/* Each element is in one staged tile only. */
+/* Tiles share no element, but for the edges of windows. */
 static bool is_in_one_tile(const KernelCounts *kernel, const DataTile *data)
 {
     const TileSpace *space = kernel->space;
@@ -223,8 +223,8 @@ static bool copies_directly(const KernelCounts *kernel)
 }
 
 /* Pieces in which four adjacent lanes copy 64 bytes, each of which takes as long as one of all of them: runs of 16 bytes
-   are four, of 48 bytes two. A run that begins at an odd multiple of 16 bytes takes twice as long; half of them do where
-   they are that long, which counts for short ones alone: neighbours read the others at the same time (tuning-log 186). */
+   are four, of 48 bytes two. A run that begins at an odd multiple of 16 bytes takes twice as long, as half of the runs of
+   such lengths do (tuning-log 186, 206). */
 static double copied_pieces(const KernelCounts *kernel, const DataTile *data)
 {
     const double GROUP_BYTES = 4 * VECTOR_BYTES;
@@ -239,7 +239,7 @@ static double copied_pieces(const KernelCounts *kernel, const DataTile *data)
 
 /* What lies side by side is in one slice of L2, which answers a request a clock: copies of four lanes are one, or as many as
    the pieces that L1 makes of them. Where all blocks read the same few lines, their slice is the last to be done: by counters
-   such slices were busy for 65 to 82 % of the time in which all are for 24 to 44 % (tuning-log 206). */
+   such slices were busy for 65 to 83 % of the time, all on average for 24 to 45 % (tuning-log 206). */
 double hottest_slice_us(const KernelCounts *kernel)
 {
     const double SLICE_BYTES = 256, GROUP_BYTES = 4 * VECTOR_BYTES;
@@ -332,8 +332,8 @@ static int contiguous_axis(const KernelCounts *kernel, const DataTile *data)
     return space_last_spatial(kernel->space, kernel->space->axis_count);
 }
 
-/* Accesses of L2 for a sector at the end of a run of single elements: tuning-log 184; and for one of its runs that does not
-   leave the SM with the next ones: tuning-log 206 */
+/* Accesses of L2 for a sector at the end of a run of single elements (tuning-log 184), and for a line of which a warp stores
+   single elements (tuning-log 206). */
 static const double END_ACCESSES = 4;
 
 /* Sectors that an output's stores keep L2 busy for, over those that it has: a sector of which a part is stored takes
@@ -350,7 +350,7 @@ static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
            touched = at_least(run - granule, 0) / (double)sector + 1,
            whole = at_least(run + granule - (double)sector, 0) / (double)sector,
            part = stores_elements(kernel, vector) ? END_ACCESSES : 2;
-    /* Elements before the first vector of a row that is cut and behind its last one; of `vector` rows one has none. */
+    /* Single elements at both ends of a row that is cut. A row that begins aligned has none there: one of `vector` rows. */
     double ends = schedule_cuts_rows(kernel->kind->schedule) ? 2 * (1 - 1 / vector) * END_ACCESSES : 0;
     double lines = schedule_stored_lines(kernel->kind->schedule);
     if (lines > 0)

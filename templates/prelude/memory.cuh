@@ -110,9 +110,9 @@ DEVICE void load_inside(bool inside, const T *p, Index index, Index size, V (&ou
         out[i] = widen(at[i]);
 }
 
-// The same in two parts, for a thread that loads several vectors: without a branch, which would wait for loads whose elements
-// are converted before it; of a vector that crosses the end, the one before it. Then, when all loads are under way, the elements
-// of such a vector.
+// load_inside() in two parts, for a thread that loads several vectors. The first has no branch, which would wait for earlier
+// loads to be converted: in place of a vector that crosses the end it loads the one before. The second, when all loads are in
+// flight, loads the elements of such a vector.
 template <int N, class T, class Index, class V>
 DEVICE void load_before_end(bool inside, const T *p, Index index, Index size, V (&out)[N])
 {

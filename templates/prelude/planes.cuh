@@ -3,7 +3,7 @@
 // ROWS x COLUMNS elements of each image with the row pitch PITCH. Column 0 follows LEFT elements that are
 // never written. Source::row(tensors, channel, picture, row) is the address of a row in memory, whose columns
 // are COLUMN_STRIDE elements apart. With PIECES rows are whole aligned 16-byte vectors, which are copied
-// asynchronously; other rows are copied element by element, each by a few neighbouring lanes.
+// asynchronously; other rows are copied element by element, each row by eight adjacent lanes.
 template <class Source, int ROWS, int COLUMNS, int PITCH, int LEFT> struct Plane {
     static constexpr int ELEMENTS = ROWS * PITCH;
 
@@ -12,13 +12,15 @@ template <class Source, int ROWS, int COLUMNS, int PITCH, int LEFT> struct Plane
     static __device__ __forceinline__ void copy(const Tensors &t, Index channel, Index first, int count,
                                                 T *planes)
     {
-        if constexpr (!Source::PIECES)
-            return copy_elements<THREADS>(t, channel, first, count, planes);
-        constexpr int PIECE = 16 / static_cast<int>(sizeof(T)), LINE = COLUMNS / PIECE;
-        UNROLL_4 for (int i = static_cast<int>(threadIdx.x); i < count * (ROWS * LINE); i += THREADS) {
-            const int picture = i / (ROWS * LINE), row = i / LINE % ROWS, column = i % LINE * PIECE;
-            async_copy16(planes + picture * ELEMENTS + row * PITCH + LEFT + column,
-                         Source::row(t, channel, first + picture, row) + column);
+        if constexpr (!Source::PIECES) {
+            copy_elements<THREADS>(t, channel, first, count, planes);
+        } else {
+            constexpr int PIECE = 16 / static_cast<int>(sizeof(T)), LINE = COLUMNS / PIECE;
+            UNROLL_4 for (int i = static_cast<int>(threadIdx.x); i < count * (ROWS * LINE); i += THREADS) {
+                const int picture = i / (ROWS * LINE), row = i / LINE % ROWS, column = i % LINE * PIECE;
+                async_copy16(planes + picture * ELEMENTS + row * PITCH + LEFT + column,
+                             Source::row(t, channel, first + picture, row) + column);
+            }
         }
     }
 

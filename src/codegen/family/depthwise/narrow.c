@@ -208,7 +208,7 @@ static bool stores_filters_side_by_side(const Fusion *fusion, int axis)
    in planes; else each output has its filters side by side, of which lanes have every eighth. */
 static double lines_of_store(const NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
 {
-    const double LINE = 64, OUTPUTS = NARROW_EIGHT, FILTERS = 4;
+    const double LINE = 64, OUTPUTS = NARROW_EIGHT, FILTERS = 4;   // LINE: 128 bytes of 16-bit outputs
     if (!stores_filters_side_by_side(fusion, axis_group_innermost(&shape->multiplier)))
         return FILTERS;
     double filters = (double)shape->multiplier.extent,

@@ -21,7 +21,7 @@ static inline bool beside_has_vectors(const Beside *beside) { return beside && b
 /* The loads of `columns` contiguous elements that are aligned accesses. */
 Beside beside_find(const Fusion *fusion, const Product *product, int columns);
 
-/* Those of a product's whose vectors of `columns` elements are aligned accesses. */
+/* Of the loads of a product's epilogue, those whose vectors of `columns` elements are aligned accesses. */
 Beside beside_in_vectors(const Fusion *fusion, const Product *product, int columns);
 
 /* `struct Beside` and `read_beside`, of what varies along m; `struct Columns` and `read_columns` of the rest.

@@ -34,7 +34,8 @@ static void emit_source(StrBuf *out, const Scope *scope, const Product *product,
     strbuf_puts(out, bounds ? "};\n    }\n" : "true};\n    }\n");
 }
 
-/* Terms of k in a batch: the last part of a reduction has fewer. `tested`: not where elements are read. */
+/* Where k ends in each batch: the last part of a reduction has fewer terms. Operands that are read by elements test that
+   themselves: `tested` is false. */
 static void emit_end_of_k(StrBuf *out, const Scope *scope, const Product *product, bool tested)
 {
     strbuf_printf(out, "    static constexpr bool ENDS = %s;      // k ends earlier in some batches\n", tested ? "true" : "false");

@@ -173,9 +173,10 @@ typedef enum OperandWay {
     OPERAND_COPIED      // to shared memory: aligned vectors or elements of an access, or zeros in their place
 } OperandWay;
 
-/* `inside(i1 - 1, 56) && …`, behind so many bounds that were written before; their number. */
 /* The guard above the product says no more than where k ends in a batch: the last part of a reduction has fewer terms. */
 bool product_guard_ends_k(const Product *product);
+
+/* `inside(i1 - 1, 56) && …`, behind so many bounds that were written before; their number. */
 int product_emit_bounds(StrBuf *out, const Scope *scope, const Guard *guard, int before);
 
 /* The iteration over k: so many terms a step, which are channels of one tap, or in the group's order. */
