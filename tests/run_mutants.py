@@ -135,7 +135,7 @@ CASES = {
               ("strip_strided", "f64", dict(M=2, N=9))],
     "filter_direct": [("filter_gradient", "f32", dict(M=3, N=19, K=5)),
                       ("filter_gradient", "bf16", dict(M=5, N=24, K=9)),
-                      ("filter_gradient_apart", "f32", dict(M=3, N=13, K=5)),
+                      ("filter_gradient_apart", "f32", dict(M=3, N=30, K=9)),
                       ("filter_gradient_lines", "f32", dict(M=9, N=19, K=5))],
     "filter_strip": [("filter_strip", "f32", dict(M=5, N=24, K=5)), ("filter_strip", "bf16", dict(M=3, N=19, K=3)),
                      ("filter_strip_strided", "f32", dict(M=3, N=10, K=3)),
@@ -458,7 +458,9 @@ TEXTS = {
              "input A[61, 264] : bf16  input B[120, 264] : bf16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C",
              "input A[200, 72] : f16  input B[141, 72] : f16  C[m, n] = sum[k](A[m, k] * B[n, k])  output C : f16",
              "input A[2, 65, 72] : f16  input B[2, 133, 72] : f16  C[b, m, n] = sum[k](A[b, m, k] * B[b, n, k])"
-             "  output C : f16"],
+             "  output C : f16",
+             "input x[2, 5, 9, 72] : f16  input w[72, 3, 2, 72] : f16"
+             "  y[f, n, h:3, v:8] = sum[r, s, c](x[n, h + r, v + s, c] * w[f, r, s, c])  output y"],   # pixels are columns
     # lines of pieces that fill no tile, q that does not stay in registers, one part after the other, clusters
     "attention": [far_rows(), far_rows(D=136, W=120), far_rows(M=201, N=40, D=72), far_rows(share=""),
                   (far_rows(M=5, N=600, D=64, W=64), "h200"),
