@@ -89,7 +89,7 @@ typedef struct DataTile {
     double run_points[MAX_RUNS];   // adjacent points that hold 2^r contiguous elements; 0: no number of them does
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes, or cycles; 0: 1
     double loop_bytes[MAX_RUNS];   // that a block of 2^r warps reads from L2 in its loops: L1 keeps what it has room for;
-                                   // 0: nobody counted
+                                   // 1: all of the tensor, whose first reading is not counted; 0: nobody counted
 } DataTile;
 
 /* Pixels under the taps of a filter: output (n, p, q), the last one innermost, sees under tap (r, s) the pixel

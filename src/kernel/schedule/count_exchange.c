@@ -166,10 +166,10 @@ typedef struct CutRows {
     int64_t read;      // elements, from shared memory
 } CutRows;
 
-/* A warp group goes through its columns slab by slab, as long as these begin inside, and makes a vector of columns before every slab
-   but the first again. Of 150 columns that two groups have, the first makes 64 + 72 of 128, the second 64 for 22. Each vector of C
-   lies in two of the slab; the elements before the first one and behind the last one are as many as a vector has, of a slab that
-   has both ends twice as many. */
+/* A warp group stores its columns slab by slab, as long as these begin inside, and makes a vector of columns before every slab
+   but the first again. Example: of 150 columns and two groups of 128, the first makes 64 + 72, the second 64 for 22. Each
+   vector of C lies in two vectors of the slab. A slab at one end of a group's columns also has a vector's worth of single
+   elements, and twice as many where the tensor ends within it. */
 static CutRows cut_rows(const CountWalk *walk, const Exchange *exchange)
 {
     int axis = columns_axis(walk), vector = VECTOR_BYTES / exchange->value_bytes;
