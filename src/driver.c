@@ -278,6 +278,7 @@ static RankingOptions ranking_options(const Options *opt)
         .force_device = opt->force_device,
         .hang_after = opt->hang_after,
         .line_directives = opt->line_directives,
+        .with_test = opt->with_test,
         .params = opt->params,
         .param_count = opt->param_count,
     };
@@ -339,6 +340,7 @@ int compile(const Options *opt, Outcome *outcome)
         .device = device,
         .templates = &templates,
         .fast_math = opt->math == EVAL_FAST,
+        .with_test = opt->with_test,
     };
     PartList parts = try_candidates(arena, opt, &base, &target, &candidates, &watch);
     Written product = {.best = choose(opt, &candidates)};

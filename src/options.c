@@ -24,7 +24,7 @@ enum { CACHE_MIB = 1024 };   // some ten thousand kernels
 enum {
     KEY_EMIT = 256, KEY_JSON, KEY_PAGE, KEY_NAME, KEY_TOP_K, KEY_EFFORT, KEY_WITHOUT, KEY_CANDIDATE,
     KEY_VERIFY, KEY_PROFILE, KEY_FORCE, KEY_HANG_AFTER, KEY_MATH, KEY_BIND, KEY_WEIGHTS, KEY_EMBED,
-    KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_TEMPLATES, KEY_LINES, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
+    KEY_PRECISION, KEY_IO_PRECISION, KEY_LAYOUT, KEY_TEMPLATES, KEY_LINES, KEY_TEST, KEY_CACHE, KEY_COLOUR, KEY_DEVICE,
     KEY_LIST_DEVICES, KEY_PRINT_ARCH, KEY_PRINT_DEVICE, KEY_PRINT_SCHEMA, KEY_USAGE,
 };
 
@@ -87,6 +87,9 @@ static const struct argp_option table[] = {
     {"line-directives", KEY_LINES, 0, 0,
      "Write #line into the templates, for whoever edits them; without it an emitted file names no "
      "other file to a compiler", 2},
+    {"with-test", KEY_TEST, 0, 0,
+     "Add a main() to the .cu file, for nvcc -DROLLERC_MAIN: it compares the kernel with plain loops and "
+     "times it (not for HIP)", 2},
 
     {"cache", KEY_CACHE, "DIR", 0,
      "Keep machine code in DIR and take it from there when text, options and NVRTC are the same "
@@ -428,6 +431,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_EMBED: options->embed = true; break;
     case KEY_TEMPLATES: options->templates = value; break;
     case KEY_LINES: options->line_directives = true; break;
+    case KEY_TEST: options->with_test = true; break;
     case KEY_CACHE: options->cache = value; break;
     case 'd': add_dumps(line, value); break;
     case 'v': options->verbose = true, options->quiet = false; break;

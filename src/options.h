@@ -65,6 +65,7 @@ typedef struct Options {
     const char *dep_target;   // -MT; NULL: the artefacts
     const char *templates;    // a folder instead of the built-in ones, or NULL
     bool line_directives;     // #line into the templates
+    bool with_test;           // a main() that checks and times the kernel
     const char *cache;        // a folder that keeps machine code, or NULL
     int64_t cache_bytes;      // that it may hold
     int jobs;                 // compilers of machine code at once; 0: as many as there are cores

@@ -1,4 +1,4 @@
-// The main() of a kernel's file (ROLLERC_MAIN): checks the kernel against plain loops on the host, and times it. The file ends
+// The main() of a kernel's file (--with-test): checks the kernel against plain loops on the host, and times it. The file ends
 // with the parts that its main() uses.
 
 #include <chrono>

@@ -40,7 +40,7 @@ def names(folder):
 def test_help_lists_every_option(folder):
     text = run("--help").stdout.decode()
     for option in ("--device", "--output", "--emit", "--json", "--html", "--name", "--top-k", "--effort", "--verify", "--profile", "--force-device", "--hang-after", "-D", "--math", "-d",
-                   "-MD", "-MF", "--templates", "--line-directives", "--cache", "--list-devices", "--print-arch", "--print-device", "--print-schema", "--color"):
+                   "-MD", "-MF", "--templates", "--line-directives", "--with-test", "--cache", "--list-devices", "--print-arch", "--print-device", "--print-schema", "--color"):
         assert option in text, option
     assert run("-h").stdout.decode() == text
     assert run("--usage").stdout.startswith(b"Usage: rollerc")

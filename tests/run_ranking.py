@@ -42,7 +42,7 @@ def options_of(ranking):
              "--top-k", options["top_k"]]
     if "candidate" in options:
         words += ["--candidate", options["candidate"]]
-    return words + ["--verify"] * options["verify"] + ["--line-directives"] * options["line_directives"]
+    return words + ["--verify"] * options["verify"] + ["--line-directives"] * options["line_directives"] + ["--with-test"] * options["with_test"]
 
 
 def without_input(document):
@@ -74,7 +74,7 @@ def test_an_expression_compiles_to_the_same_kernel(binary):
 def test_options_are_told(binary):
     softmax = os.path.join(common.EXAMPLES, "softmax.te")
     for options in (["-D", "R=+12", "-D", "N=300", "--math", "fast"], ["--candidate", "3", "--name", "rows"],
-                    ["-D", "R=4", "-D", "N=33", "--verify", "--top-k", "2", "--line-directives"]):
+                    ["-D", "R=4", "-D", "N=33", "--verify", "--top-k", "2", "--line-directives", "--with-test"]):
         reason = check_again(binary, softmax, "--device", "a100", *options)
         assert not reason, f"{options}: {reason}"
 

@@ -82,9 +82,9 @@ static const struct {
     {"verify", OPTION_FLAG, false},       {"profile", OPTION_FLAG, false},
     {"force-device", OPTION_FLAG, false}, {"hang-after", OPTION_VALUE, false},
     {"templates", OPTION_PATH, false},    {"line-directives", OPTION_FLAG, false},
-    {"bind", OPTION_VALUE, true},         {"precision", OPTION_VALUE, true},
-    {"io-precision", OPTION_VALUE, true}, {"layout", OPTION_VALUE, true},
-    {"embed", OPTION_FLAG, true},
+    {"with-test", OPTION_FLAG, false},    {"bind", OPTION_VALUE, true},
+    {"precision", OPTION_VALUE, true},    {"io-precision", OPTION_VALUE, true},
+    {"layout", OPTION_VALUE, true},       {"embed", OPTION_FLAG, true},
 };
 
 enum { KNOWN_OPTIONS = sizeof known_options / sizeof *known_options };

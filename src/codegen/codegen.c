@@ -246,12 +246,10 @@ static const char *const *pieces_of(const Generator *whole)
     return pieces;
 }
 
-/* Last, the file as a program of its own: what nobody reads who only wants the kernel. */
+/* The file as a program of its own. */
 static void write_main(Generator *generator, TextTarget target)
 {
     const CodegenRequest *request = generator->request;
-    if (target.hip)
-        return;
     Trim *trim = trim_main(request->templates, target);
     Names *names = names_copy(generator->taken);
     trim_avoid(trim, names);
@@ -307,7 +305,8 @@ static void write_file(Generator *generator, TextTarget target)
     write_json_line(generator);
     write_opening(generator->out, generator->request);
     write_kernels(generator);
-    write_main(generator, target);
+    if (generator->request->with_test && !target.hip)
+        write_main(generator, target);
     kernel->source = with_own_lines(generator);
     kernel->source_length = strlen(kernel->source);
 }

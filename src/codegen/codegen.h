@@ -17,6 +17,7 @@ typedef struct CodegenRequest {
     const DeviceSpec *device;
     const TemplateStore *templates;
     bool fast_math;
+    bool with_test;   // the file can be a program of its own, that checks and times the kernel
     CodegenForm form;
     int rank, kept;   // the plan's place among the kept candidates, for the comment; -1: its kernels were chosen by measurement
 } CodegenRequest;

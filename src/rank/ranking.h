@@ -14,7 +14,7 @@ typedef struct RankingOptions {
     int top_k, candidate;
     bool verify, profile, force_device;
     int hang_after;
-    bool line_directives;
+    bool line_directives, with_test;
     const ParamOverride *params;
     int param_count;
 } RankingOptions;

@@ -106,6 +106,7 @@ static void add_options(Json *root, const RankingOptions *options)
     if (options->hang_after)
         json_set_int(entry, "hang_after", options->hang_after);
     json_set_bool(entry, "line_directives", options->line_directives);
+    json_set_bool(entry, "with_test", options->with_test);
     Json *params = json_set_object(entry, "params");
     for (int i = 0; i < options->param_count; i++)
         json_set_string(params, options->params[i].name, options->params[i].text);

@@ -1,5 +1,5 @@
 // The expression once more, as anyone would write it: a function on the host for each definition, in double
-// precision, with a loop for each index that is reduced over. A kernel's file compiled with -DROLLERC_MAIN
+// precision, with a loop for each index that is reduced over. A kernel's file made --with-test
 // compares the kernel with it.
 //
 //   auto m = keep([&](long long i) { return (float)(largest_of<double>(1024, [&](long long j) { return x(i * 1024 + j); })); });
