@@ -128,7 +128,7 @@ def test_launches_begin_early(rollerc, _):
         assert begins == wanted, begins
         assert len(re.findall(r"make_launch_with\(.*, true\);", text)) == text.split("\n")[0].count('"early":true') == 3
     begins, text = kernels_of_a_packed_product(rollerc, "a100")
-    assert len(begins) > 1 and not any(begins) and "begins_early" not in text and '"early"' not in text and "griddepcontrol" not in text
+    assert len(begins) > 1 and not any(begins) and "launch_with" not in text and '"early"' not in text and "griddepcontrol" not in text
     softmax = emitted(rollerc, "softmax", "h200")
     assert "griddepcontrol.wait" in softmax and "griddepcontrol.launch" not in softmax, "several blocks share an SM"
 

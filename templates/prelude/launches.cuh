@@ -59,19 +59,6 @@ static inline void make_launch_with(Launches &to, const int *after, bool early, 
                              cooperative, early);
         return;
     }
-    cudaLaunchAttribute attributes[3] = {};
-    int count = 0;
-    if (cooperative) {
-        attributes[count].id = cudaLaunchAttributeCooperative;
-        attributes[count++].val.cooperative = 1;
-    }
-    if (cluster.x * cluster.y * cluster.z > 1) {
-        attributes[count].id = cudaLaunchAttributeClusterDimension;
-        attributes[count++].val.clusterDim = {cluster.x, cluster.y, cluster.z};
-    }
-    if (begins)
-        attributes[count++] = begins_early();
-    const cudaLaunchConfig_t config = {grid, block, shared, to.stream, attributes, static_cast<unsigned>(count)};
-    to.status = cudaLaunchKernelExC(&config, kernel, args);
+    to.status = launch_with(kernel, grid, block, args, shared, to.stream, begins, cluster, cooperative);
 }
 #endif

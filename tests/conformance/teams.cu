@@ -185,31 +185,24 @@ extern "C" __global__ void teams_both(const int *table, int *out)
 template <class Kernel>
 static cudaError_t launch(Kernel *kernel, int cluster, int cooperative, int shared, void **args, void *stream)
 {
-    cudaLaunchAttribute attributes[2] = {};
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
-    attributes[1].id = cudaLaunchAttributeCooperative;
-    attributes[1].val.cooperative = cooperative;
-    const cudaLaunchConfig_t config = {dim3(TEAM_BLOCKS), dim3(TEAM_THREADS), static_cast<size_t>(shared),
-                                       static_cast<cudaStream_t>(stream), attributes, 2};
     if (shared > 48 * 1024)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (cluster > 8)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    using namespace rollerc;
-    return cudaLaunchKernelExC(&config, kernel, args);
+    return rollerc::launch_with(kernel, TEAM_BLOCKS, TEAM_THREADS, args, static_cast<size_t>(shared), static_cast<cudaStream_t>(stream),
+                                false, static_cast<unsigned>(cluster), cooperative);
 }
 
 template <int RANK> static cudaError_t launch_ranks(const void *table, int *out, void *stream)
 {
     const BoxShape shape = box_shape(RANK);
-    long long sizes[RANK], strides[RANK > 1 ? RANK - 1 : 1], step = 4;
-    int box[RANK];
+    unsigned long long sizes[RANK], strides[RANK > 1 ? RANK - 1 : 1], step = 4;
+    unsigned box[RANK];
     for (int d = 0; d < RANK; d++) {
         if (d > 0)
             strides[d - 1] = step;
-        sizes[d] = shape.sizes[d];
-        box[d] = shape.box[d];
+        sizes[d] = static_cast<unsigned long long>(shape.sizes[d]);
+        box[d] = static_cast<unsigned>(shape.box[d]);
         step *= sizes[d];
     }
     rollerc::TensorMap map;

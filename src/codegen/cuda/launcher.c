@@ -108,8 +108,7 @@ static bool needs_allowance(const Kernel *kernel)
 static void write_allowance(StrBuf *out, const Launch *launch, const char *attribute, int64_t value)
 {
     strbuf_printf(out,
-                  "    if (status == cudaSuccess)\n"
-                  "        status = cudaFuncSetAttribute(%s_scope::%s, cudaFuncAttribute%s, %" PRId64 ");\n",
+                  "    status = status ? status : cudaFuncSetAttribute(%s_scope::%s, cudaFuncAttribute%s, %" PRId64 ");\n",
                   launch->entry, launch->entry, attribute, value);
 }
 
@@ -143,53 +142,29 @@ void launcher_allowances(StrBuf *out, const Kernel *kernel, bool hip)
 
 // ---- launches ----
 
+static void write_dim3(StrBuf *out, int64_t x, int64_t y, int64_t z)
+{
+    if (y == 1 && z == 1)
+        strbuf_printf(out, "%" PRId64, x);
+    else
+        strbuf_printf(out, "dim3(%" PRId64 ", %" PRId64 ", %" PRId64 ")", x, y, z);
+}
+
 void launcher_write_shape(StrBuf *out, const Launch *launch)
 {
-    strbuf_printf(out, "dim3(%" PRId64 ", %" PRId64 ", %" PRId64 "), dim3(%d, %d, %d)", launch->grid[0],
-                  launch->grid[1], launch->grid[2], launch->block[0], launch->block[1], launch->block[2]);
+    write_dim3(out, launch->grid[0], launch->grid[1], launch->grid[2]);
+    strbuf_puts(out, ", ");
+    write_dim3(out, launch->block[0], launch->block[1], launch->block[2]);
 }
 
-/* Up to its ( */
-static void write_call(StrBuf *out, const Launch *launch, bool attributes)
+void launcher_write_cluster(StrBuf *out, const Launch *launch)
 {
-    strbuf_printf(out, "cudaLaunch%sKernel%s(", launch->cooperative && !attributes ? "Cooperative" : "",
-                  attributes ? "ExC" : "");
+    write_dim3(out, launch->cluster[0], launch->cluster[1], launch->cluster[2]);
 }
 
-/* Clusters, and that it may begin early, are attributes of a launch. */
-int launcher_attribute_count(const Launch *launch)
+bool launcher_has_attributes(const Launch *launch)
 {
-    return (launch_cluster_blocks(launch) > 1 ? 2 : 0) + launch->early;
-}
-
-static void write_cluster(StrBuf *out, const char *indent, const Launch *launch)
-{
-    strbuf_printf(out,
-                  "%sattributes[0].id = cudaLaunchAttributeClusterDimension;\n"
-                  "%sattributes[0].val.clusterDim = {%d, %d, %d};\n"
-                  "%sattributes[1].id = cudaLaunchAttributeCooperative;\n"
-                  "%sattributes[1].val.cooperative = %d;\n",
-                  indent, indent, launch->cluster[0], launch->cluster[1], launch->cluster[2], indent, indent,
-                  launch->cooperative);
-}
-
-static bool needs_prelude(const Launch *launch) { return launch->map_count || launcher_attribute_count(launch); }
-
-/* What the call of a launch with attributes begins with. */
-static void write_attributes(StrBuf *out, const char *indent, const Launch *launch)
-{
-    int count = launcher_attribute_count(launch);
-    strbuf_printf(out, "%scudaLaunchAttribute attributes[%d] = {};\n", indent, count);
-    if (launch_cluster_blocks(launch) > 1)
-        write_cluster(out, indent, launch);
-    if (launch->early)
-        strbuf_printf(out, "%sattributes[%d] = begins_early();\n", indent, count - 1);
-    strbuf_printf(out, "%sconst cudaLaunchConfig_t config = {", indent);
-    launcher_write_shape(out, launch);
-    strbuf_printf(out,
-                  ",\n%s                                   %" PRId64
-                  ", (cudaStream_t)stream, attributes, %d};\n",
-                  indent, launch->shared_bytes, count);
+    return launch_cluster_blocks(launch) > 1 || launch->early;
 }
 
 /* It lies beside the program's arguments, or behind where one of them begins. */
@@ -207,28 +182,25 @@ static const char *pointer_name(Arena *arena, const Program *program, const Laun
                                                 : launcher_argument(arena, program, launch->args[i].buffer);
 }
 
-/* `void *w2 = (char *)workspace + 4096`, which the launch may write to if it is not const. */
+/* `void *w2 = (char *)workspace + 4096;`, which the launch may write to if it is not const. */
 static void write_place(StrBuf *out, const Program *program, const LaunchArg *arg, int i)
 {
     static const char *const names[] = {
         [BUFFER_WORKSPACE] = "workspace", [BUFFER_PREPARED] = "prepared", [BUFFER_WEIGHTS] = "weights"};
     int beside = arg->buffer - argument_count(program);
     const char *constant = beside != BUFFER_WORKSPACE && !arg->written ? "const " : "";
-    strbuf_printf(out, "%svoid *w%d = (%schar *)%s + %" PRId64, constant, i, constant,
+    strbuf_printf(out, "    %svoid *w%d = (%schar *)%s + %" PRId64 ";\n", constant, i, constant,
                   beside < 0 ? launcher_argument(out->arena, program, arg->buffer) : names[beside], launch_arg_start(arg));
 }
 
-void launcher_write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch)
+void launcher_write_arguments(StrBuf *out, const Program *program, const Launch *launch)
 {
     for (int i = 0; i < launch->arg_count && program; i++)
-        if (has_place(program, &launch->args[i])) {
-            strbuf_puts(out, indent);
+        if (has_place(program, &launch->args[i]))
             write_place(out, program, &launch->args[i], i);
-            strbuf_puts(out, ";\n");
-        }
     for (int i = 0; i < launch->map_count; i++)
-        strbuf_printf(out, "%sTensorMap m%d;\n", indent, i);
-    strbuf_printf(out, "%svoid *args[] = {", indent);
+        strbuf_printf(out, "%sm%d%s", i ? ", " : "    TensorMap ", i, i + 1 < launch->map_count ? "" : ";\n");
+    strbuf_puts(out, "    void *args[] = {");
     for (int i = 0; i < launch->arg_count; i++)
         strbuf_printf(out, "%s&%s", i ? ", " : "", pointer_name(out->arena, program, launch, i));
     for (int i = 0; i < launch->map_count; i++)
@@ -261,10 +233,10 @@ static void write_pixels(StrBuf *out, const TensorMap *map)
     strbuf_printf(out, ", %d", map->box[1]);
 }
 
-/* `status = describe_tensor(&m0, w1, 2, {64, 64}, {128}, {64, 64});`: how bulk copies see a tensor. */
+/* `    status = status ? status : describe_tensor(&m0, w1, 2, {64, 64}, {128}, {64, 64});`: how bulk copies see a tensor. */
 static void write_map(StrBuf *out, const TensorMap *map, int number, const char *pointer)
 {
-    strbuf_puts(out, "status = ");
+    strbuf_puts(out, "    status = status ? status : ");
     if (map->pixel_axes)
         strbuf_printf(out, "describe_pixels<%d>", map->rank);
     else
@@ -283,40 +255,27 @@ static void write_map(StrBuf *out, const TensorMap *map, int number, const char 
     strbuf_puts(out, map->tf32 ? ", true);\n" : ");\n");
 }
 
-/* How bulk copies see the arguments, with `status` for what the driver says. */
-void launcher_write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch,
-                         bool follows)
+void launcher_write_maps(StrBuf *out, const Program *program, const Launch *launch)
 {
-    for (int i = 0; i < launch->map_count; i++) {
-        if (i || follows)
-            strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
-        strbuf_puts(out, indent);
+    for (int i = 0; i < launch->map_count; i++)
         write_map(out, &launch->maps[i], i, pointer_name(out->arena, program, launch, launch->maps[i].arg));
-    }
 }
 
-/* `result` is what its status goes to: `return (int)`, `status = `. */
-static void write_launch(StrBuf *out, const char *indent, const char *result, const Program *program,
-                         const Launch *launch)
+/* `launch_with(net_k0_scope::net_k0, 132, 512, args, 144632, (cudaStream_t)stream, true)` */
+static void write_launch(StrBuf *out, const Launch *launch)
 {
-    bool attributes = launcher_attribute_count(launch) > 0;
-    launcher_write_arguments(out, indent, program, launch);
-    launcher_write_maps(out, indent, program, launch, false);
-    if (attributes)
-        write_attributes(out, indent, launch);
-    if (launch->map_count)
-        strbuf_printf(out, "%sif (status == cudaSuccess)\n    ", indent);
-    strbuf_printf(out, "%s%s", indent, result);
-    write_call(out, launch, attributes);
-    strbuf_printf(out, "%s%s_scope::%s, ", attributes ? "&config, " : "", launch->entry, launch->entry);
-    if (!attributes) {
-        launcher_write_shape(out, launch);
-        strbuf_printf(out, ",\n%s    ", indent);
+    bool with = launcher_has_attributes(launch), clusters = launch_cluster_blocks(launch) > 1;
+    strbuf_printf(out, "%s(%s_scope::%s, ", with ? "launch_with" : launch->cooperative ? "cudaLaunchCooperativeKernel" : "cudaLaunchKernel",
+                  launch->entry, launch->entry);
+    launcher_write_shape(out, launch);
+    strbuf_printf(out, ", args, %" PRId64 ", (cudaStream_t)stream", launch->shared_bytes);
+    if (with)
+        strbuf_puts(out, launch->early ? ", true" : ", false");
+    if (clusters) {
+        strbuf_puts(out, ", ");
+        launcher_write_cluster(out, launch);
     }
-    strbuf_puts(out, "args");
-    if (!attributes)
-        strbuf_printf(out, ", %" PRId64 ", (cudaStream_t)stream", launch->shared_bytes);
-    strbuf_puts(out, ");\n");
+    strbuf_puts(out, clusters && launch->cooperative ? ", true)" : ")");
 }
 
 /* What kernels may be allowed is asked for first. */
@@ -329,15 +288,20 @@ void launcher_status(StrBuf *out, const Kernel *kernel)
 void launcher_alone(StrBuf *out, const Kernel *kernel)
 {
     const Launch *launch = kernel->launches;
-    if (!needs_allowance(kernel) && !launch->map_count) {
-        write_launch(out, "    ", "return (int)", kernel->program, launch);
-        return;
+    bool may_fail = needs_allowance(kernel) || launch->map_count;
+    launcher_write_arguments(out, kernel->program, launch);
+    if (may_fail) {
+        strbuf_puts(out, "    cudaError_t status = ");
+        launcher_status(out, kernel);
+        strbuf_puts(out, ";\n");
     }
-    strbuf_printf(out, "    cudaError_t status = ");
-    launcher_status(out, kernel);
-    strbuf_puts(out, ";\n    if (status == cudaSuccess) {\n");
-    write_launch(out, "        ", "status = ", kernel->program, launch);
-    strbuf_puts(out, "    }\n    return (int)status;\n");
+    launcher_write_maps(out, kernel->program, launch);
+    strbuf_puts(out, may_fail ? "    return (int)(status ? status : " : "    return (int)");
+    write_launch(out, launch);
+    strbuf_puts(out, may_fail ? ");\n" : ";\n");
 }
 
-bool launcher_alone_uses_prelude(const Kernel *kernel) { return needs_prelude(kernel->launches); }
+bool launcher_alone_uses_prelude(const Kernel *kernel)
+{
+    return kernel->launches->map_count || launcher_has_attributes(kernel->launches);
+}

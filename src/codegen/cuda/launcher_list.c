@@ -19,33 +19,29 @@ bool launcher_is_list(const Kernel *kernel) { return kernel->launch_count != 1 |
 
 // ---- a kernel's function ----
 
-/* `dim3(2, 1, 1), true`: its cluster, and whether it begins early. */
-static void write_attributes(StrBuf *out, const Launch *launch)
-{
-    strbuf_printf(out, ", dim3(%d, %d, %d), %s", launch->cluster[0], launch->cluster[1], launch->cluster[2],
-                  launch->early ? "true" : "false");
-}
-
 /* `static void net_k2_launch(net_prelude::Launches &to, const int *after, bool early, const void *a0, …)` */
 static void write_function(StrBuf *out, const Kernel *kernel, const Launch *launch)
 {
-    bool attributes = launcher_attribute_count(launch) > 0;
+    bool attributes = launcher_has_attributes(launch);
     strbuf_printf(out, "\nstatic void %s_launch(%s" PRELUDE_SUFFIX "::Launches &to, const int *after, bool early",
                   launch->entry, kernel->name);
     for (int i = 0; i < launch->arg_count; i++)
         strbuf_printf(out, ", %svoid *a%d", launch->args[i].written ? "" : "const ", i);
     strbuf_puts(out, ")\n{\n");
     launcher_using(out, kernel);
-    launcher_write_arguments(out, "    ", NULL, launch);
+    launcher_write_arguments(out, NULL, launch);
     if (launch->map_count)
         strbuf_puts(out, "    cudaError_t &status = to.status;\n");
-    launcher_write_maps(out, "    ", NULL, launch, true);
+    launcher_write_maps(out, NULL, launch);
     strbuf_printf(out, "    make_launch%s(to, after, early, %s_scope::%s, args, ", attributes ? "_with" : "",
                   launch->entry, launch->entry);
     launcher_write_shape(out, launch);
     strbuf_printf(out, ", %" PRId64 ", %s", launch->shared_bytes, launch->cooperative ? "true" : "false");
-    if (attributes)
-        write_attributes(out, launch);
+    if (attributes) {
+        strbuf_puts(out, ", ");
+        launcher_write_cluster(out, launch);
+        strbuf_puts(out, launch->early ? ", true" : ", false");
+    }
     strbuf_puts(out, ");\n}\n");
 }
 

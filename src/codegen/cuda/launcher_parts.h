@@ -29,7 +29,7 @@ void launcher_using(StrBuf *out, const Kernel *kernel);
 /* The initial status: `cudaSuccess`, or the call that sets the attributes of kernels. */
 void launcher_status(StrBuf *out, const Kernel *kernel);
 /* Launch attributes: clusters, and programmatic dependent launch. */
-int launcher_attribute_count(const Launch *launch);
+bool launcher_has_attributes(const Launch *launch);
 
 /* The only launch of a program, to the end of the function. */
 void launcher_alone(StrBuf *out, const Kernel *kernel);
@@ -53,12 +53,12 @@ void launcher_begin_list(StrBuf *out, const Kernel *kernel, const char *stream);
 void launcher_make_list(StrBuf *out, const Kernel *kernel, LaunchRange range);
 
 /* `args`, and their tensor maps, not yet encoded; `program` NULL: in a kernel's own function. */
-void launcher_write_arguments(StrBuf *out, const char *indent, const Program *program, const Launch *launch);
-/* Encodes the tensor maps, with `status` from the driver; `follows`: it may already be an error. */
-void launcher_write_maps(StrBuf *out, const char *indent, const Program *program, const Launch *launch,
-                         bool follows);
-/* Grid and block. */
+void launcher_write_arguments(StrBuf *out, const Program *program, const Launch *launch);
+/* Encodes the tensor maps; `status` is the first error. */
+void launcher_write_maps(StrBuf *out, const Program *program, const Launch *launch);
+/* `132, 512`, the grid and the block. */
 void launcher_write_shape(StrBuf *out, const Launch *launch);
+void launcher_write_cluster(StrBuf *out, const Launch *launch);
 /* NAME_graph. */
 void launcher_graph(StrBuf *out, const Kernel *kernel);
 

@@ -342,22 +342,23 @@ static cudaError_t encode_map(void *map, const TensorBox &what)
 }
 
 // What is more than any tensor map takes stays so.
-static short short_of(int x) { return static_cast<short>(x > 0x7fff ? 0x7fff : x < 0 ? 0 : x); }
+static short short_of(unsigned x) { return static_cast<short>(x > 0x7fff ? 0x7fff : x); }
 static signed char byte_of(int x) { return static_cast<signed char>(x > 0x7f ? 0x7f : x < 0 ? 0 : x); }
 
-static TensorBox box_of(const void *start, int rank, int element_bytes, bool tf32, const long long *sizes, const long long *strides)
+static TensorBox box_of(const void *start, int rank, int element_bytes, bool tf32, const unsigned long long *sizes,
+                        const unsigned long long *strides)
 {
     TensorBox what = {0, byte_of(rank), byte_of(element_bytes), 0, tf32, static_cast<const unsigned char *>(start),
                       {1, 1, 1, 1, 1}, {}, {}, {}, {}, {1, 1, 1, 1, 1}};
     for (int d = 0; d < rank; d++)
-        what.sizes[d] = sizes[d];
+        what.sizes[d] = static_cast<long long>(sizes[d]);
     for (int d = 0; d + 1 < rank; d++)
-        what.strides[d] = strides[d];
+        what.strides[d] = static_cast<long long>(strides[d]);
     return what;
 }
 
-cudaError_t encode_boxes(void *map, const void *start, int rank, int element_bytes, bool tf32, const long long *sizes,
-                         const long long *strides, const int *box)
+cudaError_t encode_boxes(void *map, const void *start, int rank, int element_bytes, bool tf32, const unsigned long long *sizes,
+                         const unsigned long long *strides, const unsigned *box)
 {
     TensorBox what = box_of(start, rank, element_bytes, tf32, sizes, strides);
     for (int d = 0; d < rank; d++)
@@ -365,8 +366,9 @@ cudaError_t encode_boxes(void *map, const void *start, int rank, int element_byt
     return encode_map(map, what);
 }
 
-cudaError_t encode_pixels(void *map, const void *start, int rank, int element_bytes, bool tf32, const long long *sizes,
-                          const long long *strides, const int *lower, const int *upper, const int *steps, int pixels)
+cudaError_t encode_pixels(void *map, const void *start, int rank, int element_bytes, bool tf32, const unsigned long long *sizes,
+                          const unsigned long long *strides, const int *lower, const int *upper, const unsigned *steps,
+                          unsigned pixels)
 {
     TensorBox what = box_of(start, rank, element_bytes, tf32, sizes, strides);
     what.pixel_axes = byte_of(rank - 2);
@@ -375,7 +377,7 @@ cudaError_t encode_pixels(void *map, const void *start, int rank, int element_by
         what.upper[i] = upper[i];
         what.steps[i] = short_of(steps[i]);
     }
-    const short box[TENSOR_BOX_RANK] = {short_of(128 / element_bytes), short_of(pixels)};
+    const short box[TENSOR_BOX_RANK] = {short_of(128u / static_cast<unsigned>(element_bytes)), short_of(pixels)};
     __builtin_memcpy(what.box, box, sizeof box);
     return encode_map(map, what);
 }

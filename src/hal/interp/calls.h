@@ -26,31 +26,6 @@ enum cudaFuncAttribute {
 };
 
 typedef void *cudaStream_t;
-enum cudaLaunchAttributeID {
-    cudaLaunchAttributeClusterDimension,
-    cudaLaunchAttributeCooperative,
-    cudaLaunchAttributeProgrammaticStreamSerialization
-};
-
-struct cudaLaunchAttribute {
-    cudaLaunchAttributeID id;
-    struct {
-        struct {
-            unsigned x, y, z;
-        } clusterDim;
-        int cooperative;
-        int programmaticStreamSerializationAllowed;
-    } val;
-};
-
-struct cudaLaunchConfig_t {   // filled in this order: two of CUDA's names are macros here
-    dim3 grid, block;
-    size_t dynamicSmemBytes;
-    cudaStream_t stream;
-    cudaLaunchAttribute *attrs;
-    unsigned numAttrs;
-};
-
 namespace rollerc_interp {
 
 struct Place {   // in the source, as a compiler's message would name it
@@ -148,10 +123,11 @@ struct BoxPlace {
     int offset[TENSOR_BOX_AXES];       // from each pixel to what is copied
 };
 // They fill it in, of boxes and of pixels.
-ROLLERC_EXPORT cudaError_t encode_boxes(void *map, const void *start, int rank, int element_bytes, bool tf32, const long long *sizes,
-                                        const long long *strides, const int *box);
-ROLLERC_EXPORT cudaError_t encode_pixels(void *map, const void *start, int rank, int element_bytes, bool tf32, const long long *sizes,
-                                         const long long *strides, const int *lower, const int *upper, const int *steps, int pixels);
+ROLLERC_EXPORT cudaError_t encode_boxes(void *map, const void *start, int rank, int element_bytes, bool tf32,
+                                        const unsigned long long *sizes, const unsigned long long *strides, const unsigned *box);
+ROLLERC_EXPORT cudaError_t encode_pixels(void *map, const void *start, int rank, int element_bytes, bool tf32,
+                                         const unsigned long long *sizes, const unsigned long long *strides, const int *lower,
+                                         const int *upper, const unsigned *steps, unsigned pixels);
 ROLLERC_EXPORT void mbarrier_init(void *barrier, int arrivals, Place place);
 ROLLERC_EXPORT void mbarrier_expect(void *barrier, int bytes, Place place);   // and arrives
 ROLLERC_EXPORT void mbarrier_arrive(void *barrier, int rank, Place place);    // at that block's of the cluster
@@ -181,7 +157,6 @@ struct LaunchShape {
 };
 
 ROLLERC_EXPORT cudaError_t launch(const Invocation &invocation, const LaunchShape &shape);
-ROLLERC_EXPORT cudaError_t launch(const Invocation &invocation, const cudaLaunchConfig_t &config);
 // A launch of a graph, behind those whose numbers stand in `after`, which -1 ends; the sizes of its arguments end with
 // 0. They are run by run_nodes().
 ROLLERC_EXPORT cudaError_t add_node(int number, const int *after, const Invocation &invocation, const size_t *sizes,

@@ -317,12 +317,11 @@ template <int N> static inline void take_registers() { give_registers<N>(); }
 
 // ---- what the launcher needs ----
 
-static inline cudaLaunchAttribute begins_early()
+template <class... Params>
+static inline cudaError_t launch_with(void (*kernel)(Params...), dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t,
+                                      bool early, dim3 cluster = 1, bool cooperative = false)
 {
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    return attribute;
+    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), {grid, block, shared, cluster, cooperative, early});
 }
 
 template <int... NODE> static inline const int *after()
@@ -343,17 +342,17 @@ static inline cudaError_t add_node(cudaGraph_t, cudaGraphNode_t *nodes, int numb
 
 template <int RANK>
 static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes,
-                                          const long long (&sizes)[RANK],
-                                          const long long (&strides)[RANK > 1 ? RANK - 1 : 1],
-                                          const int (&box)[RANK], bool tf32 = false)
+                                          const unsigned long long (&sizes)[RANK],
+                                          const unsigned long long (&strides)[RANK > 1 ? RANK - 1 : 1],
+                                          const unsigned (&box)[RANK], bool tf32 = false)
 {
     return rollerc_interp::encode_boxes(map, start, RANK, element_bytes, tf32, sizes, strides, box);
 }
 template <int RANK>
 static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int element_bytes,
-                                          const long long (&sizes)[RANK], const long long (&strides)[RANK - 1],
+                                          const unsigned long long (&sizes)[RANK], const unsigned long long (&strides)[RANK - 1],
                                           const int (&lower)[RANK - 2], const int (&upper)[RANK - 2],
-                                          const int (&steps)[RANK - 2], int pixels, bool tf32 = false)
+                                          const unsigned (&steps)[RANK - 2], unsigned pixels, bool tf32 = false)
 {
     return rollerc_interp::encode_pixels(map, start, RANK, element_bytes, tf32, sizes, strides, lower, upper, steps, pixels);
 }

@@ -325,21 +325,6 @@ cudaError_t launch(const Invocation &what, const LaunchShape &shape)
     return run_launch(what, shape);
 }
 
-cudaError_t launch(const Invocation &what, const cudaLaunchConfig_t &config)
-{
-    LaunchShape shape = {config.grid, config.block, config.dynamicSmemBytes, dim3(), false, false};
-    for (unsigned i = 0; i < config.numAttrs; i++) {
-        const cudaLaunchAttribute &attribute = config.attrs[i];
-        if (attribute.id == cudaLaunchAttributeCooperative)
-            shape.cooperative = attribute.val.cooperative;
-        else if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization)
-            shape.early = attribute.val.programmaticStreamSerializationAllowed;
-        else
-            shape.cluster = dim3(attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z);
-    }
-    return launch(what, shape);
-}
-
 // Of NAME_prepare. Programs that are run launch by launch find what it would have made.
 cudaError_t copy(void *to, const void *from, size_t bytes)
 {

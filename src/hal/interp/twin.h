@@ -160,13 +160,6 @@ static inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...),
                                   {grid, block, shared, dim3(), true, false});
 }
 
-template <class... Params>
-static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, void (*kernel)(Params...),
-                                              void **args)
-{
-    return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), *config);
-}
-
 static inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return rollerc_interp::settle(); }
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
 static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t)

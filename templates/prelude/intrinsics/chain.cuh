@@ -22,7 +22,7 @@ DEVICE void hold_loads()
 //
 // A launch that depends on no earlier launch of its program waits at its end instead of its beginning, since
 // later launches rely on its wait. It may use buffers of earlier calls, which had completed before launch 0
-// let it begin. Without the launch attribute (begins_early() of the launcher) the wait returns at once.
+// let it begin. Without the launch attribute (launch_with()) the wait returns at once.
 DEVICE void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;"); }
 #else
 DEVICE void wait_for_earlier() {}

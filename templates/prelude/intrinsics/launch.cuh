@@ -15,61 +15,58 @@ template <class Kernel> static inline hipError_t set_attribute(Kernel *kernel, h
 }
 #endif
 
-#if defined(CUDART_VERSION) && CUDART_VERSION >= 11080 && !defined(__CUDACC_RTC__)   // launches with attributes
+// Launches with a cluster and, if `early`, programmatic dependent launch, which graphs support since CUDA 12.3.
+#if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <class Kernel>
-static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, Kernel *kernel, void **args)
+static cudaError_t launch_with(Kernel *kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream, bool early,
+                               dim3 cluster = 1, bool cooperative = false)
 {
-    return ::cudaLaunchKernelExC(config, reinterpret_cast<const void *>(kernel), args);
+    int driver = 0;
+    cudaLaunchAttribute with[3] = {};
+    with[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    with[0].val.programmaticStreamSerializationAllowed =
+        early && CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
+    with[1].id = cudaLaunchAttributeCooperative;
+    with[1].val.cooperative = cooperative;
+    with[2].id = cudaLaunchAttributeClusterDimension;
+    with[2].val.clusterDim = {cluster.x, cluster.y, cluster.z};
+    const cudaLaunchConfig_t config = {grid, block, shared, stream, with, cluster.x * cluster.y * cluster.z > 1 ? 3u : 2u};
+    return cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel), args);
 }
 #endif
 
-// The launch attribute of programmatic dependent launch. Graphs support it since CUDA 12.3.
+// A function of the driver. Programs need not be linked with it.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
-static inline cudaLaunchAttribute begins_early()
+static inline cudaError_t driver_function(const char *name, void **function)
 {
-    int driver = 0;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed =
-        CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
-    return attribute;
+#if CUDART_VERSION >= 12050
+    return cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault);
+#else
+    return cudaGetDriverEntryPoint(name, function, cudaEnableDefault);
+#endif
 }
 #endif
 
 // Encodes a tensor of up to five dimensions for bulk copies: `sizes` in elements, `strides` in bytes from the
 // second dimension on, `box` in elements, 128 bytes along the first dimension. With `tf32` floats are rounded
-// to tf32 as they are copied. The driver encodes it on the host; nothing is sent to the device.
+// to tf32 as they are copied. L2 promotion of 256 bytes, in place of 128, takes up to 1.13 of the time.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int RANK>
-static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes, const long long (&sizes)[RANK],
-                                          const long long (&strides)[RANK > 1 ? RANK - 1 : 1], const int (&box)[RANK],
-                                          bool tf32 = false)
+static cudaError_t describe_tensor(TensorMap *map, const void *start, int bytes, const unsigned long long (&sizes)[RANK],
+                                   const unsigned long long (&strides)[RANK > 1 ? RANK - 1 : 1], const unsigned (&box)[RANK],
+                                   bool tf32 = false)
 {
-    using Encode = int (*)(void *map, int type, unsigned rank, void *start, const unsigned long long *sizes,
+    using Encode = int (*)(void *map, int type, unsigned rank, const void *start, const unsigned long long *sizes,
                            const unsigned long long *strides, const unsigned *box, const unsigned *steps, int interleave,
-                           int swizzle, int promotion, int fill);   // cuTensorMapEncodeTiled, of cuda.h
-    void *entry = nullptr;
-    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050
-    const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
-#else
-    const cudaError_t status = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &entry, cudaEnableDefault, &found);
-#endif
-    if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
-        return status != cudaSuccess ? status : cudaErrorNotSupported;
-    unsigned long long counts[RANK], apart[RANK];
-    unsigned boxes[RANK], steps[RANK];
-    for (int d = 0; d < RANK; d++) {
-        counts[d] = static_cast<unsigned long long>(sizes[d]);
-        apart[d] = d + 1 < RANK ? static_cast<unsigned long long>(strides[d]) : 0;
-        boxes[d] = static_cast<unsigned>(box[d]);
-        steps[d] = 1;
-    }
-    const int bits = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2, type = tf32 ? 11 : bits;   // copied without conversion
-    const int lines_of_128_bytes = 3, promotion_128_bytes = 2;   // 128-byte swizzle; L2 promotion: 256 bytes took up to 1.13 of the time
-    const int error = reinterpret_cast<Encode>(entry)(map, type, RANK, const_cast<void *>(start), counts, apart, boxes, steps, 0,
-                                                      lines_of_128_bytes, promotion_128_bytes, 0);
-    return error == 0 ? cudaSuccess : cudaErrorInvalidValue;
+                           int swizzle, int promotion, int fill);
+    void *encode = nullptr;
+    const cudaError_t status = driver_function("cuTensorMapEncodeTiled", &encode);
+    if (!encode)
+        return status == cudaSuccess ? cudaErrorNotSupported : status;
+    const unsigned steps[] = {1, 1, 1, 1, 1};
+    const int type = tf32 ? 11 : bytes > 2 ? 2 : bytes - 1;   // of unsigned integers: copied as they are
+    return reinterpret_cast<Encode>(encode)(map, type, RANK, start, sizes, strides, box, steps, 0, 3, 2, 0) ? cudaErrorInvalidValue
+                                                                                                            : cudaSuccess;
 }
 #endif
 
@@ -79,36 +76,23 @@ static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int
 // a pixel of padding at either side has the corners -1 and -1.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int RANK>
-static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int element_bytes, const long long (&sizes)[RANK],
-                                          const long long (&strides)[RANK - 1], const int (&lower)[RANK - 2],
-                                          const int (&upper)[RANK - 2], const int (&steps)[RANK - 2], int pixels, bool tf32 = false)
+static cudaError_t describe_pixels(TensorMap *map, const void *start, int bytes, const unsigned long long (&sizes)[RANK],
+                                   const unsigned long long (&strides)[RANK - 1], const int (&lower)[RANK - 2],
+                                   const int (&upper)[RANK - 2], const unsigned (&steps)[RANK - 2], unsigned pixels, bool tf32 = false)
 {
-    using Encode = int (*)(void *map, int type, unsigned rank, void *start, const unsigned long long *sizes,
+    using Encode = int (*)(void *map, int type, unsigned rank, const void *start, const unsigned long long *sizes,
                            const unsigned long long *strides, const int *lower, const int *upper, unsigned channels, unsigned pixels,
-                           const unsigned *steps, int interleave, int swizzle, int promotion, int fill);   // cuTensorMapEncodeIm2col
-    void *entry = nullptr;
-    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050
-    const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", &entry, 12000, cudaEnableDefault, &found);
-#else
-    const cudaError_t status = cudaGetDriverEntryPoint("cuTensorMapEncodeIm2col", &entry, cudaEnableDefault, &found);
-#endif
-    if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
-        return status != cudaSuccess ? status : cudaErrorNotSupported;
-    unsigned long long counts[RANK], apart[RANK - 1];
-    unsigned every[RANK];
-    for (int d = 0; d < RANK; d++) {
-        counts[d] = static_cast<unsigned long long>(sizes[d]);
-        every[d] = d > 0 && d < RANK - 1 ? static_cast<unsigned>(steps[d - 1]) : 1;
-    }
-    for (int d = 0; d < RANK - 1; d++)
-        apart[d] = static_cast<unsigned long long>(strides[d]);
-    const int bits = element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : 2, type = tf32 ? 11 : bits;   // copied without conversion
-    const int lines_of_128_bytes = 3, promotion_128_bytes = 2;   // as of describe_tensor()
-    const int error = reinterpret_cast<Encode>(entry)(map, type, RANK, const_cast<void *>(start), counts, apart, lower, upper,
-                                                      static_cast<unsigned>(128 / element_bytes), static_cast<unsigned>(pixels), every,
-                                                      0, lines_of_128_bytes, promotion_128_bytes, 0);
-    return error == 0 ? cudaSuccess : cudaErrorInvalidValue;
+                           const unsigned *steps, int interleave, int swizzle, int promotion, int fill);
+    void *encode = nullptr;
+    const cudaError_t status = driver_function("cuTensorMapEncodeIm2col", &encode);
+    if (!encode)
+        return status == cudaSuccess ? cudaErrorNotSupported : status;
+    unsigned every[RANK] = {};
+    for (int d = 0; d < RANK; d++)
+        every[d] = d > 0 && d < RANK - 1 ? steps[d - 1] : 1;
+    const int type = tf32 ? 11 : bytes > 2 ? 2 : bytes - 1;   // as of describe_tensor()
+    return reinterpret_cast<Encode>(encode)(map, type, RANK, start, sizes, strides, lower, upper, 128u / static_cast<unsigned>(bytes),
+                                            pixels, every, 0, 3, 2, 0) ? cudaErrorInvalidValue : cudaSuccess;
 }
 #endif
 

@@ -71,23 +71,11 @@ static const char *program_text(const Case *c)
                   c->shared, c->shared);
     if (c->large_clusters)
         strbuf_puts(&out, "    cudaFuncSetAttribute(kernel_t::t_k0, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);\n");
-    if (c->cluster)
-        strbuf_printf(&out, "    cudaLaunchAttribute attributes[2] = {};\n"
-                      "    attributes[0].id = cudaLaunchAttributeClusterDimension;\n"
-                      "    const dim3 cluster(%s);\n"
-                      "    attributes[0].val.clusterDim = {cluster.x, cluster.y, cluster.z};\n"
-                      "    attributes[1].id = cudaLaunchAttributeCooperative;\n"
-                      "    attributes[1].val.cooperative = %d;\n"
-                      "    const cudaLaunchConfig_t config = {dim3(%s), dim3(%s), %d, stream, attributes, 2};\n"
-                      "    return cudaLaunchKernelExC(&config, kernel_t::t_k0, args);\n}\n",
-                      c->cluster, c->cooperative, c->grid, c->block, c->shared);
-    else if (c->early)
-        strbuf_printf(&out, "    cudaLaunchAttribute attributes[1] = {rollerc::begins_early()};\n"
-                      "    const cudaLaunchConfig_t config = {dim3(%s), dim3(%s), %d, stream, attributes, 1};\n"
-                      "    %s"
-                      "    return cudaLaunchKernelExC(&config, kernel_t::t_k0, args);\n}\n", c->grid, c->block, c->shared,
-                      c->first ? "" : "cudaLaunchKernel(kernel_t::t_k0, config.grid, config.block, args, "
-                                      "config.dynamicSmemBytes, stream);\n");
+    if (c->early && !c->first)
+        strbuf_printf(&out, "    cudaLaunchKernel(kernel_t::t_k0, dim3(%s), dim3(%s), args, %d, stream);\n", c->grid, c->block, c->shared);
+    if (c->cluster || c->early)
+        strbuf_printf(&out, "    return rollerc::launch_with(kernel_t::t_k0, dim3(%s), dim3(%s), args, %d, stream, %d, dim3(%s), %d);\n}\n",
+                      c->grid, c->block, c->shared, c->early, c->cluster ? c->cluster : "1", c->cooperative);
     else
         strbuf_printf(&out, "    return cudaLaunch%sKernel(kernel_t::t_k0, dim3(%s), dim3(%s), args, %d,\n"
                       "                            static_cast<cudaStream_t>(stream));\n}\n",

@@ -198,7 +198,7 @@ static const struct { const char *kernel, *what; } WRONG_CLUSTERS[] = {
     {BARRIER "cluster_sync(); if (t == 0) mbarrier_arrive_at(bar, cluster_rank() ^ 1);", "the shared memory of a block that "},
     {BARRIER "block_sync(); if (t == 0) { TensorMap none = {}; copy_box(bar, &none, 0, 0, 0, bar); }", "without a tensor map"},
     {BARRIER "if (t == 0) { TensorMap none = {}; copy_box_to(17, bar, &none, 0, 0, 0, bar); }", "blocks that the cluster does not have"},
-    {BARRIER "block_sync(); if (t == 0) { TensorMap line; const long long size[] = {32}, none[] = {0}; const int box[] = {32};\n"
+    {BARRIER "block_sync(); if (t == 0) { TensorMap line; const unsigned long long size[] = {32}, none[] = {0}; const unsigned box[] = {32};\n"
              "describe_tensor(&line, x, 4, size, none, box); copy_box(bar, &line, 0, 0, 0, bar); }", "along other dimensions than its tensor map has"},
     {BARRIER PIXELS(5, 0, 0), "from beside the bounding box on"},     // columns -1 to 3
     {BARRIER PIXELS(0, 0, 0), "from beside the bounding box on"},     // in steps of two

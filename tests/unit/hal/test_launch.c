@@ -17,12 +17,7 @@ static const char PROGRAM[] =
     "        return 1;\n"
     "    if (describe_pixels<4>(&m1, in0, 4, {24, 5, 2, 4}, {96, 480, 960}, {-1, 0}, {-2, 0}, {2, 1}, 16) != cudaSuccess)\n"
     "        return 1;\n"
-    "    cudaLaunchAttribute attributes[2] = {};\n"
-    "    attributes[0].id = cudaLaunchAttributeClusterDimension;\n"
-    "    attributes[0].val.clusterDim = {2, 1, 1};\n"
-    "    attributes[1] = begins_early();\n"
-    "    const cudaLaunchConfig_t config = {dim3(4), dim3(64), 1024, stream, attributes, 2};\n"
-    "    return cudaLaunchKernelExC(&config, kernel_t::t_k0, args);\n}\n";
+    "    return launch_with(kernel_t::t_k0, 4, 64, args, 1024, stream, true, 2);\n}\n";
 
 static LaunchArg args[3];
 static Launch launch;
