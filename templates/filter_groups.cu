@@ -198,7 +198,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Tensors t = TENSORS;
     SHARED(STAGED_X, Element, xs, [2 * STAGE_X]);
     SHARED(STAGED_D, Element, ds, [2 * STAGE_D]);
-    SHARED(SUMS, Value, left, [SETS > 1 ? SETS - 1 : 1][PARTS][TILES][TILES_F][4][WARP]);   // over x and d
+    SHARED(SUMS, Value, left, [SETS > 1 ? SETS - 1 : 1][SETS > 1 ? PARTS : 1][TILES][TILES_F][4][WARP]);   // over x and d
     const Index first = (Index)blockIdx.x * TC;   // group
     const int warp = (int)threadIdx.x / WARP, part = warp % PARTS, set = warp / PARTS;
     const int group = part / SHARES, share = part % SHARES;

@@ -253,6 +253,10 @@ PROGRAMS = [
         input x[9, M + 2 * K, 8] : {T}  input d[9, M, 8] : {T}
         dw[f, s:K, c] = sum[n, v](d[n, v, f] * x[n, v + 2*s, c])
         output dw : f32"""),
+    Program("filter_groups_wide", "filter_groups", HALVES, {"M": ("tap along", 21)}, """
+        input x[3, M + 8, 2, 48] : {T}  input d[3, M, 2, 64] : {T}
+        dw[g, f, s:9, c] = sum[n, v](d[n, v, g, f] * x[n, v + s, g, c])
+        output dw : f32"""),
 
     Program("matmul", "matmul", NUMBERS, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 19)}, """
         input A[M, K] : {T}  input B[K, N] : {T}

@@ -62,9 +62,10 @@ static int64_t sums_of(const GroupsWay *way) { return (int64_t)way->tiles * (way
 
 static int64_t warps_of(const GroupsWay *way) { return (int64_t)way->groups * way->shares * way->sets; }
 
+/* Of the warps of all sets but the first; or of one, which leaves none. */
 static int64_t left_bytes(const GroupsWay *way)
 {
-    return way->sets > 1 ? (warps_of(way) - warps_of(way) / way->sets) * sums_of(way) * 32 * 4 : 4;
+    return larger(warps_of(way) - warps_of(way) / way->sets, 1) * sums_of(way) * 32 * 4;
 }
 
 static int side_of(const GroupsWay *way) { return (int)larger(way->channels, way->filters); }
