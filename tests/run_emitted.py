@@ -382,7 +382,7 @@ DEPTHWISE = ("input x[8, 16, 40, 40] : {t}\ninput w[16, 13, 13] : {t}\n"
              "y[n, c, h:40, v:40] = sum[r, s](pad(x[n, c, h + r - 6, v + s - 6], 0) * w[c, r, s])\noutput y : {t}\n")
 GROUPS = ("input x[32, 28, 28, 32, 8] : f16\ninput d[32, 28, 28, 32, 8] : f16\n"
           "dw[g, f, r:3, s:3, c] = sum[n, h, v](d[n, h, v, g, f] * pad(x[n, h + r - 1, v + s - 1, g, c], 0))\noutput dw : f16\n")
-RESERVED = {"reduce"}   # as much as the largest block needs
+RESERVED = {"gemm", "reduce"}   # as much as other parts or the largest block need
 LAID_OUT = [("matmul", "v100", PRODUCT.format(m=512, n=512, k=512, t="f32")), ("gemm", "a100", PRODUCT.format(m=500, n=496, k=504, t="f16")),
             ("bulk", "h200", PRODUCT.format(m=256, n=512, k=512, t="f16")), ("skinny", "h200", PRODUCT.format(m=4, n=512, k=1024, t="f32")), ("reduce", "h200", "input x[7, 9000] : f32\ny[i] = sum[j](x[i, j])\noutput y\n"),
             ("permute", "h200", "input x[512, 512] : f32\ny[j, i] = x[i, j]\noutput y\n"), ("attention", "a100", "attention"),

@@ -4,17 +4,9 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "codegen/cuda/fold_parts.h"
 
 enum { INDENT = 4 };
-
-typedef struct ConditionFold {
-    const Constants *constants;
-    const Slice *idle;
-    char *text;   // a copy
-    size_t length;
-    bool *removed;   // of each character
-    bool any, keeps_lines;
-} ConditionFold;
 
 // ---- statements ----
 
@@ -84,13 +76,6 @@ static void skip_statement(Slice *rest)
     }
 }
 
-static void remove_text(ConditionFold *fold, const char *start, const char *end)
-{
-    for (const char *at = start; at < end; at++)
-        fold->removed[at - fold->text] = true;
-    fold->any = true;
-}
-
 /* The lines that begin within it move to the left. */
 static void outdent(ConditionFold *fold, const char *start, const char *end)
 {
@@ -130,30 +115,46 @@ static bool is_declaration(Slice rest)
            is_name(next);
 }
 
-static bool has_declarations(Slice block)
+static int count_word(const ConditionFold *fold, Slice text, Slice word)
 {
-    bool found = false;
-    while (!found && peek(&block).start < block.end && *peek(&block).start != '}') {
-        found = is_declaration(block);
+    Slice token;
+    int count = 0;
+    while (token_read(&text, &token))
+        count += !fold->removed[token.start - fold->text] && slice_same(token, word);
+    return count;
+}
+
+/* Whether the block declares a name that the function has elsewhere. */
+static bool hides_names(const ConditionFold *fold, Slice block)
+{
+    bool hides = false;
+    const Slice whole = block;
+    while (!hides && peek(&block).start < block.end && *peek(&block).start != '}') {
+        Slice statement = {block.start, NULL}, token;
+        bool declares = is_declaration(block);
         skip_statement(&block);
+        statement.end = block.start;
+        for (Slice last = {"", ""}; declares && !hides && token_read(&statement, &token); last = token)
+            hides = is_name(token) && (is_name(last) || strchr(",*&", *last.start)) && strchr("=;[{(,", *peek(&statement).start) &&
+                    count_word(fold, fold->function, token) > count_word(fold, whole, token);
     }
-    return found;
+    return hides;
 }
 
 /* The { } around the statement, where nothing needs them. */
 static void unwrap(ConditionFold *fold, Slice statement)
 {
     Slice inside = {statement.start + 1, statement.end - 1};
-    if (*statement.start != '{' || has_declarations(inside)) {
+    if (*statement.start != '{' || hides_names(fold, inside)) {
         if (*statement.start != '{')
             outdent(fold, statement.start, statement.end);
         return;
     }
     const char *first = peek(&inside).start;
     const char *comment = inside.start + strspn(inside.start, " \n");
-    remove_text(fold, statement.start, comment < first ? comment : first);
+    fold_remove(fold, statement.start, comment < first ? comment : first);
     outdent(fold, first, statement.end);
-    remove_text(fold, inside.end, statement.end);
+    fold_remove(fold, inside.end, statement.end);
 }
 
 static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block);
@@ -161,8 +162,8 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block);
 /* Gives whether what follows can never run. */
 static bool take_branch(ConditionFold *fold, const char *start, Slice taken, const char *end, bool in_block)
 {
-    remove_text(fold, start, taken.start);
-    remove_text(fold, taken.end, end);
+    fold_remove(fold, start, taken.start);
+    fold_remove(fold, taken.end, end);
     if (in_block)
         unwrap(fold, taken);
     return fold_statement(fold, &taken, false);
@@ -171,10 +172,10 @@ static bool take_branch(ConditionFold *fold, const char *start, Slice taken, con
 static void take_none(ConditionFold *fold, const char *start, const char *end, bool in_block)
 {
     if (in_block) {
-        remove_text(fold, comment_above(fold, start), end);
+        fold_remove(fold, comment_above(fold, start), end);
         return;
     }
-    remove_text(fold, start, end - 1);
+    fold_remove(fold, start, end - 1);
     fold->text[end - 1 - fold->text] = ';';
 }
 
@@ -193,15 +194,6 @@ static bool is_among(const Slice *names, Slice name)
     return names->start != NULL;
 }
 
-static bool has_any(Slice text, const Slice *names)
-{
-    Slice token;
-    while (names->start && token_read(&text, &token))
-        if (is_name(token) && is_among(names, token))
-            return true;
-    return false;
-}
-
 /* `name(arguments);` that changes nothing, neither there nor by its arguments. */
 static bool is_idle_call(const ConditionFold *fold, Slice name, Slice rest)
 {
@@ -217,27 +209,11 @@ static bool is_idle_call(const ConditionFold *fold, Slice name, Slice rest)
     return *peek(&rest).start == ';';
 }
 
-/* Asks, and changes nothing: no call, no assignment. */
-static bool only_asks(Slice condition)
-{
-    Slice token, last = {0};
-    while (token_read(&condition, &token)) {
-        bool calls = *token.start == '(' && is_name(last);
-        bool assigns = *token.start == '=' && (!last.start || !strchr("=!<>", *last.start)) &&
-                       !slice_starts(condition, "=");
-        bool steps = last.start && strchr("+-", *token.start) && *last.start == *token.start;
-        if (calls || assigns || steps)
-            return false;
-        last = token;
-    }
-    return true;
-}
-
 /* `if (…) name(arguments);` */
 static bool is_idle_if(const ConditionFold *fold, Slice condition, Slice statement)
 {
     Slice name;
-    return token_read(&statement, &name) && is_idle_call(fold, name, statement) && only_asks(condition);
+    return token_read(&statement, &name) && is_idle_call(fold, name, statement) && fold_only_asks(condition);
 }
 
 /* `if` has been read. */
@@ -255,7 +231,7 @@ static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in
         take_none(fold, start, after.start, in_block);
         return false;
     }
-    if (!constants_evaluate(fold->constants, condition, &value)) {
+    if (!fold_evaluate(fold->constants, condition, &value)) {
         bool ends = fold_statement(fold, &one, false);
         ends &= other.start && fold_statement(fold, &other, false);
         *rest = after;
@@ -265,6 +241,96 @@ static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in
     if (value || other.start)
         return take_branch(fold, start, value ? one : other, after.start, in_block);
     take_none(fold, start, after.start, in_block);
+    return false;
+}
+
+/* `int i = 0; i < 1; ++i`: of a loop that runs once, the variable and its value, a digit. */
+static bool runs_once(const ConditionFold *fold, Slice header, Slice *name, int64_t *first)
+{
+    Slice type, token, start, condition;
+    if (!token_read(&header, &type) || !token_read(&header, name) || !is_name(*name) || !token_read(&header, &token) ||
+        *token.start != '=')
+        return false;
+    start = header, skip_to_semicolon(&header, token), start.end = header.start - 1;
+    condition = header, skip_to_semicolon(&header, token), condition.end = header.start - 1;
+    int step = slice_starts(header, " ++") ? 1 : slice_starts(header, " --") ? -1 : 0;
+    if (!step || !constants_evaluate(fold->constants, start, first) || *first < 0 || *first > 9)
+        return false;
+    Constant value = {true, *first};
+    Constants inside = {.table = {.arena = fold->constants->table.arena}, .outer = fold->constants};
+    *word_place(&inside.table, *name) = &value;
+    int64_t holds;
+    if (!constants_evaluate(&inside, condition, &holds) || !holds)
+        return false;
+    value.value += step;
+    return constants_evaluate(&inside, condition, &holds) && !holds;
+}
+
+static bool is_member(const char *text, Slice name)
+{
+    return name.start > text && (name.start[-1] == '.' || name.start[-1] == '>');
+}
+
+/* Nothing in the body leaves it, or calls something else by that name. */
+static bool can_replace(const ConditionFold *fold, Slice body, Slice name)
+{
+    static const char *const leaves[] = {"break", "continue", "goto", NULL};
+    Slice token, last = {0};
+    while (token_read(&body, &token)) {
+        for (const char *const *word = leaves; *word; word++)
+            if (slice_equals(token, *word))
+                return false;
+        if (slice_same(token, name) && !is_member(fold->text, token) && is_name(last) && !slice_equals(last, "return"))
+            return false;
+        last = token;
+    }
+    return true;
+}
+
+/* The digit for the name. Of `x + 0 * y` and `0 * y + x` x stays. */
+static void replace(ConditionFold *fold, Slice name, char digit)
+{
+    Slice rest = {name.end, fold->text + fold->length}, token = {name.end, name.end};
+    fold->text[name.start - fold->text] = digit;
+    fold_remove(fold, name.start + 1, name.end);
+    if (digit != '0')
+        return;
+    if (slice_starts(rest, " * ")) {
+        while (token_read(&rest, &token) && !strchr("+-,;)]}?:<>=&|", *token.start))
+            if (strchr("({[", *token.start))
+                token_read_group(&rest, *token.start);
+        while (token.start[-1] == ' ' || token.start[-1] == '\n')
+            token.start--;
+        fold_remove(fold, name.end, token.start);
+    }
+    Slice behind = {token.start, fold->text + fold->length};
+    if (strncmp(name.start - 3, " + ", 3) == 0)
+        fold_remove(fold, name.start - 3, token.start);
+    else if (slice_starts(behind, " + ") && (strchr("([", name.start[-1]) || (name.start[-1] == ' ' && strchr("=,", name.start[-2]))))
+        fold_remove(fold, name.start, token.start + strlen(" + "));
+}
+
+static void replace_all(ConditionFold *fold, Slice body, Slice name, char digit)
+{
+    const char *own = arena_strndup(fold->constants->table.arena, name.start, slice_length(name));
+    Slice token;
+    while (token_read(&body, &token))
+        if (slice_equals(token, own) && !is_member(fold->text, token))
+            replace(fold, token, digit);
+}
+
+/* Gives whether what follows can never run. */
+static bool fold_loop(ConditionFold *fold, Slice *rest, const char *start, bool is_for, bool in_block)
+{
+    Slice header = read_brackets(rest), body = *rest, name;
+    int64_t first;
+    body = read_statement(&body);
+    if (is_for && runs_once(fold, header, &name, &first) && can_replace(fold, body, name)) {
+        replace_all(fold, body, name, (char)('0' + first));
+        rest->start = body.end;
+        return take_branch(fold, start, body, body.end, in_block);
+    }
+    fold_statement(fold, rest, false);
     return false;
 }
 
@@ -280,7 +346,7 @@ static bool fold_block(ConditionFold *fold, Slice *rest)
         }
         if (ended) {
             Slice statement = read_statement(rest);
-            remove_text(fold, comment_above(fold, statement.start), statement.end);
+            fold_remove(fold, comment_above(fold, statement.start), statement.end);
         } else {
             ended = fold_statement(fold, rest, true);
         }
@@ -288,13 +354,16 @@ static bool fold_block(ConditionFold *fold, Slice *rest)
     return ended;
 }
 
-static int count_word(const ConditionFold *fold, Slice word)
+/* `const int x = y + 1;` of an x that nothing reads. */
+static bool is_unused(const ConditionFold *fold, Slice statement)
 {
-    Slice rest = {strchr(fold->text, '{'), fold->text + fold->length}, token;
-    int count = 0;
-    while (token_read(&rest, &token))
-        count += !fold->removed[token.start - fold->text] && slice_same(token, word);
-    return count;
+    Slice rest = statement, token, name = {0};
+    if (!token_read(&rest, &token) || !slice_equals(token, "const"))
+        return false;
+    while (token_read(&rest, &token) && *token.start != '=')
+        name = token;
+    return is_name(name) && !memchr(rest.start, ',', slice_length(rest)) && fold_only_asks(rest) &&
+           count_word(fold, fold->function, name) == 1;
 }
 
 /* `(void)t, (void)row;`: stays of what is mentioned nowhere else. */
@@ -303,18 +372,18 @@ static bool fold_mentions(ConditionFold *fold, Slice *rest, const char *start)
     StrBuf left = strbuf_new(fold->constants->table.arena);
     Slice whole = {start, NULL}, token;
     while (token_read(rest, &token) && *token.start != ';')
-        if (is_name(token) && !slice_equals(token, "void") && count_word(fold, token) == 1)
+        if (is_name(token) && !slice_equals(token, "void") && count_word(fold, fold->function, token) == 1)
             strbuf_printf(&left, "%s(void)%.*s", left.length ? ", " : "", (int)slice_length(token),
                           token.start);
     whole.end = rest->start;
     if (!left.length) {
-        remove_text(fold, whole.start, whole.end);
+        fold_remove(fold, whole.start, whole.end);
         return false;
     }
     char *at = fold->text + (whole.start - fold->text);
     memcpy(at, left.text, left.length);   // it is no longer than it was
     at[left.length] = ';';
-    remove_text(fold, whole.start + left.length + 1, whole.end);
+    fold_remove(fold, whole.start + left.length + 1, whole.end);
     return false;
 }
 
@@ -325,47 +394,58 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
         return false;
     if (*token.start == '{')
         return fold_block(fold, rest);
-    if (*token.start == '#')
-        skip_line(rest);
-    if (*token.start == '#' || slice_starts(token, "UNROLL"))
-        return fold_statement(fold, rest, false);
+    const char *start = token.start;
+    while (*token.start == '#' || slice_starts(token, "UNROLL")) {
+        if (*token.start == '#')
+            skip_line(rest);
+        if (!is_loop(peek(rest)) && *peek(rest).start != '#')
+            return fold_statement(fold, rest, false);
+        token_read(rest, &token);
+    }
     if (slice_equals(token, "if"))
         return fold_if(fold, rest, token.start, in_block);
-    if (is_loop(token)) {
-        read_brackets(rest);
-        fold_statement(fold, rest, false);
-        return false;
-    }
+    if (is_loop(token))
+        return fold_loop(fold, rest, start, slice_equals(token, "for"), in_block);
     if (in_block && is_idle_call(fold, token, *rest)) {
         skip_to_semicolon(rest, token);
-        remove_text(fold, comment_above(fold, token.start), rest->start);
+        fold_remove(fold, comment_above(fold, token.start), rest->start);
         return false;
     }
     if (in_block && !fold->keeps_lines && *token.start == '(' && slice_equals(peek(rest), "void"))
         return fold_mentions(fold, rest, token.start);
     skip_to_semicolon(rest, token);
+    if (in_block && !fold->keeps_lines && is_unused(fold, (Slice){token.start, rest->start})) {
+        fold_remove(fold, comment_above(fold, token.start), rest->start);
+        return false;
+    }
     return slice_equals(token, "return");
 }
 
 // ---- functions ----
 
-/* Behind the { of a function's body; empty where the text defines none. */
-static Slice body_of(const char *text)
+/* Behind the { of the next function's body, which may be a member; false: there is none. */
+static bool find_body(Slice *rest)
 {
-    Slice rest = slice_of(text), token;
-    bool has_arguments = false;
-    while (token_read(&rest, &token)) {
+    Slice token;
+    bool has_arguments = false, is_type = false;
+    while (token_read(rest, &token)) {
         if (*token.start == '<' || *token.start == '(') {
-            token_read_group(&rest, *token.start);
+            token_read_group(rest, *token.start);
             has_arguments |= *token.start == '(';
         } else if (*token.start == '{' && has_arguments) {
-            return rest;
-        } else if (strchr("{=;#", *token.start) || slice_equals(token, "struct") ||
-                   slice_equals(token, "union")) {
-            break;
+            return true;
+        } else if (*token.start == '{' && !is_type) {
+            token_read_group(rest, '{');
+        } else if (*token.start == '=') {
+            skip_to_semicolon(rest, token);
+        } else if (*token.start == '#') {
+            return false;
         }
+        is_type |= slice_equals(token, "struct") || slice_equals(token, "union");
+        if (strchr("{;", *token.start))
+            has_arguments = is_type = false;
     }
-    return (Slice){text, text};
+    return false;
 }
 
 /* What is left of the lines; those that nothing, or only a comment on what was there, is left of go as
@@ -414,8 +494,8 @@ static const Slice *hidden_names(Arena *arena, const Constants *constants, const
 
 bool fold_is_idle(const char *text)
 {
-    Slice body = body_of(text), token;
-    bool idle = body.start < body.end && strstr(text, "void ") && strstr(text, "void ") < body.start;
+    Slice body = slice_of(text), token;
+    bool idle = find_body(&body) && strstr(text, "void ") && strstr(text, "void ") < body.start;
     while (idle && token_read(&body, &token) && *token.start != '}') {
         idle = *token.start == '(' && slice_equals(peek(&body), "void");
         while (idle && *token.start != ';' && token_read(&body, &token))
@@ -424,23 +504,41 @@ bool fold_is_idle(const char *text)
     return idle;
 }
 
+/* The text as it was, while nothing is removed of it. */
+static ConditionFold fold_of(Constants *visible, const char *text, bool keeps_lines)
+{
+    Arena *arena = visible->table.arena;
+    size_t length = strlen(text);
+    visible->hidden = hidden_names(arena, visible->outer, text);
+    return (ConditionFold){.constants = visible,
+                           .text = arena_strdup(arena, text),
+                           .length = length,
+                           .removed = NEW_ARRAY(arena, bool, length + 1),
+                           .keeps_lines = keeps_lines};
+}
+
 const char *fold_branches(Arena *arena, const Constants *constants, const Slice *idle, const char *text, bool keeps_lines)
 {
-    Slice body = body_of(text);
-    if (strstr(body.start, "\n#if") ||
-        !(idle->start ? has_any(body, idle) : strstr(body.start, "if ") || strstr(body.start, "(void)")))
+    if (strstr(text, "\n#if") || *text == '#')
         return text;
-    Constants visible = {
-        .table = {.arena = arena}, .outer = constants, .hidden = hidden_names(arena, constants, text)};
-    size_t length = strlen(text);
-    ConditionFold fold = {.constants = &visible,
-                          .idle = idle,
-                          .text = arena_strdup(arena, text),
-                          .length = length,
-                          .removed = NEW_ARRAY(arena, bool, length + 1),
-                          .keeps_lines = keeps_lines};
-    Slice rest = {fold.text + (body.start - text), fold.text + length};
-    if (body.start < body.end)
+    Constants visible = {.table = {.arena = arena}, .outer = constants};
+    ConditionFold fold = fold_of(&visible, text, keeps_lines);
+    fold.idle = idle;
+    for (Slice rest = {fold.text, fold.text + fold.length}; find_body(&rest);) {
+        fold.function = rest;
+        token_read_group(&fold.function, '{');
+        fold.function = (Slice){rest.start, fold.function.start};
         fold_block(&fold, &rest);
+    }
+    return fold.any ? remaining_text(arena, &fold) : text;
+}
+
+const char *fold_expressions(Arena *arena, const Constants *constants, const char *text, bool keeps_lines)
+{
+    if (strstr(text, "\n#if") || *text == '#' || !(strchr(text, '?') || strstr(text, "&&") || strstr(text, "||")))
+        return text;
+    Constants visible = {.table = {.arena = arena}, .outer = constants};
+    ConditionFold fold = fold_of(&visible, text, keeps_lines);
+    fold_choices(&fold, (Slice){fold.text, fold.text + fold.length});
     return fold.any ? remaining_text(arena, &fold) : text;
 }

@@ -178,8 +178,10 @@ static void fold_scope(Trim *trim, TrimScope *scope)
     bool keeps_lines = trim->store->line_directives;   // which are the template's
     for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
         unit->text = fold_branches(trim->arena, &scope->constants, &none, unit->text, keeps_lines);
+    for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
+        unit->text = fold_expressions(trim->arena, &scope->constants, unit->text, keeps_lines);
     const Slice *idle = idle_functions(trim, scope);
-    for (TextUnit *unit = scope->units.first; unit && idle->start; unit = unit->next)
+    for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
         unit->text = fold_branches(trim->arena, &scope->constants, idle, unit->text, keeps_lines);
 }
 

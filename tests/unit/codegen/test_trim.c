@@ -207,13 +207,58 @@ START_TEST(branches_by_constants_are_settled)
     ck_assert_str_eq(folded("void f()\n{\n    if (B % 2 == 0) {\n        g();\n    } else {\n        h();\n        i();\n    }\n}\n"),
                      "void f()\n{\n    h();\n    i();\n}\n");
     ck_assert_str_eq(folded("void f()\n{\n    if (A == 3) {\n        const int y = 1;\n        g(y);\n    }\n}\n"),
-                     "void f()\n{\n    {\n        const int y = 1;\n        g(y);\n    }\n}\n");
+                     "void f()\n{\n    const int y = 1;\n    g(y);\n}\n");
+    ck_assert_str_eq(folded("void f()\n{\n    if (A == 3) {\n        const int y = 1;\n        g(y);\n    }\n    const int y = 2;\n}\n"),
+                     "void f()\n{\n    {\n        const int y = 1;\n        g(y);\n    }\n    const int y = 2;\n}\n");
     ck_assert_str_eq(folded("void f()\n{\n    for (;;)\n        if (A == 2)\n            g();\n    h();\n}\n"),
                      "void f()\n{\n    for (;;)\n        ;\n    h();\n}\n");
     ck_assert_str_eq(folded("void f(int x)\n{\n    if (A == 2 && (g() || P::B) && x)\n        g();\n    h();\n}\n"),
                      "void f(int x)\n{\n    h();\n}\n");
     ck_assert_str_eq(folded("void f(int x)\n{\n    if (A == 2 && x > 1 || FEW || x)\n        g();\n}\n"),
                      "void f(int x)\n{\n    g();\n}\n");
+    ck_assert_str_eq(folded("struct S {\n    void f() const\n    {\n        if (A == 3)\n            g();\n    }\n};\n"),
+                     "struct S {\n    void f() const\n    {\n        g();\n    }\n};\n");
+}
+END_TEST
+
+START_TEST(loops_that_run_once_are_their_bodies)
+{
+    static const char *const loops[][2] = {
+        {"UNROLL for (int i = 0; i < A - 2; ++i)\n        g(i, s.i, x[i + 1], 3 + i * B, i * 4 + x);", "g(0, s.i, x[1], 3, x);"},
+        {"for (int i = A - 3; i >= 0; --i) {\n        const int y = i;\n        g(y);\n    }", "const int y = 0;\n    g(y);"},
+        {"#pragma unroll 1\n    for (Index i = 4; i <= 4; ++i)\n        g(i * 2);", "g(4 * 2);"},
+        {"for (int i = 0; i < A; ++i)\n        g(i);", NULL},
+        {"for (int i = 0; i < 1; ++i)\n        if (h())\n            break;", NULL},
+        {"for (int i = 0; i < 1; i += 2)\n        g(i);", NULL},
+    };
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
+        const char *text = arena_printf(arena, "void f(int x)\n{\n    %s\n}\n", loops[i][0]);
+        ck_assert_str_eq(folded(text), loops[i][1] ? arena_printf(arena, "void f(int x)\n{\n    %s\n}\n", loops[i][1]) : text);
+    }
+}
+END_TEST
+
+START_TEST(choices_by_constants_are_made)
+{
+    static const char *const choices[][2] = {
+        {"A > 1 ? x : y", "x"},
+        {"x + (A < 1 ? 0 : y * 2) + 1", "x + y * 2 + 1"},
+        {"x * (A < 1 ? 0 : y + 2)", "x * (y + 2)"},
+        {"g<A == 1 ? 4 : A == 3 ? 8 : 2>(A < 1 || x > y)", "g<8>(A < 1 || x > y)"},   // an int is no truth
+        {"A == 3 && x && y ? x : y", "x && y ? x : y"},
+        {"x && A == 2 ? g() : y", "y"},
+        {"x = A == 3 && x, y = FEW && x || y && A > 2 && x", "x = A == 3 && x, y = x || y && x"},
+        {"x ? A > 1 ? 1 : 2 : x ? S::y : 4", "x ? 1 : x ? S::y : 4"},
+        {"g(x) && A == 2 ? 1 : 2", NULL},
+        {"x > A ? 1 : 2", NULL},
+    };
+    Constants constants = {.table = {.arena = arena}};
+    constants_read(&constants, "constexpr int A = 3, FEW = 1;");
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        const char *text = arena_printf(arena, "int f(int x)\n{\n    return %s;\n}\n", choices[i][0]);
+        const char *wanted = choices[i][1] ? arena_printf(arena, "int f(int x)\n{\n    return %s;\n}\n", choices[i][1]) : text;
+        ck_assert_str_eq(fold_expressions(arena, &constants, text, false), wanted);
+    }
 }
 END_TEST
 
@@ -227,7 +272,7 @@ START_TEST(what_is_not_known_stays)
         "void f()\n{\n    if (REAL > 1)\n        g();\n}\n",
         "void f()\n{\n    if (A / 0 == 3)\n        g();\n}\n",
         "void f()\n{\n    const int A = g();\n    if (A == 3)\n        h();\n}\n",   // another A
-        "struct S { void f() { if (A == 3) g(); } };\n",
+        "struct S {\n    int at[2] = {A};\n};\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         ck_assert_str_eq(folded(texts[i]), texts[i]);
@@ -340,6 +385,8 @@ int main(void)
     tcase_add_test(tests, what_is_taken_takes_what_it_uses);
     tcase_add_test(tests, a_device_settles_conditions_on_it);
     tcase_add_test(tests, branches_by_constants_are_settled);
+    tcase_add_test(tests, loops_that_run_once_are_their_bodies);
+    tcase_add_test(tests, choices_by_constants_are_made);
     tcase_add_test(tests, what_is_not_known_stays);
     tcase_add_test(tests, calls_of_what_does_nothing_go);
     tcase_add_test(tests, lines_that_are_cited_stay);
