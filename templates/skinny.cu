@@ -43,6 +43,7 @@ constexpr int TN = 4, TK = 8;                                 // rTile, register
 constexpr int THREADS = 256;
 constexpr int CLUSTER = 1;                                    // blocks of a cluster that split k
 constexpr bool STORES_ALONG_M = false;                        // C is contiguous along m
+constexpr int QN = 1;                                         // columns of C in one aligned access
 
 struct OperandA {
     static constexpr bool ALONG_K = true;   // k is contiguous in memory
@@ -61,9 +62,15 @@ struct OperandB {
     }
 };
 
-__device__ __forceinline__ void finish(const Tensors &t, Index batch, Index m, Index n, Value total)
+// What the epilogue loads besides the sums of QN columns of a row: per row, and per column.
+struct Beside {};
+__device__ __forceinline__ void read_beside(const Tensors &, Index, Index, Index, Beside &) {}
+struct Columns {};
+__device__ __forceinline__ void read_columns(const Tensors &, Index, Index, Index, Columns &) {}
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n,
+                                              const Value (&total)[QN], const Beside &, const Columns &)
 {
-    store(t.out0, m * 4096 + n, total);
+    store_vector<QN>(t.out0, m * 4096 + n, total);
 }
 // </rollerc>
 
@@ -93,6 +100,7 @@ static_assert(TN % VECTOR_N == 0 && TK % RUN == 0, "a thread reads whole vectors
 static_assert((CLUSTER - 1) * (Index)BK < K, "every block of a cluster has a step");
 static_assert(N % VECTOR_N == 0 && K % VECTOR_K == 0, "no vector of B reaches past the end");
 static_assert(PARTS * M * BN * (int)sizeof(Value) <= PARTIAL.bytes, "all parts have room in shared memory");
+static_assert(BN % QN == 0 && N % QN == 0 && (QN == 1 || !STORES_ALONG_M), "rows of C hold whole vectors");
 static_assert(M % STEP_M == 0 && RUN % STEP_K == 0 && K % STEP_K == 0, "nor does one of A");
 
 // A thread's columns are TN / VECTOR_N vectors, THREADS_N vectors apart.
@@ -137,6 +145,17 @@ template <int COUNT, int MASK> struct Halve<COUNT, MASK, false> {
     static __device__ __forceinline__ void run(Sums &) {}
 };
 using Lanes = Halve<SUMS, LANES / 2 * LANE_STRIDE, (LANES > 1)>;
+
+// QN columns of a row, of all that a block makes. A thread loads for AHEAD of them what its epilogue needs, and then stores.
+constexpr int VECTORS = M * BN / QN, APART = CLUSTER * THREADS, EACH = (VECTORS + APART - 1) / APART;
+constexpr int ROUNDS = (EACH + 7) / 8, AHEAD = (EACH + ROUNDS - 1) / ROUNDS;
+struct Place {
+    int m, column;
+    __device__ __forceinline__ explicit Place(int vector)
+        : m(STORES_ALONG_M ? vector % M : vector / (BN / QN)), column(STORES_ALONG_M ? vector / M : vector % (BN / QN) * QN)
+    {
+    }
+};
 
 // The part of B that a thread loads at once.
 struct TileB {
@@ -230,17 +249,32 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
     meet();
 
     // ---- store ----
-    for (int i = rank * THREADS + thread; i < M * BN; i += CLUSTER * THREADS) {
-        const int m = STORES_ALONG_M ? i % M : i / BN, column = STORES_ALONG_M ? i / M : i % BN;
-        const Index n = n0 + column;
-        if (n < N) {
-            Value total = 0;
-            UNROLL for (int r = 0; r < CLUSTER; ++r) {
-                const auto *parts = ALONE ? part : cluster_map(part, r);
-                UNROLL for (int p = 0; p < LEFT; ++p)
-                    total = op_add(total, parts[p][m][column]);
+    for (int first = rank * THREADS + thread; first < VECTORS; first += AHEAD * APART) {
+        Beside beside[AHEAD];
+        Columns columns[AHEAD];
+        UNROLL for (int i = 0; i < AHEAD; ++i) {
+            const Place at(op_min(first + i * APART, VECTORS - 1));
+            const Index n = op_min<Index>(n0 + at.column, N - QN);   // past the end: any
+            read_beside(t, batch, at.m, n, beside[i]);
+            read_columns(t, batch, at.m, n, columns[i]);
+        }
+        UNROLL for (int i = 0; i < AHEAD; ++i) {
+            const int vector = first + i * APART;
+            const Place at(vector);
+            const Index n = n0 + at.column;
+            if ((VECTORS % (AHEAD * APART) == 0 || vector < VECTORS) && n < N) {
+                Value total[QN] = {};
+                UNROLL for (int r = 0; r < CLUSTER; ++r) {
+                    const auto *parts = ALONE ? part : cluster_map(part, r);
+                    UNROLL for (int p = 0; p < LEFT; ++p) {
+                        Value sums_of[QN];
+                        load_vector<QN>(&parts[p][at.m][at.column], 0, sums_of);
+                        UNROLL for (int q = 0; q < QN; ++q)
+                            total[q] = op_add(total[q], sums_of[q]);
+                    }
+                }
+                finish_vector(t, batch, at.m, n, total, beside[i], columns[i]);
             }
-            finish(t, batch, m, n, total);
         }
     }
     if (!ALONE)

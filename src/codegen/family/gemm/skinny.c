@@ -2,6 +2,7 @@
 // memory; the small one hits the caches.
 
 #include "base/checked.h"
+#include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/product.h"
 #include "kernel/layout.h"
@@ -257,7 +258,22 @@ static bool stores_along_m(const Fusion *fusion, const Product *product)
     return rows->extent > 1;
 }
 
-static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product)
+/* Columns of C that a thread stores in one access: as many as leave each thread one. */
+static int columns_stored(const KernelPlan *plan, const Product *product)
+{
+    const RProgram *program = plan->program;
+    int64_t columns = program->tile[LEVEL_SHARED].size[GROUP_N], most = VECTOR_BYTES,
+            outputs = product->group[GROUP_M].extent * columns;
+    for (int i = 0; i < plan->fusion->op_count; i++)
+        if (plan->fusion->ops[i].stored)
+            most = smaller(most, 8 * VECTOR_BYTES / dtype_info[plan->fusion->ops[i].out->dtype].bits);
+    while (most > 1 && (columns % most || outputs / most < program->cluster * (int64_t)program->threads ||
+                        !product_stores_vectors(plan->fusion, product, (int)most)))
+        most /= 2;
+    return stores_along_m(plan->fusion, product) ? 1 : (int)most;
+}
+
+static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int stored)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
     strbuf_printf(out, "using Value = %s;   // of products and sums\n",
@@ -269,6 +285,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
     CONSTEXPR(out, "int CLUSTER", "blocks of a cluster that split k", plan->program->cluster);
     CONSTEXPR(out, "bool STORES_ALONG_M", "C is contiguous along m", stores_along_m(plan->fusion, product));
+    CONSTEXPR(out, "int QN", "columns of C in one aligned access", stored);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -281,10 +298,12 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     int64_t run = run_of(plan->fusion, product, &plan->program->tile[LEVEL_REGISTER]);
     bool small_along_k = product_along_k(plan->fusion, product, SMALL);
     int small = product_vector(plan->fusion, product, SMALL, small_along_k ? run : each[GROUP_M]);
-    emit_constants(out, plan, product);
+    int stored = columns_stored(plan, product);
+    emit_constants(out, plan, product, stored);
     product_emit_operand(out, &scope, product, SMALL, small, OPERAND_LOADED, NULL);
     product_emit_operand(out, &scope, product, LARGE, large, OPERAND_STREAMED, NULL);
-    emit_finish(out, &scope, product);
+    Beside beside = beside_in_vectors(plan->fusion, product, stored);
+    beside_emit(out, &scope, product, &beside, stored, false);
 }
 
 /* Steps of the threads that begin at each place along k: with zeros behind the end, where their last run lies

@@ -309,8 +309,10 @@ const void *product_view(Arena *arena, const Fusion *fusion, const Target *targe
             found.boxed = arena_copy(arena, &product, sizeof product);
         return found.boxed ? arena_copy(arena, &found, sizeof found) : NULL;
     }
-    if (product_find_skinny(fusion, &product))
+    if (product_find_skinny(fusion, &product)) {
+        find_beside(arena, fusion, &product, 1);
         found.skinny = arena_copy(arena, &product, sizeof product);
+    }
     if (find_tiled(fusion, target, &product)) {
         if (!product.share.chunk)
             found.tiled = tiled_of(arena, fusion, product);
