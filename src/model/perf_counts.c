@@ -211,18 +211,28 @@ static void count_staged(KernelCounts *kernel)
     }
 }
 
+/* Loads of a loop that nothing buffers are under way in the registers that the SM's threads leave each other, as far as
+   compilers unroll such loops. Counted in SASS of `loopnest`: 4, 12 and 20 rounds of two loads with 32, 48 and 64 registers. */
+static double unbuffered_rounds(const KernelCounts *kernel, int axis)
+{
+    enum { OTHERS = 24, MOST_ROUNDS = 32 };
+    double threads = kernel->resident * kernel->warps * kernel->device->warp_size, loads = 0;
+    for (int i = 0; i < kernel->space->tile_count; i++)
+        loads += depends(kernel, &kernel->space->tiles[i], axis);
+    double rounds = ((double)kernel->device->registers_per_sm / threads - OTHERS) / at_least(loads, 1);
+    return at_least(at_most(at_most(rounds, MOST_ROUNDS), (double)kernel->space->axes[axis].extent), 1);
+}
+
 double rounds_in_flight(const KernelCounts *kernel)
 {
     /* Rounds, and elements of each tensor, up to which compilers unroll such loops. Counted in SASS of `reduce`: 8, 12, 16,
        12, 16 loads for tiles of 2, 3, 4, 6 and 8 terms. */
     enum { MOST_ROUNDS = 4, MOST_ELEMENTS = 16 };
-    /* Loads of two tensors under way in a thread, where nothing is buffered: counted in SASS of `loopnest`, 15 to 20. */
-    enum { UNBUFFERED_LOADS = 16 };
     const Loop *loop = schedule_open_loop(kernel->kind->schedule);
     if (!loop)
         return 1;
     if (!kernel->kind->registers.input_buffers)
-        return at_most(UNBUFFERED_LOADS / 2, (double)kernel->space->axes[loop->axis].extent);
+        return unbuffered_rounds(kernel, loop->axis);
     double rounds = at_most(floor(MOST_ELEMENTS / all_points(kernel->space, kernel->inner)), MOST_ROUNDS);
     double whole = (double)(kernel->space->axes[loop->axis].extent / kernel->shared->size[loop->axis]);
     return at_least(at_most(rounds, whole), 1);

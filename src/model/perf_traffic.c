@@ -75,13 +75,21 @@ static double request_cost(const KernelCounts *kernel, const DataTile *data)
     return !data->staged && block_scatter(kernel, data) * data->element_bits / 8 >= sector ? REQUEST_SECTORS : 1;
 }
 
+/* A tensor that L1 keeps comes to each SM once at most. */
+static double loop_bytes_of(const KernelCounts *kernel, const DataTile *data)
+{
+    int run = (int)at_most(ceil(log2(kernel->warps)), MAX_RUNS - 1);
+    double bytes = kernel->block_tiles * data->loop_bytes[run];
+    return data->kept >> run & 1 ? at_most(bytes, kernel->device->sm_count * problem_bytes_of(kernel, data)) : bytes;
+}
+
 /* Bytes all blocks move between L2 and their tiles. */
 static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
     if (is_for_all_blocks(kernel, data) && stays_in_l1(kernel))
         return at_most(kernel->blocks, kernel->device->sm_count) * problem_bytes_of(kernel, data);
     if (data->loop_bytes[0] > 0)
-        return kernel->block_tiles * data->loop_bytes[(int)at_most(ceil(log2(kernel->warps)), MAX_RUNS - 1)];
+        return loop_bytes_of(kernel, data);
     /* Each block of a multicast cluster reads its part. */
     bool shared = data->staged && !depends(kernel, data, kernel->kind->schedule->cluster_axis);
     double share = data->staged && kernel->cost->read_share > 0 ? kernel->cost->read_share : 1;

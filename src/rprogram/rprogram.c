@@ -209,7 +209,7 @@ int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const 
     if (blocks >= resident && kind_reads_ahead(kind))
         return program->sure_blocks > 1 ? program->sure_blocks : resident;
     if (blocks >= resident)
-        return holds_next_step(kind, program) ? resident : 0;
+        return holds_next_step(kind, program) || kind_unbuffered_loop(kind) ? resident : 0;
     if (blocks > program->sure_blocks)
         return 0;
     int in_fours = blocks_in_fours(blocks, program->threads);

@@ -63,7 +63,7 @@ void rprogram_print(StrBuf *out, const KernelKind *kind, const RProgram *program
 int rprogram_least_blocks(const RProgram *program, int threads);
 
 /* Blocks of an SM that compilers are told, since they give threads more registers than are needed, or load one element
-   after the other to save some: those of the grid where more find room; else the resident ones where threads read ahead or
-   hold the next step's tiles. Where more than one fits with registers that never spill, threads that read ahead have
-   those. 0: compilers are told nothing. */
+   after the other to save some: those of the grid where more find room; else the resident ones where threads read ahead,
+   hold the next step's tiles, or load in a loop without buffers. Where more than one fits with registers that never spill,
+   threads that read ahead have those. 0: compilers are told nothing. */
 int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const DeviceSpec *device);

@@ -89,7 +89,8 @@ typedef struct DataTile {
     double run_points[MAX_RUNS];   // adjacent points that hold 2^r contiguous elements; 0: no number of them does
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes, or cycles; 0: 1
     double loop_bytes[MAX_RUNS];   // that a block of 2^r warps reads from L2 in its loops: L1 keeps what it has room for;
-                                   // 1: all of the tensor, whose first reading is not counted; 0: nobody counted
+                                   // 0: nobody counted
+    uint32_t kept;              // bit r: L1 keeps all of the tensor, which such blocks of an SM read from L2 once, together
 } DataTile;
 
 /* Pixels under the taps of a filter: output (n, p, q), the last one innermost, sees under tap (r, s) the pixel

@@ -379,8 +379,8 @@ void space_set_loops(TileSpace *space, const Fusion *fusion, const DeviceSpec *d
             if (!tile || found[i].fetch)
                 continue;
             tile->lines = access_cycles(found[i].access, fusion, -1, 1, device);
-            tile->loop_bytes[r] = stays(found[i].access, all, bytes[i], room, share)
-                                      ? 1 : bytes[i] * bytes_again(found[i].access, fusion, outer);
+            tile->kept |= (uint32_t)stays(found[i].access, all, bytes[i], room, share) << r;
+            tile->loop_bytes[r] = bytes[i] * bytes_again(found[i].access, fusion, outer);
         }
     }
 }
