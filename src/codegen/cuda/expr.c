@@ -174,6 +174,13 @@ static void emit_constant(StrBuf *out, const Expr *expr)
     }
 }
 
+const char *load_text(Arena *arena, DType type, int position, const char *offset)
+{
+    if (type == dtype_info[type].compute && type != DTYPE_B1)
+        return arena_printf(arena, "t.in%d[%s]", position, offset);
+    return arena_printf(arena, "%s(t.in%d, %s)", type == DTYPE_B1 ? "load_bit" : "load", position, offset);
+}
+
 const char *element_text(Arena *arena, const Scope *scope, const Fetch *fetch, const Affine *offset)
 {
     StrBuf out = strbuf_new(arena);
@@ -189,42 +196,138 @@ const char *element_text(Arena *arena, const Scope *scope, const Fetch *fetch, c
     return out.text;
 }
 
-/* load(t.in1, (Index)(op_min(…)) * 4096 + i1); without a fetch at the offset alone. */
+// ---- how closely text binds ----
+
+/* As C has it; what is looser than it has to be is written in ( ). */
+typedef enum Binding { ANY, CHOICE, OR, AND, EQUAL, LESS, SUM, PRODUCT, UNARY, PRIMARY } Binding;
+
+static const struct Infix {
+    const char *sign;   // NULL: the operation is a function
+    Binding binding;
+    bool of_reals;      // of integers, which wrap, it is a function
+} INFIX[OP_COUNT] = {
+    [OP_NEG] = {"-", UNARY, true},     [OP_ADD] = {" + ", SUM, true},    [OP_SUB] = {" - ", SUM, true},
+    [OP_MUL] = {" * ", PRODUCT, true}, [OP_LT] = {" < ", LESS, false},   [OP_LE] = {" <= ", LESS, false},
+    [OP_GT] = {" > ", LESS, false},    [OP_GE] = {" >= ", LESS, false},  [OP_EQ] = {" == ", EQUAL, false},
+    [OP_NE] = {" != ", EQUAL, false},  [OP_NOT] = {"!", UNARY, false},   [OP_AND] = {" && ", AND, false},
+    [OP_OR] = {" || ", OR, false},     [OP_SELECT] = {"?", CHOICE, false},
+};
+
+static const struct Infix *infix_of(const Expr *expr)
+{
+    static const struct Infix none = {NULL, PRIMARY, false};
+    const struct Infix *infix = &INFIX[expr->apply.op];
+    return infix->sign && (!infix->of_reals || dtype_info[expr->type].is_real) ? infix : &none;
+}
+
+static Binding affine_binding(const Affine *form)
+{
+    int terms = form->constant != 0, factors = 0;
+    bool negative = form->constant < 0;
+    for (int a = 0; a < MAX_AXES; a++) {
+        terms += form->coef[a] != 0;
+        factors += form->coef[a] != 0 && form->coef[a] != 1;
+        negative |= form->coef[a] < 0;
+    }
+    return terms > 1 ? SUM : factors ? PRODUCT : negative ? UNARY : PRIMARY;
+}
+
+/* Of positions in 32 bits, which are of the type of the expression already. */
+static bool is_position(const Scope *scope, const Expr *expr) { return expr->type == DTYPE_I32 && !scope->wide; }
+
+/* As it is already, in registers: nothing is converted. */
+static bool changes_nothing(const Expr *expr)
+{
+    return expr->cast.to == dtype_info[expr->cast.to].compute && expr->cast.to == expr->cast.body->type;
+}
+
+static bool truncates(const Expr *expr)
+{
+    return dtype_info[expr->cast.body->type].is_real && !dtype_info[expr->cast.to].is_real;
+}
+
+/* Of what is not to be loaded on the spot; NULL: it is. */
+static const char *loaded_text(const Scope *scope, const Expr *expr)
+{
+    bool selects = expr->kind == EXPR_APPLY && expr->apply.op == OP_SELECT;
+    bool reads = expr_tensor(expr) || expr->kind == EXPR_GUARD || selects;
+    return reads && scope->loaded ? scope->loaded(scope->context, expr) : NULL;
+}
+
+static Binding binding_of(const Scope *scope, const Expr *expr)
+{
+    if (loaded_text(scope, expr))
+        return PRIMARY;
+    switch (expr->kind) {
+    case EXPR_INDEX: return is_position(scope, expr) ? affine_binding(&expr->index) : UNARY;
+    case EXPR_GUARD: return CHOICE;
+    case EXPR_CAST:
+        return changes_nothing(expr) ? binding_of(scope, expr->cast.body)
+               : !truncates(expr) && expr->cast.to == dtype_info[expr->cast.to].compute ? UNARY
+                                                                                         : PRIMARY;
+    case EXPR_APPLY:
+        if (expr->apply.op == OP_SELECT && expr->apply.operands[0] == scope->holds)
+            return binding_of(scope, expr->apply.operands[1]);
+        return infix_of(expr)->binding;
+    default: return PRIMARY;
+    }
+}
+
+static void emit_bound(StrBuf *out, const Scope *scope, const Expr *expr, Binding least);
+
+/* t.in1[(Index)(op_min(…)) * 4096 + i1]; without a fetch at the offset alone. */
 static void emit_load(StrBuf *out, const Scope *scope, const Access *access, const Fetch *fetch)
 {
     int position = input_position(scope->fusion, access->tensor);
     assert(position >= 0);
     Affine offset = access_offset(access);
-    strbuf_printf(out, "%s(t.in%d, %s)", access->tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position,
-                  element_text(out->arena, scope, fetch, &offset));
+    strbuf_puts(out, load_text(out->arena, access->tensor->dtype, position, element_text(out->arena, scope, fetch, &offset)));
 }
 
 static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)
 {
-    strbuf_puts(out, "(");
     for (int i = 0; i < guard->count; i++) {
         strbuf_puts(out, i ? " && inside(" : "inside(");
         emit_affine(out, &guard->bounds[i].index, scope->axis);
         strbuf_printf(out, ", %" PRId64 ")", guard->bounds[i].size);
     }
     strbuf_puts(out, " ? ");
-    emit_expr(out, scope, guard->body);   // guards may be nested deeply: no copies of their texts
+    emit_bound(out, scope, guard->body, OR);   // guards may be nested deeply: no copies of their texts
     strbuf_puts(out, " : ");
-    emit_expr(out, scope, guard->otherwise);
-    strbuf_puts(out, ")");
+    emit_bound(out, scope, guard->otherwise, CHOICE);
 }
 
-static void emit_operand(StrBuf *out, const Scope *scope, const Expr *expr, int i)
+static void emit_operand(StrBuf *out, const Scope *scope, const Expr *expr, int i, Binding least)
 {
     const Expr *operand = expr->apply.operands[i];
     const Expr *tanh_of = expr->apply.op == OP_MUL ? fused_tanh(scope->fusion, operand) : NULL;
     if (!tanh_of) {
-        emit_expr(out, scope, operand);
+        emit_bound(out, scope, operand, least);
         return;
     }
     strbuf_puts(out, "one_plus_tanh(");
     emit_expr(out, scope, tanh_of);
     strbuf_puts(out, ")");
+}
+
+/* `a + b`, `-a`, `a ? b : c`. Of sums and products the order is the expression's; compilers warn of `a && b || c`. */
+static void emit_infix(StrBuf *out, const Scope *scope, const Expr *expr, const struct Infix *infix)
+{
+    Binding own = infix->binding, least = own == OR ? EQUAL : own == LESS || own == EQUAL ? SUM : own;
+    if (own == UNARY) {
+        strbuf_puts(out, infix->sign);
+        emit_operand(out, scope, expr, 0, PRIMARY);
+    } else if (own == CHOICE) {
+        emit_operand(out, scope, expr, 0, OR);
+        strbuf_puts(out, " ? ");
+        emit_operand(out, scope, expr, 1, OR);
+        strbuf_puts(out, " : ");
+        emit_operand(out, scope, expr, 2, CHOICE);
+    } else {
+        emit_operand(out, scope, expr, 0, least);
+        strbuf_puts(out, infix->sign);
+        emit_operand(out, scope, expr, 1, least + (own == SUM || own == PRODUCT));
+    }
 }
 
 /* Expands %0 %1 %2 of the op's device code. */
@@ -243,28 +346,35 @@ static void emit_apply(StrBuf *out, const Scope *scope, const Expr *expr)
         emit_expr(out, scope, expr->apply.operands[1]);
         return;
     }
+    const struct Infix *infix = infix_of(expr);
+    if (infix->sign) {
+        emit_infix(out, scope, expr, infix);
+        return;
+    }
     const char *text = op_info[expr->apply.op].cuda;
     if (expr->apply.op == OP_EXP && scope->exponential)
         text = arena_printf(out->arena, "%s(%%0)", scope->exponential);
     for (const char *c = text; *c; c++)
         if (*c == '%' && c[1] >= '0' && c[1] <= '2')
-            emit_operand(out, scope, expr, *++c - '0');
+            emit_operand(out, scope, expr, *++c - '0', ANY);
         else
             strbuf_putc(out, *c);
 }
 
 static void emit_cast(StrBuf *out, const Scope *scope, const Expr *expr)
 {
-    DType to = expr->cast.to, from = expr->cast.body->type;
+    DType to = expr->cast.to;
     const char *name = dtype_info[to].cuda;
-    if (dtype_info[from].is_real && !dtype_info[to].is_real)
-        strbuf_printf(out, "cast_int<%s>(", name);   // truncates and saturates
-    else if (to == dtype_info[to].compute)
-        strbuf_printf(out, "convert<%s>(", name);
-    else
-        strbuf_printf(out, "round_to<%s>(", name);
-    emit_expr(out, scope, expr->cast.body);
-    strbuf_puts(out, ")");
+    if (changes_nothing(expr)) {
+        emit_bound(out, scope, expr->cast.body, ANY);
+    } else if (!truncates(expr) && to == dtype_info[to].compute) {
+        strbuf_printf(out, "(%s)", name);
+        emit_bound(out, scope, expr->cast.body, PRIMARY);
+    } else {
+        strbuf_printf(out, truncates(expr) ? "cast_int<%s>(" : "round_to<%s>(", name);   // truncates and saturates
+        emit_bound(out, scope, expr->cast.body, ANY);
+        strbuf_puts(out, ")");
+    }
 }
 
 static void emit_value(StrBuf *out, const Scope *scope, int op)
@@ -276,9 +386,7 @@ static void emit_value(StrBuf *out, const Scope *scope, int op)
 
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
 {
-    bool selects = expr->kind == EXPR_APPLY && expr->apply.op == OP_SELECT;
-    bool reads = expr_tensor(expr) || expr->kind == EXPR_GUARD || selects;
-    const char *loaded = reads && scope->loaded ? scope->loaded(scope->context, expr) : NULL;
+    const char *loaded = loaded_text(scope, expr);
     if (loaded) {
         strbuf_puts(out, loaded);
         return;
@@ -286,7 +394,10 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
     switch (expr->kind) {
     case EXPR_CONST: emit_constant(out, expr); break;
     case EXPR_INDEX:
-        strbuf_printf(out, "(%s)(%s)", value_type(expr->type), affine_text(out->arena, &expr->index, scope->axis));
+        if (is_position(scope, expr))
+            emit_affine(out, &expr->index, scope->axis);
+        else
+            strbuf_printf(out, "(%s)(%s)", value_type(expr->type), affine_text(out->arena, &expr->index, scope->axis));
         break;
     case EXPR_ACCESS: emit_load(out, scope, &expr->access, NULL); break;
     case EXPR_FETCH: emit_load(out, scope, &expr->fetch.access, &expr->fetch); break;
@@ -296,6 +407,16 @@ void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr)
     case EXPR_VALUE: emit_value(out, scope, expr->value); break;
     }
 }
+
+static void emit_bound(StrBuf *out, const Scope *scope, const Expr *expr, Binding least)
+{
+    bool opens = binding_of(scope, expr) < least;
+    strbuf_puts(out, opens ? "(" : "");
+    emit_expr(out, scope, expr);
+    strbuf_puts(out, opens ? ")" : "");
+}
+
+void emit_operand_of(StrBuf *out, const Scope *scope, const Expr *expr) { emit_bound(out, scope, expr, PRIMARY); }
 
 /* Of the type as it is: an element of such a tensor, or one of several that are. */
 static bool is_exact(const Fusion *fusion, const Expr *expr, DType type)
@@ -392,8 +513,9 @@ void emit_stores(StrBuf *out, const char *indent, const Scope *scope)
         const FusedOp *op = &scope->fusion->ops[i];
         if (!op->stored || op->out->dtype == DTYPE_B1)
             continue;
-        strbuf_printf(out, "%sstore(t.out%d, %s, v%d);\n", indent, output_position(scope->fusion, op->out),
-                      offset_text(out->arena, &op->store, scope->axis), i);
+        bool narrows = op->out->dtype != dtype_info[op->out->dtype].compute;
+        strbuf_printf(out, narrows ? "%sstore(t.out%d, %s, v%d);\n" : "%st.out%d[%s] = v%d;\n", indent,
+                      output_position(scope->fusion, op->out), offset_text(out->arena, &op->store, scope->axis), i);
     }
 }
 

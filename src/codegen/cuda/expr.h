@@ -46,11 +46,15 @@ bool fusion_is_wide(const Fusion *fusion);
 
 void emit_affine(StrBuf *out, const Affine *form, const char *const *axis);
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr);
+/* In ( ) where it is an operator's result. */
+void emit_operand_of(StrBuf *out, const Scope *scope, const Expr *expr);
 
 /* The same as text: an affine form, the offset of an access, an expression. */
 const char *affine_text(Arena *arena, const Affine *form, const char *const *axis);
 const char *offset_text(Arena *arena, const Access *access, const char *const *axis);
 const char *expr_text(Arena *arena, const Scope *scope, const Expr *expr);
+/* `t.in1[offset]`, or with a conversion `load(t.in1, offset)`. */
+const char *load_text(Arena *arena, DType type, int position, const char *offset);
 /* The offset of an element, with what the places of a fetch add; `fetch` NULL: nothing. */
 const char *element_text(Arena *arena, const Scope *scope, const Fetch *fetch, const Affine *offset);
 

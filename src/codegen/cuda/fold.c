@@ -366,13 +366,14 @@ static bool is_unused(const ConditionFold *fold, Slice statement)
            count_word(fold, fold->function, name) == 1;
 }
 
-/* `(void)t, (void)row;`: stays of what is mentioned nowhere else. */
+/* `(void)t, (void)row;`: stays of variables that are mentioned nowhere else; arguments may be unused. */
 static bool fold_mentions(ConditionFold *fold, Slice *rest, const char *start)
 {
     StrBuf left = strbuf_new(fold->constants->table.arena);
     Slice whole = {start, NULL}, token;
     while (token_read(rest, &token) && *token.start != ';')
-        if (is_name(token) && !slice_equals(token, "void") && count_word(fold, fold->function, token) == 1)
+        if (is_name(token) && !slice_equals(token, "void") && count_word(fold, fold->function, token) == 1 &&
+            !count_word(fold, fold->arguments, token))
             strbuf_printf(&left, "%s(void)%.*s", left.length ? ", " : "", (int)slice_length(token),
                           token.start);
     whole.end = rest->start;
@@ -423,15 +424,16 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
 
 // ---- functions ----
 
-/* Behind the { of the next function's body, which may be a member; false: there is none. */
-static bool find_body(Slice *rest)
+/* Behind the { of the next function's body, which may be a member, and its arguments; false: there is none. */
+static bool find_body(Slice *rest, Slice *arguments)
 {
     Slice token;
     bool has_arguments = false, is_type = false;
     while (token_read(rest, &token)) {
         if (*token.start == '<' || *token.start == '(') {
-            token_read_group(rest, *token.start);
+            Slice group = token_read_group(rest, *token.start);
             has_arguments |= *token.start == '(';
+            *arguments = *token.start == '(' ? group : *arguments;
         } else if (*token.start == '{' && has_arguments) {
             return true;
         } else if (*token.start == '{' && !is_type) {
@@ -495,7 +497,7 @@ static const Slice *hidden_names(Arena *arena, const Constants *constants, const
 bool fold_is_idle(const char *text)
 {
     Slice body = slice_of(text), token;
-    bool idle = find_body(&body) && strstr(text, "void ") && strstr(text, "void ") < body.start;
+    bool idle = find_body(&body, &token) && strstr(text, "void ") && strstr(text, "void ") < body.start;
     while (idle && token_read(&body, &token) && *token.start != '}') {
         idle = *token.start == '(' && slice_equals(peek(&body), "void");
         while (idle && *token.start != ';' && token_read(&body, &token))
@@ -524,7 +526,7 @@ const char *fold_branches(Arena *arena, const Constants *constants, const Slice 
     Constants visible = {.table = {.arena = arena}, .outer = constants};
     ConditionFold fold = fold_of(&visible, text, keeps_lines);
     fold.idle = idle;
-    for (Slice rest = {fold.text, fold.text + fold.length}; find_body(&rest);) {
+    for (Slice rest = {fold.text, fold.text + fold.length}; find_body(&rest, &fold.arguments);) {
         fold.function = rest;
         token_read_group(&fold.function, '{');
         fold.function = (Slice){rest.start, fold.function.start};

@@ -7,7 +7,7 @@ typedef struct ConditionFold {
     const Slice *idle;
     char *text;   // a copy
     size_t length;
-    Slice function;   // the body that is folded
+    Slice function, arguments;   // whose body is folded
     bool *removed;    // of each character
     bool any, keeps_lines;
 } ConditionFold;

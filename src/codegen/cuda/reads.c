@@ -333,8 +333,8 @@ void reads_emit_one(StrBuf *out, const char *indent, const Scope *scope, const R
     if (is_held(read, &reads->walk))
         strbuf_printf(out, "%sin.x%d.set(%s, t.in%d[%s]);\n", indent, index, element, position, offset);
     else
-        strbuf_printf(out, "%sin.x%d[%s] = %s(t.in%d, %s);\n", indent, index, element,
-                      tensor->dtype == DTYPE_B1 ? "load_bit" : "load", position, offset);
+        strbuf_printf(out, "%sin.x%d[%s] = %s;\n", indent, index, element,
+                      load_text(out->arena, tensor->dtype, position, offset));
 }
 
 static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index,

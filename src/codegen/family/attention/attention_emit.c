@@ -257,7 +257,7 @@ static void emit_share(StrBuf *out, const Scope *scope, const Attention *attenti
     }
     bool zero_first = beside && expr_is_zero(share->apply.operands[1]);
     if (beside)
-        emit_expr(out, scope, beside);
+        emit_operand_of(out, scope, beside);
     strbuf_printf(out, "%sv%d * inverse%s", !beside ? "" : zero_first ? " ? 0.0f : " : " ? ", attention->exponential,
                   beside && !zero_first ? " : 0.0f" : "");
 }

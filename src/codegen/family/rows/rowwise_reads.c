@@ -186,7 +186,7 @@ const char *rowwise_condition_text(const RowEmitter *row, Expr *condition, bool 
     Scope scope = row->first;
     if (((difference.coef[inner] > 0) == is_less) != all)
         scope.axis[inner] = arena_printf(row->out->arena, "(%s + VECTOR - 1)", row->first.axis[inner]);
-    return expr_text(row->out->arena, &scope, condition);
+    return arena_printf(row->out->arena, "(%s)", expr_text(row->out->arena, &scope, condition));
 }
 
 static void emit_condition(const RowEmitter *row, int index)

@@ -53,7 +53,7 @@ static const char *result(const RowEmitter *row, StrBuf *out, int op)
     }
     if (leader >= 0)
         return reduced(row, "Sum",
-                       arena_printf(out->arena, "op_mul(total%d, %s(op_sub(total%d, v%d)))", op,
+                       arena_printf(out->arena, "total%d * %s(total%d - v%d)", op,
                                     rowwise_exponential(row), leader, leader),
                        when);
     return reduced(row, combiner(fused->reduce), arena_printf(out->arena, "total%d", op), when);
