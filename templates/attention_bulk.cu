@@ -353,7 +353,7 @@ __device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigne
 {
     UNROLL for (int j = 0; j < BN / 16; ++j)
         UNROLL for (int part = PARTS - 1; part >= 0; --part)   // smallest parts first
-            multiply_held<true>(Product<Element, WIDE>(), acc, p[part][j], v.across(j * 16));
+            multiply_held<true>(Held<Element, WIDE>(), acc, p[part][j], v.across(j * 16));
     close_products();
 }
 
@@ -387,7 +387,7 @@ __device__ __forceinline__ void take_shares(const float (&s)[BN / 2], unsigned (
                     p[part][j][i] = pair.at[part];
             }
             UNROLL for (int part = 0; part < PARTS; ++part)
-                hold_word(p[part][j][i]);
+                p[part][j][i] = hold_word(p[part][j][i]);
         }
 }
 

@@ -314,7 +314,7 @@ template <class T, bool TURN_B, bool BEGIN> DEVICE long long held_product(const 
             begin_product<false, TURN_B>(Product<T, 64>(), c, describe_operand(tiles, 8192, 1024),
                                          describe_operand(tiles + TILE, 8192, 1024));
         else
-            multiply_held<TURN_B>(Product<T, 64>(), c, a, describe_operand(tiles + TILE, 8192, 1024));
+            multiply_held<TURN_B>(Held<T, 64>(), c, a, describe_operand(tiles + TILE, 8192, 1024));
         close_products();
         wait_products<0>(c);
     }

@@ -7,6 +7,7 @@ typedef struct Writer {
     const Trim *trim;
     bool members;             // of a struct
     const TextUnit *before;   // was written last; NULL: nothing was
+    bool is_else;             // behind an #else
 } Writer;
 
 static int line_count(const char *text)
@@ -61,18 +62,31 @@ static void end_unit(Writer *writer, const TextUnit *next, bool goes_on)
         strbuf_puts(writer->out, INTRINSICS_END);
 }
 
+/* `unit` holds where the one before does not, which its #else says. */
+static bool is_otherwise(const Writer *writer, const TextUnit *unit)
+{
+    const char *one = writer->before ? writer->before->condition : NULL, *other = unit->condition;
+    if (!one || !other || writer->is_else || strpbrk(one, "&|"))
+        return false;
+    return (*other == '!' && same(other + 1, one)) || (*one == '!' && same(one + 1, other));
+}
+
 static void write_unit(Writer *writer, const TextUnit *unit)
 {
     const TextUnit *before = writer->before;
     bool begins = !before || before->paragraph != unit->paragraph;
     bool stays = is_intrinsic(before) == is_intrinsic(unit);
-    bool goes_on = before && stays && same(before->condition, unit->condition);
+    bool otherwise = stays && is_otherwise(writer, unit);
+    bool goes_on = before && stays && (same(before->condition, unit->condition) || otherwise);
     const char *comment = begins ? unit->paragraph->comment : "";
     end_unit(writer, unit, goes_on);
-    if (before && (begins || !goes_on) && !(goes_on && is_line(before) && is_line(unit)))
+    writer->is_else = goes_on && (otherwise || writer->is_else);
+    if (before && !otherwise && (begins || !goes_on) && !(goes_on && is_line(before) && is_line(unit)))
         strbuf_putc(writer->out, '\n');
     if (!stays && is_intrinsic(unit))
         strbuf_puts(writer->out, INTRINSICS_BEGIN);
+    if (otherwise)
+        strbuf_puts(writer->out, "#else\n");
     if (unit->condition && !goes_on)
         strbuf_printf(writer->out, "%s\n", condition_opening(writer->trim->arena, unit->condition));
     cite(writer, unit, unit->line - line_count(comment) - line_count(unit->comment));

@@ -229,6 +229,7 @@ template <int N, class Value, int COUNT> static inline void wait_products(Value 
     rollerc_interp::wait_products(static_cast<unsigned>(N), place);
 }
 template <class Element, int COLUMNS> struct Product {};
+template <class Element, int COLUMNS> struct Held {};
 template <bool TURN_A, bool TURN_B, class T, int COLUMNS>
 static inline void multiply_shared(Product<T, COLUMNS>, SumOf<T> (&c)[COLUMNS / 2], unsigned long long a,
                                    unsigned long long b, ROLLERC_PLACE)
@@ -244,12 +245,12 @@ static inline void begin_product(Product<T, COLUMNS> product, SumOf<T> (&c)[COLU
     multiply_shared<TURN_A, TURN_B>(product, c, a, b, place);
 }
 template <bool TURN_B, class T, int COLUMNS>
-static inline void multiply_held(Product<T, COLUMNS>, float (&c)[COLUMNS / 2], const unsigned (&a)[4],
+static inline void multiply_held(Held<T, COLUMNS>, float (&c)[COLUMNS / 2], const unsigned (&a)[4],
                                  unsigned long long b, ROLLERC_PLACE)
 {
     rollerc_interp::multiply_held({TileOf<T>::element, COLUMNS, 0, b, false, TURN_B}, a, c, place);
 }
-static inline void hold_word(unsigned &) {}
+static inline unsigned hold_word(unsigned word) { return word; }
 static inline int same_in_warp(int x) { return x; }
 
 // ---- bulk copies ----

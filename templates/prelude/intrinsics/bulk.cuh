@@ -1,21 +1,12 @@
 // ---- bulk tensor copies of sm_90 (TMA): one thread starts the copy of a box, an mbarrier in shared memory counts its bytes ----
 
-// Describes a tensor in global memory and the box of one copy; the launcher encodes it. A kernel takes it as the
-// parameter `const __grid_constant__ TensorMap map`. A box is made of lines of 128 bytes along the first dimension,
-// and lies in shared memory in the layout of describe_operand(). Elements out of bounds are filled with zeros.
-struct alignas(64) TensorMap {
-    unsigned char opaque[128];
-};
-static_assert(sizeof(TensorMap) == 128, "as long as the driver's");
+// A tensor in global memory and the box of one copy, as the launcher encodes them. A box is made of lines of 128 bytes
+// along the first dimension, in the layout of describe_operand(). Elements out of bounds are filled with zeros.
+struct alignas(64) TensorMap { unsigned char opaque[128]; };
 
-// A barrier in shared memory. A phase completes when the expected number of threads has arrived and all expected
-// bytes have been copied. Phases are numbered from 0. mbarrier_wait(barrier, n % 2) waits for phase n; a waiter may
-// be at most one phase behind.
-//
-//   mbarrier_init(&full, 1);                 // by one thread, then synchronise the block
-//   mbarrier_expect(&full, 16384);           // arrives, and expects this many bytes
-//   copy_box(tile, &map, x, y, z, &full);
-//   mbarrier_wait(&full, 0);                 // by the consumers
+// A barrier in shared memory, which one thread begins before the block is synchronised. A phase completes when so many
+// threads have arrived and all bytes were copied that an arrival expects. mbarrier_wait(barrier, n % 2) waits for phase
+// n, counted from 0; a waiter may be at most one phase behind.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE void mbarrier_init(unsigned long long *barrier, int arrivals)
 {
@@ -41,7 +32,7 @@ DEVICE void mbarrier_arrive_at(unsigned long long *barrier, int rank)
 DEVICE void mbarrier_wait(unsigned long long *barrier, unsigned parity)
 {
     unsigned ended;
-    do
+    do   // a loop in PTX is a divergent path for the compiler, which serialises products around it
         asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
                      : "=r"(ended) : "r"(shared_address(barrier)), "r"(parity) : "memory");
     while (!ended);
@@ -128,19 +119,13 @@ DEVICE void copy_box_to(unsigned, void *, const TensorMap *, int, int, int, unsi
 template <int RANK> DEVICE void copy_box_at(void *, const TensorMap *, const int (&)[RANK], unsigned long long *) {}
 #endif
 
-// Reallocates registers between warp groups (setmaxnreg), in multiples of 8: producers release registers that
-// consumers take. With -rdc=true ptxas ignores it: the result is still right, but all groups have equally many
-// registers, and consumers may spill.
+// Reallocates registers between warp groups, in multiples of 8: producers release registers that consumers take.
+// With -rdc=true ptxas ignores it: the result is still right, but consumers may spill.
 template <int N> DEVICE void give_registers()
 {
-    static_assert(N % 8 == 0 && N >= 24 && N <= 256, "as many as a thread may have");
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) && defined(__CUDACC_RDC__)
 #warning "-rdc=true takes setmaxnreg away, and this kernel may spill registers: compile its file without"
 #endif
     SM90A("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
-template <int N> DEVICE void take_registers()
-{
-    static_assert(N % 8 == 0 && N >= 24 && N <= 256, "as many as a thread may have");
-    SM90A("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
-}
+template <int N> DEVICE void take_registers() { SM90A("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }

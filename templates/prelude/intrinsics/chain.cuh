@@ -1,7 +1,14 @@
 // ---- programmatic dependent launch ----
+//
+// A block must not read what earlier launches wrote before wait_for_earlier() has returned:
+//
+//   launch 0   wait_for_earlier();  let_next_begin();  …  write a            // all earlier work in the stream has completed
+//   launch 1   wait_for_earlier();  let_next_begin();  …  read a, write b    // launch 0 has completed
+//   launch 2   wait_for_earlier();                     …  read a and b       // launches 0 and 1 have completed
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Waits until all earlier launches in the stream have completed. Their results are visible afterwards.
+// Programmatic dependent launch: waits until all earlier launches in the stream have completed, and their results are
+// visible. Without the launch attribute the wait returns at once.
 DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // Behind the wait, in kernels whose loads have addresses that are known early: ptxas moves read-only loads
@@ -12,17 +19,9 @@ DEVICE void hold_loads()
     asm volatile("{ .reg .pred none;\n  setp.eq.u32 none, %0, 0;\n  @none exit; }" : : "r"(gridDim.x) : "memory");
 }
 
-// Programmatic dependent launch: the next launch may begin once every block of this one has called
-// let_next_begin() or has ended. A block must not read what earlier launches wrote before wait_for_earlier()
-// has returned:
-//
-//   launch 0   wait_for_earlier();  let_next_begin();  …  write a            // all earlier work in the stream has completed
-//   launch 1   wait_for_earlier();  let_next_begin();  …  read a, write b    // launch 0 has completed
-//   launch 2   wait_for_earlier();                     …  read a and b       // launches 0 and 1 have completed
-//
-// A launch that depends on no earlier launch of its program waits at its end instead of its beginning, since
-// later launches rely on its wait. It may use buffers of earlier calls, which had completed before launch 0
-// let it begin. Without the launch attribute (launch_with()) the wait returns at once.
+// The next launch may begin once every block of this one has called this or has ended. A launch that depends on no
+// earlier launch of its program waits at its end instead of its beginning, since later launches rely on its wait: it
+// may use buffers of earlier calls, which had completed before launch 0 let it begin.
 DEVICE void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;"); }
 #else
 DEVICE void wait_for_earlier() {}

@@ -15,8 +15,7 @@ using LaneMask = unsigned long long;   // bit i: lane i
 using LaneMask = unsigned;
 #endif
 
-// The next iteration of a persistent block. The interpreter replaces it, to skip iterations when it runs only
-// some blocks.
+// The next iteration of a persistent block. The interpreter, which may run only some blocks, skips iterations.
 DEVICE int next_turn(int turn, int) { return turn + 1; }
 
 DEVICE void block_sync() { __syncthreads(); }
@@ -79,7 +78,7 @@ template <class T> DEVICE T warp_shuffle_down(T value, int delta, int width = WA
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-DEVICE float op_max(float a, float b)   // the overload of arithmetic.cuh compares
+DEVICE float op_max(float a, float b)
 {
     float result;
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));

@@ -1,14 +1,11 @@
 // ---- tensor cores of sm_90a (wgmma): a warp group multiplies operands in shared memory asynchronously ----
 
 // The address within the block's shared memory.
-DEVICE unsigned shared_address(const void *p)
-{
 #ifdef __CUDA_ARCH__
-    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+DEVICE unsigned shared_address(const void *p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 #else
-    return static_cast<unsigned>(reinterpret_cast<unsigned long long>(p));
+DEVICE unsigned shared_address(const void *p) { return static_cast<unsigned>(reinterpret_cast<unsigned long long>(p)); }
 #endif
-}
 
 // Fence: makes the thread's stores to shared memory visible to wgmma and to bulk copies. Synchronise the
 // threads afterwards.
@@ -39,13 +36,8 @@ template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
 #define SM90A(...) (void)0
 #endif
 
-// A thread must not touch its accumulators between open_products() and wait_products<N>(), which waits for
-// all but the last N closed groups.
-//
-//   open_products(c);
-//   multiply_shared<false, false>(Product<f16, 128>(), c, a, b);   // once or several times
-//   close_products();
-//   wait_products<0>(c);
+// Products are issued in between, once or several times, and closed as a group. A thread must not touch its
+// accumulators from open_products() on until wait_products<N>(), which waits for all but the last N groups.
 template <class Value, int COUNT> DEVICE void open_products(Value (&c)[COUNT])
 {
     hold_sums(c);
@@ -58,26 +50,24 @@ template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[CO
     hold_sums(c);
 }
 
-// Makes a whole word of values converted from accumulators before its halves are used. Otherwise the compiler
-// takes the halves from accumulators of products in flight and serialises the products: 19 us instead of
-// 16.8.
-DEVICE void hold_word(unsigned &word)
-{
+// Makes a whole word of converted accumulators before its halves are used. Otherwise the compiler takes the halves from
+// accumulators of products in flight and serialises the products: 19 us instead of 16.8.
 #ifdef __CUDA_ARCH__
-    asm volatile("" : "+r"(word));
+DEVICE unsigned hold_word(unsigned word) { asm volatile("" : "+r"(word)); return word; }
 #else
-    (void)word;
+DEVICE unsigned hold_word(unsigned word) { return word; }
 #endif
-}
 
 // A value that all lanes share, made visibly uniform for the compiler.
-DEVICE int same_in_warp(int x)
-{
-    return warp_shuffle(x, 0);
-}
+#if defined(__HIP__)
+DEVICE int same_in_warp(int x) { return x; }
+#else
+DEVICE int same_in_warp(int x) { return __shfl_sync(0xffffffffu, x, 0); }
+#endif
 
-// The element type of a and b, and the columns of c. A thread has COLUMNS / 2 accumulators.
+// The element type of a and b, and the columns of c, with a in shared memory or held in registers.
 template <class Element, int COLUMNS> struct Product {};
+template <class Element, int COLUMNS> struct Held {};
 
 // A thread's accumulators as asm operands, in groups of 32.
 #define SUMS_4(kind, i) kind(c[i]), kind(c[i + 1]), kind(c[i + 2]), kind(c[i + 3])
@@ -106,10 +96,9 @@ template <class Element, int COLUMNS> struct Product {};
 #define BOTH_SHARED "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B)
 #define HELD_OPERANDS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B)
 
-// c += a * b over 32 bytes of k: a has 64 rows, b has the columns of Product. TURN: that operand is stored
-// with its rows contiguous (16-bit elements only). Warp w of the group has rows w * 16 to w * 16 + 15 of c.
-// Of every 8 columns a lane has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows
-// below.
+// c += a * b over 32 bytes of k: a has 64 rows, b has the columns of Product. TURN: that operand is stored with its rows
+// contiguous (16-bit elements only). Warp w of the group has rows w * 16 to w * 16 + 15 of c. Of every 8 columns a lane
+// has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below.
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
@@ -253,45 +242,44 @@ DEVICE void begin_product(Product<bf16, 256>, float (&c)[128], unsigned long lon
     WGMMA("n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131", SUMS_128("=f"), BOTH_SHARED : "memory");
 }
 
-// multiply_shared() with a in registers: four matrices as load_matrices() returns them, of the warp's rows.
-// They must not be changed until the product was waited for.
+// The same with a in registers: four matrices as of load_matrices(). They must not be changed until it was waited for.
 template <bool TURN_B>
-DEVICE void multiply_held(Product<f16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
+DEVICE void multiply_held(Held<f16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
     WGMMA("n64k16.f32.f16.f16", REGISTERS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37", SUMS_32("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
-DEVICE void multiply_held(Product<f16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
+DEVICE void multiply_held(Held<f16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
 {
     WGMMA("n128k16.f32.f16.f16", REGISTERS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69", SUMS_64("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
-DEVICE void multiply_held(Product<f16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
+DEVICE void multiply_held(Held<f16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
 {
     WGMMA("n192k16.f32.f16.f16", REGISTERS_96, "{%96, %97, %98, %99}, %100, 1, 1, 1, %101", SUMS_96("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
-DEVICE void multiply_held(Product<f16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
+DEVICE void multiply_held(Held<f16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
 {
     WGMMA("n256k16.f32.f16.f16", REGISTERS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133", SUMS_128("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
-DEVICE void multiply_held(Product<bf16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
+DEVICE void multiply_held(Held<bf16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
     WGMMA("n64k16.f32.bf16.bf16", REGISTERS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37", SUMS_32("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
-DEVICE void multiply_held(Product<bf16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
+DEVICE void multiply_held(Held<bf16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
 {
     WGMMA("n128k16.f32.bf16.bf16", REGISTERS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69", SUMS_64("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
-DEVICE void multiply_held(Product<bf16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
+DEVICE void multiply_held(Held<bf16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
 {
     WGMMA("n192k16.f32.bf16.bf16", REGISTERS_96, "{%96, %97, %98, %99}, %100, 1, 1, 1, %101", SUMS_96("+f"), HELD_OPERANDS);
 }
 template <bool TURN_B>
-DEVICE void multiply_held(Product<bf16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
+DEVICE void multiply_held(Held<bf16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
 {
     WGMMA("n256k16.f32.bf16.bf16", REGISTERS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133", SUMS_128("+f"), HELD_OPERANDS);
 }
