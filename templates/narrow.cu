@@ -111,73 +111,107 @@ __device__ __forceinline__ Corner own_corner()
             (int)(tile / ALONG_BLOCKS % DOWN_BLOCKS) * BD, (int)(tile % ALONG_BLOCKS) * BA};
 }
 
-// A thread's elements of COUNT, AHEAD of which are in flight: `load` has no branches.
-template <int COUNT, class Load, class Store>
-__device__ __forceinline__ void copy_elements(const Load &load_element, const Store &store_element)
+// A group has fewer elements in shared memory than the block's last groups would have.
+__device__ __forceinline__ bool has_channel(const Corner &corner, int element)
 {
-    constexpr int EACH = (COUNT + THREADS - 1) / THREADS, AHEAD = EACH < 32 ? EACH : 32;
-#pragma unroll 1
-    for (int first = 0; first < EACH; first += AHEAD) {
-        X held[AHEAD];
-        UNROLL for (int i = 0; i < AHEAD; ++i)
-            held[i] = load_element(op_min((first + i) * THREADS + (int)threadIdx.x, COUNT - 1));
-        UNROLL for (int i = 0; i < AHEAD; ++i)
-            if (const int number = (first + i) * THREADS + (int)threadIdx.x; number < COUNT)
-                store_element(number, held[i]);
-    }
+    return ROW_RUNS ? element < SUMMED : CHANNELS % TC == 0 || corner.channel * SUMMED + element < CHANNELS * SUMMED;
 }
 
-// The input of the block: whole lines where pixels are contiguous, otherwise pixel by pixel. Of planes
-// adjacent threads have adjacent columns.
-struct Inputs {
-    static constexpr bool WHOLE = ROW_RUNS && PIECES, PLANES = CHANNEL_STRIDE > 1;
-    static constexpr int PART = PIECES ? 8 : 1, SPAN = WHOLE ? LINE : ROW_RUNS ? PIXEL : TC * SUMMED;
-    static constexpr int SPANS = WHOLE ? 1 : REACH, EACH = SPAN / PART, COUNT = LINES * SPANS * EACH;
+// A 16-byte vector of the input that is copied to shared memory: of whole lines where pixels are contiguous, otherwise of a pixel.
+struct Piece {
+    static constexpr int SPAN = ROW_RUNS ? LINE : TC * SUMMED, EACH = SPAN / 8, SPANS = ROW_RUNS ? 1 : REACH;
+    static constexpr int COUNT = LINES * SPANS * EACH;
     int to;
     bool exists;
-    const X *at;   // of single elements out of bounds, the nearest one
+    const X *at;
 
-    __device__ __forceinline__ Inputs(const Tensors &t, const Corner &corner, int number)
+    __device__ __forceinline__ Piece(const Tensors &t, const Corner &corner, int number)
     {
-        const int line = number / (EACH * SPANS), span = PLANES ? number % SPANS : number / EACH % SPANS;
-        const int part = (PLANES ? number / SPANS % EACH : number % EACH) * PART;
+        const int line = number / (EACH * SPANS), span = number / EACH % SPANS, part = number % EACH * 8;
         const int first = corner.along * ALONG_STEP + ALONG_OFFSET, column = first + span;
         const int row = corner.down * DOWN_STEP + DOWN_OFFSET + line;
-        const int element = WHOLE ? first * SUMMED - LEAD + part : part;   // of the line; of the pixel
+        const int element = ROW_RUNS ? first * SUMMED - LEAD + part : part;   // of the line; of the pixel
         to = line * LINE + span * PIXEL + part;
-        exists = inside(row, ROWS) && (WHOLE ? inside(element, COLUMNS * SUMMED)
-                                             : inside(column, COLUMNS) && has_channel(corner, element));
-        const Index channels = (CHANNELS - corner.channel) * SUMMED;
-        at = image(t, corner.batch, corner.channel) + near(row, ROWS) * ROW_STRIDE +
-             (WHOLE ? 0 : near(column, COLUMNS) * COLUMN_STRIDE) + near<Index>(element, channels) * CHANNEL_STRIDE;
+        exists = inside(row, ROWS) && (ROW_RUNS ? inside(element, COLUMNS * SUMMED)
+                                                : inside(column, COLUMNS) && has_channel(corner, element));
+        at = image(t, corner.batch, corner.channel) + row * ROW_STRIDE + (ROW_RUNS ? 0 : column * COLUMN_STRIDE) +
+             element * CHANNEL_STRIDE;
+    }
+};
+
+// A part of a line that a warp copies element by element: lanes have adjacent columns of a plane, or adjacent elements of
+// pixels, which are columns of their own where pixels are contiguous. Of elements out of bounds the nearest one is loaded:
+// there is no branch, and all are in flight.
+struct LinePart {
+    static constexpr bool PLANES = CHANNEL_STRIDE > 1, FLAT = ROW_RUNS && PIXEL == SUMMED && COLUMN_STRIDE == SUMMED && !PLANES;
+    static constexpr int CHANNELS_HERE = ROW_RUNS ? PIXEL : TC * SUMMED;
+    static constexpr int WIDE = FLAT ? PIXEL : 1, APART = FLAT ? 1 : PIXEL;   // columns of a pixel; elements between columns
+    static constexpr int OF_COLUMN = PLANES || FLAT ? 1 : CHANNELS_HERE, OF_LINE = PLANES ? CHANNELS_HERE : 1;
+    static constexpr int LENGTH = REACH * WIDE * OF_COLUMN;
+    static constexpr int ALL = (LENGTH + WARP - 1) / WARP, CUTS = (ALL + 15) / 16, EACH = (ALL + CUTS - 1) / CUTS;
+    static constexpr int COUNT = LINES * OF_LINE * CUTS;
+    const X *row;
+    int to, own, first;   // own: of the line's elements this lane's first one; first: the line's first column
+    bool exists;
+
+    __device__ __forceinline__ LinePart(const Tensors &t, const Corner &corner, int number)
+    {
+        const int plane = number / CUTS % OF_LINE, line = number / (OF_LINE * CUTS);
+        const int at = corner.down * DOWN_STEP + DOWN_OFFSET + line;
+        first = (corner.along * ALONG_STEP + ALONG_OFFSET) * WIDE;
+        own = number % CUTS * (EACH * WARP) + lane_id();
+        to = line * LINE + plane;
+        exists = inside(at, ROWS) && (!PLANES || has_channel(corner, plane));
+        row = image(t, corner.batch, corner.channel) + near(at, ROWS) * ROW_STRIDE + channel(corner, plane) * CHANNEL_STRIDE;
     }
     template <class T> static __device__ __forceinline__ T near(T position, T size)
     {
-        return PIECES ? position : op_max<T>(0, op_min<T>(position, size - 1));
+        return op_max<T>(0, op_min<T>(position, size - 1));
     }
-    static __device__ __forceinline__ bool has_channel(const Corner &corner, int element)
+    static __device__ __forceinline__ Index channel(const Corner &corner, int element)
     {
-        return ROW_RUNS ? element < SUMMED
-                        : CHANNELS % TC == 0 || corner.channel * SUMMED + element < CHANNELS * SUMMED;
+        return near<Index>(element, (CHANNELS - corner.channel) * SUMMED);
+    }
+    __device__ __forceinline__ X load(const Corner &corner, int i) const
+    {
+        const int element = own + i * WARP, column = first + element / OF_COLUMN;
+        return row[near(column, COLUMNS * WIDE) * (FLAT ? 1 : COLUMN_STRIDE) + channel(corner, element % OF_COLUMN)];
+    }
+    __device__ __forceinline__ void store(const Corner &corner, X *inputs, int i, X value) const
+    {
+        const int element = own + i * WARP, column = element / OF_COLUMN, part = element % OF_COLUMN;
+        const bool is = exists && inside(first + column, COLUMNS * WIDE) && (OF_COLUMN == 1 || has_channel(corner, part));
+        if (LENGTH % WARP == 0 || element < LENGTH)
+            inputs[to + column * APART + part] = is ? value : narrow<X>(A(0));
     }
 };
 
 // Copies the input, with zeros outside of the image.
 __device__ __forceinline__ void copy_inputs(const Tensors &t, const Corner &corner, X *inputs)
 {
-    if constexpr (PIECES)
-        UNROLL_4 for (int number = (int)threadIdx.x; number < Inputs::COUNT; number += THREADS) {
-            const Inputs piece(t, corner, number);
+    if constexpr (PIECES) {
+        UNROLL_4 for (int number = (int)threadIdx.x; number < Piece::COUNT; number += THREADS) {
+            const Piece piece(t, corner, number);
             async_copy16_or_zero(piece.exists, inputs + piece.to, piece.at);
         }
-    else
-        copy_elements<Inputs::COUNT>(
-            [&](int number) __attribute__((always_inline)) {
-                const Inputs element(t, corner, number);
-                const X value = *element.at;
-                return element.exists ? value : narrow<X>(A(0));
-            },
-            [&](int number, X value) __attribute__((always_inline)) { inputs[Inputs(t, corner, number).to] = value; });
+    } else {
+        constexpr int WARPS = THREADS / WARP, AHEAD = 16 / LinePart::EACH;   // parts whose elements are in flight
+#pragma unroll 1
+        for (int number = (int)threadIdx.x / WARP; number < LinePart::COUNT; number += AHEAD * WARPS) {
+            X held[AHEAD][LinePart::EACH];
+            UNROLL for (int a = 0; a < AHEAD; ++a) {
+                const LinePart part(t, corner, op_min(number + a * WARPS, LinePart::COUNT - 1));
+                UNROLL for (int i = 0; i < LinePart::EACH; ++i)
+                    held[a][i] = part.load(corner, i);
+            }
+            UNROLL for (int a = 0; a < AHEAD; ++a) {
+                const LinePart part(t, corner, number + a * WARPS);
+                if (a == 0 || LinePart::COUNT % (AHEAD * WARPS) == 0 || number + a * WARPS < LinePart::COUNT)
+                    UNROLL for (int i = 0; i < LinePart::EACH; ++i)
+                        part.store(corner, inputs, i, held[a][i]);
+            }
+        }
+    }
 }
 
 // Copies the block's filters to shared memory in the order of global memory. The last block may have fewer.

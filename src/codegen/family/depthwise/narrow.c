@@ -20,6 +20,7 @@ enum {
     SIDE_BY_SIDE = 64,     // elements of a pixel that a block copies: 128 bytes
     MOST_WIDTH = 128,      // outputs of a line
     LEAST_PIXELS = 64,     // of a block
+    IN_FLIGHT = 16,        // elements of a thread, where they are copied one by one
     MOST_WARPS = 8,
     HEIGHTS = 3,       // of blocks of one kind: with fewer lines more of the image is read twice
     LEAST_BLOCKS = 2   // shared memory has room for so many blocks of an SM, at least
@@ -242,14 +243,29 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
 
 // ---- what a block does ----
 
+/* A lane's instructions for an element that is copied alone, counted in SASS: of columns that are side by side, or of pixels;
+   and for the part of a line that it belongs to, whose lanes have up to IN_FLIGHT elements each. */
+static double copy_alone_instructions(const NarrowWay *way, const Depthwise *shape)
+{
+    enum { OF_COLUMN = 8, OF_PIXEL = 15, OF_PART = 27, PART_LANES = 32 };
+    int64_t channels = way->rows ? way->pixel : way->groups * shape->summed.extent;
+    bool planes = way->channel > 1,
+         flat = way->rows && channels == shape->summed.extent && slide_along(shape)->x_stride == channels;
+    int64_t length = way->reach * (planes ? 1 : channels), all = ceil_div(length, PART_LANES), parts = ceil_div(all, IN_FLIGHT),
+            each = ceil_div(all, parts);
+    double own = planes || flat ? OF_COLUMN : OF_PIXEL;
+    return ((double)each * own + OF_PART) * (double)(parts * PART_LANES) / (double)length;
+}
+
 static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape, const NarrowWay *way)
 {
-    enum { FIND = 24, FIND_ALONE = 56 };   // instructions of a copy: where it comes from, where it goes; of an element: counted in SASS
+    enum { FIND = 24, FIND_ALONE = 56 };   // instructions of a copy: where it comes from, where it goes; of a filter's element: counted in SASS
     direct_add_factor_tiles(space, fusion, shape);
     for (int i = INPUT; i <= FILTER; i++) {
         DataTile *tile = &space->tiles[i];
         tile->staged = i == INPUT || way->filter_run > 0;
-        tile->instructions = (i == INPUT ? way->pieces : way->filter_run > 0) ? (double)FIND / PIECE : FIND_ALONE;
+        bool pieces = i == INPUT ? way->pieces : way->filter_run > 0;
+        tile->instructions = pieces ? (double)FIND / PIECE : i == INPUT ? copy_alone_instructions(way, shape) : FIND_ALONE;
         tile->staged_inner = tile->rank - 1;
     }
     direct_add_outer_tiles(space, fusion, shape);
@@ -262,7 +278,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     uint32_t input = 1u << INPUT, filter = 1u << FILTER;
     const double fetch = 2.5 / 32;   // of a lane for each element of a warp's filters: half a pair
     bool staged = way->filter_run > 0;
-    schedule_load(&schedule, (Move){.tiles = input, .to = PLACE_SHARED, .async = way->pieces});
+    schedule_load(&schedule, (Move){.tiles = input, .to = PLACE_SHARED, .async = way->pieces, .each = way->pieces ? 0 : IN_FLIGHT});
     schedule_load(&schedule,
                   (Move){.tiles = filter, .to = staged ? PLACE_SHARED : PLACE_USUAL, .async = staged});
     schedule_wait(&schedule, 0);
