@@ -539,13 +539,13 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.compute_us += ends_time_us(&kernel, perf.compute_us);
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
-    perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, perf.l2_store_bytes);
     /* Of threads that iterate down an image each stores its own channels; warps collect those of their block. */
     bool in_parts = kernel.cost->drifts ? kind_tile_threads(kind) == 1
                     : kernel.staged     ? schedule_multiplies(kind->schedule)
                                         : kernel.cost->parts_of_rows;
-    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes,
-                                in_parts ? busy_store_bytes(&kernel) : perf.dram_store_bytes);
+    double stored_bytes = in_parts ? busy_store_bytes(&kernel) : 0;
+    perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, at_least(stored_bytes, perf.l2_store_bytes));
+    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes, in_parts ? stored_bytes : perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
     if (in_turn)
