@@ -181,8 +181,10 @@ struct LinePart {
     {
         const int element = own + i * WARP, column = element / OF_COLUMN, part = element % OF_COLUMN;
         const bool is = exists && inside(first + column, COLUMNS * WIDE) && (OF_COLUMN == 1 || has_channel(corner, part));
-        if (LENGTH % WARP == 0 || element < LENGTH)
-            inputs[to + column * APART + part] = is ? value : narrow<X>(A(0));
+        const X made = is ? value : narrow<X>(A(0));
+        X *const place = inputs + (to + column * APART + part);
+        if (LENGTH % (EACH * WARP) == 0 || element < LENGTH)
+            *place = made;
     }
 };
 

@@ -244,16 +244,17 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
 // ---- what a block does ----
 
 /* A lane's instructions for an element that is copied alone, counted in SASS: of columns that are side by side, or of pixels;
-   and for the part of a line that it belongs to, whose lanes have up to IN_FLIGHT elements each. */
+   more where a line has several parts, of which the last is shorter; and for the part, whose lanes have up to IN_FLIGHT
+   elements each. */
 static double copy_alone_instructions(const NarrowWay *way, const Depthwise *shape)
 {
-    enum { OF_COLUMN = 8, OF_PIXEL = 15, OF_PART = 27, PART_LANES = 32 };
+    enum { OF_COLUMN = 6, OF_PIXEL = 13, OF_PARTS = 5, OF_PART = 27, PART_LANES = 32 };
     int64_t channels = way->rows ? way->pixel : way->groups * shape->summed.extent;
     bool planes = way->channel > 1,
          flat = way->rows && channels == shape->summed.extent && slide_along(shape)->x_stride == channels;
     int64_t length = way->reach * (planes ? 1 : channels), all = ceil_div(length, PART_LANES), parts = ceil_div(all, IN_FLIGHT),
             each = ceil_div(all, parts);
-    double own = planes || flat ? OF_COLUMN : OF_PIXEL;
+    double own = (planes || flat ? OF_COLUMN : OF_PIXEL) + (parts > 1 ? OF_PARTS : 0);
     return ((double)each * own + OF_PART) * (double)(parts * PART_LANES) / (double)length;
 }
 
