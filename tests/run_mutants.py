@@ -146,7 +146,7 @@ CASES = {
                     ("filter_gradient_last", "f16", dict(M=5, N=24, K=3)),
                     ("filter_gradient_16", "f32", dict(M=4, N=15, K=7))],
     "filter_groups": [("filter_groups", "f16", dict(M=4, N=13, K=3)), ("filter_groups_apart", "bf16", dict(M=3, N=40)),
-                      ("filter_groups_lines", "f16", dict(M=301, K=5))],
+                      ("filter_groups_lines", "f16", dict(M=301, K=5)), ("filter_groups_wide", "f16", dict(M=21))],
     "rowwise": [("row_softmax", "f32", dict(M=37, N=1023), "a100", "mi50"),
                 ("row_range", "i32", dict(M=13, N=40), "a100", "mi50"),
                 ("row_norm", "f16", dict(M=5, N=4096)), ("inner_axes", "i8", dict(M=7, N=67)),

@@ -351,6 +351,7 @@ PROGRAMS = [
     (filter_gradients_last((2, 5, 131, 66), 3, 1, "f16"), FILTER_STRIPS_OF_CHANNELS),
     (filter_gradients_of_groups("3, 12, 13, 4, 16", "3, 12, 13, 4, 8", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_GROUPS),
     (filter_gradients_of_groups("5, 42, 80, 3, 8", "5, 21, 40, 3, 24", "r:3, s:4", "2*h + r - 1, 2*v + s - 2", "bf16"), FILTER_GROUPS),
+    (filter_gradients_of_groups("3, 6, 7, 2, 64", "3, 6, 7, 2, 64", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_GROUPS),
     (filter_gradients_of_groups("17, 32, 33, 4, 8", "17, 32, 33, 4, 8", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_GROUPS),
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),

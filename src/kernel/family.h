@@ -13,7 +13,7 @@
 struct RProgram;    // model/perf.h
 struct TensorMap;   // codegen/cuda/kernel.h
 
-enum { MAX_VARIANTS = 20 };   // kinds of kernels that a family offers for an expression
+enum { MAX_VARIANTS = 32 };   // kinds of kernels that a family offers for an expression
 
 /* What the fusion is to some families, by the structure of its expression and never by a name; NULL: they do not
    serve it. */

@@ -323,6 +323,8 @@ HAND = [
      "        async_wait<0>();\n        block_sync();\n        UNROLL", "        UNROLL", 1),
     ("FG6 sums before they are there", "filter_groups.cu", "totals.at[m][n][e];\n        block_sync();\n", "totals.at[m][n][e];\n",
      1),
+    ("FG8 d of the first slice", "filter_groups.cu", "COLUMN_STRIDE + filter + vector", "COLUMN_STRIDE + vector", 1),
+    ("FG9 filters of the first slice", "filter_groups.cu", "filter + n * 8", "n * 8", 1),
     ("FG7 rows beside x", "filter_groups.cu", "inside(row, XH) && inside(column, XW)", "inside(column, XW)", 1),
     # ---- window ----
     ("W1 bottom one too far", "window.cu", "outer < OUTER && down < DOWN", "outer < OUTER && down <= DOWN", 1),

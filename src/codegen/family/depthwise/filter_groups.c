@@ -1,5 +1,5 @@
 // filter_groups: the gradient of a convolution of groups for its filters on tensor cores, where channels are innermost in
-// memory. Each element is copied once for all taps.
+// memory. Each element is copied once for all taps, of a wide group for each slice of its filters.
 
 #include "base/checked.h"
 #include "codegen/family/depthwise/filter_gradient.h"
@@ -13,7 +13,9 @@ enum {
     EIGHT = 8,             // elements of 16 bytes
     PIXELS = 16,           // that an instruction sums over
     BANKS = 2 * EIGHT,     // adjacent pixels are in different banks: their distance is an odd multiple of 16 bytes
-    MOST_SUMS = 96,        // registers of a thread
+    MOST_SUMS = 96,        // registers of a thread; half of them leave room for twice the warps (tuning-log 216)
+    LEAST_SLICE = 32,      // filters of a block, where others have the rest of its group,
+    MOST_SLICES = 4,       // and so many blocks at most
     MOST_WARPS = 16,
     LEAST_WARPS = 8,
     LEAST_SIDE = 16, USUAL_SIDE = 32, MOST_SIDE = 64,   // elements of a pixel that a block copies: a sector to a line
@@ -22,7 +24,8 @@ enum {
 
 /* The family's choice. */
 typedef struct GroupsWay {
-    int channels, filters;         // of a group
+    int channels, filters;         // of a group: all channels, filters of a block
+    int slices;                    // blocks that share a group's filters
     int groups;                    // of a block
     int rows, images;              // of d in a strip; whole images of a step
     int tiles, shares, sets;       // of a warp: 16 rows of sums; warps that share the taps of a group, the pixels
@@ -110,10 +113,10 @@ static bool set_step(const FilterGradient *gradient, GroupsWay *way, int64_t roo
     return staged_bytes(way) <= room && left_bytes(way) <= room;
 }
 
-/* Warps that share the taps, as few as have registers for the sums. */
-static bool set_warps(const FilterGradient *gradient, GroupsWay *way, int most)
+/* Warps that share the taps, as few as have so many registers for the sums. */
+static bool set_warps(const FilterGradient *gradient, GroupsWay *way, int most, int sums)
 {
-    int64_t tiles = ceil_div(taps_of(gradient, way), 2), each = MOST_SUMS / (way->filters / EIGHT * 4);
+    int64_t tiles = ceil_div(taps_of(gradient, way), 2), each = sums / (way->filters / EIGHT * 4);
     if (!each)
         return false;
     way->shares = (int)ceil_div(tiles, each);
@@ -328,22 +331,37 @@ static bool is_wide_enough(const FilterGradient *gradient, const DeviceSpec *dev
     return way->groups == most || side >= USUAL_SIDE || (side >= LEAST_SIDE && 2 * wider <= device->sm_count);
 }
 
+static int kinds_of(Arena *arena, const FilterGradient *gradient, const Fusion *fusion, const DeviceSpec *device,
+                    GroupsWay way, KernelKind *variants)
+{
+    int count = 0;
+    way.pixel_x = pixel_of((int64_t)way.groups * way.channels);
+    way.pixel_d = pixel_of((int64_t)way.groups * way.filters);
+    for (int warps = LEAST_WARPS; warps <= MOST_WARPS; warps *= 2)
+        for (int blocks = 1; blocks <= MOST_RESIDENT; blocks++)
+            for (int sums = MOST_SUMS, last = 0; sums >= MOST_SUMS / 2; sums /= 2, last = way.shares)
+                if (set_warps(gradient, &way, warps, sums) && way.shares != last &&
+                    set_step(gradient, &way, device->shared_per_sm / blocks - device->shared_reserved_per_block))
+                    variants[count++] = kind_of(arena, gradient, fusion, device, &way);
+    return count;
+}
+
+/* All filters of several groups, or of one; of wide ones also slices. */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device, KernelKind *variants)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)view)->grouped;
     int count = 0;
     if (!gradient || !takes(gradient))
         return 0;
-    GroupsWay way = {.channels = (int)gradient->shape.batch.extent, .filters = (int)gradient->shape.multiplier.extent};
+    int filters = (int)gradient->shape.multiplier.extent;
+    GroupsWay way = {.channels = (int)gradient->shape.batch.extent, .filters = filters, .slices = 1};
     int most = groups_of(fusion, gradient, &way);
-    for (way.groups = most; way.groups > 0 && is_wide_enough(gradient, device, &way, most); way.groups /= 2) {
-        way.pixel_x = pixel_of((int64_t)way.groups * way.channels);
-        way.pixel_d = pixel_of((int64_t)way.groups * way.filters);
-        for (int warps = LEAST_WARPS; warps <= MOST_WARPS; warps *= 2)
-            for (int blocks = 1; blocks <= MOST_RESIDENT; blocks++)
-                if (set_warps(gradient, &way, warps) &&
-                    set_step(gradient, &way, device->shared_per_sm / blocks - device->shared_reserved_per_block))
-                    variants[count++] = kind_of(arena, gradient, fusion, device, &way);
+    for (way.groups = most; way.groups > 0 && is_wide_enough(gradient, device, &way, most); way.groups /= 2)
+        count += kinds_of(arena, gradient, fusion, device, way, variants + count);
+    way.groups = way.slices = 1;
+    while (most == 1 && way.filters % (2 * EIGHT) == 0 && way.filters >= 2 * LEAST_SLICE && way.slices < MOST_SLICES) {
+        way.filters /= 2, way.slices *= 2;
+        count += kinds_of(arena, gradient, fusion, device, way, variants + count);
     }
     return count;
 }
@@ -356,7 +374,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                   gradient->atom->element);
     filter_gradient_emit_sizes(out, gradient);
     filter_gradient_emit_steps(out, gradient);
-    CONSTEXPR(out, "int CHANNELS, FILTERS", "of a group", way->channels, way->filters);
+    CONSTEXPR(out, "int CHANNELS, FILTERS", "of a group: all channels, filters of a block", way->channels, way->filters);
+    CONSTEXPR(out, "int SLICES", "blocks that share the filters of a group", way->slices);
     CONSTEXPR(out, "int TC, BD, BATCH", "rTile, block: groups; rows of d and images in a step", way->groups, way->rows,
               way->images);
     CONSTEXPR(out, "int TILES", "of a warp: two eights of channels under taps", way->tiles);
