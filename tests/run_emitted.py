@@ -74,7 +74,7 @@ def test_parameters_come_first(rollerc, _):
 
 def test_names_are_the_expressions(rollerc, folder):
     softmax = emitted(rollerc, "softmax", "h200")
-    assert "const float C = total;" in emitted(rollerc, "matmul", "h200")
+    assert "const float C = totals[e];" in emitted(rollerc, "matmul", "h200")
     for piece in ("store_vector<VECTOR>(t.y, ", "softmax_k0(const f16 *__restrict__ x, f16 *__restrict__ y)",
                   "softmax_launch(const void *x, void *y, void *workspace, void *stream)"):
         assert piece in softmax, piece
@@ -128,7 +128,7 @@ def test_launches_begin_early(rollerc, _):
         assert begins == wanted, begins
         assert len(re.findall(r"make_launch_with\(.*, true\);", text)) == text.split("\n")[0].count('"early":true') == 3
     begins, text = kernels_of_a_packed_product(rollerc, "a100")
-    assert len(begins) > 1 and not any(begins) and "launch_with" not in text and '"early"' not in text and "griddepcontrol" not in text
+    assert len(begins) > 1 and not any(begins) and "launch_early" not in text and "launch_with" not in text and '"early"' not in text and "griddepcontrol" not in text
     softmax = emitted(rollerc, "softmax", "h200")
     assert "griddepcontrol.wait" in softmax and "griddepcontrol.launch" not in softmax, "several blocks share an SM"
 

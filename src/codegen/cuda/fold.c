@@ -115,12 +115,19 @@ static bool is_declaration(Slice rest)
            is_name(next);
 }
 
+static bool is_member(const char *text, Slice name)
+{
+    return name.start > text && (name.start[-1] == '.' || name.start[-1] == '>');
+}
+
+/* Members of that name are others. */
 static int count_word(const ConditionFold *fold, Slice text, Slice word)
 {
     Slice token;
     int count = 0;
     while (token_read(&text, &token))
-        count += !fold->removed[token.start - fold->text] && slice_same(token, word);
+        count += !fold->removed[token.start - fold->text] && slice_same(token, word) &&
+                 !is_member(fold->text, token);
     return count;
 }
 
@@ -266,11 +273,6 @@ static bool runs_once(const ConditionFold *fold, Slice header, Slice *name, int6
     return constants_evaluate(&inside, condition, &holds) && !holds;
 }
 
-static bool is_member(const char *text, Slice name)
-{
-    return name.start > text && (name.start[-1] == '.' || name.start[-1] == '>');
-}
-
 /* Nothing in the body leaves it, or calls something else by that name. */
 static bool can_replace(const ConditionFold *fold, Slice body, Slice name)
 {
@@ -354,16 +356,43 @@ static bool fold_block(ConditionFold *fold, Slice *rest)
     return ended;
 }
 
-/* `const int x = y + 1;` of an x that nothing reads. */
-static bool is_unused(const ConditionFold *fold, Slice statement)
+/* `float x[4][2];` of an x that nothing mentions. */
+static bool fold_variable(ConditionFold *fold, Slice statement)
+{
+    static const char *const types[] = {"int", "unsigned", "float", "double", "Index", NULL};
+    Slice rest = statement, token, name;
+    const char *const *type = types;
+    token_read(&rest, &token), token_read(&rest, &name);
+    while (*type && !slice_equals(token, *type))
+        type++;
+    if (!*type || !is_name(name) || !strchr("[;", *rest.start) || memchr(rest.start, ',', slice_length(rest)) ||
+        count_word(fold, fold->function, name) > 1)
+        return false;
+    fold_remove(fold, comment_above(fold, statement.start), statement.end);
+    return true;
+}
+
+/* `[[maybe_unused]] const int x = y + 1;` of an x that nothing reads goes, if nothing happens there; otherwise it is not unused. Gives
+   whether it goes. */
+static bool fold_constant(ConditionFold *fold, Slice statement)
 {
     Slice rest = statement, token, name = {0};
+    bool says_so = *statement.start == '[';
+    if (says_so)
+        token_read(&rest, &token), token_read_group(&rest, '[');
+    const char *start = peek(&rest).start;
     if (!token_read(&rest, &token) || !slice_equals(token, "const"))
         return false;
     while (token_read(&rest, &token) && *token.start != '=')
         name = token;
-    return is_name(name) && !memchr(rest.start, ',', slice_length(rest)) && fold_only_asks(rest) &&
-           count_word(fold, fold->function, name) == 1;
+    if (!is_name(name) || memchr(rest.start, ',', slice_length(rest)))
+        return false;
+    bool is_used = count_word(fold, fold->function, name) > 1, goes = !is_used && fold_only_asks(rest);
+    if (goes)
+        fold_remove(fold, comment_above(fold, statement.start), statement.end);
+    else if (says_so && is_used)
+        fold_remove(fold, statement.start, start);
+    return goes;
 }
 
 /* `(void)t, (void)row;`: stays of variables that are mentioned nowhere else; arguments may be unused. */
@@ -415,10 +444,9 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
     if (in_block && !fold->keeps_lines && *token.start == '(' && slice_equals(peek(rest), "void"))
         return fold_mentions(fold, rest, token.start);
     skip_to_semicolon(rest, token);
-    if (in_block && !fold->keeps_lines && is_unused(fold, (Slice){token.start, rest->start})) {
-        fold_remove(fold, comment_above(fold, token.start), rest->start);
+    const Slice statement = {token.start, rest->start};
+    if (in_block && !fold->keeps_lines && (fold_variable(fold, statement) || fold_constant(fold, statement)))
         return false;
-    }
     return slice_equals(token, "return");
 }
 
@@ -434,7 +462,7 @@ static bool find_body(Slice *rest, Slice *arguments)
             Slice group = token_read_group(rest, *token.start);
             has_arguments |= *token.start == '(';
             *arguments = *token.start == '(' ? group : *arguments;
-        } else if (*token.start == '{' && has_arguments) {
+        } else if (*token.start == '{' && has_arguments && !is_type) {
             return true;
         } else if (*token.start == '{' && !is_type) {
             token_read_group(rest, '{');

@@ -261,18 +261,20 @@ void launcher_write_maps(StrBuf *out, const Program *program, const Launch *laun
         write_map(out, &launch->maps[i], i, pointer_name(out->arena, program, launch, launch->maps[i].arg));
 }
 
-/* `launch_with(net_k0_scope::net_k0, 132, 512, args, 144632, (cudaStream_t)stream, true)` */
+/* `launch_early(net_k0_scope::net_k0, 132, 512, args, 144632, (cudaStream_t)stream)` */
 static void write_launch(StrBuf *out, const Launch *launch)
 {
-    bool with = launcher_has_attributes(launch), clusters = launch_cluster_blocks(launch) > 1;
-    strbuf_printf(out, "%s(%s_scope::%s, ", with ? "launch_with" : launch->cooperative ? "cudaLaunchCooperativeKernel" : "cudaLaunchKernel",
+    bool clusters = launch_cluster_blocks(launch) > 1;
+    strbuf_printf(out, "%s(%s_scope::%s, ",
+                  clusters              ? "launch_with"
+                  : launch->early       ? "launch_early"
+                  : launch->cooperative ? "cudaLaunchCooperativeKernel"
+                                        : "cudaLaunchKernel",
                   launch->entry, launch->entry);
     launcher_write_shape(out, launch);
     strbuf_printf(out, ", args, %" PRId64 ", (cudaStream_t)stream", launch->shared_bytes);
-    if (with)
-        strbuf_puts(out, launch->early ? ", true" : ", false");
     if (clusters) {
-        strbuf_puts(out, ", ");
+        strbuf_puts(out, launch->early ? ", true, " : ", false, ");
         launcher_write_cluster(out, launch);
     }
     strbuf_puts(out, clusters && launch->cooperative ? ", true)" : ")");

@@ -320,9 +320,15 @@ template <int N> static inline void take_registers() { give_registers<N>(); }
 
 template <class... Params>
 static inline cudaError_t launch_with(void (*kernel)(Params...), dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t,
-                                      bool early, dim3 cluster = 1, bool cooperative = false)
+                                      bool early, dim3 cluster, bool cooperative = false)
 {
     return rollerc_interp::launch(rollerc_interp::invocation_of(kernel, args), {grid, block, shared, cluster, cooperative, early});
+}
+
+template <class... Params>
+static inline cudaError_t launch_early(void (*kernel)(Params...), dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
+{
+    return launch_with(kernel, grid, block, args, shared, stream, true, 1);
 }
 
 template <int... NODE> static inline const int *after()

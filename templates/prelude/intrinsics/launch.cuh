@@ -15,11 +15,26 @@ template <class Kernel> static inline hipError_t set_attribute(Kernel *kernel, h
 }
 #endif
 
-// Launches with a cluster and, if `early`, programmatic dependent launch, which graphs support since CUDA 12.3.
+// Launches with programmatic dependent launch, which graphs support since CUDA 12.3.
+#if !defined(__HIP__) && !defined(__CUDACC_RTC__)
+template <class Kernel>
+static cudaError_t launch_early(Kernel *kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
+{
+    int driver = 0;
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed =
+        CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
+    const cudaLaunchConfig_t config = {grid, block, shared, stream, &early, 1};
+    return cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel), args);
+}
+#endif
+
+// Launches with a cluster and, if `early`, as launch_early().
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <class Kernel>
 static cudaError_t launch_with(Kernel *kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream, bool early,
-                               dim3 cluster = 1, bool cooperative = false)
+                               dim3 cluster, bool cooperative = false)
 {
     int driver = 0;
     cudaLaunchAttribute with[3] = {};

@@ -220,12 +220,15 @@ START_TEST(branches_by_constants_are_settled)
 }
 END_TEST
 
-START_TEST(loops_that_run_once_are_their_bodies)
+START_TEST(loops_that_run_once_and_variables_that_nothing_reads_go)
 {
     static const char *const loops[][2] = {
         {"UNROLL for (int i = 0; i < A - 2; ++i)\n        g(i, s.i, x[i + 1], 3 + i * B, i * 4 + x);", "g(0, s.i, x[1], 3, x);"},
         {"for (int i = A - 3; i >= 0; --i) {\n        const int y = i;\n        g(y);\n    }", "const int y = 0;\n    g(y);"},
         {"#pragma unroll 1\n    for (Index i = 4; i <= 4; ++i)\n        g(i * 2);", "g(4 * 2);"},
+        {"const int y = (int)x + 1, z = 2;\n    [[maybe_unused]] const int u = x;\n    [[maybe_unused]] const int v = x;\n    float w[A];\n    g(s.w, v);",
+         "const int y = (int)x + 1, z = 2;\n    const int v = x;\n    g(s.w, v);"},
+        {"const int y = g(x);\n    g(y, s.y);\n    float w[A];\n    g(w);", NULL},
         {"for (int i = 0; i < A; ++i)\n        g(i);", NULL},
         {"for (int i = 0; i < 1; ++i)\n        if (h())\n            break;", NULL},
         {"for (int i = 0; i < 1; i += 2)\n        g(i);", NULL},
@@ -384,7 +387,7 @@ int main(void)
     tcase_add_test(tests, what_is_taken_takes_what_it_uses);
     tcase_add_test(tests, a_device_settles_conditions_on_it);
     tcase_add_test(tests, branches_by_constants_are_settled);
-    tcase_add_test(tests, loops_that_run_once_are_their_bodies);
+    tcase_add_test(tests, loops_that_run_once_and_variables_that_nothing_reads_go);
     tcase_add_test(tests, choices_by_constants_are_made);
     tcase_add_test(tests, what_is_not_known_stays);
     tcase_add_test(tests, calls_of_what_does_nothing_go);

@@ -147,10 +147,10 @@ void direct_emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, int i
     const char *first = scope->axis[inner];
     emit_output_vectors(out, "    ", fusion, "QN");
     direct_emit_groups(out, "    ", scope, shape, epilogue_axes(fusion) | store_axes(fusion));
-    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const A total = totals[e];\n");
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n");
     strbuf_printf(out, "        [[maybe_unused]] const Index own = %s + e;\n", first);
     scope->axis[inner] = "own";
-    emit_epilogue(out, "        ", scope, "total");
+    emit_epilogue(out, "        ", scope, "totals[e]");
     emit_vector_elements(out, "        ", fusion);
     strbuf_puts(out, "    }\n");
     scope->axis[inner] = first;

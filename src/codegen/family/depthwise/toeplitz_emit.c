@@ -82,9 +82,9 @@ static void emit_finish(StrBuf *out, Scope *scope, const Toeplitz *toeplitz)
         "channel, image, row");
     emit_output_vectors(out, "    ", fusion, "QN");
     emit_groups(out, "    ", scope, &toeplitz->shape, epilogue_axes(fusion) | store_axes(fusion));
-    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n        const Value total = totals[e];\n"
+    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n"
                      "        [[maybe_unused]] const Index column = first + e;\n");
-    emit_epilogue(out, "        ", scope, "total");
+    emit_epilogue(out, "        ", scope, "totals[e]");
     emit_vector_elements(out, "        ", fusion);
     strbuf_puts(out, "    }\n");
     scope->axis[toeplitz->column.output] = "first";

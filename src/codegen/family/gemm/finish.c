@@ -65,24 +65,11 @@ static void emit_kept_store(StrBuf *out, const Scope *scope)
                   offset_text(out->arena, &op->store, scope->axis));
 }
 
-/* `total`, or of several sums `total1`. */
-static const char *total_name(Arena *arena, const Product *product, int sum)
+/* Of an element: of each sum QN lie together. */
+static const char *total_of(Arena *arena, int sum, bool kept)
 {
-    return product->sums > 1 ? arena_printf(arena, "total%d", sum) : "total";
-}
-
-/* Those of an element: of each sum QN lie together. */
-static void emit_totals(StrBuf *out, const Product *product, bool kept)
-{
-    for (int s = 0; s < product->sums; s++) {
-        const char *name = total_name(out->arena, product, s);
-        strbuf_printf(out, "        const Value %s = %stotals[", name, kept ? "widen(" : "");
-        if (s > 1)
-            strbuf_printf(out, "%d * ", s);
-        if (s)
-            strbuf_puts(out, "QN + ");
-        strbuf_puts(out, kept ? "e]);\n" : "e];\n");
-    }
+    const char *first = sum > 1 ? arena_printf(arena, "%d * QN + ", sum) : sum ? "QN + " : "";
+    return arena_printf(arena, kept ? "widen(totals[%se])" : "totals[%se]", first);
 }
 
 static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *product, bool kept,
@@ -91,12 +78,11 @@ static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *
     const Fusion *fusion = scope->fusion;
     emit_output_vectors(out, "    ", fusion, "QN");
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n");
-    emit_totals(out, product, kept);
     if (axes & axis_group_mask(&product->group[GROUP_N]))
         strbuf_puts(out, "        const Index column = n + e;\n");
     emit_positions_of_c(out, scope, product, "column", axes);
     for (int s = 0; s < product->sums; s++)
-        emit_reduced_op(out, "        ", scope, s, total_name(out->arena, product, s));
+        emit_reduced_op(out, "        ", scope, s, total_of(out->arena, s, kept));
     emit_pointwise_ops(out, "        ", scope, product->sums);
     emit_vector_elements(out, "        ", fusion);
     strbuf_puts(out, "    }\n");
