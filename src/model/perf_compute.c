@@ -205,7 +205,8 @@ static double busy_cycles(const KernelCounts *kernel)
 static double latency_hiding(const KernelCounts *kernel, double warps, double cycles)
 {
     double u = warps * cycles / kernel->device->timing.operand_cycles;
-    double ready = kernel->cost->ready_share > 0 ? 1 - pow(1 - kernel->cost->ready_share, warps) : 1;
+    bool alone = warps <= 1 && kind_reads_ahead(kernel->kind);   // its own wait is in u
+    double ready = kernel->cost->ready_share > 0 && !alone ? 1 - pow(1 - kernel->cost->ready_share, warps) : 1;
     return u / (1 + u) * ready;
 }
 

@@ -7,13 +7,26 @@
 #include "base/checked.h"
 #include "kernel/schedule/count.h"
 
+/* Threads that share rows of sums read adjacent groups of a line, as many at a time as there are banks for. Where the line ends
+   among them, those of the next rows read its beginning, in the same banks, unless all banks end there, too. */
+static double bank_conflicts(const KernelCounts *kernel, const DataTile *data)
+{
+    int columns = space_last_spatial(kernel->space, kernel->space->axis_count);
+    if (!data->grouped || !depends(kernel, data, columns))
+        return 1;
+    int64_t group = greatest_common_divisor(kernel->inner->size[columns], (int64_t)VECTOR_BYTES * 8 / data->staged_bits),
+            lanes = (int64_t)kernel->device->shared.transaction_bytes * 8 / (group * data->staged_bits),
+            across = kernel->shared->size[columns] / kernel->inner->size[columns];
+    return across < lanes ? 1 : 1 + (double)(lanes - greatest_common_divisor(lanes, across)) / (double)across;
+}
+
 /* Bytes that the threads read or write, in shared memory or through L1, which has the same bandwidth. */
 static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data)
 {
     double tile_bytes = kernel->kind->registers.input_buffers
                             ? bytes_of(kernel, data)->thread
                             : all_points(kernel->space, kernel->inner) * data->element_bits / 8;
-    double scatter = data->staged ? 1 : data->lines > 0 ? data->lines : at_least(data->scatter, 1);
+    double scatter = data->staged ? bank_conflicts(kernel, data) : data->lines > 0 ? data->lines : at_least(data->scatter, 1);
     return kernel->block_tiles
          * kernel->register_tiles
          * thread_visits(kernel, data)
