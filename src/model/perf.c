@@ -324,7 +324,7 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     if (kernel->cluster > 1)   // before sums are read, and after
         combine_us += 2 * timing->cluster_barrier_us;
     if (kernel->cluster > 1 && schedule_passes_rows(kernel->kind->schedule))
-        combine_us += sums_passed(kernel) * 4 / kernel->device->exchange_gb_s / 1e3;
+        combine_us += kernel->resident * sums_passed(kernel) * 4 / kernel->device->exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
     combine_us += waits_beside(kernel) * kernel->device->dram_latency_ns / 1e3;

@@ -14,11 +14,35 @@ static double spread_us(const Planner *planner, const PlannedLaunch *launch)
     return planned_us(launch) * rprogram_sm_share(&launch->program, planner->device);
 }
 
-/* Launches of a part of a sum, or of a rewritten fusion. */
-static ChoiceList part_launches(Planner *planner, const Fusion *fusion)
+static bool on_cuda_cores(const PlannedLaunch *launch)
+{
+    Unit unit = launch->kind->space->unit;
+    return unit == UNIT_FP32 || unit == UNIT_FP64;
+}
+
+/* Launches of a rewritten fusion. */
+static ChoiceList rewritten_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
     choices_add_launches(planner, &list, fusion, planner->passed_over);
+    return list;
+}
+
+/* Clusters that split a sum of tiles on CUDA cores: parts replace them. */
+static bool splits_tiles(const PlannedLaunch *launch)
+{
+    return launch->family->tiles_both && on_cuda_cores(launch) && kind_splits(launch->kind) > 1;
+}
+
+/* Of a part of a sum. */
+static ChoiceList part_launches(Planner *planner, const Fusion *fusion)
+{
+    ChoiceList list = rewritten_launches(planner, fusion);
+    int kept = 0;
+    for (int i = 0; i < list.count; i++)
+        if (!splits_tiles(&list.choices[i]->launches[0]))
+            list.choices[kept++] = list.choices[i];
+    list.count = kept;
     return list;
 }
 
@@ -139,16 +163,24 @@ static bool is_deep(const Fusion *fusion)
     return false;
 }
 
+/* The best kernel that parts do not replace. */
+static const PlannedLaunch *best_whole(const ChoiceList *list)
+{
+    int first = 0;
+    while (first + 1 < list->count && splits_tiles(&list->choices[first]->launches[0]))
+        first++;
+    return &list->choices[first]->launches[0];
+}
+
 /* The kernel of another family than the first one's that would be best with blocks for all SMs, if it then took less than
    half of the time; or NULL. */
-static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList *list)
+static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList *list, const PlannedLaunch *first)
 {
     const PlannedLaunch *best = NULL;
-    double least_us = spread_us(planner, &list->choices[0]->launches[0]) / 2;
+    double least_us = spread_us(planner, first) / 2;
     for (int i = 1; i < list->count; i++) {
         const PlannedLaunch *launch = &list->choices[i]->launches[0];
-        if (list->choices[i]->count == 1 && launch->family != list->choices[0]->launches[0].family &&
-            spread_us(planner, launch) < least_us) {
+        if (list->choices[i]->count == 1 && launch->family != first->family && spread_us(planner, launch) < least_us) {
             least_us = spread_us(planner, launch);
             best = launch;
         }
@@ -162,12 +194,6 @@ static double bytes_of_all(Tensor *const *tensors, int count)
     for (int i = 0; i < count; i++)
         bytes += (double)tensor_elements(tensors[i]) * dtype_info[tensors[i]->dtype].bits / 8;
     return bytes;
-}
-
-static bool on_cuda_cores(const PlannedLaunch *launch)
-{
-    Unit unit = launch->kind->space->unit;
-    return unit == UNIT_FP32 || unit == UNIT_FP64;
 }
 
 /* A kernel on CUDA cores takes much longer than its bytes and its arithmetic, since threads compute addresses and reload
@@ -243,14 +269,14 @@ static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *f
     double copies_us = with_behind(planner, &companions, companions.before).time_us;
     if (share && copies_us > share * list->choices[0]->time_us)
         return;
-    ChoiceList main = part_launches(planner, form->main);
+    ChoiceList main = rewritten_launches(planner, form->main);
     for (int i = 0; i < main.count; i++) {
         Choice choice = choice_extend(planner, companions.before, main.choices[i]);
         choices_add(planner, list, with_behind(planner, &companions, choice));
     }
     if (main.count && planner->rewrite->splits)
-        add_splits(planner, list, &companions, form->main, &main.choices[0]->launches[0],
-                   best_spread(planner, &main));
+        add_splits(planner, list, &companions, form->main, best_whole(&main),
+                   best_spread(planner, &main, best_whole(&main)));
 }
 
 static bool offers(const Family *family, const Rewrite *rewrite)
@@ -313,8 +339,8 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
         return list;
     planner->rewrite = NULL;
     planner->passed_over = 0;
-    add_splits(planner, &list, &(Companions){.behind_count = 0}, fusion, &list.choices[0]->launches[0],
-               best_spread(planner, &list));
+    const PlannedLaunch *first = best_whole(&list);
+    add_splits(planner, &list, &(Companions){.behind_count = 0}, fusion, first, best_spread(planner, &list, first));
     add_all_rewritten(planner, &list, &viewed);
     keep_diverse(&list, planner->keep);
     return list;

@@ -20,7 +20,10 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
              * phases->step / shared->size[loop->axis];
     int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]);
     int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
-    return axis->reduction ? ceil_div(steps - rank, cluster) : steps;   // in turn
+    if (!axis->reduction || cluster == 1)
+        return steps;
+    int64_t run = larger(walk->kind->schedule->run / shared->size[loop->axis], 1), left = steps % (run * cluster) - rank * run;
+    return steps / (run * cluster) * run + (left < 0 ? 0 : smaller(left, run));   // in turn
 }
 
 int64_t count_times(const CountWalk *walk, int item)
