@@ -9,9 +9,9 @@
 //      |       TR  TR+1       …                            |        1  TS+1        …
 //      v      2TR  …                                       v        2  …
 //
-// A thread loads TERMS contiguous terms of OUTS outputs at once (one of the two is 1), with DEPTH such loads in
-// flight. At the end its DEPTH partial results are combined, then those of the threads: across LANES lanes by
-// shuffles, the remaining PARTS through shared memory. The order is fixed by these constants.
+// A thread loads TERMS contiguous terms of OUTS outputs at once (one of the two is 1), DEPTH such vectors in a step,
+// and has ROUNDS steps in flight. At the end its DEPTH partial results are combined, then those of the threads: across
+// LANES lanes by shuffles, the remaining PARTS through shared memory. The order is fixed by these constants.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -35,7 +35,7 @@ constexpr int THREADS = 256;
 constexpr int TS = 1, TR = 256;     // groups of outputs, threads of a group
 constexpr int OUTS = 1, TERMS = 4;  // of a thread at once
 constexpr int VECTOR = 4;           // OUTS * TERMS
-constexpr int DEPTH = 4;            // vectors in flight
+constexpr int DEPTH = 4;            // vectors of a step
 constexpr bool LATE = false;        // terms load elements where they use them
 constexpr bool EARLY = false, CUT = false;   // the last part has fewer terms, and a part of a vector
 __device__ __forceinline__ Index end_of(Index) { return REDUCED; }
@@ -75,9 +75,11 @@ __device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
 // </rollerc>
 
 constexpr Index CHUNK = (Index)TR * TERMS;   // terms of a group at once
-constexpr Index STEP = DEPTH * CHUNK;        // terms in flight
+constexpr Index STEP = DEPTH * CHUNK;        // of a step
 constexpr Index STEPS = REDUCED / STEP, LEFT = REDUCED % STEP;   // whole steps, and the terms behind them
-constexpr bool FEW = !EARLY && (STEPS < 2 || STEPS * DEPTH * VECTOR <= 16);   // all loads are in flight; of more elements slower
+constexpr int ELEMENTS = DEPTH * VECTOR, MOST = VECTOR > 1 ? 32 : 16;   // of a step; in flight
+constexpr bool OPEN = EARLY || (STEPS > 1 && ELEMENTS > 16);   // compilers choose how many steps are in flight
+constexpr int ROUNDS = ELEMENTS > 16 ? 1 : MOST / ELEMENTS;    // else so many
 
 // The largest power of two that divides TR and a warp, so that a group of lanes is of one output.
 constexpr int LANES = ROW ? (TR | WARP) & -(TR | WARP) : 1;
@@ -88,14 +90,14 @@ static_assert(TS * TR <= THREADS && THREADS % WARP == 0, "whole warps, some of w
 static_assert((OUTS == 1 || TERMS == 1) && OUTS * TERMS == VECTOR, "a vector lies along one side");
 static_assert(OUTPUTS % OUTS == 0 && REDUCED % TERMS == 0, "no vector reaches past the end");
 
-// Terms r, r + CHUNK, … of a thread, up to `end`; all of them exist if WHOLE. If FEW, most vectors after the whole steps exist for
-// every thread and need no guard: compilers give guarded loads one register, and wait between them.
+// Terms r, r + CHUNK, … of a thread, up to `end`; all of them exist if WHOLE. Unless OPEN, most vectors after the whole steps exist
+// for every thread and need no guard: compilers give guarded loads one register, and wait between them.
 template <bool WHOLE>
 __device__ __forceinline__ void accumulate(const Tensors &t, Index output, Index r, Index end, A (&acc)[DEPTH][OUTS])
 {
     const Index last = end - (TERMS - 1);   // of a whole vector
     const auto exists = [&](int d) {
-        return WHOLE || (FEW && (d + 1) * CHUNK <= LEFT) || ((!FEW || d * CHUNK < LEFT) && r + d * CHUNK < last);
+        return WHOLE || (!OPEN && (d + 1) * CHUNK <= LEFT) || ((OPEN || d * CHUNK < LEFT) && r + d * CHUNK < last);
     };
 
     // ---- load ----
@@ -138,12 +140,17 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     if (active) {
         const Index end = end_of(output);
         Index r = (Index)tr * TERMS;
-        if constexpr (FEW) {
-            UNROLL for (Index step = 0; step < STEPS; ++step, r += STEP)
-                accumulate<true>(t, output, r, end, acc);
-        } else
+        if constexpr (OPEN) {
             for (; r + (DEPTH - 1) * CHUNK + (TERMS - 1) < end; r += STEP)
                 accumulate<true>(t, output, r, end, acc);
+        } else {
+#pragma unroll 1
+            for (Index round = 0; round < STEPS / ROUNDS; ++round)
+                UNROLL for (int step = 0; step < ROUNDS; ++step, r += STEP)
+                    accumulate<true>(t, output, r, end, acc);
+            UNROLL for (int step = 0; step < STEPS % ROUNDS; ++step, r += STEP)
+                accumulate<true>(t, output, r, end, acc);
+        }
         if (EARLY ? r < end : LEFT != 0)
             accumulate<false>(t, output, r, end, acc);
     }

@@ -225,15 +225,15 @@ static double unbuffered_rounds(const KernelCounts *kernel, int axis)
 
 double rounds_in_flight(const KernelCounts *kernel)
 {
-    /* Rounds, and elements of each tensor, up to which compilers unroll such loops. Counted in SASS of `reduce`: 8, 12, 16,
-       12, 16 loads for tiles of 2, 3, 4, 6 and 8 terms. */
+    /* Rounds, and elements of each tensor, up to which compilers unroll such loops: counted in SASS. */
     enum { MOST_ROUNDS = 4, MOST_ELEMENTS = 16 };
     const Loop *loop = schedule_open_loop(kernel->kind->schedule);
     if (!loop)
         return 1;
     if (!kernel->kind->registers.input_buffers)
         return unbuffered_rounds(kernel, loop->axis);
-    double rounds = at_most(floor(MOST_ELEMENTS / all_points(kernel->space, kernel->inner)), MOST_ROUNDS);
+    double points = all_points(kernel->space, kernel->inner),
+           rounds = loop->together ? floor(loop->together / points) : at_most(floor(MOST_ELEMENTS / points), MOST_ROUNDS);
     double whole = (double)(kernel->space->axes[loop->axis].extent / kernel->shared->size[loop->axis]);
     return at_least(at_most(rounds, whole), 1);
 }

@@ -174,7 +174,8 @@ double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
     bool aligned = runs.whole || (fits && rows_aligned(tile, runs.row, transaction_bits));
     int64_t moved_bits = aligned ? round_up(run_bits, transaction_bits)
                                  : run_bits + transaction_bits - tile->element_bits;
-    return runs.count * (double)moved_bits / 8;
+    double moved = runs.count * (double)moved_bits / 8, span = (double)data_tile_span_bytes(tile, of, axis_count);
+    return moved < span ? moved : span;   // runs that lie closer together than a transaction share it
 }
 
 double data_tile_visits(const TileSpace *space, const DataTile *tile, const RTile *of)

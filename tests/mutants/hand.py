@@ -292,6 +292,7 @@ HAND = [
      "((Index)blockIdx.x * TS + ts)", 1),
     ("R14 whole chunks only", "reduce.cu",
      "        if (EARLY ? r < end : LEFT != 0)\n            accumulate<false>(t, output, r, end, acc);\n", "", 1),
+    ("R16 terms that end early are taken as if all had as many", "reduce.cu", "constexpr bool OPEN = EARLY || ", "constexpr bool OPEN = ", 1),
     # ---- depthwise ----
     ("D1 last row of taps left out", "depthwise.cu", "k < Own::DOWN_TAPS; ++k) {", "k < Own::DOWN_TAPS - 1; ++k) {", 1),
     ("D2 rows outside are added", "depthwise.cu", "if (inside(row + k * Own::DOWN_DILATION, ROWS))",

@@ -276,7 +276,8 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
         schedule->lacking = spatial_points(fusion) / fusion->axes[0].extent;
         schedule->lacked = fusion->axes[0].extent * reduction_points(fusion) - ended->size * ended->inner;
     }
-    schedule_loop(schedule, (Loop){.axis = (int8_t)reduced});
+    enum { TOGETHER = 16 };   // MOST in the template: of vectors twice as many, which hide no more (tuning-log 218)
+    schedule_loop(schedule, (Loop){.axis = (int8_t)reduced, .together = TOGETHER});
     schedule_load(schedule, (Move){.tiles = inputs & terms, .instructions = each});
     schedule_reduce(schedule, total);
     schedule_end(schedule);
@@ -416,7 +417,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Reads *rea
               block->size[1] / each->size[1]);
     CONSTEXPR(out, "int OUTS, TERMS", "of a thread at once", layout.vector / terms, terms);
     CONSTEXPR(out, "int VECTOR", "OUTS * TERMS", layout.vector);
-    CONSTEXPR(out, "int DEPTH", "vectors in flight", each->size[1] / terms);
+    CONSTEXPR(out, "int DEPTH", "vectors of a step", each->size[1] / terms);
     CONSTEXPR(out, "bool LATE", "terms load elements where they use them", loads_late(terms_fusion, reads));
 }
 
