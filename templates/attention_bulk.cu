@@ -4,24 +4,17 @@
 //   p[i,j] = exp(s[i,j] - maximum of row i)
 //   Y[i,n] = sum over j of p[i,j] * V[j,n]
 //
-// The online softmax is that of templates/attention.cu. Warps are specialised: one producer thread copies
-// boxes of Q, K and V to shared memory (TMA), and GROUPS consumer warp groups compute WM = 64 of the block's
-// BM rows each (Shah et al., "FlashAttention-3", 2024).
-//
-// The scores of a step are started before the product of the previous p and V. The softmax overlaps that
-// product:
+// The online softmax is that of templates/attention.cu. Warps are specialised: one producer thread copies boxes
+// of Q, K and V to shared memory (TMA), and GROUPS consumer warp groups compute WM = 64 of the block's BM rows
+// each (Shah et al., "FlashAttention-3", 2024). The softmax of a step overlaps the product of the previous p and V,
+// which is started behind the scores of the step:
 //
 //   tensor cores    s0 = Q K0 |              s1 = Q K1 | Y += p0 V0 |              s2 = Q K2 | Y += p1 V1 | …
 //   warp group                | p0 = softmax           |            p1 = softmax             |            …
 //
-// Warp groups take turns on the tensor cores (ping-pong): one computes its softmax during another's products.
-// K and V are pipelined through STAGES tiles each, Q through Q_STAGES tiles. Each stage has the barriers
-// `full` and `free`, as in templates/bulk.cu. Blocks are persistent: the loads of a block's next tile of Y
-// overlap the end of the current one.
-//
-// Where there are few tiles, the columns are split across SPLITS warp groups, which take interleaved steps
-// of the same rows. At the end they agree on the maximum of each row and reduce their sums through shared
-// memory in a fixed order. Such a block computes one tile.
+// Warp groups take turns on the tensor cores (ping-pong): one computes its softmax during another's products. Tiles
+// of Q, K and V are pipelined; each stage has the barriers `full` and `free`. Blocks are persistent: the loads of a
+// block's next tile of Y overlap the end of the current one.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -39,35 +32,38 @@ struct Tensors {
     const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, \
         f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
-constexpr Region EVERYTHING = {0, 216976};   // of shared memory, in bytes
-constexpr int SHARED_BYTES = 216976;                           // of a block
+constexpr Region EVERYTHING = {0, 215160};   // of shared memory, in bytes
+constexpr int SHARED_BYTES = 215160;                           // of a block
 using Element = f16;                                           // of Q, K, V, and of p
+using Result = f16;                                            // of Y
+constexpr bool STAGED = true;                                  // Y is one tensor of whole vectors
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
 constexpr int DEPTH = 128, WIDTH = 128;
 constexpr int BM = 128, BN = 128;                              // rTile, shared memory
 constexpr int WM = 64;                                         // rTile, registers of a warp group
 constexpr int PARTS = 1;                                       // narrow elements that represent a p
 constexpr int SPLITS = 1;                                      // warp groups that split the columns
-constexpr int STAGES = 2;                                      // of the pipeline of K and V
-constexpr int Q_STAGES = 2;                                    // of the pipeline of Q
+constexpr int STAGES = 2, Q_STAGES = 2;                        // of the pipelines of K and V, and of Q
 constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
 constexpr bool MASKS = false;                                  // some columns are masked by their position
+constexpr bool EXACT_SUMS = false;                             // sums are used otherwise than in quotients
 constexpr float SCALE = 0.12751743f;                           // log2(e) times the factor of the scores
-constexpr int QN = 8;                                          // columns of Y in one aligned access
+constexpr int QN = 2;                                          // columns of Y that a thread stores
 constexpr int TURNS = 1;                                       // tiles of Y of a persistent block
 constexpr Index BLOCKS = 128;
 
 // The origin of a batch in a tensor, for bulk copies.
-struct Corner {
-    int x, z;
-};
+struct Corner { int x, z; };
 __device__ __forceinline__ Corner q_corner(Index batch) { return {0, (int)batch}; }
 __device__ __forceinline__ Corner k_corner(Index batch) { return {0, (int)batch}; }
 __device__ __forceinline__ Corner v_corner(Index batch) { return {0, (int)batch}; }
 
-// The unmasked columns of a row: from first_column() to before end_column().
-__device__ __forceinline__ Index first_column(Index batch, Index row) { return 0; }
-__device__ __forceinline__ Index end_column(Index batch, Index row) { return COLUMNS; }
+// The columns that any of some rows needs, from a multiple of BN on, and those that all of them need.
+struct Columns { Index begin, end, clear_begin, clear_end; };
+__device__ __forceinline__ Columns columns_of(Index batch, Index first_row, Index last_row)
+{
+    return {0, COLUMNS, 0, COLUMNS};
+}
 
 // The score as a function of s. INSIDE: the column is unmasked.
 template <bool INSIDE>
@@ -76,186 +72,67 @@ __device__ __forceinline__ float score(const Tensors &t, Index batch, Index row,
     return total;
 }
 
-struct Row {
-    float maximum, sum, inverse;   // of scores, of p, 1 / sum of p
-};
+struct Row { float maximum, sum, inverse; };   // of scores, of p, 1 / sum of p
 __device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of) {}
 __device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n,
-                                              const float (&totals)[QN], const Row &of)
+                                              const float (&totals)[QN], const Row &of, Result *to)
 {
     const float inverse = of.inverse;
     float y0[QN];
     UNROLL for (int e = 0; e < QN; ++e)
         y0[e] = totals[e] * inverse;
-    store_vector<QN>(t.out0, batch * 131072 + row * 128 + n, y0);
+    store_pair(to, y0);
+}
+__device__ __forceinline__ Result *result_at(const Tensors &t, Index batch, Index row, Index n)
+{
+    return t.out0 + (batch * 131072 + row * 128 + n);
 }
 // </rollerc>
 
 constexpr int GROUPS = BM / WM * SPLITS, GROUP_WARPS = 4;
-constexpr Index STEP = BN * SPLITS;                           // columns of a step of all of them
 constexpr int LINE = 64;                                       // elements in 128 bytes
-constexpr int DEPTHS = (DEPTH + 15) / 16, DEPTH_LINES = (DEPTH + LINE - 1) / LINE;
-constexpr int WIDTH_LINES = (WIDTH + LINE - 1) / LINE;
+constexpr int DEPTH_LINES = (DEPTH + LINE - 1) / LINE, WIDTH_LINES = (WIDTH + LINE - 1) / LINE;
 constexpr int WIDE = WIDTH_LINES * LINE;
 constexpr Index TILES_M = (ROWS + BM - 1) / BM, TILES = BATCH * TILES_M;
-constexpr int SLAB_ROWS = SPLITS > 1 ? 16 : 8, SLAB_COLUMNS = SPLITS > 1 ? WIDE : 64;
-constexpr bool LIFTED = LIFTS_PARTS<PARTS>;                    // p and V are scaled by 2^15
 
 static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <= 256,
               "groups of warps multiply whole lines");
-static_assert(sizeof(Element) == 2 && GROUPS >= 2 && GROUPS <= 4, "as registers are dealt");
+static_assert(GROUPS >= 2 && GROUPS <= 4, "as registers are dealt");
 static_assert(BLOCKS * TURNS >= TILES, "all tiles are made");
 static_assert(SPLITS == 1 || (BM == WM && TURNS == 1), "warps that share columns have the same rows");
 
-// A tile of Q, K or V in shared memory, in the layout of describe_operand(): PARTS parts of 64 elements of
-// all lines.
-template <int LINES, int PARTS> struct Tile {
-    static constexpr int ELEMENTS = LINES * PARTS * LINE, BYTES = ELEMENTS * (int)sizeof(Element);
-    Element at[ELEMENTS];
+// Tiles in shared memory, in parts of 64 elements of all lines, in the layout of describe_operand().
+using TileQ = Element[DEPTH_LINES][BM][LINE];
+using TileK = Element[DEPTH_LINES][BN][LINE];
+using TileV = Element[WIDTH_LINES][BN][LINE];
 
-    // By the producer thread.
-    __device__ __forceinline__ void fetch(const TensorMap *map, Corner corner, Index line,
-                                          unsigned long long *full)
-    {
-        mbarrier_expect(full, BYTES);
-        UNROLL for (int part = 0; part < PARTS; ++part)
-            copy_box(at + part * LINES * LINE, map, corner.x + part * LINE, (int)line, corner.z, full);
-    }
-    // Descriptors of an operand from a line and an element on: the sum runs along a line, or from line to
-    // line.
-    __device__ __forceinline__ unsigned long long along(int line, int element) const
-    {
-        const int part = element / LINE;
-        return describe_operand(at + part * LINES * LINE + line * LINE + element % LINE, 1024, 1024);
-    }
-    __device__ __forceinline__ unsigned long long across(int line) const
-    {
-        return describe_operand(at + line * LINE, LINES * LINE * (int)sizeof(Element), 1024);
-    }
-};
-using TileQ = Tile<BM, DEPTH_LINES>;
-using TileK = Tile<BN, DEPTH_LINES>;
-using TileV = Tile<BN, WIDTH_LINES>;
+// Use n of a pipeline has stage n % COUNT. At first all are free.
+struct Stage { unsigned long long full, free; };
 
-// Epilogue staging of a warp's rows of Y: eight rows of some columns, or all columns where they are reduced
-// across groups.
-struct Slab {
-    float at[SLAB_ROWS][SLAB_COLUMNS + 8];   // padding: no bank conflicts in a store
-    Row rows[SLAB_ROWS];
-};
-
-template <int COUNT> struct Ring {
-    unsigned long long full[COUNT], free[COUNT];
-};
-
-// Tiles of the pipeline. If groups split the columns, slabs reuse them at the end.
-struct Steps {
-    TileK k[STAGES];
-    TileV v[STAGES];
-};
-template <bool> struct SplitOf {
-    Steps steps;
-    Slab slabs[GROUPS * GROUP_WARPS];
-};
-template <> struct SplitOf<true> {
-    union {
-        Steps steps;
-        Slab slabs[GROUP_WARPS];
-    };
-};
-using Split = SplitOf<(SPLITS > 1)>;
-
-// `turn`: that group may issue its products. `maxima`: of each group that splits the columns.
 struct Shared {
     TileQ q[Q_STAGES];
-    Split splits[SPLITS];
-    Ring<Q_STAGES> q_ring;
-    Ring<STAGES> k_ring[SPLITS], v_ring[SPLITS];
-    union {
-        unsigned long long turn[GROUPS];
-        float maxima[SPLITS][SPLITS > 1 ? WM : 1];
-    };
+    TileK k[STAGES];
+    TileV v[STAGES];
+    Stage q_stages[Q_STAGES], k_stages[STAGES], v_stages[STAGES];
+    unsigned long long turn[GROUPS];   // that group may issue its products
 };
-constexpr int ALIGNMENT = 1024;
-
-// The position in a pipeline: the stage, and how often the stages were all used.
-template <int COUNT> struct Place {
-    int stage = 0;
-    unsigned round = 0;
-
-    __device__ __forceinline__ void step()
-    {
-        stage = stage + 1 == COUNT ? 0 : stage + 1;
-        round += stage == 0;
-    }
+struct StagingShared : Shared {
+    alignas(16) Result slabs[GROUPS * GROUP_WARPS][8][WIDE + 8];   // padding: no bank conflicts
 };
 
-// The tile of Y of an iteration, and its columns from a multiple of BN on that are unmasked for any of its
-// rows. Columns from `clear_begin` to `clear_end` are unmasked for all rows. In the last iteration, which may
-// be partial, the last blocks have tiles. With masks, blocks take tiles in alternating order, which balances
-// their columns.
-struct Work {
-    Index batch, row0, begin, end, clear_begin, clear_end;
-    bool exists;
-
-    __device__ __forceinline__ explicit Work(Index turn)
-    {
-        const Index own = MASKS && turn % 2 ? BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
-        const Index number = turn * BLOCKS + own - (turn + 1 == TURNS ? BLOCKS * TURNS - TILES : 0);
-        const Index tile = BACKWARDS ? TILES - 1 - number : number;
-        exists = number >= turn * BLOCKS;
-        batch = tile / TILES_M;
-        row0 = tile % TILES_M * BM;
-        const Index last = op_min<Index>(row0 + BM, ROWS) - 1;
-        begin = clear_begin = 0;
-        end = clear_end = COLUMNS;
-        if (MASKS) {
-            const Index first_of[2] = {first_column(batch, row0), first_column(batch, last)};
-            const Index end_of[2] = {end_column(batch, row0), end_column(batch, last)};
-            begin = op_min<Index>(op_min<Index>(first_of[0], first_of[1]), COLUMNS - 1) / BN * BN;
-            clear_begin = op_max<Index>(first_of[0], first_of[1]);
-            end = op_max<Index>(op_max<Index>(end_of[0], end_of[1]), begin + 1);
-            clear_end = op_min<Index>(end_of[0], end_of[1]);
-        }
-    }
-};
-
-// By the producer thread. All stages are free at first.
-__device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorMap *map_k,
-                                           const TensorMap *map_v, Shared &shared)
+// By a warp. `warps` use what is there.
+template <int COUNT> __device__ __forceinline__ void begin_stages(Stage (&stages)[COUNT], int warps)
 {
-    Place<Q_STAGES> tile;
-    Place<STAGES> place;
-#pragma unroll 1
-    for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
-        const Work work(turn);
-        if (!work.exists)
-            continue;
-        mbarrier_wait(&shared.q_ring.free[tile.stage], (tile.round & 1) ^ 1);
-        shared.q[tile.stage].fetch(map_q, q_corner(work.batch), work.row0, &shared.q_ring.full[tile.stage]);
-        tile.step();
-#pragma unroll 1
-        for (Index first = work.begin; first < work.end; first += STEP, place.step()) {
-            const int stage = place.stage;
-            const unsigned used = (place.round & 1) ^ 1;
-            UNROLL for (int i = 0; i < SPLITS; ++i) {
-                const Index column = first + i * BN;
-                if (SPLITS > 1 && column >= work.end)
-                    break;
-                mbarrier_wait(&shared.k_ring[i].free[stage], used);
-                shared.splits[i].steps.k[stage].fetch(map_k, k_corner(work.batch), column,
-                                                     &shared.k_ring[i].full[stage]);
-            }
-            UNROLL for (int i = 0; i < SPLITS; ++i) {
-                const Index column = first + i * BN;
-                if (SPLITS > 1 && column >= work.end)
-                    break;
-                mbarrier_wait(&shared.v_ring[i].free[stage], used);
-                shared.splits[i].steps.v[stage].fetch(map_v, v_corner(work.batch), column,
-                                                     &shared.v_ring[i].full[stage]);
-            }
-        }
+    const int lane = (int)threadIdx.x % WARP;
+    if (lane < COUNT) {
+        mbarrier_init(&stages[lane].full, 1);
+        mbarrier_init(&stages[lane].free, warps);
     }
+}
+
+template <int COUNT> __device__ __forceinline__ void await_full(Stage (&stages)[COUNT], unsigned n)
+{
+    mbarrier_wait(&stages[n % COUNT].full, n / COUNT % 2);
 }
 
 // One lane arrives for its warp.
@@ -265,95 +142,127 @@ __device__ __forceinline__ void arrive(unsigned long long *barrier)
         mbarrier_arrive(barrier);
 }
 
-// Orders the groups on the tensor cores: each lets the next one issue. Groups that split the columns do not
-// wait.
-struct Turns {
-    unsigned done = 0;
-
-    __device__ __forceinline__ void await(Shared &shared, int group) const
-    {
-        if (SPLITS == 1)
-            mbarrier_wait(&shared.turn[group], (done & 1) ^ (group == 0 ? 1 : 0));
-    }
-    __device__ __forceinline__ void pass(Shared &shared, int group)
-    {
-        if (SPLITS == 1)
-            arrive(&shared.turn[group + 1 == GROUPS ? 0 : group + 1]);
-        ++done;
-    }
+// The tile of Y of an iteration, and its columns. In the last iteration, which may be partial, the last blocks have
+// tiles. With masks, blocks take tiles in alternating order, which balances their columns.
+struct Work {
+    Index batch, row0;
+    bool exists;
+    Columns columns;
 };
+__device__ __forceinline__ Work work_of(Index turn)
+{
+    const Index own = MASKS && turn % 2 ? BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
+    const Index number = turn * BLOCKS + own - (turn + 1 == TURNS ? BLOCKS * TURNS - TILES : 0);
+    const Index tile = BACKWARDS ? TILES - 1 - number : number;
+    const Index batch = tile / TILES_M, row0 = tile % TILES_M * BM;
+    return {batch, row0, number >= turn * BLOCKS, columns_of(batch, row0, op_min<Index>(row0 + BM, ROWS) - 1)};
+}
 
-// Online softmax of a lane's rows l / 4 and l / 4 + 8.
-struct Softmax {
-    float maximum[2], scaled[2], sum[2];   // scaled: M; sum: over this lane's columns only
+// The producer thread copies a tile's lines from `line` on, once its stage is free.
+template <int COUNT, int PARTS, int LINES>
+__device__ __forceinline__ void fetch(Element (&tiles)[COUNT][PARTS][LINES][LINE], Stage (&stages)[COUNT], unsigned n,
+                                      const TensorMap *map, Corner corner, Index line)
+{
+    Stage &stage = stages[n % COUNT];
+    mbarrier_wait(&stage.free, n / COUNT % 2 ^ 1);
+    mbarrier_expect(&stage.full, (int)sizeof *tiles);
+    UNROLL for (int part = 0; part < PARTS; ++part)
+        copy_box(tiles[n % COUNT][part], map, corner.x + part * LINE, (int)line, corner.z, &stage.full);
+}
 
-    __device__ __forceinline__ Softmax()
-    {
-        UNROLL for (int half = 0; half < 2; ++half) {
-            maximum[half] = scaled[half] = -infinity<float>();
-            sum[half] = 0.0f;
+__device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorMap *map_k, const TensorMap *map_v,
+                                           Shared &shared)
+{
+    unsigned tile = 0, step = 0;
+#pragma unroll 1
+    for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
+        const Work work = work_of(turn);
+        if (!work.exists)
+            continue;
+        fetch(shared.q, shared.q_stages, tile++, map_q, q_corner(work.batch), work.row0);
+#pragma unroll 1
+        for (Index column = work.columns.begin; column < work.columns.end; column += BN * SPLITS, step += SPLITS) {
+            UNROLL for (int i = 0; i < SPLITS; ++i)
+                if (SPLITS == 1 || column + i * BN < work.columns.end)
+                    fetch(shared.k, shared.k_stages, step + i, map_k, k_corner(work.batch), column + i * BN);
+            UNROLL for (int i = 0; i < SPLITS; ++i)
+                if (SPLITS == 1 || column + i * BN < work.columns.end)
+                    fetch(shared.v, shared.v_stages, step + i, map_v, v_corner(work.batch), column + i * BN);
         }
     }
-    // Scores become p relative to the running maximum. `factor`: rescales the previous sums. While all scores
-    // are -inf the sums stay 0.
-    __device__ __forceinline__ void add(float (&s)[BN / 2], float (&factor)[2])
-    {
-        UNROLL for (int half = 0; half < 2; ++half) {
-            float largest = s[half * 2];
-            UNROLL for (int j = 0; j < BN / 8; ++j)
-                UNROLL for (int e = 0; e < 2; ++e)
-                    largest = op_max(largest, s[j * 4 + half * 2 + e]);
-            largest = op_max(maximum[half], largest_of_row(largest));
-            const float origin = origin_of(largest, SCALE);
-            const float grown = origin != 0.0f ? 0.0f : scaled_of(largest, SCALE);
-            const float base = largest == -infinity<float>() ? 0.0f : grown;
-            const float grows = origin_of(maximum[half], SCALE) - origin;
-            factor[half] = power_of_two(fmaf(grows, SCALE, scaled[half] - base));
-            if (origin != 0.0f)
-                UNROLL for (int j = 0; j < BN / 8; ++j)
-                    UNROLL for (int e = 0; e < 2; ++e)
-                        s[j * 4 + half * 2 + e] -= origin;
-            maximum[half] = largest;
-            scaled[half] = grown;
-            float shares = 0.0f;
-            UNROLL for (int j = 0; j < BN / 8; ++j)
-                UNROLL for (int e = 0; e < 2; ++e) {
-                    float &own = s[j * 4 + half * 2 + e];
-                    own = power_of_two(fmaf(own, SCALE, -base));
-                    shares += own;
-                }
-            sum[half] = fmaf(sum[half], factor[half], shares);
+}
+
+// Online softmax of a lane's rows l / 4 and l / 4 + 8. `scaled` is M; `sum` is over this lane's columns only.
+struct Softmax { float maximum[2], scaled[2], sum[2]; };
+
+// Scores become p relative to the running maximum. `factor`: rescales the previous sums. While all scores are -inf
+// the sums stay 0.
+__device__ __forceinline__ void add_scores(Softmax &softmax, float (&s)[BN / 2], float (&factor)[2])
+{
+    UNROLL for (int half = 0; half < 2; ++half) {
+        const auto own = [&](int j) -> float & { return s[j / 2 * 4 + half * 2 + j % 2]; };
+        float largest = own(0), sum = 0.0f;
+        UNROLL for (int j = 1; j < BN / 4; ++j)
+            largest = op_max(largest, own(j));
+        largest = op_max(softmax.maximum[half], largest_of_row(largest));
+        const float origin = origin_of(largest, SCALE), grown = origin != 0.0f ? 0.0f : scaled_of(largest, SCALE);
+        const float base = largest == -infinity<float>() ? 0.0f : grown;
+        const float grows = origin_of(softmax.maximum[half], SCALE) - origin;
+        factor[half] = power_of_two(fmaf(grows, SCALE, softmax.scaled[half] - base));
+        if (origin != 0.0f)
+            UNROLL for (int j = 0; j < BN / 4; ++j)
+                own(j) -= origin;
+        UNROLL for (int j = 0; j < BN / 4; ++j) {
+            own(j) = power_of_two(fmaf(own(j), SCALE, -base));
+            sum += own(j);
         }
+        softmax.maximum[half] = largest;
+        softmax.scaled[half] = grown;
+        softmax.sum[half] = fmaf(softmax.sum[half], factor[half], sum);
     }
-    // A row's result. `factor` corrects the rounding of M in all sums; it is NaN if no column is unmasked.
-    __device__ __forceinline__ Row row(int half, float &factor) const
-    {
-        const float largest = maximum[half];
+}
+
+// A row's result, and the factor of its sums: it corrects the rounding of M, which quotients of sums do not show.
+__device__ __forceinline__ Row row_of(const Softmax &softmax, int half, float &factor)
+{
+    const float largest = softmax.maximum[half];
+    factor = 1.0f;
+    if (EXACT_SUMS)
         factor = origin_of(largest, SCALE) != 0.0f
                      ? 1.0f
                      : power_of_two(-fmaf(largest, SCALE, -scaled_of(largest, SCALE)));
-        const float total = sum_of_row(sum[half]) * factor;
-        return {largest, total, 1.0f / total};
-    }
-};
+    const float sum = sum_of_row(softmax.sum[half]) * factor;
+    if (PARTS == 2)   // p and V are scaled by 2^15
+        factor *= 0x1p-15f;
+    return {largest, sum, 1.0f / sum};
+}
 
-// Issues a group's product Q K of a step, after open_products(). s is valid once it was waited for.
-__device__ __forceinline__ void begin_scores(float (&s)[BN / 2], const TileQ &q, const TileK &k, int rows)
+// Issues a group's product Q K of a step, when it is the group's turn. s is valid once it was waited for.
+__device__ __forceinline__ void begin_scores(Shared &shared, const TileQ &q, unsigned step, int group,
+                                             float (&s)[BN / 2], float (&acc)[WIDE / 2])
 {
-    begin_product<false, false>(Product<Element, BN>(), s, q.along(rows, 0), k.along(0, 0));
-    UNROLL for (int d = 1; d < DEPTHS; ++d)
-        multiply_shared<false, false>(Product<Element, BN>(), s, q.along(rows, d * 16),
-                                      k.along(0, d * 16));
+    const int row = SPLITS > 1 ? 0 : group * WM;
+    const TileK &k = shared.k[step % STAGES];
+    await_full(shared.k_stages, step);
+    if (SPLITS == 1)
+        mbarrier_wait(&shared.turn[group], step % 2 ^ (group == 0));
+    open_products(acc);
+    begin_product<false, false>(Product<Element, BN>(), s, describe_operand(q[0][row], 1024, 1024),
+                                describe_operand(k[0][0], 1024, 1024));
+    UNROLL for (int d = 16; d < DEPTH; d += 16)
+        multiply_shared<false, false>(Product<Element, BN>(), s,
+                                      describe_operand(q[d / LINE][row] + d % LINE, 1024, 1024),
+                                      describe_operand(k[d / LINE][0] + d % LINE, 1024, 1024));
     close_products();
 }
 
 // Issues the product p V of a step.
-__device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigned (&p)[PARTS][BN / 16][4],
-                                           const TileV &v)
+__device__ __forceinline__ void begin_sums(const unsigned (&p)[BN / 16 * PARTS][4], const TileV &v,
+                                           float (&acc)[WIDE / 2])
 {
-    UNROLL for (int j = 0; j < BN / 16; ++j)
-        UNROLL for (int part = PARTS - 1; part >= 0; --part)   // smallest parts first
-            multiply_held<true>(Held<Element, WIDE>(), acc, p[part][j], v.across(j * 16));
+    UNROLL for (int j = 0; j < BN / 16 * PARTS; ++j)
+        multiply_held<true>(Held<Element, WIDE>(), acc, p[j],
+                            describe_operand(v[0][j / PARTS * 16], (int)sizeof *v, 1024));
     close_products();
 }
 
@@ -361,139 +270,142 @@ __device__ __forceinline__ void begin_sums(float (&acc)[WIDE / 2], const unsigne
 __device__ __forceinline__ void finish_scores(const Tensors &t, const Work &work, Index row, Index column,
                                               float (&s)[BN / 2])
 {
-    const int lane = (int)threadIdx.x % WARP;
     const auto line = [&](int i) { return op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1); };
-    const auto place = [&](int i) { return column + i / 4 * 8 + lane % 4 * 2 + i % 2; };
-    if (column >= work.clear_begin && column + BN <= work.clear_end) {
+    const auto place = [&](int i) { return column + i / 4 * 8 + (int)threadIdx.x % 4 * 2 + i % 2; };
+    if (column < work.columns.clear_begin || column + BN > work.columns.clear_end) {
         UNROLL for (int i = 0; i < BN / 2; ++i)
-            s[i] = score<true>(t, work.batch, line(i), place(i), s[i]);
+            s[i] = place(i) < COLUMNS ? score<false>(t, work.batch, line(i), place(i), s[i]) : -infinity<float>();
     } else {
         UNROLL for (int i = 0; i < BN / 2; ++i)
-            s[i] = place(i) < COLUMNS ? score<false>(t, work.batch, line(i), place(i), s[i])
-                                      : -infinity<float>();
+            s[i] = score<true>(t, work.batch, line(i), place(i), s[i]);
     }
 }
 
-__device__ __forceinline__ void take_shares(const float (&s)[BN / 2], unsigned (&p)[PARTS][BN / 16][4])
+// p as the left operand of a product, the smallest parts first.
+__device__ __forceinline__ void take_shares(const float (&s)[BN / 2], unsigned (&p)[BN / 16 * PARTS][4])
 {
-    UNROLL for (int j = 0; j < BN / 16; ++j)
-        UNROLL for (int i = 0; i < 4; ++i) {
-            const float low = s[j * 8 + i * 2], high = s[j * 8 + i * 2 + 1];
-            if (PARTS == 1) {
-                p[0][j][i] = pair_of(Element(), low, high);
-            } else {
-                const PairParts<Element, PARTS> pair(low, high);
-                UNROLL for (int part = 0; part < PARTS; ++part)
-                    p[part][j][i] = pair.at[part];
-            }
+    UNROLL for (int i = 0; i < BN / 4; ++i) {
+        if (PARTS == 1) {
+            p[i / 4][i % 4] = hold_word(pair_of(Element(), s[i * 2], s[i * 2 + 1]));
+        } else {
+            const PairParts<Element, PARTS> pair(s[i * 2], s[i * 2 + 1]);
             UNROLL for (int part = 0; part < PARTS; ++part)
-                p[part][j][i] = hold_word(p[part][j][i]);
+                p[i / 4 * PARTS + part][i % 4] = hold_word(pair.at[PARTS - 1 - part]);
         }
+    }
 }
 
-// A group's rows of a tile. The first step is peeled, and always exists: otherwise the compiler moves
-// accumulators between registers, which serialises the products.
-__device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const Work &work,
-                                       const Place<Q_STAGES> &tile, Place<STAGES> &place, Turns &turns,
-                                       int group, Index row, float (&acc)[WIDE / 2], Softmax &softmax)
+// A group's rows of a tile. The first step is peeled, and always exists: otherwise the compiler moves accumulators
+// between registers, which serialises the products. `tile` and `step` count those of the block.
+__device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const Work &work, unsigned tile,
+                                       unsigned &step, int group, Index row, float (&acc)[WIDE / 2], Softmax &softmax)
 {
     float s[BN / 2], factor[2];
-    unsigned p[PARTS][BN / 16][4];
-    const TileQ &q = shared.q[tile.stage];
-    const int split = SPLITS > 1 ? group : 0, rows = SPLITS > 1 ? 0 : group * WM;
-    const Steps &steps = shared.splits[split].steps;
-    Ring<STAGES> &k_ring = shared.k_ring[split], &v_ring = shared.v_ring[split];
-    const Index begin = work.begin + split * BN;
-    if (SPLITS > 1 && begin >= work.end)
+    unsigned p[BN / 16 * PARTS][4];
+    const TileQ &q = shared.q[tile % Q_STAGES];
+    Index column = work.columns.begin;
+    if (SPLITS > 1)
+        column += (Index)step * BN;
+    if (SPLITS > 1 && column >= work.columns.end)
         return;
-    mbarrier_wait(&shared.q_ring.full[tile.stage], tile.round & 1);
-    mbarrier_wait(&k_ring.full[place.stage], place.round & 1);
-    turns.await(shared, group);
-    open_products(acc);
-    begin_scores(s, q, steps.k[place.stage], rows);
-    turns.pass(shared, group);
+    await_full(shared.q_stages, tile);
+    begin_scores(shared, q, step, group, s, acc);
+    if (SPLITS == 1)
+        arrive(&shared.turn[(group + 1) % GROUPS]);
     wait_products<0>(s);
-    arrive(&k_ring.free[place.stage]);
-    finish_scores(t, work, row, begin, s);
-    softmax.add(s, factor);
+    arrive(&shared.k_stages[step % STAGES].free);
+    finish_scores(t, work, row, column, s);
+    add_scores(softmax, s, factor);
     take_shares(s, p);
-    Place<STAGES> last = place;   // the step whose p is not yet multiplied
-    place.step();
 #pragma unroll 1
-    for (Index column = begin + STEP; column < work.end; column += STEP, place.step()) {
-        mbarrier_wait(&k_ring.full[place.stage], place.round & 1);
-        turns.await(shared, group);
-        open_products(acc);
-        begin_scores(s, q, steps.k[place.stage], rows);
-        mbarrier_wait(&v_ring.full[last.stage], last.round & 1);
-        begin_sums(acc, p, steps.v[last.stage]);
-        turns.pass(shared, group);
+    for (column += BN * SPLITS; column < work.columns.end; column += BN * SPLITS) {
+        const unsigned last = step;   // whose p is not yet multiplied
+        step += SPLITS;
+        begin_scores(shared, q, step, group, s, acc);
+        await_full(shared.v_stages, last);
+        begin_sums(p, shared.v[last % STAGES], acc);
+        if (SPLITS == 1)
+            arrive(&shared.turn[(group + 1) % GROUPS]);
         wait_products<1>(s);
-        arrive(&k_ring.free[place.stage]);
+        arrive(&shared.k_stages[step % STAGES].free);
         finish_scores(t, work, row, column, s);
-        softmax.add(s, factor);
+        add_scores(softmax, s, factor);
         wait_products<0>(acc);
-        arrive(&v_ring.free[last.stage]);
+        arrive(&shared.v_stages[last % STAGES].free);
         UNROLL for (int i = 0; i < WIDE / 2; ++i)
             acc[i] *= factor[i / 2 % 2];
         take_shares(s, p);
-        last = place;
     }
-    arrive(&shared.q_ring.free[tile.stage]);
-    mbarrier_wait(&v_ring.full[last.stage], last.round & 1);
+    arrive(&shared.q_stages[tile % Q_STAGES].free);
+    await_full(shared.v_stages, step);
     open_products(acc);
-    begin_sums(acc, p, steps.v[last.stage]);
+    begin_sums(p, shared.v[step % STAGES], acc);
     wait_products<0>(acc);
-    arrive(&v_ring.free[last.stage]);
+    arrive(&shared.v_stages[step % STAGES].free);
+    step += SPLITS;
 }
 
-// Epilogue: a warp stages eight of its rows at a time in shared memory, so that stores are coalesced.
-__device__ __forceinline__ void store_rows(const Tensors &t, Slab &slab, const Work &work, Index row0,
+// Epilogue: a lane finishes pairs of columns of two rows. A warp stages eight rows at a time in shared memory, so that
+// stores are coalesced.
+__device__ __forceinline__ void store_rows(const Tensors &t, StagingShared &shared, const Work &work, Index row0,
                                            const float (&acc)[WIDE / 2], const Softmax &softmax)
 {
-    constexpr int VECTORS = 8 * SLAB_COLUMNS / QN;   // in whole warp accesses
+    constexpr int PIECE = 16 / (int)sizeof(Result);
     const int lane = (int)threadIdx.x % WARP;
+    Result(&slab)[8][WIDE + 8] = shared.slabs[STAGED ? (int)threadIdx.x / WARP - GROUP_WARPS : 0];
     UNROLL for (int half = 0; half < 2; ++half) {
-        const Index first = row0 + half * 8;
+        const Index first = row0 + half * 8, row = first + lane / 4;
         float factor;
-        const Row own = softmax.row(half, factor);
-        const float lowered = LIFTED ? factor * 0x1p-15f : factor;
-        if (lane % 4 == 0)
-            slab.rows[lane / 4] = own;
-        if (lane % 4 == 0 && first + lane / 4 < ROWS)
-            finish_row(t, work.batch, first + lane / 4, own);
-        UNROLL for (int part = 0; part < WIDTH_LINES; ++part) {
-            UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j) {
-                const int at = (part * (SLAB_COLUMNS / 8) + j) * 4 + half * 2;
-                const float two[2] = {acc[at] * lowered, acc[at + 1] * lowered};
-                move_vector<2>(slab.at[lane / 4] + j * 8 + lane % 4 * 2, two);
-            }
+        const Row own = row_of(softmax, half, factor);
+        if (lane % 4 == 0 && row < ROWS)
+            finish_row(t, work.batch, row, own);
+        UNROLL for (int j = 0; j < WIDE / 8; ++j) {
+            const int n = j * 8 + lane % 4 * 2, at = j * 4 + half * 2;
+            const float totals[] = {acc[at] * factor, acc[at + 1] * factor};
+            if (row < ROWS && n < WIDTH)
+                finish_vector(t, work.batch, row, n, totals, own, slab[lane / 4] + n);
+        }
+        if (STAGED) {
             warp_sync();
-            UNROLL_4 for (int round = 0; round < VECTORS / WARP; ++round) {
-                const int number = round * WARP + lane;
-                const int line = number / (SLAB_COLUMNS / QN), column = number % (SLAB_COLUMNS / QN) * QN;
-                const int n = part * SLAB_COLUMNS + column;
-                if (first + line < ROWS && n < WIDTH) {
-                    float totals[QN];
-                    load_vector<QN>(slab.at[line], column, totals);
-                    finish_vector(t, work.batch, first + line, n, totals, slab.rows[line]);
-                }
+            UNROLL for (int i = 0; i < WIDE / PIECE; i += WARP / 8) {
+                const int number = i * 8 + lane, line = number / (WIDE / PIECE), n = number % (WIDE / PIECE) * PIECE;
+                if (first + line < ROWS && n < WIDTH)
+                    copy_vector<PIECE>(result_at(t, work.batch, first + line, n), slab[line] + n);
             }
             warp_sync();
         }
     }
 }
+
+// Where there are few tiles, the columns are split across SPLITS warp groups, which take interleaved steps of the
+// same rows. At the end they agree on the maximum of each row and reduce their sums through shared memory in a fixed
+// order: slabs replace the tiles. Such a block computes one tile.
+constexpr int SLAB_ROWS = 16;
+struct Slab {
+    float at[SLAB_ROWS][WIDE + 8];   // padding: no bank conflicts in a store
+    Row rows[SLAB_ROWS];
+};
+struct SplitShared : Shared {
+    float maxima[SPLITS][WM];
+
+    __device__ __forceinline__ Slab &slab(int split, int warp)
+    {
+        return reinterpret_cast<Slab *>(this)[split * GROUP_WARPS + warp];
+    }
+};
+static_assert(SPLITS * GROUP_WARPS * (int)sizeof(Slab) <= STAGES * (int)(sizeof(TileK) + sizeof(TileV)), "slabs fit");
 
 // Synchronises all threads: after the tiles were used, and after the sums were written.
 __device__ __forceinline__ void meet() { roles_sync<(1 + GROUPS) * GROUP_WARPS * WARP>(); }
 
-// Groups exchange the maximum of each row, then write their sums, scaled to it, over their tiles. A group
-// whose columns are all masked or negligible writes zeros.
-__device__ __forceinline__ void leave_rows(Shared &shared, int split, const float (&acc)[WIDE / 2],
+// Groups exchange the maximum of each row, then write their sums, scaled to it. A group whose columns are all masked
+// or negligible writes zeros.
+__device__ __forceinline__ void leave_rows(SplitShared &shared, int split, const float (&acc)[WIDE / 2],
                                            const Softmax &softmax)
 {
+    static_assert((int)sizeof(SplitShared) + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP % GROUP_WARPS;
-    Slab &slab = shared.splits[split].slabs[warp];
+    Slab &slab = shared.slab(split, warp);
     UNROLL for (int half = 0; half < 2; ++half)
         if (lane % 4 == 0)
             shared.maxima[split][warp * 16 + half * 8 + lane / 4] = softmax.maximum[half];
@@ -504,29 +416,29 @@ __device__ __forceinline__ void leave_rows(Shared &shared, int split, const floa
         UNROLL for (int i = 1; i < SPLITS; ++i)
             largest = op_max(largest, shared.maxima[i][warp * 16 + line]);
         const float weight = power_of_two((softmax.maximum[half] - largest) * SCALE);
-        const Row own = softmax.row(half, factor);
-        const float lowered = (LIFTED ? factor * 0x1p-15f : factor) * weight;
+        const Row own = row_of(softmax, half, factor);
+        const float share = factor * weight;
         const bool counts = weight != 0.0f;
         if (lane % 4 == 0)
             slab.rows[line] = {largest, counts ? own.sum * weight : 0.0f, 0.0f};
         UNROLL for (int j = 0; j < WIDE / 8; ++j) {
             const int at = j * 4 + half * 2;
-            const float two[2] = {counts ? acc[at] * lowered : 0.0f, counts ? acc[at + 1] * lowered : 0.0f};
+            const float two[2] = {counts ? acc[at] * share : 0.0f, counts ? acc[at + 1] * share : 0.0f};
             move_vector<2>(slab.at[line] + j * 8 + lane % 4 * 2, two);
         }
     }
 }
 
-// Sums QN columns over the slabs of all groups. Of eight lanes that read 16 bytes each, half begin with the
-// second half of their columns: no bank conflicts.
-__device__ __forceinline__ Row combine(const Shared &shared, int row, int n, float (&totals)[QN])
+// Sums QN columns over the slabs of all groups. Of eight lanes that read 16 bytes each, half begin with the second
+// half of their columns: no bank conflicts.
+__device__ __forceinline__ Row combine(SplitShared &shared, int row, int n, float (&totals)[QN])
 {
     constexpr int HALF = QN == 8 ? 4 : QN;
-    const int slab = row / SLAB_ROWS, line = row % SLAB_ROWS;
+    const int warp = row / SLAB_ROWS, line = row % SLAB_ROWS;
     const bool turned = QN == 8 && n & 32;
     float sum = 0.0f, sums[QN] = {};
     UNROLL for (int i = 0; i < SPLITS; ++i) {
-        const Slab &of = shared.splits[i].slabs[slab];
+        const Slab &of = shared.slab(i, warp);
         sum += of.rows[line].sum;
         UNROLL for (int at = 0; at < QN; at += HALF) {
             float own[HALF];
@@ -537,11 +449,11 @@ __device__ __forceinline__ Row combine(const Shared &shared, int row, int n, flo
     }
     UNROLL for (int e = 0; e < QN; ++e)
         totals[e] = turned ? sums[(e + HALF) % QN] : sums[e];
-    return {shared.splits[0].slabs[slab].rows[line].maximum, sum, 1.0f / sum};
+    return {shared.slab(0, warp).rows[line].maximum, sum, 1.0f / sum};
 }
 
 // By the consumer groups.
-__device__ __forceinline__ void combine_and_store(const Tensors &t, const Shared &shared, const Work &work)
+__device__ __forceinline__ void combine_and_store(const Tensors &t, SplitShared &shared, const Work &work)
 {
     constexpr unsigned VECTORS = WIDTH / QN, THREADS = GROUPS * GROUP_WARPS * WARP;   // vectors of a row
     meet();
@@ -554,24 +466,7 @@ __device__ __forceinline__ void combine_and_store(const Tensors &t, const Shared
         const Row own = combine(shared, line, n, totals);
         if (n == 0)
             finish_row(t, work.batch, work.row0 + line, own);
-        finish_vector(t, work.batch, work.row0 + line, n, totals, own);
-    }
-}
-
-// By warps 0 to 2.
-__device__ __forceinline__ void begin_barriers(Shared &shared, int warp)
-{
-    const int lane = (int)threadIdx.x % WARP, split = lane / STAGES, stage = lane % STAGES;
-    if (warp == 0 && split < SPLITS) {
-        mbarrier_init(&shared.k_ring[split].full[stage], 1);
-        mbarrier_init(&shared.v_ring[split].full[stage], 1);
-        mbarrier_init(&shared.k_ring[split].free[stage], GROUPS * 4 / SPLITS);
-        mbarrier_init(&shared.v_ring[split].free[stage], GROUPS * 4 / SPLITS);
-    } else if (warp == 1 && lane < Q_STAGES) {
-        mbarrier_init(&shared.q_ring.full[lane], 1);
-        mbarrier_init(&shared.q_ring.free[lane], GROUPS * 4);
-    } else if (SPLITS == 1 && warp == 2 && lane < GROUPS) {
-        mbarrier_init(&shared.turn[lane], 4);
+        finish_vector(t, work.batch, work.row0 + line, n, totals, own, nullptr);
     }
 }
 
@@ -579,13 +474,17 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 
     ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
           const __grid_constant__ TensorMap map_c)
 {
-    const unsigned skipped = (0u - shared_address(rollerc_shared)) % ALIGNMENT;
-    Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared + skipped);
-    static_assert((int)sizeof(Shared) + ALIGNMENT <= EVERYTHING.bytes, "it fits, wherever it begins");
-    const int warp = same_in_warp((int)threadIdx.x / WARP);
-
-    begin_barriers(shared, warp);
-    if (threadIdx.x == 3 * WARP) {
+    Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % 1024);
+    static_assert((int)sizeof(Shared) + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");
+    static_assert(!STAGED || (int)sizeof(StagingShared) + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");
+    const int warp = same_in_warp((int)threadIdx.x / WARP), lane = (int)threadIdx.x % WARP;
+    if (warp == 0) {
+        begin_stages(shared.q_stages, GROUPS * GROUP_WARPS);
+        begin_stages(shared.k_stages, GROUPS / SPLITS * GROUP_WARPS);
+        begin_stages(shared.v_stages, GROUPS / SPLITS * GROUP_WARPS);
+    } else if (warp == 1 && lane < GROUPS) {
+        mbarrier_init(&shared.turn[lane], GROUP_WARPS);
+    } else if (threadIdx.x == 2 * WARP) {
         prefetch_map(&map_a);
         prefetch_map(&map_b);
         prefetch_map(&map_c);
@@ -593,8 +492,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 
     block_sync();
     const Tensors t = TENSORS;
 
-    if (warp < GROUP_WARPS) {
-        // Load.
+    if (warp < GROUP_WARPS) {   // load
         give_registers<GROUPS == 3 ? 32 : 24>();
         if (threadIdx.x == 0)
             copy_tiles(&map_a, &map_b, &map_c, shared);
@@ -602,29 +500,24 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 
             meet();
             meet();
         }
-    } else {
-        // Compute and store.
+    } else {   // compute and store
         take_registers<GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112>();
         const int group = warp / GROUP_WARPS - 1;
-        Place<Q_STAGES> tile;
-        Place<STAGES> place;
-        Turns turns;
+        unsigned tile = 0, step = SPLITS > 1 ? group : 0;
 #pragma unroll 1
         for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
-            const Work work(turn);
+            const Work work = work_of(turn);
             if (!work.exists)
                 continue;
             const Index row0 = work.row0 + (SPLITS > 1 ? 0 : group * WM) + warp % 4 * 16;
-            const Index row = row0 + (int)threadIdx.x % WARP / 4;
             float acc[WIDE / 2] = {};   // (WM,WIDTH) of four warps
-            Softmax softmax;
-            stream(t, shared, work, tile, place, turns, group, row, acc, softmax);
-            tile.step();
+            Softmax softmax = {{-infinity<float>(), -infinity<float>()}, {-infinity<float>(), -infinity<float>()}, {}};
+            stream(t, shared, work, tile++, step, group, row0 + lane / 4, acc, softmax);
             if (SPLITS > 1) {
-                leave_rows(shared, group, acc, softmax);
-                combine_and_store(t, shared, work);
+                leave_rows(static_cast<SplitShared &>(shared), group, acc, softmax);
+                combine_and_store(t, static_cast<SplitShared &>(shared), work);
             } else {
-                store_rows(t, shared.splits[0].slabs[warp - GROUP_WARPS], work, row0, acc, softmax);
+                store_rows(t, static_cast<StagingShared &>(shared), work, row0, acc, softmax);
             }
         }
     }

@@ -154,3 +154,9 @@ template <int N, class T> DEVICE void move_vector(T (&to)[N], const T *from)
     UNROLL for (int i = 0; i < N; i++)
         to[i] = vector.at[i];
 }
+
+// Copies N elements in one access.
+template <int N, class T> DEVICE void copy_vector(T *to, const T *from)
+{
+    *reinterpret_cast<Vector<T, N> *>(to) = *reinterpret_cast<const Vector<T, N> *>(from);
+}

@@ -89,7 +89,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     if (is_split)   // before slabs are read
         schedule_barrier(&schedule, SCOPE_BLOCK);
     attention_schedule_store(&schedule, fusion, attention, space, attention_made_rows(tile),
-                             tile->cluster > 1 ? SCOPE_CLUSTER : is_split ? SCOPE_BLOCK : SCOPE_WARP);
+                             tile->cluster > 1 ? SCOPE_CLUSTER : is_split ? SCOPE_BLOCK : SCOPE_WARP, true);
     return schedule_copy(arena, &schedule);
 }
 
@@ -221,7 +221,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     Scope scope = attention_scope(plan);
     attention_emit_sizes(out, plan, attention, tile, "a warp");
     emit_factors(out, &scope, attention);
-    attention_emit_functions(out, &scope, attention);
+    attention_emit_limits(out, &scope, attention);
+    attention_emit_functions(out, &scope, attention, tile);
 }
 
 const Family attention_family = {

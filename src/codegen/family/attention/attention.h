@@ -62,6 +62,7 @@ typedef struct AttentionTile {
     int16_t cluster;          // blocks that do
     int16_t kept_rows;        // of a tile that exist
     int16_t beside;           // something is read for each score
+    int16_t staged;           // bytes of an element of the result that groups stage as whole vectors; 0: they stage nothing
 } AttentionTile;
 
 // ---- what both families say of their kernels (attention_rules.c) ----
@@ -84,9 +85,10 @@ void attention_set_axes(KernelKind *kind, const AttentionTile *tile, int64_t blo
 void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, int warp_rows, bool keeps_q);
 
-/* Rows of results on their way to memory: those of a warp, or what all of that scope have of these. */
+/* Rows of results on their way to memory, `staged` in shared memory: those of a warp, or what all of that scope have of
+   these. */
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
-                              const TileSpace *space, int warp_rows, ThreadScope scope);
+                              const TileSpace *space, int warp_rows, ThreadScope scope, bool staged);
 
 /* Rows of a warp or group that it makes: of tiles of 16 whose last eight do not exist the first eight. */
 int attention_made_rows(const AttentionTile *tile);
@@ -99,11 +101,17 @@ StatedWork attention_work;
 /* The flat position along a group. */
 extern const char *const attention_flat[ATTENTION_GROUPS];
 
-/* Columns of the result that are one aligned access in every output. */
-int attention_vector(const Fusion *fusion, const Attention *attention);
+/* Columns of the result that a thread stores: two in each of its rows, or one aligned access to every output. */
+int attention_vector(const Fusion *fusion, const Attention *attention, const AttentionTile *tile);
 
 /* The op is one of those with these axes that come behind the scores, or one of their values. */
 bool attention_needs(const Fusion *fusion, const Attention *attention, int op, uint32_t axes);
+
+/* The one result that has whole vectors of 16 bytes; NULL: there are several, or none has. */
+const FusedOp *attention_whole_result(const Fusion *fusion, const Attention *attention);
+
+/* The sums of a row are seen, not only their quotients. */
+bool attention_shows_sums(const Fusion *fusion, const Attention *attention);
 
 Scope attention_scope(const KernelPlan *plan);
 void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scope, const Attention *attention,
@@ -111,4 +119,8 @@ void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scop
 /* `holder`: of a register tile. */
 void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention,
                           const AttentionTile *tile, const char *holder);
-void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention);
+/* The columns that rows need: of a row, or of a tile's. */
+void attention_emit_limits(StrBuf *out, const Scope *scope, const Attention *attention);
+void attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention);
+
+void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention, const AttentionTile *tile);

@@ -10,7 +10,6 @@ enum {
     GROUP_WARPS = 4,
     GROUP_ROWS = 64,
     LINE = 64,
-    SLAB_BYTES = 8 * ((LINE + 8) * 4 + 12),
     BARRIER_BYTES = 8,
     MAXIMUM_BYTES = 4,
     ALIGNMENT = 1024,
@@ -113,15 +112,16 @@ static int64_t block_rows(const AttentionTile *tile)
     return (int64_t)tile->groups / tile->splits * GROUP_ROWS;
 }
 
-/* As Shared of the template: where groups split the columns, slabs replace their tiles. */
+/* As Shared of the template: slabs of groups that split the columns replace tiles. */
 static int64_t tile_bytes(const AttentionTile *tile)
 {
     int64_t q = block_rows(tile) * in_lines(tile->depth),
             step = tile->splits * tile->columns * (in_lines(tile->depth) + in_lines(tile->width)),
-            slabs = tile->splits == 1 ? (int64_t)tile->groups * GROUP_WARPS * SLAB_BYTES : 0,
-            turns = tile->splits == 1 ? tile->groups * BARRIER_BYTES : tile->splits * GROUP_ROWS * MAXIMUM_BYTES;
-    return (tile->q_stages * q + tile->stages * step) * MAP_LINE_BYTES + slabs +
-           (4 * tile->stages * tile->splits + 2 * tile->q_stages) * BARRIER_BYTES + turns + ALIGNMENT;
+            barriers = 4 * tile->stages * tile->splits + 2 * tile->q_stages + tile->groups,
+            maxima = tile->splits > 1 ? tile->splits * GROUP_ROWS : 0,
+            slabs = tile->staged * tile->groups * GROUP_WARPS * 8 * (in_lines(tile->width) * LINE + 8);
+    return (tile->q_stages * q + tile->stages * step) * MAP_LINE_BYTES + barriers * BARRIER_BYTES +
+           maxima * MAXIMUM_BYTES + round_up(slabs, 16) + (slabs ? 16 : 0) + ALIGNMENT;
 }
 
 static int steps_of(const Attention *attention, const AttentionTile *tile)
@@ -172,7 +172,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
     attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS,
-                             is_split ? SCOPE_BLOCK : SCOPE_WARP);
+                             is_split ? SCOPE_BLOCK : SCOPE_WARP, is_split || tile->staged);
     if (!is_split)
         schedule_end(&schedule);
     return schedule_copy(arena, &schedule);
@@ -258,6 +258,9 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .parts = (int16_t)attention->parts,
             .beside = attention_reads_beside(fusion, attention),
         };
+        const FusedOp *whole = attention_whole_result(fusion, attention);
+        if (whole && tile.splits == 1)
+            tile.staged = (int16_t)(dtype_info[whole->out->dtype].bits / 8);
         if (!fits(&tile, device))
             tile.q_stages = 1;
         if (!fits(&tile, device) || (tile.splits > 1 && !fits_splits(attention, &tile, device)))
@@ -289,16 +292,24 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
     return 3;
 }
 
+static const char *int_text(Arena *arena, const Scope *scope, const Affine *form)
+{
+    const char *text = affine_text(arena, form, scope->axis);
+    return affine_axes(form) ? arena_printf(arena, "(int)(%s)", text) : text;
+}
+
 static void emit_corner(StrBuf *out, const Scope *scope, const Attention *attention, int factor)
 {
+    StrBuf positions = strbuf_new(out->arena);
     BoxLines lines;
     find_lines(scope->fusion, attention, factor, &lines);
-    strbuf_printf(out, "__device__ __forceinline__ Corner %c_corner(Index batch)\n{\n    (void)batch;\n",
-                  "qkv"[factor]);
-    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH,
-                             affine_axes(&lines.begin) | affine_axes(&lines.which));
-    strbuf_printf(out, "    return {(int)(%s), (int)(%s)};\n}\n", affine_text(out->arena, &lines.begin, scope->axis),
-                  affine_text(out->arena, &lines.which, scope->axis));
+    uint32_t axes = affine_axes(&lines.begin) | affine_axes(&lines.which);
+    attention_emit_positions(&positions, "    ", scope, attention, 1u << ATTENTION_BATCH, axes);
+    bool short_text = axes && !positions.length;
+    strbuf_printf(out, "__device__ __forceinline__ Corner %c_corner(Index batch)%s%s", "qkv"[factor],
+                  short_text ? " { " : "\n{\n    (void)batch;\n", positions.text);
+    strbuf_printf(out, "%sreturn {%s, %s};%s}\n", short_text ? "" : "    ", int_text(out->arena, scope, &lines.begin),
+                  int_text(out->arena, scope, &lines.which), short_text ? " " : "\n");
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -307,14 +318,19 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const AttentionTile *tile = plan->kind->choice.value;
     Scope scope = attention_scope(plan);
     attention_emit_sizes(out, plan, attention, tile, "a warp group");
-    CONSTEXPR(out, "int Q_STAGES", "of the pipeline of Q", tile->q_stages);
-    CONSTEXPR(out, "int TURNS", "tiles of Y of a persistent block", plan->program->turns);
-    CONSTEXPR(out, "Index BLOCKS", NULL, plan->program->grid);
+    const FusedOp *whole = attention_whole_result(plan->fusion, attention);
+    strbuf_printf(out, "using Result = %s;   // of Y\n", tile->staged ? dtype_info[whole->out->dtype].cuda : "float");
+    CONSTEXPR(out, "bool STAGED", "Y is one tensor of whole vectors", tile->staged != 0);
+    CONSTEXPR(out, "bool EXACT_SUMS", "sums are used otherwise than in quotients",
+              attention_shows_sums(plan->fusion, attention));
+    CONSTEXPR(out, "Index BLOCKS, TURNS", "persistent blocks; tiles of Y of each", plan->program->grid,
+              plan->program->turns);
     strbuf_puts(out, "\n// The origin of a batch in a tensor, for bulk copies.\n"
-                     "struct Corner {\n    int x, z;\n};\n");
+                     "struct Corner { int x, z; };\n");
     for (int factor = 0; factor < 3; factor++)
         emit_corner(out, &scope, attention, factor);
-    attention_emit_functions(out, &scope, attention);
+    attention_emit_columns(out, &scope, attention);
+    attention_emit_functions(out, &scope, attention, tile);
 }
 
 const Family attention_bulk_family = {

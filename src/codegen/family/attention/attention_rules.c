@@ -205,15 +205,16 @@ int attention_made_rows(const AttentionTile *tile)
 }
 
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
-                              const TileSpace *space, int warp_rows, ThreadScope scope)
+                              const TileSpace *space, int warp_rows, ThreadScope scope, bool staged)
 {
     schedule_lanes(schedule, ops_of(fusion, attention->rows, true) & ~(UINT64_C(1) << attention->maximum),
                    warp_rows);
-    schedule_exchange(schedule, (Exchange){.ops = UINT64_C(1) << attention->sum,
-                                           .scope = (uint8_t)scope,
-                                           .combine = COMBINE_ROWS,
-                                           .value_bytes = 4,
-                                           .width = 2});
+    if (staged)
+        schedule_exchange(schedule, (Exchange){.ops = UINT64_C(1) << attention->sum,
+                                               .scope = (uint8_t)scope,
+                                               .combine = COMBINE_ROWS,
+                                               .value_bytes = 4,
+                                               .width = 2});
     schedule_map(schedule,
                  ops_of(fusion, attention->rows, false) | ops_of(fusion, attention->results, false));
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});

@@ -122,7 +122,7 @@ static void correct(const AttentionStep *step, ItemWork *work)
 {
     int64_t columns = step->columns / LANES_OF_A_ROW, times = steps_made(step), first = busy_splits(step);
     const ExprWork of = {
-        .comparisons = (int)columns + 1,
+        .comparisons = (int)columns + !step->tile.groups,
         .additions = (int)columns + 7,   // M, where it is taken from, now and before; how far it has grown, the sum
         .multiplications = 5,
         .functions = 1,
@@ -132,15 +132,6 @@ static void correct(const AttentionStep *step, ItemWork *work)
 }
 
 // ---- after the last step ----
-
-/* What the lanes of a row exchange, so that all have the same. */
-static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
-{
-    if (ops == UINT64_C(1) << step->attention->maximum)
-        work->comparisons = steps_made(step) * step->row_parts * 2;
-    else
-        work->additions = step->at->times * step->splits * step->row_parts * 2;
-}
 
 /* The maximum, the sum of p and its inverse, as far as they are used: their number, and the products by a scale. */
 static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
@@ -168,7 +159,7 @@ static int64_t own_rows(const AttentionStep *step)
 static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t rows, ItemWork *work)
 {
     enum { ROW_VALUES = 3 };   // the maximum, twice, and the sum
-    int64_t vector = attention_vector(step->at->fusion, step->attention);
+    int64_t vector = attention_vector(step->at->fusion, step->attention, &step->tile);
     int64_t vectors = rows * step->tile.width / vector;
     const ExprWork of = {
         .comparisons = (int)(slabs - 1),
@@ -183,7 +174,7 @@ static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t rows
 /* Each lane scales its part of a row to the maximum over all warps that split the columns; then slabs are added. */
 static void combine_splits(const AttentionStep *step, ItemWork *work)
 {
-    int64_t vector = attention_vector(step->at->fusion, step->attention), slabs = step->splits;
+    int64_t vector = attention_vector(step->at->fusion, step->attention, &step->tile), slabs = step->splits;
     int64_t vectors = step->at->count[ATTENTION_ROW] * step->tile.width / vector;
     int64_t lines = slabs * step->made;
     const ExprWork of = {
@@ -207,26 +198,20 @@ static void combine_cluster(const AttentionStep *step, ItemWork *work)
     combine_slabs(step, step->cluster, own_rows(step), work);
 }
 
-/* The epilogue. M was rounded, which a factor of the row's sums corrects. Sums and the row's values are staged in shared
-   memory, and vectors of existing rows are read back; sums of p * V are divided. */
-static void turn(const AttentionStep *step, ItemWork *work)
+/* Lanes store what they have, or it is staged in shared memory: with the row's values, and vectors of existing rows are
+   read back. */
+static bool is_staged(const AttentionStep *step)
+{
+    return !step->tile.groups || step->splits > 1 || step->tile.staged;
+}
+
+static void stage(const AttentionStep *step, int64_t lines, int64_t rows, int64_t vectors, int64_t values, ItemWork *work)
 {
     enum { ROW_VALUES = 3 * SUM };
-    const Attention *attention = step->attention;
-    int64_t times = step->at->times, rows = times * own_rows(step);
-    int64_t lines = times * step->splits * step->made;   // that warps write
-    int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention);
-    int scaled, values = row_values(step, attention->results, &scaled);
-    const Expr *beside = attention_share_beside(step->at->fusion, attention);
-    ExprWork share = beside ? expr_work(beside) : (ExprWork){0};
-    share.multiplications += attention_quotient(step->at->fusion, attention) != NULL;
-    work_add_values(work, &(ExprWork){.additions = 2, .multiplications = 3 + is_lifted(step), .functions = 1},
-                    lines * LANES_OF_A_ROW);
-    work_add_values(work, &(ExprWork){.multiplications = 1}, lines * step->width);
-    work_add_values(work, &(ExprWork){.multiplications = scaled}, vectors);
-    work_add_values(work, &share, rows * step->tile.width);
-    row_values(step, attention->rows, &scaled);
-    work_add_values(work, &(ExprWork){.multiplications = scaled}, rows);
+    if (step->tile.staged) {   // elements of existing rows
+        work->shared_written = work->shared_read = rows * step->tile.width * step->tile.staged;
+        return;
+    }
     work->shared_written = lines * (step->width * SUM + ROW_VALUES);
     if (step->splits > 1)
         combine_splits(step, work);
@@ -234,6 +219,44 @@ static void turn(const AttentionStep *step, ItemWork *work)
         combine_cluster(step, work);
     if (step->splits == 1)
         work->shared_read = rows * step->tile.width * SUM + vectors * values * SUM;
+}
+
+/* The epilogue. M was rounded, which a factor of the row's sums corrects where they are seen; sums of p * V are divided. */
+static void turn(const AttentionStep *step, ItemWork *work)
+{
+    const Attention *attention = step->attention;
+    int64_t times = step->at->times, rows = times * own_rows(step);
+    int64_t lines = times * step->splits * step->made;   // that warps write
+    int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention, &step->tile);
+    int scaled, values = row_values(step, attention->results, &scaled);
+    const Expr *beside = attention_share_beside(step->at->fusion, attention);
+    ExprWork share = beside ? expr_work(beside) : (ExprWork){0};
+    share.multiplications += attention_quotient(step->at->fusion, attention) != NULL;
+    bool corrected = !step->tile.groups || attention_shows_sums(step->at->fusion, attention);
+    int fused = (corrected ? 3 : 0) - 1;   // for M twice and its error; the first step asks for no origin of -inf
+    work_add_values(work, &(ExprWork){.additions = fused,
+                                      .multiplications = fused + 1 + is_lifted(step),
+                                      .functions = corrected},
+                    lines * LANES_OF_A_ROW);
+    work_add_values(work, &(ExprWork){.multiplications = 1}, lines * step->width);
+    work_add_values(work, &(ExprWork){.multiplications = scaled}, vectors);
+    work_add_values(work, &share, rows * step->tile.width);
+    row_values(step, attention->rows, &scaled);
+    work_add_values(work, &(ExprWork){.multiplications = scaled}, rows);
+    if (is_staged(step))
+        stage(step, lines, rows, vectors, values, work);
+}
+
+/* What the lanes of a row exchange, so that all have the same. */
+static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
+{
+    if (ops == UINT64_C(1) << step->attention->maximum) {
+        work->comparisons = steps_made(step) * step->row_parts * 2;
+        return;
+    }
+    work->additions = step->at->times * step->splits * step->row_parts * 2;
+    if (!is_staged(step))
+        turn(step, work);
 }
 
 static void finish_values(const AttentionStep *step, uint32_t axes, int64_t values, ItemWork *work)
