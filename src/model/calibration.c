@@ -9,12 +9,6 @@ enum {
     SUM_CYCLES = 40   // of an epilogue, for each sum of a thread: tuning-log 56, 59, 116 and 167
 };
 
-/* Bulk copies read L2 at 9.4 TB/s, loads at 7.7: micro-kernels, tuning-log 186. */
-#define BULK(cycles)                                                                                         \
-    {                                                                                                        \
-        .read_share = 0.82, .sum_cycles = (cycles)                                                            \
-    }
-
 /* tuning-log 116 and 156 */
 #define ATTENTION(...)                                                                                       \
     {                                                                                                        \
@@ -52,7 +46,8 @@ const Calibration calibration = {
     // tuning-log 45
     .gemm = {.cost = {.sum_cycles = SUM_CYCLES},
              .shift_instructions = 18},
-    .bulk = {.whole = BULK(SUM_CYCLES), .split = BULK(SUM_CYCLES / 2)},
+    // Bulk copies read L2 at 9.4 TB/s, loads at 7.7: micro-kernels, tuning-log 186
+    .bulk = {.read_share = 0.82, .sum_cycles = SUM_CYCLES},
     .attention = ATTENTION_OF_WARPS(),
     .attention_lone = ATTENTION_OF_WARPS(.ends_alone = true),
     .attention_bulk = ATTENTION(),

@@ -59,10 +59,7 @@ typedef struct Calibration {
         KindCost cost;
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;
-    struct {
-        KindCost whole;   // a block stores all sums of its tile,
-        KindCost split;   // or half of them, where two blocks split a reduction
-    } bulk;
+    KindCost bulk;
     KindCost attention, attention_lone, attention_bulk;
 } Calibration;
 

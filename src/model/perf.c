@@ -47,10 +47,13 @@ const char *const bound_name[] = {
 
 /* Little's law with a soft knee (tuning-log 9). Loads are bound by the bytes in flight and the latency, and all bytes by the
    bandwidth. Stores expose no latency, nor does a kernel without inputs: 256 KB that are all in flight take one latency,
-   however much is stored (tuning-log 132). */
-static double memory_time_us(double moving_us, double load_bytes, double in_flight_bytes, double latency_ns)
+   however much is stored (tuning-log 132). Of staged products the first latency is that of the first load. */
+static double memory_time_us(const KernelCounts *kernel, double moving_us, double load_bytes, double in_flight_bytes,
+                             double latency_ns)
 {
     double latencies = in_flight_bytes > 0 && load_bytes > 0 ? at_least(load_bytes / in_flight_bytes, 1) : 0;
+    if (latencies > 0 && kernel->staged && schedule_multiplies(kernel->kind->schedule))
+        latencies -= 1;
     return hypot(moving_us, latencies * latency_ns / 1e3);
 }
 
@@ -61,10 +64,10 @@ static double dram_time_us(const KernelCounts *kernel, double load_bytes, double
     double moving_us = (load_bytes + store_bytes) / share / kernel->device->dram.bandwidth_gb_s / 1e3,
            waves = kernel->blocks / (kernel->resident * kernel->device->sm_count), latency_ns = kernel->device->dram_latency_ns;
     if (waves < 1)
-        return memory_time_us(moving_us, load_bytes, kernel->in_flight_bytes, latency_ns);
+        return memory_time_us(kernel, moving_us, load_bytes, kernel->in_flight_bytes, latency_ns);
     double left = waves - floor(waves), last = left / waves;
-    return memory_time_us(moving_us * (1 - last), load_bytes * (1 - last), kernel->in_flight_bytes, latency_ns) +
-           memory_time_us(moving_us * last, load_bytes * last, kernel->in_flight_bytes * left, latency_ns);
+    return memory_time_us(kernel, moving_us * (1 - last), load_bytes * (1 - last), kernel->in_flight_bytes, latency_ns) +
+           memory_time_us(kernel, moving_us * last, load_bytes * last, kernel->in_flight_bytes * left, latency_ns);
 }
 
 static double l2_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
@@ -72,7 +75,7 @@ static double l2_time_us(const KernelCounts *kernel, double load_bytes, double s
     const DeviceSpec *device = kernel->device;
     double moving_us = (load_bytes + store_bytes) / device->l2.bandwidth_gb_s / 1e3 + hottest_slice_us(kernel);
     double ports = at_most(device->l2_port_share * kernel->blocks / device->sm_count, 1);
-    double waiting_us = memory_time_us(moving_us, load_bytes, kernel->l2_in_flight_bytes, device->l2_latency_ns);
+    double waiting_us = memory_time_us(kernel, moving_us, load_bytes, kernel->l2_in_flight_bytes, device->l2_latency_ns);
     return at_least(waiting_us, moving_us / ports);
 }
 
@@ -122,10 +125,10 @@ static double step_load_us(const KernelCounts *kernel)
 }
 
 /* Each thread loads the next step, multiplies this one, and stores what has arrived: no step is shorter than that, however
-   few of an SM's blocks there are to share it (tuning-log 201). */
+   few of an SM's blocks there are to share it (tuning-log 201 and 217). */
 static bool loads_next_step(const KernelCounts *kernel)
 {
-    return kernel->kind->registers.held_words > 0 && kind_tile_threads(kernel->kind) == 1 && !copies_ahead(kernel);
+    return kernel->kind->registers.held_words > 0 && !copies_ahead(kernel);
 }
 
 /* The part of each step's load latency that neither the other stages nor the other blocks hide. Loads of several steps in
@@ -154,11 +157,13 @@ static double combining_us(const KernelCounts *kernel)
     return 2 * sums * SUM_BYTES * kernel->device->sm_count / kernel->device->shared.bandwidth_gb_s / 1e3;
 }
 
-/* The end of a tile, where the warps of a block reduce and store their sums: code that runs once. */
+/* The end of a tile, where the warps of a block reduce and store their sums, in a cluster those of their rows: code that
+   runs once. */
 static double end_time_us(const KernelCounts *kernel)
 {
-    double sums =
-        rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
+    double sums = rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
+    if (schedule_passes_rows(kernel->kind->schedule))
+        sums /= kernel->cluster;
     return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + finishing_us(kernel) + combining_us(kernel);
 }
 
@@ -321,9 +326,11 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     double load_us = kernel->device->dram_latency_ns / 1e3;
     double barrier_us = timing->barrier_cycles / kernel->device->clock_mhz / kernel->resident;
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us;
-    if (kernel->cluster > 1)   // before sums are read, and after
-        combine_us += 2 * timing->cluster_barrier_us;
-    if (kernel->cluster > 1 && schedule_passes_rows(kernel->kind->schedule))
+    bool passes = schedule_passes_rows(kernel->kind->schedule);
+    bool aside = passes && kind_tile_threads(kernel->kind) > 1;   // single threads leave sums where operands lay
+    if (kernel->cluster > 1)   // before sums are read; before that or after it, too, where others use the same memory
+        combine_us += (aside ? 1 : 2) * timing->cluster_barrier_us;
+    if (kernel->cluster > 1 && passes)
         combine_us += kernel->resident * sums_passed(kernel) * 4 / kernel->device->exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;

@@ -360,14 +360,14 @@ PerfProblem perf_problem(const KernelKind *kind)
     return problem;
 }
 
-/* Steps for which a load may be in flight. What passes registers is stored at the end of the step that loads it, whichever
-   step it is for. */
-static double steps_ahead(const KernelKind *kind, const DeviceSpec *device, double stages)
+/* Steps for which a load may be in flight. What passes registers is stored before the last register step of the step that
+   loads it, whichever step it is for. */
+static double steps_ahead(const KernelKind *kind, const DeviceSpec *device, double stages, double inner_steps)
 {
     int ahead = schedule_rounds_ahead(kind->schedule);
     if (!ahead)
         return stages - 1;
-    return kind_passes_registers(kind, device) ? 1 : ahead;
+    return kind_passes_registers(kind, device) ? 1 - 1 / inner_steps : ahead;
 }
 
 KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
@@ -407,7 +407,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.sm_tiles = kernel.block_tiles / dealt * ceil(dealt / sms);
     kernel.balance = sm_balance(dealt, device->sm_count, sms);
     kernel.stages = at_least(schedule_buffers(kind->schedule), 1);
-    kernel.ahead = steps_ahead(kind, device, kernel.stages);
+    kernel.ahead = steps_ahead(kind, device, kernel.stages, kernel.inner_steps);
     count_bytes(&kernel);
     count_staged(&kernel);
     count_in_flight(&kernel, at_least((double)device->shared_per_sm - blocks_per_sm * shared_bytes, 1));

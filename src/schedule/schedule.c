@@ -269,7 +269,7 @@ bool schedule_passes_rows(const Schedule *schedule)
     for (int i = 0; i < schedule->count; i++) {
         const Item *item = &schedule->items[i];
         if (item->kind == ITEM_EXCHANGE && item->exchange.scope == SCOPE_CLUSTER &&
-            item->exchange.combine == COMBINE_ROWS)
+            (item->exchange.combine == COMBINE_ROWS || item->exchange.combine == COMBINE_SHARES))
             return true;
     }
     return false;

@@ -248,7 +248,6 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
     if (has_multicast(variant) && !mma_is_shifted(fusion, product) && !products->rows)
         kind.space->rule[LEVEL_REGISTER][GROUP_N].granule = columns;
     if (variant == CLUSTER_KIND) {
-        kind.cost = &calibration.bulk.split;
         kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_SHARED][GROUP_N].limit = SPLIT_TILE;
         kind.schedule->run = ceil_div(steps_of(product), SPLITS) * LINE_PIECES * mma_piece(product);
     }
@@ -284,7 +283,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (product->phased && product->phased->phases.columns < MAX_GROUP_TILE)   // a tile of two phases has the taps of both
         common.space->rule[LEVEL_SHARED][GROUP_N].limit = product->phased->phases.columns;
     kind_choose(arena, &common, &product->sums, sizeof product->sums);
-    common.cost = &calibration.bulk.whole;
+    common.cost = &calibration.bulk;
     common.lay_out = lay_out;
     if (products->rows)
         product_rows_add(&common, products->rows, product);
