@@ -289,7 +289,13 @@ static bool can_replace(const ConditionFold *fold, Slice body, Slice name)
     return true;
 }
 
-/* The digit for the name. Of `x + 0 * y` and `0 * y + x` x stays. */
+/* Text that has not been removed begins with this. */
+static bool is_there(const ConditionFold *fold, const char *at, const char *text)
+{
+    return strncmp(at, text, strlen(text)) == 0 && !fold->removed[at - fold->text];
+}
+
+/* The digit for the name. Of `x + 0 * y` and `0 * y + x` x stays, of `0 * y + 0` a zero. */
 static void replace(ConditionFold *fold, Slice name, char digit)
 {
     Slice rest = {name.end, fold->text + fold->length}, token = {name.end, name.end};
@@ -306,9 +312,9 @@ static void replace(ConditionFold *fold, Slice name, char digit)
         fold_remove(fold, name.end, token.start);
     }
     Slice behind = {token.start, fold->text + fold->length};
-    if (strncmp(name.start - 3, " + ", 3) == 0)
+    if (is_there(fold, name.start - 3, " + "))
         fold_remove(fold, name.start - 3, token.start);
-    else if (slice_starts(behind, " + ") && (strchr("([", name.start[-1]) || (name.start[-1] == ' ' && strchr("=,", name.start[-2]))))
+    else if (is_there(fold, behind.start, " + ") && (strchr("([", name.start[-1]) || (name.start[-1] == ' ' && strchr("=,", name.start[-2]))))
         fold_remove(fold, name.start, token.start + strlen(" + "));
 }
 
