@@ -395,7 +395,7 @@ __device__ __forceinline__ void store_share(const Tensors &t, Index batch, Index
                                             const Value (&acc)[TM][TN])
 {
     SHARED_AT(0, Value, Cs, [CLUSTER][OWN_ROWS][BN]);
-    static_assert((int)sizeof Cs <= STAGED.bytes, "the sums of all blocks fit");
+    static_assert(CLUSTER == 1 || (int)sizeof Cs <= STAGED.bytes, "the sums of all blocks fit");
     constexpr int WORDS = ((int)sizeof(Beside) + (int)sizeof(Columns) + 3) / 4, FIT = TM * TN / 2 / WORDS;
     constexpr int ROWS = FIT < 1 ? 1 : FIT < Reduced::COUNT ? FIT : Reduced::COUNT;
     Columns columns[ROWS];
