@@ -251,7 +251,7 @@ static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in
     return false;
 }
 
-/* `int i = 0; i < 1; ++i`: of a loop that runs once, the variable and its value, a digit. */
+/* `int i = 0; i < 1; ++i`, which steps nothing else: of a loop that runs once, the variable and its value, a digit. */
 static bool runs_once(const ConditionFold *fold, Slice header, Slice *name, int64_t *first)
 {
     Slice type, token, start, condition;
@@ -261,7 +261,9 @@ static bool runs_once(const ConditionFold *fold, Slice header, Slice *name, int6
     start = header, skip_to_semicolon(&header, token), start.end = header.start - 1;
     condition = header, skip_to_semicolon(&header, token), condition.end = header.start - 1;
     int step = slice_starts(header, " ++") ? 1 : slice_starts(header, " --") ? -1 : 0;
-    if (!step || !constants_evaluate(fold->constants, start, first) || *first < 0 || *first > 9)
+    header.start += step ? strlen(" ++") : 0;
+    bool alone = token_read(&header, &token) && slice_same(token, *name) && !token_read(&header, &token);
+    if (!step || !alone || !constants_evaluate(fold->constants, start, first) || *first < 0 || *first > 9)
         return false;
     Constant value = {true, *first};
     Constants inside = {.table = {.arena = fold->constants->table.arena}, .outer = fold->constants};
@@ -303,8 +305,8 @@ static void replace(ConditionFold *fold, Slice name, char digit)
     fold_remove(fold, name.start + 1, name.end);
     if (digit != '0')
         return;
-    if (slice_starts(rest, " * ")) {
-        while (token_read(&rest, &token) && !strchr("+-,;)]}?:<>=&|", *token.start))
+    if (slice_starts(rest, " * ") || slice_starts(rest, " / ") || slice_starts(rest, " % ")) {
+        while (token_read(&rest, &token) && !strchr("+-,;)]}?:<>=!&|^", *token.start))
             if (strchr("({[", *token.start))
                 token_read_group(&rest, *token.start);
         while (token.start[-1] == ' ' || token.start[-1] == '\n')

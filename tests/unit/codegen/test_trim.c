@@ -232,6 +232,8 @@ START_TEST(loops_that_run_once_and_variables_that_nothing_reads_go)
         {"for (int i = 0; i < A; ++i)\n        g(i);", NULL},
         {"for (int i = 0; i < 1; ++i)\n        if (h())\n            break;", NULL},
         {"for (int i = 0; i < 1; i += 2)\n        g(i);", NULL},
+        {"for (int i = 0; i < 1; ++i, x += 2)\n        g(x);", NULL},
+        {"for (int i = 0; i < 1; ++i)\n        g(x + i / 2 * 4, x + i % 2, i * 4 ^ x, i * 4 != x);", "g(x, x, 0 ^ x, 0 != x);"},
     };
     for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
         const char *text = arena_printf(arena, "void f(int x)\n{\n    %s\n}\n", loops[i][0]);
