@@ -100,7 +100,7 @@ static void lay_out_rows(NarrowWay *way, const Depthwise *shape)
     int64_t first = way->lead - way->shift, last = (way->width - 1) * along->stride * way->pixel;
     int64_t line = first + last + round_up(way->run, NARROW_EIGHT);
     way->reach = (int)ceil_div(line, way->pixel);
-    way->line = (int)(way->pieces ? round_up(line, PIECE) : way->reach * way->pixel);
+    way->line = (int)(way->pieces ? round_up(line, PIECE) : round_up(way->reach * way->pixel, 2));   // words are aligned
 }
 
 /* Pixels that lanes read at once are in different banks: their distance is an odd multiple of 16 bytes. */
