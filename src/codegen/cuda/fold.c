@@ -131,6 +131,16 @@ static int count_word(const ConditionFold *fold, Slice text, Slice word)
     return count;
 }
 
+/* A variable is read behind its declaration, mostly soon: long functions are not searched for each. */
+static bool is_read_behind(const ConditionFold *fold, Slice statement, Slice name)
+{
+    Slice rest = {statement.end, fold->function.end}, token;
+    while (token_read(&rest, &token))
+        if (!fold->removed[token.start - fold->text] && slice_same(token, name) && !is_member(fold->text, token))
+            return true;
+    return false;
+}
+
 /* Whether the block declares a name that the function has elsewhere. */
 static bool hides_names(const ConditionFold *fold, Slice block)
 {
@@ -374,7 +384,7 @@ static bool fold_variable(ConditionFold *fold, Slice statement)
     while (*type && !slice_equals(token, *type))
         type++;
     if (!*type || !is_name(name) || !strchr("[;", *rest.start) || memchr(rest.start, ',', slice_length(rest)) ||
-        count_word(fold, fold->function, name) > 1)
+        is_read_behind(fold, statement, name))
         return false;
     fold_remove(fold, comment_above(fold, statement.start), statement.end);
     return true;
@@ -395,7 +405,7 @@ static bool fold_constant(ConditionFold *fold, Slice statement)
         name = token;
     if (!is_name(name) || memchr(rest.start, ',', slice_length(rest)))
         return false;
-    bool is_used = count_word(fold, fold->function, name) > 1, goes = !is_used && fold_only_asks(rest);
+    bool is_used = is_read_behind(fold, statement, name), goes = !is_used && fold_only_asks(rest);
     if (goes)
         fold_remove(fold, comment_above(fold, statement.start), statement.end);
     else if (says_so && is_used)

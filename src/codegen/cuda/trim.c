@@ -66,10 +66,12 @@ static void read_prelude(Trim *trim, bool only_files)
     }
 }
 
+/* Those of intrinsics/ are another device's where the interpreter runs the text: its warps may be longer. */
 static void read_constants(TrimScope *scope)
 {
     for (const TextUnit *unit = scope->units.first; unit; unit = unit->next)
-        constants_read(&scope->constants, unit->text);
+        if (!unit->file || strncmp(unit->file, INTRINSICS, strlen(INTRINSICS)) != 0)
+            constants_read(&scope->constants, unit->text);
 }
 
 static Trim *new_trim(const TemplateStore *store, TextTarget target)
