@@ -45,7 +45,7 @@ def test_main_job(binary):
     tile = ranking["candidates"][0]["launches"][0]["config"]["tile"]["shared"]
     assert f"constexpr int BM = {tile['m']}, BN = {tile['n']}, BK = {tile['k']};" in kernel
     assert launch["grid"][0] == -(-4096 // tile["m"]) * -(-4096 // tile["n"])
-    assert f"dim3({launch['grid'][0]}, 1, 1), dim3({launch['block'][0]}, 1, 1)" in kernel
+    assert f"_k0, {launch['grid'][0]}, {launch['block'][0]}, args" in kernel
 
 
 def test_top_ten_are_diverse(binary):

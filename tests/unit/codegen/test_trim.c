@@ -207,8 +207,8 @@ START_TEST(branches_by_constants_are_settled)
                      "void f()\n{\n    h();\n    i();\n}\n");
     ck_assert_str_eq(folded("void f()\n{\n    if (A == 3) {\n        const int y = 1;\n        g(y);\n    }\n}\n"),
                      "void f()\n{\n    const int y = 1;\n    g(y);\n}\n");
-    ck_assert_str_eq(folded("void f()\n{\n    if (A == 3) {\n        const int y = 1;\n        g(y);\n    }\n    const int y = 2;\n}\n"),
-                     "void f()\n{\n    {\n        const int y = 1;\n        g(y);\n    }\n    const int y = 2;\n}\n");
+    ck_assert_str_eq(folded("void f()\n{\n    if (A == 3) {\n        const int y = 1;\n        g(y);\n    }\n    const int y = 2;\n    g(y);\n}\n"),
+                     "void f()\n{\n    {\n        const int y = 1;\n        g(y);\n    }\n    const int y = 2;\n    g(y);\n}\n");
     ck_assert_str_eq(folded("void f()\n{\n    for (;;)\n        if (A == 2)\n            g();\n    h();\n}\n"),
                      "void f()\n{\n    for (;;)\n        ;\n    h();\n}\n");
     ck_assert_str_eq(folded("void f(int x)\n{\n    if (A == 2 && (g() || P::B) && x)\n        g();\n    h();\n}\n"),
