@@ -211,21 +211,24 @@ static void count_staged(KernelCounts *kernel)
     }
 }
 
-/* Loads of a loop that nothing buffers are under way in the registers that the SM's threads leave each other, as far as
-   compilers unroll such loops. Counted in SASS of `loopnest`: 4, 12 and 20 rounds of two loads with 32, 48 and 64 registers. */
+/* Loads of a loop that nothing buffers are under way in the registers that the SM's threads leave each other, as far as an
+   instruction can name them. */
 static double unbuffered_rounds(const KernelCounts *kernel, int axis)
 {
-    enum { OTHERS = 24, MOST_ROUNDS = 32 };
+    /* Counted in SASS of `loopnest`: 4, 12 and 20 rounds of two loads with 32, 48 and 64 registers. */
+    enum { OTHERS = 24 };
     double threads = kernel->resident * kernel->warps * kernel->device->warp_size, loads = 0;
     for (int i = 0; i < kernel->space->tile_count; i++)
         loads += depends(kernel, &kernel->space->tiles[i], axis);
-    double rounds = ((double)kernel->device->registers_per_sm / threads - OTHERS) / at_least(loads, 1);
-    return at_least(at_most(at_most(rounds, MOST_ROUNDS), (double)kernel->space->axes[axis].extent), 1);
+    double registers = at_most((double)kernel->device->registers_per_sm / threads, kernel->device->registers_per_thread);
+    double rounds = (registers - OTHERS) / at_least(loads, 1);
+    return at_least(at_most(rounds, (double)kernel->space->axes[axis].extent), 1);
 }
 
 double rounds_in_flight(const KernelCounts *kernel)
 {
-    /* Rounds, and elements of each tensor, up to which compilers unroll such loops: counted in SASS. */
+    /* Rounds, and elements of each tensor, up to which compilers unroll such loops: counted in SASS. Loops that state it have as
+       many elements under way in any number of rounds; of vectors `reduce` states twice as many, which hide no more. */
     enum { MOST_ROUNDS = 4, MOST_ELEMENTS = 16 };
     const Loop *loop = schedule_open_loop(kernel->kind->schedule);
     if (!loop)
@@ -233,7 +236,7 @@ double rounds_in_flight(const KernelCounts *kernel)
     if (!kernel->kind->registers.input_buffers)
         return unbuffered_rounds(kernel, loop->axis);
     double points = all_points(kernel->space, kernel->inner),
-           rounds = loop->together ? floor(loop->together / points) : at_most(floor(MOST_ELEMENTS / points), MOST_ROUNDS);
+           rounds = at_most(floor(MOST_ELEMENTS / points), loop->stated ? MOST_ELEMENTS : MOST_ROUNDS);
     double whole = (double)(kernel->space->axes[loop->axis].extent / kernel->shared->size[loop->axis]);
     return at_least(at_most(rounds, whole), 1);
 }

@@ -70,7 +70,7 @@ typedef struct Loop {
     bool tiles;      // along no axis: a round for each shared tile that the block makes; they go on by next_turn(), which
                      // may leave out some in a proof
     bool waits;      // not unrolled: in each round a thread waits for what it loads
-    uint8_t together;   // elements of each tensor that a thread loads at once, in as many rounds; 0: as compilers unroll it
+    bool stated;        // the kernel states how many elements of each tensor a thread loads at once; otherwise compilers unroll it
     int8_t skips;    // a warp leaves out a tap that lies inside an input for none of its lanes along this axis; 0: for whatever lanes
     int32_t times;   // number of rounds; 0: depends on the tiles, and for `tiles` on the number of SMs
 } Loop;

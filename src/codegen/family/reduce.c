@@ -276,8 +276,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
         schedule->lacking = spatial_points(fusion) / fusion->axes[0].extent;
         schedule->lacked = fusion->axes[0].extent * reduction_points(fusion) - ended->size * ended->inner;
     }
-    enum { TOGETHER = 16 };   // MOST in the template: of vectors twice as many, which hide no more (tuning-log 218)
-    schedule_loop(schedule, (Loop){.axis = (int8_t)reduced, .together = TOGETHER});
+    schedule_loop(schedule, (Loop){.axis = (int8_t)reduced, .stated = true});
     schedule_load(schedule, (Move){.tiles = inputs & terms, .instructions = each});
     schedule_reduce(schedule, total);
     schedule_end(schedule);
