@@ -77,7 +77,8 @@ __device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
 constexpr Index CHUNK = (Index)TR * TERMS;   // terms of a group at once
 constexpr Index STEP = DEPTH * CHUNK;        // of a step
 constexpr Index STEPS = REDUCED / STEP, LEFT = REDUCED % STEP;   // whole steps, and the terms behind them
-constexpr int ELEMENTS = DEPTH * VECTOR, MOST = VECTOR > 1 ? 32 : 16;   // of a step; in flight
+constexpr int ELEMENTS = DEPTH * VECTOR;      // of a step
+constexpr int MOST = VECTOR > 1 ? 32 : 16;    // in flight
 constexpr bool OPEN = EARLY || (STEPS > 1 && ELEMENTS > 16);   // compilers choose how many steps are in flight
 constexpr int ROUNDS = ELEMENTS > 16 ? 1 : MOST / ELEMENTS;    // else so many
 

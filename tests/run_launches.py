@@ -43,7 +43,7 @@ def launches_of(folder, *program):
 
 def test_layers_of_an_encoder(folder):
     """Norms in parts whose statistics keep a dimension, a mask, heads put side by side, several layers alike."""
-    found = launches(folder, onnx_models.bert(1, 128, 256, 4, 3, 1000))
+    found = launches(folder, onnx_models.bert(1, 128, 512, 8, 3, 1000))
     # q, k and v are one kernel; the last product is split, and the launch that adds its parts has the residual, too
     layer = ["product", "attention", "product", "rowwise", "product", "product", "reduce", "rowwise"]
     assert found[0] in POINTS and found[1] == "rowwise", found   # rows of the table, the first norm
@@ -52,7 +52,7 @@ def test_layers_of_an_encoder(folder):
 
 def test_layers_of_a_decoder(folder):
     """q, k and v are one product, what lies ahead is taken out by a table, layers multiply all tokens as one matrix."""
-    found = launches(folder, onnx_models.gpt2(1, 128, 256, 4, 2, 1000))
+    found = launches(folder, onnx_models.gpt2(1, 128, 512, 8, 2, 1000))
     layer = ["rowwise", "product", "attention", "product", "rowwise", "product", "product", "reduce"]
     assert found[0] in POINTS, found
     assert found[1:] == 2 * layer + ["rowwise", "product"], found
@@ -60,7 +60,7 @@ def test_layers_of_a_decoder(folder):
 
 def test_a_mask_of_positions_that_is_added(folder):
     """No launch makes it, no kernel reads it, and what it takes out is not computed."""
-    found = launches(folder, onnx_models.gpt2(1, 128, 256, 4, 2, 1000, onnx_models.added_mask))
+    found = launches(folder, onnx_models.gpt2(1, 128, 512, 8, 2, 1000, onnx_models.added_mask))
     layer = ["rowwise", "product", "attention", "product", "rowwise", "product", "product", "reduce"]
     assert found[0] in POINTS, found
     assert found[1:] == 2 * layer + ["rowwise", "product"], found

@@ -37,15 +37,19 @@ static cudaError_t launch_with(Kernel *kernel, dim3 grid, dim3 block, void **arg
                                dim3 cluster, bool cooperative = false)
 {
     int driver = 0;
+    unsigned count = 0;
     cudaLaunchAttribute with[3] = {};
-    with[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    with[0].val.programmaticStreamSerializationAllowed =
-        early && CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
-    with[1].id = cudaLaunchAttributeCooperative;
-    with[1].val.cooperative = cooperative;
-    with[2].id = cudaLaunchAttributeClusterDimension;
-    with[2].val.clusterDim = {cluster.x, cluster.y, cluster.z};
-    const cudaLaunchConfig_t config = {grid, block, shared, stream, with, cluster.x * cluster.y * cluster.z > 1 ? 3u : 2u};
+    with[count].id = cudaLaunchAttributeCooperative;
+    with[count++].val.cooperative = cooperative;
+    if (cluster.x * cluster.y * cluster.z > 1) {
+        with[count].id = cudaLaunchAttributeClusterDimension;
+        with[count++].val.clusterDim = {cluster.x, cluster.y, cluster.z};
+    }
+    if (early && CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030) {
+        with[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        with[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    const cudaLaunchConfig_t config = {grid, block, shared, stream, with, count};
     return cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel), args);
 }
 #endif
