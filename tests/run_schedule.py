@@ -49,6 +49,14 @@ input w[72, 5, 128] : f16
 y[n, h:99, a:3, c] = sum[p:2, f](pad(d[n, h + p, f], 0) * pad(w[f, a - 3*p + 2, c], 0))
 output y : f16
 """
+# Whose launches wait at their ends: of kernels in one launcher each has its own list.
+APART = """input x[64, 33] : f32
+input z[512] : f32
+y[i] = sum[j](x[i, j])
+v[i] = exp(z[i])
+output y : f32
+output v : f32
+"""
 def planes(outputs, spread="h + r - 1, v + s - 1"):
     """Pixels are columns of the product; of so many a plane has 8 neighbours, 4 or one in an access."""
     return (f"input x[3, 10, 14, 72] : f16\ninput w[136, 3, 3, 72] : f16\ninput z[136] : f32\nC[n, f, {outputs}] = sum[r, s, c]"
@@ -356,6 +364,7 @@ PROGRAMS = [
     (filter_gradients_of_groups("17, 32, 33, 4, 8", "17, 32, 33, 4, 8", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_GROUPS),
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),
+    (APART, ["elementwise/scalar", "elementwise/x2"]),
     (with_residual(product(256, 512, 128), shape=(256, 512)), MATMUL), (with_residual(product(200, 331, 134), shape=(200, 331)), SPLIT_MATMUL),
     (with_residual(product(256, 512, 512, "f16"), shape=(256, 512)), PRODUCTS),
     (with_residual(product(200, 328, 264, "bf16"), shape=(200, 328)), PRODUCTS),

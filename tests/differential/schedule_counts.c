@@ -46,6 +46,8 @@ typedef struct Subject {
     int wanted_count;
     Check checks[MAX_KINDS];
     int check_count;
+    Launch *launches;   // of all kernels, one behind the other
+    int launch_count;
     int failures, kinds, mutants, unseen;
 } Subject;
 
@@ -111,22 +113,33 @@ static RuntimeSource source_of_all(Subject *subject)
     RuntimeSource source = kernel_source(kernels[0].kernel);
     assert(source.weight_count == 0);
     write_launcher(&text, subject, source.arg_count);
-    Launch *launches = NEW_ARRAY(subject->arena, Launch, launch_count);
+    subject->launches = NEW_ARRAY(subject->arena, Launch, launch_count);
     source = (RuntimeSource){
-        .name = "batch", .text = text.text, .length = text.length, .arg_count = source.arg_count, .launches = launches,
+        .name = "batch", .text = text.text, .length = text.length, .arg_count = source.arg_count, .launches = subject->launches,
         .limits = runtime_limits(subject->device), .builds = RUNTIME_COUNTED,
     };
     for (int i = 0; i < subject->check_count; i++) {
         Check *check = &subject->checks[i];
         if (leads(subject, i)) {
             check->first = source.launch_count;
-            memcpy(launches + check->first, check->kernel->launches, sizeof *launches * (size_t)check->kernel->launch_count);
+            memcpy(subject->launches + check->first, check->kernel->launches, sizeof(Launch) * (size_t)check->kernel->launch_count);
             source.launch_count += check->kernel->launch_count;
         } else {
             check->first = check[-1].first;
         }
     }
+    subject->launch_count = source.launch_count;
     return source;
+}
+
+/* What a launch must wait for are those of its own kernel. Others before it write the same outputs: they are said to touch
+   nothing. */
+static void list_only(const Subject *subject, const Check *check)
+{
+    const Kernel *kernel = check->kernel;
+    for (int k = 0; k < subject->launch_count; k++)
+        subject->launches[k].arg_count = subject->launches[k].map_count = 0;
+    memcpy(subject->launches + check->first, kernel->launches, sizeof(Launch) * (size_t)kernel->launch_count);
 }
 
 /* Runs one launch alone. */
@@ -377,6 +390,7 @@ static void check_launch(Subject *subject, const RuntimeModule *module, const Ch
     const PlannedLaunch *launch = &check->plan->launches[check->k];
     int tensor_count = check->kernel->launches[check->k].arg_count;
     RuntimeTensor *tensors = NEW_ARRAY(subject->arena, RuntimeTensor, tensor_count + 1);
+    list_only(subject, check);
     RuntimeResult result = run(subject, module, check, tensors, tensor_count);
     printf("%s\n", check->kind);
     subject->kinds++;
