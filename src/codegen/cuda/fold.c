@@ -22,16 +22,6 @@ static bool is_loop(Slice token)
     return slice_equals(token, "for") || slice_equals(token, "while") || slice_equals(token, "switch");
 }
 
-static void skip_to_semicolon(Slice *rest, Slice token)
-{
-    while (*token.start != ';') {
-        if (strchr("({[", *token.start))
-            token_read_group(rest, *token.start);
-        if (!token_read(rest, &token))
-            return;
-    }
-}
-
 /* The rest of a #pragma, which belongs to the loop behind it. */
 static void skip_line(Slice *rest)
 {
@@ -72,7 +62,7 @@ static void skip_statement(Slice *rest)
         read_brackets(rest);
         skip_statement(rest);
     } else {
-        skip_to_semicolon(rest, token);
+        token_read_to_semicolon(rest, token);
     }
 }
 
@@ -82,25 +72,6 @@ static void outdent(ConditionFold *fold, const char *start, const char *end)
     for (const char *at = start; at < end; at++)
         for (int i = 1; *at == '\n' && i <= INDENT && at[i] == ' '; i++)
             fold->removed[at + i - fold->text] = true;
-}
-
-/* Comments on the lines above a statement that goes are about it. */
-static const char *comment_above(const ConditionFold *fold, const char *statement)
-{
-    const char *line = statement;
-    while (line > fold->text && line[-1] != '\n')
-        line--;
-    if (line + strspn(line, " ") != statement)
-        return statement;
-    while (line > fold->text) {
-        const char *above = line - 1;
-        while (above > fold->text && above[-1] != '\n')
-            above--;
-        if (strncmp(above + strspn(above, " "), "//", 2) != 0)
-            return line + strspn(line, " ");
-        line = above;
-    }
-    return statement;
 }
 
 /* `float x = 1;` `const T y;` `SHARED(…)`: its name is known up to the end of the block. */
@@ -115,32 +86,6 @@ static bool is_declaration(Slice rest)
            is_name(next);
 }
 
-static bool is_member(const char *text, Slice name)
-{
-    return name.start > text && (name.start[-1] == '.' || name.start[-1] == '>');
-}
-
-/* Members of that name are others. */
-static int count_word(const ConditionFold *fold, Slice text, Slice word)
-{
-    Slice token;
-    int count = 0;
-    while (token_read(&text, &token))
-        count += !fold->removed[token.start - fold->text] && slice_same(token, word) &&
-                 !is_member(fold->text, token);
-    return count;
-}
-
-/* A variable is read behind its declaration, mostly soon: long functions are not searched for each. */
-static bool is_read_behind(const ConditionFold *fold, Slice statement, Slice name)
-{
-    Slice rest = {statement.end, fold->function.end}, token;
-    while (token_read(&rest, &token))
-        if (!fold->removed[token.start - fold->text] && slice_same(token, name) && !is_member(fold->text, token))
-            return true;
-    return false;
-}
-
 /* Whether the block declares a name that the function has elsewhere. */
 static bool hides_names(const ConditionFold *fold, Slice block)
 {
@@ -153,7 +98,7 @@ static bool hides_names(const ConditionFold *fold, Slice block)
         statement.end = block.start;
         for (Slice last = {"", ""}; declares && !hides && token_read(&statement, &token); last = token)
             hides = is_name(token) && (is_name(last) || strchr(",*&", *last.start)) && strchr("=;[{(,", *peek(&statement).start) &&
-                    count_word(fold, fold->function, token) > count_word(fold, whole, token);
+                    fold_count_word(fold, fold->function, token) > fold_count_word(fold, whole, token);
     }
     return hides;
 }
@@ -189,7 +134,7 @@ static bool take_branch(ConditionFold *fold, const char *start, Slice taken, con
 static void take_none(ConditionFold *fold, const char *start, const char *end, bool in_block)
 {
     if (in_block) {
-        fold_remove(fold, comment_above(fold, start), end);
+        fold_remove(fold, fold_comment_above(fold, start), end);
         return;
     }
     fold_remove(fold, start, end - 1);
@@ -261,92 +206,12 @@ static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in
     return false;
 }
 
-/* `int i = 0; i < 1; ++i`, which steps nothing else: of a loop that runs once, the variable and its value, a digit. */
-static bool runs_once(const ConditionFold *fold, Slice header, Slice *name, int64_t *first)
-{
-    Slice type, token, start, condition;
-    if (!token_read(&header, &type) || !token_read(&header, name) || !is_name(*name) || !token_read(&header, &token) ||
-        *token.start != '=')
-        return false;
-    start = header, skip_to_semicolon(&header, token), start.end = header.start - 1;
-    condition = header, skip_to_semicolon(&header, token), condition.end = header.start - 1;
-    int step = slice_starts(header, " ++") ? 1 : slice_starts(header, " --") ? -1 : 0;
-    header.start += step ? strlen(" ++") : 0;
-    bool alone = token_read(&header, &token) && slice_same(token, *name) && !token_read(&header, &token);
-    if (!step || !alone || !constants_evaluate(fold->constants, start, first) || *first < 0 || *first > 9)
-        return false;
-    Constant value = {true, *first};
-    Constants inside = {.table = {.arena = fold->constants->table.arena}, .outer = fold->constants};
-    *word_place(&inside.table, *name) = &value;
-    int64_t holds;
-    if (!constants_evaluate(&inside, condition, &holds) || !holds)
-        return false;
-    value.value += step;
-    return constants_evaluate(&inside, condition, &holds) && !holds;
-}
-
-/* Nothing in the body leaves it, or calls something else by that name. */
-static bool can_replace(const ConditionFold *fold, Slice body, Slice name)
-{
-    static const char *const leaves[] = {"break", "continue", "goto", NULL};
-    Slice token, last = {0};
-    while (token_read(&body, &token)) {
-        for (const char *const *word = leaves; *word; word++)
-            if (slice_equals(token, *word))
-                return false;
-        if (slice_same(token, name) && !is_member(fold->text, token) && is_name(last) && !slice_equals(last, "return"))
-            return false;
-        last = token;
-    }
-    return true;
-}
-
-/* Text that has not been removed begins with this. */
-static bool is_there(const ConditionFold *fold, const char *at, const char *text)
-{
-    return strncmp(at, text, strlen(text)) == 0 && !fold->removed[at - fold->text];
-}
-
-/* The digit for the name. Of `x + 0 * y` and `0 * y + x` x stays, of `0 * y + 0` a zero. */
-static void replace(ConditionFold *fold, Slice name, char digit)
-{
-    Slice rest = {name.end, fold->text + fold->length}, token = {name.end, name.end};
-    fold->text[name.start - fold->text] = digit;
-    fold_remove(fold, name.start + 1, name.end);
-    if (digit != '0')
-        return;
-    if (slice_starts(rest, " * ") || slice_starts(rest, " / ") || slice_starts(rest, " % ")) {
-        while (token_read(&rest, &token) && !strchr("+-,;)]}?:<>=!&|^", *token.start))
-            if (strchr("({[", *token.start))
-                token_read_group(&rest, *token.start);
-        while (token.start[-1] == ' ' || token.start[-1] == '\n')
-            token.start--;
-        fold_remove(fold, name.end, token.start);
-    }
-    Slice behind = {token.start, fold->text + fold->length};
-    if (is_there(fold, name.start - 3, " + "))
-        fold_remove(fold, name.start - 3, token.start);
-    else if (is_there(fold, behind.start, " + ") && (strchr("([", name.start[-1]) || (name.start[-1] == ' ' && strchr("=,", name.start[-2]))))
-        fold_remove(fold, name.start, token.start + strlen(" + "));
-}
-
-static void replace_all(ConditionFold *fold, Slice body, Slice name, char digit)
-{
-    const char *own = arena_strndup(fold->constants->table.arena, name.start, slice_length(name));
-    Slice token;
-    while (token_read(&body, &token))
-        if (slice_equals(token, own) && !is_member(fold->text, token))
-            replace(fold, token, digit);
-}
-
 /* Gives whether what follows can never run. */
 static bool fold_loop(ConditionFold *fold, Slice *rest, const char *start, bool is_for, bool in_block)
 {
-    Slice header = read_brackets(rest), body = *rest, name;
-    int64_t first;
+    Slice header = read_brackets(rest), body = *rest;
     body = read_statement(&body);
-    if (is_for && runs_once(fold, header, &name, &first) && can_replace(fold, body, name)) {
-        replace_all(fold, body, name, (char)('0' + first));
+    if (is_for && fold_once(fold, header, body)) {
         rest->start = body.end;
         return take_branch(fold, start, body, body.end, in_block);
     }
@@ -366,73 +231,12 @@ static bool fold_block(ConditionFold *fold, Slice *rest)
         }
         if (ended) {
             Slice statement = read_statement(rest);
-            fold_remove(fold, comment_above(fold, statement.start), statement.end);
+            fold_remove(fold, fold_comment_above(fold, statement.start), statement.end);
         } else {
             ended = fold_statement(fold, rest, true);
         }
     }
     return ended;
-}
-
-/* `float x[4][2];` of an x that nothing mentions. */
-static bool fold_variable(ConditionFold *fold, Slice statement)
-{
-    static const char *const types[] = {"int", "unsigned", "float", "double", "Index", NULL};
-    Slice rest = statement, token, name;
-    const char *const *type = types;
-    token_read(&rest, &token), token_read(&rest, &name);
-    while (*type && !slice_equals(token, *type))
-        type++;
-    if (!*type || !is_name(name) || !strchr("[;", *rest.start) || memchr(rest.start, ',', slice_length(rest)) ||
-        is_read_behind(fold, statement, name))
-        return false;
-    fold_remove(fold, comment_above(fold, statement.start), statement.end);
-    return true;
-}
-
-/* `[[maybe_unused]] const int x = y + 1;` of an x that nothing reads goes, if nothing happens there; otherwise it is not unused. Gives
-   whether it goes. */
-static bool fold_constant(ConditionFold *fold, Slice statement)
-{
-    Slice rest = statement, token, name = {0};
-    bool says_so = *statement.start == '[';
-    if (says_so)
-        token_read(&rest, &token), token_read_group(&rest, '[');
-    const char *start = peek(&rest).start;
-    if (!token_read(&rest, &token) || !slice_equals(token, "const"))
-        return false;
-    while (token_read(&rest, &token) && *token.start != '=')
-        name = token;
-    if (!is_name(name) || memchr(rest.start, ',', slice_length(rest)))
-        return false;
-    bool is_used = is_read_behind(fold, statement, name), goes = !is_used && fold_only_asks(rest);
-    if (goes)
-        fold_remove(fold, comment_above(fold, statement.start), statement.end);
-    else if (says_so && is_used)
-        fold_remove(fold, statement.start, start);
-    return goes;
-}
-
-/* `(void)t, (void)row;`: stays of variables that are mentioned nowhere else; arguments may be unused. */
-static bool fold_mentions(ConditionFold *fold, Slice *rest, const char *start)
-{
-    StrBuf left = strbuf_new(fold->constants->table.arena);
-    Slice whole = {start, NULL}, token;
-    while (token_read(rest, &token) && *token.start != ';')
-        if (is_name(token) && !slice_equals(token, "void") && count_word(fold, fold->function, token) == 1 &&
-            !count_word(fold, fold->arguments, token))
-            strbuf_printf(&left, "%s(void)%.*s", left.length ? ", " : "", (int)slice_length(token),
-                          token.start);
-    whole.end = rest->start;
-    if (!left.length) {
-        fold_remove(fold, whole.start, whole.end);
-        return false;
-    }
-    char *at = fold->text + (whole.start - fold->text);
-    memcpy(at, left.text, left.length);   // it is no longer than it was
-    at[left.length] = ';';
-    fold_remove(fold, whole.start + left.length + 1, whole.end);
-    return false;
 }
 
 static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
@@ -455,13 +259,15 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
     if (is_loop(token))
         return fold_loop(fold, rest, start, slice_equals(token, "for"), in_block);
     if (in_block && is_idle_call(fold, token, *rest)) {
-        skip_to_semicolon(rest, token);
-        fold_remove(fold, comment_above(fold, token.start), rest->start);
+        token_read_to_semicolon(rest, token);
+        fold_remove(fold, fold_comment_above(fold, token.start), rest->start);
         return false;
     }
-    if (in_block && !fold->keeps_lines && *token.start == '(' && slice_equals(peek(rest), "void"))
-        return fold_mentions(fold, rest, token.start);
-    skip_to_semicolon(rest, token);
+    if (in_block && !fold->keeps_lines && *token.start == '(' && slice_equals(peek(rest), "void")) {
+        fold_mentions(fold, rest, token.start);
+        return false;
+    }
+    token_read_to_semicolon(rest, token);
     const Slice statement = {token.start, rest->start};
     if (in_block && !fold->keeps_lines && (fold_variable(fold, statement) || fold_constant(fold, statement)))
         return false;
@@ -485,7 +291,7 @@ static bool find_body(Slice *rest, Slice *arguments)
         } else if (*token.start == '{' && !is_type) {
             token_read_group(rest, '{');
         } else if (*token.start == '=') {
-            skip_to_semicolon(rest, token);
+            token_read_to_semicolon(rest, token);
         } else if (*token.start == '#') {
             return false;
         }

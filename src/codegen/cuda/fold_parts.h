@@ -1,4 +1,5 @@
-// Between fold.c, which removes statements, and fold_choice.c, which removes parts of expressions.
+// Between fold.c, which removes statements, fold_once.c (loops that run once), fold_unused.c (names that nothing reads) and
+// fold_choice.c (parts of expressions).
 #pragma once
 #include "codegen/cuda/constant.h"
 
@@ -13,6 +14,27 @@ typedef struct ConditionFold {
 } ConditionFold;
 
 void fold_remove(ConditionFold *fold, const char *start, const char *end);
+
+/* Comments on the lines above a statement that goes are about it: where they begin, or the statement. */
+const char *fold_comment_above(const ConditionFold *fold, const char *statement);
+
+bool fold_is_member(const char *text, Slice name);
+
+/* How often the word stands there; members of that name are others. */
+int fold_count_word(const ConditionFold *fold, Slice text, Slice word);
+
+/* `for (header) body` that runs once: a digit for its variable in the body, which then needs no loop. False: it may not. */
+bool fold_once(ConditionFold *fold, Slice header, Slice body);
+
+/* `float x[4][2];` of an x that nothing mentions goes: gives whether. */
+bool fold_variable(ConditionFold *fold, Slice statement);
+
+/* `[[maybe_unused]] const int x = y + 1;` of an x that nothing reads goes, if nothing happens there; otherwise it is not unused.
+   Gives whether it goes. */
+bool fold_constant(ConditionFold *fold, Slice statement);
+
+/* `(void)t, (void)row;`: stays of variables that are mentioned nowhere else; arguments may be unused. */
+void fold_mentions(ConditionFold *fold, Slice *rest, const char *start);
 
 /* Asks, and changes nothing: no call, no assignment. */
 bool fold_only_asks(Slice condition);

@@ -99,6 +99,16 @@ Slice token_read_group(Slice *rest, char open)
     return group;
 }
 
+void token_read_to_semicolon(Slice *rest, Slice token)
+{
+    while (*token.start != ';') {
+        if (strchr("({[", *token.start))
+            token_read_group(rest, *token.start);
+        if (!token_read(rest, &token))
+            return;
+    }
+}
+
 Slice line_read(Slice *rest)
 {
     const char *newline = memchr(rest->start, '\n', (size_t)(rest->end - rest->start));

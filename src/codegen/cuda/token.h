@@ -27,6 +27,9 @@ const char *token_skip(const char *at, const char *end);
 /* Inside of ( ), { }, [ ] or < >, whose first character has been read; the last one is read, too. */
 Slice token_read_group(Slice *rest, char open);
 
+/* Behind the semicolon of a statement whose first token has been read. */
+void token_read_to_semicolon(Slice *rest, Slice token);
+
 /* Up to the next '\n', with it. */
 Slice line_read(Slice *rest);
 bool line_is_blank(Slice line);

@@ -13,7 +13,8 @@ enum {
     EIGHT = 8,             // elements of 16 bytes
     PIXELS = 16,           // that an instruction sums over
     BANKS = 2 * EIGHT,     // adjacent pixels are in different banks: their distance is an odd multiple of 16 bytes
-    MOST_SUMS = 96,        // registers of a thread: with chains twice as many, which 255 have room for; half leave room for twice the warps
+    MOST_SUMS = 96,        // registers of a thread: twice as many with chains, which 255 have room for; half leave
+                           // room for twice the warps
     LEAST_SLICE = 32,      // filters of a block, where others have the rest of its group,
     MOST_SLICES = 4,       // and so many blocks at most
     MOST_WARPS = 16,
