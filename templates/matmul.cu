@@ -18,9 +18,6 @@
 // Loads of later steps overlap the computation: the next step through registers, or STAGES - 1 steps ahead
 // with asynchronous copies where COPIED. In the latter case no barrier is directly followed by a copy or a
 // store, and a thread loads its registers for the next k while it multiplies for this one.
-//
-// Cluster split-K: where tiles fill no whole waves, CLUSTER blocks compute one tile, each over SHARE steps of k. Then
-// each leaves its sums in the shared memory of the blocks that reduce them, rows of C round-robin.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -50,8 +47,6 @@ constexpr int QN = 4;                                         // columns of C in
 constexpr Index PANEL = 8;                                    // rasterisation: tiles along m in a panel
 constexpr bool DEALT = false;                                 // adjacent threads have adjacent columns
 constexpr bool COLLECTED = false;                             // the epilogue stages rows in shared memory
-constexpr int CLUSTER = 1;                                    // blocks of a cluster that split k
-constexpr Index SHARE = 128;                                  // steps of a block
 constexpr int STAGES = 2;                                     // of the pipeline
 constexpr bool COPIED_A = false, COPIED_B = false;            // copied asynchronously, from at()
 constexpr bool SKIPS = false;                                 // taps that no row of a tile has
@@ -96,7 +91,6 @@ constexpr int LDA = BB * BM + PAD_A, LDB = BB * BN + PAD_B;       // shared row 
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index BLOCKS = BLOCKS_M * BLOCKS_N, PRODUCTS = (BATCH + BB - 1) / BB;
 constexpr Index STEPS = (K + BK - 1) / BK;
-constexpr int OWN_ROWS = BM / CLUSTER;                            // that a block of a cluster reduces
 constexpr bool COPIES = COPIED_A || COPIED_B, AHEAD = STAGES > 2;
 constexpr __device__ int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
 
@@ -109,9 +103,6 @@ static_assert(AHEAD || !COPIES, "one step is on its way in registers");
 static_assert(!AHEAD || BK % 2 == 0, "a step ends with the registers that it began with");
 static_assert(LDA % GM == 0 && LDB % GN == 0, "shared rows keep vectors aligned");
 static_assert(!COLLECTED || (BB == 1 && !DEALT && QN == 1), "a round of the block's threads is whole rows");
-static_assert((CLUSTER - 1) * SHARE < STEPS && CLUSTER * SHARE >= STEPS, "every block of a cluster has a step");
-static_assert(CLUSTER == 1 || (BM % CLUSTER == 0 && THREADS % WARP == 0), "as many rows for each block, whole warps");
-static_assert(CLUSTER == 1 || (BB == 1 && !DEALT && !COLLECTED && !SKIPS), "a cluster's rows lie as they are in C");
 
 // The position of a row of A's tile, or a column of B's, in its line of shared memory, and the one that is
 // there. DEALT columns of a thread are LANES apart: of 8 threads, thread t has columns t, 8 + t, 16 + t and
@@ -371,74 +362,6 @@ __device__ __forceinline__ void store_tile(const Tensors &t, Index batch, Index 
     }
 }
 
-// One of a thread's vectors of the rows that its block reduces. Those of a warp are adjacent.
-struct Reduced {
-    static constexpr int LINE = BN / QN, COUNT = (OWN_ROWS * LINE + THREADS - 1) / THREADS;
-    int line, column;
-    Index m, n;
-    bool exists;
-
-    __device__ __forceinline__ Reduced(Index m0, Index n0, int rank, int i)
-    {
-        const int vector = ((int)threadIdx.x / WARP * COUNT + i) * WARP + (int)threadIdx.x % WARP;
-        line = vector / LINE;
-        column = vector % LINE * QN;
-        m = m0 + line * CLUSTER + rank;
-        n = n0 + column;
-        exists = line < OWN_ROWS && m < M && n < N;
-    }
-};
-
-// Leaves all sums of the tile with the blocks that reduce them, then reduces and stores this block's rows. What the
-// epilogue loads takes half the registers of the sums, before others' have arrived.
-__device__ __forceinline__ void store_share(const Tensors &t, Index batch, Index m0, Index n0, int rank, int ty, int tx,
-                                            const Value (&acc)[TM][TN])
-{
-    SHARED_AT(0, Value, Cs, [CLUSTER][OWN_ROWS][BN]);
-    static_assert(CLUSTER == 1 || (int)sizeof Cs <= STAGED.bytes, "the sums of all blocks fit");
-    constexpr int WORDS = ((int)sizeof(Beside) + (int)sizeof(Columns) + 3) / 4, FIT = TM * TN / 2 / WORDS;
-    constexpr int ROWS = FIT < 1 ? 1 : FIT < Reduced::COUNT ? FIT : Reduced::COUNT;
-    Columns columns[ROWS];
-    Beside rows[ROWS];
-    const auto ask = [&](int i) {
-        const Reduced it(m0, n0, rank, i);
-        if (it.exists) {
-            read_columns(t, batch, it.m, it.n, columns[i % ROWS]);
-            read_beside(t, batch, it.m, it.n, rows[i % ROWS]);
-        }
-    };
-    cluster_sync();   // all blocks have multiplied what lies there
-    UNROLL for (int i = 0; i < TM; ++i) {
-        const int row = i / GM * (BM / TM * GM) + ty * GM + i % GM;
-        Value *const line = cluster_map(&Cs[rank][row / CLUSTER][0], row % CLUSTER);
-        UNROLL for (int g = 0; g < TN / GN; ++g) {
-            Value sums[GN];
-            UNROLL for (int q = 0; q < GN; ++q)
-                sums[q] = acc[i][g * GN + q];
-            move_vector<GN>(line + (g * (BN / TN) + tx) * GN, sums);
-        }
-    }
-    UNROLL for (int i = 0; i < ROWS; ++i)
-        ask(i);
-    cluster_sync();
-    UNROLL for (int i = 0; i < Reduced::COUNT; ++i) {
-        const Reduced it(m0, n0, rank, i);
-        if (it.exists) {
-            Value total[QN];
-            load_vector<QN>(Cs[0][it.line], it.column, total);
-            UNROLL for (int other = 1; other < CLUSTER; ++other) {
-                Value more[QN];
-                load_vector<QN>(Cs[other][it.line], it.column, more);
-                UNROLL for (int q = 0; q < QN; ++q)
-                    total[q] = op_add(total[q], more[q]);
-            }
-            finish_vector(t, batch, it.m, it.n, total, rows[i % ROWS], columns[i % ROWS]);
-        }
-        if (i + ROWS < Reduced::COUNT)
-            ask(i + ROWS);
-    }
-}
-
 extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
@@ -449,8 +372,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     Fragment<TM, GM, BM / TM * GM> a[2];                                      // (2,TM): of this k and the next, if AHEAD
     Fragment<TN, GN, BN / TN * GN> b[2];                                      // (2,TN)
 
-    const int rank = (int)((Index)blockIdx.x % CLUSTER);
-    const Index tile = (Index)blockIdx.x / CLUSTER, block = SIDE_BY_SIDE ? tile / PRODUCTS : tile % BLOCKS;
+    const Index tile = (Index)blockIdx.x, block = SIDE_BY_SIDE ? tile / PRODUCTS : tile % BLOCKS;
     const Index batch = (SIDE_BY_SIDE ? tile % PRODUCTS : tile / BLOCKS) * BB;
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of the panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
@@ -463,11 +385,11 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     // Load the first tiles.
     Fetch<OperandA, false, COPIED_A, M, BM, LDA> fetch_a;
     Fetch<OperandB, true, COPIED_B, N, BN, LDB> fetch_b;
-    const Index all = steps_of(m0, n0), first = rank * SHARE, steps = op_min<Index>(all - first, SHARE);
-    const Index whole_a = fetch_a.whole_steps(t, batch, m0, all), whole_b = fetch_b.whole_steps(t, batch, n0, all);
+    const Index steps = steps_of(m0, n0);
+    const Index whole_a = fetch_a.whole_steps(t, batch, m0, steps), whole_b = fetch_b.whole_steps(t, batch, n0, steps);
     Index following = step_behind(m0, n0, -1);                                // with SKIPS: the step copied next
     const auto begin = [&](Index number, int stage) {
-        const Index step = SKIPS ? following : first + number;
+        const Index step = SKIPS ? following : number;
         fetch_a.begin(t, batch, m0, step, whole_a, As[stage]);
         fetch_b.begin(t, batch, n0, step, whole_b, Bs[stage]);
         following = step_behind(m0, n0, following);
@@ -534,10 +456,6 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     }
 
     // Epilogue: stores C, in vectors where possible.
-    if constexpr (CLUSTER > 1) {
-        store_share(t, batch, m0, n0, rank, ty, tx, acc);
-        return;
-    }
     if constexpr (COLLECTED) {
         SHARED_AT(0, Value, Cs, [BM / TM][BN]);                               // over As and Bs
         static_assert((int)sizeof Cs <= STAGED.bytes, "a row of each thread fits");

@@ -63,7 +63,6 @@ CASES = {
                ("matmul_small", "f32", dict(M=7, N=8, K=20)), ("matmul_small", "f64", dict(M=6, N=4, K=11)),
                ("matmul_transposed", "f32", dict(M=132, N=130, K=52), SMALL),
                ("matmul_batched", "f32", dict(M=66, N=68, K=16), SMALL),
-               ("matmul_transposed", "f32", dict(M=40, N=36, K=128), "h200"),
                ("convolution_phases", "f32", dict(M=9, N=18)), ("convolution_by_taps", "f32", dict(M=9, N=5)),
                ("convolution_last", "f32", dict(M=12, N=9))],
     "gemm": [("gemm", "f16", dict(M=33, N=80, K=296)), ("gemm", "i8", dict(M=19, N=80, K=304)),

@@ -120,7 +120,7 @@ def test_no_field_is_borrowed(binary):
     for launch in launches_of(binary, "matmul"):
         assert "vectors" not in launch["config"] and "instructions" not in launch["predicted"], launch
         if launch["family"] == "matmul":
-            assert launch["config"]["stages"] == (3 if launch["config"]["variant"] in ("three stages", "cluster") else 2), launch["config"]
+            assert launch["config"]["stages"] == (3 if launch["config"]["variant"] == "three stages" else 2), launch["config"]
 
 
 def test_terms_add_up_to_the_time(binary):

@@ -334,8 +334,7 @@ static double stored_run(const KernelCounts *kernel, const DataTile *data, int c
     double most = kernel->device->warp_size * vector;
     bool of_warps = kind_tile_threads(kernel->kind) > 1;
     double lanes = of_warps ? own / vector : across / own;
-    bool collected = lanes < schedule_collecting_lanes(kernel->kind->schedule) ||
-                     (!of_warps && schedule_passes_rows(kernel->kind->schedule));
+    bool collected = lanes < schedule_collecting_lanes(kernel->kind->schedule);
     if (across >= (double)data->dims[data->rank - 1].size)
         return most;
     if (collected)

@@ -212,8 +212,6 @@ int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const 
         return holds_next_step(kind, program) || kind_unbuffered_loop(kind) ? resident : 0;
     if (blocks > program->sure_blocks)
         return 0;
-    if (kind_reads_ahead(kind) && kind_splits(kind) > 1)   // k was split so that all of them run at once
-        return (int)blocks;
     int in_fours = blocks_in_fours(blocks, program->threads);
     return in_fours > 1 ? in_fours : 1;
 }

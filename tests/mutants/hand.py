@@ -147,12 +147,6 @@ HAND = [
      "            block_sync();\n            UNROLL for (int g = 0;", "            UNROLL for (int g = 0;", 1),
     ("M23 taps are walked that a tile lacks", "matmul.cu",
      "        while (taps && !(taps >> step % TAPS & 1))\n            ++step;\n", "", 1),
-    ("M30 sums are left where another block still multiplies", "matmul.cu",
-     "    cluster_sync();   // all blocks have multiplied what lies there\n", "", 1),
-    ("M31 a cluster's rows are reduced before all sums are there", "matmul.cu",
-     "        ask(i);\n    cluster_sync();\n", "        ask(i);\n", 1),
-    ("M32 the last block's sums are left out", "matmul.cu", "other < CLUSTER; ++other", "other < CLUSTER - 1; ++other", 1),
-    ("M33 all blocks take the first one's steps", "matmul.cu", "first = rank * SHARE,", "first = 0,", 1),
     # ---- toeplitz ----
     ("Z1 missing barrier before the input is read", "toeplitz.cu", "any_of_block<WARPS>(found, marks)", "found", 1),
     ("Z2 rows beside the image are read", "toeplitz.cu", "inside(row, ROWS) ? place", "true ? place", 1),

@@ -20,29 +20,11 @@ static bool on_cuda_cores(const PlannedLaunch *launch)
     return unit == UNIT_FP32 || unit == UNIT_FP64;
 }
 
-/* Launches of a rewritten fusion. */
+/* Launches of a rewritten fusion, and of a part of a sum. */
 static ChoiceList rewritten_launches(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
     choices_add_launches(planner, &list, fusion, planner->passed_over);
-    return list;
-}
-
-/* Clusters that split a sum of tiles on CUDA cores: parts replace them. */
-static bool splits_tiles(const PlannedLaunch *launch)
-{
-    return launch->family->tiles_both && on_cuda_cores(launch) && kind_splits(launch->kind) > 1;
-}
-
-/* Of a part of a sum. */
-static ChoiceList part_launches(Planner *planner, const Fusion *fusion)
-{
-    ChoiceList list = rewritten_launches(planner, fusion);
-    int kept = 0;
-    for (int i = 0; i < list.count; i++)
-        if (!splits_tiles(&list.choices[i]->launches[0]))
-            list.choices[kept++] = list.choices[i];
-    list.count = kept;
     return list;
 }
 
@@ -97,7 +79,7 @@ static Split add_split(Planner *planner, ChoiceList *list, const Companions *com
     if (!pair)
         return best;
     prepared_mark_parts(fusion, (Fusion *[]){pair->partial, pair->final}, 2);
-    ChoiceList first = choices_best_of(planner, part_launches, pair->partial, PARTIAL_KEPT),
+    ChoiceList first = choices_best_of(planner, rewritten_launches, pair->partial, PARTIAL_KEPT),
                second = choices_best_of(planner, choices_single, pair->final, 1);
     Choice split = companions->before;
     split.partial_ops = with_definition(planner->arena, &companions->before, pair->definition);
@@ -163,15 +145,6 @@ static bool is_deep(const Fusion *fusion)
     return false;
 }
 
-/* The best kernel that parts do not replace. */
-static const PlannedLaunch *best_whole(const ChoiceList *list)
-{
-    int first = 0;
-    while (first + 1 < list->count && splits_tiles(&list->choices[first]->launches[0]))
-        first++;
-    return &list->choices[first]->launches[0];
-}
-
 /* The kernel of another family than the first one's that would be best with blocks for all SMs, if it then took less than
    half of the time; or NULL. */
 static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList *list, const PlannedLaunch *first)
@@ -217,10 +190,11 @@ static bool employs(const Planner *planner, const Fusion *fusion, const PlannedL
     return choices_employ(parts, idle) || (parts <= 2 * idle && fusion_parts_are_images(fusion, parts));
 }
 
-/* Split-K where a kernel leaves SMs idle: of the best kernel, or of `spread` (NULL: none), which would be best then. */
+/* Split-K where a kernel leaves SMs idle: of the best kernel, or of the one that would be best then. */
 static void add_splits(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
-                       const PlannedLaunch *best, const PlannedLaunch *spread)
+                       const ChoiceList *whole)
 {
+    const PlannedLaunch *best = &whole->choices[0]->launches[0], *spread = best_spread(planner, whole, best);
     bool rewritten = planner->rewrite, deep = is_deep(fusion);
     bool slow = !rewritten && is_slow(planner, fusion, best);
     int64_t idle = choices_idle_sms(planner, best);
@@ -275,8 +249,7 @@ static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *f
         choices_add(planner, list, with_behind(planner, &companions, choice));
     }
     if (main.count && planner->rewrite->splits)
-        add_splits(planner, list, &companions, form->main, best_whole(&main),
-                   best_spread(planner, &main, best_whole(&main)));
+        add_splits(planner, list, &companions, form->main, &main);
 }
 
 static bool offers(const Family *family, const Rewrite *rewrite)
@@ -339,8 +312,7 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
         return list;
     planner->rewrite = NULL;
     planner->passed_over = 0;
-    const PlannedLaunch *first = best_whole(&list);
-    add_splits(planner, &list, &(Companions){.behind_count = 0}, fusion, first, best_spread(planner, &list, first));
+    add_splits(planner, &list, &(Companions){.behind_count = 0}, fusion, &list);
     add_all_rewritten(planner, &list, &viewed);
     keep_diverse(&list, planner->keep);
     return list;

@@ -104,16 +104,6 @@ static void lay_out_rows(SharedLayout *layout, const KernelKind *kind, const RTi
     layout_add(layout, "STAGED", bytes > staged ? bytes : staged);
 }
 
-/* The stages of both operands; later, in the same place, the sums that a cluster's blocks leave for the rows that this one
-   reduces. */
-static void lay_out_cluster(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
-                            const DeviceSpec *device)
-{
-    int64_t staged = kind_staged_bytes(kind, block, inner, device);
-    int64_t sums = block->size[GROUP_M] * block->size[GROUP_N];
-    layout_add(layout, "STAGED", larger(staged, sums * kind->registers.accumulator_bits / 8));
-}
-
 // ---- kinds ----
 
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor, int value_bits)
@@ -177,9 +167,9 @@ static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint3
 }
 
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
-                             const TileSpace *space, const DeviceSpec *device, int stages, int cluster)
+                             const TileSpace *space, const DeviceSpec *device, int stages)
 {
-    Schedule schedule = {.order = ORDER_PANELS, .stages = stages, .cluster = cluster, .cluster_axis = GROUP_K};
+    Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
     int bits = dtype_info[fusion->ops[0].body->type].bits;
     uint32_t operands = FACTOR_TILES, copied = tiles_copied(fusion, product, stages);
     if (copied)
@@ -188,11 +178,6 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
         schedule_steps(&schedule, fusion, operands);
     int columns = (int)shared_vector(fusion);
     bool vectors = product_stores_vectors(fusion, product, columns);
-    if (cluster > 1)
-        schedule_exchange(&schedule, (Exchange){.ops = schedule_ops(fusion, true),
-                                                .scope = SCOPE_CLUSTER,
-                                                .combine = COMBINE_ROWS,
-                                                .value_bytes = (uint8_t)(bits / 8)});
     schedule_load(&schedule, (Move){.tiles = product_read_beside(space)});
     schedule_map(&schedule, schedule_ops(fusion, false));
     double each = product_end_instructions(fusion, product, vectors ? columns : 1);
@@ -269,7 +254,7 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
             kind.space->tiles[factor].vector = 1;
             product_count_search(&kind.space->tiles[factor], fusion, product, factor);
         }
-    kind.schedule = schedule_of(arena, fusion, product, kind.space, device, 3, 1);
+    kind.schedule = schedule_of(arena, fusion, product, kind.space, device, 3);
     kind.lay_out = lay_out_staged;
     kind.space->rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;   // which is SKIPPED_STEP
     kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_WIDE / 2, AHEAD_WIDE};
@@ -288,35 +273,6 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_REGISTERS, AHEAD_WIDE};
     kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_REGISTERS, copied == 3 ? AHEAD_WIDE : AHEAD_MOST_NARROW};
     kind.threads.most = AHEAD_MOST_THREADS;
-    return kind;
-}
-
-/* Terms of a block of a cluster: whole steps of either length. */
-static int64_t share_of(const Product *product, int cluster)
-{
-    return ceil_div(ceil_div(product->group[GROUP_K].extent, MAX_K_STEP), cluster) * MAX_K_STEP;
-}
-
-/* Blocks of a cluster split k where large tiles leave SMs idle: at most as many as find an SM at once. */
-static bool splits_k(const DeviceSpec *device, const Product *product, int cluster)
-{
-    enum { LARGE_TILE = AHEAD_NARROW * AHEAD_WIDE / 2 };
-    int64_t points = fitting_mul(product->group[GROUP_M].extent, product->group[GROUP_N].extent);
-    int64_t all = fitting_mul(points, product->group[GROUP_BATCH].extent);
-    return cluster <= device_portable_cluster_blocks(device) && fitting_mul(all, cluster) <= LARGE_TILE * device->sm_count &&
-           (cluster - 1) * share_of(product, cluster) < product->group[GROUP_K].extent;
-}
-
-static KernelKind in_cluster(Arena *arena, const KernelKind *alone, const Fusion *fusion, const Product *product,
-                             const DeviceSpec *device, int cluster)
-{
-    KernelKind kind = *alone;
-    kind.name = matmul_family.variants[3];
-    kind.space = space_copy(arena, alone->space);
-    kind.schedule = schedule_of(arena, fusion, product, kind.space, device, alone->schedule->stages, cluster);
-    kind.schedule->run = share_of(product, cluster);
-    kind.lay_out = lay_out_cluster;
-    kind.registers.taken = product_registers_taken;   // no more than leave room for the blocks that the split counts on
     return kind;
 }
 
@@ -348,7 +304,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     for (int factor = 0; factor < 2; factor++)
         kind->space->tiles[kind->space->tile_count++] = operand_tile(fusion, product, factor, value_bits);
     product_add_results(kind->space, fusion, product, device);
-    kind->schedule = schedule_of(arena, fusion, product, kind->space, device, 2, 1);
+    kind->schedule = schedule_of(arena, fusion, product, kind->space, device, 2);
 
     AxisRule none = {1, 1};
     kind->space->rule[LEVEL_REGISTER][GROUP_BATCH] = kind->space->rule[LEVEL_SHARED][GROUP_BATCH] = none;
@@ -380,11 +336,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     variants[1] = in_three_stages(arena, kind, fusion, product, device);
     if (product->skips)
         skip_taps(variants[1].space, product->skips);
-    int count = 2;
-    bool splits = !product->skips && !product->share.chunk && !((const Products *)view)->skinny;   // which has its own
-    for (int cluster = 2; splits && splits_k(device, product, cluster); cluster *= 2)
-        variants[count++] = in_cluster(arena, &variants[1], fusion, product, device, cluster);
-    return count;
+    return 2;
 }
 
 // ---- the parameter block ----
@@ -432,7 +384,7 @@ static bool collects_rows(const KernelPlan *plan)
    shared memory if it is a multiple of the threads of a row; otherwise each has an address of its own (tuning-log 137). */
 static bool deals_columns(const KernelPlan *plan, const Product *product, int gn, int qn)
 {
-    if (gn == qn || collects_rows(plan) || plan->program->cluster > 1)
+    if (gn == qn || collects_rows(plan))
         return false;
     if (!product_along_k(plan->fusion, product, 1))
         return true;
@@ -457,9 +409,6 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     CONSTEXPR(out, "bool DEALT", "adjacent threads have adjacent columns",
               deals_columns(plan, product, gn, qn));
     CONSTEXPR(out, "bool COLLECTED", "the epilogue stages rows in shared memory", collects_rows(plan));
-    int64_t k = product->group[GROUP_K].extent, share = plan->kind->schedule->run ? plan->kind->schedule->run : k;
-    CONSTEXPR(out, "int CLUSTER", "blocks of a cluster that split k", program->cluster);
-    CONSTEXPR(out, "Index SHARE", "steps of a block", ceil_div(share, program->tile[LEVEL_SHARED].size[GROUP_K]));
     uint32_t copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages);
     CONSTEXPR(out, "int STAGES", "of the pipeline", plan->kind->schedule->stages);
     CONSTEXPR(out, "bool COPIED_A, COPIED_B", "copied asynchronously", copied & 1, copied & 2);
@@ -486,7 +435,7 @@ const Family matmul_family = {
     .name = "matmul",
     .template_path = "templates/matmul.cu",
     .shares_body = true,
-    .variants = (const char *const[]){"tiled", "three stages", "several products", "cluster", NULL},
+    .variants = (const char *const[]){"tiled", "three stages", "several products", NULL},
     .tiles_both = true,
     .adds_in_place = true,
     .view = product_view,
