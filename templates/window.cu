@@ -17,14 +17,6 @@
 //   tensor  ....|====|====|====|====|....      16-byte vectors
 //                  ^ first         ^ last      what the block's windows cover
 //
-// Or it stages the input line by line and element by element (LINES): lines and planes are then padded, so
-// that the lanes of a warp read different banks. A thread computes WIDTH adjacent outputs; even columns are
-// stored before odd ones, and the image with a border of zeros, so that no thread tests where its windows
-// end:
-//
-//   image        0 1 2 3 4 5 6 7
-//   staged     . 0 2 4 6 .   . 1 3 5 7 .      5 taps: windows of adjacent threads are two columns apart
-//
 // The epilogue may stage outputs in shared memory (COLLECTS). Where all outputs that use a row combine the
 // same terms of it, as in pooling, they are combined once.
 #include "prelude.cuh"
@@ -49,7 +41,7 @@ constexpr Index OUTER = 64, DOWN = 56, ALONG = 56;   // outputs
 constexpr int TAPS = 1, DOWN_TAPS = 3, ALONG_TAPS = 3;   // of a window: the axes that do not slide, and those that do
 constexpr int THREADS = 224;
 constexpr int TO = 1, TD = 4, TA = 56;   // threads of a block
-constexpr int HEIGHT = 2, WIDTH = 1;   // outputs of a thread: in a column, in a line
+constexpr int HEIGHT = 2;   // outputs of a thread, in a column
 constexpr int ROWS = 5, ROW_STEP = 2, ROW_TAP_STEP = 1;   // under the outputs; from one output to the next, from tap to tap
 constexpr bool SAME_TERMS = true;   // all outputs that use a row combine the same terms
 constexpr bool SAFE_PAST_END = true;   // terms past the last output do not read out of bounds
@@ -61,20 +53,10 @@ constexpr int COPIES = 3;            // 16-byte copies of a thread
 constexpr Index PLANE = 12769;     // elements from one plane to the next,
 constexpr Index DOWN_STEP = 226;   // and from one row of outputs to the next
 constexpr Index BEGIN = 0, END = 339;   // under the windows of a line
-constexpr bool LINES = false;   // staged line by line with a border of zeros; else as one contiguous part
-constexpr Index COLUMNS = 1;   // of the image
-constexpr int LINE_STEP = 1;   // lines from one output to the next
-constexpr int FIRST_ROW = 0, COVERED_ROWS = 1, FIRST_COLUMN = 0, COVERED_COLUMNS = 1;   // of the image, covered by windows
-constexpr int TOP = 0, STAGED_ROWS = 1;       // of the topmost block
-constexpr int LEFT = 0, STAGED_COLUMNS = 1;   // of all blocks
-constexpr int PHASES = 1, PHASE = 1;             // of columns; elements of a phase
-constexpr int LINE_PITCH = 1, PLANE_PITCH = 1;   // elements
-constexpr int LANES = 1;    // threads that copy a line
-constexpr int PLANES = 1;   // copied at the same time
 __device__ __forceinline__ const Staged *staged_tensor(const Tensors &t) { return t.in0; }
 struct Tile {
     const Staged *at;
-    Index origin;   // position in the tensor of the first element; with LINES: of the thread's first window
+    Index origin;   // position in the tensor of the first element
 };
 
 // The outputs that a block stages in shared memory.
@@ -102,11 +84,10 @@ __device__ __forceinline__ void load_windows(const Tensors &, const Tile &tile, 
 constexpr bool FILTERS_FIRST = false;   // taps are loaded before the input is staged
 __device__ __forceinline__ void load_filters(const Tensors &, Index, Windows &) {}
 
-// The term of the thread's output (a, b) at one point of its window.
-__device__ __forceinline__ A term(const Tensors &, Index, Index, Index, Index, int a, int b, int r, int s,
-                                  const Windows &in)
+// The term of the thread's output a at one point of its window.
+__device__ __forceinline__ A term(const Tensors &, Index, Index, Index, Index, int a, int r, int s, const Windows &in)
 {
-    return in.x0[a * 2 + r][b * 2 + s];
+    return in.x0[a * 2 + r][s];
 }
 
 __device__ __forceinline__ void finish(const Tensors &, const Collection &out, Index outer, Index down, Index along,
@@ -118,15 +99,11 @@ __device__ __forceinline__ void finish(const Tensors &, const Collection &out, I
 // </rollerc>
 
 constexpr Index DOWN_BLOCKS = (DOWN + TD * HEIGHT - 1) / (TD * HEIGHT);   // blocks from top to bottom
-constexpr Index ALONG_BLOCKS = (ALONG + TA * WIDTH - 1) / (TA * WIDTH);   // blocks along a line
+constexpr Index ALONG_BLOCKS = (ALONG + TA - 1) / TA;                     // blocks along a line
 constexpr bool WHOLE = DOWN % HEIGHT == 0;                                // no thread crosses the bottom
-constexpr bool WHOLE_LINES = ALONG % WIDTH == 0;                          // or the end of a line
 
 static_assert(TO * TD * TA == THREADS, "every thread has its place");
 static_assert(HEIGHT >= 1 && TAPS >= 1, "something to do");
-
-static_assert(!LINES || (ALONG_BLOCKS == 1 && TO * PLANE_PITCH * (int)sizeof(Staged) <= STAGED.bytes),
-              "whole lines, and all of them fit");
 static_assert(STAGED.bytes + COLLECTED.bytes <= SHARED_BYTES, "what is staged and what is collected fit");
 static_assert(!COLLECTS || TO == 1 || TD * HEIGHT >= DOWN, "a block's outputs are one piece");
 
@@ -161,58 +138,6 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
             tile[at - origin] = staged_tensor(t)[at];
     }
     return {tile, origin};
-}
-
-// The position of a column in its line.
-__device__ __forceinline__ int line_place(int column) { return column % PHASES * PHASE + column / PHASES; }
-
-// Whether a staged row, or column, is in the image. Of LANES columns from `first` on few need the test.
-__device__ __forceinline__ bool is_row(int row) { return row >= FIRST_ROW && row < FIRST_ROW + COVERED_ROWS; }
-__device__ __forceinline__ bool is_column(int first, int lane)
-{
-    constexpr int BEGIN_COLUMN = FIRST_COLUMN - LEFT, END_COLUMN = BEGIN_COLUMN + COVERED_COLUMNS;
-    return (first >= BEGIN_COLUMN || first + lane >= BEGIN_COLUMN) &&
-           (first + LANES <= END_COLUMN || first + lane < END_COLUMN);
-}
-
-// A thread's part of the copy of a line: columns LANES apart. `row`: of the image; both lines begin at the
-// thread's first column.
-__device__ __forceinline__ void copy_line(Staged *to, const Staged *from, int row, int lane)
-{
-    UNROLL for (int first = 0; first < STAGED_COLUMNS; first += LANES) {
-        const int column = first + lane;
-        const int place = LANES % PHASES == 0 ? first / PHASES : line_place(column) - line_place(lane);
-        if (first + LANES > STAGED_COLUMNS && column >= STAGED_COLUMNS)
-            continue;
-        async_copy_element_or_zero(is_row(row) && is_column(first, lane), to + place, from + first);
-    }
-}
-
-// As stage(), line by line: a thread keeps its columns and iterates down a plane.
-__device__ __forceinline__ Tile stage_lines(const Tensors &t, Index outer, Index down)
-{
-    SHARED_AT(0, Staged, tile, [STAGED.bytes / sizeof(Staged)]);
-    constexpr int STEP = THREADS / LANES / PLANES;   // rows
-    const int thread = (int)threadIdx.x, lane = thread % LANES, group = thread / LANES;
-    const int top = TOP + (int)down * LINE_STEP;   // of the image
-    for (int turn = lane; turn < LANES; turn += LANES)   // a loop of one iteration: 80 registers, not 95
-#pragma unroll 1
-    for (int plane = group % PLANES; group < PLANES * STEP && plane < TO && outer + plane < OUTER; plane += PLANES) {
-        const Staged *image = staged_tensor(t) + (outer + plane) * PLANE + top * COLUMNS + LEFT + lane;
-        Staged *lines = tile + plane * PLANE_PITCH + line_place(lane);
-        if (STAGED_COLUMNS <= LANES && STAGED_ROWS <= 64)   // few copies, with constant addresses
-            UNROLL for (int r = 0; r < STAGED_ROWS; r += STEP) {
-                const int row = STEP == 1 ? r : r + group / PLANES;
-                if (STAGED_ROWS % STEP == 0 || row < STAGED_ROWS)
-                    copy_line(lines + row * LINE_PITCH, image + row * COLUMNS, top + row, lane);
-            }
-        else
-            for (int row = group / PLANES; row < STAGED_ROWS; row += STEP)
-                copy_line(lines + row * LINE_PITCH, image + row * COLUMNS, top + row, lane);
-    }
-    async_commit();
-    const int line = thread / TA % TD * HEIGHT * LINE_STEP;   // in its plane
-    return {tile, thread / (TD * TA) * PLANE_PITCH + line * LINE_PITCH + thread % TA};
 }
 
 // The position of the block's first output, and of the one after its last.
@@ -252,24 +177,22 @@ __device__ __forceinline__ void write_collection(const Tensors &t, const Collect
 // Adds the terms of row p: output a uses it with tap r if a * ROW_STEP + r * ROW_TAP_STEP is p. Rows are used
 // from the top down, so that few of them are live at a time.
 __device__ __forceinline__ void add_row(const Tensors &t, Index outer, Index down, Index along, int tap, int p,
-                                        const Windows &in, A (&acc)[HEIGHT][WIDTH])
+                                        const Windows &in, A (&acc)[HEIGHT])
 {
-    UNROLL for (int b = 0; b < WIDTH; ++b) {
-        A row = Reduction::template identity<A>();
-        if (SAME_TERMS) {
-            const int a = ROW_STEP == 1 ? p : 0, r = ROW_STEP == 1 ? 0 : p;   // an output and a tap that use the row
-            row = term(t, outer, down, along, tap, a, b, r, 0, in);
-            UNROLL for (int s = 1; s < ALONG_TAPS; ++s)
-                row = Reduction::combine(row, term(t, outer, down, along, tap, a, b, r, s, in));
-        }
-        UNROLL for (int r = 0; r < DOWN_TAPS; ++r) {
-            const int above = p - r * ROW_TAP_STEP, a = above / ROW_STEP;
-            if (above < 0 || above % ROW_STEP != 0 || a >= HEIGHT || (!WHOLE && !SAFE_PAST_END && down + a >= DOWN))
-                continue;
-            UNROLL for (int s = 0; s < (SAME_TERMS ? 1 : ALONG_TAPS); ++s) {
-                const A value = SAME_TERMS ? row : term(t, outer, down, along, tap, a, b, r, s, in);
-                acc[a][b] = TAPS == 1 && r + s == 0 ? value : Reduction::combine(acc[a][b], value);
-            }
+    A row = Reduction::template identity<A>();
+    if (SAME_TERMS) {
+        const int a = ROW_STEP == 1 ? p : 0, r = ROW_STEP == 1 ? 0 : p;   // an output and a tap that use the row
+        row = term(t, outer, down, along, tap, a, r, 0, in);
+        UNROLL for (int s = 1; s < ALONG_TAPS; ++s)
+            row = Reduction::combine(row, term(t, outer, down, along, tap, a, r, s, in));
+    }
+    UNROLL for (int r = 0; r < DOWN_TAPS; ++r) {
+        const int above = p - r * ROW_TAP_STEP, a = above / ROW_STEP;
+        if (above < 0 || above % ROW_STEP != 0 || a >= HEIGHT || (!WHOLE && !SAFE_PAST_END && down + a >= DOWN))
+            continue;
+        UNROLL for (int s = 0; s < (SAME_TERMS ? 1 : ALONG_TAPS); ++s) {
+            const A value = SAME_TERMS ? row : term(t, outer, down, along, tap, a, r, s, in);
+            acc[a] = TAPS == 1 && r + s == 0 ? value : Reduction::combine(acc[a], value);
         }
     }
 }
@@ -279,10 +202,9 @@ __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile,
                                              Index down, Index along, Windows &in)
 {
     // ---- load and compute ----
-    A acc[HEIGHT][WIDTH];
+    A acc[HEIGHT];
     UNROLL for (int a = 0; a < HEIGHT; ++a)
-        UNROLL for (int b = 0; b < WIDTH; ++b)
-            acc[a][b] = Reduction::template identity<A>();
+        acc[a] = Reduction::template identity<A>();
 #pragma unroll TAPS <= 64 && TAPS * HEIGHT <= 256 ? TAPS : 1   // larger bodies are not worth their code
     for (int tap = 0; tap < TAPS; ++tap) {
         load_windows(t, tile, outer, down, along, tap, in);
@@ -292,9 +214,8 @@ __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile,
 
     // ---- store ----
     UNROLL for (int a = 0; a < HEIGHT; ++a)
-        UNROLL for (int b = 0; b < WIDTH; ++b)
-            if ((WHOLE || down + a < DOWN) && (WHOLE_LINES || along + b < ALONG))
-                finish(t, out, outer, down + a, along + b, acc[a][b]);
+        if (WHOLE || down + a < DOWN)
+            finish(t, out, outer, down + a, along, acc[a]);
 }
 
 extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
@@ -306,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index first_down = block / ALONG_BLOCKS % DOWN_BLOCKS * (TD * HEIGHT);
     const Index outer = first_outer + thread / (TD * TA);
     const Index down = first_down + thread / TA % TD * HEIGHT;
-    const Index along = block % ALONG_BLOCKS * (TA * WIDTH) + thread % TA * WIDTH;
+    const Index along = block % ALONG_BLOCKS * TA + thread % TA;
 
     Tile tile = {};
     Windows in;
@@ -314,10 +235,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     if (STAGES) {
         if (FILTERS_FIRST)
             load_filters(t, op_min<Index>(outer, OUTER - 1), in);
-        if (LINES)
-            tile = stage_lines(t, first_outer, first_down);
-        else
-            tile = stage(t, first_outer, first_down);
+        tile = stage(t, first_outer, first_down);
         async_wait<0>();
         block_sync();
     }

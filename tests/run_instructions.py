@@ -184,15 +184,6 @@ def elements_of_windows(rollerc):
         yield 0.75 + (every / counts["STS"] - 2) * copied
 
 
-def copies_of_lines(rollerc):
-    """To find an element of a line that begins anywhere and its place, beside the copy itself."""
-    for taps in (3, 5):
-        kernel, = kernels(rollerc, pooling(57, taps), "window", "pairs")
-        loops = [kernel.code[first:last + 1] for first, last in kernel.loops]
-        inner = min((code for code in loops if "LDGSTS" in code), key=len)
-        yield len(inner) / inner.count("LDGSTS") - 1
-
-
 def copies_of_rows(rollerc):
     """What a row that is copied ahead has more than one that is loaded."""
     for text in (softmax(8192), softmax(16384), masked_softmax(8192), masked_softmax(16384)):
@@ -203,7 +194,7 @@ def copies_of_rows(rollerc):
 
 ROWS = {"finding_cycles": cycles_of_finding, "depthwise_copy_instructions": copies_of_depthwise, "depthwise.output_instructions": outputs_of_depthwise,
         "strip_step_instructions": steps_of_strips, "window.output_instructions": outputs_of_windows,
-        "window.element_instructions": elements_of_windows, "line_copy_instructions": copies_of_lines,
+        "window.element_instructions": elements_of_windows,
         "row_copy_instructions": copies_of_rows}
 
 

@@ -34,7 +34,6 @@ const Calibration calibration = {
     .depthwise = {.output_instructions = 30,                            // counted
                   .element_instructions = 0.7},                         // tuning-log 51 and 167
     .finding_cycles = 2.3,                 // counted
-    .line_copy_instructions = 12,          // counted
     .row_copy_instructions = 1.8,          // counted
     .strip_step_instructions = 16,         // counted
     .pairs_step_instructions = 170,        // tuning-log 113, 167 and 179

@@ -47,7 +47,6 @@ typedef struct Calibration {
     WindowFit window, depthwise;
     double finding_cycles;                // of a lone warp that finds elements, from one instruction to the next
     double row_copy_instructions;         // of a thread to copy an element and to fetch it, beside a load
-    double line_copy_instructions;        // of a thread for each element that a block copies line by line
     double depthwise_copy_instructions;   // to find a vector of an image, and its place in shared memory
     double strip_step_instructions;       // of a thread for a row of the input
     double pairs_step_instructions;       // of a warp, beside products

@@ -125,23 +125,6 @@ PROGRAMS = [
         t[n, c, h:11, v:N] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 2], 0) * w[c, r, s])
         y[n, c, h, v] = max(t[n, c, h, v] + b[c], 0)
         output y : {T}"""),
-    Program("whole_columns_strided", "window", REAL, {"M": ("outer", 33), "N": ("along", 7)}, """
-        input x[3, M, 15, 2 * N + 3] : {T}  input w[M, 7, 4] : {T}
-        y[n, c, h:6, v:N] = sum[r, s](pad(x[n, c, 2 * h + r, 2 * v + 2 * s - 3], 0) * w[c, r, s])
-        output y : {T}"""),
-    Program("columns_in_parts", "window", REAL, {"M": ("outer", 5), "N": ("along", 37)}, """
-        input x[2, M, 71, N] : {T}  input w[M, 5, 5] : {T}  input b[M] : {T}
-        t[n, c, h:71, v:N] = sum[r, s](pad(x[n, c, h + r - 2, v + s - 2], 0) * w[c, r, s])
-        y[n, c, h, v] = max(t[n, c, h, v] + b[c], 0)
-        output y : {T}"""),
-    Program("columns_in_parts_strided", "window", REAL, {"M": ("outer", 3), "N": ("along", 33)}, """
-        input x[2, M, 101, 2 * N + 1] : {T}  input w[M, 5, 5] : {T}
-        y[n, c, h:50, v:N] = sum[r, s](pad(x[n, c, 2 * h + r - 1, 2 * v + s - 3], 0) * w[c, r, s])
-        output y : {T}"""),
-    Program("columns_in_parts_far", "window", REAL, {"M": ("outer", 3), "N": ("along", 39)}, """
-        input x[2, M, 77, 3 * N - 1] : {T}  input w[M, 5, 6] : {T}
-        y[n, c, h:26, v:N] = sum[r, s](pad(x[n, c, 3 * h + r - 1, 3 * v + s - 2], 0) * w[c, r, s])
-        output y : {T}"""),
     Program("last_pool", "window", NUMBERS, {"M": ("down", 9), "N": ("along", 6)}, """
         input x[7, M, N] : {T}
         y[h:5, v:M, c:N] = max[r:3, s:3](pad(x[h + r, v + s - 1, c], 0))

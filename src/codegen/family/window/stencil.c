@@ -214,7 +214,7 @@ int64_t operand_extent(const WindowOperand *operand, Direction direction, int64_
 
 // ---- device code ----
 
-static const char *const output_name[DIRECTIONS] = {"a", "b"};   // of a thread
+static const char *const output_name[DIRECTIONS] = {"a", "0"};   // of a thread
 static const char *const tap_name[DIRECTIONS] = {"r", "s"};
 static const char *const element_name[DIRECTIONS] = {"p", "q"};
 
@@ -455,9 +455,4 @@ bool stencil_same_terms(const Stencil *stencil)
 bool stencil_is_safe(const Stencil *stencil)
 {
     return !stands_beside_operands(stencil, stencil->axis[DIRECTION_DOWN]);
-}
-
-bool stencil_is_safe_along(const Stencil *stencil)
-{
-    return !stands_beside_operands(stencil, stencil->axis[DIRECTION_ALONG]);
 }

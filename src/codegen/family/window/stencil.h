@@ -70,6 +70,5 @@ const WindowAxis *stencil_rows(const Stencil *stencil);
 /* Where they do: are terms of one row the same for all outputs that meet it? */
 bool stencil_same_terms(const Stencil *stencil);
 
-/* Do only operands, which guard themselves, depend on the position down? On the one along? */
+/* Do only operands, which guard themselves, depend on the position down? */
 bool stencil_is_safe(const Stencil *stencil);
-bool stencil_is_safe_along(const Stencil *stencil);

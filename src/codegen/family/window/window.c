@@ -150,20 +150,7 @@ static void set_lines(DataTile *tile, const Access *access, const Stencil *stenc
         tile->lines = access_cycles(access, stencil->fusion, stencil->axis[DIRECTION_DOWN], LOAD_CYCLES, device);
 }
 
-/* Lines that are not whole vectors. */
-static bool copies_elements(const StagedInput *stage)
-{
-    return stage->access && !window_has_whole_pieces(stage->access);
-}
-
-/* Of a thread, for an element that it brings into its line in shared memory. */
-static double copy_instructions(const StagedInput *stage, const WindowLines *lines)
-{
-    return lines && copies_elements(stage) ? calibration.line_copy_instructions : 0;
-}
-
-static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage,
-                      const WindowLines *lines, const DeviceSpec *device)
+static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage, const DeviceSpec *device)
 {
     const Fusion *fusion = stencil->fusion;
     FusedAccess found[MAX_DATA_TILES];
@@ -172,8 +159,7 @@ static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInpu
         DataTile *tile = &space->tiles[space->tile_count++];
         *tile = window_tile(space, stencil, found[i].access, device);
         tile->staged = found[i].access == stage->access;
-        tile->plane = tile->staged && !lines ? stage->plane : 0;
-        tile->instructions = tile->staged ? copy_instructions(stage, lines) : 0;
+        tile->plane = tile->staged ? stage->plane : 0;
         tile->staged_inner = tile->rank - 1;
         set_lines(tile, found[i].access, stencil, stage, device);
     }
@@ -236,86 +222,29 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     return schedule_copy(arena, &schedule);
 }
 
-// ---- lines in shared memory ----
-
-/* What is staged, line by line or in one piece; what is collected stands behind it. */
+/* What is staged; what is collected stands behind it. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    WindowChoice choice = window_choice(kind);
     const TileSpace *space = kind->space;
     int64_t bytes[2] = {0};   // staged, collected
-    (void)device;
+    (void)inner, (void)device;
     for (int i = 0; i < space->tile_count; i++)
         if (space->tiles[i].staged)
             bytes[space->tiles[i].output] += data_tile_span_bytes(&space->tiles[i], block, space->axis_count);
-    if (choice.keeps == KEEPS_WINDOWS_OF_PAIRS)
-        bytes[0] = window_line_layout(&choice.lines, block, inner).bytes;
     layout_add(layout, "STAGED", bytes[0]);
     layout_add(layout, "COLLECTED", bytes[1]);
 }
 
-/* Of each plane that there is what is staged is written, with its zeros; how much of it threads read, guards
-   decide. */
-static int64_t lines_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
-                           const RTile *inner, const int64_t *first)
-{
-    (void)tile;
-    if (!written)
-        return COUNT_UNKNOWN;
-    WindowChoice choice = window_choice(kind);
-    LineLayout layout = window_line_layout(&choice.lines, block, inner);
-    int64_t planes = smaller(block->size[OUTER], kind->space->axes[OUTER].extent - first[OUTER]);
-    return planes * layout.rows * layout.columns * choice.lines.element_bytes;
-}
-
-/* Outputs of a thread that makes pairs: whole columns, or parts as even as they get. Of 83 outputs 14, six
-   times. */
-static int64_t pair_height(int64_t outputs)
-{
-    enum { PART = 16 };
-    return outputs <= MAX_WINDOW_HEIGHT ? outputs : ceil_div(outputs, ceil_div(outputs, PART));
-}
-
-/* So many groups of threads, few of them, fill warps best: of 42, 3. */
-static int64_t fullest(int64_t threads, int64_t warp)
-{
-    enum { MOST = 4 };
-    int64_t best = 1;
-    for (int64_t groups = 2; groups <= MOST; groups++)
-        if (groups * round_up(best * threads, warp) > best * round_up(groups * threads, warp))
-            best = groups;
-    return best;
-}
-
-/* A thread has two columns of outputs; a block whole lines, and of columns in parts as many as fill warps. */
-static void pair_tiles(KernelKind *kind, const WindowLines *lines, const DeviceSpec *device, int64_t threads)
-{
-    AxisRule *each = kind->space->rule[LEVEL_REGISTER], *block = kind->space->rule[LEVEL_SHARED];
-    const LineAxis *row = &lines->axis[DIRECTION_DOWN], *column = &lines->axis[DIRECTION_ALONG];
-    int64_t height = pair_height(row->outputs), along = ceil_div(column->outputs, PAIR);
-    int64_t down = height < row->outputs ? fullest(along, device->warp_size) : 1;
-    each[ALONG] = axis_fixed(PAIR);
-    block[ALONG] = axis_fixed(along * PAIR);
-    each[DOWN] = axis_fixed(height);
-    block[DOWN] = (AxisRule){height * down, height * threads};
-}
-
-/* `lines`: how a staged tensor lies in shared memory where it is laid out by them; or NULL. */
 static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusion *fusion,
-                               const DeviceSpec *device, WindowKeeps keeps, const WindowLines *lines)
+                               const DeviceSpec *device, WindowKeeps keeps)
 {
     Stencil stencil = window_stencil(view, keeps);
     StagedInput none = {0};
     const StagedInput *stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? &view->stage : &none;
     KernelKind kind = {
         .space = space_new(arena, fusion), .name = window_family.variants[keeps], .lay_out = lay_out};
-    WindowChoice choice = {.keeps = keeps};
-    if (lines) {
-        choice.lines = *lines;
-        kind.shared_moved = lines_moved;
-    }
-    kind_choose(arena, &kind, &choice, sizeof choice);
+    kind_choose(arena, &kind, &keeps, sizeof keeps);
     int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
             other = reduction_points(fusion) / kept_taps(&stencil);
     space_add_axis(kind.space, "outer", outer_points(&stencil), false);
@@ -324,12 +253,11 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     space_add_axis(kind.space, "tap", other, true);
     space_add_axis(kind.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
     space_add_axis(kind.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
-    add_tiles(kind.space, &stencil, stage, lines, device);
+    add_tiles(kind.space, &stencil, stage, device);
     const WindowFit *fit = &calibration.window;
     kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(&stencil, stage), fit->element_instructions,
                                  fit->output_instructions);
-    bool own = keeps == KEEPS_WINDOWS || keeps == KEEPS_WINDOWS_OF_PAIRS;
-    kind.schedule->computes = own                                  ? COMPUTES_OWN
+    kind.schedule->computes = keeps == KEEPS_WINDOWS               ? COMPUTES_OWN
                               : kind.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
                                                                    : COMPUTES_WINDOWS;
     kind.schedule->whole = stencil_is_safe(&stencil) ? 1u << DOWN : 0;
@@ -342,8 +270,6 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     block[OUTER] = (AxisRule){1, threads};
     block[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT * threads};
     block[ALONG] = stage->access || along <= WHOLE_LINE ? axis_fixed(along) : (AxisRule){RUN, threads};
-    if (keeps == KEEPS_WINDOWS_OF_PAIRS)
-        pair_tiles(&kind, lines, device, threads);
     block[OTHER] = axis_fixed(other);
     each[DOWN_TAP] = block[DOWN_TAP] = axis_fixed(stencil_taps(&stencil, DIRECTION_DOWN));
     each[ALONG_TAP] = block[ALONG_TAP] = axis_fixed(stencil_taps(&stencil, DIRECTION_ALONG));
@@ -365,20 +291,17 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     const StagedInput *stage = &((const WindowView *)view)->stage;
     if (!stencil->count || kept_taps(stencil) > MAX_KEPT_TAPS ||
         kept_elements(stencil) > MAX_KEPT_ELEMENTS) {
-        variants[0] = variant_kind(arena, view, fusion, device, KEEPS_NOTHING, NULL);
+        variants[0] = variant_kind(arena, view, fusion, device, KEEPS_NOTHING);
         return 1;
     }
     int count = 0;
-    variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS, NULL);
+    variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
     if (!stage->access || !counted ||
         stencil_extent(stencil, DIRECTION_ALONG) > device->max_threads_per_block)
         return count;
-    WindowLines lines;
-    if (window_lines_find(stencil, stage, &lines))
-        variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_PAIRS, &lines);
-    variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED, NULL);
+    variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED);
     return count;
 }
 
@@ -386,7 +309,7 @@ const Family window_family = {
     .name = "window",
     .template_path = "templates/window.cu",
     .shares_body = true,
-    .variants = (const char *const[]){"taps", "windows", "staged", "pairs", NULL},
+    .variants = (const char *const[]){"taps", "windows", "staged", NULL},
     .view = view_of,
     .kinds = kinds,
     .emit = window_emit,

@@ -10,15 +10,15 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
     const int64_t *problem = plan->program->tile[LEVEL_GLOBAL].size;
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size;
     const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
-    int64_t height = each[DOWN], width = each[ALONG];
+    int64_t height = each[DOWN];
     strbuf_printf(out, "using Reduction = %s;\n", combiner(op->reduce));
     strbuf_printf(out, "using A = %s;   // the type of accumulators\n", value_type(op->body->type));
     CONSTEXPR(out, "Index OUTER, DOWN, ALONG", "outputs", problem[OUTER], problem[DOWN], problem[ALONG]);
     CONSTEXPR(out, "int TAPS, DOWN_TAPS, ALONG_TAPS", "of a window: the axes that do not slide, and those that do", problem[OTHER],
               problem[DOWN_TAP], problem[ALONG_TAP]);
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
-    CONSTEXPR(out, "int TO, TD, TA", "threads of a block", block[OUTER], block[DOWN] / height, block[ALONG] / width);
-    CONSTEXPR(out, "int HEIGHT, WIDTH", "outputs of a thread: in a column, in a line", height, width);
+    CONSTEXPR(out, "int TO, TD, TA", "threads of a block", block[OUTER], block[DOWN] / height, block[ALONG]);
+    CONSTEXPR(out, "int HEIGHT", "outputs of a thread, in a column", height);
     /* Without a common reach each output has rows of its own. */
     const WindowAxis *reach = stencil_rows(stencil);
     int64_t taps = problem[DOWN_TAP];
@@ -29,12 +29,6 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Stencil *s
     CONSTEXPR(out, "bool SAME_TERMS", "all outputs that use a row combine the same terms", reach && stencil_same_terms(stencil));
     CONSTEXPR(out, "bool SAFE_PAST_END", "terms past the last output do not read out of bounds",
               stencil_is_safe(stencil));
-}
-
-static LineLayout layout_of(const KernelPlan *plan, const WindowChoice *choice)
-{
-    const RTile *tile = plan->program->tile;
-    return window_line_layout(&choice->lines, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER]);
 }
 
 /* A block's outputs are one piece of memory: whole planes, or a part of one. */
@@ -55,28 +49,6 @@ static void emit_tensor_function(StrBuf *out, const char *name, const char *type
         strbuf_puts(out, "    (void)t;\n    return nullptr;\n}\n");
 }
 
-static void emit_lines(StrBuf *out, const KernelPlan *plan)
-{
-    WindowChoice choice = window_choice(plan->kind);
-    bool is_lines = choice.keeps == KEEPS_WINDOWS_OF_PAIRS;
-    CONSTEXPR(out, "bool LINES", "staged line by line with a border of zeros; else as one contiguous part", is_lines);
-    if (!is_lines)
-        return;
-    const LineAxis *row = &choice.lines.axis[DIRECTION_DOWN], *column = &choice.lines.axis[DIRECTION_ALONG];
-    LineLayout layout = layout_of(plan, &choice);
-    Covered rows = window_covered(row), columns = window_covered(column);
-    CONSTEXPR(out, "Index COLUMNS", "of the image", column->inputs);
-    CONSTEXPR(out, "int LINE_STEP", "lines from one output to the next", row->step);
-    CONSTEXPR(out, "int FIRST_ROW, COVERED_ROWS, FIRST_COLUMN, COVERED_COLUMNS", "of the image, covered by windows", rows.first,
-              rows.count, columns.first, columns.count);
-    CONSTEXPR(out, "int TOP, STAGED_ROWS", "of the topmost block", layout.top, layout.rows);
-    CONSTEXPR(out, "int LEFT, STAGED_COLUMNS", "of all blocks", layout.left, layout.columns);
-    CONSTEXPR(out, "int PHASES, PHASE", "of columns; elements of a phase", layout.phases, layout.phase);
-    CONSTEXPR(out, "int LINE_PITCH, PLANE_PITCH", "elements", layout.line_pitch, layout.plane_pitch);
-    CONSTEXPR(out, "int LANES", "threads that copy a line", layout.lanes);
-    CONSTEXPR(out, "int PLANES", "copied at the same time", layout.together);
-}
-
 static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *stage)
 {
     const Tensor *tensor = stage->access ? stage->access->tensor : NULL;
@@ -88,7 +60,6 @@ static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *s
     CONSTEXPR(out, "Index PLANE", "elements from one plane to the next,", stage->plane);
     CONSTEXPR(out, "Index DOWN_STEP", "and from one row of outputs to the next", stage->down_step);
     CONSTEXPR(out, "Index BEGIN, END", "under the windows of a line", stage->low, stage->high + 1);
-    emit_lines(out, plan);
     emit_tensor_function(out, "staged_tensor",
                          arena_printf(out->arena, "const %s", tensor ? memory_type(tensor->dtype) : "Staged"),
                          tensor ? "in" : NULL, tensor ? input_position(plan->fusion, tensor) : 0);
@@ -135,29 +106,7 @@ static void emit_tap_positions(StrBuf *out, const Scope *scope, const Stencil *s
 typedef struct StagedRead {
     Arena *arena;
     const Scope *scope;
-    const WindowLines *lines;   // NULL: it is one contiguous part
-    LineLayout layout;
 } StagedRead;
-
-/* Of an axis' element among what is staged: `p - 2`, or `q * 2 + 1`. */
-static const char *from_begin(Arena *arena, const char *element, const LineAxis *axis, int64_t more)
-{
-    StrBuf text = strbuf_new(arena);
-    strbuf_printf(&text, axis->unit == 1 ? "%s" : "%s * %d", element, axis->unit);
-    if (more)
-        strbuf_printf(&text, " %c %" PRId64, more < 0 ? '-' : '+', more < 0 ? -more : more);
-    return text.text;
-}
-
-/* `tile.origin + (p - 2) * LINE_PITCH + (q) % 2 * PHASE + (q) / 2`: even columns stand before odd ones. */
-static void emit_line_place(StrBuf *out, const StagedRead *read)
-{
-    const LineAxis *row = &read->lines->axis[DIRECTION_DOWN], *column = &read->lines->axis[DIRECTION_ALONG];
-    const LineLayout *layout = &read->layout;
-    const char *p = from_begin(out->arena, "p", row, row->first - layout->top), *q = from_begin(out->arena, "q", column, 0);
-    strbuf_printf(out, "tile.origin + (%s) * LINE_PITCH + (%s) %% %" PRId64 " * PHASE + (%s) / %" PRId64, p, q, layout->phases,
-                  q, layout->phases);
-}
 
 static const char *staged_loaded(void *context, const Expr *expr)
 {
@@ -167,47 +116,22 @@ static const char *staged_loaded(void *context, const Expr *expr)
     return arena_printf(read->arena, "load(tile.at, %s - tile.origin)", offset_text(read->arena, &expr->access, read->scope->axis));
 }
 
-/* With zeros around the image no element needs a guard, but where a thread makes whole columns: lines above
-   and below are not staged. */
-static void emit_element(StrBuf *out, const StagedRead *read, const WindowOperand *operand)
-{
-    const LineAxis *row = &read->lines->axis[DIRECTION_DOWN];
-    const char *p = from_begin(out->arena, "p", row, row->first - read->layout.top);
-    if (read->layout.whole)
-        strbuf_printf(out, "%s >= 0 && %s < STAGED_ROWS ? ", p, p);
-    strbuf_puts(out, "load(tile.at, ");
-    emit_line_place(out, read);
-    strbuf_puts(out, ")");
-    if (read->layout.whole)
-        strbuf_printf(out, " : %s(0)", value_type(operand->expr->type));
-}
-
 static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Stencil *stencil,
                       const StagedInput *stage, int index)
 {
     const WindowOperand *operand = &stencil->operands[index];
     const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
-    WindowChoice choice = window_choice(plan->kind);
     Scope element = *scope;
     StagedRead read = {.arena = out->arena, .scope = &element};
-    if (choice.keeps == KEEPS_WINDOWS_OF_PAIRS) {
-        read.lines = &choice.lines;
-        read.layout = layout_of(plan, &choice);
-    }
-    bool is_staged = stage->access && operand_access(operand->expr) == stage->access;
-    if (is_staged) {
+    if (stage->access && operand_access(operand->expr) == stage->access) {
         element.loaded = staged_loaded;
         element.context = &read;
     }
     strbuf_printf(out,
                   "    UNROLL for (int p = 0; p < %" PRId64 "; ++p)\n"
                   "        UNROLL for (int q = 0; q < %" PRId64 "; ++q)\n            in.x%d[p][q] = ",
-                  operand_extent(operand, DIRECTION_DOWN, each[DOWN]),
-                  operand_extent(operand, DIRECTION_ALONG, each[ALONG]), index);
-    if (is_staged && read.lines)
-        emit_element(out, &read, operand);
-    else
-        operand_emit(out, stencil, operand, each[DOWN], &element);
+                  operand_extent(operand, DIRECTION_DOWN, each[DOWN]), operand_extent(operand, DIRECTION_ALONG, 1), index);
+    operand_emit(out, stencil, operand, each[DOWN], &element);
     strbuf_puts(out, ";\n");
 }
 
@@ -220,7 +144,7 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
         strbuf_printf(out, "    %s x%d[%" PRId64 "][%" PRId64 "];\n",
                       value_type(stencil->operands[i].expr->type), i,
                       operand_extent(&stencil->operands[i], DIRECTION_DOWN, each[DOWN]),
-                      operand_extent(&stencil->operands[i], DIRECTION_ALONG, each[ALONG]));
+                      operand_extent(&stencil->operands[i], DIRECTION_ALONG, 1));
     for (int i = 0; i < stencil->filter_count; i++)
         strbuf_printf(out, "    %s w%d[%" PRId64 "][%" PRId64 "];   // taps\n",
                       value_type(stencil->filters[i].expr->type), i, stencil->filters[i].taps[DIRECTION_DOWN],
@@ -266,12 +190,10 @@ static void emit_term(StrBuf *out, const Scope *scope, Stencil *stencil)
     kept.context = stencil;
     if (stencil->axis[DIRECTION_DOWN] >= 0)
         kept.axis[stencil->axis[DIRECTION_DOWN]] = "(down + a)";
-    if (stencil->axis[DIRECTION_ALONG] >= 0)
-        kept.axis[stencil->axis[DIRECTION_ALONG]] = "(along + b)";
-    begin_function(out, "The term of the thread's output (a, b) at one point of its window.",
-                   "A term(const Tensors &t, Index outer, Index down, Index along, Index tap, int a, int b, int r, int "
-                   "s, const Windows &in)",
-                   "t, outer, down, along, tap, a, b, r, s, in");
+    begin_function(out, "The term of the thread's output a at one point of its window.",
+                   "A term(const Tensors &t, Index outer, Index down, Index along, Index tap, int a, int r, int s, "
+                   "const Windows &in)",
+                   "t, outer, down, along, tap, a, r, s, in");
     emit_outer_positions(out, scope);
     emit_tap_positions(out, scope, stencil);
     strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, &kept, scope->fusion->ops[0].body));
@@ -296,7 +218,7 @@ static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
 
 void window_emit(StrBuf *out, const KernelPlan *plan)
 {
-    WindowKeeps keeps = window_choice(plan->kind).keeps;
+    WindowKeeps keeps = window_keeps(plan->kind);
     const WindowView *view = plan->view;
     Stencil stencil = window_stencil(view, keeps);
     StagedInput stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? view->stage : (StagedInput){0};

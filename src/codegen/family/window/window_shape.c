@@ -3,7 +3,7 @@
 #include "codegen/family/window/window_parts.h"
 #include "rtile/space.h"
 
-WindowChoice window_choice(const KernelKind *kind) { return *(const WindowChoice *)kind->choice.value; }
+WindowKeeps window_keeps(const KernelKind *kind) { return *(const WindowKeeps *)kind->choice.value; }
 
 Stencil window_stencil(const WindowView *view, WindowKeeps keeps)
 {
