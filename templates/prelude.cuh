@@ -3,7 +3,7 @@
 // It includes no headers and compiles in milliseconds with nvcc (sm_75 and later), NVRTC and HIP (gfx906 and later).
 // Device code is in intrinsics/; the other parts are plain C++. The interpreter defines ROLLERC_INTERP, replaces the
 // intrinsics and compiles the rest unchanged. Everything is static, and an emitted file names the namespace
-// NAME_prelude, so that one file may include several emitted files, and their objects link.
+// NAME_prelude, so that objects of several emitted files link; macros are the same in all of them.
 //
 // An emitted file has only the definitions that its kernels use, from each #include between the marker lines;
 // src/codegen/cuda/trim.h says how they are found. Lines between two blank lines are a paragraph; a comment above its

@@ -15,7 +15,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests/golden"
-PARAMETERS = re.compile(r"^// <rollerc: (?:parameters|functions)>.*?^// </rollerc>$", re.MULTILINE | re.DOTALL)
+PARAMETERS = re.compile(r"^// <rollerc: parameters>.*?(?=\n}   // namespace)|(?<=_prelude;\n).*?(?=\n// ---- the template ----$)",
+                        re.MULTILINE | re.DOTALL)
 
 
 def run_stage(binary, stage, case):

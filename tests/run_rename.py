@@ -15,7 +15,7 @@ import tempfile
 
 import common
 
-BLOCK = re.compile(r"^// <rollerc: parameters>.*?^// </rollerc>$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^// <rollerc: parameters>.*?^}   // namespace", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r" *//.*$", re.MULTILINE)
 MOST_NAMES = 1000   # of one example
 

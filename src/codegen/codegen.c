@@ -202,8 +202,6 @@ static void write_kernels(Generator *generator)
     strbuf_puts(generator->out, kernels.text);
     strbuf_puts(generator->out, request->templates->line_directives ? TEMPLATE_OWN_LINE : "");
     strbuf_puts(generator->out, launcher);
-    strbuf_puts(generator->out, "\n");
-    trim_write_ends(generator->out, trim);
     strbuf_puts(&constants, kernels.text);
     strbuf_puts(&constants, launcher);
     kernel->without_prelude = constants.text;
@@ -233,7 +231,6 @@ static const char *piece_of(const Generator *whole, int k)
     trim_write_constants(&out, generator.trim, 0);
     trim_write_prelude(&out, generator.trim);
     trim_write_kernel(&out, generator.trim, 0);
-    trim_write_ends(&out, generator.trim);
     return with_own_lines(&generator);
 }
 

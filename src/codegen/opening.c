@@ -52,12 +52,12 @@ static void write_expression(StrBuf *out, const char *text)
 void write_opening(StrBuf *out, const CodegenRequest *request)
 {
     strbuf_printf(out,
-                  "//\n// %s, constructed by rollerc " ROLLERC_VERSION
-                  " for the device %s. What it computes:\n//\n",
+                  "// %s, constructed by rollerc " ROLLERC_VERSION " for the device %s. This file is yours:\n"
+                  "// it carries no licence obligations of rollerc. What it computes:\n",
                   request->name, request->device->name);
     StrBuf text = strbuf_new(out->arena);
     if (!request->expr)
         program_print(&text, request->program);
     write_expression(out, request->expr ? request->expr : text.text);
-    strbuf_puts(out, "//\n// This file is yours: it carries no licence obligations of rollerc.\n\n");
+    strbuf_puts(out, "\n");
 }

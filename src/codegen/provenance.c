@@ -42,7 +42,7 @@ static void write_others(StrBuf *out, const Kernel *kernel, int first)
         strbuf_printf(out, " %s", name);
         others = true;
     }
-    strbuf_puts(out, others ? "\n//\n" : "");
+    strbuf_puts(out, others ? "\n" : "");
 }
 
 const char *provenance(Arena *arena, const CodegenRequest *request, const Kernel *kernel, int index)
@@ -54,7 +54,7 @@ const char *provenance(Arena *arena, const CodegenRequest *request, const Kernel
     const PerfEstimate *perf = &program->perf;
     const char *which = request->rank >= 0 ? arena_printf(arena, "candidate %d of %d", request->rank + 1, request->kept)
                                            : "made of the fastest kernels";
-    strbuf_printf(out, "// <rollerc: parameters>   %s (%s) for %s on %s, %s\n//\n//   level     ",
+    strbuf_printf(out, "// <rollerc: parameters>   %s (%s) for %s on %s, %s\n//   level     ",
                   planned->family->template_path, planned->kind->name, request->name, request->device->name, which);
     for (int a = 0; a < space->axis_count; a++)
         strbuf_printf(out, "%12s", space->axes[a].name);
@@ -66,7 +66,7 @@ const char *provenance(Arena *arena, const CodegenRequest *request, const Kernel
     write_level(out, space, "register", &program->tile[LEVEL_REGISTER],
                 arena_printf(arena, "%d threads, about %d registers", program->threads, program->registers));
     strbuf_printf(
-        out, "//\n//   predicted %.2f us, bound by %s (compute %.2f, shared %.2f, L2 %.2f, DRAM %.2f)\n//\n",
+        out, "//   predicted %.2f us, bound by %s (compute %.2f, shared %.2f, L2 %.2f, DRAM %.2f)\n",
         perf->time_us, bound_name[perf->bound_by], perf->compute_us, perf->shared_us, perf->l2_us,
         perf->dram_us);
     write_others(out, kernel, index);

@@ -1,7 +1,6 @@
 // ---- language ----
 
 #define DEVICE [[maybe_unused]] static __device__ __forceinline__
-#define SPECIAL template <> [[maybe_unused]] __device__ __forceinline__   // a specialisation for one type
 
 // SHARED(TILE, float, As, [BK][BM + PAD]): the array `As` in the region TILE of shared memory.
 #define SHARED_AT(offset, Type, name, ...) \

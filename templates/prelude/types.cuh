@@ -41,12 +41,7 @@ template <class T, class Real> DEVICE compute_type<T> cast_int(Real value)
 }
 
 // NVRTC knows no INFINITY.
-template <class T> DEVICE T infinity();
-SPECIAL float infinity<float>() { return __uint_as_float(0x7f800000u); }
-SPECIAL double infinity<double>() { return __longlong_as_double(0x7ff0000000000000LL); }
-
-template <class T> DEVICE T nan_value();
-SPECIAL float nan_value<float>() { return __uint_as_float(0x7fffffffu); }
-SPECIAL double nan_value<double>() { return __longlong_as_double(0x7fffffffffffffffLL); }
+template <class T> DEVICE T infinity() { return static_cast<T>(__uint_as_float(0x7f800000u)); }
+template <class T> DEVICE T nan_value() { return static_cast<T>(__uint_as_float(0x7fffffffu)); }
 
 struct alignas(16) bits128 { unsigned words[4]; };   // elements that are moved unconverted

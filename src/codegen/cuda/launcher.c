@@ -1,4 +1,4 @@
-// Pieces of the launcher: arguments and their checks, what kernels must be allowed, launches.
+// Pieces of the launcher: arguments and their checks, what must be done before a launch, launches.
 #include "codegen/cuda/launcher_parts.h"
 
 #include <inttypes.h>
@@ -88,56 +88,6 @@ void launcher_check(StrBuf *out, const Program *program, const Kernel *kernel)
 void launcher_using(StrBuf *out, const Kernel *kernel)
 {
     strbuf_printf(out, "    using namespace %s" PRELUDE_SUFFIX ";\n", kernel->name);
-}
-
-// ---- what kernels must be allowed ----
-
-static bool needs_large_cluster(const Launch *launch)
-{
-    return launch_cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS;
-}
-
-static bool needs_allowance(const Kernel *kernel)
-{
-    for (int k = 0; k < kernel->launch_count; k++)
-        if (kernel->launches[k].asks_shared || needs_large_cluster(&kernel->launches[k]))
-            return true;
-    return false;
-}
-
-static void write_allowance(StrBuf *out, const Launch *launch, const char *attribute, int64_t value)
-{
-    strbuf_printf(out,
-                  "    status = status ? status : cudaFuncSetAttribute(%s_scope::%s, cudaFuncAttribute%s, %" PRId64 ");\n",
-                  launch->entry, launch->entry, attribute, value);
-}
-
-/* Each thread asks once for each device, so none waits for another; asking twice changes nothing. */
-void launcher_allowances(StrBuf *out, const Kernel *kernel, bool hip)
-{
-    if (!needs_allowance(kernel))
-        return;
-    strbuf_printf(out,
-                  "\n// Sets the attributes of the kernels, once per thread and device.\n"
-                  "static cudaError_t %s_allow()\n{\n"
-                  "    static thread_local unsigned long long allowed = 0;   // bit i: on device i\n"
-                  "    int device = 0;\n"
-                  "    cudaError_t status = cudaGetDevice(&device);\n"
-                  "    if (status == cudaSuccess && device < 64 && allowed >> device & 1)\n"
-                  "        return cudaSuccess;\n",
-                  kernel->name);
-    if (hip)
-        launcher_using(out, kernel);
-    for (int k = 0; k < kernel->kernel_count; k++) {
-        const Launch *launch = &kernel->launches[kernel->leaders[k]];
-        if (launch->asks_shared)
-            write_allowance(out, launch, "MaxDynamicSharedMemorySize", launch->shared_bytes);
-        if (needs_large_cluster(launch))
-            write_allowance(out, launch, "NonPortableClusterSizeAllowed", 1);
-    }
-    strbuf_puts(out, "    if (status == cudaSuccess && device < 64)\n"
-                     "        allowed |= 1ull << device;\n"
-                     "    return status;\n}\n");
 }
 
 // ---- launches ----
@@ -233,10 +183,12 @@ static void write_pixels(StrBuf *out, const TensorMap *map)
     strbuf_printf(out, ", %d", map->box[1]);
 }
 
+#define STEP "    status = status ? status : "   // the first error stays
+
 /* `    status = status ? status : describe_tensor(&m0, w1, 2, {64, 64}, {128}, {64, 64});`: how bulk copies see a tensor. */
 static void write_map(StrBuf *out, const TensorMap *map, int number, const char *pointer)
 {
-    strbuf_puts(out, "    status = status ? status : ");
+    strbuf_puts(out, STEP);
     if (map->pixel_axes)
         strbuf_printf(out, "describe_pixels<%d>", map->rank);
     else
@@ -255,10 +207,22 @@ static void write_map(StrBuf *out, const TensorMap *map, int number, const char 
     strbuf_puts(out, map->tf32 ? ", true);\n" : ");\n");
 }
 
-void launcher_write_maps(StrBuf *out, const Program *program, const Launch *launch)
+static void write_allowance(StrBuf *out, const Launch *launch, const char *attribute, int64_t value)
 {
+    strbuf_printf(out, STEP "cudaFuncSetAttribute(%s_scope::%s, cudaFuncAttribute%s, %" PRId64 ");\n", launch->entry,
+                  launch->entry, attribute, value);
+}
+
+const char *launcher_steps(Arena *arena, const Program *program, const Launch *launch)
+{
+    StrBuf out = strbuf_new(arena);
+    if (launch->asks_shared)
+        write_allowance(&out, launch, "MaxDynamicSharedMemorySize", launch->shared_bytes);
+    if (launch_cluster_blocks(launch) > PORTABLE_CLUSTER_BLOCKS)
+        write_allowance(&out, launch, "NonPortableClusterSizeAllowed", 1);
     for (int i = 0; i < launch->map_count; i++)
-        write_map(out, &launch->maps[i], i, pointer_name(out->arena, program, launch, launch->maps[i].arg));
+        write_map(&out, &launch->maps[i], i, pointer_name(arena, program, launch, launch->maps[i].arg));
+    return out.text;
 }
 
 /* `launch_early(net_k0_scope::net_k0, 132, 512, args, 144632, (cudaStream_t)stream)` */
@@ -280,27 +244,16 @@ static void write_launch(StrBuf *out, const Launch *launch)
     strbuf_puts(out, clusters && launch->cooperative ? ", true)" : ")");
 }
 
-/* What kernels may be allowed is asked for first. */
-void launcher_status(StrBuf *out, const Kernel *kernel)
-{
-    bool allows = needs_allowance(kernel);
-    strbuf_printf(out, "%s%s", allows ? kernel->name : "cudaSuccess", allows ? "_allow()" : "");
-}
-
 void launcher_alone(StrBuf *out, const Kernel *kernel)
 {
     const Launch *launch = kernel->launches;
-    bool may_fail = needs_allowance(kernel) || launch->map_count;
+    const char *steps = launcher_steps(out->arena, kernel->program, launch);
     launcher_write_arguments(out, kernel->program, launch);
-    if (may_fail) {
-        strbuf_puts(out, "    cudaError_t status = ");
-        launcher_status(out, kernel);
-        strbuf_puts(out, ";\n");
-    }
-    launcher_write_maps(out, kernel->program, launch);
-    strbuf_puts(out, may_fail ? "    return (int)(status ? status : " : "    return (int)");
+    if (*steps)
+        strbuf_printf(out, "    cudaError_t status = %s", steps + strlen(STEP));
+    strbuf_puts(out, *steps ? "    return (int)(status ? status : " : "    return (int)");
     write_launch(out, launch);
-    strbuf_puts(out, may_fail ? ");\n" : ";\n");
+    strbuf_puts(out, *steps ? ");\n" : ";\n");
 }
 
 bool launcher_alone_uses_prelude(const Kernel *kernel)

@@ -30,9 +30,8 @@ static void write_function(StrBuf *out, const Kernel *kernel, const Launch *laun
     strbuf_puts(out, ")\n{\n");
     launcher_using(out, kernel);
     launcher_write_arguments(out, NULL, launch);
-    if (launch->map_count)
-        strbuf_puts(out, "    cudaError_t &status = to.status;\n");
-    launcher_write_maps(out, NULL, launch);
+    const char *steps = launcher_steps(out->arena, NULL, launch);
+    strbuf_printf(out, "%s%s", *steps ? "    cudaError_t &status = to.status;\n" : "", steps);
     strbuf_printf(out, "    make_launch%s(to, after, early, %s_scope::%s, args, ", attributes ? "_with" : "",
                   launch->entry, launch->entry);
     launcher_write_shape(out, launch);
@@ -184,7 +183,5 @@ void launcher_make_list(StrBuf *out, const Kernel *kernel, LaunchRange range)
 void launcher_begin_list(StrBuf *out, const Kernel *kernel, const char *stream)
 {
     launcher_using(out, kernel);
-    strbuf_printf(out, "    Launches to = {%s, ", stream);
-    launcher_status(out, kernel);
-    strbuf_puts(out, "};\n");
+    strbuf_printf(out, "    Launches to = {%s, cudaSuccess};\n", stream);
 }

@@ -22,12 +22,8 @@ void launcher_unused(StrBuf *out, const char *name, int64_t bytes);
 /* Checks the alignment of the arguments of NAME_launch. */
 void launcher_check(StrBuf *out, const Program *program, const Kernel *kernel);
 
-/* The function that sets the attributes of kernels, such as dynamic shared memory above 48 KB. */
-void launcher_allowances(StrBuf *out, const Kernel *kernel, bool hip);
 /* The names of the prelude that the launcher uses. */
 void launcher_using(StrBuf *out, const Kernel *kernel);
-/* The initial status: `cudaSuccess`, or the call that sets the attributes of kernels. */
-void launcher_status(StrBuf *out, const Kernel *kernel);
 /* Launch attributes: clusters, and programmatic dependent launch. */
 bool launcher_has_attributes(const Launch *launch);
 
@@ -54,8 +50,9 @@ void launcher_make_list(StrBuf *out, const Kernel *kernel, LaunchRange range);
 
 /* `args`, and their tensor maps, not yet encoded; `program` NULL: in a kernel's own function. */
 void launcher_write_arguments(StrBuf *out, const Program *program, const Launch *launch);
-/* Encodes the tensor maps; `status` is the first error. */
-void launcher_write_maps(StrBuf *out, const Program *program, const Launch *launch);
+/* What comes before a launch: sets the attributes of its kernel, such as dynamic shared memory above 48 KB, and encodes tensor
+   maps. `status` is the first error; "": nothing does. */
+const char *launcher_steps(Arena *arena, const Program *program, const Launch *launch);
 /* `132, 512`, the grid and the block. */
 void launcher_write_shape(StrBuf *out, const Launch *launch);
 void launcher_write_cluster(StrBuf *out, const Launch *launch);

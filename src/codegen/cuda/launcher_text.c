@@ -27,7 +27,7 @@ static const char *in_hip(Arena *arena, const char *text)
 }
 
 /* What stands before the launcher and has no names of the user's. */
-static const char *launcher_head(Arena *arena, const Kernel *kernel, bool hip)
+static const char *launcher_head(Arena *arena, const Kernel *kernel)
 {
     StrBuf out = strbuf_new(arena);
     strbuf_printf(&out,
@@ -35,8 +35,7 @@ static const char *launcher_head(Arena *arena, const Kernel *kernel, bool hip)
                   kernel->name, kernel->workspace_bytes);
     if (kernel->prepared_id)
         launcher_sizes_of_weights(&out, kernel);
-    launcher_allowances(&out, kernel, hip);
-    return hip ? in_hip(arena, out.text) : out.text;
+    return out.text;
 }
 
 static const char *launch_functions(Arena *arena, const Kernel *kernel, bool hip)
@@ -104,7 +103,7 @@ static const char *numbered_launcher(Arena *arena, const Kernel *kernel, bool hi
 const char *launcher_text(Arena *arena, Kernel *kernel, bool hip, Names *names)
 {
     const Program *program = kernel->program;
-    const char *head = launcher_head(arena, kernel, hip), *functions = launch_functions(arena, kernel, hip);
+    const char *head = launcher_head(arena, kernel), *functions = launch_functions(arena, kernel, hip);
     const char *text = numbered_launcher(arena, kernel, hip);
     names_avoid(names, head);
     names_avoid(names, text);

@@ -80,11 +80,3 @@ Template template_read(const TemplateStore *store, const char *path)
         .body_line = count_lines(text, body) + 1,
     };
 }
-
-void template_cite(StrBuf *out, const TemplateStore *store, const char *path, int line)
-{
-    if (store->line_directives)
-        strbuf_printf(out, "#line %d \"%s\"\n", line, path);
-    else
-        strbuf_printf(out, "// %s:%d\n", path, line);
-}

@@ -17,14 +17,11 @@ typedef struct Template {
 typedef struct TemplateStore {
     Arena *arena;
     const char *folder;
-    bool line_directives;   // emit #line, for editors of templates; else comments name the places
+    bool line_directives;   // emit #line, for editors of templates
 } TemplateStore;
 
 /* Marks where the emitted file itself continues, until its lines are counted; nothing else looks like it. */
 #define TEMPLATE_OWN_LINE "#line 0\n"
-
-/* Notes that the following text begins at `line` of a template. */
-void template_cite(StrBuf *out, const TemplateStore *store, const char *path, int line);
 
 /* A file without the markers is an error (EXIT_INPUT if it came from the user's folder). */
 Template template_read(const TemplateStore *store, const char *path);

@@ -51,8 +51,5 @@ void trim_write_prelude(StrBuf *out, const Trim *trim);
 void trim_write_main(StrBuf *out, const Trim *trim);
 void trim_write_kernel(StrBuf *out, const Trim *trim, int kernel);
 
-/* Last: the #undefs of the file's macros. */
-void trim_write_ends(StrBuf *out, const Trim *trim);
-
 /* Paths of the files in every kernel, "templates/prelude.cuh" first; NULL ends the list. */
 const char *const *prelude_files(const TemplateStore *store);

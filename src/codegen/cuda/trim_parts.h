@@ -9,6 +9,7 @@
 #define INTRINSICS PRELUDE "intrinsics/"
 #define BEGIN_MAIN "namespace plain {\n"
 #define END_MAIN "}   // namespace plain\n"
+#define FUNCTIONS_END "// ---- the template ----\n"
 
 typedef struct FileName {
     const char *path;

@@ -20,16 +20,13 @@ static int line_count(const char *text)
 
 static bool same(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
 
-/* A template once, the prelude as a whole; under --line-directives, each place where lines do not simply go
-   on. */
+/* Under --line-directives, each place where lines do not simply go on. */
 static void cite(const Writer *writer, const TextUnit *unit, int line)
 {
     const TextUnit *before = writer->before;
-    bool goes_on = before && same(before->file, unit->file) &&
-                   (!writer->trim->store->line_directives || before->line + line_count(before->text) == line);
-    bool is_prelude = unit->file && !strncmp(unit->file, PRELUDE, strlen(PRELUDE));
-    if (unit->file && !goes_on && !(is_prelude && !writer->trim->store->line_directives))
-        template_cite(writer->out, writer->trim->store, unit->file, line);
+    bool goes_on = before && same(before->file, unit->file) && before->line + line_count(before->text) == line;
+    if (unit->file && !goes_on && writer->trim->store->line_directives)
+        strbuf_printf(writer->out, "#line %d \"%s\"\n", line, unit->file);
 }
 
 /* Single lines stand together, whatever lies between them where they come from. */
@@ -130,9 +127,8 @@ static void write_ends(StrBuf *out, const UnitList *units)
 void trim_write_prelude(StrBuf *out, const Trim *trim)
 {
     const UnitList *units = &trim->prelude.units;
-    strbuf_puts(out, "// The parts of " PRELUDE " that the file uses:\n");
     write_place(out, trim, units, PLACE_BEFORE);
-    strbuf_printf(out, "\nnamespace %s" PRELUDE_SUFFIX " {\n", trim->name);
+    strbuf_printf(out, "namespace %s" PRELUDE_SUFFIX " {   // what the kernels use of " PRELUDE "\n", trim->name);
     write_place(out, trim, units, PLACE_WITHIN);
     strbuf_printf(out, "}   // namespace %s" PRELUDE_SUFFIX "\n\n", trim->name);
 }
@@ -165,7 +161,7 @@ void trim_write_constants(StrBuf *out, const Trim *trim, int kernel)
     const TrimScope *scope = &trim->kernels[kernel];
     strbuf_printf(out, "namespace %s_scope {\n%s", scope->text->entry, scope->text->provenance);
     write_parameters(out, trim, scope, true);
-    strbuf_printf(out, "// </rollerc>\n}   // namespace %s_scope\n\n", scope->text->entry);
+    strbuf_printf(out, "}   // namespace %s_scope\n\n", scope->text->entry);
 }
 
 static void write_body(StrBuf *out, const Trim *trim, const TrimScope *scope)
@@ -199,12 +195,10 @@ void trim_write_kernel(StrBuf *out, const Trim *trim, int kernel)
                   about(trim, scope), scope->text->entry, trim->name);
     if (write_place(out, trim, &scope->units, PLACE_BEFORE))
         strbuf_putc(out, '\n');
-    strbuf_printf(out, "%s// <rollerc: functions>\n", trim->store->line_directives ? TEMPLATE_OWN_LINE : "");
+    strbuf_puts(out, trim->store->line_directives ? TEMPLATE_OWN_LINE : "");
     write_parameters(out, trim, scope, false);
-    strbuf_puts(out, "// </rollerc>\n");
+    strbuf_puts(out, FUNCTIONS_END);
     write_body(out, trim, scope);
     write_ends(out, &scope->units);
     strbuf_printf(out, "}   // namespace %s_scope\n\n", scope->text->entry);
 }
-
-void trim_write_ends(StrBuf *out, const Trim *trim) { write_ends(out, &trim->prelude.units); }

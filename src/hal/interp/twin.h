@@ -7,7 +7,6 @@
 #include "calls.h"
 
 #define ROLLERC_INTERP 1
-#define thread_local   // the launcher runs on one thread
 #define __global__
 #define __device__
 #define __host__
@@ -113,11 +112,6 @@ static inline cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned)
 static inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
 
 static inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-static inline cudaError_t cudaGetDevice(int *device)
-{
-    *device = 0;
-    return cudaSuccess;
-}
 
 namespace rollerc_interp {
 
@@ -182,6 +176,5 @@ static inline cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFu
 #define hipStream_t cudaStream_t
 #define hipMemcpyAsync cudaMemcpyAsync
 #define hipMemcpyDefault cudaMemcpyDefault
-#define hipGetDevice cudaGetDevice
 #define hipLaunchCooperativeKernel cudaLaunchCooperativeKernel
 #define hipFuncAttributeMaxDynamicSharedMemorySize cudaFuncAttributeMaxDynamicSharedMemorySize

@@ -1,12 +1,11 @@
 // ---- bulk tensor copies of sm_90 (TMA): one thread starts the copy of a box, an mbarrier in shared memory counts its bytes ----
 
-// A tensor in global memory and the box of one copy, as the launcher encodes them. A box is made of lines of 128 bytes
-// along the first dimension, in the layout of describe_operand(). Elements out of bounds are filled with zeros.
+// A tensor in global memory and the box of one copy: lines of 128 bytes in the layout of describe_operand(). Elements out of
+// bounds are filled with zeros.
 struct alignas(64) TensorMap { unsigned char opaque[128]; };
 
-// A barrier in shared memory, which one thread begins before the block is synchronised. A phase completes when so many
-// threads have arrived and all bytes were copied that an arrival expects. mbarrier_wait(barrier, n % 2) waits for phase
-// n, counted from 0; a waiter may be at most one phase behind.
+// A phase of a barrier in shared memory completes when so many threads have arrived and the bytes were copied that an arrival
+// expects. mbarrier_wait(barrier, n % 2) waits for phase n, counted from 0; a waiter may be at most one phase behind.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE void mbarrier_init(unsigned long long *barrier, int arrivals)
 {
@@ -15,7 +14,8 @@ DEVICE void mbarrier_init(unsigned long long *barrier, int arrivals)
 }
 DEVICE void mbarrier_expect(unsigned long long *barrier, int bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(shared_address(barrier)), "r"(bytes) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 : : "r"(shared_address(barrier)), "r"(bytes) : "memory");
 }
 DEVICE void mbarrier_arrive(unsigned long long *barrier)
 {
@@ -37,7 +37,6 @@ DEVICE void mbarrier_wait(unsigned long long *barrier, unsigned parity)
                      : "=r"(ended) : "r"(shared_address(barrier)), "r"(parity) : "memory");
     while (!ended);
 }
-// Prefetches the tensor map, so that the first copy need not wait for it.
 DEVICE void prefetch_map(const TensorMap *map) { asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory"); }
 DEVICE void copy_box(void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)
 {
@@ -120,7 +119,6 @@ template <int RANK> DEVICE void copy_box_at(void *, const TensorMap *, const int
 #endif
 
 // Reallocates registers between warp groups, in multiples of 8: producers release registers that consumers take.
-// With -rdc=true ptxas ignores it: the result is still right, but consumers may spill.
 template <int N> DEVICE void give_registers()
 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) && defined(__CUDACC_RDC__)

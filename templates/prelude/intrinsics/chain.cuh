@@ -7,10 +7,8 @@
 //   launch 2   wait_for_earlier();                     …  read a and b       // launches 0 and 1 have completed
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Programmatic dependent launch: waits until all earlier launches in the stream have completed, and their results are
-// visible. Without the launch attribute the wait returns at once.
+// Programmatic dependent launch: waits until all earlier launches in the stream have completed, and their results are visible.
 DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
 // Behind the wait, in kernels whose loads have addresses that are known early: ptxas moves read-only loads
 // (ld.global.nc) above the wait, though its asm is volatile. It moves no load above an exit, since the load
 // may fault. No thread takes this exit: no grid is empty.
@@ -18,10 +16,7 @@ DEVICE void hold_loads()
 {
     asm volatile("{ .reg .pred none;\n  setp.eq.u32 none, %0, 0;\n  @none exit; }" : : "r"(gridDim.x) : "memory");
 }
-
-// The next launch may begin once every block of this one has called this or has ended. A launch that depends on no
-// earlier launch of its program waits at its end instead of its beginning, since later launches rely on its wait: it
-// may use buffers of earlier calls, which had completed before launch 0 let it begin.
+// The next launch may begin once every block of this one has called this or has ended.
 DEVICE void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;"); }
 #else
 DEVICE void wait_for_earlier() {}

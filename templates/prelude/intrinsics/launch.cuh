@@ -54,64 +54,55 @@ static cudaError_t launch_with(Kernel *kernel, dim3 grid, dim3 block, void **arg
 }
 #endif
 
-// A function of the driver. Programs need not be linked with it.
+// A function of the driver, which programs need not be linked with; null: it has none.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
-static inline cudaError_t driver_function(const char *name, void **function)
+template <class Function> static Function *driver_function(const char *name)
 {
+    void *found = nullptr;
 #if CUDART_VERSION >= 12050
-    return cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault);
+    cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault);
 #else
-    return cudaGetDriverEntryPoint(name, function, cudaEnableDefault);
+    cudaGetDriverEntryPoint(name, &found, cudaEnableDefault);
 #endif
+    return reinterpret_cast<Function *>(found);
 }
 #endif
 
-// Encodes a tensor of up to five dimensions for bulk copies: `sizes` in elements, `strides` in bytes from the
-// second dimension on, `box` in elements, 128 bytes along the first dimension. With `tf32` floats are rounded
-// to tf32 as they are copied. L2 promotion of 256 bytes, in place of 128, takes up to 1.13 of the time.
+// Encodes a tensor for bulk copies: sizes and box in elements, strides in bytes from the second dimension on. With `tf32` floats
+// are rounded to it. L2 promotion of 256 bytes, in place of 128, takes up to 1.13 of the time.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int RANK>
 static cudaError_t describe_tensor(TensorMap *map, const void *start, int bytes, const unsigned long long (&sizes)[RANK],
                                    const unsigned long long (&strides)[RANK > 1 ? RANK - 1 : 1], const unsigned (&box)[RANK],
                                    bool tf32 = false)
 {
-    using Encode = int (*)(void *map, int type, unsigned rank, const void *start, const unsigned long long *sizes,
-                           const unsigned long long *strides, const unsigned *box, const unsigned *steps, int interleave,
-                           int swizzle, int promotion, int fill);
-    void *encode = nullptr;
-    const cudaError_t status = driver_function("cuTensorMapEncodeTiled", &encode);
-    if (!encode)
-        return status == cudaSuccess ? cudaErrorNotSupported : status;
+    const auto encode = driver_function<int(void *, int, int, const void *, const unsigned long long *, const unsigned long long *,
+                                            const unsigned *, const unsigned *, int, int, int, int)>("cuTensorMapEncodeTiled");
     const unsigned steps[] = {1, 1, 1, 1, 1};
     const int type = tf32 ? 11 : bytes > 2 ? 2 : bytes - 1;   // of unsigned integers: copied as they are
-    return reinterpret_cast<Encode>(encode)(map, type, RANK, start, sizes, strides, box, steps, 0, 3, 2, 0) ? cudaErrorInvalidValue
-                                                                                                            : cudaSuccess;
+    const bool made = encode && !encode(map, type, RANK, start, sizes, strides, box, steps, 0, 3, 2, 0);
+    return made ? cudaSuccess : encode ? cudaErrorInvalidValue : cudaErrorNotSupported;
 }
 #endif
 
-// Encodes images (channel, one to three spatial axes from the innermost one on, image) for bulk copies in
-// im2col mode. A copy brings a run of pixels, of each 128 bytes of channels. Pixels run from the lower corner
-// to the upper corner in steps; the upper corner is relative to the image's end: a filter of three taps with
-// a pixel of padding at either side has the corners -1 and -1.
+// Encodes images (channel, one to three spatial axes from the innermost one on, image) for bulk copies in im2col mode. A copy
+// brings a run of pixels, of each 128 bytes of channels. Pixels run from the lower corner to the upper corner, which is relative
+// to the image's end, in steps: a filter of three taps with a pixel of padding at either side has the corners -1 and -1.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int RANK>
 static cudaError_t describe_pixels(TensorMap *map, const void *start, int bytes, const unsigned long long (&sizes)[RANK],
                                    const unsigned long long (&strides)[RANK - 1], const int (&lower)[RANK - 2],
                                    const int (&upper)[RANK - 2], const unsigned (&steps)[RANK - 2], unsigned pixels, bool tf32 = false)
 {
-    using Encode = int (*)(void *map, int type, unsigned rank, const void *start, const unsigned long long *sizes,
-                           const unsigned long long *strides, const int *lower, const int *upper, unsigned channels, unsigned pixels,
-                           const unsigned *steps, int interleave, int swizzle, int promotion, int fill);
-    void *encode = nullptr;
-    const cudaError_t status = driver_function("cuTensorMapEncodeIm2col", &encode);
-    if (!encode)
-        return status == cudaSuccess ? cudaErrorNotSupported : status;
+    const auto encode = driver_function<int(void *, int, int, const void *, const unsigned long long *, const unsigned long long *,
+                                            const int *, const int *, int, unsigned, const unsigned *, int, int, int, int)>(
+        "cuTensorMapEncodeIm2col");
     unsigned every[RANK] = {};
     for (int d = 0; d < RANK; d++)
         every[d] = d > 0 && d < RANK - 1 ? steps[d - 1] : 1;
     const int type = tf32 ? 11 : bytes > 2 ? 2 : bytes - 1;   // as of describe_tensor()
-    return reinterpret_cast<Encode>(encode)(map, type, RANK, start, sizes, strides, lower, upper, 128u / static_cast<unsigned>(bytes),
-                                            pixels, every, 0, 3, 2, 0) ? cudaErrorInvalidValue : cudaSuccess;
+    const bool made = encode && !encode(map, type, RANK, start, sizes, strides, lower, upper, 128 / bytes, pixels, every, 0, 3, 2, 0);
+    return made ? cudaSuccess : encode ? cudaErrorInvalidValue : cudaErrorNotSupported;
 }
 #endif
 

@@ -2,6 +2,7 @@
 
 #define UNROLL _Pragma("unroll")
 #define UNROLL_4 _Pragma("unroll 4")
+extern __shared__ __align__(16) unsigned char rollerc_shared[];
 #if defined(__HIP__) && defined(__AMDGCN_WAVEFRONT_SIZE)
 constexpr int WARP = __AMDGCN_WAVEFRONT_SIZE;
 #elif defined(__HIP__)
@@ -15,9 +16,7 @@ using LaneMask = unsigned long long;   // bit i: lane i
 using LaneMask = unsigned;
 #endif
 
-// The next iteration of a persistent block. The interpreter, which may run only some blocks, skips iterations.
-DEVICE int next_turn(int turn, int) { return turn + 1; }
-
+DEVICE int next_turn(int turn, int) { return turn + 1; }   // of a persistent block; the interpreter may skip some
 DEVICE void block_sync() { __syncthreads(); }
 
 // Synchronises all THREADS of a block from code of warps in different roles.
@@ -36,12 +35,7 @@ DEVICE void warp_sync() { __syncwarp(0xffffffffu); }
 #if defined(__HIP__)
 DEVICE int lane_id() { return static_cast<int>(__lane_id()); }
 #else
-DEVICE int lane_id()
-{
-    int lane;
-    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
-    return lane;
-}
+DEVICE int lane_id() { int lane; asm("mov.u32 %0, %%laneid;" : "=r"(lane)); return lane; }
 #endif
 
 #if defined(__HIP__)
@@ -50,46 +44,20 @@ DEVICE LaneMask warp_ballot(bool vote) { return __ballot(vote); }
 DEVICE LaneMask warp_ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
 #endif
 
-template <class T> DEVICE T warp_shuffle(T value, int lane, int width = WARP)
-{
+// Among groups of n lanes.
 #if defined(__HIP__)
-    return __shfl(value, lane, width);
+template <class T> DEVICE T warp_shuffle(T x, int lane, int n = WARP) { return __shfl(x, lane, n); }
+template <class T> DEVICE T warp_shuffle_xor(T x, int mask, int n = WARP) { return __shfl_xor(x, mask, n); }
+template <class T> DEVICE T warp_shuffle_down(T x, unsigned by, int n = WARP) { return __shfl_down(x, by, n); }
 #else
-    return __shfl_sync(0xffffffffu, value, lane, width);
+template <class T> DEVICE T warp_shuffle(T x, int lane, int n = WARP) { return __shfl_sync(~0u, x, lane, n); }
+template <class T> DEVICE T warp_shuffle_xor(T x, int mask, int n = WARP) { return __shfl_xor_sync(~0u, x, mask, n); }
+template <class T> DEVICE T warp_shuffle_down(T x, unsigned by, int n = WARP) { return __shfl_down_sync(~0u, x, by, n); }
 #endif
-}
-
-template <class T> DEVICE T warp_shuffle_xor(T value, int mask, int width = WARP)
-{
-#if defined(__HIP__)
-    return __shfl_xor(value, mask, width);
-#else
-    return __shfl_xor_sync(0xffffffffu, value, mask, width);
-#endif
-}
-
-template <class T> DEVICE T warp_shuffle_down(T value, int delta, int width = WARP)
-{
-#if defined(__HIP__)
-    return __shfl_down(value, static_cast<unsigned>(delta), width);
-#else
-    return __shfl_down_sync(0xffffffffu, value, static_cast<unsigned>(delta), width);
-#endif
-}
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-DEVICE float op_max(float a, float b)
-{
-    float result;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
-DEVICE float op_min(float a, float b)
-{
-    float result;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
+DEVICE float op_max(float a, float b) { float c; asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c; }
+DEVICE float op_min(float a, float b) { float c; asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c; }
 #endif
 
 // Reads global memory. Accesses of 16 bytes hint L2 to keep what they read longer than what is written: 0.95

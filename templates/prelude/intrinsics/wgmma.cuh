@@ -1,7 +1,6 @@
 // ---- tensor cores of sm_90a (wgmma): a warp group multiplies operands in shared memory asynchronously ----
 
-// The address within the block's shared memory.
-#ifdef __CUDA_ARCH__
+#ifdef __CUDA_ARCH__   // an address within the block's shared memory
 DEVICE unsigned shared_address(const void *p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 #else
 DEVICE unsigned shared_address(const void *p) { return static_cast<unsigned>(reinterpret_cast<unsigned long long>(p)); }
@@ -16,7 +15,7 @@ DEVICE void show_operands()
 #endif
 }
 
-// Keeps the compiler from moving accesses to an accumulator across this point.
+// Keeps the compiler from moving accesses to accumulators across this point.
 DEVICE void hold_sum(float &c) { asm volatile("" : "+f"(c)::"memory"); }
 DEVICE void hold_sum(int &c) { asm volatile("" : "+r"(c)::"memory"); }
 template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
@@ -27,7 +26,7 @@ template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
 #endif
 }
 
-// An instruction of sm_90a. nvcc also makes PTX of sm_90, which has none of these.
+// Instructions of sm_90a. nvcc also makes PTX of sm_90, which has none of them.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define SM90A(...) asm volatile(__VA_ARGS__)
 #elif defined(__CUDA_ARCH__)
@@ -36,8 +35,8 @@ template <class Value, int COUNT> DEVICE void hold_sums(Value (&c)[COUNT])
 #define SM90A(...) (void)0
 #endif
 
-// Products are issued in between, once or several times, and closed as a group. A thread must not touch its
-// accumulators from open_products() on until wait_products<N>(), which waits for all but the last N groups.
+// Products are issued in between and closed as a group. A thread must not touch its accumulators from open_products()
+// on until wait_products<N>(), which waits for all but the last N groups.
 template <class Value, int COUNT> DEVICE void open_products(Value (&c)[COUNT])
 {
     hold_sums(c);
@@ -50,8 +49,8 @@ template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[CO
     hold_sums(c);
 }
 
-// Makes a whole word of converted accumulators before its halves are used. Otherwise the compiler takes the halves from
-// accumulators of products in flight and serialises the products: 19 us instead of 16.8.
+// A whole word of converted accumulators. Otherwise the compiler takes halves of accumulators of products in flight,
+// and serialises the products: 19 us instead of 16.8.
 #ifdef __CUDA_ARCH__
 DEVICE unsigned hold_word(unsigned word) { asm volatile("" : "+r"(word)); return word; }
 #else
@@ -69,217 +68,250 @@ DEVICE int same_in_warp(int x) { return __shfl_sync(0xffffffffu, x, 0); }
 template <class Element, int COLUMNS> struct Product {};
 template <class Element, int COLUMNS> struct Held {};
 
-// A thread's accumulators as asm operands, in groups of 32.
+// A thread's accumulators: asm operands, and their numbers.
 #define SUMS_4(kind, i) kind(c[i]), kind(c[i + 1]), kind(c[i + 2]), kind(c[i + 3])
-#define SUMS_8(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4)
-#define SUMS_32(kind) SUMS_8(kind, 0), SUMS_8(kind, 8), SUMS_8(kind, 16), SUMS_8(kind, 24)
-#define SUMS_64(kind) SUMS_32(kind), SUMS_8(kind, 32), SUMS_8(kind, 40), SUMS_8(kind, 48), SUMS_8(kind, 56)
-#define SUMS_96(kind) SUMS_64(kind), SUMS_8(kind, 64), SUMS_8(kind, 72), SUMS_8(kind, 80), SUMS_8(kind, 88)
-#define SUMS_128(kind) \
-    SUMS_96(kind), SUMS_8(kind, 96), SUMS_8(kind, 104), SUMS_8(kind, 112), SUMS_8(kind, 120)
-#define REGISTERS_32 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define REGISTERS_64 \
-    REGISTERS_32 ", " "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define REGISTERS_96 \
-    REGISTERS_64 ", " "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define SUMS_32(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4), SUMS_4(kind, i + 8), SUMS_4(kind, i + 12), \
+                         SUMS_4(kind, i + 16), SUMS_4(kind, i + 20), SUMS_4(kind, i + 24), SUMS_4(kind, i + 28)
+#define TEN(t) "%" t "0, %" t "1, %" t "2, %" t "3, %" t "4, %" t "5, %" t "6, %" t "7, %" t "8, %" t "9, "
+#define REGISTERS_32 TEN("") TEN("1") TEN("2") "%30, %31"
+#define REGISTERS_64 TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") "%60, %61, %62, %63"
+#define REGISTERS_96 REGISTERS_64 ", %64, %65, %66, %67, %68, %69, " TEN("7") TEN("8") "%90, %91, %92, %93, %94, %95"
 #define REGISTERS_128 \
-    REGISTERS_96 ", " "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
-    "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, " \
-    "%126, %127"
-// The instruction, its accumulators and its further operands.
-#define WGMMA(shape, registers, operands, sums, ...) \
-    SM90A("wgmma.mma_async.sync.aligned.m64" shape " {" registers "}, " operands ";" : sums : __VA_ARGS__)
-#define BOTH_SHARED "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B)
-#define HELD_OPERANDS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B)
+    REGISTERS_96 ", %96, %97, %98, %99, " TEN("10") TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
 
-// c += a * b over 32 bytes of k: a has 64 rows, b has the columns of Product. TURN: that operand is stored with its rows
-// contiguous (16-bit elements only). Warp w of the group has rows w * 16 to w * 16 + 15 of c. Of every 8 columns a lane
-// has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below.
+// c += a * b over 32 bytes of k, of 64 rows. TURN: that operand is stored with its rows contiguous (16-bit elements only).
+// Warp w of the group has rows w * 16 to w * 16 + 15 of c. Of every 8 columns a lane has c[0] and c[1] in row l / 4 from
+// column l % 4 * 2 on, c[2] and c[3] eight rows below.
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n64k16.f32.f16.f16", REGISTERS_32, "%32, %33, 1, 1, 1, %34, %35", SUMS_32("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" REGISTERS_32 "}, %32, %33, 1, 1, 1, %34, %35;"
+          : SUMS_32("+f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n128k16.f32.f16.f16", REGISTERS_64, "%64, %65, 1, 1, 1, %66, %67", SUMS_64("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" REGISTERS_64 "}, %64, %65, 1, 1, 1, %66, %67;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n192k16.f32.f16.f16", REGISTERS_96, "%96, %97, 1, 1, 1, %98, %99", SUMS_96("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {" REGISTERS_96 "}, %96, %97, 1, 1, 1, %98, %99;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n256k16.f32.f16.f16", REGISTERS_128, "%128, %129, 1, 1, 1, %130, %131", SUMS_128("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {" REGISTERS_128 "}, %128, %129, 1, 1, 1, %130, %131;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_32("+f", 96)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n64k16.f32.bf16.bf16", REGISTERS_32, "%32, %33, 1, 1, 1, %34, %35", SUMS_32("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" REGISTERS_32 "}, %32, %33, 1, 1, 1, %34, %35;"
+          : SUMS_32("+f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n128k16.f32.bf16.bf16", REGISTERS_64, "%64, %65, 1, 1, 1, %66, %67", SUMS_64("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" REGISTERS_64 "}, %64, %65, 1, 1, 1, %66, %67;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n192k16.f32.bf16.bf16", REGISTERS_96, "%96, %97, 1, 1, 1, %98, %99", SUMS_96("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" REGISTERS_96 "}, %96, %97, 1, 1, 1, %98, %99;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 1, 1, 1, %130, %131", SUMS_128("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" REGISTERS_128 "}, %128, %129, 1, 1, 1, %130, %131;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_32("+f", 96)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f32, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n64k8.f32.tf32.tf32", REGISTERS_32, "%32, %33, 1, 1, 1", SUMS_32("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {" REGISTERS_32 "}, %32, %33, 1, 1, 1;"
+          : SUMS_32("+f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f32, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n128k8.f32.tf32.tf32", REGISTERS_64, "%64, %65, 1, 1, 1", SUMS_64("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {" REGISTERS_64 "}, %64, %65, 1, 1, 1;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f32, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n192k8.f32.tf32.tf32", REGISTERS_96, "%96, %97, 1, 1, 1", SUMS_96("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n192k8.f32.tf32.tf32 {" REGISTERS_96 "}, %96, %97, 1, 1, 1;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f32, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n256k8.f32.tf32.tf32", REGISTERS_128, "%128, %129, 1, 1, 1", SUMS_128("+f"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {" REGISTERS_128 "}, %128, %129, 1, 1, 1;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_32("+f", 96)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<i8, 64>, int (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n64k32.s32.s8.s8", REGISTERS_32, "%32, %33, 1", SUMS_32("+r"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {" REGISTERS_32 "}, %32, %33, 1;"
+          : SUMS_32("+r", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<i8, 128>, int (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n128k32.s32.s8.s8", REGISTERS_64, "%64, %65, 1", SUMS_64("+r"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {" REGISTERS_64 "}, %64, %65, 1;"
+          : SUMS_32("+r", 0), SUMS_32("+r", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<i8, 192>, int (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n192k32.s32.s8.s8", REGISTERS_96, "%96, %97, 1", SUMS_96("+r"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n192k32.s32.s8.s8 {" REGISTERS_96 "}, %96, %97, 1;"
+          : SUMS_32("+r", 0), SUMS_32("+r", 32), SUMS_32("+r", 64) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<i8, 256>, int (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n256k32.s32.s8.s8", REGISTERS_128, "%128, %129, 1", SUMS_128("+r"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 {" REGISTERS_128 "}, %128, %129, 1;"
+          : SUMS_32("+r", 0), SUMS_32("+r", 32), SUMS_32("+r", 64), SUMS_32("+r", 96)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<u8, 64>, int (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n64k32.s32.u8.u8", REGISTERS_32, "%32, %33, 1", SUMS_32("+r"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n64k32.s32.u8.u8 {" REGISTERS_32 "}, %32, %33, 1;"
+          : SUMS_32("+r", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<u8, 128>, int (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n128k32.s32.u8.u8", REGISTERS_64, "%64, %65, 1", SUMS_64("+r"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n128k32.s32.u8.u8 {" REGISTERS_64 "}, %64, %65, 1;"
+          : SUMS_32("+r", 0), SUMS_32("+r", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<u8, 192>, int (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n192k32.s32.u8.u8", REGISTERS_96, "%96, %97, 1", SUMS_96("+r"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n192k32.s32.u8.u8 {" REGISTERS_96 "}, %96, %97, 1;"
+          : SUMS_32("+r", 0), SUMS_32("+r", 32), SUMS_32("+r", 64) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<u8, 256>, int (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n256k32.s32.u8.u8", REGISTERS_128, "%128, %129, 1", SUMS_128("+r"), BOTH_SHARED);
+    SM90A("wgmma.mma_async.sync.aligned.m64n256k32.s32.u8.u8 {" REGISTERS_128 "}, %128, %129, 1;"
+          : SUMS_32("+r", 0), SUMS_32("+r", 32), SUMS_32("+r", 64), SUMS_32("+r", 96)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 
 // c = a * b: the first product of an accumulator. Its old values are ignored, so it needs no open_products().
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n64k16.f32.f16.f16", REGISTERS_32, "%32, %33, 0, 1, 1, %34, %35", SUMS_32("=f"), BOTH_SHARED : "memory");
+    SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" REGISTERS_32 "}, %32, %33, 0, 1, 1, %34, %35;"
+          : SUMS_32("=f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<f16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n128k16.f32.f16.f16", REGISTERS_64, "%64, %65, 0, 1, 1, %66, %67", SUMS_64("=f"), BOTH_SHARED : "memory");
+    SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" REGISTERS_64 "}, %64, %65, 0, 1, 1, %66, %67;"
+          : SUMS_32("=f", 0), SUMS_32("=f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<f16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n192k16.f32.f16.f16", REGISTERS_96, "%96, %97, 0, 1, 1, %98, %99", SUMS_96("=f"), BOTH_SHARED : "memory");
+    SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {" REGISTERS_96 "}, %96, %97, 0, 1, 1, %98, %99;"
+          : SUMS_32("=f", 0), SUMS_32("=f", 32), SUMS_32("=f", 64)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<f16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n256k16.f32.f16.f16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131", SUMS_128("=f"), BOTH_SHARED : "memory");
+    SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {" REGISTERS_128 "}, %128, %129, 0, 1, 1, %130, %131;"
+          : SUMS_32("=f", 0), SUMS_32("=f", 32), SUMS_32("=f", 64), SUMS_32("=f", 96)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n64k16.f32.bf16.bf16", REGISTERS_32, "%32, %33, 0, 1, 1, %34, %35", SUMS_32("=f"), BOTH_SHARED : "memory");
+    SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" REGISTERS_32 "}, %32, %33, 0, 1, 1, %34, %35;"
+          : SUMS_32("=f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<bf16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n128k16.f32.bf16.bf16", REGISTERS_64, "%64, %65, 0, 1, 1, %66, %67", SUMS_64("=f"), BOTH_SHARED : "memory");
+    SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" REGISTERS_64 "}, %64, %65, 0, 1, 1, %66, %67;"
+          : SUMS_32("=f", 0), SUMS_32("=f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<bf16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n192k16.f32.bf16.bf16", REGISTERS_96, "%96, %97, 0, 1, 1, %98, %99", SUMS_96("=f"), BOTH_SHARED : "memory");
+    SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" REGISTERS_96 "}, %96, %97, 0, 1, 1, %98, %99;"
+          : SUMS_32("=f", 0), SUMS_32("=f", 32), SUMS_32("=f", 64)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void begin_product(Product<bf16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
 {
-    WGMMA("n256k16.f32.bf16.bf16", REGISTERS_128, "%128, %129, 0, 1, 1, %130, %131", SUMS_128("=f"), BOTH_SHARED : "memory");
+    SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" REGISTERS_128 "}, %128, %129, 0, 1, 1, %130, %131;"
+          : SUMS_32("=f", 0), SUMS_32("=f", 32), SUMS_32("=f", 64), SUMS_32("=f", 96)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
 }
 
 // The same with a in registers: four matrices as of load_matrices(). They must not be changed until it was waited for.
 template <bool TURN_B>
 DEVICE void multiply_held(Held<f16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("n64k16.f32.f16.f16", REGISTERS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37", SUMS_32("+f"), HELD_OPERANDS);
+    SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" REGISTERS_32 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, %37;"
+          : SUMS_32("+f", 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Held<f16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("n128k16.f32.f16.f16", REGISTERS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69", SUMS_64("+f"), HELD_OPERANDS);
+    SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" REGISTERS_64 "}, {%64, %65, %66, %67}, %68, 1, 1, 1, %69;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Held<f16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("n192k16.f32.f16.f16", REGISTERS_96, "{%96, %97, %98, %99}, %100, 1, 1, 1, %101", SUMS_96("+f"), HELD_OPERANDS);
+    SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {" REGISTERS_96 "}, {%96, %97, %98, %99}, %100, 1, 1, 1, %101;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64)
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Held<f16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("n256k16.f32.f16.f16", REGISTERS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133", SUMS_128("+f"), HELD_OPERANDS);
+    SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {" REGISTERS_128 "}, {%128, %129, %130, %131}, %132, 1, 1, 1, %133;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_32("+f", 96)
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Held<bf16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("n64k16.f32.bf16.bf16", REGISTERS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37", SUMS_32("+f"), HELD_OPERANDS);
+    SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" REGISTERS_32 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, %37;"
+          : SUMS_32("+f", 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Held<bf16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("n128k16.f32.bf16.bf16", REGISTERS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69", SUMS_64("+f"), HELD_OPERANDS);
+    SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" REGISTERS_64 "}, {%64, %65, %66, %67}, %68, 1, 1, 1, %69;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Held<bf16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("n192k16.f32.bf16.bf16", REGISTERS_96, "{%96, %97, %98, %99}, %100, 1, 1, 1, %101", SUMS_96("+f"), HELD_OPERANDS);
+    SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" REGISTERS_96 "}, {%96, %97, %98, %99}, %100, 1, 1, 1, %101;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64)
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
 template <bool TURN_B>
 DEVICE void multiply_held(Held<bf16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
 {
-    WGMMA("n256k16.f32.bf16.bf16", REGISTERS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133", SUMS_128("+f"), HELD_OPERANDS);
+    SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" REGISTERS_128 "}, {%128, %129, %130, %131}, %132, 1, 1, 1, %133;"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_32("+f", 96)
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }

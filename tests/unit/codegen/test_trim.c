@@ -111,7 +111,7 @@ static const char *emitted(const char *from, int arch, const char *text)
 static void check_emitted(int arch, const char *text, const char *before, const char *within)
 {
     ck_assert_str_eq(emitted(folder, arch, text),
-                     arena_printf(arena, "// The parts of templates/prelude/ that the file uses:\n%s\nnamespace t_prelude {\n%s}   // namespace t_prelude\n\n",
+                     arena_printf(arena, "%snamespace t_prelude {   // what the kernels use of templates/prelude/\n%s}   // namespace t_prelude\n\n",
                                   before, within));
 }
 
