@@ -170,7 +170,7 @@ static void write_arch_check(Generator *generator, int arch)
         generator->out,
         "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < %d\n"
         "#error \"%s was made for the device %s and needs sm_%d or later: compile it with -arch=%s\"\n"
-        "#endif\n\n",
+        "#endif\n",
         arch, generator->request->name, generator->request->device->name, arch / 10,
         generator->request->device->arch);
 }

@@ -156,7 +156,4 @@ template <int N, class T> DEVICE void move_vector(T (&to)[N], const T *from)
 }
 
 // Copies N elements in one access.
-template <int N, class T> DEVICE void copy_vector(T *to, const T *from)
-{
-    *reinterpret_cast<Vector<T, N> *>(to) = *reinterpret_cast<const Vector<T, N> *>(from);
-}
+template <int N, class T> DEVICE void copy_vector(T *to, const T *x) { *(Vector<T, N> *)to = *(const Vector<T, N> *)x; }

@@ -157,7 +157,4 @@ template <class Element, int PARTS> struct PairParts {
 };
 
 // Stores two elements of 16 bits; p is aligned to both.
-template <class T> DEVICE void store_pair(T *p, const float (&in)[2])
-{
-    *reinterpret_cast<unsigned *>(p) = pair_of(T(), in[0], in[1]);
-}
+template <class T> DEVICE void store_pair(T *p, const float (&in)[2]) { *(unsigned *)p = pair_of(T(), in[0], in[1]); }

@@ -40,8 +40,7 @@ template <class T, class Real> DEVICE compute_type<T> cast_int(Real value)
     return static_cast<Wide>(value);
 }
 
-// NVRTC knows no INFINITY.
-template <class T> DEVICE T infinity() { return static_cast<T>(__uint_as_float(0x7f800000u)); }
-template <class T> DEVICE T nan_value() { return static_cast<T>(__uint_as_float(0x7fffffffu)); }
+template <class T> DEVICE T infinity() { return (T)__uint_as_float(0x7f800000u); }   // NVRTC knows no INFINITY
+template <class T> DEVICE T nan_value() { return (T)__uint_as_float(0x7fffffffu); }
 
 struct alignas(16) bits128 { unsigned words[4]; };   // elements that are moved unconverted

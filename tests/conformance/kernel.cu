@@ -32,8 +32,8 @@ DEVICE unsigned long long bits_of(bf16 x) { return x.bits; }
 DEVICE unsigned long long bits_of(long long x) { return static_cast<unsigned long long>(x); }
 
 template <class T> DEVICE T scaled(int x, float by) { return narrow<T>(static_cast<float>(x) * by); }
-SPECIAL i8 scaled<i8>(int x, float) { return static_cast<i8>(x); }
-SPECIAL u8 scaled<u8>(int x, float) { return static_cast<u8>(x); }
+template <> __device__ __forceinline__ i8 scaled<i8>(int x, float) { return static_cast<i8>(x); }
+template <> __device__ __forceinline__ u8 scaled<u8>(int x, float) { return static_cast<u8>(x); }
 
 // The sum of (n + 1) times the n-th element: any element at another place changes it.
 template <int N, class V> DEVICE long long weighted(const V (&v)[N])

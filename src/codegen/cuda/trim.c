@@ -306,8 +306,7 @@ static bool type_occurs(const Trim *trim, const TrimScope *scope, Slice type)
 
 static bool is_template(const TextUnit *unit)
 {
-    return strncmp(unit->text, "template", strlen("template")) == 0 ||
-           strncmp(unit->text, "SPECIAL", strlen("SPECIAL")) == 0;
+    return strncmp(unit->text, "template", strlen("template")) == 0;
 }
 
 /* Nothing can call an overload for a type that does not occur, nor name<type>() one that is no template. */

@@ -33,7 +33,6 @@ void trim_write_member(StrBuf *out, const char *text)
 bool trim_can_be_member(const TextUnit *unit)
 {
     return !unit->condition && unit->text[0] != '#' && !strstr(unit->text, "\n#if") &&
-           strncmp(unit->text, "SPECIAL", strlen("SPECIAL")) != 0 &&
            strncmp(unit->text, "template <>", strlen("template <>")) != 0;
 }
 

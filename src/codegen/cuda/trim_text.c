@@ -45,10 +45,12 @@ static bool declares_unused(const TextUnit *unit)
     return declared != NULL;
 }
 
-static bool is_intrinsic(const TextUnit *unit)
+static bool lies_in(const TextUnit *unit, const char *folder)
 {
-    return unit && unit->file && strncmp(unit->file, INTRINSICS, strlen(INTRINSICS)) == 0;
+    return unit && unit->file && strncmp(unit->file, folder, strlen(folder)) == 0;
 }
+static bool is_prelude(const TextUnit *unit) { return lies_in(unit, PRELUDE); }
+static bool is_intrinsic(const TextUnit *unit) { return lies_in(unit, INTRINSICS); }
 
 /* What was written last ends before `next`, NULL: with all. */
 static void end_unit(Writer *writer, const TextUnit *next, bool goes_on)
@@ -78,7 +80,8 @@ static void write_unit(Writer *writer, const TextUnit *unit)
     const char *comment = begins ? unit->paragraph->comment : "";
     end_unit(writer, unit, goes_on);
     writer->is_else = goes_on && (otherwise || writer->is_else);
-    if (before && !otherwise && (begins || !goes_on) && !(goes_on && is_line(before) && is_line(unit)))
+    bool stands_alone = !is_prelude(unit) || (!*comment && !*unit->comment);   // a comment separates enough there
+    if (before && !otherwise && (begins || !goes_on) && stands_alone && !(goes_on && is_line(before) && is_line(unit)))
         strbuf_putc(writer->out, '\n');
     if (!stays && is_intrinsic(unit))
         strbuf_puts(writer->out, INTRINSICS_BEGIN);

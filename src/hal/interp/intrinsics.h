@@ -232,17 +232,17 @@ template <class Element, int COLUMNS> struct Product {};
 template <class Element, int COLUMNS> struct Held {};
 template <bool TURN_A, bool TURN_B, class T, int COLUMNS>
 static inline void multiply_shared(Product<T, COLUMNS>, SumOf<T> (&c)[COLUMNS / 2], unsigned long long a,
-                                   unsigned long long b, ROLLERC_PLACE)
+                                   unsigned long long b, bool adds = true, ROLLERC_PLACE)
 {
+    for (int i = 0; i < COLUMNS / 2 && !adds; i++)
+        c[i] = 0;
     rollerc_interp::multiply_shared({TileOf<T>::element, COLUMNS, a, b, TURN_A, TURN_B}, c, place);
 }
 template <bool TURN_A, bool TURN_B, class T, int COLUMNS>
 static inline void begin_product(Product<T, COLUMNS> product, SumOf<T> (&c)[COLUMNS / 2], unsigned long long a,
                                  unsigned long long b, ROLLERC_PLACE)
 {
-    for (int i = 0; i < COLUMNS / 2; i++)
-        c[i] = 0;
-    multiply_shared<TURN_A, TURN_B>(product, c, a, b, place);
+    multiply_shared<TURN_A, TURN_B>(product, c, a, b, false, place);
 }
 template <bool TURN_B, class T, int COLUMNS>
 static inline void multiply_held(Held<T, COLUMNS>, float (&c)[COLUMNS / 2], const unsigned (&a)[4],

@@ -35,9 +35,10 @@ DEVICE float softmax_exp_f16(float a) { return expf(a); }
 DEVICE float softmax_exp_bf16(float a) { return expf(a); }
 #endif
 
-// 2^a, to 2 ulp, and 1 / a, to 1 ulp. Subnormal results are flushed to 0.
 #if defined(__CUDA_ARCH__)
+// 2^a, to 2 ulp. Subnormal results are flushed to 0.
 DEVICE float power_of_two(float a) { float x; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(x) : "f"(a)); return x; }
+// 1 / a, to 1 ulp. Subnormal results are flushed to 0.
 DEVICE float reciprocal_of(float a) { float x; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(x) : "f"(a)); return x; }
 #else
 DEVICE float power_of_two(float a) { return exp2f(a); }

@@ -49,19 +49,17 @@ template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[CO
     hold_sums(c);
 }
 
-// A whole word of converted accumulators. Otherwise the compiler takes halves of accumulators of products in flight,
-// and serialises the products: 19 us instead of 16.8.
+// Keeps the compiler from converting halves of accumulators in flight, which serialises products: 19 us instead of 16.8.
 #ifdef __CUDA_ARCH__
 DEVICE unsigned hold_word(unsigned word) { asm volatile("" : "+r"(word)); return word; }
 #else
 DEVICE unsigned hold_word(unsigned word) { return word; }
 #endif
 
-// A value that all lanes share, made visibly uniform for the compiler.
 #if defined(__HIP__)
 DEVICE int same_in_warp(int x) { return x; }
 #else
-DEVICE int same_in_warp(int x) { return __shfl_sync(0xffffffffu, x, 0); }
+DEVICE int same_in_warp(int x) { return __shfl_sync(0xffffffffu, x, 0); }   // visibly uniform for the compiler
 #endif
 
 // The element type of a and b, and the columns of c, with a in shared memory or held in registers.
@@ -79,58 +77,68 @@ template <class Element, int COLUMNS> struct Held {};
 #define REGISTERS_128 \
     REGISTERS_96 ", %96, %97, %98, %99, " TEN("10") TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
 
-// c += a * b over 32 bytes of k, of 64 rows. TURN: that operand is stored with its rows contiguous (16-bit elements only).
-// Warp w of the group has rows w * 16 to w * 16 + 15 of c. Of every 8 columns a lane has c[0] and c[1] in row l / 4 from
-// column l % 4 * 2 on, c[2] and c[3] eight rows below.
+// c += a * b over 32 bytes of k, of 64 rows; c = a * b unless it `adds`. TURN: that operand is stored with its rows contiguous
+// (16-bit elements only). Warp w of the group has rows w * 16 to w * 16 + 15 of c. Of every 8 columns a lane has c[0] and c[1]
+// in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below.
 template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
+DEVICE void multiply_shared(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b, bool adds = true)
 {
-    SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" REGISTERS_32 "}, %32, %33, 1, 1, 1, %34, %35;"
-          : SUMS_32("+f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %36, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+          REGISTERS_32 "}, %32, %33, p, 1, 1, %34, %35; }"
+          : SUMS_32("+f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(Product<f16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
+DEVICE void multiply_shared(Product<f16, 128>, float (&c)[64], unsigned long long a, unsigned long long b, bool adds = true)
 {
-    SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" REGISTERS_64 "}, %64, %65, 1, 1, 1, %66, %67;"
-          : SUMS_32("+f", 0), SUMS_32("+f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %68, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+          REGISTERS_64 "}, %64, %65, p, 1, 1, %66, %67; }"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(Product<f16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
+DEVICE void multiply_shared(Product<f16, 192>, float (&c)[96], unsigned long long a, unsigned long long b, bool adds = true)
 {
-    SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {" REGISTERS_96 "}, %96, %97, 1, 1, 1, %98, %99;"
-          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %100, 0; wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {"
+          REGISTERS_96 "}, %96, %97, p, 1, 1, %98, %99; }"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(Product<f16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
+DEVICE void multiply_shared(Product<f16, 256>, float (&c)[128], unsigned long long a, unsigned long long b, bool adds = true)
 {
-    SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {" REGISTERS_128 "}, %128, %129, 1, 1, 1, %130, %131;"
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %132, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
+          REGISTERS_128 "}, %128, %129, p, 1, 1, %130, %131; }"
           : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_32("+f", 96)
-          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
+DEVICE void multiply_shared(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b, bool adds = true)
 {
-    SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" REGISTERS_32 "}, %32, %33, 1, 1, 1, %34, %35;"
-          : SUMS_32("+f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %36, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+          REGISTERS_32 "}, %32, %33, p, 1, 1, %34, %35; }"
+          : SUMS_32("+f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(Product<bf16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
+DEVICE void multiply_shared(Product<bf16, 128>, float (&c)[64], unsigned long long a, unsigned long long b, bool adds = true)
 {
-    SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" REGISTERS_64 "}, %64, %65, 1, 1, 1, %66, %67;"
-          : SUMS_32("+f", 0), SUMS_32("+f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %68, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+          REGISTERS_64 "}, %64, %65, p, 1, 1, %66, %67; }"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(Product<bf16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
+DEVICE void multiply_shared(Product<bf16, 192>, float (&c)[96], unsigned long long a, unsigned long long b, bool adds = true)
 {
-    SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" REGISTERS_96 "}, %96, %97, 1, 1, 1, %98, %99;"
-          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %100, 0; wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
+          REGISTERS_96 "}, %96, %97, p, 1, 1, %98, %99; }"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(Product<bf16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
+DEVICE void multiply_shared(Product<bf16, 256>, float (&c)[128], unsigned long long a, unsigned long long b, bool adds = true)
 {
-    SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" REGISTERS_128 "}, %128, %129, 1, 1, 1, %130, %131;"
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %132, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
+          REGISTERS_128 "}, %128, %129, p, 1, 1, %130, %131; }"
           : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_32("+f", 96)
-          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f32, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
@@ -208,58 +216,11 @@ DEVICE void multiply_shared(Product<u8, 256>, int (&c)[128], unsigned long long 
           : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 
-// c = a * b: the first product of an accumulator. Its old values are ignored, so it needs no open_products().
-template <bool TURN_A, bool TURN_B>
-DEVICE void begin_product(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
+// c = a * b.
+template <bool TURN_A, bool TURN_B, class Shape, int COUNT>
+DEVICE void begin_product(Shape shape, float (&c)[COUNT], unsigned long long a, unsigned long long b)
 {
-    SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" REGISTERS_32 "}, %32, %33, 0, 1, 1, %34, %35;"
-          : SUMS_32("=f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
-}
-template <bool TURN_A, bool TURN_B>
-DEVICE void begin_product(Product<f16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
-{
-    SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" REGISTERS_64 "}, %64, %65, 0, 1, 1, %66, %67;"
-          : SUMS_32("=f", 0), SUMS_32("=f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
-}
-template <bool TURN_A, bool TURN_B>
-DEVICE void begin_product(Product<f16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
-{
-    SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {" REGISTERS_96 "}, %96, %97, 0, 1, 1, %98, %99;"
-          : SUMS_32("=f", 0), SUMS_32("=f", 32), SUMS_32("=f", 64)
-          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
-}
-template <bool TURN_A, bool TURN_B>
-DEVICE void begin_product(Product<f16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
-{
-    SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {" REGISTERS_128 "}, %128, %129, 0, 1, 1, %130, %131;"
-          : SUMS_32("=f", 0), SUMS_32("=f", 32), SUMS_32("=f", 64), SUMS_32("=f", 96)
-          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
-}
-template <bool TURN_A, bool TURN_B>
-DEVICE void begin_product(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b)
-{
-    SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" REGISTERS_32 "}, %32, %33, 0, 1, 1, %34, %35;"
-          : SUMS_32("=f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
-}
-template <bool TURN_A, bool TURN_B>
-DEVICE void begin_product(Product<bf16, 128>, float (&c)[64], unsigned long long a, unsigned long long b)
-{
-    SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" REGISTERS_64 "}, %64, %65, 0, 1, 1, %66, %67;"
-          : SUMS_32("=f", 0), SUMS_32("=f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
-}
-template <bool TURN_A, bool TURN_B>
-DEVICE void begin_product(Product<bf16, 192>, float (&c)[96], unsigned long long a, unsigned long long b)
-{
-    SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" REGISTERS_96 "}, %96, %97, 0, 1, 1, %98, %99;"
-          : SUMS_32("=f", 0), SUMS_32("=f", 32), SUMS_32("=f", 64)
-          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
-}
-template <bool TURN_A, bool TURN_B>
-DEVICE void begin_product(Product<bf16, 256>, float (&c)[128], unsigned long long a, unsigned long long b)
-{
-    SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" REGISTERS_128 "}, %128, %129, 0, 1, 1, %130, %131;"
-          : SUMS_32("=f", 0), SUMS_32("=f", 32), SUMS_32("=f", 64), SUMS_32("=f", 96)
-          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B) : "memory");
+    multiply_shared<TURN_A, TURN_B>(shape, c, a, b, false);
 }
 
 // The same with a in registers: four matrices as of load_matrices(). They must not be changed until it was waited for.

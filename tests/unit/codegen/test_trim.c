@@ -165,7 +165,7 @@ END_TEST
 START_TEST(what_is_taken_takes_what_it_uses)
 {
     check_emitted(900, "three(x)", "",
-                  "[[maybe_unused]] constexpr int ONE = 1, OTHER = 9;\n\n"
+                  "[[maybe_unused]] constexpr int ONE = 1, OTHER = 9;\n"
                   "// Not wide: \"TWO\" it is.\n"
                   "template <int N = (ONE > 0), class T = Pair<int>> DEVICE Pair<T> two(T x[ONE])\n{\n"
                   "    return x.wide + 'a' + 0xhalf;\n}\n"
