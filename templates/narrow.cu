@@ -59,6 +59,9 @@ constexpr int LINE = 696, LINES = 21;                     // elements of a line,
 constexpr int QN = 8;                                     // filters in one aligned access of outputs
 constexpr int FILTER_RUN = 9408;                          // elements of a block's contiguous filters; 0: not contiguous
 constexpr Index GROUP_STRIDE = 9408, FILTER_STRIDE = 147, ALL_FILTERS = 9408;   // elements of w
+constexpr int SKEW = 0;             // elements between which eight are left out in shared memory, for its banks; 0: nowhere
+constexpr bool BY_TERMS = false;    // they are those of a channel that is summed; else of eight filters
+constexpr bool WORDS = false;       // two channels of a filter are one word
 
 // The first element of an image's first row.
 __device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index)
@@ -69,12 +72,11 @@ __device__ __forceinline__ A tap(Index summed, const Tensors &t, Index, Index mu
 {
     return load(t.in1, multiplier * 147 + k * 21 + l * 3 + summed);
 }
-__device__ __forceinline__ const X *filters_of(const Tensors &t) { return t.in1; }
-__device__ __forceinline__ Tensors with_filters(Tensors t, const X *filters)
+__device__ __forceinline__ Index tap_at(Index summed, Index, Index multiplier, Index k, Index l)
 {
-    t.in1 = filters;
-    return t;
+    return multiplier * 147 + k * 21 + l * 3 + summed;
 }
+__device__ __forceinline__ const X *filters_of(const Tensors &t) { return t.in1; }
 __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index, Index multiplier, Index down,
                                        Index along, const A (&totals)[QN])
 {
@@ -217,10 +219,12 @@ __device__ __forceinline__ void copy_inputs(const Tensors &t, const Corner &corn
 }
 
 // Copies the block's filters to shared memory in the order of global memory. The last block may have fewer.
+constexpr int FILTER_ROOM = FILTER_RUN == 0 ? 8 : FILTER_RUN + (SKEW > 0 ? FILTER_RUN / SKEW * 8 : 0);
 __device__ __forceinline__ void copy_filters(const Tensors &t, Index first, X *filters)
 {
     UNROLL_4 for (int element = (int)threadIdx.x * 8; element < FILTER_RUN; element += THREADS * 8)
-        async_copy16_or_zero(first + element < ALL_FILTERS, filters + element, filters_of(t) + (first + element));
+        async_copy16_or_zero(first + element < ALL_FILTERS, filters + element + (SKEW > 0 ? element / SKEW * 8 : 0),
+                             filters_of(t) + (first + element));
 }
 
 // Two 8-element steps of a run are paired where a tap has four elements: a lane has those of one tap, two in
@@ -234,14 +238,29 @@ __device__ __forceinline__ int own_element(int eight)
     return is_paired(eight) ? eight / 2 * 16 + quad * 4 + eight % 2 * 2 : eight * 8 + quad * 2;
 }
 
-// An element of a filter's run, zero past its end. It is loaded without a branch.
-__device__ __forceinline__ A filter_element(const Tensors &t, Index channel, Index multiplier, int run, int k)
+// An element of a filter's run. One past its end is a zero; the nearest one is loaded, without a branch, which compilers
+// find only where every element might be past the end.
+struct Term {
+    int k, l, summed;
+    bool exists;
+
+    __device__ __forceinline__ Term(int run, int place)
+    {
+        const int element = place - SHIFT;
+        const int each = ROW_RUNS ? PIXEL : SUMMED;
+        const int column = RUNS > 1 ? run % RUNS : op_max(element, 0) / each;
+        const int own = RUNS > 1 ? element : op_max(element, 0) % each;
+        const bool whole = FILTER_RUN > 0 && RUNS > 1 && SUMMED % 8 == 0;
+        k = run / RUNS;
+        exists = whole || (element >= 0 && column < ALONG_TAPS && own < SUMMED);
+        l = op_min(column, ALONG_TAPS - 1);
+        summed = whole ? own : op_min(own, SUMMED - 1);
+    }
+};
+__device__ __forceinline__ A filter_element(const Tensors &t, Index channel, Index multiplier, const Term &term)
 {
-    const int element = k - SHIFT, each = ROW_RUNS ? PIXEL : SUMMED;
-    const int l = RUNS > 1 ? run % RUNS : op_max(element, 0) / each, c = RUNS > 1 ? element : op_max(element, 0) % each;
-    const bool exists = element >= 0 && l < ALONG_TAPS && c < SUMMED;
-    const A value = tap(op_min(c, SUMMED - 1), t, channel, multiplier, run / RUNS, op_min(l, ALONG_TAPS - 1));
-    return exists ? value : A(0);
+    const A value = tap(term.summed, t, channel, multiplier, term.k, term.l);
+    return term.exists ? value : A(0);
 }
 
 __device__ __forceinline__ unsigned word_of(const X *at)
@@ -251,13 +270,34 @@ __device__ __forceinline__ unsigned word_of(const X *at)
     return word[0];
 }
 
+// Two elements of a filter in shared memory.
+struct Staged {
+    const X *filters;
+    const Corner &corner;
+
+    __device__ __forceinline__ const X *at(Index channel, Index multiplier, const Term &term) const
+    {
+        const Index run = corner.channel * GROUP_STRIDE + corner.multiplier * FILTER_STRIDE;
+        [[maybe_unused]] const Index group = channel - corner.channel, own = multiplier - corner.multiplier;
+        [[maybe_unused]] const Index skipped = BY_TERMS ? group * SUMMED + term.summed : (group * MULTIPLIERS + own) / 8;
+        return filters + (tap_at(term.summed, channel, multiplier, term.k, term.l) - run + (SKEW > 0 ? skipped * 8 : 0));
+    }
+    __device__ __forceinline__ unsigned operator()(Index channel, Index multiplier, const Term &low, const Term &high) const
+    {
+        if (WORDS)
+            return word_of(at(channel, multiplier, low));
+        const X first = *at(channel, multiplier, low), second = *at(channel, multiplier, high);
+        return (low.exists ? first.bits : 0u) | (high.exists ? (unsigned)second.bits << 16 : 0u);
+    }
+};
+
 // A lane's registers of B: column `lane / 4` of 8-filter tiles. Filters are interleaved across BESIDE tiles,
 // so that a lane's sums are contiguous: lane 1 has columns 2 and 3 of each tile, which are filters 8 to 15 of
 // 32. Of 2 or 4 filters each is repeated; of groups that share a tile each uses some of its columns.
 struct Filter {
     unsigned at[WARP_GROUPS][STEPS][WARP_TILES];
 
-    __device__ __forceinline__ void read(const Tensors &t, const Corner &corner, int group, int first)
+    template <class Pair> __device__ __forceinline__ void read(const Corner &corner, int group, int first, const Pair &pair)
     {
         const int column = lane_id() / 4;
         UNROLL for (int g = 0; g < WARP_GROUPS; ++g)
@@ -269,8 +309,7 @@ struct Filter {
                 const Index multiplier = op_min<Index>(corner.multiplier + own, MULTIPLIERS - 1);
                 UNROLL for (int i = 0; i < STEPS; ++i) {
                     const int k = own_element(i % EIGHTS);
-                    at[g][i][j] = pair_of(X(), filter_element(t, channel, multiplier, i / EIGHTS, k),
-                                          filter_element(t, channel, multiplier, i / EIGHTS, k + 1));
+                    at[g][i][j] = pair(channel, multiplier, Term(i / EIGHTS, k), Term(i / EIGHTS, k + 1));
                 }
             }
     }
@@ -399,24 +438,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
 {
     const Tensors t = TENSORS;
     SHARED(INPUTS, X, inputs, [LINES * LINE]);
-    SHARED(FILTERS, X, filters, [FILTER_RUN > 0 ? FILTER_RUN : 8]);
+    SHARED(FILTERS, X, filters, [FILTER_ROOM]);
     const Corner corner = own_corner();
     const int warp = (int)threadIdx.x / WARP, share = warp % SHARES;
     const int group = share / PARTS * WARP_GROUPS, first = share % PARTS * WARP_FILTERS;   // in the block
 
     // ---- load ----
     copy_inputs(t, corner, inputs);
-    const Index run = corner.channel * GROUP_STRIDE + corner.multiplier * FILTER_STRIDE;
     Filter filter;
     if (FILTER_RUN > 0)
-        copy_filters(t, run, filters);
+        copy_filters(t, corner.channel * GROUP_STRIDE + corner.multiplier * FILTER_STRIDE, filters);
     else
-        filter.read(t, corner, group, first);
+        filter.read(corner, group, first, [&](Index channel, Index multiplier, const Term &low, const Term &high) {
+            return pair_of(X(), filter_element(t, channel, multiplier, low), filter_element(t, channel, multiplier, high));
+        });
     async_commit();
     async_wait<0>();
     block_sync();
     if (FILTER_RUN > 0)
-        filter.read(with_filters(t, filters - run), corner, group, first);
+        filter.read(corner, group, first, Staged{filters, corner});
 
     // ---- compute ----
     const int rows = DOWN % BD == 0 ? BD : op_min(BD, DOWN - corner.down);

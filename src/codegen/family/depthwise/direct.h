@@ -59,11 +59,12 @@ int64_t direct_filter(const Depthwise *shape);
 /* Begins a parameter block with types and sizes of images; gives the names of the axes. */
 Scope direct_emit_problem(StrBuf *out, const KernelPlan *plan, const Depthwise *shape);
 
-/* Parts of it: a filter's taps and how its window slides; where an image lies, a tap; positions of those axes
+/* Parts of it: a filter's taps and how its window slides; where an image lies, a tap, and where that lies; positions of those axes
    of images and filters that are `used`. */
 void direct_emit_window(StrBuf *out, const char *lead, const Depthwise *shape);
 void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape);
 void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const Depthwise *shape);
+void direct_emit_tap_at(StrBuf *out, const char *lead, const Scope *scope, const Depthwise *shape);
 void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
                         uint32_t used);
 

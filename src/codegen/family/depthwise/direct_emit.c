@@ -114,7 +114,7 @@ static const char *tap_name(Arena *arena, const WindowAxis *axis, const char *na
     return axis->taps_turned ? arena_printf(arena, "(%" PRId64 " - %s)", axis->taps - 1, name) : name;
 }
 
-void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const Depthwise *shape)
+static Scope scope_of_tap(StrBuf *out, const Scope *scope, const Depthwise *shape)
 {
     static const char *const names[] = {"k", "l"};
     Scope tap = *scope;
@@ -122,12 +122,28 @@ void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const De
         if (shape->image[i].tap >= 0)
             tap.axis[shape->image[i].tap] =
                 tap_name(out->arena, &shape->image[i], names[i + 2 - shape->image_count]);
+    return tap;
+}
+
+void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const Depthwise *shape)
+{
+    Scope tap = scope_of_tap(out, scope, shape);
     begin_function(
         out, NULL,
         arena_printf(out->arena, "A tap(%sconst Tensors &t, Index channel, Index multiplier, Index k, Index l)", lead),
         "channel, multiplier, k, l");
     direct_emit_groups(out, "    ", scope, shape, expr_axes(shape->w));
     strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, &tap, shape->w));
+}
+
+void direct_emit_tap_at(StrBuf *out, const char *lead, const Scope *scope, const Depthwise *shape)
+{
+    Scope tap = scope_of_tap(out, scope, shape);
+    begin_function(out, "Where it lies.",
+                   arena_printf(out->arena, "Index tap_at(%sIndex channel, Index multiplier, Index k, Index l)", lead),
+                   "channel, multiplier, k, l");
+    direct_emit_groups(out, "    ", scope, shape, expr_axes(shape->w));
+    strbuf_printf(out, "    return %s;\n}\n", offset_text(out->arena, factor_access(shape->w), tap.axis));
 }
 
 void direct_emit_finish_opening(StrBuf *out, const char *why, const char *sums)

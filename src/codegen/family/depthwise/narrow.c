@@ -188,6 +188,20 @@ static bool has_filter_run(const Fusion *fusion, const Depthwise *shape, int64_t
            (run == all || axis_group_has_stride(outer, fusion, &shape->w_offset, stride));
 }
 
+/* Lanes read eight filters two by two from four eights, or of a channel eight filters and of four pairs of channels. Where
+   these would share banks, eight elements are left out between the eights, or the channels. */
+static void set_skew(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
+{
+    enum { FEW_BANKS = 2 * PIECE };   // elements: multiples of their distance are few
+    const AxisGroup *summed = &shape->summed;
+    int64_t filter = narrow_filter(shape), term = filter / summed->extent * shape->multiplier.extent;
+    way->by_terms = summed->count && axis_group_has_stride(summed, fusion, &shape->w_offset, term);
+    way->words = way->runs > 1 && summed->extent % PIECE == 0 && axis_group_has_stride(summed, fusion, &shape->w_offset, 1);
+    bool by_filters = axis_group_has_stride(&shape->multiplier, fusion, &shape->w_offset, filter);
+    int64_t each = way->by_terms ? term : by_filters ? NARROW_EIGHT * filter : 0;
+    way->skew = each % FEW_BANKS ? 0 : each;
+}
+
 static void set_filter_run(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
 {
     int64_t filters = smaller(way->filters, shape->multiplier.extent);
@@ -195,6 +209,9 @@ static void set_filter_run(NarrowWay *way, const Fusion *fusion, const Depthwise
                                narrow_filter(shape));
     bool whole = shape->channel.extent == 1 || filters == shape->multiplier.extent;
     way->filter_run = whole && has_filter_run(fusion, shape, run) ? run : 0;
+    way->skew = way->by_terms = way->words = 0;
+    if (way->filter_run)
+        set_skew(way, fusion, shape);
 }
 
 static bool stores_filters_side_by_side(const Fusion *fusion, int axis)
@@ -232,13 +249,18 @@ static int64_t staged_bytes(const NarrowWay *way) { return 2 * (int64_t)way->lin
 /* Bytes of filters that a block copies; 0: warps read them from global memory. */
 static int64_t filter_bytes(const NarrowWay *way) { return 2 * way->filter_run; }
 
+static int64_t filter_room(const NarrowWay *way)
+{
+    return filter_bytes(way) + (way->skew ? way->filter_run / way->skew * 2 * PIECE : 0);
+}
+
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *warp,
                     const DeviceSpec *device)
 {
     const NarrowWay *way = kind->choice.value;
     (void)block, (void)warp, (void)device;
     layout_add(layout, "INPUTS", round_up(staged_bytes(way), 16));
-    layout_add(layout, "FILTERS", larger(filter_bytes(way), 2 * PIECE));
+    layout_add(layout, "FILTERS", larger(filter_room(way), 2 * PIECE));
 }
 
 // ---- what a block does ----
@@ -378,7 +400,7 @@ static bool set_height(NarrowWay *way, const Depthwise *shape, const DeviceSpec 
     way->height = (int)round_up(lines, way->sets);
     way->lines = (int)window_reach(down, smaller(way->height, down->outputs));
     return way->height * way->width >= smaller(LEAST_PIXELS, down->outputs * way->width) &&
-           LEAST_BLOCKS * (staged_bytes(way) + filter_bytes(way)) <= device->shared_per_sm;
+           LEAST_BLOCKS * (staged_bytes(way) + filter_room(way)) <= device->shared_per_sm;
 }
 
 static int64_t blocks_of(const Depthwise *shape, const NarrowWay *way)
@@ -414,7 +436,7 @@ static KernelKind kind_of(Arena *arena, const DepthwiseView *view, const Fusion 
 /* Filters and outputs that a warp computes at a time. */
 static const struct {
     int eights, words, row_tiles;
-} forms[] = {{4, 96, 1}, {4, 96, 2}, {8, 176, 1}};
+} forms[] = {{4, 96, 1}, {4, 96, 2}, {8, 176, 1}, {8, 176, 2}};
 
 /* Blocks that leave SMs idle are too high, if they can be lower. */
 static int add_heights(Arena *arena, const DepthwiseView *view, const Fusion *fusion,
@@ -437,16 +459,17 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 {
     const DepthwiseView *found = view;
     NarrowWay way;
-    int count = 0;
+    int count = 0, few = 0;   // tiles of a warp, of the first forms
     if (!takes(found, fusion))
         return 0;
     find_way(fusion, found->sum, &way);
     for (int f = 0; f < (int)(sizeof forms / sizeof *forms); f++) {
         way.row_tiles = forms[f].row_tiles;
-        int held = f ? way.warp_tiles * way.warp_groups : 0;
         bool fits = set_warp(&way, found->sum, forms[f].eights, forms[f].words) &&
                     registers_of(&way) <= device->registers_per_thread;
-        if (!fits || (forms[f].eights > WARP_EIGHTS && held == way.warp_tiles * way.warp_groups))
+        if (forms[f].eights <= WARP_EIGHTS)
+            few = way.warp_tiles * way.warp_groups;
+        if (!fits || (forms[f].eights > WARP_EIGHTS && few == way.warp_tiles * way.warp_groups))
             continue;
         set_stored(&way, fusion, found->sum);
         set_filter_run(&way, fusion, found->sum);

@@ -22,6 +22,9 @@ typedef struct NarrowWay {
     int stored;                    // filters that are one aligned access of outputs
     double stored_lines;           // Move.lines
     int64_t filter_run;            // elements of a block's filters, one run of memory; 0: they are not
+    int64_t skew;      // of which these many are together in shared memory: eight are left out behind them; 0: all
+    bool by_terms;     // those of a summed channel, else of eight filters
+    bool words;        // two channels of a filter are one aligned word
 } NarrowWay;
 
 enum { NARROW_EIGHT = 8, NARROW_TILE = 16 };   // of K and filters; outputs that an instruction makes

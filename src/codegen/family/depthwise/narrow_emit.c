@@ -29,7 +29,7 @@ static void emit_layout(StrBuf *out, const NarrowWay *way)
     CONSTEXPR(out, "int QN", "filters in one aligned access of outputs", way->stored);
 }
 
-/* Where filters lie, and the tensors for which they lie elsewhere. */
+/* Where filters lie, and their elements. */
 static void emit_filters(StrBuf *out, const Scope *scope, const Depthwise *shape, const NarrowWay *way)
 {
     int64_t filter = narrow_filter(shape), group = filter * shape->multiplier.extent;
@@ -38,13 +38,11 @@ static void emit_filters(StrBuf *out, const Scope *scope, const Depthwise *shape
               way->filter_run);
     CONSTEXPR(out, "Index GROUP_STRIDE, FILTER_STRIDE, ALL_FILTERS", "elements of w", group, filter,
               group * shape->channel.extent);
+    CONSTEXPR(out, "int SKEW", "elements between which eight are left out in shared memory, for its banks", way->skew);
+    CONSTEXPR(out, "bool BY_TERMS, WORDS", "they are those of a summed channel, else of eight filters; two channels are a word",
+              way->by_terms, way->words);
     strbuf_printf(
         out, "\n__device__ __forceinline__ const X *filters_of(const Tensors &t) { return t.in%d; }\n", w);
-    strbuf_printf(out,
-                  "\n// The same with filters elsewhere.\n"
-                  "__device__ __forceinline__ Tensors with_filters(Tensors t, const X *filters)\n{\n"
-                  "    t.in%d = filters;\n    return t;\n}\n",
-                  w);
 }
 
 void narrow_emit(StrBuf *out, const KernelPlan *plan)
@@ -58,5 +56,7 @@ void narrow_emit(StrBuf *out, const KernelPlan *plan)
     emit_filters(out, &scope, shape, way);
     direct_emit_image(out, &scope, shape);
     direct_emit_tap(out, "Index summed, ", &scope, shape);
+    if (way->filter_run)
+        direct_emit_tap_at(out, "Index summed, ", &scope, shape);
     direct_emit_finish(out, &scope, shape, axis_group_innermost(&shape->multiplier));
 }
