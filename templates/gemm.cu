@@ -13,6 +13,8 @@
 //
 // Cluster split-K: where there are fewer tiles than SMs, CLUSTER blocks compute one tile and take interleaved steps
 // of k. At the end each block reduces some rows across all blocks through its shared memory, in a fixed order.
+//
+// Where rows of a factor are phases with different taps, a step is of one tap, and those that a tile lacks are skipped.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -47,6 +49,12 @@ constexpr int QN = 8;                                         // columns of C in
 constexpr Index PANEL = 8;                                    // rasterisation: tiles along m in a panel
 constexpr bool REDUCES = false;                               // rows of C are reduced, and C is not stored
 constexpr bool EARLY_A = false, EARLY_B = false;   // no launch of the program writes it
+constexpr bool SKIPS = false;                                 // taps that no row of a tile has
+constexpr bool BACKWARDS = false;                             // the last tiles first: they have the most taps
+constexpr int TAPS = 1;                                       // of a channel
+
+// The taps that some row of the tile has; the others are zeros.
+__device__ __forceinline__ unsigned long long taps_of_tile(Index m0, Index n0) { return 1; }
 
 struct OperandA {
     static constexpr bool ALONG_K = true;   // k is contiguous in memory
@@ -104,6 +112,7 @@ using Word = TileWord<Element>;                                   // what a lane
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index BLOCKS = BLOCKS_M * BLOCKS_N, PRODUCTS = (BATCH + BB - 1) / BB;
 constexpr Index STEPS = (K + BK - 1) / BK;
+constexpr Index SURE = SKIPS ? 0 : STEPS / CLUSTER;   // steps that all blocks have
 constexpr bool CHAINS = (STEPS + CLUSTER - 1) / CLUSTER > CHAIN;   // longer than one promotion interval
 constexpr int PARTS = BK / AK;                     // of a step: what registers hold at a time
 constexpr int TILES = WM / AM * (WN / AN);         // of C in a warp's registers
@@ -115,6 +124,7 @@ static_assert(AK * BYTES == (BYTES == 8 ? 64 : 32), "of a row a lane has a word 
 static_assert(BK % (2 * AK) == 0, "the registers of two parts are used in turn");
 static_assert(QN == 1 || N % QN == 0, "rows of C hold whole vectors");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
+static_assert(!SKIPS || (CLUSTER == 1 && STEPS % TAPS == 0), "a step is of one tap");
 static_assert(CLUSTER <= STEPS && 8 % CLUSTER == 0,
               "every block of a cluster has a step, and as many rows in the end");
 
@@ -369,6 +379,32 @@ __device__ __forceinline__ void store_part(const Tensors &t, const Slab &slab, c
     }
 }
 
+// The steps of a tile: of a block of a cluster one in CLUSTER; and which of all steps one of them is. Taps that the tile
+// lacks are skipped.
+__device__ __forceinline__ Index steps_of(Index m0, Index n0, int rank)
+{
+    Index count = (STEPS - rank + CLUSTER - 1) / CLUSTER;
+    if (SKIPS) {
+        const unsigned long long taps = taps_of_tile(m0, n0);
+        count = 0;
+        UNROLL for (int tap = 0; tap < TAPS; ++tap)
+            count += (Index)(taps >> tap & 1) * (STEPS / TAPS);
+    }
+    return count;
+}
+__device__ __forceinline__ Index place_of(Index m0, Index n0, Index step)
+{
+    if (SKIPS) {
+        const unsigned long long taps = taps_of_tile(m0, n0);
+        Index before = step / (STEPS / TAPS), found = 0;   // taps
+        UNROLL for (int tap = 0; tap < TAPS; ++tap)
+            if ((taps >> tap & 1) && before-- == 0)
+                found = tap;
+        return found * (STEPS / TAPS) + step % (STEPS / TAPS);
+    }
+    return step;
+}
+
 extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
@@ -381,13 +417,15 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     Word a[2][WM / 16][4], b[2][WN / 16][4];              // (WM,AK) and (WN,AK), of this part and the next
 
     const int rank = (int)((Index)blockIdx.x % CLUSTER);
-    const Index tile = (Index)blockIdx.x / CLUSTER, block = SIDE_BY_SIDE ? tile / PRODUCTS : tile % BLOCKS;
+    const Index tile = (BACKWARDS ? BLOCKS * PRODUCTS * CLUSTER - 1 - (Index)blockIdx.x : (Index)blockIdx.x) / CLUSTER;
+    const Index block = SIDE_BY_SIDE ? tile / PRODUCTS : tile % BLOCKS;
     const Index batch = (SIDE_BY_SIDE ? tile % PRODUCTS : tile / BLOCKS) * BB;
-    const Index steps = (STEPS - rank + CLUSTER - 1) / CLUSTER, k0 = rank * BK;   // one step in CLUSTER
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;   // first row of blocks of the panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
+    const Index steps = steps_of(m0, n0, rank);
+    const auto place = [&](Index step) { return (place_of(m0, n0, step) * CLUSTER + rank) * BK; };   // along k
     const int warp = (int)threadIdx.x / WARP, own = BB > 1 ? warp / WARPS : 0;   // product in the block
     const int warp_m = (warp - own * WARPS) / WARPS_N * WM, warp_n = warp % WARPS_N * WN;
     const typename TileA::Reader reader_a(own, warp_m);
@@ -402,15 +440,15 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     // Load: the tiles of the first steps, then the registers of the first part. Operands that no launch writes are
     // copied before the wait for earlier launches. If all blocks have a step there is no branch, and addresses are
     // computed once for all.
-    const auto has = [&](int step) { return step < STEPS / CLUSTER || step < steps; };
+    const auto has = [&](int step) { return step < SURE || step < steps; };
     if (EARLY_A)
         UNROLL for (int step = 0; step < STAGES - 1; ++step)
             if (has(step))
-                Fetch<OperandA, TileA>(t).begin(t, batch, m0, k0 + step * (CLUSTER * BK), As[step]);
+                Fetch<OperandA, TileA>(t).begin(t, batch, m0, place(step), As[step]);
     if (EARLY_B)
         UNROLL for (int step = 0; step < STAGES - 1; ++step)
             if (has(step))
-                Fetch<OperandB, TileB>(t).begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
+                Fetch<OperandB, TileB>(t).begin(t, batch, n0, place(step), Bs[step]);
     OPENING;
     hold_loads();
     Fetch<OperandA, TileA> fetch_a(t);
@@ -418,11 +456,11 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {
         if (has(step)) {
             if (!EARLY_A)
-                fetch_a.begin(t, batch, m0, k0 + step * (CLUSTER * BK), As[step]);
+                fetch_a.begin(t, batch, m0, place(step), As[step]);
             if (!EARLY_B)
-                fetch_b.begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
-            fetch_a.end(batch, m0, k0 + step * (CLUSTER * BK), As[step]);
-            fetch_b.end(batch, n0, k0 + step * (CLUSTER * BK), Bs[step]);
+                fetch_b.begin(t, batch, n0, place(step), Bs[step]);
+            fetch_a.end(batch, m0, place(step), As[step]);
+            fetch_b.end(batch, n0, place(step), Bs[step]);
         }
         async_commit();
     }
@@ -438,8 +476,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     // Compute: part by part, while the registers of the next part are loaded and later steps are copied.
     const auto begin = [&](Index step, int stage) {
         if (step < steps) {
-            fetch_a.begin(t, batch, m0, k0 + step * (CLUSTER * BK), As[stage]);
-            fetch_b.begin(t, batch, n0, k0 + step * (CLUSTER * BK), Bs[stage]);
+            fetch_a.begin(t, batch, m0, place(step), As[stage]);
+            fetch_b.begin(t, batch, n0, place(step), Bs[stage]);
         }
         async_commit();
     };
@@ -452,8 +490,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
             const int used = part % 2, other = 1 - used;
             if (part == PARTS - 1) {
                 if (ahead < steps) {
-                    fetch_a.end(batch, m0, k0 + ahead * (CLUSTER * BK), As[free]);
-                    fetch_b.end(batch, n0, k0 + ahead * (CLUSTER * BK), Bs[free]);
+                    fetch_a.end(batch, m0, place(ahead), As[free]);
+                    fetch_b.end(batch, n0, place(ahead), Bs[free]);
                 }
                 async_wait<STAGES - 2>();
                 block_sync();

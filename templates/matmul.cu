@@ -50,6 +50,7 @@ constexpr bool COLLECTED = false;                             // the epilogue st
 constexpr int STAGES = 2;                                     // of the pipeline
 constexpr bool COPIED_A = false, COPIED_B = false;            // copied asynchronously, from at()
 constexpr bool SKIPS = false;                                 // taps that no row of a tile has
+constexpr bool BACKWARDS = false;                             // the last tiles first: they have the most taps
 constexpr int TAPS = 1;                                       // of a channel
 
 // The taps that some row of the tile has; the others are zeros.
@@ -372,7 +373,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     Fragment<TM, GM, BM / TM * GM> a[2];                                      // (2,TM): of this k and the next, if AHEAD
     Fragment<TN, GN, BN / TN * GN> b[2];                                      // (2,TN)
 
-    const Index tile = (Index)blockIdx.x, block = SIDE_BY_SIDE ? tile / PRODUCTS : tile % BLOCKS;
+    const Index tile = BACKWARDS ? BLOCKS * PRODUCTS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
+    const Index block = SIDE_BY_SIDE ? tile / PRODUCTS : tile % BLOCKS;
     const Index batch = (SIDE_BY_SIDE ? tile % PRODUCTS : tile / BLOCKS) * BB;
     const Index panel = block / (PANEL * BLOCKS_N) * PANEL;                   // first row of blocks of the panel
     const Index rows = op_min<Index>(BLOCKS_M - panel, PANEL);

@@ -63,6 +63,61 @@ static double sm_balance(double blocks, int sms, double usable)
     return blocks / sms / ceil(blocks / usable);
 }
 
+/* Tiles of phases in order of launch: `run` of the same rows or columns, then those of the next; one after all others again. */
+typedef struct PhasedTiles {
+    const TapPhases *phases;
+    int64_t size, across, run;
+    bool backwards;
+} PhasedTiles;
+
+static PhasedTiles phased_tiles(const KernelKind *kind, const RProgram *program)
+{
+    const TileSpace *space = kind->space;
+    const int64_t *shared = program->tile[LEVEL_SHARED].size;
+    int along = space->phases->columns_axis, columns = space_last_spatial(space, space->axis_count),
+        other = along == columns ? space_last_spatial(space, columns) : columns;
+    int64_t others = ceil_div(space->axes[other].extent, shared[other]);
+    return (PhasedTiles){.phases = space->phases,
+                         .size = shared[along],
+                         .across = ceil_div(space->axes[along].extent, shared[along]),
+                         .run = along == columns ? smaller(program->panel, others) : others,
+                         .backwards = schedule_is_backwards(kind->schedule)};
+}
+
+static int taps_of(const PhasedTiles *tiles, int64_t number)
+{
+    int64_t at = number / tiles->run % tiles->across;
+    at = tiles->backwards ? tiles->across - 1 - at : at;
+    return tap_count(phases_used(tiles->phases, at * tiles->size, tiles->size));
+}
+
+/* Tiles of the busiest SM, as multiples of the mean one. Those that start together are dealt in turn; of the others each goes
+   to the SM that has the least. */
+static double unequal_tiles(const PhasedTiles *tiles, int64_t count, int64_t sms, int64_t blocks_per_sm)
+{
+    enum { MOST_TAPS = 2048 };   // of an SM: of more tiles no order matters
+    double mean = (double)phases_extent(tiles->phases) / (double)tiles->phases->step, equal = (double)count / (double)sms;
+    int64_t first = smaller(count, sms * blocks_per_sm), having[MOST_TAPS] = {0};   // SMs that have so many taps
+    if ((equal + (double)blocks_per_sm) * tiles->phases->taps >= MOST_TAPS)
+        return equal;
+    for (int64_t sm = 0; sm < sms; sm++) {
+        int taps = 0;
+        for (int64_t number = sm; number < first; number += sms)
+            taps += taps_of(tiles, number);
+        having[taps]++;
+    }
+    int least = 0, most = MOST_TAPS - 1;
+    for (int64_t number = first; number < count; number++) {
+        while (!having[least])
+            least++;
+        having[least]--;
+        having[least + taps_of(tiles, number)]++;
+    }
+    while (most > 0 && !having[most])
+        most--;
+    return most / mean;
+}
+
 double all_points(const TileSpace *space, const RTile *tile)
 {
     double points = 1;
@@ -409,6 +464,11 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     double dealt = (double)program->dealt;
     kernel.sm_tiles = kernel.block_tiles / dealt * ceil(dealt / sms);
     kernel.balance = sm_balance(dealt, device->sm_count, sms);
+    if (space->phases && !schedule_is_persistent(kind->schedule)) {
+        PhasedTiles tiles = phased_tiles(kind, program);
+        kernel.sm_tiles = unequal_tiles(&tiles, program->dealt, device->sm_count, blocks_per_sm);
+        kernel.balance = dealt / device->sm_count / kernel.sm_tiles;
+    }
     kernel.stages = at_least(schedule_buffers(kind->schedule), 1);
     kernel.ahead = steps_ahead(kind, device, kernel.stages, kernel.inner_steps);
     count_bytes(&kernel);

@@ -322,7 +322,7 @@ static double stored_vector(const KernelCounts *kernel, const DataTile *data, in
 /* Threads of a tile, which share its rows, store single elements. */
 static bool stores_elements(const KernelCounts *kernel, double vector)
 {
-    return vector == 1 && kind_tile_threads(kernel->kind) == 1 && kernel->kind->schedule->order == ORDER_PANELS;
+    return vector == 1 && kind_tile_threads(kernel->kind) == 1 && schedule_in_panels(kernel->kind->schedule);
 }
 
 /* Contiguous elements that a warp stores at once: a vector for each thread that shares a row, and where these are single

@@ -139,16 +139,16 @@ static bool fill_shape(const KernelKind *kind, const DeviceSpec *device, const i
 }
 
 /* A wave of blocks covers nearly a square (tuning-log 40): 132 blocks of 128 x 256 are 16 rows of 8.25, which read 2048
-   rows of one factor and 2112 columns of the other. Phases have sums of unequal length: blocks advance along the columns
+   rows of one factor and 2112 columns of the other. Phases have sums of unequal length: blocks advance along them
    together, so that each gets tiles of every phase (tuning-log 166). */
 static int64_t panel_rows(const KernelKind *kind, const RTile *shared, double blocks)
 {
     int columns = space_last_spatial(kind->space, kind->space->axis_count);
     int rows = space_last_spatial(kind->space, columns);
-    if (kind->schedule->order != ORDER_PANELS || rows < 0)
+    if (!schedule_in_panels(kind->schedule) || rows < 0)
         return 0;
     if (kind->space->phases)
-        return (int64_t)blocks;
+        return kind->space->phases->columns_axis == columns ? (int64_t)blocks : 1;
     int64_t panel = llround(sqrt(blocks * (double)shared->size[columns] / (double)shared->size[rows]));
     return panel > 1 ? panel : 1;
 }

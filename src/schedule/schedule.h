@@ -132,7 +132,8 @@ typedef struct Item {
 typedef enum BlockOrder {
     ORDER_FORWARDS,    // along the innermost axis first
     ORDER_BACKWARDS,   // the last one first
-    ORDER_PANELS       // panels of several rows of tiles (RProgram.panel)
+    ORDER_PANELS,            // panels of several rows of tiles (RProgram.panel)
+    ORDER_PANELS_BACKWARDS   // the last one first
 } BlockOrder;
 
 /* Which points of the block's tile MAP, REDUCE and PRODUCT compute. */
@@ -239,6 +240,16 @@ bool schedule_reads_late(const Schedule *schedule);
 
 /* The loop in whose rounds threads wait, or NULL. */
 const Loop *schedule_waiting_loop(const Schedule *schedule);
+
+static inline bool schedule_in_panels(const Schedule *schedule)
+{
+    return schedule->order == ORDER_PANELS || schedule->order == ORDER_PANELS_BACKWARDS;
+}
+
+static inline bool schedule_is_backwards(const Schedule *schedule)
+{
+    return schedule->order == ORDER_BACKWARDS || schedule->order == ORDER_PANELS_BACKWARDS;
+}
 
 /* Whether blocks are persistent: at most as many as SMs compute all shared tiles, each several in sequence. */
 bool schedule_is_persistent(const Schedule *schedule);

@@ -393,6 +393,10 @@ PROGRAMS = [
         t[n, h:5, a:2, v:N, b:3, c] = sum[p:2, q:2, f](pad(d[n, h + p, v + q - 1, f], 0) * pad(w[f, a - 2*p + 1, b - 3*q + 3, c], 0))
         y[n, h, a, v, b, c] = t[n, h, a, v, b, c] + z[c]
         output y : {T}"""),
+    Program("gemm_phases", "gemm", HALVES, {"M": ("n", 3), "N": ("m", 18)}, """
+        input d[3, 5, N, 64] : {T}  input w[64, 3, 5, 16 * M] : {T}
+        y[n, h:5, a:2, v:N, b:3, c] = sum[p:2, q:2, f](pad(d[n, h + p, v + q - 1, f], 0) * pad(w[f, a - 2*p + 1, b - 3*q + 3, c], 0))
+        output y : {T}"""),
     Program("bulk_phases_turned", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
         input d[2, 4, N, 8 * M] : {T}  input w[128, 1, 3, 8 * M] : {T}
         y[n, h:4, a:2, v:N, b:2, c] = sum[q:2, f](pad(d[n, h, v + q, f], 0) * pad(w[c, a, b - 2*q + 1, f], 0))
@@ -465,7 +469,7 @@ PROGRAMS = [
         y[n, h:4, v:N, g, f] = sum[r, s, c](pad(x[n, 2*h + 2*r - 1, 2*v + 2*s - 1, g, c], 0) * w[g, f, r, s, c])
         output y : {T}"""),
     Program("narrow_gradient", "narrow", HALVES, {"M": ("channel", 5), "N": ("along", 9)}, """
-        input dy[2, 12, N, M, 8] : {T}  input w[M, 8, 3, 3, 20] : {T}
+        input dy[2, 12, N, M, 8] : {T}  input w[M, 8, 3, 3, 16] : {T}
         dx[n, h:12, v:N, g, c] = sum[r, s, f](pad(dy[n, h - r + 1, v - s + 1, g, f], 0) * w[g, f, r, s, c])
         output dx : {T}"""),
     Program("convolution", "matmul", REAL, {"M": ("m", 9), "N": ("n", 20), "K": ("k", 4)}, """

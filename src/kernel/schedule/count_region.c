@@ -15,7 +15,7 @@ static int64_t stretch_size(const KernelKind *kind, const CountedBlock *block, i
 TilePlace region_place(const KernelKind *kind, const CountedBlock *block)
 {
     TilePlace place = {{0}};
-    bool last = block->last != (kind->schedule->order == ORDER_BACKWARDS);
+    bool last = block->last != schedule_is_backwards(kind->schedule);
     for (int a = 0; a < kind->space->axis_count && last; a++) {
         int64_t tiles = ceil_div(kind->space->axes[a].extent, stretch_size(kind, block, a));
         if (a == kind->schedule->cluster_axis)

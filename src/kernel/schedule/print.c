@@ -9,7 +9,8 @@ static const char *const place_name[] = {
 static const char *const scope_name[SCOPE_COUNT] = {
     [SCOPE_WARP] = "warp", [SCOPE_BLOCK] = "block", [SCOPE_CLUSTER] = "cluster"};
 static const char *const order_name[] = {
-    [ORDER_FORWARDS] = "forwards", [ORDER_BACKWARDS] = "backwards", [ORDER_PANELS] = "in panels"};
+    [ORDER_FORWARDS] = "forwards", [ORDER_BACKWARDS] = "backwards", [ORDER_PANELS] = "in panels",
+    [ORDER_PANELS_BACKWARDS] = "in panels, backwards"};
 
 static void print_ops(StrBuf *out, const Fusion *fusion, uint64_t ops, bool reduces)
 {

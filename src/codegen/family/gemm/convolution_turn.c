@@ -167,6 +167,26 @@ static Rewritten *turn_to_columns(Arena *arena, const void *view, const Fusion *
     return NULL;
 }
 
+// ---- filters of CUDA cores ----
+
+/* A filter of which adjacent elements are taps: each row and term is a sector of its own. Rows become contiguous. */
+static Rewritten *turn_filter(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    const Product *product = ((const Products *)view)->tiled;
+    for (int factor = 0; product && !product->atom && !product->guard && factor < 2; factor++) {
+        const Access *filter = mma_access(product->factor[factor]), *image = mma_access(product->factor[1 - factor]);
+        const AxisGroup *rows = &product->group[factor ? GROUP_N : GROUP_M];
+        if (!filter || !image || !has_windows(image) || product_vector(fusion, product, factor, mma_piece(product)) > 1)
+            continue;
+        TurnWish wish = {.images = {filter}, .last = {lone_axes(rows, filter)}, .image_count = 1};
+        Rewritten *turned = is_one(wish.last[0]) ? fusion_turn(arena, fusion, &wish) : NULL;
+        const Products *products = turned ? product_view(arena, turned->main, target) : NULL;
+        if (products && products->tiled && product_vector(turned->main, products->tiled, factor, mma_piece(product)) > 1)
+            return turned;
+    }
+    return NULL;
+}
+
 // ---- channels in whole pieces ----
 
 /* All of the tensor along that axis is read, and no bound is asked for there: zeros may follow. */
@@ -251,5 +271,6 @@ static Rewritten *lengthen_rows(Arena *arena, const void *view, const Fusion *fu
 /* Copies of planes take less than the best kernel that needs none. */
 const Rewrite turn_planes = {.make = turn, .most_share = 1};
 const Rewrite turn_planes_to_columns = {.make = turn_to_columns, .most_share = 1};
+const Rewrite turn_filter_of_lanes = {.make = turn_filter, .most_share = 1, .splits = true};
 const Rewrite lengthen_channels = {.make = lengthen_along_k, .most_share = 1, .splits = true};
 const Rewrite lengthen_channels_of_rows = {.make = lengthen_rows, .most_share = 1, .splits = true};

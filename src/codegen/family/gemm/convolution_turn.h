@@ -17,6 +17,9 @@ extern const Rewrite turn_planes;
 /* As turn_planes, with the result not transposed. Of 1x1 the filter may stay as it is. */
 extern const Rewrite turn_planes_to_columns;
 
+/* The filter alone, whose rows threads copy in vectors to CUDA cores then. */
+extern const Rewrite turn_filter_of_lanes;
+
 /* Pads strided channels to contiguous ones with zeros, so that threads copy 16-byte vectors instead of elements.
    k ends with the channels, or in a filter's gradient with images; or the rows of both factors do. */
 extern const Rewrite lengthen_channels, lengthen_channels_of_rows;

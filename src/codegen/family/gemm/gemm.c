@@ -4,6 +4,7 @@
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
+#include "codegen/family/gemm/skips.h"
 #include "model/calibration.h"
 
 enum {
@@ -45,7 +46,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
 {
     const Product *product = products->tiled;
     Schedule schedule = {
-        .order = ORDER_PANELS, .stages = stages, .cluster = cluster, .cluster_axis = GROUP_K};
+        .order = skips_order(product->skips), .stages = stages, .cluster = cluster, .cluster_axis = GROUP_K};
     uint32_t copied = tiles_read(product, true), held = tiles_read(product, false);
     uint8_t ahead = (uint8_t)(stages - 1);
     schedule_wait(&schedule, stages - 2);
@@ -196,6 +197,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     }
     if (products->rows)
         product_rows_add(&kind, products->rows, product);
+    if (product->skips)
+        skips_set_tiles(kind.space, product->skips, MAX_K_PARTS * atom->k);
     kind.threads.of_tile = device->warp_size;
     kind.cost = &calibration.gemm.cost;
     kind.threads.most = MAX_THREADS;
@@ -212,7 +215,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, 1);
         variants[count++] = kind;
     }
-    if (products->rows)   // reduced by warps that have whole sums
+    if (products->rows || product->skips)   // reduced by warps that have whole sums; tiles have different steps
         return count;
     if (product_is_small(fusion, product, device))
         variants[count++] = of_several_products(arena, &variants[0], fusion, device, products, atom);
@@ -227,6 +230,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const Products *products = plan->view;
     mma_emit(out, plan, products->tiled, products->rows, false);
     mma_emit_early(out, plan, products->tiled, tiles_read(products->tiled, true));
+    skips_emit(out, products->tiled->skips);
 }
 
 const Family gemm_family = {

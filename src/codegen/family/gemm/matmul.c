@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "codegen/family/gemm/beside.h"
+#include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/pack.h"
@@ -169,7 +170,7 @@ static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint3
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
                              const TileSpace *space, const DeviceSpec *device, int stages)
 {
-    Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
+    Schedule schedule = {.order = skips_order(product->skips), .stages = stages};
     int bits = dtype_info[fusion->ops[0].body->type].bits;
     uint32_t operands = FACTOR_TILES, copied = tiles_copied(fusion, product, stages);
     if (copied)
@@ -276,17 +277,6 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     return kind;
 }
 
-/* A step belongs to one tap that its tile has. Tiles are within a phase where possible. */
-static void skip_taps(TileSpace *space, const Skips *skips)
-{
-    space->phases = &skips->phases;
-    space->axes[GROUP_K].extent = phases_extent(&skips->phases);
-    space->rule[LEVEL_SHARED][GROUP_K] = (AxisRule){SKIPPED_STEP, SKIPPED_STEP};
-    AxisRule *rows = &space->rule[LEVEL_SHARED][skips->rows];
-    int64_t most = rows->limit < skips->phases.columns ? rows->limit : skips->phases.columns;
-    rows->limit = most > rows->granule ? most : rows->granule;
-}
-
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
@@ -326,7 +316,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!product_stores_vectors(fusion, product, (int)vector))
         kind->lay_out = lay_out_rows;
     if (product->skips)
-        skip_taps(kind->space, product->skips);
+        skips_set_tiles(kind->space, product->skips, SKIPPED_STEP);
     if (several) {
         *kind = of_several_products(kind, product, vector);
         return 1;
@@ -335,7 +325,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 1;
     variants[1] = in_three_stages(arena, kind, fusion, product, device);
     if (product->skips)
-        skip_taps(variants[1].space, product->skips);
+        skips_set_tiles(variants[1].space, product->skips, SKIPPED_STEP);
     return 2;
 }
 
@@ -439,7 +429,7 @@ const Family matmul_family = {
     .tiles_both = true,
     .adds_in_place = true,
     .view = product_view,
-    .rewrites = (const Rewrite *const[]){&pack_for_lanes, NULL},
+    .rewrites = (const Rewrite *const[]){&pack_for_lanes, &turn_filter_of_lanes, NULL},
     .kinds = kinds,
     .emit = emit,
 };

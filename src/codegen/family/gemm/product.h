@@ -47,7 +47,7 @@ typedef struct Product {
        neither. */
     const struct Im2col *pixels;
     const struct PhasedFilter *phased;   // the second factor where the first one's rows are pixels: phases.h; NULL: lines
-    const struct Skips *skips;     // CUDA cores skip taps: skips.h; NULL: none
+    const struct Skips *skips;     // taps that tiles skip: skips.h; NULL: none
     const struct Beside *beside;   // of pixels, vectors that the epilogue reads: beside.h; NULL: none
 } Product;
 

@@ -5,7 +5,7 @@
 
 #include "codegen/family/gemm/phases.h"
 
-enum { MAX_TAPS = 64, LEAST_ROWS = 64 };   // of a phase, so that tiles lie within one
+enum { MAX_TAPS = 64, LEAST_ROWS = 64, LEAST_MMA_ROWS = 32 };   // of a phase, so that tiles lie within one
 
 static uint32_t guard_axes(const Guard *guard)
 {
@@ -68,10 +68,18 @@ static bool put_outermost(const Fusion *fusion, Product *product, int rows, cons
     return true;
 }
 
+/* Tensor cores take terms and rows in their order: taps outermost, and phases. */
+static bool is_in_order(const Product *product, int channel, int rows, const AxisGroup *phases)
+{
+    return axis_group_innermost(&product->group[GROUP_K]) == channel && !product->group[GROUP_BATCH].count &&
+           !memcmp(product->group[rows].axes, phases->axes, sizeof(int) * (size_t)phases->count);
+}
+
 static bool find_in(const Fusion *fusion, Product *product, int factor, Skips *skips)
 {
     const Guard *guard = mma_guard(product, factor);
-    int rows = factor ? GROUP_N : GROUP_M, channel = product_steps(fusion, product, SKIPPED_STEP).channel;
+    int step = product->atom ? SKIPPED_PARTS * product->atom->k : SKIPPED_STEP;
+    int rows = factor ? GROUP_N : GROUP_M, channel = product_steps(fusion, product, step).channel;
     uint32_t own = axis_group_mask(&product->group[rows]), terms = axis_group_mask(&product->group[GROUP_K]);
     if (!guard || !mma_access(product->factor[factor]) || channel < 0)
         return false;
@@ -88,8 +96,10 @@ static bool find_in(const Fusion *fusion, Product *product, int factor, Skips *s
                                 .columns = product->group[rows].extent / phases.extent,
                                 .step = product->group[GROUP_K].extent / taps.extent,
                                 .taps = (int)taps.extent};
-    return skips->phases.columns >= LEAST_ROWS && find_used(fusion, guard, &phases, &taps, &skips->phases) &&
-           put_outermost(fusion, product, rows, &phases);
+    return skips->phases.columns >= (product->atom ? LEAST_MMA_ROWS : LEAST_ROWS) &&
+           find_used(fusion, guard, &phases, &taps, &skips->phases) &&
+           (product->atom ? is_in_order(product, channel, rows, &phases)
+                          : put_outermost(fusion, product, rows, &phases));
 }
 
 const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product)
@@ -101,9 +111,30 @@ const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product)
     return NULL;
 }
 
+void skips_set_tiles(TileSpace *space, const Skips *skips, int64_t most)
+{
+    int64_t step = most;
+    while (skips->phases.step % step)
+        step /= 2;
+    space->phases = &skips->phases;
+    space->axes[GROUP_K].extent = phases_extent(&skips->phases);
+    AxisRule *k = &space->rule[LEVEL_SHARED][GROUP_K], *rows = &space->rule[LEVEL_SHARED][skips->rows];
+    *k = (AxisRule){smaller(k->granule, step), step};
+    rows->limit = larger(smaller(rows->limit, skips->phases.columns), rows->granule);
+}
+
+BlockOrder skips_order(const Skips *skips)
+{
+    const TapPhases *phases = skips ? &skips->phases : NULL;
+    bool grows = phases && tap_count(phases->used[phases->count - 1]) > tap_count(phases->used[0]);
+    return grows ? ORDER_PANELS_BACKWARDS : ORDER_PANELS;
+}
+
 void skips_emit(StrBuf *out, const Skips *skips)
 {
     CONSTEXPR(out, "bool SKIPS", "taps that no row of a tile has", skips != NULL);
+    CONSTEXPR(out, "bool BACKWARDS", "the last tiles first: they have the most taps",
+              skips_order(skips) == ORDER_PANELS_BACKWARDS);
     if (!skips)
         return;
     const TapPhases *phases = &skips->phases;

@@ -9,7 +9,7 @@
 #pragma once
 #include "codegen/family/gemm/product.h"
 
-enum { SKIPPED_STEP = 16 };   // terms of a step: channels of one tap
+enum { SKIPPED_STEP = 16, SKIPPED_PARTS = 2 };   // channels of one tap in a step: terms, instructions of tensor cores
 
 typedef struct Skips {
     TapPhases phases;
@@ -20,5 +20,11 @@ typedef struct Skips {
    needed. */
 const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product);
 
-/* `taps_of_tile`, and SKIPS. */
+/* A step belongs to one tap that its tile has: `most` terms at most. Tiles are within a phase where possible. */
+void skips_set_tiles(TileSpace *space, const Skips *skips, int64_t most);
+
+/* Tiles with the most taps come first, so that short ones are last. NULL: there are no phases. */
+BlockOrder skips_order(const Skips *skips);
+
+/* `taps_of_tile`, SKIPS and BACKWARDS. */
 void skips_emit(StrBuf *out, const Skips *skips);

@@ -283,7 +283,7 @@ static bool find_joined(Arena *arena, const Fusion *fusion, const Target *target
     return beside_has_vectors(product->beside) && (along_k || product->shared_atom->place == IN_SHARED);
 }
 
-/* Without tensor cores threads store straight to memory, and leave taps out where rows of a factor are phases. */
+/* Without tensor cores threads store straight to memory. Taps are left out where rows of a factor are phases. */
 static const Product *tiled_of(Arena *arena, const Fusion *fusion, Product product)
 {
     if (product.atom) {
@@ -291,8 +291,8 @@ static const Product *tiled_of(Arena *arena, const Fusion *fusion, Product produ
     } else {
         product_store_together(fusion, &product);
         find_beside(arena, fusion, &product, 1);
-        product.skips = skips_find(arena, fusion, &product);
     }
+    product.skips = skips_find(arena, fusion, &product);
     return arena_copy(arena, &product, sizeof product);
 }
 
