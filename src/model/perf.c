@@ -342,7 +342,8 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     double step_us = throughput_us / (kernel->rounds * kernel->steps);
     double uncovered_us = uncovered_time_us(kernel, step_us) + passing_us(kernel, step_us);
     double barriers_us = kernel->kind->schedule->independent ? 0 : barrier_us * (kernel->stages > 1 ? 1 : 2);
-    return load_us + kernel->rounds * (kernel->steps * (barriers_us + uncovered_us) + combine_us);
+    double steps = kernel->rounds * kernel->steps;
+    return load_us + steps * barriers_us + (steps - 1) * uncovered_us + kernel->rounds * combine_us;
 }
 
 /* Barriers of a cluster in a tile. */
