@@ -38,14 +38,6 @@ static const TensorOp **with_definition(Arena *arena, const Choice *before, cons
     return list;
 }
 
-/* If threads wait in each iteration of a loop, as many as fit on the device take no longer than one: the number of parts
-   that fit. */
-static int64_t room_for_waiting(const PlannedLaunch *launch)
-{
-    double waves = launch->program.perf.waves;
-    return waves > 0 && schedule_waiting_loop(launch->kind->schedule) ? (int64_t)(1 / waves) : 0;
-}
-
 /* Launches before and after a fusion's kernels: copies of inputs and outputs in another layout. */
 typedef struct Companions {
     Choice before;
@@ -203,10 +195,9 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     bool few_waves = best->program.perf.waves < 1, product = few_waves && best->family->tiles_both;
     bool of_tensor_cores = product && !on_cuda_cores(best);
     double best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best);
-    int64_t room = room_for_waiting(best);
     Split least = {.time_us = INFINITY};
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
-        PartFamilies of = {.any = choices_employ(parts, idle) || parts <= room || slow || (rewritten && few_waves) ||
+        PartFamilies of = {.any = choices_employ(parts, idle) || slow || (rewritten && few_waves) ||
                                   (product && !of_tensor_cores),
                            .tile_both = of_tensor_cores,
                            .also = spread && employs(planner, fusion, spread, parts) ? spread->family : NULL};
@@ -214,8 +205,6 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
             continue;
         Split split = add_split(planner, list, companions, fusion,
                                 deep || rewritten ? fusion_even_parts(fusion, parts) : parts, of);
-        if (isfinite(split.time_us))
-            room = split.parts * room_for_waiting(&split.first);
         bool fills = split.first.program.perf.waves >= 1;
         if (isfinite(split.time_us) && split.time_us > PAST_THE_BEST * best_us && fills && !slow)
             break;
