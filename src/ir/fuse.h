@@ -65,9 +65,6 @@ typedef struct FusionPair {
 } FusionPair;
 FusionPair *fusion_split(Arena *arena, const Fusion *fusion, int64_t parts);
 
-/* Whether so many parts are images, or shares of them, under whose windows other axes of the sum overlap. */
-bool fusion_parts_are_images(const Fusion *fusion, int64_t parts);
-
 /* About so many parts: up to twice as many if those are of equal size, and of whole vectors if that can be.
    200,000 in about 128 are 200 of 1000. */
 int64_t fusion_even_parts(const Fusion *fusion, int64_t parts);

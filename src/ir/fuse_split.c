@@ -257,15 +257,6 @@ void fusion_choose_inputs(Arena *arena, Fusion *fusion, Tensor *const *candidate
             }
 }
 
-bool fusion_parts_are_images(const Fusion *fusion, int64_t parts)
-{
-    int cut = axis_to_cut(fusion, parts);
-    bool images = false;
-    for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-        images |= a != cut && windows_overlap(fusion, a);
-    return images && cuts_nothing(fusion, cut) && fusion->axes[cut].extent >= parts;
-}
-
 int64_t fusion_even_parts(const Fusion *fusion, int64_t parts)
 {
     int cut = axis_to_cut(fusion, parts);

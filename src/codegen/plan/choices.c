@@ -175,13 +175,6 @@ static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedL
     return on_cuda_cores(best) && !best->family->tiles_both && planned_us(best) > MANY_TIMES * floor_us;
 }
 
-/* Fewer parts do, too, that are images of overlapping windows: there may be no more of these. */
-static bool employs(const Planner *planner, const Fusion *fusion, const PlannedLaunch *spread, int64_t parts)
-{
-    int64_t idle = choices_idle_sms(planner, spread);
-    return choices_employ(parts, idle) || (parts <= 2 * idle && fusion_parts_are_images(fusion, parts));
-}
-
 /* Split-K where a kernel leaves SMs idle: of the best kernel, or of the one that would be best then. */
 static void add_splits(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
                        const ChoiceList *whole)
@@ -197,10 +190,9 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     double best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best);
     Split least = {.time_us = INFINITY};
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
-        PartFamilies of = {.any = choices_employ(parts, idle) || slow || (rewritten && few_waves) ||
-                                  (product && !of_tensor_cores),
+        PartFamilies of = {.any = choices_employ(parts, idle) || slow || (product && !of_tensor_cores),
                            .tile_both = of_tensor_cores,
-                           .also = spread && employs(planner, fusion, spread, parts) ? spread->family : NULL};
+                           .also = spread && choices_employ(parts, choices_idle_sms(planner, spread)) ? spread->family : NULL};
         if (!of.any && !of.tile_both && !of.also)
             continue;
         Split split = add_split(planner, list, companions, fusion,
