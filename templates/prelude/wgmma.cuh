@@ -5,6 +5,5 @@
 // where rows are, line k is rows 0…63 of that k, and rows 64…127 lie `leading` bytes after.
 DEVICE unsigned long long describe_operand(const void *first, int leading, int stride)
 {
-    return (shared_address(first) >> 4 & 0x3fffu) | static_cast<unsigned long long>(leading >> 4) << 16 |
-           static_cast<unsigned long long>(stride >> 4) << 32 | 1ull << 62;
+    return (shared_address(first) >> 4 & 0x3fffu) | leading / 16ull << 16 | stride / 16ull << 32 | 1ull << 62;
 }

@@ -207,7 +207,7 @@ template <int RANK> static cudaError_t launch_ranks(const void *table, int *out,
     }
     rollerc::TensorMap map;
     void *args[] = {&out, &map};
-    const cudaError_t status = rollerc::describe_tensor(&map, table, 4, sizes, strides, box);
+    const cudaError_t status = rollerc::describe_tensor(&map, table, 2, sizes, strides, box);
     return status == cudaSuccess ? launch(teams::teams_ranks<RANK>, 1, 0, 2 * 1024 + 8, args, stream) : status;
 }
 
@@ -231,7 +231,7 @@ extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
     rollerc::TensorMap half;
     void *boxes[] = {&out, &half};
     if (status == cudaSuccess)
-        status = rollerc::describe_tensor(&half, in0, 4, {BOX_X, BOX_Y, BOX_Z}, {BOX_X * 4, BOX_X * BOX_Y * 4}, {32, 8, 1});
+        status = rollerc::describe_tensor(&half, in0, 2, {BOX_X, BOX_Y, BOX_Z}, {BOX_X * 4, BOX_X * BOX_Y * 4}, {32, 8, 1});
     if (status == cudaSuccess)
         status = launch(teams::teams_boxes, 2, 0, 3 * 1024 + 64, boxes, stream);
     out += 3 * TEAM_SIZE;
@@ -239,7 +239,7 @@ extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
     if (status == cudaSuccess)
         status = launch(teams::teams_floats, 1, 0, 0, floats, stream);
     if (status == cudaSuccess)
-        status = rollerc::describe_tensor(&half, out, 4, {32, 8, 1}, {128, 1024}, {32, 8, 1}, true);
+        status = rollerc::describe_tensor(&half, out, 11, {32, 8, 1}, {128, 1024}, {32, 8, 1});
     if (status == cudaSuccess)
         status = launch(teams::teams_rounded, 1, 0, 2 * 1024 + 8, floats, stream);
     out += 2 * ROUNDED;
@@ -248,17 +248,17 @@ extern "C" int teams_launch(const void *in0, void *out0, void *, void *stream)
     for (int rank = 1; rank <= RANKS && status == cudaSuccess; rank++, out += 256)
         status = ranks[rank - 1](in0, out, stream);
     if (status == cudaSuccess)
-        status = rollerc::describe_pixels<3>(&half, in0, 4, {BOX_X, 5, 8}, {96, 480}, {-1}, {-1}, {2}, 16);
+        status = rollerc::describe_pixels<3>(&half, in0, 2, {BOX_X, 5, 8}, {96, 480}, {-1}, {-1}, {2}, 16);
     if (status == cudaSuccess)
         status = launch(teams::teams_lines, 1, 0, 3 * 1024 + 8, boxes, stream);
     out += PIXELS;
     if (status == cudaSuccess)
-        status = rollerc::describe_pixels<4>(&half, in0, 4, {BOX_X, 5, 2, 4}, {96, 480, 960}, {-1, 0}, {-1, 0}, {2, 1}, 16);
+        status = rollerc::describe_pixels<4>(&half, in0, 2, {BOX_X, 5, 2, 4}, {96, 480, 960}, {-1, 0}, {-1, 0}, {2, 1}, 16);
     if (status == cudaSuccess)
         status = launch(teams::teams_planes, 1, 0, 3 * 1024 + 8, boxes, stream);
     out += PIXELS;
     if (status == cudaSuccess)
-        status = rollerc::describe_pixels<5>(&half, in0, 4, {BOX_X, 5, 2, 2, 2}, {96, 480, 960, 1920}, {-1, 0, 0}, {-1, 0, 0}, {2, 1, 1}, 16);
+        status = rollerc::describe_pixels<5>(&half, in0, 2, {BOX_X, 5, 2, 2, 2}, {96, 480, 960, 1920}, {-1, 0, 0}, {-1, 0, 0}, {2, 1, 1}, 16);
     if (status == cudaSuccess)
         status = launch(teams::teams_solids, 1, 0, 3 * 1024 + 8, boxes, stream);
     return static_cast<int>(status);

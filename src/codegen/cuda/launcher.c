@@ -185,7 +185,7 @@ static void write_pixels(StrBuf *out, const TensorMap *map)
 
 #define STEP "    status = status ? status : "   // the first error stays
 
-/* `    status = status ? status : describe_tensor(&m0, w1, 2, {64, 64}, {128}, {64, 64});`: how bulk copies see a tensor. */
+/* `    status = status ? status : describe_tensor(&m0, w1, 1, {64, 64}, {128}, {64, 64});`: how bulk copies see a tensor. */
 static void write_map(StrBuf *out, const TensorMap *map, int number, const char *pointer)
 {
     strbuf_puts(out, STEP);
@@ -197,14 +197,14 @@ static void write_map(StrBuf *out, const TensorMap *map, int number, const char 
         strbuf_printf(out, "(&m%d, (const char *)%s + %" PRId64, number, pointer, map->start);
     else
         strbuf_printf(out, "(&m%d, %s", number, pointer);
-    strbuf_printf(out, ", %d", map->element_bytes);
+    strbuf_printf(out, ", %d", map->tf32 ? 11 : map->element_bytes > 2 ? 2 : map->element_bytes - 1);   // 0 … 2: unsigned integers
     write_integers(out, map->sizes, map->rank);
     write_integers(out, map->strides, map->rank - 1);
     if (map->pixel_axes)
         write_pixels(out, map);
     else
         write_ints(out, map->box, map->rank);
-    strbuf_puts(out, map->tf32 ? ", true);\n" : ");\n");
+    strbuf_puts(out, ");\n");
 }
 
 static void write_allowance(StrBuf *out, const Launch *launch, const char *attribute, int64_t value)

@@ -51,7 +51,7 @@ static void write_tensors(StrBuf *out, const Kernel *kernel)
     const Program *program = kernel->program;
     int written = 0;
     for (int i = 0; i < argument_count(program); i++) {
-        const char *separator = written ? ", " : "\n// ";
+        const char *separator = written ? ", " : launcher_is_list(kernel) ? "\n// " : "// ";
         if (i == program->input_count && kernel->prepared_id) {
             strbuf_printf(out, "%sprepared", separator);
             separator = ", ";

@@ -80,8 +80,8 @@ static void write_unit(Writer *writer, const TextUnit *unit)
     const char *comment = begins ? unit->paragraph->comment : "";
     end_unit(writer, unit, goes_on);
     writer->is_else = goes_on && (otherwise || writer->is_else);
-    bool stands_alone = !is_prelude(unit) || (!*comment && !*unit->comment);   // a comment separates enough there
-    if (before && !otherwise && (begins || !goes_on) && stands_alone && !(goes_on && is_line(before) && is_line(unit)))
+    bool separate = before && !otherwise && (begins || !goes_on) && !is_prelude(unit);   // what a file has of the prelude is dense
+    if (separate && !(goes_on && is_line(before) && is_line(unit)))
         strbuf_putc(writer->out, '\n');
     if (!stays && is_intrinsic(unit))
         strbuf_puts(writer->out, INTRINSICS_BEGIN);

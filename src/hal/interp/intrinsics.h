@@ -347,21 +347,24 @@ static inline cudaError_t add_node(cudaGraph_t, cudaGraphNode_t *nodes, int numb
                                     {grid, block, shared, cluster, cooperative, early});
 }
 
+// The driver's CUtensorMapDataType: unsigned integers of 1, 2 and 4 bytes, and floats that are rounded.
+enum { TF32 = 11 };
+static inline int bytes_of(int type) { return type < 2 ? type + 1 : 4; }
 template <int RANK>
-static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int element_bytes,
+static inline cudaError_t describe_tensor(TensorMap *map, const void *start, int type,
                                           const unsigned long long (&sizes)[RANK],
                                           const unsigned long long (&strides)[RANK > 1 ? RANK - 1 : 1],
-                                          const unsigned (&box)[RANK], bool tf32 = false)
+                                          const unsigned (&box)[RANK])
 {
-    return rollerc_interp::encode_boxes(map, start, RANK, element_bytes, tf32, sizes, strides, box);
+    return rollerc_interp::encode_boxes(map, start, RANK, bytes_of(type), type == TF32, sizes, strides, box);
 }
 template <int RANK>
-static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int element_bytes,
+static inline cudaError_t describe_pixels(TensorMap *map, const void *start, int type,
                                           const unsigned long long (&sizes)[RANK], const unsigned long long (&strides)[RANK - 1],
                                           const int (&lower)[RANK - 2], const int (&upper)[RANK - 2],
-                                          const unsigned (&steps)[RANK - 2], unsigned pixels, bool tf32 = false)
+                                          const unsigned (&steps)[RANK - 2], unsigned pixels)
 {
-    return rollerc_interp::encode_pixels(map, start, RANK, element_bytes, tf32, sizes, strides, lower, upper, steps, pixels);
+    return rollerc_interp::encode_pixels(map, start, RANK, bytes_of(type), type == TF32, sizes, strides, lower, upper, steps, pixels);
 }
 
 // HIP's.

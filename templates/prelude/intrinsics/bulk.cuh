@@ -119,10 +119,8 @@ template <int RANK> DEVICE void copy_box_at(void *, const TensorMap *, const int
 
 // Reallocates registers between warp groups, in multiples of 8: producers release registers that consumers take.
 template <int N> DEVICE void give_registers()
-{
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) && defined(__CUDACC_RDC__)
 #warning "-rdc=true takes setmaxnreg away, and this kernel may spill registers: compile its file without"
 #endif
-    SM90A("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
-}
+{ SM90A("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> DEVICE void take_registers() { SM90A("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }

@@ -21,8 +21,7 @@ template <class Kernel>
 static cudaError_t launch_early(Kernel *kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
 {
     int driver = 0;
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    cudaLaunchAttribute early = {cudaLaunchAttributeProgrammaticStreamSerialization, {}, {}};
     early.val.programmaticStreamSerializationAllowed =
         CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
     const cudaLaunchConfig_t config = {grid, block, shared, stream, &early, 1};
@@ -54,34 +53,31 @@ static cudaError_t launch_with(Kernel *kernel, dim3 grid, dim3 block, void **arg
 }
 #endif
 
-// A function of the driver, which programs need not be linked with; null: it has none.
+// Calls a function of the driver, which programs need not be linked with.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
-template <class Function> static Function *driver_function(const char *name)
+template <class... Args> static cudaError_t call_driver(const char *name, Args... args)
 {
-    void *found = nullptr;
+    void *function = nullptr;
 #if CUDART_VERSION >= 12050
-    cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault);
+    cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault);
 #else
-    cudaGetDriverEntryPoint(name, &found, cudaEnableDefault);
+    cudaGetDriverEntryPoint(name, &function, cudaEnableDefault);
 #endif
-    return reinterpret_cast<Function *>(found);
+    if (!function)
+        return cudaErrorNotSupported;
+    return reinterpret_cast<int (*)(Args...)>(function)(args...) ? cudaErrorInvalidValue : cudaSuccess;
 }
 #endif
 
-// Encodes a tensor for bulk copies: sizes and box in elements, strides in bytes from the second dimension on. With `tf32` floats
-// are rounded to it. L2 promotion of 256 bytes, in place of 128, takes up to 1.13 of the time.
+// Encodes a tensor for bulk copies: type of CUtensorMapDataType, sizes and box in elements, strides in bytes from the second
+// dimension on. L2 promotion of 256 bytes, in place of 128, takes up to 1.13 of the time.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int RANK>
-static cudaError_t describe_tensor(TensorMap *map, const void *start, int bytes, const unsigned long long (&sizes)[RANK],
-                                   const unsigned long long (&strides)[RANK > 1 ? RANK - 1 : 1], const unsigned (&box)[RANK],
-                                   bool tf32 = false)
+static cudaError_t describe_tensor(TensorMap *map, const void *start, int type, const unsigned long long (&sizes)[RANK],
+                                   const unsigned long long (&strides)[RANK > 1 ? RANK - 1 : 1], const unsigned (&box)[RANK])
 {
-    const auto encode = driver_function<int(void *, int, int, const void *, const unsigned long long *, const unsigned long long *,
-                                            const unsigned *, const unsigned *, int, int, int, int)>("cuTensorMapEncodeTiled");
     const unsigned steps[] = {1, 1, 1, 1, 1};
-    const int type = tf32 ? 11 : bytes > 2 ? 2 : bytes - 1;   // of unsigned integers: copied as they are
-    const bool made = encode && !encode(map, type, RANK, start, sizes, strides, box, steps, 0, 3, 2, 0);
-    return made ? cudaSuccess : encode ? cudaErrorInvalidValue : cudaErrorNotSupported;
+    return call_driver("cuTensorMapEncodeTiled", map, type, RANK, start, sizes, strides, box, steps, 0, 3, 2, 0);
 }
 #endif
 
@@ -90,19 +86,16 @@ static cudaError_t describe_tensor(TensorMap *map, const void *start, int bytes,
 // to the image's end, in steps: a filter of three taps with a pixel of padding at either side has the corners -1 and -1.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
 template <int RANK>
-static cudaError_t describe_pixels(TensorMap *map, const void *start, int bytes, const unsigned long long (&sizes)[RANK],
+static cudaError_t describe_pixels(TensorMap *map, const void *start, int type, const unsigned long long (&sizes)[RANK],
                                    const unsigned long long (&strides)[RANK - 1], const int (&lower)[RANK - 2],
-                                   const int (&upper)[RANK - 2], const unsigned (&steps)[RANK - 2], unsigned pixels, bool tf32 = false)
+                                   const int (&upper)[RANK - 2], const unsigned (&steps)[RANK - 2], unsigned pixels)
 {
-    const auto encode = driver_function<int(void *, int, int, const void *, const unsigned long long *, const unsigned long long *,
-                                            const int *, const int *, int, unsigned, const unsigned *, int, int, int, int)>(
-        "cuTensorMapEncodeIm2col");
     unsigned every[RANK] = {};
     for (int d = 0; d < RANK; d++)
         every[d] = d > 0 && d < RANK - 1 ? steps[d - 1] : 1;
-    const int type = tf32 ? 11 : bytes > 2 ? 2 : bytes - 1;   // as of describe_tensor()
-    const bool made = encode && !encode(map, type, RANK, start, sizes, strides, lower, upper, 128 / bytes, pixels, every, 0, 3, 2, 0);
-    return made ? cudaSuccess : encode ? cudaErrorInvalidValue : cudaErrorNotSupported;
+    const int channels = type > 1 ? 32 : 128 >> type;
+    return call_driver("cuTensorMapEncodeIm2col", map, type, RANK, start, sizes, strides, lower, upper, channels, pixels, every, 0,
+                       3, 2, 0);
 }
 #endif
 

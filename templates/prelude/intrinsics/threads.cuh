@@ -44,7 +44,6 @@ DEVICE LaneMask warp_ballot(bool vote) { return __ballot(vote); }
 DEVICE LaneMask warp_ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
 #endif
 
-// Among groups of n lanes.
 #if defined(__HIP__)
 template <class T> DEVICE T warp_shuffle(T x, int lane, int n = WARP) { return __shfl(x, lane, n); }
 template <class T> DEVICE T warp_shuffle_xor(T x, int mask, int n = WARP) { return __shfl_xor(x, mask, n); }

@@ -153,7 +153,7 @@ END_TEST
 #define READ_OTHER "store(y, i, cluster_map(part, cluster_rank() ^ 1)[t]);\n"
 
 /* Three images of five pixels of 32 channels, as a filter of three taps sees them in steps of two: from columns -1, 1 and 3 on. */
-#define MAP "TensorMap map; describe_pixels<3>(&map, x, 4, {32, 5, 3}, {128, 640}, {-1}, {-1}, {2}, 8);\n"
+#define MAP "TensorMap map; describe_pixels<3>(&map, x, 2, {32, 5, 3}, {128, 640}, {-1}, {-1}, {2}, 8);\n"
 #define PIXELS(column, image, tap) "if (t == 0) { " MAP "const int at[] = {0, " #column ", " #image "}, offset[] = {" #tap "};\n" \
                                    "copy_pixels(bar, &map, at, offset, bar); }"
 
@@ -199,7 +199,7 @@ static const struct { const char *kernel, *what; } WRONG_CLUSTERS[] = {
     {BARRIER "block_sync(); if (t == 0) { TensorMap none = {}; copy_box(bar, &none, 0, 0, 0, bar); }", "without a tensor map"},
     {BARRIER "if (t == 0) { TensorMap none = {}; copy_box_to(17, bar, &none, 0, 0, 0, bar); }", "blocks that the cluster does not have"},
     {BARRIER "block_sync(); if (t == 0) { TensorMap line; const unsigned long long size[] = {32}, none[] = {0}; const unsigned box[] = {32};\n"
-             "describe_tensor(&line, x, 4, size, none, box); copy_box(bar, &line, 0, 0, 0, bar); }", "along other dimensions than its tensor map has"},
+             "describe_tensor(&line, x, 2, size, none, box); copy_box(bar, &line, 0, 0, 0, bar); }", "along other dimensions than its tensor map has"},
     {BARRIER PIXELS(5, 0, 0), "from beside the bounding box on"},     // columns -1 to 3
     {BARRIER PIXELS(0, 0, 0), "from beside the bounding box on"},     // in steps of two
     {BARRIER PIXELS(1, 0, 65536), "from farther away than the instruction can say"},
@@ -237,13 +237,13 @@ END_TEST
 START_TEST(maps_of_pixels_have_limits)
 {
     static const char *const maps[] = {
-        "<3>(&map, x, 4, {32, 5, 3}, {128, 640}, {-1}, {-1}, {9}, 8)",
-        "<3>(&map, x, 4, {32, 5, 3}, {128, 640}, {-1}, {-1}, {2}, 1025)",
-        "<3>(&map, x, 4, {32, 5, 3}, {128, 640}, {0}, {-5}, {1}, 8)",
-        "<3>(&map, x, 4, {32, 5, 3}, {128, 648}, {-1}, {-1}, {2}, 8)",
-        "<4>(&map, x, 4, {32, 5, 3, 1}, {128, 640, 1920}, {-129, 0}, {-1, 0}, {1, 1}, 8)",
-        "<4>(&map, x, 4, {32, 5, 3, 1}, {128, 640, 1920}, {0, 0}, {0, 128}, {1, 1}, 8)",
-        "<5>(&map, x, 4, {32, 5, 3, 1, 1}, {128, 640, 1920, 1920}, {0, -17, 0}, {0, 0, 0}, {1, 1, 1}, 8)",
+        "<3>(&map, x, 2, {32, 5, 3}, {128, 640}, {-1}, {-1}, {9}, 8)",
+        "<3>(&map, x, 2, {32, 5, 3}, {128, 640}, {-1}, {-1}, {2}, 1025)",
+        "<3>(&map, x, 2, {32, 5, 3}, {128, 640}, {0}, {-5}, {1}, 8)",
+        "<3>(&map, x, 2, {32, 5, 3}, {128, 648}, {-1}, {-1}, {2}, 8)",
+        "<4>(&map, x, 2, {32, 5, 3, 1}, {128, 640, 1920}, {-129, 0}, {-1, 0}, {1, 1}, 8)",
+        "<4>(&map, x, 2, {32, 5, 3, 1}, {128, 640, 1920}, {0, 0}, {0, 128}, {1, 1}, 8)",
+        "<5>(&map, x, 2, {32, 5, 3, 1, 1}, {128, 640, 1920, 1920}, {0, -17, 0}, {0, 0, 0}, {1, 1, 1}, 8)",
     };
     float_input();
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {

@@ -13,9 +13,9 @@ static const char PROGRAM[] =
     "    void *w2 = (char *)workspace + 256;\n"
     "    TensorMap m0, m1;\n"
     "    void *args[] = {&in0, &out0, &w2, &m0, &m1};\n"
-    "    if (describe_tensor(&m0, in0, 4, {24, 5, 4, 2}, {96, 480, 1920}, {32, 2, 2, 2}, true) != cudaSuccess)\n"
+    "    if (describe_tensor(&m0, in0, 11, {24, 5, 4, 2}, {96, 480, 1920}, {32, 2, 2, 2}) != cudaSuccess)\n"
     "        return 1;\n"
-    "    if (describe_pixels<4>(&m1, in0, 4, {24, 5, 2, 4}, {96, 480, 960}, {-1, 0}, {-2, 0}, {2, 1}, 16) != cudaSuccess)\n"
+    "    if (describe_pixels<4>(&m1, in0, 2, {24, 5, 2, 4}, {96, 480, 960}, {-1, 0}, {-2, 0}, {2, 1}, 16) != cudaSuccess)\n"
     "        return 1;\n"
     "    return launch_with(kernel_t::t_k0, 4, 64, args, 1024, stream, true, 2);\n}\n";
 
