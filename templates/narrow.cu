@@ -62,6 +62,7 @@ constexpr Index GROUP_STRIDE = 9408, FILTER_STRIDE = 147, ALL_FILTERS = 9408;   
 constexpr int SKEW = 0;             // elements between which eight are left out in shared memory, for its banks; 0: nowhere
 constexpr bool BY_TERMS = false;    // they are those of a channel that is summed; else of eight filters
 constexpr bool WORDS = false;       // two channels of a filter are one word
+constexpr bool VECTORS = false;     // a lane's filters and their neighbours' are one vector, for each summed channel
 
 // The first element of an image's first row.
 __device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index)
@@ -282,6 +283,11 @@ struct Staged {
         [[maybe_unused]] const Index skipped = BY_TERMS ? group * SUMMED + term.summed : (group * MULTIPLIERS + own) / 8;
         return filters + (tap_at(term.summed, channel, multiplier, term.k, term.l) - run + (SKEW > 0 ? skipped * 8 : 0));
     }
+    template <int N>
+    __device__ __forceinline__ void move(Index channel, Index multiplier, const Term &term, unsigned (&words)[N]) const
+    {
+        move_vector<N>(words, reinterpret_cast<const unsigned *>(at(channel, multiplier, term)));
+    }
     __device__ __forceinline__ unsigned operator()(Index channel, Index multiplier, const Term &low, const Term &high) const
     {
         if (WORDS)
@@ -310,6 +316,27 @@ struct Filter {
                 UNROLL for (int i = 0; i < STEPS; ++i) {
                     const int k = own_element(i % EIGHTS);
                     at[g][i][j] = pair(channel, multiplier, Term(i / EIGHTS, k), Term(i / EIGHTS, k + 1));
+                }
+            }
+    }
+
+    // Of two channels all filters of an even and an odd column, which lie side by side: each takes its own.
+    template <class Pairs>
+    __device__ __forceinline__ void read_vectors(const Corner &corner, int group, int first, const Pairs &pairs)
+    {
+        const int column = lane_id() / 4;
+        const unsigned own = column % 2 ? 0x7632u : 0x5410u;
+        UNROLL for (int g = 0; g < WARP_GROUPS; ++g)
+            UNROLL for (int j = 0; j < WARP_TILES; j += BESIDE) {
+                const Index channel = op_min<Index>(corner.channel + group + g, CHANNELS - 1);
+                const Index multiplier = corner.multiplier + first + j * 8 + column / 2 * (2 * BESIDE);
+                UNROLL for (int i = 0; i < STEPS; ++i) {
+                    const int k = own_element(i % EIGHTS);
+                    unsigned low[BESIDE], high[BESIDE];
+                    pairs.move(channel, multiplier, Term(i / EIGHTS, k), low);
+                    pairs.move(channel, multiplier, Term(i / EIGHTS, k + 1), high);
+                    UNROLL for (int e = 0; e < BESIDE; ++e)
+                        at[g][i][j + e] = byte_permute(low[e], high[e], own);
                 }
             }
     }
@@ -456,7 +483,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     async_wait<0>();
     block_sync();
     if (FILTER_RUN > 0)
-        filter.read(corner, group, first, Staged{filters, corner});
+        VECTORS ? filter.read_vectors(corner, group, first, Staged{filters, corner})
+                : filter.read(corner, group, first, Staged{filters, corner});
 
     // ---- compute ----
     const int rows = DOWN % BD == 0 ? BD : op_min(BD, DOWN - corner.down);

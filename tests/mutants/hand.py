@@ -214,6 +214,7 @@ HAND = [
     ("N20 filters lie without gaps", "narrow.cu", "filters + element + (SKEW > 0 ? element / SKEW * 8 : 0)", "filters + element", 1),
     ("N21 filters of a later group lie as those of the first", "narrow.cu", "(group * MULTIPLIERS + own) / 8", "own / 8", 1),
     ("N22 channels of a later group lie as those of the first", "narrow.cu", "group * SUMMED + term.summed", "term.summed", 1),
+    ("N23 both columns of a vector take the even one's filters", "narrow.cu", "column % 2 ? 0x7632u : 0x5410u", "0x5410u", 1),
     ("N13 columns behind the last are stored", "narrow.cu", "(ALONG % BA == 0 || along < ALONG)", "true", 1),
     ("N14 rows below the last are stored", "narrow.cu", "if (own < rows && ", "if (", 1),
     ("N15 groups that share an eight have the first one's sums", "narrow.cu",

@@ -188,6 +188,9 @@ static bool has_filter_run(const Fusion *fusion, const Depthwise *shape, int64_t
            (run == all || axis_group_has_stride(outer, fusion, &shape->w_offset, stride));
 }
 
+/* Tiles of a warp whose filters are interleaved. */
+static int beside_of(const NarrowWay *way) { return way->warp_tiles % 4 ? way->warp_tiles : 4; }
+
 /* Lanes read eight filters two by two from four eights, or of a channel eight filters and of four pairs of channels. Where
    these would share banks, eight elements are left out between the eights, or the channels. */
 static void set_skew(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
@@ -200,6 +203,10 @@ static void set_skew(NarrowWay *way, const Fusion *fusion, const Depthwise *shap
     bool by_filters = axis_group_has_stride(&shape->multiplier, fusion, &shape->w_offset, filter);
     int64_t each = way->by_terms ? term : by_filters ? NARROW_EIGHT * filter : 0;
     way->skew = each % FEW_BANKS ? 0 : each;
+    int beside = beside_of(way);
+    way->vectors = way->by_terms && term % PIECE == 0 && way->runs > 1 && summed->extent % PIECE == 0 &&
+                   (beside == 2 || beside == 4) && shape->multiplier.extent % (way->warp_tiles * NARROW_EIGHT) == 0 &&
+                   axis_group_has_stride(&shape->multiplier, fusion, &shape->w_offset, 1);
 }
 
 static void set_filter_run(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
@@ -209,7 +216,7 @@ static void set_filter_run(NarrowWay *way, const Fusion *fusion, const Depthwise
                                narrow_filter(shape));
     bool whole = shape->channel.extent == 1 || filters == shape->multiplier.extent;
     way->filter_run = whole && has_filter_run(fusion, shape, run) ? run : 0;
-    way->skew = way->by_terms = way->words = 0;
+    way->skew = way->by_terms = way->words = way->vectors = 0;
     if (way->filter_run)
         set_skew(way, fusion, shape);
 }
@@ -239,7 +246,7 @@ static double lines_of_store(const NarrowWay *way, const Fusion *fusion, const D
 /* Adjacent sums of a lane that are stored by one access. */
 static void set_stored(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
 {
-    int beside = way->warp_tiles % 4 ? way->warp_tiles : 4, lane = 2 * beside;
+    int lane = 2 * beside_of(way);
     way->stored = depthwise_stores_together(fusion, axis_group_innermost(&shape->multiplier), lane & -lane);
     way->stored_lines = way->stored > 1 ? 0 : lines_of_store(way, fusion, shape);
 }
@@ -339,7 +346,8 @@ static int64_t shared_moved(const KernelKind *kind, int tile, bool written, cons
         return written ? 2 * span * way->lines : 2 * WORDS * tiles_of(way, rows) * shares * each;
     if (tile != FILTER || !way->filter_run)
         return 0;
-    return written ? filter_bytes(way) : WORDS * shares * way->sets * each * way->warp_tiles;
+    int lines = way->vectors ? 2 : 1;   // of a pair of channels, both with the filters of neighbours
+    return written ? filter_bytes(way) : lines * WORDS * shares * way->sets * each * way->warp_tiles;
 }
 
 static bool work_of(const void *view, const CountedItem *at, ItemWork *work)

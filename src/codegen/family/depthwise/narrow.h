@@ -25,6 +25,7 @@ typedef struct NarrowWay {
     int64_t skew;      // of which these many are together in shared memory: eight are left out behind them; 0: all
     bool by_terms;     // those of a summed channel, else of eight filters
     bool words;        // two channels of a filter are one aligned word
+    bool vectors;      // filters of a lane and of its neighbour are one aligned vector
 } NarrowWay;
 
 enum { NARROW_EIGHT = 8, NARROW_TILE = 16 };   // of K and filters; outputs that an instruction makes

@@ -41,6 +41,7 @@ static void emit_filters(StrBuf *out, const Scope *scope, const Depthwise *shape
     CONSTEXPR(out, "int SKEW", "elements between which eight are left out in shared memory, for its banks", way->skew);
     CONSTEXPR(out, "bool BY_TERMS, WORDS", "they are those of a summed channel, else of eight filters; two channels are a word",
               way->by_terms, way->words);
+    CONSTEXPR(out, "bool VECTORS", "a lane's filters and their neighbours' are one vector, for each summed channel", way->vectors);
     strbuf_printf(
         out, "\n__device__ __forceinline__ const X *filters_of(const Tensors &t) { return t.in%d; }\n", w);
 }
