@@ -2,6 +2,7 @@
 
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/parts.h"
+#include "codegen/family/gemm/skips.h"
 #include "ir/fuse_turn.h"
 
 /* The axes of the group along which a dimension of the tensor goes alone. */
@@ -169,19 +170,28 @@ static Rewritten *turn_to_columns(Arena *arena, const void *view, const Fusion *
 
 // ---- filters of CUDA cores ----
 
-/* A filter of which adjacent elements are taps: each row and term is a sector of its own. Rows become contiguous. */
+/* Channels of one tap are apart in a filter of planes, as are its rows: each element is a sector of its own. */
+static bool is_apart(const Fusion *fusion, const Product *product, const Access *filter)
+{
+    int channel = product_steps(fusion, product, SKIPPED_STEP).channel;
+    return filter && channel >= 0 && access_offset(filter).coef[channel] > 1;
+}
+
+/* Rows become contiguous. */
 static Rewritten *turn_filter(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
     const Product *product = ((const Products *)view)->tiled;
     for (int factor = 0; product && !product->atom && !product->guard && factor < 2; factor++) {
         const Access *filter = mma_access(product->factor[factor]), *image = mma_access(product->factor[1 - factor]);
-        const AxisGroup *rows = &product->group[factor ? GROUP_N : GROUP_M];
-        if (!filter || !image || !has_windows(image) || product_vector(fusion, product, factor, mma_piece(product)) > 1)
+        int64_t piece = mma_piece(product);
+        if (!is_apart(fusion, product, filter) || !image || !has_windows(image) ||
+            product_vector(fusion, product, factor, piece) == piece)
             continue;
+        const AxisGroup *rows = &product->group[factor ? GROUP_N : GROUP_M];
         TurnWish wish = {.images = {filter}, .last = {lone_axes(rows, filter)}, .image_count = 1};
         Rewritten *turned = is_one(wish.last[0]) ? fusion_turn(arena, fusion, &wish) : NULL;
         const Products *products = turned ? product_view(arena, turned->main, target) : NULL;
-        if (products && products->tiled && product_vector(turned->main, products->tiled, factor, mma_piece(product)) > 1)
+        if (products && products->tiled && product_vector(turned->main, products->tiled, factor, piece) == piece)
             return turned;
     }
     return NULL;

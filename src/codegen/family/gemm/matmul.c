@@ -258,7 +258,8 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.schedule = schedule_of(arena, fusion, product, kind.space, device, 3);
     kind.lay_out = lay_out_staged;
     kind.space->rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;   // which is SKIPPED_STEP
-    kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_WIDE / 2, AHEAD_WIDE};
+    int64_t half = product->group[wide].extent <= AHEAD_NARROW / 2 ? AHEAD_NARROW / 2 : AHEAD_WIDE / 2;
+    kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){half, AHEAD_WIDE};
     kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_NARROW / 2, AHEAD_NARROW};
     kind.space->rule[LEVEL_REGISTER][wide] = (AxisRule){vector, AHEAD_REGISTERS};
     kind.space->rule[LEVEL_REGISTER][narrow] = (AxisRule){vector, AHEAD_REGISTERS};
