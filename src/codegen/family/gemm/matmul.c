@@ -5,7 +5,6 @@
 #include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/families.h"
 #include "codegen/family/gemm/mma.h"
-#include "codegen/family/gemm/pack.h"
 #include "codegen/family/gemm/product.h"
 #include "codegen/family/gemm/skips.h"
 #include "model/calibration.h"
@@ -430,7 +429,7 @@ const Family matmul_family = {
     .tiles_both = true,
     .adds_in_place = true,
     .view = product_view,
-    .rewrites = (const Rewrite *const[]){&pack_for_lanes, &turn_filter_of_lanes, NULL},
+    .rewrites = (const Rewrite *const[]){&turn_filter_of_lanes, NULL},
     .kinds = kinds,
     .emit = emit,
 };

@@ -191,28 +191,14 @@ static void wish_for_tensor_cores(Wish *wish, const Product *product, const Targ
     }
 }
 
-static bool is_in_pieces(const Fusion *fusion, const Product *product, int factor)
-{
-    int64_t piece = mma_piece(product);
-    return product_vector(fusion, product, factor, piece) == piece;
-}
-
-static void wish_for_lanes(Wish *wish, const Product *product)
-{
-    wish->line = wish->piece;   // of k no more than that is added in vain
-    for (int f = 0; f < 2; f++)
-        wish->copied[f] = !is_in_pieces(wish->fusion, product, wish->factors[f] == product->factor[1]);
-}
-
 /* Rows of several axes are not in pieces, where the innermost ends within one. */
-static bool is_granted(Arena *arena, const Rewritten *packed, const Target *target, bool for_lanes)
+static bool is_granted(Arena *arena, const Rewritten *packed, const Target *target)
 {
     const Products *view = product_view(arena, packed->main, target);
     const Product *product = view ? view->tiled : NULL;
-    bool granted = product && (for_lanes || product->atom);
+    bool granted = product && product->atom;
     for (int f = 0; f < 2 && granted; f++)
-        granted = for_lanes ? is_in_pieces(packed->main, product, f)
-                             : product->reading[f].way == BY_PIECES;
+        granted = product->reading[f].way == BY_PIECES;
     return granted;
 }
 
@@ -257,42 +243,22 @@ static bool find_order(const Fusion *fusion, Expr *factor, Order *order)
     return search.found;
 }
 
-static Rewritten *pack_product(Arena *arena, const Products *products, const Fusion *fusion,
-                               const Target *target, bool for_lanes)
+static Rewritten *pack_product(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
-    const Product *product = products->tiled;
+    const Product *product = ((const Products *)view)->tiled;
     if (!product || product->guard)
         return NULL;
     Wish wish = {.fusion = fusion, .factors = fusion->ops[0].body->apply.operands};
-    if (find_type(&wish, target) == for_lanes)
+    if (!find_type(&wish, target))
         return NULL;
-    bool of_elements = for_lanes || product->atom;   // both factors are
-    for (int f = 0; f < 2; f++) {
-        if ((of_elements && wish.factors[f]->kind != EXPR_ACCESS) ||
+    for (int f = 0; f < 2; f++)   // both are elements where tensor cores multiply them as they are
+        if ((product->atom && wish.factors[f]->kind != EXPR_ACCESS) ||
             !find_order(fusion, wish.factors[f], &wish.order[f]))
             return NULL;
-        wish.type[f] = for_lanes ? wish.factors[f]->access.tensor->dtype : wish.type[f];
-    }
-    wish.piece = for_lanes ? mma_piece(product) : 8 * VECTOR_BYTES / dtype_info[wish.type[0]].bits;
-    if (for_lanes)
-        wish_for_lanes(&wish, product);
-    else
-        wish_for_tensor_cores(&wish, product, target);
+    wish.piece = 8 * VECTOR_BYTES / dtype_info[wish.type[0]].bits;
+    wish_for_tensor_cores(&wish, product, target);
     Rewritten *packed = pack(arena, &wish);
-    return packed && is_granted(arena, packed, target, for_lanes) ? packed : NULL;
+    return packed && is_granted(arena, packed, target) ? packed : NULL;
 }
 
-static Rewritten *for_tensor_cores(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
-{
-    return pack_product(arena, view, fusion, target, false);
-}
-
-static Rewritten *for_lanes(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
-{
-    return pack_product(arena, view, fusion, target, true);
-}
-
-const Rewrite pack_for_tensor_cores = {.make = for_tensor_cores, .splits = true};
-
-/* Packed factors save lanes a third at best. */
-const Rewrite pack_for_lanes = {.make = for_lanes, .most_share = 1.0 / 6, .splits = true};
+const Rewrite pack_for_tensor_cores = {.make = pack_product, .splits = true};

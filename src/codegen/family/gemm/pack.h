@@ -4,7 +4,6 @@
 //     A[4095, 1001]  ->  A.packed[4095, 1024]        one launch each, at a copy's speed
 //     B[1001, 4097]  ->  B.packed[1024, 4160]        k is 1024 then: the additional products are zeros
 //                        B.packed[4097, 1008]        of bytes
-//     A[4095, 1001]  ->  A.packed[4095, 1004]        of floats for CUDA cores
 //
 // Tensor cores multiply elements, and a factor may be computed from them. Where each of its values is exactly an
 // element of a type (exact_type.h), it is computed ahead in the same way, once instead of once a tile:
@@ -13,6 +12,5 @@
 #pragma once
 #include "kernel/family.h"
 
-/* For tensor cores; and for CUDA cores where those cannot multiply it. Not offered if a copy would be larger
-   than its source. */
-extern const Rewrite pack_for_tensor_cores, pack_for_lanes;
+/* Not offered if a copy would be larger than its source. */
+extern const Rewrite pack_for_tensor_cores;
