@@ -52,8 +52,8 @@ static void write_expression(StrBuf *out, const char *text)
 void write_opening(StrBuf *out, const CodegenRequest *request)
 {
     strbuf_printf(out,
-                  "// %s, constructed by rollerc " ROLLERC_VERSION " for the device %s. This file is yours:\n"
-                  "// it carries no licence obligations of rollerc. What it computes:\n",
+                  "// %s, by rollerc " ROLLERC_VERSION " for the device %s, is yours: it carries no licence obligations of"
+                  " rollerc. What it computes:\n",
                   request->name, request->device->name);
     StrBuf text = strbuf_new(out->arena);
     if (!request->expr)

@@ -194,7 +194,7 @@ static const char *about(const Trim *trim, const TrimScope *scope)
 void trim_write_kernel(StrBuf *out, const Trim *trim, int kernel)
 {
     const TrimScope *scope = &trim->kernels[kernel];
-    strbuf_printf(out, "%s\nnamespace %s_scope {\nusing namespace %s" PRELUDE_SUFFIX ";\n",
+    strbuf_printf(out, "%snamespace %s_scope {\nusing namespace %s" PRELUDE_SUFFIX ";\n",
                   about(trim, scope), scope->text->entry, trim->name);
     if (write_place(out, trim, &scope->units, PLACE_BEFORE))
         strbuf_putc(out, '\n');

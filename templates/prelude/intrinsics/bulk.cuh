@@ -1,7 +1,6 @@
 // ---- bulk tensor copies of sm_90 (TMA): one thread starts the copy of a box, an mbarrier in shared memory counts its bytes ----
 
-// A tensor and the box of one copy: lines of 128 bytes in the layout of describe_operand(); zeros out of bounds.
-struct alignas(64) TensorMap { unsigned char opaque[128]; };
+struct alignas(64) TensorMap { unsigned char opaque[128]; };   // a tensor and the box of a copy, zeros out of bounds
 
 // A phase of a barrier in shared memory completes when so many threads have arrived and the bytes were copied that an arrival
 // expects. mbarrier_wait(barrier, n % 2) waits for phase n, counted from 0; a waiter may be at most one phase behind.

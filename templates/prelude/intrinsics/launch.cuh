@@ -63,9 +63,7 @@ template <class... Args> static cudaError_t call_driver(const char *name, Args..
 #else
     cudaGetDriverEntryPoint(name, &function, cudaEnableDefault);
 #endif
-    if (!function)
-        return cudaErrorNotSupported;
-    return reinterpret_cast<int (*)(Args...)>(function)(args...) ? cudaErrorInvalidValue : cudaSuccess;
+    return !function ? cudaErrorNotSupported : ((int (*)(Args...))function)(args...) ? cudaErrorInvalidValue : cudaSuccess;
 }
 #endif
 

@@ -31,16 +31,14 @@ DEVICE void hold_sum(int &c) { asm volatile("" : "+r"(c)::"memory"); }
 // on until wait_products<N>(), which waits for all but the last N groups.
 template <class Value, int COUNT> DEVICE void open_products(Value (&c)[COUNT])
 {
-    UNROLL for (int i = 0; i < COUNT; i++)
-        hold_sum(c[i]);
+    UNROLL for (int i = 0; i < COUNT; i++) hold_sum(c[i]);
     SM90A("wgmma.fence.sync.aligned;" ::: "memory");
 }
 DEVICE void close_products() { SM90A("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[COUNT])
 {
     SM90A("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
-    UNROLL for (int i = 0; i < COUNT; i++)
-        hold_sum(c[i]);
+    UNROLL for (int i = 0; i < COUNT; i++) hold_sum(c[i]);
 }
 
 // Keeps the compiler from converting halves of accumulators in flight, which serialises products: 19 us instead of 16.8.
@@ -60,9 +58,8 @@ template <class Element, int COLUMNS> struct Product {};   // the element type o
 template <class Element, int COLUMNS> struct Held {};      // the same with a in registers
 
 // A thread's accumulators: asm operands, and their numbers.
-#define SUMS_4(kind, i) kind(c[i]), kind(c[i + 1]), kind(c[i + 2]), kind(c[i + 3])
-#define SUMS_32(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4), SUMS_4(kind, i + 8), SUMS_4(kind, i + 12), \
-                         SUMS_4(kind, i + 16), SUMS_4(kind, i + 20), SUMS_4(kind, i + 24), SUMS_4(kind, i + 28)
+#define SUMS_8(f, i) f(c[i]), f(c[i + 1]), f(c[i + 2]), f(c[i + 3]), f(c[i + 4]), f(c[i + 5]), f(c[i + 6]), f(c[i + 7])
+#define SUMS_32(f, i) SUMS_8(f, i), SUMS_8(f, i + 8), SUMS_8(f, i + 16), SUMS_8(f, i + 24)
 #define TEN(t) "%" t "0, %" t "1, %" t "2, %" t "3, %" t "4, %" t "5, %" t "6, %" t "7, %" t "8, %" t "9, "
 
 // c += a * b over 32 bytes of k, of 64 rows; c = a * b unless it `adds`. TURN: that operand is stored with its rows contiguous
