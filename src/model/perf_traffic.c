@@ -20,13 +20,21 @@ static double bank_conflicts(const KernelCounts *kernel, const DataTile *data)
     return across < lanes ? 1 : 1 + (double)(lanes - greatest_common_divisor(lanes, across)) / (double)across;
 }
 
+/* Lines that a warp touches for those of its bytes, or what it reads of memory for them. */
+static double spread(const KernelCounts *kernel, const DataTile *data)
+{
+    int run = (int)lround(log2((double)kernel->inner->size[data->lines_axis]));
+    double lines = run < MAX_RUNS && data->lines_apart[run] > 0 ? data->lines_apart[run] : data->lines;
+    return lines > 0 ? lines : at_least(data->scatter, 1);
+}
+
 /* Bytes that the threads read or write, in shared memory or through L1, which has the same bandwidth. */
 static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data)
 {
     double tile_bytes = kernel->kind->registers.input_buffers
                             ? bytes_of(kernel, data)->thread
                             : all_points(kernel->space, kernel->inner) * data->element_bits / 8;
-    double scatter = data->staged ? bank_conflicts(kernel, data) : data->lines > 0 ? data->lines : at_least(data->scatter, 1);
+    double scatter = data->staged ? bank_conflicts(kernel, data) : spread(kernel, data);
     return kernel->block_tiles
          * kernel->register_tiles
          * thread_visits(kernel, data)
@@ -401,7 +409,7 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
         if (data->output) {
             perf->l2_store_bytes += l2_bytes;
             perf->dram_store_bytes += kernel->problem->bytes[i];
-            if (data->staged || data->lines > 0)
+            if (data->staged || data->lines > 0 || data->lines_apart[0] > 0)
                 perf->shared_store_bytes += thread_read_bytes(kernel, data);
         } else {
             perf->l2_load_bytes += l2_bytes;

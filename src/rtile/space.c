@@ -114,15 +114,14 @@ static double points_holding(const Affine *offset, const Fusion *fusion, int64_t
     return run >= elements ? (double)among : 0;
 }
 
-/* Where an element at the flat position along the axes [first, end) but `but` lies, from that at 0. */
-static int64_t offset_at(const Affine *offset, const Fusion *fusion, int first, int end, int but, int64_t position)
+/* Where an element at the flat position along the axes [first, end) lies, of `apart` every so many, from that at 0. */
+static int64_t offset_at(const Affine *offset, const Fusion *fusion, int first, int end, int apart, int64_t each, int64_t position)
 {
     int64_t at = 0;
     for (int a = end - 1; a >= first; a--) {
-        if (a == but)
-            continue;
-        at += position % fusion->axes[a].extent * offset->coef[a];
-        position /= fusion->axes[a].extent;
+        int64_t step = a == apart ? each : 1, count = ceil_div(fusion->axes[a].extent, step);
+        at += position % count * step * offset->coef[a];
+        position /= count;
     }
     return at;
 }
@@ -148,14 +147,14 @@ double access_lines(const Access *access, const Fusion *fusion, int first, int e
     int64_t line_elements = 8 * device->shared.transaction_bytes / bits;
     int count = 0;
     for (int lane = 0; lane < device->warp_size && count < MOST; lane++) {
-        int64_t at = offset_at(&offset, fusion, first, end, -1, (int64_t)lane * vector);
+        int64_t at = offset_at(&offset, fusion, first, end, -1, 1, (int64_t)lane * vector);
         count += is_new(lines, count, place_of(at, line_elements));
     }
     double each = (double)(count * line_elements) / (double)(device->warp_size * together);
     return each > 1 ? each : 1;
 }
 
-double access_cycles(const Access *access, const Fusion *fusion, int but, double least, const DeviceSpec *device)
+double access_cycles(const Access *access, const Fusion *fusion, int axis, int64_t each, double least, const DeviceSpec *device)
 {
     enum { MOST = 64, WORD_BYTES = 4, LINES_A_CYCLE = 4 };   // that L1 looks up: micro-kernels
     Affine offset = access_offset(access);
@@ -163,7 +162,7 @@ double access_cycles(const Access *access, const Fusion *fusion, int but, double
             line_bits = 8 * (int64_t)device->shared.transaction_bytes, banks = line_bits / (8 * WORD_BYTES);
     int line_count = 0, word_count = 0, of_bank[MOST] = {0}, most = 0;
     for (int lane = 0; lane < device->warp_size && lane < MOST; lane++) {
-        int64_t at = offset_at(&offset, fusion, 0, fusion->spatial_count, but, lane) * bits,
+        int64_t at = offset_at(&offset, fusion, 0, fusion->spatial_count, axis, each, lane) * bits,
                 word = place_of(at, 8 * WORD_BYTES);
         line_count += is_new(lines, line_count, place_of(at, line_bits));
         if (!is_new(words, word_count, word))
@@ -378,7 +377,7 @@ void space_set_loops(TileSpace *space, const Fusion *fusion, const DeviceSpec *d
             DataTile *tile = space_flat_tile(space, fusion, found[i].access->tensor, &offset);
             if (!tile || found[i].fetch)
                 continue;
-            tile->lines = access_cycles(found[i].access, fusion, -1, 1, device);
+            tile->lines = access_cycles(found[i].access, fusion, -1, 1, 1, device);
             tile->kept |= (uint32_t)stays(found[i].access, all, bytes[i], room, share) << r;
             tile->loop_bytes[r] = bytes[i] * bytes_again(found[i].access, fusion, outer);
         }

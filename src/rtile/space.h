@@ -64,8 +64,8 @@ double access_lines(const Access *access, const Fusion *fusion, int first, int e
                     const DeviceSpec *device);
 
 /* The same of elements that L1 has: cycles of a warp, whose threads take one element each, over those of its bytes.
-   Threads lie along the spatial axes but `but` (-1: all); an access takes `least` cycles at least. */
-double access_cycles(const Access *access, const Fusion *fusion, int but, double least, const DeviceSpec *device);
+   Threads lie along the spatial axes, each `each` positions of `axis` (-1: none) apart; an access takes `least` cycles at least. */
+double access_cycles(const Access *access, const Fusion *fusion, int axis, int64_t each, double least, const DeviceSpec *device);
 
 /* Which tiles of the space, as bits: all that are read, or that are written; those that change along the
    axis; those that are staged. */

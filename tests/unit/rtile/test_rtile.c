@@ -134,8 +134,11 @@ START_TEST(loads_take_the_cycles_of_their_banks_and_lines)
     for (size_t i = 0; i < sizeof cycles / sizeof *cycles; i++) {
         Dim dim = {{.coef = {(int64_t)cycles[i][0]}}, 1 << 20};
         Access access = {&image, 1, &dim};
-        ck_assert_double_eq(access_cycles(&access, &fusion, -1, 1.75, &device), cycles[i][1]);
+        ck_assert_double_eq(access_cycles(&access, &fusion, -1, 1, 1.75, &device), cycles[i][1]);
     }
+    Dim line = {affine_axis(0), 1 << 20};
+    Access row = {&image, 1, &line};
+    ck_assert_double_eq(access_cycles(&row, &fusion, 0, 4, 1.75, &device), 4);   // four positions of a thread
 }
 END_TEST
 

@@ -146,8 +146,9 @@ static void set_lines(DataTile *tile, const Access *access, const Stencil *stenc
                       const DeviceSpec *device)
 {
     const double LOAD_CYCLES = 1.75;   // of a warp, however few bytes it brings: micro-kernels
-    if (!stage->access)
-        tile->lines = access_cycles(access, stencil->fusion, stencil->axis[DIRECTION_DOWN], LOAD_CYCLES, device);
+    tile->lines_axis = DOWN;
+    for (int r = 0; r < MAX_RUNS && !stage->access; r++)
+        tile->lines_apart[r] = access_cycles(access, stencil->fusion, stencil->axis[DIRECTION_DOWN], INT64_C(1) << r, LOAD_CYCLES, device);
 }
 
 static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInput *stage, const DeviceSpec *device)
