@@ -66,18 +66,22 @@ void lay_out_staged(SharedLayout *layout, const KernelKind *kind, const RTile *b
     layout_add(layout, "STAGED", kind_staged_bytes(kind, block, inner, device));
 }
 
-int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t reducers, int64_t columns)
+int64_t combining_lanes(const Exchange *exchange, int64_t warp, int64_t reducers, int64_t columns)
 {
     if (exchange->along)
         return (reducers | warp) & -(reducers | warp);
+    if (exchange->combine == COMBINE_TREE)
+        return 1;
     return warp % columns == 0 && reducers % (warp / columns) == 0 ? warp / columns : 1;
 }
 
-static const Exchange *halving(const Schedule *schedule)
+static const Exchange *combining(const Schedule *schedule)
 {
-    for (int i = 0; i < schedule->count; i++)
-        if (schedule->items[i].kind == ITEM_EXCHANGE && schedule->items[i].exchange.combine == COMBINE_HALVES)
-            return &schedule->items[i].exchange;
+    for (int i = 0; i < schedule->count; i++) {
+        const Exchange *exchange = &schedule->items[i].exchange;
+        if (schedule->items[i].kind == ITEM_EXCHANGE && (exchange->combine == COMBINE_HALVES || exchange->combine == COMBINE_TREE))
+            return exchange;
+    }
     return NULL;
 }
 
@@ -91,12 +95,12 @@ static int64_t tiles_along(const TileSpace *space, const RTile *block, const RTi
     return tiles;
 }
 
-void lay_out_halves(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
+void lay_out_sums(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    const Exchange *exchange = halving(kind->schedule);
+    const Exchange *exchange = combining(kind->schedule);
     int64_t reducers = tiles_along(kind->space, block, inner, true),
-            lanes = halving_lanes(exchange, device->warp_size, reducers, tiles_along(kind->space, block, inner, false));
+            lanes = combining_lanes(exchange, device->warp_size, reducers, tiles_along(kind->space, block, inner, false));
     int64_t sum_bytes = reducers / lanes * exchange->bytes;
     layout_add(layout, "PARTIAL", size_product(sum_bytes, (int64_t)rtile_points(kind->space, block, false)));
 }
@@ -135,7 +139,8 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
     case COMBINE_LANES:
     case COMBINE_QUADS:
     case COMBINE_ROWS:     // in the place of staged tiles
-    case COMBINE_HALVES:   // of a block's tile: lay_out_halves
+    case COMBINE_TREE:
+    case COMBINE_HALVES:   // of a block's tile: lay_out_sums
     case COMBINE_SHARES:
     case COMBINE_TURNS:
     case COMBINE_DIAGONALS:
@@ -145,7 +150,6 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
                         ALIGNMENT);
     case COMBINE_COLUMNS:
         return PLACES * (exchange->parts + 1) * (int64_t)exchange->width * exchange->values * exchange->bytes;
-    case COMBINE_TREE: return (int64_t)exchange->parts * exchange->width * exchange->bytes;
     case COMBINE_SLOTS: return (int64_t)__builtin_popcountll(exchange->ops) * exchange->bytes;
     }
     return 0;

@@ -40,11 +40,12 @@ SharedLayout kind_layout(const KernelKind *kind, const RTile *block, const RTile
 int64_t kind_staged_bytes(const KernelKind *kind, const RTile *block, const RTile *inner, const DeviceSpec *device);
 LayOut lay_out_staged;
 
-/* Lanes that reduce their sums by halves: those that share columns, if they are equally many in every warp. */
-int64_t halving_lanes(const Exchange *exchange, int64_t warp, int64_t reducers, int64_t columns);
+/* Lanes that combine their sums by shuffles: those that share a row; by halves those that share columns, if they are equally
+   many in every warp. */
+int64_t combining_lanes(const Exchange *exchange, int64_t warp, int64_t reducers, int64_t columns);
 
 /* Adds the remaining sums of the block's tile as PARTIAL. */
-LayOut lay_out_halves;
+LayOut lay_out_sums;
 
 // ---- what follows from a schedule ----
 

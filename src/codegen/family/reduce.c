@@ -14,7 +14,7 @@
 
 enum {
     MAX_DEPTH = 8,        // vectors of a thread whose loads are in flight at once
-    MAX_THREADS = 1024,   // of a block, on every device so far: reserves the shared memory in which totals are reduced
+    MAX_THREADS = 1024,   // of a block, on every device so far
     MANY_ROWS = 4096,
     ROW_GROUPS = 32,     // rows of a block: larger blocks wait longer for their last warp,
     ROW_THREADS = 256,   // unless there would be fewer threads
@@ -289,7 +289,6 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
                                     .value_bytes = (uint8_t)(dtype_info[fusion->ops[0].body->type].bits / 8),
                                     .values = (uint8_t)(layout.row ? layout.vector : 1),
                                     .width = (int16_t)(layout.row ? 1 : layout.vector),
-                                    .parts = MAX_THREADS,
                                 });
     schedule_load(schedule, (Move){.tiles = inputs & ~terms});
     schedule_map(schedule, schedule_ops(fusion, false));
@@ -366,7 +365,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     kind->registers.input_buffers = 1;
     if (layout.row || has_factors(fusion))
         kind->cost = &calibration.by_steps;
-    schedule_set_shared(kind);
+    kind->lay_out = lay_out_sums;
 }
 
 /* Of each side that makes sense the widest vectors, and none. */

@@ -77,21 +77,13 @@ static void count_columns(CountWalk *walk, const Exchange *exchange, int64_t tim
     walk->counts->barriers[SCOPE_BLOCK] += 2 * times;
 }
 
-/* Lanes of a warp that shuffles combine. */
-static int64_t tree_lanes(const CountWalk *walk, const Exchange *exchange)
-{
-    int64_t reducers = count_tiles(walk, true), lanes = 1;
-    while (exchange->along && lanes < walk->device->warp_size && reducers % (2 * lanes) == 0)
-        lanes *= 2;
-    return lanes;
-}
-
 enum { PARTS_TOGETHER = 8 };   // that one of them takes
 
 static void count_tree(CountWalk *walk, const Exchange *exchange)
 {
-    int64_t lanes = tree_lanes(walk, exchange), parts = count_tiles(walk, true) / lanes;
-    int64_t row = count_tiles(walk, false) * exchange->width * exchange->value_bytes;
+    int64_t reducers = count_tiles(walk, true), columns = count_tiles(walk, false),
+            lanes = combining_lanes(exchange, walk->device->warp_size, reducers, columns), parts = reducers / lanes;
+    int64_t row = columns * exchange->width * exchange->value_bytes;
     walk->counts->shuffles += exchange->width * log2_of(lanes);
     if (parts == 1)
         return;
@@ -106,7 +98,8 @@ static void count_tree(CountWalk *walk, const Exchange *exchange)
 /* Every thread combines its own results, then what shuffles bring; of the parts all but one join another. */
 int64_t count_tree_combinations(const CountWalk *walk, const Exchange *exchange)
 {
-    int64_t lanes = tree_lanes(walk, exchange), parts = count_tiles(walk, true) / lanes;
+    int64_t reducers = count_tiles(walk, true), columns = count_tiles(walk, false),
+            lanes = combining_lanes(exchange, walk->device->warp_size, reducers, columns), parts = reducers / lanes;
     int64_t inner = (int64_t)(rtile_points(walk->kind->space, walk->block->inner, false) *
                               rtile_points(walk->kind->space, walk->block->inner, true));
     int64_t own = exchange->values ? inner / exchange->values : exchange->width;
@@ -138,7 +131,7 @@ static Partials partials_of(const CountWalk *walk, const Exchange *exchange)
     const RTile *shared = walk->block->shared;
     int64_t reducers = count_tiles(walk, true), warp = walk->device->warp_size;
     Partials partials = {.columns = shared->size[columns_axis(walk)],
-                         .lanes = halving_lanes(exchange, warp, reducers, count_tiles(walk, false))};
+                         .lanes = combining_lanes(exchange, warp, reducers, count_tiles(walk, false))};
     partials.parts = reducers / partials.lanes;
     partials.joins = kind_splits(walk->kind) > 1 && partials.parts > 1;
     partials.rows = (int64_t)rtile_points(walk->kind->space, shared, false) / partials.columns;

@@ -206,7 +206,7 @@ static KernelKind kind_of(Arena *arena, const Fusion *fusion, const Product *pro
         .registers.others = 32,
         .registers.input_buffers = 1,
         .registers.taken = registers_taken_by_factors,
-        .lay_out = lay_out_halves,
+        .lay_out = lay_out_sums,
         .cost = &calibration.skinny,
     };
     kind.schedule = schedule_of(arena, fusion, kind.space, product, cluster);
