@@ -172,6 +172,7 @@ using i8 = signed char;
 using u8 = unsigned char;
 using f32 = float;
 using f64 = double;
+using i32 = int;
 
 // Of products of elements of a type: what a lane has of a factor, and of a sum.
 template <rollerc_interp::TileElement ELEMENT, class WordOfFactor, class SumOfProducts> struct Tile {

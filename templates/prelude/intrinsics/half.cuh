@@ -45,15 +45,14 @@ DEVICE float power_of_two(float a) { return exp2f(a); }
 DEVICE float reciprocal_of(float a) { return 1.0f / a; }
 #endif
 
-// Rounds two values to a register of the tensor cores: the first is its lower half.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-DEVICE unsigned pair_of(f16, float low, float high)
+DEVICE unsigned pair_of(f16, float low, float high)   // in a register of the tensor cores: its lower half, and the upper
 {
     unsigned pair;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
 }
-DEVICE unsigned pair_of(bf16, float low, float high)
+DEVICE unsigned pair_of(bf16, float low, float high)   // in a register of the tensor cores: its lower half, and the upper
 {
     unsigned pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));

@@ -4,6 +4,7 @@ using i8 = signed char;   // elements by the language's names, as f16 and bf16 a
 using u8 = unsigned char;
 using f32 = float;
 using f64 = double;
+using i32 = int;
 
 // A 16 x 16 tile of 16-bit elements is four 8 x 8 matrices. Each lane holds two neighbours of each matrix in
 // one register: lane l holds those of row l / 4 from column l % 4 * 2 on:

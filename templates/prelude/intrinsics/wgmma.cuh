@@ -17,7 +17,7 @@ DEVICE void show_operands()
 
 // Keeps the compiler from moving accesses to accumulators across this point.
 DEVICE void hold_sum(float &c) { asm volatile("" : "+f"(c)::"memory"); }
-DEVICE void hold_sum(int &c) { asm volatile("" : "+r"(c)::"memory"); }
+DEVICE void hold_sum(i32 &c) { asm volatile("" : "+r"(c)::"memory"); }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define SM90A(...) asm volatile(__VA_ARGS__)

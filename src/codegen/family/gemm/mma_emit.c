@@ -131,9 +131,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
 {
     const int64_t *block = plan->program->tile[LEVEL_SHARED].size,
                   *own = plan->program->tile[LEVEL_REGISTER].size;
-    strbuf_printf(
-        out, "using Element = %s;   // of A and B\nusing Value = %s;   // of products and sums\n",
-        dtype_info[mma_element_type(product)].name, value_type(mma_element_type(product)));
+    DType element = mma_element_type(product);
+    strbuf_printf(out, "using Element = %s;   // of A and B\nusing Value = %s;   // of products and sums\n",
+                  dtype_info[element].name, dtype_info[element].is_real ? value_type(element) : "i32");
     if (boxed)
         strbuf_printf(out, "using Kept = %s;   // the type that the sum is rounded to\n",
                       dtype_info[mma_kept_type(plan->fusion, product)].cuda);
