@@ -68,17 +68,17 @@ struct Collection {
     Index origin;   // position in the tensor of the first element
 };
 
-// The input under a thread's windows.
+// The input under a thread's windows. What is staged is loaded row by row, else all with the first row.
 struct Windows {
     float x0[5][3];
 };
 
 __device__ __forceinline__ void load_windows(const Tensors &, const Tile &tile, Index outer, Index down, Index along,
-                                             Index, Windows &in)
+                                             Index, int row, Windows &in)
 {
-    UNROLL for (int p = 0; p < 5; ++p)
-        UNROLL for (int q = 0; q < 3; ++q)
-            in.x0[p][q] = load(tile.at, outer * 12769 + down * 226 + p * 113 + along * 2 + q - tile.origin);
+    const int p = row;
+    UNROLL for (int q = 0; q < 3; ++q)
+        in.x0[p][q] = load(tile.at, outer * 12769 + down * 226 + p * 113 + along * 2 + q - tile.origin);
 }
 
 constexpr bool FILTERS_FIRST = false;   // taps are loaded before the input is staged
@@ -120,7 +120,7 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
     const Index first = outer * PLANE + in_plane(down * DOWN_STEP + BEGIN);
     const Index last =
         (op_min<Index>(outer + TO, OUTER) - 1) * PLANE + in_plane((down + TD * HEIGHT - 1) * DOWN_STEP + END);
-    const Index origin = first / PIECE * PIECE;
+    const Index origin = first & -PIECE;
     const int mine = (int)threadIdx.x * PIECE, length = (int)(last - origin);
     const Staged *from = staged_tensor(t) + origin + mine;
 #pragma unroll COPIES >= 1 && COPIES <= 16 ? COPIES : 4
@@ -132,11 +132,12 @@ __device__ __forceinline__ Tile stage(const Tensors &t, Index outer, Index down)
             async_copy16(&tile[i], from + c * THREADS * PIECE);
     }
     async_commit();
-    for (int e = (int)threadIdx.x; e < REST; e += THREADS) {
-        const Index at = ELEMENTS - REST + e;
-        if (at >= first && at < last)
-            tile[at - origin] = staged_tensor(t)[at];
-    }
+    if (last > ELEMENTS - REST)
+        UNROLL for (int e = 0; e < REST; e += THREADS) {
+            const Index at = ELEMENTS - REST + e + (int)threadIdx.x;
+            if (at >= first && at < last)
+                tile[at - origin] = staged_tensor(t)[at];
+        }
     return {tile, origin};
 }
 
@@ -154,7 +155,7 @@ constexpr int OUT_PIECE = sizeof(bits128) / sizeof(Collected);
 __device__ __forceinline__ Collection collection(Index outer, Index down)
 {
     SHARED_AT(COLLECTED.at, Collected, outputs, [COLLECTED.bytes / sizeof(Collected) + 1]);
-    return {outputs, first_output(outer, down) / OUT_PIECE * OUT_PIECE};
+    return {outputs, first_output(outer, down) & -OUT_PIECE};
 }
 
 // Writes the staged outputs, in 16-byte vectors where they are whole.
@@ -163,7 +164,12 @@ __device__ __forceinline__ void write_collection(const Tensors &t, const Collect
     const int first = (int)(first_output(outer, down) - out.origin);
     const int end = (int)(end_output(outer, down) - out.origin);
     Collected *to = collected_tensor(t) + out.origin;
-    for (int i = (int)threadIdx.x * OUT_PIECE; i < end; i += THREADS * OUT_PIECE)
+    constexpr int PIECES = (int)(COLLECTED.bytes / sizeof(bits128) + THREADS - 1) / THREADS;   // of a thread
+#pragma unroll PIECES >= 1 && PIECES <= 16 ? PIECES : 4
+    for (int c = 0; c < PIECES; ++c) {
+        const int i = ((int)threadIdx.x + c * THREADS) * OUT_PIECE;
+        if (i >= end)
+            break;
         if (i >= first && i + OUT_PIECE <= end) {
             Collected piece[OUT_PIECE];
             move_vector<OUT_PIECE>(piece, out.at + i);
@@ -172,6 +178,7 @@ __device__ __forceinline__ void write_collection(const Tensors &t, const Collect
             UNROLL for (int e = 0; e < OUT_PIECE; ++e)
                 if (i + e >= first && i + e < end)
                     to[i + e] = out.at[i + e];
+    }
 }
 
 // Adds the terms of row p: output a uses it with tap r if a * ROW_STEP + r * ROW_TAP_STEP is p. Rows are used
@@ -207,9 +214,11 @@ __device__ __forceinline__ void make_outputs(const Tensors &t, const Tile &tile,
         acc[a] = Reduction::template identity<A>();
 #pragma unroll TAPS <= 64 && TAPS * HEIGHT <= 256 ? TAPS : 1   // larger bodies are not worth their code
     for (int tap = 0; tap < TAPS; ++tap) {
-        load_windows(t, tile, outer, down, along, tap, in);
-        UNROLL for (int p = 0; p < ROWS; ++p)
+        // Of rows that are loaded before the first is used compilers hold all in registers.
+        UNROLL for (int p = 0; p < ROWS; ++p) {
+            load_windows(t, tile, outer, down, along, tap, p, in);
             add_row(t, outer, down, along, tap, p, in, acc);
+        }
     }
 
     // ---- store ----

@@ -343,7 +343,7 @@ HAND = [
     ("W8 last row of taps left out", "window.cu", "r < DOWN_TAPS;", "r < DOWN_TAPS - 1;", 1),
     ("W9 staged without a barrier", "window.cu", "async_wait<0>();\n        block_sync();\n", "async_wait<0>();\n", 1),
     ("W10 copies still under way", "window.cu", "    async_wait<0>();\n", "", 1),
-    ("W11 pieces that are not aligned", "window.cu", "first / PIECE * PIECE", "first", 1),
+    ("W11 pieces that are not aligned", "window.cu", "first & -PIECE", "first", 1),
     ("W12 last piece left out", "window.cu", "if (i >= length)", "if (i + PIECE >= length)", 1),
     ("W13 last piece past the tensor's end", "window.cu", "REST == 0 || origin + i", "true || origin + i", 1),
     ("W21 no piece of the tensor's end", "window.cu", "e < REST; e += THREADS", "e < 0; e += THREADS", 1),

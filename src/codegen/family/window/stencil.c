@@ -212,6 +212,11 @@ int64_t operand_extent(const WindowOperand *operand, Direction direction, int64_
     return reach->output < 0 ? 1 : window_reach(reach, outputs);
 }
 
+bool operand_counts_outputs(const WindowAxis *reach)
+{
+    return reach->tap < 0 || reach->stride == 1;
+}
+
 // ---- device code ----
 
 static const char *const output_name[DIRECTIONS] = {"a", "0"};   // of a thread
@@ -333,7 +338,7 @@ static bool find_doubt(const Stencil *stencil, const WindowOperand *operand, con
         if (a != axis && a != reach->tap && bound->index.coef[a])
             return false;
     int64_t f = bound->index.coef[axis], c = bound->index.constant;
-    int64_t g = reach->tap < 0 || reach->stride == 1 ? f : bound->index.coef[reach->tap];
+    int64_t g = operand_counts_outputs(reach) ? f : bound->index.coef[reach->tap];
     *doubt = (Doubt){-floor_div(c, g), floor_div(bound->size - 1 - f * last - c, g)};
     return true;
 }
@@ -377,7 +382,7 @@ static const Expr *count_elements(Arena *arena, const Stencil *stencil, const Wi
         int axis = stencil->axis[direction];
         if (reach->output < 0)
             continue;
-        bool by_output = reach->tap < 0 || reach->stride == 1;
+        bool by_output = operand_counts_outputs(reach);
         if (by_output)
             scope->axis[axis] = arena_printf(arena, "(%s + %s)", scope->axis[axis], element_name[direction]);
         else

@@ -53,6 +53,9 @@ int64_t stencil_taps(const Stencil *stencil, Direction direction);
 /* Elements that `outputs` neighbours down a column need of the operand, along one direction. */
 int64_t operand_extent(const WindowOperand *operand, Direction direction, int64_t outputs);
 
+/* Whether its elements are counted from the output's position by axis of the output, not of the tap: `h + r`, not `2*h + r`. */
+bool operand_counts_outputs(const WindowAxis *reach);
+
 /* Elements of all filters. */
 int64_t stencil_filter_elements(const Stencil *stencil);
 

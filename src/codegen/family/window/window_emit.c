@@ -1,5 +1,6 @@
 // The parameter block of a window kernel.
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "codegen/family/window/window_parts.h"
@@ -86,6 +87,22 @@ static void emit_outer_positions(StrBuf *out, const Scope *scope)
     emit_positions(out, "    ", "outer", scope, 0, end < 0 ? 0 : end);
 }
 
+/* By the flat outer position, where the outer axes lie in memory as they do in the grid. */
+static const char *flat_text(Arena *arena, const Fusion *fusion, Affine offset, const char *const *names)
+{
+    const char *axis[MAX_AXES];
+    memcpy(axis, names, sizeof axis);
+    int last = fusion->spatial_count - DIRECTIONS - 1;
+    for (int a = last; a > 0; a--)
+        if (offset.coef[a - 1] != offset.coef[a] * fusion->axes[a].extent)
+            return affine_text(arena, &offset, axis);
+    for (int a = 0; a < last; a++)
+        offset.coef[a] = 0;
+    if (last >= 0)
+        axis[last] = "outer";
+    return affine_text(arena, &offset, axis);
+}
+
 /* Taps that are no direction's, from their flat position. */
 static void emit_tap_positions(StrBuf *out, const Scope *scope, const Stencil *stencil)
 {
@@ -102,18 +119,48 @@ static void emit_tap_positions(StrBuf *out, const Scope *scope, const Stencil *s
     }
 }
 
-/* Spelling of the staged tensor's elements. */
-typedef struct StagedRead {
+/* Spelling of an operand's elements. */
+typedef struct WindowRead {
     Arena *arena;
     const Scope *scope;
-} StagedRead;
+    const Stencil *stencil;
+    const WindowOperand *operand;
+    int index;           // of the operand
+    bool staged;
+    const char *first;   // address of its first element
+} WindowRead;
 
-static const char *staged_loaded(void *context, const Expr *expr)
+/* `load(first0, p * 16)`: compilers find each address anew where only its guard's branch needs it. */
+static const char *window_loaded(void *context, const Expr *expr)
 {
-    const StagedRead *read = context;
-    if (expr->kind != EXPR_ACCESS)
+    WindowRead *read = context;
+    if (expr->kind != EXPR_ACCESS || expr->access.tensor->dtype == DTYPE_B1)
         return NULL;
-    return arena_printf(read->arena, "load(tile.at, %s - tile.origin)", offset_text(read->arena, &expr->access, read->scope->axis));
+    Affine first = access_offset(&expr->access), step = {0};
+    for (Direction direction = 0; direction < DIRECTIONS; direction++) {
+        const WindowAxis *reach = &read->operand->reach[direction];
+        int axis = operand_counts_outputs(reach) ? read->stencil->axis[direction] : reach->tap;
+        if (reach->output < 0)
+            continue;
+        step.coef[direction] = first.coef[axis];
+        first.coef[axis] *= operand_counts_outputs(reach);
+    }
+    const Fusion *fusion = read->scope->fusion;
+    const char *offset = flat_text(read->arena, fusion, first, read->scope->axis),
+               *text = read->staged
+                           ? arena_printf(read->arena, "tile.at + (%s - tile.origin)", offset)
+                           : arena_printf(read->arena, "t.in%d + (%s)", input_position(fusion, expr->access.tensor), offset);
+    if (read->first && strcmp(read->first, text))
+        return NULL;
+    read->first = text;
+    static const char *const elements[MAX_AXES] = {"p", "q"};
+    return arena_printf(read->arena, "load(first%d, %s)", read->index, affine_text(read->arena, &step, elements));
+}
+
+/* Rows in shared memory are near; loads from the tensor are under way together. */
+static bool loads_rows(const Stencil *stencil, const StagedInput *stage)
+{
+    return stage->access && stencil_rows(stencil);
 }
 
 static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Stencil *stencil,
@@ -122,24 +169,27 @@ static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, c
     const WindowOperand *operand = &stencil->operands[index];
     const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
     Scope element = *scope;
-    StagedRead read = {.arena = out->arena, .scope = &element};
-    if (stage->access && operand_access(operand->expr) == stage->access) {
-        element.loaded = staged_loaded;
-        element.context = &read;
-    }
-    strbuf_printf(out,
-                  "    UNROLL for (int p = 0; p < %" PRId64 "; ++p)\n"
-                  "        UNROLL for (int q = 0; q < %" PRId64 "; ++q)\n            in.x%d[p][q] = ",
-                  operand_extent(operand, DIRECTION_DOWN, each[DOWN]), operand_extent(operand, DIRECTION_ALONG, 1), index);
-    operand_emit(out, stencil, operand, each[DOWN], &element);
-    strbuf_puts(out, ";\n");
+    WindowRead read = {.arena = out->arena, .scope = scope, .stencil = stencil, .operand = operand, .index = index};
+    read.staged = stage->access && operand_access(operand->expr) == stage->access;
+    element.loaded = window_loaded;
+    element.context = &read;
+    StrBuf text = strbuf_new(out->arena);
+    operand_emit(&text, stencil, operand, each[DOWN], &element);
+    if (read.first)
+        strbuf_printf(out, "    const auto *const first%d = %s;\n", index, read.first);
+    bool by_rows = loads_rows(stencil, stage);
+    if (!by_rows)
+        strbuf_printf(out, "    UNROLL for (int p = 0; p < %" PRId64 "; ++p)\n    ",
+                      operand_extent(operand, DIRECTION_DOWN, each[DOWN]));
+    strbuf_printf(out, "    UNROLL for (int q = 0; q < %" PRId64 "; ++q)\n        %sin.x%d[p][q] = %s;\n",
+                  operand_extent(operand, DIRECTION_ALONG, 1), by_rows ? "" : "    ", index, text.text);
 }
 
 static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope, const Stencil *stencil,
                          const StagedInput *stage)
 {
     const int64_t *each = plan->program->tile[LEVEL_REGISTER].size;
-    strbuf_puts(out, "\n// The input under a thread's windows.\nstruct Windows {\n");
+    strbuf_puts(out, "\n// The input under a thread's windows. What is staged is loaded row by row, else all with the first row.\nstruct Windows {\n");
     for (int i = 0; i < stencil->count; i++)
         strbuf_printf(out, "    %s x%d[%" PRId64 "][%" PRId64 "];\n",
                       value_type(stencil->operands[i].expr->type), i,
@@ -152,8 +202,9 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
     strbuf_puts(
         out, "};\n\n"
              "__device__ __forceinline__ void load_windows(const Tensors &t, const Tile &tile, Index outer, "
-             "Index down, Index along, Index tap, Windows &in)\n{\n"
-             "    (void)t, (void)tile, (void)outer, (void)down, (void)along, (void)tap, (void)in;\n");
+             "Index down, Index along, Index tap, int row, Windows &in)\n{\n"
+             "    (void)t, (void)tile, (void)outer, (void)down, (void)along, (void)tap, (void)row, (void)in;\n");
+    strbuf_puts(out, loads_rows(stencil, stage) ? "    const int p = row;\n" : "    if (row > 0)\n        return;\n");
     if (stencil->count) {
         emit_outer_positions(out, scope);
         emit_tap_positions(out, scope, stencil);
@@ -210,7 +261,7 @@ static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
     const FusedOp *op = collects(plan) ? window_collected(plan->fusion) : NULL;
     if (op) {
         strbuf_printf(out, "    store(out.at, %s - out.origin, v%d);\n",
-                      offset_text(out->arena, &op->store, scope->axis), (int)(op - plan->fusion->ops));
+                      flat_text(out->arena, plan->fusion, access_offset(&op->store), scope->axis), (int)(op - plan->fusion->ops));
     } else
         emit_stores(out, "    ", scope);
     strbuf_puts(out, "}\n");
