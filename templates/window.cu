@@ -62,6 +62,7 @@ struct Tile {
 // The outputs that a block stages in shared memory.
 constexpr bool COLLECTS = true;
 using Collected = float;
+constexpr int PIECES = 1;   // 16-byte vectors that a thread writes
 __device__ __forceinline__ Collected *collected_tensor(const Tensors &t) { return t.out0; }
 struct Collection {
     Collected *at;
@@ -164,7 +165,6 @@ __device__ __forceinline__ void write_collection(const Tensors &t, const Collect
     const int first = (int)(first_output(outer, down) - out.origin);
     const int end = (int)(end_output(outer, down) - out.origin);
     Collected *to = collected_tensor(t) + out.origin;
-    constexpr int PIECES = (int)(COLLECTED.bytes / sizeof(bits128) + THREADS - 1) / THREADS;   // of a thread
 #pragma unroll PIECES >= 1 && PIECES <= 16 ? PIECES : 4
     for (int c = 0; c < PIECES; ++c) {
         const int i = ((int)threadIdx.x + c * THREADS) * OUT_PIECE;

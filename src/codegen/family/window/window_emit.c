@@ -75,6 +75,8 @@ static void emit_collection(StrBuf *out, const KernelPlan *plan)
     strbuf_printf(out, "\n// The outputs that a block stages in shared memory%s.\n", op ? "" : ": none");
     CONSTEXPR(out, "bool COLLECTS", NULL, op != NULL);
     strbuf_printf(out, "using Collected = %s;\n", type);
+    CONSTEXPR(out, "int PIECES", "16-byte vectors that a thread writes",
+              ceil_div(ceil_div(layout_region(&plan->shared, "COLLECTED")->bytes, VECTOR_BYTES), plan->threads));
     emit_tensor_function(out, "collected_tensor", "Collected", op ? "out" : NULL,
                          op ? output_position(plan->fusion, op->out) : 0);
     strbuf_puts(out, "struct Collection {\n    Collected *at;\n"
