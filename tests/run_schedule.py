@@ -76,7 +76,7 @@ BULK = ["bulk/four stages", "bulk/six stages", "bulk/eight stages", "bulk/cluste
 PRODUCTS = [*GEMM, *BULK]
 MULTICAST = ["bulk/multicast"]   # where tiles fill the device, a small one
 PERSISTENT = [*BULK[:3], *MULTICAST]   # where there are more tiles than SMs: on the same one
-PING_PONG = ["bulk/ping-pong", "bulk/multicast, ping-pong"]
+PING_PONG = ["bulk/multicast, ping-pong"]
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LINES, CHANNELS = (["depthwise/lines"], ["depthwise/channels"])
 BESIDE, CHANNELS_BESIDE = (["depthwise/lines beside"], ["depthwise/channels beside"])
@@ -371,9 +371,9 @@ PROGRAMS = [
     (gated(256, 512, 512, "f16"), BULK), (gated(200, 328, 264, "bf16"), [*BULK, *MULTICAST]), (three_products(200, 328, 264, "f16"), BULK),
     (gated(700, 968, 264, "f16"), PERSISTENT), (three_products(700, 968, 264, "bf16"), PERSISTENT[:3]),
     (product(700, 968, 264, "bf16"), PING_PONG), (with_residual(product(700, 968, 264, "bf16"), shape=(700, 968)), PING_PONG),
-    (gated(700, 968, 264, "f16"), PING_PONG), (three_products(700, 968, 264, "bf16"), PING_PONG[:1]), (product(700, 973, 264, "f16").replace("B[264, 973]", "B[973, 264]").replace("B[k, n]", "B[n, k]"), PING_PONG),
-    (with_residual(product(700, 973, 264, "bf16"), shape=(700, 973)).replace("B[264, 973]", "B[973, 264]").replace("B[k, n]", "B[n, k]"), PING_PONG[:1]),
-    (convolution("17, 34, 192", "520, 3, 192", "n, v:17", "n, 2*v + s - 1"), PING_PONG[:1]),
+    (gated(700, 968, 264, "f16"), PING_PONG), (product(700, 973, 264, "f16").replace("B[264, 973]", "B[973, 264]").replace("B[k, n]", "B[n, k]"), PING_PONG),
+    (with_residual(product(700, 973, 264, "bf16"), shape=(700, 973)).replace("B[264, 973]", "B[973, 264]").replace("B[k, n]", "B[n, k]"), PERSISTENT[:3]),
+    (convolution("17, 34, 192", "520, 3, 192", "n, v:17", "n, 2*v + s - 1"), PERSISTENT[:3]),
     (product(700, 968, 264, "bf16"), PERSISTENT), (products(3, 130, 264, 72, "f16"), PERSISTENT),
     (convolution("3, 9, 13, 128", "200, 3, 3, 128", "n, h:9, v:13", "n, h + r - 1, v + s - 1"), BULK),
     (convolution("3, 19, 22, 72", "88, 3, 2, 72", "n, h:9, v:11", "n, 2*h - r + 2, 2*v + 3*s - 1", dtype="bf16", last=True), BULK),
@@ -464,7 +464,7 @@ def main():
             path = pathlib.Path(folder) / "program.te"
             path.write_text(text)
             device = "h200"
-            if kinds in (MULTICAST, PERSISTENT, PERSISTENT[:3], PING_PONG, PING_PONG[:1]):
+            if kinds in (MULTICAST, PERSISTENT, PERSISTENT[:3], PING_PONG):
                 device = pathlib.Path(folder) / "small.yaml"
                 device.write_text(small_device())
             kinds = [args.only] if args.only else kinds

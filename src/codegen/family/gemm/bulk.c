@@ -14,15 +14,14 @@
 enum { SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };
 
 /* Kinds of kernels: blocks without clusters, by their stages; multicast: two blocks with adjacent tiles, each of which
-   copies half of b to both; cluster split-K of one tile by two blocks; ping-pong, without clusters or with multicast. */
+   copies half of b to both; cluster split-K of one tile by two blocks; ping-pong, with multicast. */
 static const int STAGES[] = {4, 6, 8};
 enum {
     MULTICAST = 2,
     ALONE_KINDS = 3,
     MULTICAST_KIND = ALONE_KINDS,
     CLUSTER_KIND,
-    PING_PONG_KIND,
-    MULTICAST_PING_PONG_KIND
+    PING_PONG_KIND
 };
 enum { MAKERS = 2, PING_PONG_STAGES = 5 };
 enum { SPLITS = 2, SPLIT_TILE = 64, FEW_TILES_STAGES = 8 };
@@ -58,7 +57,7 @@ static void end_tiles(Schedule *schedule, int variant)
         schedule_end(schedule);
 }
 
-static bool has_multicast(int variant) { return variant == MULTICAST_KIND || variant == MULTICAST_PING_PONG_KIND; }
+static bool has_multicast(int variant) { return variant == MULTICAST_KIND || variant == PING_PONG_KIND; }
 
 /* One thread copies boxes as far ahead as there are stages; the products of a step begin when its boxes have arrived. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
@@ -68,7 +67,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
     if (has_multicast(variant))
         schedule.cluster = MULTICAST, schedule.cluster_axis = GROUP_M;
-    if (variant >= PING_PONG_KIND)
+    if (variant == PING_PONG_KIND)
         schedule.makers = MAKERS;
     if (variant == CLUSTER_KIND)
         schedule.cluster = SPLITS, schedule.cluster_axis = GROUP_K;
@@ -92,7 +91,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     end_tiles(&schedule, variant);
     schedule_role(&schedule, WARPS_COMPUTE);
     begin_tiles(&schedule, variant);
-    if (variant >= PING_PONG_KIND)   // until the other group waits for no more boxes
+    if (variant == PING_PONG_KIND)   // until the other group waits for no more boxes
         schedule_wait(&schedule, 0);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
@@ -251,7 +250,7 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
         kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_SHARED][GROUP_N].limit = SPLIT_TILE;
         kind.schedule->run = ceil_div(steps_of(product), SPLITS) * LINE_PIECES * mma_piece(product);
     }
-    if (variant >= PING_PONG_KIND) {
+    if (variant == PING_PONG_KIND) {
         kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_REGISTER][GROUP_M].limit;
         kind.threads.least = kind.threads.most = MAKERS * kind.threads.of_tile;
     }
@@ -294,11 +293,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         variants[count++] = kind_of_variant(arena, &common, fusion, products, MULTICAST_KIND, multicast_stages);
     if (fits_splits(product, device) && !products->rows)
         variants[count++] = kind_of_variant(arena, &common, fusion, products, CLUSTER_KIND, FEW_TILES_STAGES);
-    if (fits_ping_pong(product, device) && !products->rows)
-        variants[count++] = kind_of_variant(arena, &common, fusion, products, PING_PONG_KIND, PING_PONG_STAGES);
     if (fits_ping_pong(product, device) && !products->rows && multicast_stages)
-        variants[count++] =
-            kind_of_variant(arena, &common, fusion, products, MULTICAST_PING_PONG_KIND, PING_PONG_STAGES);
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, PING_PONG_KIND, PING_PONG_STAGES);
     return count;
 }
 
@@ -444,7 +440,7 @@ const Family bulk_family = {
     .template_path = "templates/bulk.cu",
     .shares_body = true,
     .variants = (const char *const[]){"four stages", "six stages", "eight stages", "multicast", "cluster",
-                                      "ping-pong", "multicast, ping-pong", NULL},
+                                      "multicast, ping-pong", NULL},
     .copying_warps = GROUP_WARPS,
     .streams = true,
     .joins = true,
