@@ -4,8 +4,7 @@
 //   dw[g, f, k, l, c] = sum over n, i and j of
 //                       x[n, i*STRIDE_H + k*DILATION_H + TOP, j*STRIDE_W + l*DILATION_W + LEFT, g, c] * d[n, i, j, g, f]
 //
-// A block computes all taps of TC groups, or of some filters of a wide one. It iterates over strips of BD rows of d,
-// or over BATCH whole images. They and the rows of x under their windows are in shared memory, in the order of global
+// A block computes all taps of TC groups. It iterates over strips of BD rows of d, or over BATCH whole images. They and the rows of x under their windows are in shared memory, in the order of global
 // memory, each element once; those of the next step are being copied.
 //
 //         channels                  K is 16 pixels of the strip. The rows of A are two times 8 channels of x, each under
@@ -43,8 +42,7 @@ constexpr int KH = 3, KW = 3;                                 // taps
 constexpr int TOP = -1, LEFT = -1;                            // row and column of x of the first tap, for element 0 of d
 constexpr int STRIDE_H = 1, STRIDE_W = 1;                     // in x, from one element of d to the next,
 constexpr int DILATION_H = 1, DILATION_W = 1;                 // from one tap to the next
-constexpr int CHANNELS = 8, FILTERS = 8;                      // of a group: all channels, filters of a block
-constexpr int SLICES = 1;                                     // blocks that share the filters of a group
+constexpr int CHANNELS = 8, FILTERS = 8;                      // of a group
 constexpr int TC = 4, BD = 14, BATCH = 1;                     // rTile, block: groups; rows of d and images in a step
 constexpr int TILES = 5;                                      // of a warp: two eights of channels under taps
 constexpr int SETS = 2;                                       // warps with the same taps, which share pixels
@@ -93,7 +91,6 @@ constexpr Index STEPS = (IMAGES + BATCH - 1) / BATCH * STRIPS;
 static_assert(CHANNELS % 8 == 0 && FILTERS % 8 == 0, "whole vectors");
 static_assert(BATCH == 1 || BD == DH, "strips of one image, or whole images");
 static_assert(PIXEL_X >= TC * CHANNELS && PIXEL_D >= TC * FILTERS, "pixels hold all groups");
-static_assert(SLICES == 1 || TC == 1, "filters of one group");
 
 __device__ __forceinline__ int images_of(Index step)
 {
@@ -111,8 +108,7 @@ __device__ __forceinline__ int place(int column)
 }
 
 // Starts the copies of a step's rows of d and of what is under their windows, with zeros outside of x.
-__device__ __forceinline__ void copy_strip(const Tensors &t, Index group, int filter, Index step, Element *x,
-                                           Element *d)
+__device__ __forceinline__ void copy_strip(const Tensors &t, Index group, Index step, Element *x, Element *d)
 {
     constexpr int VECTORS_X = TC * CHANNELS / 8, VECTORS_D = TC * FILTERS / 8;   // of a pixel
     const Index image = step / STRIPS * BATCH;
@@ -128,7 +124,7 @@ __device__ __forceinline__ void copy_strip(const Tensors &t, Index group, int fi
         const int vector = i % VECTORS_D * 8, pixel = i / VECTORS_D, row = pixel / DW;
         const Element *const from = SourceD::row(t, group, image + row / BD, first + row % BD);
         async_copy16(d + pixel * PIXEL_D + vector,
-                     from + pixel % DW * SourceD::COLUMN_STRIDE + filter + vector);
+                     from + pixel % DW * SourceD::COLUMN_STRIDE + vector);
     }
 }
 
@@ -203,13 +199,12 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     SHARED(STAGED_X, Element, xs, [2 * STAGE_X]);
     SHARED(STAGED_D, Element, ds, [2 * STAGE_D]);
     SHARED(SUMS, Value, left, [SETS > 1 ? SETS - 1 : 1][SETS > 1 ? PARTS : 1][TILES][TILES_F][4][WARP]);   // over x and d
-    const Index first = (Index)blockIdx.x / SLICES * TC;   // group
-    const int filter = (int)((Index)blockIdx.x % SLICES) * FILTERS;
+    const Index first = (Index)blockIdx.x * TC;   // group
     const int warp = (int)threadIdx.x / WARP, part = warp % PARTS, set = warp / PARTS;
     const int group = part / SHARES, share = part % SHARES;
     const Offsets offsets(group, share);
 
-    copy_strip(t, first, filter, 0, xs, ds);
+    copy_strip(t, first, 0, xs, ds);
     async_commit();
     Sums totals, sums;
 #pragma unroll 1
@@ -218,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         async_wait<0>();
         block_sync();
         if (step + 1 < STEPS)
-            copy_strip(t, first, filter, step + 1, xs + (1 - now) * STAGE_X, ds + (1 - now) * STAGE_D);
+            copy_strip(t, first, step + 1, xs + (1 - now) * STAGE_X, ds + (1 - now) * STAGE_D);
         async_commit();
         const Element *const x = xs + now * STAGE_X, *const d = ds + now * STAGE_D + group * FILTERS;
         const int count = rows_of(step) * DW;
@@ -258,7 +253,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                     total = op_add(total, left[s - 1][part][m][n][e][lane_id()]);
                 if (tap < TAPS)
                     finish(t, first + group, window / KW, window % KW, total, tap % EIGHTS * 8 + lane_id() / 4,
-                           filter + n * 8 + lane_id() % 4 * 2 + e % 2);
+                           n * 8 + lane_id() % 4 * 2 + e % 2);
             }
 }
 }   // namespace KERNEL

@@ -144,6 +144,8 @@ CASES = {
                     ("filter_gradient_16", "f32", dict(M=4, N=15, K=7))],
     "filter_groups": [("filter_groups", "f16", dict(M=4, N=13, K=3)), ("filter_groups_apart", "bf16", dict(M=3, N=40)),
                       ("filter_groups_lines", "f16", dict(M=301, K=5)), ("filter_groups_wide", "f16", dict(M=21))],
+    "filter_wide": [("filter_wide", "f16", dict(M=13, K=3)), ("filter_wide", "bf16", dict(M=24, K=2)),
+                    ("filter_wide_strided", "f16", dict(M=24, K=3))],
     "rowwise": [("row_softmax", "f32", dict(M=37, N=1023), "a100", "mi50"),
                 ("row_range", "i32", dict(M=13, N=40), "a100", "mi50"),
                 ("row_norm", "f16", dict(M=5, N=4096)), ("inner_axes", "i8", dict(M=7, N=67)),
@@ -189,11 +191,11 @@ DEVICES = collections.defaultdict(lambda: ("a100", "mi50"), gemm=(SMALL,), bulk=
                                   skinny=("h200",),
                                   attention=("a100",), attention_bulk=(SMALL,),
                                   toeplitz=(SMALL,), depthwise=("h200",), strip=("h200",), pairs=("h200",),
-                                  narrow=("a100",), filter_direct=("a100",), filter_strip=("a100",),
+                                  narrow=("a100",), filter_wide=("h200",), filter_direct=("a100",), filter_strip=("a100",),
                                   filter_gemm=("a100",), filter_groups=("a100",),
                                   reduce=("a100",), window=("a100",), rowwise=("a100",),
                                   permute=("a100",))
-TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", pairs="h200", skinny="h200", toeplitz=SMALL,
+TEXT_DEVICE = collections.defaultdict(lambda: "a100", gemm="h200", filter_wide="h200", pairs="h200", skinny="h200", toeplitz=SMALL,
                                       bulk=SMALL, attention_bulk=SMALL)
 # How many candidates of each program, beside the last and one of odd threads.
 COUNTS = collections.defaultdict(lambda: 6, gemm=3, bulk=5, pairs=3, narrow=3, attention=3, attention_bulk=3)
@@ -240,6 +242,11 @@ INFINITE_GROUPS = ("input a[8, 28, 28, 32, 2] : f16  input w[32, 2, 3, 3, 2] : f
                    " c == 1, inf, a[n, h, v, g, c])  y[n, h:28, v:28, g, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s -"
                    " 1, g, c], 0) * w[g, f, r, s, c])"
                    "  output x : f16  output y : f16")
+# An infinite element in the last column, and windows of no whole number of eight pixels.
+INFINITE_COLUMN = ("input a[2, 6, 6, 72] : f16  input d[2, 6, 6, 64] : f16"
+                   "  x[n, h:6, v:6, c] = select(n == 1 && h == 2 && v == 5 && c < 9, inf, a[n, h, v, c])"
+                   "  dw[f, r:3, s:3, c] = sum[n, h, v](d[n, h, v, f] * pad(x[n, h + r - 1, v + s - 1, c], 0))"
+                   "  output x : f16  output dw")
 def far_rows(B=2, M=33, N=70, D=8, W=24, share=" : f16"):
     """Attention whose scores of neighbouring rows lie far apart, so that the maximum of another row is found; every
     third row has one score, which is taken from it before it is scaled. Lines of one piece of 16 bytes, or of half a
@@ -410,6 +417,7 @@ TEXTS = {
                      "input x[3, 9, 132, 40] : f32  input d[3, 7, 130, 40] : f32"
                      "  w[c, r:3, s:3] = sum[n, h, v](d[n, h, v, c] * x[n, h + r, v + s, c])  output w",
                      INFINITE_CORNERS],
+    "filter_wide": [INFINITE_COLUMN],
     "filter_direct": ["input x[3, 2, 31, 19] : f32  input d[3, 2, 9, 17] : f32"
                       "  dw[c, r:7, s:3] = sum[n, h, v](d[n, c, h, v] * pad(x[n, c, 2 * h + r + 3, v + s - 1], 0))"
                       "  output dw",

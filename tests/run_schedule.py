@@ -83,7 +83,7 @@ BESIDE, CHANNELS_BESIDE = (["depthwise/lines beside"], ["depthwise/channels besi
 STRIPS, STRIPS_OF_CHANNELS = (["strip/lines"], ["strip/channels"])
 FILTER_STRIPS, FILTER_STRIPS_OF_CHANNELS = (["filter_strip/lines"], ["filter_strip/channels"])
 TOEPLITZ = [f"toeplitz/{kind}" for kind in ("16 images", "8 images", "4 images", "2 images", "1 image")]
-FILTER_GROUPS = ["filter_groups/taps"]
+FILTER_GROUPS, FILTER_WIDE = ["filter_groups/taps"], ["filter_wide/taps"]
 NARROW_ROWS, NARROW_GROUPS = (["narrow/rows"], ["narrow/groups"])
 PAIR = ["pairs/32 by 4", "pairs/16 by 4", "pairs/16 by 2"]
 ATTENTION = [f"attention/{rows} rows, {columns} columns" for rows, columns in ((16, 32), (16, 64), (16, 128), (32, 32), (32, 64))]
@@ -358,6 +358,10 @@ PROGRAMS = [
     (filter_gradients_of_groups("5, 42, 80, 3, 8", "5, 21, 40, 3, 24", "r:3, s:4", "2*h + r - 1, 2*v + s - 2", "bf16"), FILTER_GROUPS),
     (filter_gradients_of_groups("3, 6, 7, 2, 64", "3, 6, 7, 2, 64", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_GROUPS),
     (filter_gradients_of_groups("17, 32, 33, 4, 8", "17, 32, 33, 4, 8", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_GROUPS),
+    (filter_gradients_of_groups("3, 12, 13, 2, 128", "3, 12, 13, 2, 64", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_WIDE),
+    (filter_gradients_of_groups("2, 42, 33, 2, 96", "2, 21, 32, 2, 72", "r:3, s:2", "2*h + r - 1, v + s", "bf16"), FILTER_WIDE),
+    (filter_gradients_of_groups("4, 7, 6, 2, 64", "4, 7, 6, 2, 64", "r:3, s:3", "h + 2*r - 2, v + 2*s - 2"), FILTER_WIDE),
+    (filter_gradients_of_groups("2, 12, 26, 2, 64", "2, 6, 13, 2, 64", "r:3, s:3", "2*h + r - 1, 2*v + s - 1"), FILTER_WIDE),
     (points(65536, "f16", False), []), (points(100001, "f16", True), []), (points(65536, "i8", False), []),
     (points(65536, "f32", True), []),
     (APART, ["elementwise/scalar", "elementwise/x2"]),

@@ -240,6 +240,15 @@ PROGRAMS = [
         input x[3, M + 8, 2, 48] : {T}  input d[3, M, 2, 64] : {T}
         dw[g, f, s:9, c] = sum[n, v](d[n, v, g, f] * x[n, v + s, g, c])
         output dw : f32"""),
+    Program("filter_wide", "filter_wide", HALVES, {"M": ("tap along", 13), "K": ("along", 3)}, """
+        input x[4, 7, M, 2, 64] : {T}  input d[4, 7, M, 2, 72] : {T}
+        dw[g, f, r:3, s:K, c] = sum[n, h, v](d[n, h, v, g, f] * pad(x[n, h + r - 1, v + s - 1, g, c], 0))
+        u[g, f, r, s, c] = 1 - 0.125 * dw[g, f, r, s, c]
+        output u : {T}"""),
+    Program("filter_wide_strided", "filter_wide", HALVES, {"M": ("tap along", 24), "K": ("along", 3)}, """
+        input x[2, 40, 2 * M, 96] : {T}  input d[2, 20, M, 64] : {T}
+        dw[f, r:2, s:K, c] = sum[n, h, v](d[n, h, v, f] * pad(x[n, 2*h + 2*r - 1, 2*v + s - 1, c], 0))
+        output dw : f32"""),
 
     Program("matmul", "matmul", NUMBERS, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 19)}, """
         input A[M, K] : {T}  input B[K, N] : {T}

@@ -85,6 +85,7 @@ const Family *const families[] = {
     &filter_strip_family,
     &filter_gemm_family,
     &filter_groups_family,
+    &filter_wide_family,
     &reduce_family,
     &rowwise_family,
     &channelwise_family,

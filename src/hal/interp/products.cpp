@@ -77,8 +77,6 @@ Operand read_operand(TileElement element, unsigned long long word, bool turned)
         fail_here("an operand that is turned, of elements that are not of 16 bits");
     if (word >> 46 != 1ull << 16)
         fail_here("an operand that is not of lines of 128 bytes whose pieces change places");
-    if (operand.start % 1024 / 128)
-        fail_here("an operand that begins within eight lines");
     return operand;
 }
 

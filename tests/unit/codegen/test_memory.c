@@ -77,6 +77,9 @@ static const Case cases_of_families[] = {
     {"filter_groups", NULL,
      "input x[8, 40, 40, 4, 8] : f16\ninput d[8, 40, 40, 4, 8] : f16\n"
      "dw[g, f, r:3, s:3, c] = sum[n, h, v](d[n, h, v, g, f] * pad(x[n, h + r - 1, v + s - 1, g, c], 0))\noutput dw : f16\n"},
+    {"filter_wide", NULL,
+     "input x[4, 40, 40, 4, 64] : f16\ninput d[4, 40, 40, 4, 64] : f16\n"
+     "dw[g, f, r:3, s:3, c] = sum[n, h, v](d[n, h, v, g, f] * pad(x[n, h + r - 1, v + s - 1, g, c], 0))\noutput dw : f16\n"},
     {"bulk", NULL,
      "input a[256, 512] : f16\ninput b[512, 512] : f16\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
     {"skinny", NULL,

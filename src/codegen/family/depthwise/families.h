@@ -3,4 +3,4 @@
 #include "kernel/family.h"
 
 extern const Family depthwise_family, strip_family, toeplitz_family, pairs_family, narrow_family, filter_direct_family,
-    filter_strip_family, filter_gemm_family, filter_groups_family;
+    filter_strip_family, filter_gemm_family, filter_groups_family, filter_wide_family;

@@ -20,7 +20,7 @@ int64_t pictures_bytes(const Pictures *pictures);   // of an element
 
 typedef struct FilterGradient {
     Depthwise shape;
-    const Atom *atom;
+    const Atom *atom, *shared_atom;   // of both factors' type, in registers and in shared memory; NULL: there is none
     Pictures x, d;
     WindowAxis down, along;   // of the convolution: outputs are the elements of d
 } FilterGradient;

@@ -1,8 +1,8 @@
 // filter_groups: the gradient of a convolution of groups for its filters on tensor cores, where channels are innermost in
-// memory. Each element is copied once for all taps, of a wide group for each slice of its filters.
+// memory. Each element is copied once for all taps.
 
 #include "base/checked.h"
-#include "codegen/family/depthwise/filter_gradient.h"
+#include "codegen/family/depthwise/filter_groups.h"
 #include "codegen/family/depthwise/turn.h"
 #include "hal/atoms.h"
 #include "model/calibration.h"
@@ -15,8 +15,6 @@ enum {
     BANKS = 2 * EIGHT,     // adjacent pixels are in different banks: their distance is an odd multiple of 16 bytes
     MOST_SUMS = 96,        // registers of a thread: twice as many with chains, which 255 have room for; half leave
                            // room for twice the warps
-    LEAST_SLICE = 32,      // filters of a block, where others have the rest of its group,
-    MOST_SLICES = 4,       // and so many blocks at most
     MOST_WARPS = 16,
     LEAST_WARPS = 8,
     LEAST_SIDE = 16, USUAL_SIDE = 32, MOST_SIDE = 64,   // elements of a pixel that a block copies: a sector to a line
@@ -25,8 +23,7 @@ enum {
 
 /* The family's choice. */
 typedef struct GroupsWay {
-    int channels, filters;         // of a group: all channels, filters of a block
-    int slices;                    // blocks that share a group's filters
+    int channels, filters;         // of a group
     int groups;                    // of a block
     int rows, images;              // of d in a strip; whole images of a step
     int tiles, shares, sets;       // of a warp: 16 rows of sums; warps that share the taps of a group, the pixels
@@ -146,7 +143,7 @@ static bool has_chains(const FilterGradient *gradient, const GroupsWay *way)
 
 // ---- the schedule ----
 
-static void add_tiles(TileSpace *space, const Fusion *fusion, const FilterGradient *gradient)
+void filter_groups_add_tiles(TileSpace *space, const Fusion *fusion, const FilterGradient *gradient)
 {
     const Depthwise *shape = &gradient->shape;
     const Pictures *pictures[] = {&gradient->x, &gradient->d};
@@ -318,7 +315,7 @@ static KernelKind kind_of(Arena *arena, const FilterGradient *gradient, const Fu
     space_add_axis(kind.space, "summed", gradient->shape.summed.extent, true);
     kind.space->unit = gradient->atom->unit;
     kind.space->flops = flops_of(gradient, way);
-    add_tiles(kind.space, fusion, gradient);
+    filter_groups_add_tiles(kind.space, fusion, gradient);
     set_tiles(kind.space, gradient, way);
     kind.schedule = schedule_of(arena, gradient, fusion, kind.space, way);
     return kind;
@@ -347,7 +344,6 @@ static int kinds_of(Arena *arena, const FilterGradient *gradient, const Fusion *
     return count;
 }
 
-/* All filters of several groups, or of one; of wide ones also slices. */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device, KernelKind *variants)
 {
     const FilterGradient *gradient = ((const DepthwiseView *)view)->grouped;
@@ -355,15 +351,10 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!gradient || !takes(gradient))
         return 0;
     int filters = (int)gradient->shape.multiplier.extent;
-    GroupsWay way = {.channels = (int)gradient->shape.batch.extent, .filters = filters, .slices = 1};
+    GroupsWay way = {.channels = (int)gradient->shape.batch.extent, .filters = filters};
     int most = groups_of(fusion, gradient, &way);
     for (way.groups = most; way.groups > 0 && is_wide_enough(gradient, device, &way, most); way.groups /= 2)
         count += kinds_of(arena, gradient, fusion, device, way, variants + count);
-    way.groups = way.slices = 1;
-    while (most == 1 && way.filters % (2 * EIGHT) == 0 && way.filters >= 2 * LEAST_SLICE && way.slices < MOST_SLICES) {
-        way.filters /= 2, way.slices *= 2;
-        count += kinds_of(arena, gradient, fusion, device, way, variants + count);
-    }
     return count;
 }
 
@@ -375,8 +366,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                   gradient->atom->element);
     filter_gradient_emit_sizes(out, gradient);
     filter_gradient_emit_steps(out, gradient);
-    CONSTEXPR(out, "int CHANNELS, FILTERS", "of a group: all channels, filters of a block", way->channels, way->filters);
-    CONSTEXPR(out, "int SLICES", "blocks that share the filters of a group", way->slices);
+    CONSTEXPR(out, "int CHANNELS, FILTERS", "of a group", way->channels, way->filters);
     CONSTEXPR(out, "int TC, BD, BATCH", "rTile, block: groups; rows of d and images in a step", way->groups, way->rows,
               way->images);
     CONSTEXPR(out, "int TILES", "of a warp: two eights of channels under taps", way->tiles);

@@ -14,6 +14,7 @@ static void find_sum(Arena *arena, const Fusion *fusion, const Target *target, D
     view->atom = x == w ? target_atom(target, x, IN_REGISTERS) : NULL;
     view->direct = depthwise_is_direct(sum);
     FilterGradient *gradient = NEW(arena, FilterGradient);
+    gradient->shared_atom = view->atom ? target_atom(target, x, IN_SHARED) : NULL;
     if (filter_gradient_find(fusion, sum, view->atom, gradient))
         *(gradient->shape.batch.count ? &view->grouped : &view->gradient) = gradient;
     Toeplitz toeplitz;
