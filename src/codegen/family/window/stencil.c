@@ -17,8 +17,6 @@ static Stencil sides_of(const Fusion *fusion)
     return stencil;
 }
 
-Stencil stencil_none(const Fusion *fusion) { return sides_of(fusion); }
-
 typedef struct LeafSearch {
     const Stencil *stencil;
     WindowOperand operand;

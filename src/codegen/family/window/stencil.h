@@ -43,9 +43,6 @@ typedef struct Stencil {
 /* The operands of the fusion's first definition. */
 Stencil stencil_find(const Fusion *fusion);
 
-/* The same directions, but nothing is kept: every tap reads for itself. */
-Stencil stencil_none(const Fusion *fusion);
-
 /* Outputs along the direction, taps along it; 1 if there are none. */
 int64_t stencil_extent(const Stencil *stencil, Direction direction);
 int64_t stencil_taps(const Stencil *stencil, Direction direction);

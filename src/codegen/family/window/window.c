@@ -238,49 +238,49 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
 }
 
 static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusion *fusion,
-                               const DeviceSpec *device, WindowKeeps keeps)
+                               const DeviceSpec *device, bool staged)
 {
-    Stencil stencil = window_stencil(view, keeps);
+    const Stencil *stencil = &view->stencil;
     StagedInput none = {0};
-    const StagedInput *stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? &view->stage : &none;
+    const StagedInput *stage = staged ? &view->stage : &none;
     KernelKind kind = {
-        .space = space_new(arena, fusion), .name = window_family.variants[keeps], .lay_out = lay_out};
-    kind_choose(arena, &kind, &keeps, sizeof keeps);
-    int64_t along = stencil_extent(&stencil, DIRECTION_ALONG),
-            other = reduction_points(fusion) / kept_taps(&stencil);
-    space_add_axis(kind.space, "outer", outer_points(&stencil), false);
-    space_add_axis(kind.space, "down", stencil_extent(&stencil, DIRECTION_DOWN), false);
+        .space = space_new(arena, fusion), .name = window_family.variants[staged], .lay_out = lay_out};
+    kind_choose(arena, &kind, &staged, sizeof staged);
+    int64_t along = stencil_extent(stencil, DIRECTION_ALONG),
+            other = reduction_points(fusion) / kept_taps(stencil);
+    space_add_axis(kind.space, "outer", outer_points(stencil), false);
+    space_add_axis(kind.space, "down", stencil_extent(stencil, DIRECTION_DOWN), false);
     space_add_axis(kind.space, "along", along, false);
     space_add_axis(kind.space, "tap", other, true);
-    space_add_axis(kind.space, "tap down", stencil_taps(&stencil, DIRECTION_DOWN), true);
-    space_add_axis(kind.space, "tap along", stencil_taps(&stencil, DIRECTION_ALONG), true);
-    add_tiles(kind.space, &stencil, stage, device);
+    space_add_axis(kind.space, "tap down", stencil_taps(stencil, DIRECTION_DOWN), true);
+    space_add_axis(kind.space, "tap along", stencil_taps(stencil, DIRECTION_ALONG), true);
+    add_tiles(kind.space, stencil, stage, device);
     const WindowFit *fit = &calibration.window;
-    kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(&stencil, stage), fit->element_instructions,
+    kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(stencil, stage), fit->element_instructions,
                                  fit->output_instructions);
-    kind.schedule->computes = keeps == KEEPS_WINDOWS               ? COMPUTES_OWN
+    kind.schedule->computes = !staged                              ? COMPUTES_OWN
                               : kind.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
                                                                    : COMPUTES_WINDOWS;
-    kind.schedule->whole = stencil_is_safe(&stencil) ? 1u << DOWN : 0;
+    kind.schedule->whole = stencil_is_safe(stencil) ? 1u << DOWN : 0;
 
     AxisRule *each = kind.space->rule[LEVEL_REGISTER], *block = kind.space->rule[LEVEL_SHARED];
     each[OUTER] = each[ALONG] = each[OTHER] = axis_fixed(1);
-    int64_t down = stencil_extent(&stencil, DIRECTION_DOWN);
+    int64_t down = stencil_extent(stencil, DIRECTION_DOWN);
     each[DOWN] = (AxisRule){1, smaller(down, MAX_WINDOW_HEIGHT)};
     int64_t threads = device->max_threads_per_block;
     block[OUTER] = (AxisRule){1, threads};
     block[DOWN] = (AxisRule){1, MAX_WINDOW_HEIGHT * threads};
     block[ALONG] = stage->access || along <= WHOLE_LINE ? axis_fixed(along) : (AxisRule){RUN, threads};
     block[OTHER] = axis_fixed(other);
-    each[DOWN_TAP] = block[DOWN_TAP] = axis_fixed(stencil_taps(&stencil, DIRECTION_DOWN));
-    each[ALONG_TAP] = block[ALONG_TAP] = axis_fixed(stencil_taps(&stencil, DIRECTION_ALONG));
+    each[DOWN_TAP] = block[DOWN_TAP] = axis_fixed(stencil_taps(stencil, DIRECTION_DOWN));
+    each[ALONG_TAP] = block[ALONG_TAP] = axis_fixed(stencil_taps(stencil, DIRECTION_ALONG));
     kind.threads.ragged = true;
     kind.registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     kind.registers.others = 16;
     kind.registers.input_buffers = 1;
     /* The lines of one output's windows, and the next one; of filters all taps, and a line of windows. */
     kind.registers.most_inputs =
-        (int)(stencil_taps(&stencil, DIRECTION_ALONG) * (stencil_taps(&stencil, DIRECTION_DOWN) + 1));
+        (int)(stencil_taps(stencil, DIRECTION_ALONG) * (stencil_taps(stencil, DIRECTION_DOWN) + 1));
     return kind;
 }
 
@@ -291,18 +291,16 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     const Stencil *stencil = &((const WindowView *)view)->stencil;
     const StagedInput *stage = &((const WindowView *)view)->stage;
     if (!stencil->count || kept_taps(stencil) > MAX_KEPT_TAPS ||
-        kept_elements(stencil) > MAX_KEPT_ELEMENTS) {
-        variants[0] = variant_kind(arena, view, fusion, device, KEEPS_NOTHING);
-        return 1;
-    }
+        kept_elements(stencil) > MAX_KEPT_ELEMENTS)
+        return 0;
     int count = 0;
-    variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS);
+    variants[count++] = variant_kind(arena, view, fusion, device, false);
     FusedAccess found[MAX_ACCESSES];
     bool counted = tiles_hold(fusion, fusion_accesses(fusion, found, MAX_ACCESSES));
     if (!stage->access || !counted ||
         stencil_extent(stencil, DIRECTION_ALONG) > device->max_threads_per_block)
         return count;
-    variants[count++] = variant_kind(arena, view, fusion, device, KEEPS_WINDOWS_OF_STAGED);
+    variants[count++] = variant_kind(arena, view, fusion, device, true);
     return count;
 }
 
@@ -310,7 +308,7 @@ const Family window_family = {
     .name = "window",
     .template_path = "templates/window.cu",
     .shares_body = true,
-    .variants = (const char *const[]){"taps", "windows", "staged", NULL},
+    .variants = (const char *const[]){"windows", "staged", NULL},
     .view = view_of,
     .kinds = kinds,
     .emit = window_emit,

@@ -271,10 +271,9 @@ static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
 
 void window_emit(StrBuf *out, const KernelPlan *plan)
 {
-    WindowKeeps keeps = window_keeps(plan->kind);
     const WindowView *view = plan->view;
-    Stencil stencil = window_stencil(view, keeps);
-    StagedInput stage = keeps >= KEEPS_WINDOWS_OF_STAGED ? view->stage : (StagedInput){0};
+    Stencil stencil = view->stencil;
+    StagedInput stage = *(const bool *)plan->kind->choice.value ? view->stage : (StagedInput){0};
     if (!window_reads_filters_first(&stencil, &stage))
         stencil.filter_count = 0;
     Scope scope = scope_of(plan);

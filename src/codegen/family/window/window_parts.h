@@ -12,13 +12,6 @@ enum {
     MAX_KEPT_TAPS = 81        // that a thread keeps in registers: 9 x 9
 };
 
-/* What is kept of the input. */
-typedef enum WindowKeeps {
-    KEEPS_NOTHING,
-    KEEPS_WINDOWS,
-    KEEPS_WINDOWS_OF_STAGED   // as one piece
-} WindowKeeps;
-
 /* The part of one tensor that a block reads, as one piece of memory. */
 typedef struct StagedInput {
     const Access *access;   // NULL: there is none
@@ -35,14 +28,10 @@ typedef struct WindowView {
     Stencil stencil;
     StagedInput stage;
 } WindowView;
-Stencil window_stencil(const WindowView *view, WindowKeeps keeps);
 
 /* Does a thread ask for the taps of all filters, which it keeps in registers, before the block copies what it
    stages? They come meanwhile; asked for behind the copies they take their turn (tuning-log 102). */
 bool window_reads_filters_first(const Stencil *stencil, const StagedInput *stage);
-
-/* The family's choice, which goes with its kind. */
-WindowKeeps window_keeps(const KernelKind *kind);
 
 /* What the operand reads, if it is one access of whole elements; else NULL. */
 const Access *operand_access(const Expr *expr);

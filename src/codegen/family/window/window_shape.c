@@ -3,13 +3,6 @@
 #include "codegen/family/window/window_parts.h"
 #include "rtile/space.h"
 
-WindowKeeps window_keeps(const KernelKind *kind) { return *(const WindowKeeps *)kind->choice.value; }
-
-Stencil window_stencil(const WindowView *view, WindowKeeps keeps)
-{
-    return keeps == KEEPS_NOTHING ? stencil_none(view->stencil.fusion) : view->stencil;
-}
-
 // ---- what is staged ----
 
 /* Do the access' elements lie plane after plane, in the order of the outer positions? Then elements of one
