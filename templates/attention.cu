@@ -191,11 +191,12 @@ struct Softmax {
     // `factor`: rescales the previous sums. While all scores are -inf the sums stay 0.
     __device__ __forceinline__ void add(int i, int half, float (&s)[BN / 8][4], float &factor)
     {
-        float largest = s[0][half * 2];
+        float largest = maximum[i][half];
         UNROLL for (int j = 0; j < BN / 8; ++j)
             UNROLL for (int e = 0; e < 2; ++e)
                 largest = op_max(largest, s[j][half * 2 + e]);
-        largest = op_max(maximum[i][half], largest_of_row(largest));
+        UNROLL for (int lanes = 2; lanes > 0; lanes /= 2)   // four share a row
+            largest = op_max(largest, warp_shuffle_xor(largest, lanes, 4));
         const float origin = origin_of(largest, SCALE);
         const float grown = origin != 0.0f ? 0.0f : scaled_of(largest, SCALE);
         const float base = largest == -infinity<float>() ? 0.0f : grown;
@@ -223,7 +224,10 @@ struct Softmax {
         factor = origin_of(largest, SCALE) != 0.0f
                      ? 1.0f
                      : power_of_two(-fmaf(largest, SCALE, -scaled_of(largest, SCALE)));
-        const float total = sum_of_row(sum[i][half]) * factor;
+        float total = sum[i][half];
+        UNROLL for (int lanes = 2; lanes > 0; lanes /= 2)
+            total += warp_shuffle_xor(total, lanes, 4);
+        total *= factor;
         return {largest, total, 1.0f / total};
     }
 };

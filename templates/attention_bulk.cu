@@ -1,20 +1,12 @@
-// Fused attention on the tensor cores of sm_90a: a softmax between two products, in one pass.
-//
-//   s[i,j] = sum over d of Q[i,d] * K[j,d]
-//   p[i,j] = exp(s[i,j] - maximum of row i)
-//   Y[i,n] = sum over j of p[i,j] * V[j,n]
-//
-// The online softmax is that of templates/attention.cu. Warps are specialised: one producer thread copies boxes
-// of Q, K and V to shared memory (TMA), and GROUPS consumer warp groups compute WM = 64 of the block's BM rows
-// each (Shah et al., "FlashAttention-3", 2024). The softmax of a step overlaps the product of the previous p and V,
-// which is started behind the scores of the step:
+// Fused attention on the tensor cores of sm_90a: Y = p V / sum of p, where p = exp(s - maximum of the row) and s = Q K.
+// One producer thread copies boxes of Q, K and V to shared memory (TMA), and GROUPS warp groups compute 64 rows each (Shah
+// et al., "FlashAttention-3", 2024). The online softmax of a step overlaps the product of the previous p and V:
 //
 //   tensor cores    s0 = Q K0 |              s1 = Q K1 | Y += p0 V0 |              s2 = Q K2 | Y += p1 V1 | …
 //   warp group                | p0 = softmax           |            p1 = softmax             |            …
 //
-// Warp groups take turns on the tensor cores (ping-pong): one computes its softmax during another's products. Tiles
-// of Q, K and V are pipelined; each stage has the barriers `full` and `free`. Blocks are persistent: the loads of a
-// block's next tile of Y overlap the end of the current one.
+// Groups take turns on the tensor cores (ping-pong): one computes its softmax during another's products. The loads of a
+// persistent block's next tile of Y overlap the end of the current one.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -32,11 +24,8 @@ struct Tensors {
     const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, \
         f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
-constexpr Region EVERYTHING = {0, 215160};   // of shared memory, in bytes
-constexpr int SHARED_BYTES = 215160;                           // of a block
+constexpr Region EVERYTHING = {0, 198000};   // of shared memory, in bytes
 using Element = f16;                                           // of Q, K, V, and of p
-using Result = f16;                                            // of Y
-constexpr bool STAGED = true;                                  // Y is one tensor of whole vectors
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
 constexpr int DEPTH = 128, WIDTH = 128;
 constexpr int BM = 128, BN = 128;                              // rTile, shared memory
@@ -46,334 +35,134 @@ constexpr int SPLITS = 1;                                      // warp groups th
 constexpr int STAGES = 2, Q_STAGES = 2;                        // of the pipelines of K and V, and of Q
 constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
 constexpr bool MASKS = false;                                  // some columns are masked by their position
-constexpr bool EXACT_SUMS = false;                             // sums are used otherwise than in quotients
+constexpr bool FINISHED = false;                               // unmasked scores are not just sums
+constexpr bool EXACT_SUMS = false;                             // maxima or sums are used otherwise than in quotients
 constexpr float SCALE = 0.12751743f;                           // log2(e) times the factor of the scores
-constexpr int QN = 2;                                          // columns of Y that a thread stores
+constexpr int QN = 4;                                          // columns of Y that a thread stores
 constexpr int TURNS = 1;                                       // tiles of Y of a persistent block
 constexpr Index BLOCKS = 128;
 
-// The origin of a batch in a tensor, for bulk copies.
-struct Corner { int x, z; };
-__device__ __forceinline__ Corner q_corner(Index batch) { return {0, (int)batch}; }
-__device__ __forceinline__ Corner k_corner(Index batch) { return {0, (int)batch}; }
-__device__ __forceinline__ Corner v_corner(Index batch) { return {0, (int)batch}; }
-
-// The columns that any of some rows needs, from a multiple of BN on, and those that all of them need.
-struct Columns { Index begin, end, clear_begin, clear_end; };
-__device__ __forceinline__ Columns columns_of(Index batch, Index first_row, Index last_row)
+// A tile of Y, where its batch begins in Q, K and V, and the columns that any of its rows needs and that all need.
+struct Corner { int x, z; };   // an element of a line, and a plane
+struct Work { Index batch, row0; Corner q, k, v; Index begin, end, clear_begin, clear_end; };
+DEVICE Work work_of(Index batch, Index row0)
 {
-    return {0, COLUMNS, 0, COLUMNS};
+    return {batch, row0, {0, batch}, {0, batch}, {0, batch}, 0, COLUMNS, 0, COLUMNS};
 }
 
 // The score as a function of s. INSIDE: the column is unmasked.
-template <bool INSIDE>
-__device__ __forceinline__ float score(const Tensors &t, Index batch, Index row, Index column, float total)
+template <bool INSIDE> DEVICE float score(const Tensors &t, Index batch, Index row, Index column, float total)
 {
     return total;
 }
 
 struct Row { float maximum, sum, inverse; };   // of scores, of p, 1 / sum of p
-__device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of) {}
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n,
-                                              const float (&totals)[QN], const Row &of, Result *to)
+DEVICE void finish_row(const Tensors &t, Index batch, Index row, const Row &of) {}
+DEVICE void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], const Row &of)
 {
-    const float inverse = of.inverse;
     float y0[QN];
     UNROLL for (int e = 0; e < QN; ++e)
-        y0[e] = totals[e] * inverse;
-    store_pair(to, y0);
-}
-__device__ __forceinline__ Result *result_at(const Tensors &t, Index batch, Index row, Index n)
-{
-    return t.out0 + (batch * 131072 + row * 128 + n);
+        y0[e] = totals[e] * of.inverse;
+    store_four(t.out0 + (batch * 131072 + row * 128 + n), y0);
 }
 // </rollerc>
 
-constexpr int GROUPS = BM / WM * SPLITS, GROUP_WARPS = 4;
-constexpr int LINE = 64;                                       // elements in 128 bytes
-constexpr int DEPTH_LINES = (DEPTH + LINE - 1) / LINE, WIDTH_LINES = (WIDTH + LINE - 1) / LINE;
-constexpr int WIDE = WIDTH_LINES * LINE;
+constexpr int GROUPS = BM / WM * SPLITS, GROUP_WARPS = 4, LINE = 64;   // elements in 128 bytes
+constexpr int DEPTH_LINES = (DEPTH + LINE - 1) / LINE, WIDTH_LINES = (WIDTH + LINE - 1) / LINE, WIDE = WIDTH_LINES * LINE;
 constexpr Index TILES_M = (ROWS + BM - 1) / BM, TILES = BATCH * TILES_M;
+constexpr float LOWEST = -3.402823466e38f;   // of finite numbers
+// Tiles: 64 elements of all lines, as of describe_operand(), then the next 64. Use n of a tile has stage n % COUNT.
+constexpr int Q = 0, K = 1, V = 2;
+struct Shared {
+    Element q[Q_STAGES][DEPTH_LINES][BM][LINE], k[STAGES][DEPTH_LINES][BN][LINE], v[STAGES][WIDTH_LINES][BN][LINE];
+    unsigned long long full[3][STAGES], free[3][STAGES], turn[GROUPS];   // turn: that group may issue its products
+};
 
 static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <= 256,
               "groups of warps multiply whole lines");
 static_assert(GROUPS >= 2 && GROUPS <= 4, "as registers are dealt");
-static_assert(BLOCKS * TURNS >= TILES, "all tiles are made");
+static_assert(BLOCKS * TURNS >= TILES && BLOCKS <= TILES, "all tiles are made");
 static_assert(SPLITS == 1 || (BM == WM && TURNS == 1), "warps that share columns have the same rows");
+static_assert(QN == 4 && Q_STAGES <= STAGES, "pairs of lanes exchange columns");
 
-// Tiles in shared memory, in parts of 64 elements of all lines, in the layout of describe_operand().
-using TileQ = Element[DEPTH_LINES][BM][LINE];
-using TileK = Element[DEPTH_LINES][BN][LINE];
-using TileV = Element[WIDTH_LINES][BN][LINE];
-
-// Use n of a pipeline has stage n % COUNT. At first all are free.
-struct Stage { unsigned long long full, free; };
-
-struct Shared {
-    TileQ q[Q_STAGES];
-    TileK k[STAGES];
-    TileV v[STAGES];
-    Stage q_stages[Q_STAGES], k_stages[STAGES], v_stages[STAGES];
-    unsigned long long turn[GROUPS];   // that group may issue its products
-};
-struct StagingShared : Shared {
-    alignas(16) Result slabs[GROUPS * GROUP_WARPS][8][WIDE + 8];   // padding: no bank conflicts
-};
-
-// By a warp. `warps` use what is there.
-template <int COUNT> __device__ __forceinline__ void begin_stages(Stage (&stages)[COUNT], int warps)
+// The tiles of a persistent block. With masks, blocks take tiles in alternating order, which balances their columns.
+template <class Make> DEVICE void for_each_tile(Make make)
 {
-    const int lane = (int)threadIdx.x % WARP;
-    if (lane < COUNT) {
-        mbarrier_init(&stages[lane].full, 1);
-        mbarrier_init(&stages[lane].free, warps);
-    }
-}
-
-template <int COUNT> __device__ __forceinline__ void await_full(Stage (&stages)[COUNT], unsigned n)
-{
-    mbarrier_wait(&stages[n % COUNT].full, n / COUNT % 2);
-}
-
-// One lane arrives for its warp.
-__device__ __forceinline__ void arrive(unsigned long long *barrier)
-{
-    if ((int)threadIdx.x % WARP == 0)
-        mbarrier_arrive(barrier);
-}
-
-// The tile of Y of an iteration, and its columns. In the last iteration, which may be partial, the last blocks have
-// tiles. With masks, blocks take tiles in alternating order, which balances their columns.
-struct Work {
-    Index batch, row0;
-    bool exists;
-    Columns columns;
-};
-__device__ __forceinline__ Work work_of(Index turn)
-{
-    const Index own = MASKS && turn % 2 ? BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
-    const Index number = turn * BLOCKS + own - (turn + 1 == TURNS ? BLOCKS * TURNS - TILES : 0);
-    const Index tile = BACKWARDS ? TILES - 1 - number : number;
-    const Index batch = tile / TILES_M, row0 = tile % TILES_M * BM;
-    return {batch, row0, number >= turn * BLOCKS, columns_of(batch, row0, op_min<Index>(row0 + BM, ROWS) - 1)};
-}
-
-// The producer thread copies a tile's lines from `line` on, once its stage is free.
-template <int COUNT, int PARTS, int LINES>
-__device__ __forceinline__ void fetch(Element (&tiles)[COUNT][PARTS][LINES][LINE], Stage (&stages)[COUNT], unsigned n,
-                                      const TensorMap *map, Corner corner, Index line)
-{
-    Stage &stage = stages[n % COUNT];
-    mbarrier_wait(&stage.free, n / COUNT % 2 ^ 1);
-    mbarrier_expect(&stage.full, (int)sizeof *tiles);
-    UNROLL for (int part = 0; part < PARTS; ++part)
-        copy_box(tiles[n % COUNT][part], map, corner.x + part * LINE, (int)line, corner.z, &stage.full);
-}
-
-__device__ __forceinline__ void copy_tiles(const TensorMap *map_q, const TensorMap *map_k, const TensorMap *map_v,
-                                           Shared &shared)
-{
-    unsigned tile = 0, step = 0;
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
-        const Work work = work_of(turn);
-        if (!work.exists)
-            continue;
-        fetch(shared.q, shared.q_stages, tile++, map_q, q_corner(work.batch), work.row0);
-#pragma unroll 1
-        for (Index column = work.columns.begin; column < work.columns.end; column += BN * SPLITS, step += SPLITS) {
-            UNROLL for (int i = 0; i < SPLITS; ++i)
-                if (SPLITS == 1 || column + i * BN < work.columns.end)
-                    fetch(shared.k, shared.k_stages, step + i, map_k, k_corner(work.batch), column + i * BN);
-            UNROLL for (int i = 0; i < SPLITS; ++i)
-                if (SPLITS == 1 || column + i * BN < work.columns.end)
-                    fetch(shared.v, shared.v_stages, step + i, map_v, v_corner(work.batch), column + i * BN);
-        }
+        const Index own = MASKS && turn % 2 ? BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
+        const Index n = op_min<Index>(turn * BLOCKS, TILES - BLOCKS) + own, tile = BACKWARDS ? TILES - 1 - n : n;
+        if (n >= turn * BLOCKS)   // in a partial iteration, the last one, the last blocks have tiles
+            make(work_of(tile / TILES_M, tile % TILES_M * BM));
     }
 }
-
+// By the producer: copies a tile's lines from `line` on, once its stage is free.
+template <int COUNT, int PARTS, int LINES>
+DEVICE void fetch(Element (&tiles)[COUNT][PARTS][LINES][LINE], Shared &shared, int of, unsigned n, const TensorMap *map,
+                  Corner corner, Index line)
+{
+    unsigned long long *const full = &shared.full[of][n % COUNT];
+    mbarrier_wait(&shared.free[of][n % COUNT], n / COUNT % 2 ^ 1);
+    mbarrier_expect(full, (int)sizeof *tiles);
+    UNROLL for (int part = 0; part < PARTS; ++part)
+        copy_box(tiles[n % COUNT][part], map, corner.x + part * LINE, (int)line, corner.z, full);
+}
+// By a warp: one lane arrives.
+DEVICE void arrive(unsigned long long *barrier) { if ((int)threadIdx.x % WARP == 0) mbarrier_arrive(barrier); }
 // Online softmax of a lane's rows l / 4 and l / 4 + 8. `scaled` is M; `sum` is over this lane's columns only.
-struct Softmax { float maximum[2], scaled[2], sum[2]; };
-
-// Scores become p relative to the running maximum. `factor`: rescales the previous sums. While all scores are -inf
-// the sums stay 0.
-__device__ __forceinline__ void add_scores(Softmax &softmax, float (&s)[BN / 2], float (&factor)[2])
+struct Softmax { float maximum[2], scaled[2], sum[2], factor[2]; };
+// Scores become p relative to the running maximum; `factor` rescales the previous sums. -inf never is the maximum.
+DEVICE void add_scores(Softmax &softmax, float (&s)[BN / 2])
 {
     UNROLL for (int half = 0; half < 2; ++half) {
         const auto own = [&](int j) -> float & { return s[j / 2 * 4 + half * 2 + j % 2]; };
-        float largest = own(0), sum = 0.0f;
-        UNROLL for (int j = 1; j < BN / 4; ++j)
+        float &maximum = softmax.maximum[half], &scaled = softmax.scaled[half], largest = maximum, sum = 0.0f;
+        UNROLL for (int j = 0; j < BN / 4; ++j)
             largest = op_max(largest, own(j));
-        largest = op_max(softmax.maximum[half], largest_of_row(largest));
-        const float origin = origin_of(largest, SCALE), grown = origin != 0.0f ? 0.0f : scaled_of(largest, SCALE);
-        const float base = largest == -infinity<float>() ? 0.0f : grown;
-        const float grows = origin_of(softmax.maximum[half], SCALE) - origin;
-        factor[half] = power_of_two(fmaf(grows, SCALE, softmax.scaled[half] - base));
+        UNROLL for (int lanes = 2; lanes > 0; lanes /= 2)   // four share a row
+            largest = op_max(largest, warp_shuffle_xor(largest, lanes, 4));
+        const float origin = origin_of(largest, SCALE), base = origin != 0.0f ? 0.0f : scaled_of(largest, SCALE);
+        softmax.factor[half] = power_of_two(fmaf(origin_of(maximum, SCALE) - origin, SCALE, scaled - base));
         if (origin != 0.0f)
             UNROLL for (int j = 0; j < BN / 4; ++j)
                 own(j) -= origin;
-        UNROLL for (int j = 0; j < BN / 4; ++j) {
-            own(j) = power_of_two(fmaf(own(j), SCALE, -base));
-            sum += own(j);
-        }
-        softmax.maximum[half] = largest;
-        softmax.scaled[half] = grown;
-        softmax.sum[half] = fmaf(softmax.sum[half], factor[half], sum);
+        UNROLL for (int j = 0; j < BN / 4; ++j)
+            sum += own(j) = power_of_two(fmaf(own(j), SCALE, -base));
+        softmax.sum[half] = fmaf(softmax.sum[half], softmax.factor[half], sum);
+        maximum = largest;
+        scaled = base;
     }
 }
 
-// A row's result, and the factor of its sums: it corrects the rounding of M, which quotients of sums do not show.
-__device__ __forceinline__ Row row_of(const Softmax &softmax, int half, float &factor)
+// Quotients of sums do not show how M is rounded, nor that a row has no maximum. Two parts of p and V are scaled by 2^15.
+DEVICE void correct_sums(Softmax &softmax, int half, float (&acc)[WIDE / 2])
 {
-    const float largest = softmax.maximum[half];
-    factor = 1.0f;
-    if (EXACT_SUMS)
-        factor = origin_of(largest, SCALE) != 0.0f
-                     ? 1.0f
-                     : power_of_two(-fmaf(largest, SCALE, -scaled_of(largest, SCALE)));
-    const float sum = sum_of_row(softmax.sum[half]) * factor;
-    if (PARTS == 2)   // p and V are scaled by 2^15
-        factor *= 0x1p-15f;
-    return {largest, sum, 1.0f / sum};
+    float &maximum = softmax.maximum[half], &sum = softmax.sum[half];
+    if (EXACT_SUMS && sum == 0.0f)
+        maximum = -infinity<float>();
+    const bool rounded = EXACT_SUMS && origin_of(maximum, SCALE) == 0.0f;
+    const float of_sum = rounded ? power_of_two(-fmaf(maximum, SCALE, -scaled_of(maximum, SCALE))) : 1.0f;
+    const float of_acc = PARTS == 2 ? of_sum * 0x1p-15f : of_sum;
+    sum *= of_sum;
+    UNROLL for (int j = 0; j < WIDE / 4; ++j)
+        acc[j / 2 * 4 + half * 2 + j % 2] *= of_acc;
 }
 
-// Issues a group's product Q K of a step, when it is the group's turn. s is valid once it was waited for.
-__device__ __forceinline__ void begin_scores(Shared &shared, const TileQ &q, unsigned step, int group,
-                                             float (&s)[BN / 2], float (&acc)[WIDE / 2])
+// Epilogue. Of each 16 columns two lanes exchange what they have, so that a lane stores four that are contiguous.
+DEVICE void store_row(const Tensors &t, Index batch, Index row, int half, float (&acc)[WIDE / 2], const Row &of)
 {
-    const int row = SPLITS > 1 ? 0 : group * WM;
-    const TileK &k = shared.k[step % STAGES];
-    await_full(shared.k_stages, step);
-    if (SPLITS == 1)
-        mbarrier_wait(&shared.turn[group], step % 2 ^ (group == 0));
-    open_products(acc);
-    begin_product<false, false>(Product<Element, BN>(), s, describe_operand(q[0][row], 1024, 1024),
-                                describe_operand(k[0][0], 1024, 1024));
-    UNROLL for (int d = 16; d < DEPTH; d += 16)
-        multiply_shared<false, false>(Product<Element, BN>(), s,
-                                      describe_operand(q[d / LINE][row] + d % LINE, 1024, 1024),
-                                      describe_operand(k[d / LINE][0] + d % LINE, 1024, 1024));
-    close_products();
-}
-
-// Issues the product p V of a step.
-__device__ __forceinline__ void begin_sums(const unsigned (&p)[BN / 16 * PARTS][4], const TileV &v,
-                                           float (&acc)[WIDE / 2])
-{
-    UNROLL for (int j = 0; j < BN / 16 * PARTS; ++j)
-        multiply_held<true>(Held<Element, WIDE>(), acc, p[j],
-                            describe_operand(v[0][j / PARTS * 16], (int)sizeof *v, 1024));
-    close_products();
-}
-
-// Applies the expression and the mask to s.
-__device__ __forceinline__ void finish_scores(const Tensors &t, const Work &work, Index row, Index column,
-                                              float (&s)[BN / 2])
-{
-    const auto line = [&](int i) { return op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1); };
-    const auto place = [&](int i) { return column + i / 4 * 8 + (int)threadIdx.x % 4 * 2 + i % 2; };
-    if (column < work.columns.clear_begin || column + BN > work.columns.clear_end) {
-        UNROLL for (int i = 0; i < BN / 2; ++i)
-            s[i] = place(i) < COLUMNS ? score<false>(t, work.batch, line(i), place(i), s[i]) : -infinity<float>();
-    } else {
-        UNROLL for (int i = 0; i < BN / 2; ++i)
-            s[i] = score<true>(t, work.batch, line(i), place(i), s[i]);
+    const int lane = (int)threadIdx.x % WARP, odd = lane % 2;
+    if (lane % 4 == 0 && row < ROWS)
+        finish_row(t, batch, row, of);
+    UNROLL for (int i = half * 2; i < WIDE / 2; i += i % 2 == 0 ? 1 : 7) {
+        const float other = warp_shuffle_xor(odd ? acc[i] : acc[i + 4], 1);
+        acc[i] = odd ? other : acc[i];
+        acc[i + 4] = odd ? acc[i + 4] : other;
     }
-}
-
-// p as the left operand of a product, the smallest parts first.
-__device__ __forceinline__ void take_shares(const float (&s)[BN / 2], unsigned (&p)[BN / 16 * PARTS][4])
-{
-    UNROLL for (int i = 0; i < BN / 4; ++i) {
-        if (PARTS == 1) {
-            p[i / 4][i % 4] = hold_word(pair_of(Element(), s[i * 2], s[i * 2 + 1]));
-        } else {
-            const PairParts<Element, PARTS> pair(s[i * 2], s[i * 2 + 1]);
-            UNROLL for (int part = 0; part < PARTS; ++part)
-                p[i / 4 * PARTS + part][i % 4] = hold_word(pair.at[PARTS - 1 - part]);
-        }
-    }
-}
-
-// A group's rows of a tile. The first step is peeled, and always exists: otherwise the compiler moves accumulators
-// between registers, which serialises the products. `tile` and `step` count those of the block.
-__device__ __forceinline__ void stream(const Tensors &t, Shared &shared, const Work &work, unsigned tile,
-                                       unsigned &step, int group, Index row, float (&acc)[WIDE / 2], Softmax &softmax)
-{
-    float s[BN / 2], factor[2];
-    unsigned p[BN / 16 * PARTS][4];
-    const TileQ &q = shared.q[tile % Q_STAGES];
-    Index column = work.columns.begin;
-    if (SPLITS > 1)
-        column += (Index)step * BN;
-    if (SPLITS > 1 && column >= work.columns.end)
-        return;
-    await_full(shared.q_stages, tile);
-    begin_scores(shared, q, step, group, s, acc);
-    if (SPLITS == 1)
-        arrive(&shared.turn[(group + 1) % GROUPS]);
-    wait_products<0>(s);
-    arrive(&shared.k_stages[step % STAGES].free);
-    finish_scores(t, work, row, column, s);
-    add_scores(softmax, s, factor);
-    take_shares(s, p);
-#pragma unroll 1
-    for (column += BN * SPLITS; column < work.columns.end; column += BN * SPLITS) {
-        const unsigned last = step;   // whose p is not yet multiplied
-        step += SPLITS;
-        begin_scores(shared, q, step, group, s, acc);
-        await_full(shared.v_stages, last);
-        begin_sums(p, shared.v[last % STAGES], acc);
-        if (SPLITS == 1)
-            arrive(&shared.turn[(group + 1) % GROUPS]);
-        wait_products<1>(s);
-        arrive(&shared.k_stages[step % STAGES].free);
-        finish_scores(t, work, row, column, s);
-        add_scores(softmax, s, factor);
-        wait_products<0>(acc);
-        arrive(&shared.v_stages[last % STAGES].free);
-        UNROLL for (int i = 0; i < WIDE / 2; ++i)
-            acc[i] *= factor[i / 2 % 2];
-        take_shares(s, p);
-    }
-    arrive(&shared.q_stages[tile % Q_STAGES].free);
-    await_full(shared.v_stages, step);
-    open_products(acc);
-    begin_sums(p, shared.v[step % STAGES], acc);
-    wait_products<0>(acc);
-    arrive(&shared.v_stages[step % STAGES].free);
-    step += SPLITS;
-}
-
-// Epilogue: a lane finishes pairs of columns of two rows. A warp stages eight rows at a time in shared memory, so that
-// stores are coalesced.
-__device__ __forceinline__ void store_rows(const Tensors &t, StagingShared &shared, const Work &work, Index row0,
-                                           const float (&acc)[WIDE / 2], const Softmax &softmax)
-{
-    constexpr int PIECE = 16 / (int)sizeof(Result);
-    const int lane = (int)threadIdx.x % WARP;
-    Result(&slab)[8][WIDE + 8] = shared.slabs[STAGED ? (int)threadIdx.x / WARP - GROUP_WARPS : 0];
-    UNROLL for (int half = 0; half < 2; ++half) {
-        const Index first = row0 + half * 8, row = first + lane / 4;
-        float factor;
-        const Row own = row_of(softmax, half, factor);
-        if (lane % 4 == 0 && row < ROWS)
-            finish_row(t, work.batch, row, own);
-        UNROLL for (int j = 0; j < WIDE / 8; ++j) {
-            const int n = j * 8 + lane % 4 * 2, at = j * 4 + half * 2;
-            const float totals[] = {acc[at] * factor, acc[at + 1] * factor};
-            if (row < ROWS && n < WIDTH)
-                finish_vector(t, work.batch, row, n, totals, own, slab[lane / 4] + n);
-        }
-        if (STAGED) {
-            warp_sync();
-            UNROLL for (int i = 0; i < WIDE / PIECE; i += WARP / 8) {
-                const int number = i * 8 + lane, line = number / (WIDE / PIECE), n = number % (WIDE / PIECE) * PIECE;
-                if (first + line < ROWS && n < WIDTH)
-                    copy_vector<PIECE>(result_at(t, work.batch, first + line, n), slab[line] + n);
-            }
-            warp_sync();
-        }
+    UNROLL for (int i = half * 2; i < WIDE / 2; i += 8) {
+        const int n = i / 4 * 8 + odd * 8 + lane % 4 / 2 * 4;
+        if (row < ROWS && n < WIDTH)
+            finish_vector(t, batch, row, n, {acc[i], acc[i + 1], acc[i + 4], acc[i + 5]}, of);
     }
 }
 
@@ -393,15 +182,14 @@ struct SplitShared : Shared {
         return reinterpret_cast<Slab *>(this)[split * GROUP_WARPS + warp];
     }
 };
-static_assert(SPLITS * GROUP_WARPS * (int)sizeof(Slab) <= STAGES * (int)(sizeof(TileK) + sizeof(TileV)), "slabs fit");
+static_assert(SPLITS * GROUP_WARPS * (int)sizeof(Slab) <= (int)sizeof(Shared), "slabs fit");
 
 // Synchronises all threads: after the tiles were used, and after the sums were written.
 __device__ __forceinline__ void meet() { roles_sync<(1 + GROUPS) * GROUP_WARPS * WARP>(); }
 
 // Groups exchange the maximum of each row, then write their sums, scaled to it. A group whose columns are all masked
 // or negligible writes zeros.
-__device__ __forceinline__ void leave_rows(SplitShared &shared, int split, const float (&acc)[WIDE / 2],
-                                           const Softmax &softmax)
+DEVICE void leave_rows(SplitShared &shared, int split, const float (&acc)[WIDE / 2], const Softmax &softmax)
 {
     static_assert((int)sizeof(SplitShared) + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP % GROUP_WARPS;
@@ -412,50 +200,45 @@ __device__ __forceinline__ void leave_rows(SplitShared &shared, int split, const
     meet();
     UNROLL for (int half = 0; half < 2; ++half) {
         const int line = half * 8 + lane / 4;
-        float largest = shared.maxima[0][warp * 16 + line], factor;
+        float largest = shared.maxima[0][warp * 16 + line];
         UNROLL for (int i = 1; i < SPLITS; ++i)
             largest = op_max(largest, shared.maxima[i][warp * 16 + line]);
         const float weight = power_of_two((softmax.maximum[half] - largest) * SCALE);
-        const Row own = row_of(softmax, half, factor);
-        const float share = factor * weight;
         const bool counts = weight != 0.0f;
         if (lane % 4 == 0)
-            slab.rows[line] = {largest, counts ? own.sum * weight : 0.0f, 0.0f};
+            slab.rows[line] = {largest, counts ? softmax.sum[half] * weight : 0.0f, 0.0f};
         UNROLL for (int j = 0; j < WIDE / 8; ++j) {
             const int at = j * 4 + half * 2;
-            const float two[2] = {counts ? acc[at] * share : 0.0f, counts ? acc[at + 1] * share : 0.0f};
+            const float two[2] = {counts ? acc[at] * weight : 0.0f, counts ? acc[at + 1] * weight : 0.0f};
             move_vector<2>(slab.at[line] + j * 8 + lane % 4 * 2, two);
         }
     }
 }
 
-// Sums QN columns over the slabs of all groups. Of eight lanes that read 16 bytes each, half begin with the second
-// half of their columns: no bank conflicts.
-__device__ __forceinline__ Row combine(SplitShared &shared, int row, int n, float (&totals)[QN])
+// Sums QN columns over the slabs of all groups.
+DEVICE Row combine(SplitShared &shared, int row, int n, float (&totals)[QN])
 {
-    constexpr int HALF = QN == 8 ? 4 : QN;
     const int warp = row / SLAB_ROWS, line = row % SLAB_ROWS;
-    const bool turned = QN == 8 && n & 32;
-    float sum = 0.0f, sums[QN] = {};
+    float sum = 0.0f;
+    UNROLL for (int e = 0; e < QN; ++e)
+        totals[e] = 0.0f;
     UNROLL for (int i = 0; i < SPLITS; ++i) {
         const Slab &of = shared.slab(i, warp);
+        float own[QN];
+        load_vector<QN>(of.at[line], n, own);
         sum += of.rows[line].sum;
-        UNROLL for (int at = 0; at < QN; at += HALF) {
-            float own[HALF];
-            load_vector<HALF>(of.at[line], n + (turned ? QN - HALF - at : at), own);
-            UNROLL for (int e = 0; e < HALF; ++e)
-                sums[at + e] += own[e];
-        }
+        UNROLL for (int e = 0; e < QN; ++e)
+            totals[e] += own[e];
     }
-    UNROLL for (int e = 0; e < QN; ++e)
-        totals[e] = turned ? sums[(e + HALF) % QN] : sums[e];
     return {shared.slab(0, warp).rows[line].maximum, sum, 1.0f / sum};
 }
 
 // By the consumer groups.
-__device__ __forceinline__ void combine_and_store(const Tensors &t, SplitShared &shared, const Work &work)
+DEVICE void combine_and_store(const Tensors &t, SplitShared &shared, const Work &work, int split, const float (&acc)[WIDE / 2],
+                              const Softmax &softmax)
 {
     constexpr unsigned VECTORS = WIDTH / QN, THREADS = GROUPS * GROUP_WARPS * WARP;   // vectors of a row
+    leave_rows(shared, split, acc, softmax);
     meet();
 #pragma unroll 1
     for (unsigned number = threadIdx.x - GROUP_WARPS * WARP; number < BM * VECTORS; number += THREADS) {
@@ -466,60 +249,140 @@ __device__ __forceinline__ void combine_and_store(const Tensors &t, SplitShared 
         const Row own = combine(shared, line, n, totals);
         if (n == 0)
             finish_row(t, work.batch, work.row0 + line, own);
-        finish_vector(t, work.batch, work.row0 + line, n, totals, own, nullptr);
+        finish_vector(t, work.batch, work.row0 + line, n, totals, own);
     }
 }
 
+// A group's rows of a tile. `tile` and `step` count those of the block. The first step is peeled, and always exists:
+// otherwise the compiler moves accumulators between registers, which serialises the products.
+DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsigned tile, unsigned &step, int group)
+{
+    const int line0 = SPLITS > 1 ? 0 : group * WM, place0 = (int)threadIdx.x % 4 * 2;
+    const Index row = work.row0 + line0 + (int)threadIdx.x / WARP % 4 * 16 + (int)threadIdx.x % WARP / 4;
+    Softmax softmax = {{LOWEST, LOWEST}, {-infinity<float>(), -infinity<float>()}};
+    float acc[WIDE / 2] = {}, s[BN / 2];   // (WM,WIDTH) and (WM,BN) of four warps
+    unsigned p[BN / 16 * PARTS][4];        // the smallest parts first
+    const auto begin_sums = [&](unsigned of) {   // issues the product p V
+        mbarrier_wait(&shared.full[V][of % STAGES], of / STAGES % 2);
+        open_products(acc);
+        UNROLL for (int j = 0; j < BN / 16 * PARTS; ++j)
+            multiply_held<true>(Held<Element, WIDE>(), acc, p[j],
+                                describe_operand(shared.v[of % STAGES][0][j / PARTS * 16], BN * LINE * 2, 1024));
+        close_products();
+    };
+    const auto add_step = [&](bool first, Index column) {
+        const unsigned last = step;   // whose p is not yet multiplied
+        step += first ? 0 : SPLITS;
+        mbarrier_wait(&shared.full[K][step % STAGES], step / STAGES % 2);
+        if (SPLITS == 1)
+            mbarrier_wait(&shared.turn[group], step % 2 ^ (group == 0));
+        open_products(acc);
+        UNROLL for (int i = 0; i < BN / 2; ++i) drop_sum(s[i]);
+        UNROLL for (int d = 0; d < DEPTH; d += 16) {
+            const auto q = describe_operand(&shared.q[tile % Q_STAGES][d / LINE][line0][d % LINE], 1024, 1024);
+            const auto k = describe_operand(&shared.k[step % STAGES][d / LINE][0][d % LINE], 1024, 1024);
+            multiply_shared<false, false>(Product<Element, BN>(), s, q, k, d > 0);
+        }
+        close_products();
+        if (!first)
+            begin_sums(last);
+        if (SPLITS == 1)
+            arrive(&shared.turn[(group + 1) % GROUPS]);
+        first ? wait_products<0>(s) : wait_products<1>(s);
+        arrive(&shared.free[K][step % STAGES]);
+        const auto line = [&](int i) { return op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1); };
+        const auto place = [&](int i) { return column + i / 4 * 8 + place0 + i % 2; };
+        if (column < work.clear_begin || column + BN > work.clear_end)
+            UNROLL for (int i = 0; i < BN / 2; ++i)
+                s[i] = place(i) < COLUMNS ? score<false>(t, work.batch, line(i), place(i), s[i]) : -infinity<float>();
+        else if (FINISHED)
+            UNROLL for (int i = 0; i < BN / 2; ++i)
+                s[i] = score<true>(t, work.batch, line(i), place(i), s[i]);
+        add_scores(softmax, s);
+        if (!first) {
+            wait_products<0>(acc);
+            arrive(&shared.free[V][last % STAGES]);
+            UNROLL for (int i = 0; i < WIDE / 2; ++i)
+                acc[i] *= softmax.factor[i / 2 % 2];
+        }
+        UNROLL for (int i = 0; i < BN / 4; ++i)
+            if (PARTS == 1)
+                p[i / 4][i % 4] = hold_word(pair_of(Element(), s[i * 2], s[i * 2 + 1]));
+            else {
+                const PairParts<Element, PARTS> pair(s[i * 2], s[i * 2 + 1]);
+                UNROLL for (int part = 0; part < PARTS; ++part)
+                    p[i / 4 * PARTS + part][i % 4] = hold_word(pair.at[PARTS - 1 - part]);
+            }
+    };
+    Index column = work.begin;
+    if (SPLITS > 1)
+        column += (Index)step * BN;
+    if (SPLITS == 1 || column < work.end) {
+        mbarrier_wait(&shared.full[Q][tile % Q_STAGES], tile / Q_STAGES % 2);
+        add_step(true, column);
+#pragma unroll 1
+        for (column += BN * SPLITS; column < work.end; column += BN * SPLITS)
+            add_step(false, column);
+        arrive(&shared.free[Q][tile % Q_STAGES]);
+        begin_sums(step);
+        wait_products<0>(acc);
+        arrive(&shared.free[V][step % STAGES]);
+        step += SPLITS;
+    }
+    UNROLL for (int half = 0; half < 2; ++half) {
+        float &sum = softmax.sum[half];
+        UNROLL for (int lanes = 2; lanes > 0; lanes /= 2)
+            sum += warp_shuffle_xor(sum, lanes, 4);
+        if (EXACT_SUMS || PARTS == 2)
+            correct_sums(softmax, half, acc);
+        if (SPLITS == 1)
+            store_row(t, work.batch, row + half * 8, half, acc, {softmax.maximum[half], sum, 1.0f / sum});
+    }
+    if (SPLITS > 1)
+        combine_and_store(t, static_cast<SplitShared &>(shared), work, group, acc, softmax);
+}
+
 extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 1)
-    ENTRY(PARAMETERS, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+    ENTRY(PARAMETERS,
+          const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
           const __grid_constant__ TensorMap map_c)
 {
     Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % 1024);
     static_assert((int)sizeof(Shared) + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");
-    static_assert(!STAGED || (int)sizeof(StagingShared) + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");
-    const int warp = same_in_warp((int)threadIdx.x / WARP), lane = (int)threadIdx.x % WARP;
-    if (warp == 0) {
-        begin_stages(shared.q_stages, GROUPS * GROUP_WARPS);
-        begin_stages(shared.k_stages, GROUPS / SPLITS * GROUP_WARPS);
-        begin_stages(shared.v_stages, GROUPS / SPLITS * GROUP_WARPS);
-    } else if (warp == 1 && lane < GROUPS) {
-        mbarrier_init(&shared.turn[lane], GROUP_WARPS);
-    } else if (threadIdx.x == 2 * WARP) {
-        prefetch_map(&map_a);
-        prefetch_map(&map_b);
-        prefetch_map(&map_c);
+    if (threadIdx.x < 3 * STAGES) {
+        mbarrier_init(&shared.full[threadIdx.x / STAGES][threadIdx.x % STAGES], 1);
+        mbarrier_init(&shared.free[threadIdx.x / STAGES][threadIdx.x % STAGES], BM / WM * GROUP_WARPS);
     }
+    if (threadIdx.x < GROUPS)
+        mbarrier_init(&shared.turn[threadIdx.x], GROUP_WARPS);
+    if (threadIdx.x == WARP)
+        prefetch_map(&map_a), prefetch_map(&map_b), prefetch_map(&map_c);
     block_sync();
     const Tensors t = TENSORS;
-
-    if (warp < GROUP_WARPS) {   // load
+    const int group = same_in_warp((int)threadIdx.x / WARP) / GROUP_WARPS - 1;
+    unsigned tile = 0, step = SPLITS > 1 && group > 0 ? group : 0;
+    if (group < 0) {   // load
         give_registers<GROUPS == 3 ? 32 : 24>();
         if (threadIdx.x == 0)
-            copy_tiles(&map_a, &map_b, &map_c, shared);
+            for_each_tile([&](const Work &work) {
+                fetch(shared.q, shared, Q, tile++, &map_a, work.q, work.row0);
+#pragma unroll 1
+                for (Index column = work.begin; column < work.end; column += BN * SPLITS, step += SPLITS) {
+                    UNROLL for (int i = 0; i < SPLITS; ++i)
+                        if (SPLITS == 1 || column + i * BN < work.end)
+                            fetch(shared.k, shared, K, step + i, &map_b, work.k, column + i * BN);
+                    UNROLL for (int i = 0; i < SPLITS; ++i)
+                        if (SPLITS == 1 || column + i * BN < work.end)
+                            fetch(shared.v, shared, V, step + i, &map_c, work.v, column + i * BN);
+                }
+            });
         if (SPLITS > 1) {
             meet();
             meet();
         }
     } else {   // compute and store
         take_registers<GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112>();
-        const int group = warp / GROUP_WARPS - 1;
-        unsigned tile = 0, step = SPLITS > 1 ? group : 0;
-#pragma unroll 1
-        for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
-            const Work work = work_of(turn);
-            if (!work.exists)
-                continue;
-            const Index row0 = work.row0 + (SPLITS > 1 ? 0 : group * WM) + warp % 4 * 16;
-            float acc[WIDE / 2] = {};   // (WM,WIDTH) of four warps
-            Softmax softmax = {{-infinity<float>(), -infinity<float>()}, {-infinity<float>(), -infinity<float>()}, {}};
-            stream(t, shared, work, tile++, step, group, row0 + lane / 4, acc, softmax);
-            if (SPLITS > 1) {
-                leave_rows(static_cast<SplitShared &>(shared), group, acc, softmax);
-                combine_and_store(t, static_cast<SplitShared &>(shared), work);
-            } else {
-                store_rows(t, static_cast<StagingShared &>(shared), work, row0, acc, softmax);
-            }
-        }
+        for_each_tile([&](const Work &work) { make_tile(t, shared, work, tile++, step, group); });
     }
 }
 }   // namespace KERNEL

@@ -17,7 +17,8 @@ import common
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Of a kernel's file.
-LINES = {"softmax": 275, "permute_0213": 200, "permute_021": 225, "attention": 625}
+LINES = {"softmax": 275, "permute_0213": 200, "permute_021": 225, "attention": 450}
+CAUSAL = 450   # of causal attention of [4, 16, 2048, 64], f16
 # One of each: bits, bytes, whole numbers, halves, guards, several outputs, a reduction of all.
 PROGRAMS = ["mask_compare", "quantise_i8", "argmax", "softmax", "conv2d_3x3", "bn_relu_training", "reduce_all"]
 # Products and depthwise convolutions: (template, device, example, its type instead of f32, sizes).
@@ -53,6 +54,23 @@ def test_it_is_short(rollerc, _):
     for name, most in LINES.items():
         lines = emitted(rollerc, name, "h200").count("\n")
         assert lines <= most, f"{name} has {lines} lines, {most} are allowed"
+
+
+def test_causal_attention_is_short(rollerc, folder):
+    program = pathlib.Path(folder) / "causal.te"
+    shape = "[4, 16, 2048, 64] : f16\n"
+    program.write_text("".join(f"input {name}{shape}" for name in "qkv") + """
+        s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, h, j, d]) * 0.125
+        t[b, h, i, j] = select(j <= i, s[b, h, i, j], -inf)
+        m[b, h, i] = max[j](t[b, h, i, j])
+        e[b, h, i, j] = exp(t[b, h, i, j] - m[b, h, i])
+        z[b, h, i] = sum[j](e[b, h, i, j])
+        p[b, h, i, j] : f16 = e[b, h, i, j] / z[b, h, i]
+        y[b, h, i, d] = sum[j](p[b, h, i, j] * v[b, h, j, d])
+        output y : f16""")
+    text = emitted(rollerc, str(program.with_suffix("")), "h200")
+    assert "templates/attention_bulk.cu" in text
+    assert text.count("\n") <= CAUSAL, f"{text.count(chr(10))} lines, {CAUSAL} are allowed"
 
 
 def test_what_is_not_called_is_not_there(rollerc, _):

@@ -156,5 +156,8 @@ template <class Element, int PARTS> struct PairParts {
     }
 };
 
-// Stores two elements of 16 bits; p is aligned to both.
-template <class T> DEVICE void store_pair(T *p, const float (&in)[2]) { *(unsigned *)p = pair_of(T(), in[0], in[1]); }
+// Stores four elements of 16 bits; p is aligned to all of them.
+template <class T> DEVICE void store_four(T *p, const float (&in)[4])
+{
+    *(Vector<unsigned, 2> *)p = {{pair_of(T(), in[0], in[1]), pair_of(T(), in[2], in[3])}};
+}

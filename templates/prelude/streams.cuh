@@ -8,15 +8,3 @@ DEVICE float origin_of(float maximum, float scale)
 {
     return fabsf(maximum) < infinity<float>() && !(fabsf(scaled_of(maximum, scale)) < 0x1p21f) ? maximum : 0.0f;
 }
-
-// Reduces across the four lanes that share a row.
-DEVICE float largest_of_row(float own)
-{
-    const float two = op_max(own, warp_shuffle_xor(own, 2, 4));
-    return op_max(two, warp_shuffle_xor(two, 1, 4));
-}
-DEVICE float sum_of_row(float own)
-{
-    const float two = own + warp_shuffle_xor(own, 2, 4);
-    return two + warp_shuffle_xor(two, 1, 4);
-}

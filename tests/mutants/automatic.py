@@ -29,8 +29,7 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
                        "static constexpr int FIT = "),   # how many loads are under way
            "attention.cu": ("constexpr bool KEEPS_Q = ", "constexpr int DEPTHS_AT_ONCE = ",   # whether q stays in registers;
                             "constexpr int HALF = ", "const bool turned = "),   # which banks
-           "attention_bulk.cu": ("give_registers<", "take_registers<", "constexpr int HALF = ", "const bool turned = ",   # who has which; which banks
-                                 "if (threadIdx.x == 3 * WARP)"),   # who asks for maps ahead
+           "attention_bulk.cu": ("give_registers<", "take_registers<", "if (threadIdx.x == WARP)", "drop_sum("),   # who has which; who asks for maps ahead;
            "matmul.cu": ("static constexpr int FAST = ", ": COPIED && LENGTH % 2 == 0 ", "struct InParts", "static constexpr bool VALUE = ",   # which banks;
                          "constexpr bool DOWN = ",   # the order of sums;
                          "constexpr int WORDS = ", "constexpr int ROWS = FIT"),   # how many loads are under way

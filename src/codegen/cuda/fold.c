@@ -178,6 +178,18 @@ static bool is_idle_if(const ConditionFold *fold, Slice condition, Slice stateme
     return token_read(&statement, &name) && is_idle_call(fold, name, statement) && fold_only_asks(condition);
 }
 
+/* `if (false) …;` without an else. */
+static bool never_runs(const ConditionFold *fold, Slice statement)
+{
+    Slice token;
+    if (!token_read(&statement, &token) || !slice_equals(token, "if"))
+        return false;
+    Slice condition = read_brackets(&statement);
+    int64_t value;
+    skip_statement(&statement);
+    return fold_evaluate(fold->constants, condition, &value) && !value && !slice_equals(peek(&statement), "else");
+}
+
 /* `if` has been read. */
 static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in_block)
 {
@@ -195,7 +207,10 @@ static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in
     }
     if (!fold_evaluate(fold->constants, condition, &value)) {
         bool ends = fold_statement(fold, &one, false);
-        ends &= other.start && fold_statement(fold, &other, false);
+        if (other.start && never_runs(fold, other))
+            fold_remove(fold, one.start, other.end);
+        else
+            ends &= other.start && fold_statement(fold, &other, false);
         *rest = after;
         return ends;
     }
@@ -239,6 +254,21 @@ static bool fold_block(ConditionFold *fold, Slice *rest)
     return ended;
 }
 
+/* The bodies of `[&](…) {…}` in an expression. */
+static void fold_lambdas(ConditionFold *fold, Slice statement)
+{
+    Slice token, last = {"", ""};
+    for (; token_read(&statement, &token); last = token) {
+        if (*token.start != '[' || !strchr("=(,", *last.start))
+            continue;
+        token_read_group(&statement, '[');
+        read_brackets(&statement);
+        while (token_read(&statement, &token) && *token.start != '{')
+            ;   // `-> float &`
+        fold_block(fold, &statement);
+    }
+}
+
 static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
 {
     Slice token;
@@ -271,6 +301,7 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
     const Slice statement = {token.start, rest->start};
     if (in_block && !fold->keeps_lines && (fold_variable(fold, statement) || fold_constant(fold, statement)))
         return false;
+    fold_lambdas(fold, statement);
     return slice_equals(token, "return");
 }
 

@@ -252,6 +252,7 @@ static inline void multiply_held(Held<T, COLUMNS>, float (&c)[COLUMNS / 2], cons
     rollerc_interp::multiply_held({TileOf<T>::element, COLUMNS, 0, b, false, TURN_B}, a, c, place);
 }
 static inline unsigned hold_word(unsigned word) { return word; }
+static inline void drop_sum(float &) {}
 static inline int same_in_warp(int x) { return x; }
 
 // ---- bulk copies ----

@@ -62,7 +62,6 @@ typedef struct AttentionTile {
     int16_t cluster;          // blocks that do
     int16_t kept_rows;        // of a tile that exist
     int16_t beside;           // something is read for each score
-    int16_t staged;           // bytes of an element of the result that groups stage as whole vectors; 0: they stage nothing
 } AttentionTile;
 
 // ---- what both families say of their kernels (attention_rules.c) ----
@@ -101,16 +100,13 @@ StatedWork attention_work;
 /* The flat position along a group. */
 extern const char *const attention_flat[ATTENTION_GROUPS];
 
-/* Columns of the result that a thread stores: two in each of its rows, or one aligned access to every output. */
+/* Columns of the result that a thread stores: four in each of its rows, or one aligned access to every output. */
 int attention_vector(const Fusion *fusion, const Attention *attention, const AttentionTile *tile);
 
 /* The op is one of those with these axes that come behind the scores, or one of their values. */
 bool attention_needs(const Fusion *fusion, const Attention *attention, int op, uint32_t axes);
 
-/* The one result that has whole vectors of 16 bytes; NULL: there are several, or none has. */
-const FusedOp *attention_whole_result(const Fusion *fusion, const Attention *attention);
-
-/* The sums of a row are seen, not only their quotients. */
+/* The maximum or the sums of a row are seen, not only their quotients. */
 bool attention_shows_sums(const Fusion *fusion, const Attention *attention);
 
 Scope attention_scope(const KernelPlan *plan);
@@ -119,8 +115,14 @@ void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scop
 /* `holder`: of a register tile. */
 void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention,
                           const AttentionTile *tile, const char *holder);
-/* The columns that rows need: of a row, or of a tile's. */
+/* The columns that a row needs. */
 void attention_emit_limits(StrBuf *out, const Scope *scope, const Attention *attention);
-void attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention);
+
+/* Those that any row of a tile needs and that all do, `0, COLUMNS, 0, COLUMNS`; axes of their positions. */
+const char *attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention);
+uint32_t attention_limit_axes(const Attention *attention);
+
+/* Unmasked scores are not just sums. */
+bool attention_finishes_scores(Arena *arena, const Scope *scope, const Attention *attention);
 
 void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention, const AttentionTile *tile);

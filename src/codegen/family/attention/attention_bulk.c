@@ -117,11 +117,10 @@ static int64_t tile_bytes(const AttentionTile *tile)
 {
     int64_t q = block_rows(tile) * in_lines(tile->depth),
             step = tile->splits * tile->columns * (in_lines(tile->depth) + in_lines(tile->width)),
-            barriers = 4 * tile->stages * tile->splits + 2 * tile->q_stages + tile->groups,
-            maxima = tile->splits > 1 ? tile->splits * GROUP_ROWS : 0,
-            slabs = tile->staged * tile->groups * GROUP_WARPS * 8 * (in_lines(tile->width) * LINE + 8);
+            barriers = 3 * 2 * tile->stages * tile->splits + tile->groups,
+            maxima = tile->splits > 1 ? tile->splits * GROUP_ROWS : 0;
     return (tile->q_stages * q + tile->stages * step) * MAP_LINE_BYTES + barriers * BARRIER_BYTES +
-           maxima * MAXIMUM_BYTES + round_up(slabs, 16) + (slabs ? 16 : 0) + ALIGNMENT;
+           maxima * MAXIMUM_BYTES + ALIGNMENT;
 }
 
 static int steps_of(const Attention *attention, const AttentionTile *tile)
@@ -172,7 +171,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
     attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS,
-                             is_split ? SCOPE_BLOCK : SCOPE_WARP, is_split || tile->staged);
+                             is_split ? SCOPE_BLOCK : SCOPE_WARP, is_split);
     if (!is_split)
         schedule_end(&schedule);
     return schedule_copy(arena, &schedule);
@@ -258,9 +257,6 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .parts = (int16_t)attention->parts,
             .beside = attention_reads_beside(fusion, attention),
         };
-        const FusedOp *whole = attention_whole_result(fusion, attention);
-        if (whole && tile.splits == 1)
-            tile.staged = (int16_t)(dtype_info[whole->out->dtype].bits / 8);
         if (!fits(&tile, device))
             tile.q_stages = 1;
         if (!fits(&tile, device) || (tile.splits > 1 && !fits_splits(attention, &tile, device)))
@@ -292,24 +288,32 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
     return 3;
 }
 
-static const char *int_text(Arena *arena, const Scope *scope, const Affine *form)
+/* `{0, batch}`: where a batch begins. */
+static const char *corner_of(Arena *arena, const Scope *scope, const BoxLines *lines)
 {
-    const char *text = affine_text(arena, form, scope->axis);
-    return affine_axes(form) ? arena_printf(arena, "(int)(%s)", text) : text;
+    const char *form = scope->wide ? "{(int)(%s), (int)(%s)}" : "{%s, %s}";
+    return arena_printf(arena, form, affine_text(arena, &lines->begin, scope->axis),
+                        affine_text(arena, &lines->which, scope->axis));
 }
 
-static void emit_corner(StrBuf *out, const Scope *scope, const Attention *attention, int factor)
+static void emit_work(StrBuf *out, const Scope *scope, const Attention *attention)
 {
-    StrBuf positions = strbuf_new(out->arena);
-    BoxLines lines;
-    find_lines(scope->fusion, attention, factor, &lines);
-    uint32_t axes = affine_axes(&lines.begin) | affine_axes(&lines.which);
-    attention_emit_positions(&positions, "    ", scope, attention, 1u << ATTENTION_BATCH, axes);
-    bool short_text = axes && !positions.length;
-    strbuf_printf(out, "__device__ __forceinline__ Corner %c_corner(Index batch)%s%s", "qkv"[factor],
-                  short_text ? " { " : "\n{\n    (void)batch;\n", positions.text);
-    strbuf_printf(out, "%sreturn {%s, %s};%s}\n", short_text ? "" : "    ", int_text(out->arena, scope, &lines.begin),
-                  int_text(out->arena, scope, &lines.which), short_text ? " " : "\n");
+    BoxLines lines[3];
+    uint32_t axes = attention_limit_axes(attention);
+    for (int factor = 0; factor < 3; factor++) {
+        find_lines(scope->fusion, attention, factor, &lines[factor]);
+        axes |= affine_axes(&lines[factor].begin) | affine_axes(&lines[factor].which);
+    }
+    strbuf_puts(out, "// A tile of Y, where its batch begins in Q, K and V, and the columns that any of its rows needs and that all need.\n"
+                     "struct Corner { int x, z; };   // an element of a line, and a plane\n"
+                     "struct Work { Index batch, row0; Corner q, k, v; Index begin, end, clear_begin, clear_end; };\n"
+                     "DEVICE Work work_of(Index batch, Index row0)\n{\n");
+    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH, axes);
+    const char *columns = attention_emit_columns(out, scope, attention);
+    strbuf_puts(out, "    return {batch, row0");
+    for (int factor = 0; factor < 3; factor++)
+        strbuf_printf(out, ", %s", corner_of(out->arena, scope, &lines[factor]));
+    strbuf_printf(out, ",\n            %s};\n}\n", columns);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -318,18 +322,12 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const AttentionTile *tile = plan->kind->choice.value;
     Scope scope = attention_scope(plan);
     attention_emit_sizes(out, plan, attention, tile, "a warp group");
-    const FusedOp *whole = attention_whole_result(plan->fusion, attention);
-    strbuf_printf(out, "using Result = %s;   // of Y\n", tile->staged ? dtype_info[whole->out->dtype].cuda : "float");
-    CONSTEXPR(out, "bool STAGED", "Y is one tensor of whole vectors", tile->staged != 0);
-    CONSTEXPR(out, "bool EXACT_SUMS", "sums are used otherwise than in quotients",
+    CONSTEXPR(out, "bool EXACT_SUMS", "maxima or sums are used otherwise than in quotients",
               attention_shows_sums(plan->fusion, attention));
     CONSTEXPR(out, "Index BLOCKS, TURNS", "persistent blocks; tiles of Y of each", plan->program->grid,
               plan->program->turns);
-    strbuf_puts(out, "\n// The origin of a batch in a tensor, for bulk copies.\n"
-                     "struct Corner { int x, z; };\n");
-    for (int factor = 0; factor < 3; factor++)
-        emit_corner(out, &scope, attention, factor);
-    attention_emit_columns(out, &scope, attention);
+    CONSTEXPR(out, "bool FINISHED", "unmasked scores are not just sums", attention_finishes_scores(out->arena, &scope, attention));
+    emit_work(out, &scope, attention);
     attention_emit_functions(out, &scope, attention, tile);
 }
 

@@ -1,6 +1,10 @@
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "codegen/family/attention/attention.h"
+
+enum { MAX_VECTOR = 8, PAIR_VECTOR = 4 };   // columns of Y: rows are whole pieces of as many; of two lanes that exchange theirs
 
 static const double LOG2_E = 1.4426950408889634;
 
@@ -36,7 +40,7 @@ static void emit_float(StrBuf *out, double value)
 /* Columns of the result that are one aligned access in every output. */
 static int aligned_columns(const Fusion *fusion, const Attention *attention)
 {
-    int vector = 8, axis = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
+    int vector = MAX_VECTOR, axis = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
     for (int i = 0; i < fusion->op_count; i++) {
         Affine offset = access_offset(&fusion->ops[i].store);
         if (!fusion->ops[i].stored || fusion->ops[i].spatial != attention->results)
@@ -51,25 +55,9 @@ static int aligned_columns(const Fusion *fusion, const Attention *attention)
     return vector;
 }
 
-const FusedOp *attention_whole_result(const Fusion *fusion, const Attention *attention)
-{
-    const FusedOp *result = NULL;
-    for (int i = 0; i < fusion->op_count; i++) {
-        const FusedOp *op = &fusion->ops[i];
-        if (!op->stored || op->spatial != attention->results)
-            continue;
-        if (result)
-            return NULL;
-        result = op;
-    }
-    int bytes = result ? dtype_info[result->out->dtype].bits / 8 : 0;
-    return (bytes == 2 || bytes == 4) && aligned_columns(fusion, attention) * bytes >= 16 ? result : NULL;
-}
-
 int attention_vector(const Fusion *fusion, const Attention *attention, const AttentionTile *tile)
 {
-    bool is_lane = tile->groups && tile->splits == 1;   // which has two of every eight columns
-    return is_lane ? 2 : aligned_columns(fusion, attention);
+    return tile->groups ? PAIR_VECTOR : aligned_columns(fusion, attention);
 }
 
 void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention,
@@ -80,15 +68,17 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *
                   dtype_info[attention->q->tensor->dtype].cuda);
     CONSTEXPR(out, "Index BATCH, ROWS, COLUMNS", "problem", group[ATTENTION_BATCH].extent, group[ATTENTION_ROW].extent,
               group[ATTENTION_COLUMN].extent);
-    CONSTEXPR(out, "int DEPTH, WIDTH", NULL, tile->depth, tile->width);
+    CONSTEXPR(out, "int DEPTH, WIDTH, QN", "QN: columns of Y that a thread stores", tile->depth, tile->width,
+              attention_vector(plan->fusion, attention, tile));
     CONSTEXPR(out, "int BM, BN, WM", arena_printf(out->arena, "rTile: of the block, rows of %s", holder),
               plan->program->tile[LEVEL_SHARED].size[ATTENTION_ROW], tile->columns, tile->rows);
-    CONSTEXPR(out, "int PARTS", "narrow elements that represent a p", tile->parts);
     if (tile->groups) {
-        CONSTEXPR(out, "int SPLITS", "warp groups that split the columns", tile->splits);
+        CONSTEXPR(out, "int PARTS, SPLITS", "narrow elements that represent a p; warp groups that split the columns", tile->parts,
+                  tile->splits);
         CONSTEXPR(out, "int STAGES, Q_STAGES", "of the pipelines of K and V, and of Q", tile->stages * tile->splits,
                   tile->q_stages);
     } else {
+        CONSTEXPR(out, "int PARTS", "narrow elements that represent a p", tile->parts);
         CONSTEXPR(out, "int SPLITS, CLUSTER", "warps and blocks that split the columns", tile->splits, tile->cluster);
         CONSTEXPR(out, "int STAGES", "of the pipeline", tile->stages);
     }
@@ -97,7 +87,6 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *
     strbuf_puts(out, "constexpr float SCALE = ");
     emit_float(out, attention->scale * LOG2_E);
     strbuf_puts(out, ";   // log2(e) times the factor of the scores\n");
-    CONSTEXPR(out, "int QN", "columns of Y that a thread stores", attention_vector(plan->fusion, attention, tile));
 }
 
 // ---- scores ----
@@ -136,7 +125,7 @@ static const char *limit_of_rows(Arena *arena, const Scope *known, const Attenti
     for (int i = 0; i < (end ? attention->end_count : attention->first_count); i++) {
         bool grows = rows->count && forms[i].coef[rows->axes[0]] > 0, largest = end != all;
         if (rows->count)
-            scope.axis[rows->axes[0]] = grows == largest ? "last_row" : "first_row";
+            scope.axis[rows->axes[0]] = grows == largest ? "last_row" : "row0";
         text = arena_printf(arena, "op_%s<Index>(%s, %s)", end ? "min" : "max", text,
                             affine_text(arena, &forms[i], scope.axis));
     }
@@ -155,7 +144,7 @@ static bool always_has_columns(const Attention *attention)
     return has;
 }
 
-static uint32_t limit_axes(const Attention *attention)
+uint32_t attention_limit_axes(const Attention *attention)
 {
     uint32_t axes = 0;
     for (int i = 0; i < attention->first_count; i++)
@@ -165,24 +154,22 @@ static uint32_t limit_axes(const Attention *attention)
     return axes;
 }
 
-void attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention)
+const char *attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention)
 {
     Arena *arena = out->arena;
     const char *begin = limit_of_rows(arena, scope, attention, false, false),
-               *end = limit_of_rows(arena, scope, attention, true, false);
-    strbuf_puts(out, "\n// The columns that any of some rows needs, from a multiple of BN on, and those that all of them need.\n"
-                     "struct Columns { Index begin, end, clear_begin, clear_end; };\n"
-                     "__device__ __forceinline__ Columns columns_of(Index batch, Index first_row, Index last_row)\n{\n"
-                     "    (void)batch, (void)first_row, (void)last_row;\n");
-    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH, limit_axes(attention));
+               *end = limit_of_rows(arena, scope, attention, true, false),
+               *clear = arena_printf(arena, "%s, %s", limit_of_rows(arena, scope, attention, false, true),
+                                     limit_of_rows(arena, scope, attention, true, true));
+    if (strstr(begin, "last_row") || strstr(end, "last_row") || strstr(clear, "last_row"))
+        strbuf_puts(out, "    const Index last_row = op_min<Index>(row0 + BM, ROWS) - 1;\n");
     if (attention->first_count) {
         strbuf_printf(out, "    const Index begin = op_min<Index>(%s, COLUMNS - 1) / BN * BN;\n", begin);
         begin = "begin";
     }
     if (!always_has_columns(attention))
         end = arena_printf(arena, "op_max<Index>(%s, %s + 1)", end, begin);
-    strbuf_printf(out, "    return {%s, %s, %s, %s};\n}\n", begin, end,
-                  limit_of_rows(arena, scope, attention, false, true), limit_of_rows(arena, scope, attention, true, true));
+    return arena_printf(arena, "%s, %s, %s", begin, end, clear);
 }
 
 static uint32_t score_axes(const Fusion *fusion, const Attention *attention)
@@ -218,28 +205,65 @@ static void emit_shown(StrBuf *out, const Scope *scope, const Attention *attenti
         strbuf_puts(out, text.text);
 }
 
-static void emit_score(StrBuf *out, const Scope *known, const Attention *attention)
+/* `INSIDE || column <= row ? s : -infinity<float>()` of a score that is masked as a whole, else its two values. */
+static void emit_returned_score(StrBuf *out, const Scope *known, const Attention *attention)
 {
-    Scope scope = *known;
-    strbuf_puts(
-        out, "\n// The score as a function of s. INSIDE: the column is unmasked.\n"
-             "template <bool INSIDE>\n__device__ __forceinline__ float score(const Tensors &t, Index batch, "
-             "Index row, Index column, float total)\n{\n    (void)t, (void)batch, (void)row, (void)column;\n");
-    uint32_t groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW | 1u << ATTENTION_COLUMN;
-    attention_emit_positions(out, "    ", &scope, attention, groups, score_axes(scope.fusion, attention));
-    emit_reduced_op(out, "    ", &scope, 0, "total");
-    for (int i = 1; i < attention->score; i++)
-        emit_pointwise_op(out, "    ", &scope, i);
-    if (attention->condition || attention->bound) {
-        scope.holds = attention->condition;
-        strbuf_puts(out, "    if (INSIDE)\n        return ");
-        emit_shown(out, &scope, attention, NULL);
-        strbuf_puts(out, ";\n");
-        scope.holds = NULL;
+    Scope inside = *known;
+    const Expr *score = attention->shown ? attention_score(known->fusion, attention) : NULL;
+    bool masked = score && !attention->bound && score->kind == EXPR_APPLY && score->apply.op == OP_SELECT &&
+                  score->apply.operands[0] == attention->condition,
+         two = !masked && (attention->condition || attention->bound);
+    inside.holds = attention->condition;
+    strbuf_puts(out, masked ? "    return INSIDE || " : two ? "    if (INSIDE)\n        return " : "    return ");
+    if (masked) {
+        emit_expr(out, known, attention->condition);
+        strbuf_puts(out, " ? ");
     }
-    strbuf_puts(out, "    return ");
-    emit_shown(out, &scope, attention, attention->bound);
-    strbuf_puts(out, ";\n}\n");
+    emit_shown(out, &inside, attention, NULL);
+    if (masked) {
+        strbuf_puts(out, " : ");
+        emit_operand_of(out, known, score->apply.operands[2]);
+    } else if (two) {
+        strbuf_puts(out, ";\n    return ");
+        emit_shown(out, known, attention, attention->bound);
+    }
+    strbuf_puts(out, ";\n");
+}
+
+#define IS_TOTAL "    const float v0 = total;\n"
+
+/* IS_TOTAL, or more. */
+static const char *first_score(Arena *arena, const Scope *scope)
+{
+    StrBuf first = strbuf_new(arena);
+    emit_reduced_op(&first, "    ", scope, 0, "total");
+    return first.text;
+}
+
+static void emit_score(StrBuf *out, const Scope *scope, const Attention *attention)
+{
+    const char *first = first_score(out->arena, scope);
+    uint32_t groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW | 1u << ATTENTION_COLUMN;
+    bool is_total = strcmp(first, IS_TOTAL) == 0;
+    strbuf_printf(out, "// The score as a function of s. INSIDE: the column is unmasked.\n"
+                       "template <bool INSIDE> DEVICE float score(const Tensors &t, Index batch, Index row, Index column, float %s)"
+                       "\n{\n    (void)t, (void)batch, (void)row, (void)column;\n", is_total ? "v0" : "total");
+    attention_emit_positions(out, "    ", scope, attention, groups, score_axes(scope->fusion, attention));
+    if (!is_total)
+        strbuf_puts(out, first);
+    for (int i = 1; i < attention->score; i++)
+        emit_pointwise_op(out, "    ", scope, i);
+    emit_returned_score(out, scope, attention);
+    strbuf_puts(out, "}\n");
+}
+
+bool attention_finishes_scores(Arena *arena, const Scope *scope, const Attention *attention)
+{
+    Scope inside = *scope;
+    StrBuf shown = strbuf_new(arena);
+    inside.holds = attention->condition;
+    emit_shown(&shown, &inside, attention, NULL);
+    return strcmp(shown.text, "v0") != 0 || strcmp(first_score(arena, scope), IS_TOTAL) != 0;
 }
 
 // ---- results ----
@@ -307,8 +331,8 @@ static void emit_finish_row(StrBuf *out, const Scope *scope, const Attention *at
     uint32_t rows = attention->rows, groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW;
     strbuf_puts(
         out,
-        "\nstruct Row { float maximum, sum, inverse; };   // of scores, of p, 1 / sum of p\n"
-        "__device__ __forceinline__ void finish_row(const Tensors &t, Index batch, Index row, Row of)\n{\n"
+        "struct Row { float maximum, sum, inverse; };   // of scores, of p, 1 / sum of p\n"
+        "DEVICE void finish_row(const Tensors &t, Index batch, Index row, const Row &of)\n{\n"
         "    (void)t, (void)batch, (void)row, (void)of;\n");
     attention_emit_positions(out, "    ", scope, attention, groups,
                              axes_of(fusion, attention, rows, false) |
@@ -328,40 +352,41 @@ static void emit_finish_row(StrBuf *out, const Scope *scope, const Attention *at
 }
 
 /* p of what e is. */
-static void emit_share(StrBuf *out, const Scope *scope, const Attention *attention)
+static const char *share_text(Arena *arena, const Scope *scope, const Attention *attention, const char *inverse)
 {
     const Expr *share = scope->fusion->ops[attention->share].body;
     const Expr *beside = attention_share_beside(scope->fusion, attention);
+    StrBuf text = strbuf_new(arena);
     if (beside == share) {
-        emit_expr(out, scope, share);
-        return;
+        emit_expr(&text, scope, share);
+        return text.text;
     }
     bool zero_first = beside && expr_is_zero(share->apply.operands[1]);
     if (beside)
-        emit_operand_of(out, scope, beside);
-    strbuf_printf(out, "%sv%d * inverse%s", !beside ? "" : zero_first ? " ? 0.0f : " : " ? ", attention->exponential,
+        emit_operand_of(&text, scope, beside);
+    strbuf_printf(&text, "%stotals[e] * %s%s", !beside ? "" : zero_first ? " ? 0.0f : " : " ? ", inverse,
                   beside && !zero_first ? " : 0.0f" : "");
+    return text.text;
 }
 
 /* y is a sum of shares, which are e or a part of it: the same part of the sum of e. */
-static void emit_result(StrBuf *out, const Scope *scope, const Attention *attention)
+static void emit_result(StrBuf *out, const Scope *scope, const Attention *attention, const char *inverse)
 {
     const Fusion *fusion = scope->fusion;
-    StrBuf share = strbuf_new(out->arena);
-    emit_share(&share, scope, attention);
-    strbuf_printf(out, "        const float v%d = totals[e];\n", attention->exponential);
-    emit_reduced_op(out, "        ", scope, attention->sum, share.text);
+    if (!attention_quotient(fusion, attention))
+        strbuf_printf(out, "        const float v%d = totals[e];\n", attention->exponential);
+    emit_reduced_op(out, "        ", scope, attention->sum, share_text(out->arena, scope, attention, inverse));
     for (int i = attention->sum + 1; i < fusion->op_count; i++)
         if (fusion->ops[i].spatial == attention->results)
             emit_pointwise_op(out, "        ", scope, i);
 }
 
-/* Sums of p are seen otherwise than in quotients, which do not show how M is rounded. */
+/* Maxima or sums of p are seen otherwise than in quotients, which do not show how M is rounded. */
 bool attention_shows_sums(const Fusion *fusion, const Attention *attention)
 {
     bool shows = !attention_quotient(fusion, attention);
     for (int i = 0; i < attention->sum; i++)
-        if (fusion->ops[i].reduce != REDUCE_NONE && fusion->ops[i].spatial == attention->rows && i != attention->maximum)
+        if (fusion->ops[i].reduce != REDUCE_NONE && fusion->ops[i].spatial == attention->rows)
             shows |= attention_needs(fusion, attention, i, attention->rows) ||
                      attention_needs(fusion, attention, i, attention->results);
     return shows;
@@ -372,31 +397,41 @@ static void emit_store(StrBuf *out, const Scope *known, const Attention *attenti
 {
     Scope scope = *known;
     int width = axis_group_innermost(&attention->group[ATTENTION_WIDTH]), output = output_position(scope.fusion, op->out);
-    int columns = attention_vector(scope.fusion, attention, tile);
-    bool is_pair = tile->groups && columns == 2 && (op->out->dtype == DTYPE_F16 || op->out->dtype == DTYPE_BF16);
-    scope.axis[width] = "n";
+    bool is_vector = attention_vector(scope.fusion, attention, tile) <= aligned_columns(scope.fusion, attention);
+    bool is_four = tile->groups && (op->out->dtype == DTYPE_F16 || op->out->dtype == DTYPE_BF16);
+    scope.axis[width] = is_vector ? "n" : "(n + e)";
     const char *offset = offset_text(out->arena, &op->store, scope.axis);
-    if (tile->staged && is_pair) {
-        strbuf_printf(out, "    store_pair(to, y%d);\n", output);
-        return;
-    }
-    if (tile->staged) {
-        strbuf_printf(out, "    store_vector<QN>(to, 0, y%d);\n", output);
-        return;
-    }
-    if (columns <= aligned_columns(scope.fusion, attention)) {
-        strbuf_printf(out, is_pair ? "    store_pair(t.out%d + (%s), y%d);\n" : "    store_vector<QN>(t.out%d, %s, y%d);\n",
-                      output, offset, output);
-        return;
-    }
-    scope.axis[width] = "(n + e)";
-    strbuf_printf(out, "    UNROLL for (int e = 0; e < QN; ++e)\n        store(t.out%d, %s, y%d[e]);\n", output,
-                  offset_text(out->arena, &op->store, scope.axis), output);
+    const char *form = !is_vector ? "    UNROLL for (int e = 0; e < QN; ++e)\n        store(t.out%d, %s, y%d[e]);\n"
+                       : is_four ? "    store_four(t.out%d + (%s), y%d);\n"
+                                  : "    store_vector<QN>(t.out%d, %s, y%d);\n";
+    strbuf_printf(out, form, output, offset, output);
 }
 
 static bool is_stored_result(const FusedOp *op, const Attention *attention)
 {
     return op->stored && op->spatial == attention->results;
+}
+
+/* One statement is all where y is the sum of p and no more. */
+static void emit_element(StrBuf *out, const Scope *scope, const Attention *attention, const char *inverse, bool positioned)
+{
+    const Fusion *fusion = scope->fusion;
+    StrBuf sum = strbuf_new(out->arena), body = strbuf_new(out->arena);
+    const char *begin = arena_printf(out->arena, "        const float v%d = ", attention->sum);
+    emit_result(&sum, scope, attention, inverse);
+    const char *value = strncmp(sum.text, begin, strlen(begin)) == 0 ? sum.text + strlen(begin) : "";
+    if (attention->sum == fusion->op_count - 1 && strchr(value, '\n') == sum.text + sum.length - 1) {
+        strbuf_printf(out, "    UNROLL for (int e = 0; e < QN; ++e)\n        y%d[e] = %s",
+                      output_position(fusion, fusion->ops[attention->sum].out), value);
+        return;
+    }
+    if (positioned)
+        strbuf_printf(&body, "        const Index %s = n + e;\n", scope->axis[axis_group_innermost(&attention->group[ATTENTION_WIDTH])]);
+    strbuf_puts(&body, sum.text);
+    for (int i = 0; i < fusion->op_count; i++)
+        if (is_stored_result(&fusion->ops[i], attention))
+            strbuf_printf(&body, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
+    strbuf_printf(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n%s    }\n", body.text);
 }
 
 static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention *attention,
@@ -405,31 +440,21 @@ static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention 
     Scope scope = *known;
     const Fusion *fusion = scope.fusion;
     int width = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
+    bool in_registers = tile->groups;   // a row's values
     uint32_t inner = axes_of(fusion, attention, attention->results, false),
              stores = axes_of(fusion, attention, attention->results, true);
-    strbuf_puts(
-        out,
-        "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index row, Index n,\n"
-        "                                              const float (&totals)[QN], const Row &of");
-    strbuf_puts(out, tile->groups ? ", Result *to)\n{\n    (void)t, (void)batch, (void)row, (void)n, (void)of, (void)to;\n"
-                                  : ")\n{\n    (void)batch, (void)of;\n");
+    strbuf_puts(out, "DEVICE void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], "
+                     "const Row &of)\n{\n    (void)batch, (void)of;\n");
     attention_emit_positions(out, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW,
                              inner | stores);
     emit_row_values(out, &scope, attention, attention->results);
-    if (attention_quotient(fusion, attention))
+    if (!in_registers && attention_quotient(fusion, attention))
         strbuf_puts(out, "    const float inverse = of.inverse;\n");
     for (int i = 0; i < fusion->op_count; i++)
         if (is_stored_result(&fusion->ops[i], attention))
             strbuf_printf(out, "    %s y%d[QN];\n", value_type(fusion->ops[i].out->dtype),
                           output_position(fusion, fusion->ops[i].out));
-    strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n");
-    if (inner >> width & 1)
-        strbuf_printf(out, "        const Index %s = n + e;\n", scope.axis[width]);
-    emit_result(out, &scope, attention);
-    for (int i = 0; i < fusion->op_count; i++)
-        if (is_stored_result(&fusion->ops[i], attention))
-            strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
-    strbuf_puts(out, "    }\n");
+    emit_element(out, &scope, attention, in_registers ? "of.inverse" : "inverse", inner >> width & 1);
     for (int i = 0; i < fusion->op_count; i++)
         if (is_stored_result(&fusion->ops[i], attention))
             emit_store(out, &scope, attention, tile, &fusion->ops[i]);
@@ -448,18 +473,6 @@ Scope attention_scope(const KernelPlan *plan)
     return scope;
 }
 
-static void emit_result_at(StrBuf *out, const Scope *known, const Attention *attention)
-{
-    const FusedOp *op = attention_whole_result(known->fusion, attention);
-    Scope scope = *known;
-    strbuf_puts(out, "__device__ __forceinline__ Result *result_at(const Tensors &t, Index batch, Index row, Index n)\n{\n");
-    attention_emit_positions(out, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW,
-                             access_axes(&op->store));
-    scope.axis[axis_group_innermost(&attention->group[ATTENTION_WIDTH])] = "n";
-    strbuf_printf(out, "    return t.out%d + (%s);\n}\n", output_position(scope.fusion, op->out),
-                  offset_text(out->arena, &op->store, scope.axis));
-}
-
 void attention_emit_limits(StrBuf *out, const Scope *scope, const Attention *attention)
 {
     strbuf_puts(out, "\n// The unmasked columns of a row: from first_column() to before end_column().\n");
@@ -472,6 +485,4 @@ void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *
     emit_score(out, scope, attention);
     emit_finish_row(out, scope, attention);
     emit_finish_vector(out, scope, attention, tile);
-    if (tile->staged)
-        emit_result_at(out, scope, attention);
 }

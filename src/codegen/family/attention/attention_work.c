@@ -122,7 +122,7 @@ static void correct(const AttentionStep *step, ItemWork *work)
 {
     int64_t columns = step->columns / LANES_OF_A_ROW, times = steps_made(step), first = busy_splits(step);
     const ExprWork of = {
-        .comparisons = (int)columns + !step->tile.groups,
+        .comparisons = (int)columns,
         .additions = (int)columns + 7,   // M, where it is taken from, now and before; how far it has grown, the sum
         .multiplications = 5,
         .functions = 1,
@@ -180,7 +180,7 @@ static void combine_splits(const AttentionStep *step, ItemWork *work)
     const ExprWork of = {
         .comparisons = (int)(slabs - 1),
         .additions = 1,
-        .multiplications = 1 + 1,
+        .multiplications = 1 + !step->tile.groups,
         .functions = 1,
     };
     work_add_values(work, &of, lines * LANES_OF_A_ROW);
@@ -198,20 +198,13 @@ static void combine_cluster(const AttentionStep *step, ItemWork *work)
     combine_slabs(step, step->cluster, own_rows(step), work);
 }
 
-/* Lanes store what they have, or it is staged in shared memory: with the row's values, and vectors of existing rows are
+/* Lanes exchange what they have, or it is staged in shared memory: with the row's values, and vectors of existing rows are
    read back. */
-static bool is_staged(const AttentionStep *step)
-{
-    return !step->tile.groups || step->splits > 1 || step->tile.staged;
-}
+static bool is_staged(const AttentionStep *step) { return !step->tile.groups || step->splits > 1; }
 
 static void stage(const AttentionStep *step, int64_t lines, int64_t rows, int64_t vectors, int64_t values, ItemWork *work)
 {
     enum { ROW_VALUES = 3 * SUM };
-    if (step->tile.staged) {   // elements of existing rows
-        work->shared_written = work->shared_read = rows * step->tile.width * step->tile.staged;
-        return;
-    }
     work->shared_written = lines * (step->width * SUM + ROW_VALUES);
     if (step->splits > 1)
         combine_splits(step, work);
@@ -233,12 +226,14 @@ static void turn(const AttentionStep *step, ItemWork *work)
     ExprWork share = beside ? expr_work(beside) : (ExprWork){0};
     share.multiplications += attention_quotient(step->at->fusion, attention) != NULL;
     bool corrected = !step->tile.groups || attention_shows_sums(step->at->fusion, attention);
-    int fused = (corrected ? 3 : 0) - 1;   // for M twice and its error; the first step asks for no origin of -inf
+    bool scales = corrected || is_lifted(step);
+    int fused = (corrected ? 3 : 0) - !step->tile.groups;   // for M twice and its error; a first step that asks for no origin of -inf
     work_add_values(work, &(ExprWork){.additions = fused,
-                                      .multiplications = fused + 1 + is_lifted(step),
+                                      .multiplications = fused + scales + is_lifted(step),
                                       .functions = corrected},
                     lines * LANES_OF_A_ROW);
-    work_add_values(work, &(ExprWork){.multiplications = 1}, lines * step->width);
+    work_add_values(work, &(ExprWork){.multiplications = scales + (step->tile.groups && step->splits > 1)},
+                    lines * step->width);
     work_add_values(work, &(ExprWork){.multiplications = scaled}, vectors);
     work_add_values(work, &share, rows * step->tile.width);
     row_values(step, attention->rows, &scaled);
