@@ -311,8 +311,8 @@ template <class T, bool TURN_B, bool BEGIN> DEVICE long long held_product(const 
     if (HAS_SHARED_TILES) {
         open_products(c);
         if (BEGIN)
-            begin_product<false, TURN_B>(Product<T, 64>(), c, describe_operand(tiles, 8192, 1024),
-                                         describe_operand(tiles + TILE, 8192, 1024));
+            multiply_shared<false, TURN_B>(Product<T, 64>(), c, describe_operand(tiles, 8192, 1024),
+                                           describe_operand(tiles + TILE, 8192, 1024), false);
         else
             multiply_held<TURN_B>(Held<T, 64>(), c, a, describe_operand(tiles + TILE, 8192, 1024));
         close_products();

@@ -239,12 +239,6 @@ static inline void multiply_shared(Product<T, COLUMNS>, SumOf<T> (&c)[COLUMNS / 
         c[i] = 0;
     rollerc_interp::multiply_shared({TileOf<T>::element, COLUMNS, a, b, TURN_A, TURN_B}, c, place);
 }
-template <bool TURN_A, bool TURN_B, class T, int COLUMNS>
-static inline void begin_product(Product<T, COLUMNS> product, SumOf<T> (&c)[COLUMNS / 2], unsigned long long a,
-                                 unsigned long long b, ROLLERC_PLACE)
-{
-    multiply_shared<TURN_A, TURN_B>(product, c, a, b, false, place);
-}
 template <bool TURN_B, class T, int COLUMNS>
 static inline void multiply_held(Held<T, COLUMNS>, float (&c)[COLUMNS / 2], const unsigned (&a)[4],
                                  unsigned long long b, ROLLERC_PLACE)

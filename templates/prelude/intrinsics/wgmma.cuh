@@ -227,13 +227,6 @@ DEVICE void multiply_shared(Product<u8, 256>, int (&c)[128], unsigned long long 
           : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B));
 }
 
-// c = a * b.
-template <bool TURN_A, bool TURN_B, class Shape, int COUNT>
-DEVICE void begin_product(Shape shape, float (&c)[COUNT], unsigned long long a, unsigned long long b)
-{
-    multiply_shared<TURN_A, TURN_B>(shape, c, a, b, false);
-}
-
 // The same with a in registers: four matrices as of load_matrices(). They must not be changed until it was waited for.
 template <bool TURN_B>
 DEVICE void multiply_held(Held<f16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
