@@ -403,8 +403,8 @@ PROGRAMS = [
         y[n, h, a, v, b, c] = t[n, h, a, v, b, c] + z[c]
         output y : {T}"""),
     Program("gemm_phases", "gemm", HALVES, {"M": ("n", 3), "N": ("m", 18)}, """
-        input d[3, 5, N, 64] : {T}  input w[64, 3, 5, 16 * M] : {T}
-        y[n, h:5, a:2, v:N, b:3, c] = sum[p:2, q:2, f](pad(d[n, h + p, v + q - 1, f], 0) * pad(w[f, a - 2*p + 1, b - 3*q + 3, c], 0))
+        input d[16, N, 64] : {T}  input w[64, 5, 16 * M] : {T}
+        y[n, v:N, a:2, c] = sum[p:3, f](pad(d[n, v + p - 1, f], 0) * pad(w[f, 5 - a - 2*p, c], 0))
         output y : {T}"""),
     Program("bulk_phases_turned", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
         input d[2, 4, N, 8 * M] : {T}  input w[128, 1, 3, 8 * M] : {T}
