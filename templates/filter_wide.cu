@@ -33,8 +33,8 @@ struct Tensors {
 #define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
 #define TENSORS {in0, in1, out0}
 #define MAPS const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b
-constexpr Region EVERYTHING = {0, 150560};   // of shared memory, in bytes
-constexpr int SHARED_BYTES = 150560;   // of a block
+constexpr Region EVERYTHING = {0, 166944};   // of shared memory, in bytes
+constexpr int SHARED_BYTES = 166944;   // of a block
 using Element = f16;                                          // of x and d
 using Value = float;                                          // of products and sums
 constexpr Index IMAGES = 4;                                   // that are summed over
@@ -45,6 +45,7 @@ constexpr int STRIDE_H = 1, STRIDE_W = 1;                     // in x, from one 
 constexpr int DILATION_H = 1, DILATION_W = 1;                 // from one tap to the next
 constexpr Index IMAGE_X = 200704, IMAGE_D = 200704;           // elements from one image to the next
 constexpr int CHANNELS = 64, FILTERS = 64;                    // of a group
+constexpr bool TAPS_INSIDE = false;                           // results of all taps are adjacent
 constexpr int BD = 14, BATCH = 1;                             // rTile, block: rows of d and images in a step
 constexpr int STAGES = 2;                                     // of the pipeline along the pixels
 
@@ -112,9 +113,11 @@ __device__ __forceinline__ void clear_behind(Stage *stages)
     show_operands();
 }
 
-// The sums of a block: filters by channels under taps. Rows that lanes fill together are in different banks.
+// The sums of a block: filters by channels under taps. Lanes are in different banks that fill rows, read channels, or read taps
+// of some channels.
 struct Sums {
-    Value at[SIDE][TAPS * SIDE + 8];
+    static constexpr int TAP = SIDE + 4, ROW = (TAPS * TAP + 31) / 32 * 32 + 8;
+    Value at[SIDE][ROW];
 };
 
 struct Ring {
@@ -222,7 +225,7 @@ __device__ __forceinline__ void leave(const Value (&acc)[COLUMNS / 2], Sums &sum
             UNROLL for (int i = 0; i < 2; ++i) {
                 const Value *const own = acc + sums_from(l % APART) + l / APART * (SIDE / 2) + n * 4 + i * 2;
                 const Value two[2] = {own[0], own[1]};
-                store_vector<2>(sums.at[filter + i * 8], (warp / 4 * KW + l) * SIDE + n * 8 + lane % 4 * 2, two);
+                store_vector<2>(sums.at[filter + i * 8], (warp / 4 * KW + l) * Sums::TAP + n * 8 + lane % 4 * 2, two);
             }
 }
 
@@ -244,35 +247,29 @@ __device__ __forceinline__ Value plain_sum(const Tensors &t, Index group, int ch
     return total;
 }
 
-// By each warp: stores rows of the sums, lanes adjacent channels. False: one is no number.
+// By each warp: stores rows of the sums, lanes adjacent results; AGAIN: those that are no numbers. False: one is none.
+template <bool AGAIN>
 __device__ __forceinline__ bool store_sums(const Tensors &t, const Sums &sums, const Corner &corner, int warp)
 {
+    constexpr int PIECES = SIDE / WARP;
+    const int lane = (int)threadIdx.x % WARP;
     bool numbers = true;
 #pragma unroll 1
     for (int row = warp; row < SIDE && corner.filter + row < FILTERS; row += WARPS)
-        UNROLL for (int tap = 0; tap < TAPS; ++tap)
-            UNROLL for (int own = (int)threadIdx.x % WARP; own < SIDE; own += WARP) {
-                const Value total = sums.at[row][tap * SIDE + own];
-                numbers = numbers && total == total;
-                if (CHANNELS % SIDE == 0 || corner.channel + own < CHANNELS)
-                    finish(t, corner.group, tap / KW, tap % KW, total, corner.channel + own, corner.filter + row);
-            }
+#pragma unroll AGAIN ? 1 : TAPS * PIECES
+        for (int i = 0; i < TAPS * PIECES; ++i) {
+            const int tap = TAPS_INSIDE ? (i * WARP + lane) % TAPS : i / PIECES;
+            const int own = TAPS_INSIDE ? (i * WARP + lane) / TAPS : i % PIECES * WARP + lane;
+            const int channel = corner.channel + own, filter = corner.filter + row, k = tap / KW, l = tap % KW;
+            Value total = sums.at[row][tap * Sums::TAP + own];
+            numbers = numbers && total == total;
+            if ((CHANNELS % SIDE != 0 && channel >= CHANNELS) || (AGAIN && total == total))
+                continue;
+            if (AGAIN)
+                total = plain_sum(t, corner.group, channel, filter, k, l);
+            finish(t, corner.group, k, l, total, channel, filter);
+        }
     return numbers;
-}
-
-// By each thread: stores those of its sums again that are no numbers.
-__device__ __forceinline__ void store_again(const Tensors &t, const Sums &sums, const Corner &corner, int warp)
-{
-#pragma unroll 1
-    for (int i = (int)threadIdx.x % WARP; i < (SIDE / WARPS + 1) * TAPS * SIDE; i += WARP) {
-        const int at = i % (TAPS * SIDE), row = warp + i / (TAPS * SIDE) * WARPS, k = at / SIDE / KW, l = at / SIDE % KW;
-        const int channel = corner.channel + at % SIDE, filter = corner.filter + row;
-        if (row >= SIDE || channel >= CHANNELS || filter >= FILTERS)
-            continue;
-        const Value total = sums.at[row][at];
-        if (total != total)
-            finish(t, corner.group, k, l, plain_sum(t, corner.group, channel, filter, k, l), channel, filter);
-    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS, MAPS)
@@ -304,8 +301,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS, MAPS)
     leave(acc, sums, warp);
     block_sync();
 
-    const bool numbers = store_sums(t, sums, corner, warp);
+    const bool numbers = store_sums<false>(t, sums, corner, warp);
     if (PADDED && !numbers)
-        store_again(t, sums, corner, warp);
+        store_sums<true>(t, sums, corner, warp);
 }
 }   // namespace KERNEL

@@ -247,7 +247,7 @@ PROGRAMS = [
         output u : {T}"""),
     Program("filter_wide_strided", "filter_wide", HALVES, {"M": ("tap along", 24), "K": ("along", 3)}, """
         input x[2, 40, 2 * M, 96] : {T}  input d[2, 20, M, 64] : {T}
-        dw[f, r:2, s:K, c] = sum[n, h, v](d[n, h, v, f] * pad(x[n, 2*h + 2*r - 1, 2*v + s - 1, c], 0))
+        dw[f, c, r:2, s:K] = sum[n, h, v](d[n, h, v, f] * pad(x[n, 2*h + 2*r - 1, 2*v + s - 1, c], 0))
         output dw : f32"""),
 
     Program("matmul", "matmul", NUMBERS, {"M": ("m", 33), "N": ("n", 40), "K": ("k", 19)}, """

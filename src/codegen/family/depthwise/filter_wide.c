@@ -21,6 +21,7 @@ enum {
     LEAST_STAGES = 2,
     MOST_STAGES = 4,
     BARRIER_BYTES = 8,
+    BANKS = 32,          // of shared memory
     ALIGNMENT = 1024     // of tiles
 };
 
@@ -107,10 +108,10 @@ static int64_t stage_bytes(const FilterGradient *gradient, const WideWay *way)
     return (lines_x(gradient, way) + way->runs * EIGHT) * MAP_LINE_BYTES;
 }
 
-/* Padding of the rows of sums leaves lanes in different banks. */
+/* Padding behind sums of a tap, and of rows of them, leaves lanes in different banks. */
 static int64_t sum_bytes(const FilterGradient *gradient)
 {
-    return SIDE * (gradient->down.taps * gradient->along.taps * SIDE + EIGHT) * 4;
+    return SIDE * (round_up(gradient->down.taps * gradient->along.taps * (SIDE + 4), BANKS) + EIGHT) * 4;
 }
 
 static int64_t shared_bytes(const FilterGradient *gradient, const WideWay *way)
@@ -329,6 +330,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     CONSTEXPR(out, "Index IMAGE_X, IMAGE_D", "elements from one image to the next", image_stride(&gradient->x),
               image_stride(&gradient->d));
     CONSTEXPR(out, "int CHANNELS, FILTERS", "of a group", gradient->shape.batch.extent, gradient->shape.multiplier.extent);
+    CONSTEXPR(out, "bool TAPS_INSIDE", "results of all taps are adjacent",
+              axis_group_innermost(&gradient->shape.batch) < gradient->along.tap);
     CONSTEXPR(out, "int BD, BATCH", "rTile, block: rows of d and images in a step", way->rows, way->images);
     CONSTEXPR(out, "int STAGES", "of the pipeline along the pixels", way->stages);
     filter_gradient_emit_functions(out, plan, gradient);
