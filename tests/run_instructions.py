@@ -106,12 +106,6 @@ def depthwise(pixels, taps, dtype="f32"):
             f"y[n, c, i:{pixels}, j:{pixels}] = sum[r, s](pad(x[n, c, i + r - {pad}, j + s - {pad}], 0) * w[c, r, s])\noutput y : {dtype}\n")
 
 
-def pooling(pixels, taps, dtype="f32"):
-    outputs = pixels - taps + 1
-    return (f"input x[64, 64, {pixels}, {pixels}] : {dtype}\ny[n, c, i:{outputs}, j:{outputs}] = "
-            f"sum[r:{taps}, s:{taps}](x[n, c, i + r, j + s])\noutput y : {dtype}\n")
-
-
 def softmax(columns, dtype="f16"):
     return (f"input x[4096, {columns}] : {dtype}\nm[r] = max[c](x[r, c])\ne[r, c] = exp(x[r, c] - m[r])\ns[r] = sum[c](e[r, c])\n"
             f"y[r, c:{columns}] = e[r, c] / s[r]\noutput y : {dtype}\n")
@@ -161,27 +155,30 @@ def steps_of_strips(rollerc):
 
 
 def staged_windows(rollerc):
-    """Of two kernels, one of which has more rows of outputs: instructions of a row beside products, elements it reads, and the loops
-    that copy inputs and outputs."""
+    """Of two kernels, one of which has more rows of outputs: that kernel, what a row takes beside products, and elements it reads."""
     for taps in (3, 5):
         more, less = sorted(kernels(rollerc, depthwise(32, taps), "window", "staged", 2), key=lambda kernel: -kernel.tile["down"])
         rows = more.tile["down"] - less.tile["down"]
-        yield taps, more, (len(more.code) - len(less.code)) / rows - taps * taps, taps
+        yield taps, more, (more.code.index("STG") - less.code.index("STG")) / rows - taps * taps, taps
 
 
 def outputs_of_windows(rollerc):
-    """What a row more takes beside products and loads, and its copy from shared memory."""
+    """What a row more takes beside products and loads, and its copy from shared memory in vectors of four: the branches that store
+    single elements are left out, which end with a store."""
     for taps, kernel, row, reads in staged_windows(rollerc):
-        counts, every = loop_of(kernel, "STG")
-        yield row - reads + every / counts["STG"]
+        code = kernel.code[kernel.code.index("STG"):]
+        ends = [-1] + [i for i, name in enumerate(code) if name == "BRA"]
+        singly = [code[begin + 1:end + 1] for begin, end in zip(ends, ends[1:]) if code[end - 1] == "STG"]
+        vectors = code.count("STG") - sum(branch.count("STG") for branch in singly)
+        yield row - reads + (len(code) - sum(map(len, singly))) / vectors / 4
 
 
 def elements_of_windows(rollerc):
-    """Loads of single elements where the model counts accesses of 16 bytes, and what copies take beside load and store."""
+    """Loads of single elements where the model counts accesses of 16 bytes, and what copies of 16 bytes take beside themselves."""
     for taps, kernel, row, reads in staged_windows(rollerc):
-        counts, every = loop_of(kernel, "STS", 16)
+        copies = [i for i, name in enumerate(kernel.code) if name == "LDGSTS"]
         copied = kernel.tile["down"] / ((kernel.tile["down"] + taps - 1) * taps)   # of the elements that a thread reads
-        yield 0.75 + (every / counts["STS"] - 2) * copied
+        yield 0.75 + ((copies[-1] - copies[0]) / (len(copies) - 1) - 1) / 4 * copied
 
 
 def copies_of_rows(rollerc):

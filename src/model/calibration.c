@@ -30,7 +30,7 @@ const Calibration calibration = {
     .permute = {.pace = PACE_IN_TURN, .by_pieces = true},
     .channelwise = {.parts_of_rows = true},   // tuning-log 198
     .down = {.pace = PACE_BY_STEPS, .step_knee = 3, .drifts = true},   // tuning-log 70, 113 and 179
-    .window = {.element_instructions = 1.7, .output_instructions = 12},   // counted
+    .window = {.element_instructions = 1.25, .output_instructions = 8.5},   // counted
     .depthwise = {.output_instructions = 30,                            // counted
                   .element_instructions = 0.7},                         // tuning-log 51 and 167
     .finding_cycles = 2.3,                 // counted
