@@ -273,10 +273,15 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     return count;
 }
 
-/* A block for each SM: sums of some images. */
+/* A block for each SM: sums of some images, whose channels are made innermost. */
 static Rewritten *parts_of_images(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
-    const FilterGradient *gradient = ((const DepthwiseView *)view)->grouped;
+    Rewritten *rewritten = turn_planes_of_groups.make(arena, view, fusion, target);
+    if (rewritten)
+        view = depthwise_view(arena, fusion = rewritten->main, target);
+    else
+        rewritten = NEW(arena, Rewritten);
+    const FilterGradient *gradient = view ? ((const DepthwiseView *)view)->grouped : NULL;
     if (!gradient || !takes(fusion, gradient, target->device))
         return NULL;
     int64_t images = gradient->shape.summed.extent, parts = smaller(target->device->sm_count / blocks_of(gradient), images);
@@ -285,7 +290,6 @@ static Rewritten *parts_of_images(Arena *arena, const void *view, const Fusion *
     FusionPair *pair = parts > 1 ? fusion_split(arena, fusion, parts) : NULL;
     if (!pair)
         return NULL;
-    Rewritten *rewritten = NEW(arena, Rewritten);
     rewritten->main = pair->partial;
     rewritten->behind[rewritten->behind_count++] = pair->final;
     rewritten->definitions[rewritten->definition_count++] = pair->definition;
@@ -337,7 +341,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     filter_gradient_emit_functions(out, plan, gradient);
 }
 
-static const Rewrite in_parts = {.make = parts_of_images};
+static const Rewrite in_parts = {.make = parts_of_images, .most_share = 1};
 
 const Family filter_wide_family = {
     .name = "filter_wide",
