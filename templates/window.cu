@@ -77,9 +77,10 @@ struct Windows {
 __device__ __forceinline__ void load_windows(const Tensors &, const Tile &tile, Index outer, Index down, Index along,
                                              Index, int row, Windows &in)
 {
-    const int p = row;
-    UNROLL for (int q = 0; q < 3; ++q)
-        in.x0[p][q] = load(tile.at, outer * 12769 + down * 226 + p * 113 + along * 2 + q - tile.origin);
+    const Index p = row;
+    const auto *const first0 = tile.at + (outer * 12769 + down * 226 + along * 2 - tile.origin);
+    UNROLL for (Index q = 0; q < 3; ++q)
+        in.x0[p][q] = load(first0, p * 113 + q);
 }
 
 constexpr bool FILTERS_FIRST = false;   // taps are loaded before the input is staged

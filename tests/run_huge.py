@@ -22,6 +22,7 @@ CASES = [
     ("softmax_grad", "R=2200001 N=1000"),
     ("layer_norm", "R=2200001 N=1000"),
     ("max_pool", "N=3000 C=60 H=112 W=113"),
+    ("max_pool", "N=1 C=1 H=6 W=1500000000"),   # two rows are 2^31 elements
     ("bn_relu_training", "N=2 C=300001 H=60 W=60"),
     ("bn_add_relu_mask", "N=2 C=300001 H=60 W=64"),
     ("bn_add_relu_mask_nhwc", "N=2 C=600000 H=40 W=48"),

@@ -181,9 +181,9 @@ static void emit_leaf(StrBuf *out, const KernelPlan *plan, const Scope *scope, c
         strbuf_printf(out, "    const auto *const first%d = %s;\n", index, read.first);
     bool by_rows = loads_rows(stencil, stage);
     if (!by_rows)
-        strbuf_printf(out, "    UNROLL for (int p = 0; p < %" PRId64 "; ++p)\n    ",
+        strbuf_printf(out, "    UNROLL for (Index p = 0; p < %" PRId64 "; ++p)\n    ",
                       operand_extent(operand, DIRECTION_DOWN, each[DOWN]));
-    strbuf_printf(out, "    UNROLL for (int q = 0; q < %" PRId64 "; ++q)\n        %sin.x%d[p][q] = %s;\n",
+    strbuf_printf(out, "    UNROLL for (Index q = 0; q < %" PRId64 "; ++q)\n        %sin.x%d[p][q] = %s;\n",
                   operand_extent(operand, DIRECTION_ALONG, 1), by_rows ? "" : "    ", index, text.text);
 }
 
@@ -206,7 +206,7 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
              "__device__ __forceinline__ void load_windows(const Tensors &t, const Tile &tile, Index outer, "
              "Index down, Index along, Index tap, int row, Windows &in)\n{\n"
              "    (void)t, (void)tile, (void)outer, (void)down, (void)along, (void)tap, (void)row, (void)in;\n");
-    strbuf_puts(out, loads_rows(stencil, stage) ? "    const int p = row;\n" : "    if (row > 0)\n        return;\n");
+    strbuf_puts(out, loads_rows(stencil, stage) ? "    const Index p = row;\n" : "    if (row > 0)\n        return;\n");
     if (stencil->count) {
         emit_outer_positions(out, scope);
         emit_tap_positions(out, scope, stencil);
