@@ -68,6 +68,16 @@ static bool put_outermost(const Fusion *fusion, Product *product, int rows, cons
     return true;
 }
 
+/* In another order a factor may be read along k, and steps no longer go by channels. */
+static bool put_in_order(const Fusion *fusion, Product *product, int channel, int rows, const AxisGroup *phases)
+{
+    AxisGroup before = product->group[rows];
+    if (put_outermost(fusion, product, rows, phases) && product_steps(fusion, product, SKIPPED_STEP).channel == channel)
+        return true;
+    product->group[rows] = before;
+    return false;
+}
+
 /* Tensor cores take terms and rows in their order: taps outermost, and phases. */
 static bool is_in_order(const Product *product, int channel, int rows, const AxisGroup *phases)
 {
@@ -99,7 +109,7 @@ static bool find_in(const Fusion *fusion, Product *product, int factor, Skips *s
     return skips->phases.columns >= (product->atom ? LEAST_MMA_ROWS : LEAST_ROWS) &&
            find_used(fusion, guard, &phases, &taps, &skips->phases) &&
            (product->atom ? is_in_order(product, channel, rows, &phases)
-                          : put_outermost(fusion, product, rows, &phases));
+                          : put_in_order(fusion, product, channel, rows, &phases));
 }
 
 const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product)
