@@ -206,11 +206,10 @@ static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in
         return false;
     }
     if (!fold_evaluate(fold->constants, condition, &value)) {
-        bool ends = fold_statement(fold, &one, false);
-        if (other.start && never_runs(fold, other))
+        bool ends = fold_statement(fold, &one, false), idle = other.start && never_runs(fold, other);
+        if (idle)
             fold_remove(fold, one.start, other.end);
-        else
-            ends &= other.start && fold_statement(fold, &other, false);
+        ends &= other.start && !idle && fold_statement(fold, &other, false);
         *rest = after;
         return ends;
     }

@@ -201,6 +201,8 @@ START_TEST(branches_by_constants_are_settled)
 {
     ck_assert_str_eq(folded("int f(int x)\n{\n    // Why.\n    if (A > 3)\n        x++;   // never\n    return x;\n}\n"),
                      "int f(int x)\n{\n    return x;\n}\n");
+    ck_assert_str_eq(folded("int f(int x)\n{\n    if (x)\n        return 1;\n    else if (A > 3)\n        g();\n    return 2;\n}\n"),
+                     "int f(int x)\n{\n    if (x)\n        return 1;\n    return 2;\n}\n");
     ck_assert_str_eq(folded("int f(int x)\n{\n    if (FEW)\n        return x;\n    g(x);\n    return 2;\n}\n"),
                      "int f(int x)\n{\n    return x;\n}\n");
     ck_assert_str_eq(folded("void f()\n{\n    if (B % 2 == 0) {\n        g();\n    } else {\n        h();\n        i();\n    }\n}\n"),
