@@ -1,10 +1,8 @@
 // Fused attention on the tensor cores of sm_90a: Y = p V / sum of p, where p = exp(s - maximum of the row) and s = Q K.
 // One producer thread copies boxes of Q, K and V to shared memory (TMA), and GROUPS warp groups compute 64 rows each (Shah
 // et al., "FlashAttention-3", 2024). The online softmax of a step overlaps the product of the previous p and V:
-//
 //   tensor cores    s0 = Q K0 |              s1 = Q K1 | Y += p0 V0 |              s2 = Q K2 | Y += p1 V1 | …
 //   warp group                | p0 = softmax           |            p1 = softmax             |            …
-//
 // Groups take turns on the tensor cores (ping-pong): one computes its softmax during another's products. The loads of a
 // persistent block's next tile of Y overlap the end of the current one.
 #include "prelude.cuh"
