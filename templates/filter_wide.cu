@@ -194,7 +194,7 @@ __device__ __forceinline__ void multiply(Value (&acc)[COLUMNS / 2], const Tensor
 {
 #pragma unroll 1
     for (Index step = 0; step < STEPS; ++step) {
-        const int stage = (int)(step % STAGES), last = (int)((step + STAGES - 1) % STAGES);
+        const int stage = (int)(step % STAGES);
         mbarrier_wait(&ring.full[stage], (unsigned)(step / STAGES) & 1);
         open_products(acc);
         const Element(*const x)[SIDE] = stages[stage].x + warp / 4 * (DILATION_H * STRIDE_W * SPAN);
@@ -203,6 +203,7 @@ __device__ __forceinline__ void multiply(Value (&acc)[COLUMNS / 2], const Tensor
         close_products();
         wait_products<1>(acc);
         if (step > 0 && step + STAGES - 1 < STEPS) {
+            const int last = (int)((step + STAGES - 1) % STAGES);
             if (threadIdx.x % WARP == 0)
                 mbarrier_arrive(&ring.free[last]);
             if (warp == COPYING) {
