@@ -267,19 +267,7 @@ static int64_t most_vectors(const RowView *view, const Fusion *fusion, const Dev
     return fits ? first : gathers ? most * 3 / 4 : most;
 }
 
-/* Bits that the threads of a row store side by side: of its narrowest output. 0: it stores no elements. */
-static int64_t stored_bits(const Fusion *fusion, int64_t elements)
-{
-    int64_t least = 0;
-    for (int i = 0; i < fusion->op_count; i++) {
-        int64_t bits = dtype_info[fusion->ops[i].out->dtype].bits * elements;
-        if (fusion->ops[i].stored && fusion_is_of_elements(fusion, &fusion->ops[i]) && (!least || bits < least))
-            least = bits;
-    }
-    return least;
-}
-
-/* Threads that hold the most vectors, three quarters of them, a half, …: so many that no sector is stored in parts. */
+/* Threads that hold the most vectors, three quarters of them, a half, … */
 static int add_register_kinds(Arena *arena, const RowView *view, const Fusion *fusion,
                      const DeviceSpec *device, KernelKind *variants)
 {
@@ -290,9 +278,8 @@ static int add_register_kinds(Arena *arena, const RowView *view, const Fusion *f
     for (size_t i = 0; i < sizeof each / sizeof *each && count < REGISTER_VARIANTS; i++) {
         if (each[i] == 0)
             continue;
-        int64_t group = group_of(total, each[i], device), stored = stored_bits(fusion, group * view->shape.vector);
-        bool in_parts = stored > 0 && stored < 8 * device->dram.transaction_bytes;
-        bool is_short = group < total && (group < LEAST_GROUP || in_parts);
+        int64_t group = group_of(total, each[i], device);
+        bool is_short = group < total && group < LEAST_GROUP;
         if (group == last || is_short || group > device->max_threads_per_block)
             continue;
         last = group;
