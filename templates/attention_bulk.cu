@@ -321,7 +321,8 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
 #pragma unroll 1
         for (column += BN * SPLITS; column < work.end; column += BN * SPLITS)
             add_step(false, column);
-        arrive(&shared.free[Q][tile % Q_STAGES]);
+        if (SPLITS == 1)   // else a block has one tile
+            arrive(&shared.free[Q][tile % Q_STAGES]);
         begin_sums(step);
         wait_products<0>(acc);
         arrive(&shared.free[V][step % STAGES]);
