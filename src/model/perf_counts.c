@@ -95,7 +95,7 @@ static int taps_of(const PhasedTiles *tiles, int64_t number)
    to the SM that has the least. */
 static double unequal_tiles(const PhasedTiles *tiles, int64_t count, int64_t sms, int64_t blocks_per_sm)
 {
-    enum { MOST_TAPS = 2048 };   // of an SM: of more tiles no order matters
+    enum { MOST_TAPS = 2048 };   // limit of the search: of more tiles of an SM no order matters
     double mean = (double)phases_extent(tiles->phases) / (double)tiles->phases->step, equal = (double)count / (double)sms;
     int64_t first = smaller(count, sms * blocks_per_sm), having[MOST_TAPS] = {0};   // SMs that have so many taps
     if ((equal + (double)blocks_per_sm) * tiles->phases->taps >= MOST_TAPS)

@@ -361,12 +361,9 @@ static int contiguous_axis(const KernelCounts *kernel, const DataTile *data)
     return space_last_spatial(kernel->space, kernel->space->axis_count);
 }
 
-/* Accesses of L2 for a sector at the end of a run of single elements (tuning-log 184). */
+/* Accesses of L2 for a sector at the end of a run of single elements (tuning-log 184), and for a line of which a warp stores
+   single elements (tuning-log 206). */
 static const double END_ACCESSES = 4;
-
-/* For a line of which a warp stores single elements: others of the block soon store what lies beside them (tuning-log 206 and
-   224). */
-static const double LINE_ACCESSES = 3;
 
 /* Sectors that an output's stores keep L2 busy for, over those that it has: a sector of which a part is stored takes
    two accesses, since the rest of it is kept (tuning-log 176). 8 elements of 4 bytes at any alignment touch
@@ -386,7 +383,7 @@ static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
     double ends = schedule_cuts_rows(kernel->kind->schedule) ? 2 * (1 - 1 / vector) * END_ACCESSES : 0;
     double lines = schedule_stored_lines(kernel->kind->schedule);
     if (lines > 0)
-        return LINE_ACCESSES * lines * (double)sector / (kernel->device->warp_size * element_bytes);
+        return END_ACCESSES * lines * (double)sector / (kernel->device->warp_size * element_bytes);
     return data->apart ? 1 : (part * (touched - whole) + whole + ends) * (double)sector / run;
 }
 
