@@ -181,16 +181,6 @@ static int64_t count_written(const Proof *proof, const Overlap *both)
     return count * (verify_elements_in(both->tensor, unit));
 }
 
-/* Elements at such distances are of some positions along inner dimensions only. */
-static bool have_factor(int64_t step, int64_t elements)
-{
-    while (elements) {
-        int64_t rest = step % elements;
-        step = elements, elements = rest;
-    }
-    return step > 1;
-}
-
 /* What the launch wrote: all of it, or where the reference would take too long, elements at equal
  * distances. */
 void verify_compare_pages(Proof *proof, const RuntimeResult *result)
@@ -207,8 +197,8 @@ void verify_compare_pages(Proof *proof, const RuntimeResult *result)
         double work =
             (double)written * LOOKUP_WORK + share * verify_judge_work(proof, proof->sources[i], true);
         int64_t step = work > CHECK_WORK ? (int64_t)(work / CHECK_WORK) + 1 : 1;
-        while (have_factor(step, tensor_elements(proof->sources[i])))
-            step++;
+        while (greatest_common_divisor(step, tensor_elements(proof->sources[i])) > 1)
+            step++;   // elements at other distances are of some positions along inner dimensions only
         step = step < written ? step : written > 1 ? written - 1 : 1;   // the first and the last at least
         for (int64_t p = 0; p < result->page_count && !proof->report->message; p++)
             if (overlap(proof, result, &result->pages[p], i, &both))
