@@ -77,6 +77,7 @@ PRODUCTS = [*GEMM, *BULK]
 MULTICAST = ["bulk/multicast"]   # where tiles fill the device, a small one
 PERSISTENT = [*BULK[:3], *MULTICAST]   # where there are more tiles than SMs: on the same one
 PING_PONG = ["bulk/multicast, ping-pong"]
+STEPS = ["channelwise/totals", "channelwise/elements"]   # where the device is small, a block takes several
 COLUMNS, ROWS = (["skinny/column", "skinny/column-cluster"], ["skinny/row", "skinny/row-cluster"])
 LINES, CHANNELS = (["depthwise/lines"], ["depthwise/channels"])
 BESIDE, CHANNELS_BESIDE = (["depthwise/lines beside"], ["depthwise/channels beside"])
@@ -391,13 +392,15 @@ PROGRAMS = [
     (convolution("5, 34, 34, 64", "136, 1, 1, 64", "n, h:17, v:17", "n, 2*h + r, 2*v + s"), PERSISTENT[:3]),
     # Of these all arithmetic is stated: no exchange, division or choice is in the way.
     (squares("96, 1024", "a", "b"), ["rowwise/warp", "rowwise/block"]), (squares("6, 32768", "a", "b"), LARGE[1:-1]),
-    (columns(61440, 32), ["channelwise/totals", "channelwise/elements"]), (squares("512, 64", "b", "a"), ["channelwise/column"]),
+    (columns(1024, 256), STEPS), (squares("512, 64", "b", "a"), ["channelwise/column"]),
     (squares("4, 16, 32, 32", "b", "acd"), ["resident/block", "resident/cluster"]),
     (with_map(permute("256, 512", "j, i", "i, j"), "i, j"), ["permute/128x128"]),
     (with_map(total(300, 1024, "j", "f32").replace("x[i, j])", "exp(x[i, j]))"), "i", "log"), ["reduce/row", "reduce/row-x4"]),
     (with_map(total(1000, 200, "i", "f32").replace("x[i, j])", "exp(x[i, j]))"), "j", "log"), ["reduce/column", "reduce/column-x4"]),
     (with_map(depthwise("9, 20, 32, 32", "20, 5, 5", "n, c, h:32, v:32", "n, c, h + r - 2, v + s - 2", "c, r, s"), "n, c, h, v"),
      [*LINES, *STRIPS, "window/windows"]),
+    ("input x[3, 8, 16, 18] : f32\ninput w[3, 3, 3] : f32\n"
+     "y[n, k:6, h:14, v:16] = sum[q, r, s](x[n, k + q, h + r, v + s] * w[q, r, s])\noutput y : f32\n", ["window/windows"]),
     (with_map(depthwise("5, 14, 20, 40", "5, 5, 40", "n, h:14, v:20, c", "n, h + r - 2, v + s - 2, c", "r, s, c", "f16"), "n, h, v, c"),
      [*CHANNELS, *STRIPS_OF_CHANNELS, PAIR[0]]),
     (with_map(filters(9, 32, 7), "n, c, h, v"), TOEPLITZ[:2]),
@@ -466,7 +469,7 @@ def main():
             path = pathlib.Path(folder) / "program.te"
             path.write_text(text)
             device = "h200"
-            if kinds in (MULTICAST, PERSISTENT, PERSISTENT[:3], PING_PONG):
+            if kinds in (MULTICAST, PERSISTENT, PERSISTENT[:3], PING_PONG, STEPS):
                 device = pathlib.Path(folder) / "small.yaml"
                 device.write_text(small_device())
             kinds = [args.only] if args.only else kinds

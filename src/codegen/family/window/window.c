@@ -258,9 +258,9 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     const WindowFit *fit = &calibration.window;
     kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(stencil, stage), fit->element_instructions,
                                  fit->output_instructions);
-    kind.schedule->computes = !staged                              ? COMPUTES_OWN
-                              : kind.space->axes[OTHER].extent > 1 ? COMPUTES_INSIDE
-                                                                   : COMPUTES_WINDOWS;
+    kind.schedule->computes = !staged && stencil_same_terms(stencil) ? COMPUTES_OWN
+                              : kind.space->axes[OTHER].extent > 1   ? COMPUTES_INSIDE
+                                                                     : COMPUTES_WINDOWS;
     kind.schedule->whole = stencil_is_safe(stencil) ? 1u << DOWN : 0;
 
     AxisRule *each = kind.space->rule[LEVEL_REGISTER], *block = kind.space->rule[LEVEL_SHARED];
