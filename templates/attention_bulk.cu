@@ -22,8 +22,13 @@ struct Tensors {
     const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, \
         f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
+#define MAPS \
+    const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, \
+        const __grid_constant__ TensorMap map_c
+#define MAP_LIST {&map_a, &map_b, &map_c}
 constexpr Region EVERYTHING = {0, 198000};   // of shared memory, in bytes
 using Element = f16;                                           // of Q, K, V, and of p
+using Beside = f16;                                            // of what is read for each score
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
 constexpr int DEPTH = 128, WIDTH = 128;
 constexpr int BM = 128, BN = 128;                              // rTile, shared memory
@@ -31,6 +36,7 @@ constexpr int WM = 64;                                         // rTile, registe
 constexpr int PARTS = 1;                                       // narrow elements that represent a p
 constexpr int SPLITS = 1;                                      // warp groups that split the columns
 constexpr int STAGES = 2, Q_STAGES = 2;                        // of the pipelines of K and V, and of Q
+constexpr bool STAGED = false, BITS = false;                   // that is copied to shared memory, too; is a mask of bits
 constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
 constexpr bool MASKS = false;                                  // some columns are masked by their position
 constexpr bool FINISHED = false;                               // unmasked scores are not just sums
@@ -42,10 +48,10 @@ constexpr Index BLOCKS = 128;
 
 // A tile of Y, where its batch begins in Q, K and V, and the columns that any of its rows needs and that all need.
 struct Corner { int x, z; };   // an element of a line, and a plane
-struct Work { Index batch, row0; Corner q, k, v; Index begin, end, clear_begin, clear_end; };
+struct Work { Index batch, row0; Corner q, k, v, beside; Index begin, end, clear_begin, clear_end; };
 DEVICE Work work_of(Index batch, Index row0)
 {
-    return {batch, row0, {0, batch}, {0, batch}, {0, batch}, 0, COLUMNS, 0, COLUMNS};
+    return {batch, row0, {0, batch}, {0, batch}, {0, batch}, {0, 0}, 0, COLUMNS, 0, COLUMNS};
 }
 
 // The score as a function of s. INSIDE: the column is unmasked.
@@ -54,6 +60,7 @@ template <bool INSIDE> DEVICE float score(const Tensors &t, Index batch, Index r
     return total;
 }
 
+DEVICE unsigned word_beside(const Tensors &t, Index batch, Index row, Index column) { return 0; }   // BITS
 struct Row { float maximum, sum, inverse; };   // of scores, of p, 1 / sum of p
 DEVICE void finish_row(const Tensors &t, Index batch, Index row, const Row &of) {}
 DEVICE void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], const Row &of)
@@ -251,6 +258,65 @@ DEVICE void combine_and_store(const Tensors &t, SplitShared &shared, const Work 
     }
 }
 
+// What is read beside the scores of a step, STAGED: pieces of 128 bytes of all lines, swizzled as operands are. It comes
+// with K, whose stage it shares.
+constexpr int PIECE = 128 / (int)sizeof(Beside), BESIDE_BYTES = BM * BN * (int)sizeof(Beside);
+DEVICE unsigned char *beside_at(Shared &shared, unsigned byte)
+{
+    constexpr int AT = ((int)sizeof(SplitShared) + 1023) / 1024 * 1024;
+    static_assert(AT + STAGES * BESIDE_BYTES + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");
+    return reinterpret_cast<unsigned char *>(&shared) + AT + byte;
+}
+DEVICE void fetch_beside(Shared &shared, unsigned n, const TensorMap *map, const Work &work, Index column)
+{
+    unsigned long long *const full = &shared.full[K][n % STAGES];
+    mbarrier_expect(full, BESIDE_BYTES);
+    UNROLL for (int part = 0; part < BN / PIECE; ++part)
+        copy_box(beside_at(shared, n % STAGES * BESIDE_BYTES + part * BM * 128), map, work.beside.x + (int)column + part * PIECE, (int)work.row0,
+                 work.beside.z, full);
+}
+// Scores as functions of s and of that: of every 8 columns a lane has a pair in its row, `line` of the tile, and in the one
+// eight below.
+template <bool INSIDE>
+DEVICE void score_beside(const Tensors &t, Shared &shared, unsigned step, Index batch, Index row, int line, Index column,
+                         float (&s)[BN / 2])
+{
+    const int pair = (int)threadIdx.x % 4 * 2;
+    const unsigned own = step % STAGES * BESIDE_BYTES + line * 128 + (line % 8 * 16 ^ pair * (int)sizeof(Beside));
+    UNROLL for (int i = 0; i < BN / 2; i += 2) {
+        const int x = i / 4 * 8, y = i / 2 % 2 * 8;
+        Beside two[2];
+        move_vector(two, reinterpret_cast<const Beside *>(beside_at(shared, own ^ x % PIECE * (int)sizeof(Beside)) +
+                                                          (x / PIECE * BM + y) * 128));
+        UNROLL for (int e = 0; e < 2; ++e) {
+            const Index place = column + x + pair + e;
+            s[i + e] = INSIDE || place < COLUMNS
+                           ? score<INSIDE>(t, batch, op_min<Index>(row + y, ROWS - 1), place, s[i + e], two[e])
+                           : -infinity<float>();
+        }
+    }
+}
+
+// BITS: of a lane's two rows the words of a step's columns, which it asks for while the scores are made.
+DEVICE void read_words(const Tensors &t, Index batch, Index row, Index column, unsigned (&words)[BN / 16])
+{
+    UNROLL for (int i = 0; i < BN / 16; ++i) {
+        const Index place = column + i / 2 * 32;
+        words[i] = place < COLUMNS ? word_beside(t, batch, op_min<Index>(row + i % 2 * 8, ROWS - 1), place) : 0u;
+    }
+}
+template <bool INSIDE>
+DEVICE void score_bits(const Tensors &t, Index batch, Index row, Index column, const unsigned (&words)[BN / 16], float (&s)[BN / 2])
+{
+    UNROLL for (int i = 0; i < BN / 2; ++i) {
+        const int x = i / 4 * 8 + (int)threadIdx.x % 4 * 2 + i % 2, y = i / 2 % 2;
+        const bool bit = words[i / 16 * 2 + y] >> x % 32 & 1u;
+        s[i] = INSIDE || column + x < COLUMNS
+                   ? score<INSIDE>(t, batch, op_min<Index>(row + y * 8, ROWS - 1), column + x, s[i], bit)
+                   : -infinity<float>();
+    }
+}
+
 // A group's rows of a tile. `tile` and `step` count those of the block. The first step is peeled, and always exists:
 // otherwise the compiler moves accumulators between registers, which serialises the products.
 DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsigned tile, unsigned &step, int group)
@@ -286,16 +352,37 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
             begin_sums(last);
         if (SPLITS == 1)
             arrive(&shared.turn[(group + 1) % GROUPS]);
+        unsigned words[BN / 16];
+        if (BITS)
+            read_words(t, work.batch, row, column, words);
         first ? wait_products<0>(s) : wait_products<1>(s);
-        arrive(&shared.free[K][step % STAGES]);
+        if (!STAGED)
+            arrive(&shared.free[K][step % STAGES]);
+        const bool border = column < work.clear_begin || column + BN > work.clear_end;
         const auto line = [&](int i) { return op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1); };
         const auto place = [&](int i) { return column + i / 4 * 8 + place0 + i % 2; };
-        if (column < work.clear_begin || column + BN > work.clear_end)
-            UNROLL for (int i = 0; i < BN / 2; ++i)
-                s[i] = place(i) < COLUMNS ? score<false>(t, work.batch, line(i), place(i), s[i]) : -infinity<float>();
-        else if (FINISHED)
-            UNROLL for (int i = 0; i < BN / 2; ++i)
-                s[i] = score<true>(t, work.batch, line(i), place(i), s[i]);
+        if (STAGED) {
+            if ((MASKS || COLUMNS % BN != 0) && border)
+                score_beside<false>(t, shared, step, work.batch, row, (int)(row - work.row0), column, s);
+            else
+                score_beside<true>(t, shared, step, work.batch, row, (int)(row - work.row0), column, s);
+            warp_sync();   // all have read it
+            arrive(&shared.free[K][step % STAGES]);
+        }
+        if (BITS) {
+            if ((MASKS || COLUMNS % BN != 0) && border)
+                score_bits<false>(t, work.batch, row, column, words, s);
+            else
+                score_bits<true>(t, work.batch, row, column, words, s);
+        }
+        if (!STAGED && !BITS) {
+            if ((MASKS || COLUMNS % BN != 0) && border)
+                UNROLL for (int i = 0; i < BN / 2; ++i)
+                    s[i] = place(i) < COLUMNS ? score<false>(t, work.batch, line(i), place(i), s[i]) : -infinity<float>();
+            else if (FINISHED)
+                UNROLL for (int i = 0; i < BN / 2; ++i)
+                    s[i] = score<true>(t, work.batch, line(i), place(i), s[i]);
+        }
         add_scores(softmax, s);
         if (!first) {
             wait_products<0>(acc);
@@ -342,20 +429,19 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
 }
 
 extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 1)
-    ENTRY(PARAMETERS,
-          const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
-          const __grid_constant__ TensorMap map_c)
+    ENTRY(PARAMETERS, MAPS)
 {
     Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % 1024);
     static_assert((int)sizeof(Shared) + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");
     if (threadIdx.x < 3 * STAGES) {
-        mbarrier_init(&shared.full[threadIdx.x / STAGES][threadIdx.x % STAGES], 1);
+        mbarrier_init(&shared.full[threadIdx.x / STAGES][threadIdx.x % STAGES], STAGED && threadIdx.x / STAGES == K ? 2 : 1);
         mbarrier_init(&shared.free[threadIdx.x / STAGES][threadIdx.x % STAGES], BM / WM * GROUP_WARPS);
     }
     if (threadIdx.x < GROUPS)
         mbarrier_init(&shared.turn[threadIdx.x], GROUP_WARPS);
+    const TensorMap *const maps[] = MAP_LIST;   // of Q, K, V, and what is STAGED
     if (threadIdx.x == WARP)
-        prefetch_map(&map_a), prefetch_map(&map_b), prefetch_map(&map_c);
+        prefetch_map(maps[Q]), prefetch_map(maps[K]), prefetch_map(maps[V]);
     block_sync();
     const Tensors t = TENSORS;
     const int group = same_in_warp((int)threadIdx.x / WARP) / GROUP_WARPS - 1;
@@ -364,15 +450,19 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 
         give_registers<GROUPS == 3 ? 32 : 24>();
         if (threadIdx.x == 0)
             for_each_tile([&](const Work &work) {
-                fetch(shared.q, shared, Q, tile++, &map_a, work.q, work.row0);
+                fetch(shared.q, shared, Q, tile++, maps[Q], work.q, work.row0);
 #pragma unroll 1
                 for (Index column = work.begin; column < work.end; column += BN * SPLITS, step += SPLITS) {
                     UNROLL for (int i = 0; i < SPLITS; ++i)
                         if (SPLITS == 1 || column + i * BN < work.end)
-                            fetch(shared.k, shared, K, step + i, &map_b, work.k, column + i * BN);
+                            fetch(shared.k, shared, K, step + i, maps[K], work.k, column + i * BN);
+                    if (STAGED)
+                        UNROLL for (int i = 0; i < SPLITS; ++i)
+                            if (SPLITS == 1 || column + i * BN < work.end)
+                                fetch_beside(shared, step + i, maps[3], work, column + i * BN);
                     UNROLL for (int i = 0; i < SPLITS; ++i)
                         if (SPLITS == 1 || column + i * BN < work.end)
-                            fetch(shared.v, shared, V, step + i, &map_c, work.v, column + i * BN);
+                            fetch(shared.v, shared, V, step + i, maps[V], work.v, column + i * BN);
                 }
             });
         if (SPLITS > 1) {

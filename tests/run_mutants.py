@@ -260,6 +260,15 @@ def far_rows(B=2, M=33, N=70, D=8, W=24, share=" : f16"):
             "  l[b, i] = m[b, i] + log(z[b, i])  output y : f16  output l  output m  output z")
 
 
+def biased(M, N, bias="f16", masked=""):
+    """Attention with something that is read for each score, every one of which has another share."""
+    score = "select(a[h, i, j], s[b, h, i, j], -4)" if bias == "b1" else "s[b, h, i, j] + 3 * a[h, i, j]"
+    return (f"input q[2, 2, {M}, 64] : f16  input k[2, 2, {N}, 64] : f16  input v[2, 2, {N}, 64] : f16  input a[2, {M}, {N}] : {bias}"
+            f"  s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, h, j, d]) / 8  t[b, h, i, j] = {f'select({masked}, {score}, -inf)' if masked else score}"
+            "  m[b, h, i] = max[j](t[b, h, i, j])  e[b, h, i, j] = exp(t[b, h, i, j] - m[b, h, i])  z[b, h, i] = sum[j](e[b, h, i, j])"
+            "  p[b, h, i, j] : f16 = e[b, h, i, j] / z[b, h, i]  y[b, h, i, n] = sum[j](p[b, h, i, j] * v[b, h, j, n])  output y : f16")
+
+
 def fewer_columns(M, N, condition):
     """Attention of which each row has other columns than the one before it."""
     return (f"input q[2, {M}, 64] : f16  input k[2, {N}, 64] : f16  input v[2, {N}, 64] : f16"
@@ -470,7 +479,8 @@ TEXTS = {
                   fewer_columns(40, 100, "j <= i + 1"), fewer_columns(40, 100, "j < i - 20"),
                   (fewer_columns(5, 600, "j > i + 540"), "h200")],
     "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192),
-                       far_rows(B=1, M=385, D=256, W=64),
+                       far_rows(B=1, M=385, D=256, W=64), biased(140, 256), biased(200, 264, "f32"), biased(130, 208, masked="j <= i + 40"),
+                       biased(140, 256, "b1"), biased(200, 288, "b1"),
                        far_rows(B=3, M=130, N=260, D=64, W=64), far_rows(N=520, D=24, W=136),
                        fewer_columns(128, 256, "j <= i"), fewer_columns(200, 300, "j <= i + 1"),
                        fewer_columns(200, 300, "i + j > 150"),

@@ -212,9 +212,12 @@ def products(batch, m, n, k, dtype="f32"):
             f"C[b, m, n] = sum[k](A[b, m, k] * B[b, k, n])\noutput C : {dtype}\n")
 
 
-def attention(batch, rows, columns, depth, width, dtype="f16", more="", typed=True):
+def attention(batch, rows, columns, depth, width, dtype="f16", more="", typed=True, beside=None):
     return (f"input q[{batch}, {rows}, {depth}] : {dtype}\ninput k[{batch}, {columns}, {depth}] : {dtype}\n"
-            f"input v[{batch}, {columns}, {width}] : {dtype}\ns[b, i, j] = sum[d](q[b, i, d] * k[b, j, d]) * 0.125\n"
+            f"input v[{batch}, {columns}, {width}] : {dtype}\n{f'input a[{rows}, {columns}] : {beside}' if beside else ''}\n"
+            "t[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])\n"
+            f"s[b, i, j] = {'select(a[i, j], t[b, i, j], -800)' if beside == 'b1' else 't[b, i, j]'} * 0.125"
+            f"{' + a[i, j]' if beside and beside != 'b1' else ''}\n"
             f"m[b, i] = max[j](s[b, i, j])\ne[b, i, j] = exp(s[b, i, j] - m[b, i])\nz[b, i] = sum[j](e[b, i, j])\n"
             f"p[b, i, j]{f' : {dtype}' if typed else ''} = e[b, i, j] / z[b, i]\ny[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])\noutput y : {dtype}\n" + more)
 
@@ -338,6 +341,9 @@ PROGRAMS = [
     (attention(3, 256, 256, 64, 64), [*ATTENTION, *ATTENTION_BULK, *SPLITS]), (attention(2, 197, 131, 72, 40, "bf16"), [*ATTENTION, *ATTENTION_BULK, *SPLITS]),
     (attention(2, 130, 260, 128, 128, more="output m : f32\n"), [*ATTENTION, *ATTENTION_BULK, *SPLITS[:2]]),
     (attention(2, 100, 700, 64, 64), SPLITS),
+    (attention(2, 197, 136, 64, 64, beside="f16"), [*ATTENTION_BULK[:4], SPLITS[0]]),
+    (attention(1, 130, 260, 64, 64, "bf16", beside="f32"), [*ATTENTION_BULK[:4], SPLITS[0]]),
+    (attention(2, 130, 288, 64, 64, beside="b1"), [*ATTENTION_BULK, SPLITS[0]]),
     (attention(2, 197, 131, 72, 40, typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 256, 256, 64, 64, "bf16", typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 3, 600, 64, 64), FEW_ROWS), (attention(2, 16, 771, 72, 40, "bf16", more="output m : f32\n"), FEW_ROWS),

@@ -17,6 +17,8 @@ enum { MAX_LIMITS = 4 };   // of columns, on either side
 typedef struct Attention {
     AxisGroup group[ATTENTION_GROUPS];
     const Access *q, *k, *v;
+    /* What is read for each score, contiguous along the columns: real elements, or bits in whole words; NULL: nothing is. */
+    const Access *beside;
     int score, maximum, exponential, share, sum;   // ops: t, m, e, p, y
     uint32_t rows, scores, results;                // axes of m, t, y
     const Expr *bound;   // the guard of `score`, -inf where a part of the columns has no more; NULL: all are there
@@ -38,8 +40,8 @@ View attention_view, attention_packed_view;
 /* The score's expression inside of its bound. */
 const Expr *attention_score(const Fusion *fusion, const Attention *attention);
 
-/* Something is read for each score, a bias or a mask of rows and columns. */
-bool attention_reads_beside(const Fusion *fusion, const Attention *attention);
+/* Something is read for each score, a bias or a mask of rows and columns, besides that access; NULL: at all. */
+bool attention_reads_beside(const Fusion *fusion, const Attention *attention, const Access *besides);
 
 /* e / z, where p is that, or 0 for some rows. It is rounded to 16 bits, and z is at least about 1 where it is a number at all: one
    reciprocal serves a row. NULL: p is something else. */
@@ -61,12 +63,14 @@ typedef struct AttentionTile {
     int16_t splits;           // warps or groups of a block that split the columns; 1: none do
     int16_t cluster;          // blocks that do
     int16_t kept_rows;        // of a tile that exist
-    int16_t beside;           // something is read for each score
+    int16_t beside;           // something is read for each score, where it is used
+    int16_t staged;           // bytes of an element that is read for each score and copied to shared memory; 0: nothing is
+    int16_t bits;             // a bit is read for each score, words of them together
 } AttentionTile;
 
 // ---- what both families say of their kernels (attention_rules.c) ----
 
-enum { ATTENTION_Q = 1, ATTENTION_K = 2, ATTENTION_V = 4 };   // tiles of the space, as bits
+enum { ATTENTION_Q = 1, ATTENTION_K = 2, ATTENTION_V = 4, ATTENTION_FACTORS = 7 };   // tiles of the space, as bits
 
 /* Axes are the groups. */
 TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *attention,

@@ -1,10 +1,13 @@
 // attention_bulk: a softmax between two products on tensor cores that read shared memory. One thread copies boxes of q, k
 // and v there (TMA) while warp groups multiply.
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "codegen/family/attention/attention.h"
 #include "codegen/family/attention/families.h"
 #include "model/calibration.h"
+#include "rtile/space.h"
 
 enum {
     GROUP_WARPS = 4,
@@ -13,6 +16,7 @@ enum {
     BARRIER_BYTES = 8,
     MAXIMUM_BYTES = 4,
     ALIGNMENT = 1024,
+    BESIDE = 3,   // behind q, k and v: what is read for each score
     OTHER_REGISTERS = 32,
     BESIDE_REGISTERS = 16,
     MOST_LINES = 1 << 30   // positions of boxes are numbers of 32 bits
@@ -37,21 +41,29 @@ typedef struct BoxLines {
 } BoxLines;
 
 /* The driver takes strides below 2^40 bytes, whole pieces of 16. */
-static bool is_legal(int64_t stride) { return stride > 0 && stride < ((int64_t)1 << 39) && stride % 8 == 0; }
+static bool is_legal(int64_t stride, int bytes)
+{
+    return stride > 0 && stride < ((int64_t)1 << 40) / bytes && stride * bytes % 16 == 0;
+}
 
 static const AxisGroup *line_group(const Attention *attention, int factor)
 {
-    return &attention->group[factor ? ATTENTION_COLUMN : ATTENTION_ROW];
+    return &attention->group[factor == 0 || factor == BESIDE ? ATTENTION_ROW : ATTENTION_COLUMN];
 }
 
 static const AxisGroup *element_group(const Attention *attention, int factor)
 {
-    return &attention->group[factor == 2 ? ATTENTION_WIDTH : ATTENTION_DEPTH];
+    return &attention->group[factor == BESIDE ? ATTENTION_COLUMN : factor == 2 ? ATTENTION_WIDTH : ATTENTION_DEPTH];
 }
 
 static const Access *access_of(const Attention *attention, int factor)
 {
-    return factor == 0 ? attention->q : factor == 1 ? attention->k : attention->v;
+    return factor == 0 ? attention->q : factor == 1 ? attention->k : factor == 2 ? attention->v : attention->beside;
+}
+
+static int element_bytes(const Attention *attention, int factor)
+{
+    return dtype_info[access_of(attention, factor)->tensor->dtype].bits / 8;
 }
 
 /* Heads side by side in a line, [b, i, h, d], are whole lines of 128 bytes each: else a box would end in the
@@ -88,7 +100,8 @@ static bool find_lines(const Fusion *fusion, const Attention *attention, int fac
     lines->begin.constant = offset.constant;
     lines->elements += offset.constant;
     bool begins = offset.constant == 0 || (offset.constant > 0 && lines->elements <= lines->line);
-    return begins && is_legal(lines->line) && is_legal(lines->plane) && group->extent < MOST_LINES &&
+    int bytes = element_bytes(attention, factor);
+    return begins && is_legal(lines->line, bytes) && is_legal(lines->plane, bytes) && group->extent < MOST_LINES &&
            lines->planes < MOST_LINES && lines->elements < MOST_LINES;
 }
 
@@ -112,15 +125,16 @@ static int64_t block_rows(const AttentionTile *tile)
     return (int64_t)tile->groups / tile->splits * GROUP_ROWS;
 }
 
-/* As Shared of the template: slabs of groups that split the columns replace tiles. */
+/* As Shared of the template: slabs of groups that split the columns replace tiles. What is read for each score lies behind. */
 static int64_t tile_bytes(const AttentionTile *tile)
 {
     int64_t q = block_rows(tile) * in_lines(tile->depth),
             step = tile->splits * tile->columns * (in_lines(tile->depth) + in_lines(tile->width)),
             barriers = 3 * 2 * tile->stages * tile->splits + tile->groups,
-            maxima = tile->splits > 1 ? tile->splits * GROUP_ROWS : 0;
-    return (tile->q_stages * q + tile->stages * step) * MAP_LINE_BYTES + barriers * BARRIER_BYTES +
-           maxima * MAXIMUM_BYTES + ALIGNMENT;
+            maxima = tile->splits > 1 || tile->staged ? tile->splits * GROUP_ROWS : 0;
+    int64_t bytes = (tile->q_stages * q + tile->stages * step) * MAP_LINE_BYTES + barriers * BARRIER_BYTES + maxima * MAXIMUM_BYTES,
+            beside = tile->stages * tile->splits * block_rows(tile) * tile->columns * tile->staged;
+    return (beside ? round_up(bytes, ALIGNMENT) + beside : bytes) + ALIGNMENT;
 }
 
 static int steps_of(const Attention *attention, const AttentionTile *tile)
@@ -148,7 +162,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_loop(&schedule, copied);
     schedule_wait(&schedule, 0);   // until the stages of k and of v are free
     schedule_wait(&schedule, 0);
-    schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
+    schedule_load(&schedule, (Move){.tiles = space_staged(space) & ~(uint32_t)ATTENTION_Q,
                                     .to = PLACE_SHARED,
                                     .async = true,
                                     .ahead = (uint8_t)(tile->stages - 1)});
@@ -175,6 +189,19 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     if (!is_split)
         schedule_end(&schedule);
     return schedule_copy(arena, &schedule);
+}
+
+/* What is read for each score comes in boxes, or as words of bits, which do not count. */
+static void read_beside(TileSpace *space, const Attention *attention, const AttentionTile *tile)
+{
+    for (int i = 0; i < space->tile_count; i++) {
+        DataTile *data = &space->tiles[i];
+        if (data->output || strcmp(data->name, attention->beside->tensor->name) != 0)
+            continue;
+        data->staged = tile->staged;
+        data->staged_inner = data->rank - 1;
+        data->lines = 0;
+    }
 }
 
 /* Registers for scores, for p of the step before, and for a prefetched bias, with which 64 x 1024 x 64 took 134 us with
@@ -212,9 +239,11 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
     };
     layout_add(&kind.shared, "EVERYTHING", tile_bytes(tile));
     kind_choose(arena, &kind, tile, sizeof *tile);
+    if (tile->staged || tile->bits)
+        read_beside(kind.space, attention, tile);
     attention_set_axes(&kind, tile, block_rows(tile));
     kind.space->least_reducers = tile->splits > 1;
-    kind.schedule = schedule_of(arena, fusion, attention, space, tile);
+    kind.schedule = schedule_of(arena, fusion, attention, kind.space, tile);
     return kind;
 }
 
@@ -241,6 +270,9 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!device->has.bulk_tensor_copy || !attention->shared || !has_lines(fusion, attention))
         return 0;
     TileSpace *space = attention_space(arena, fusion, attention, attention->shared);
+    BoxLines lines;
+    bool bits = attention->beside && attention->beside->tensor->dtype == DTYPE_B1,
+         stages = attention->beside && !bits && find_lines(fusion, attention, BESIDE, &lines);
     int count = 0;
     for (int variant = 0; attention_bulk_family.variants[variant]; variant++) {
         AttentionTile tile = {
@@ -255,10 +287,16 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .cluster = 1,
             .kept_rows = GROUP_ROWS,
             .parts = (int16_t)attention->parts,
-            .beside = attention_reads_beside(fusion, attention),
+            .beside = bits || attention_reads_beside(fusion, attention, stages ? attention->beside : NULL),
+            .bits = bits,
+            .staged = (int16_t)(stages ? element_bytes(attention, BESIDE) : 0),
         };
+        bool borders = attention->masks || attention->group[ATTENTION_COLUMN].extent % tile.columns != 0;
+        tile.beside |= tile.staged && borders;
         if (!fits(&tile, device))
             tile.q_stages = 1;
+        if (!fits(&tile, device) && stages)
+            tile.staged = 0, tile.beside = true;
         if (!fits(&tile, device) || (tile.splits > 1 && !fits_splits(attention, &tile, device)))
             continue;
         variants[count] = tile_kind(arena, space, fusion, device, attention, &tile);
@@ -273,19 +311,21 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
 {
     const Attention *attention = plan->view;
     const AttentionTile *tile = plan->kind->choice.value;
-    for (int factor = 0; factor < 3; factor++) {
+    int count = tile->staged ? BESIDE + 1 : BESIDE;
+    for (int factor = 0; factor < count; factor++) {
         BoxLines lines;
+        int bytes = element_bytes(attention, factor);
         find_lines(plan->fusion, attention, factor, &lines);
         maps[factor] = (TensorMap){
             .arg = input_position(plan->fusion, access_of(attention, factor)->tensor),
             .rank = 3,
-            .element_bytes = MAP_LINE_BYTES / LINE,
+            .element_bytes = bytes,
             .sizes = {lines.elements, line_group(attention, factor)->extent, lines.planes},
-            .strides = {lines.line * (MAP_LINE_BYTES / LINE), lines.plane * (MAP_LINE_BYTES / LINE)},
-            .box = {LINE, factor ? tile->columns : (int)block_rows(tile), 1},
+            .strides = {lines.line * bytes, lines.plane * bytes},
+            .box = {MAP_LINE_BYTES / bytes, factor == 0 || factor == BESIDE ? (int)block_rows(tile) : tile->columns, 1},
         };
     }
-    return 3;
+    return count;
 }
 
 /* `{0, batch}`: where a batch begins. */
@@ -296,24 +336,46 @@ static const char *corner_of(Arena *arena, const Scope *scope, const BoxLines *l
                         affine_text(arena, &lines->which, scope->axis));
 }
 
-static void emit_work(StrBuf *out, const Scope *scope, const Attention *attention)
+static void emit_work(StrBuf *out, const Scope *scope, const Attention *attention, bool stages)
 {
-    BoxLines lines[3];
+    BoxLines lines[BESIDE + 1];
     uint32_t axes = attention_limit_axes(attention);
-    for (int factor = 0; factor < 3; factor++) {
+    int count = stages ? BESIDE + 1 : BESIDE;
+    for (int factor = 0; factor < count; factor++) {
         find_lines(scope->fusion, attention, factor, &lines[factor]);
         axes |= affine_axes(&lines[factor].begin) | affine_axes(&lines[factor].which);
     }
     strbuf_puts(out, "// A tile of Y, where its batch begins in Q, K and V, and the columns that any of its rows needs and that all need.\n"
-                     "struct Corner { int x, z; };   // an element of a line, and a plane\n"
-                     "struct Work { Index batch, row0; Corner q, k, v; Index begin, end, clear_begin, clear_end; };\n"
-                     "DEVICE Work work_of(Index batch, Index row0)\n{\n");
+                     "struct Corner { int x, z; };   // an element of a line, and a plane\n");
+    strbuf_printf(out, "struct Work { Index batch, row0; Corner q, k, v%s; Index begin, end, clear_begin, clear_end; };\n"
+                       "DEVICE Work work_of(Index batch, Index row0)\n{\n", stages ? ", beside" : "");
     attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH, axes);
     const char *columns = attention_emit_columns(out, scope, attention);
     strbuf_puts(out, "    return {batch, row0");
-    for (int factor = 0; factor < 3; factor++)
+    for (int factor = 0; factor < count; factor++)
         strbuf_printf(out, ", %s", corner_of(out->arena, scope, &lines[factor]));
     strbuf_printf(out, ",\n            %s};\n}\n", columns);
+}
+
+/* Scope.loaded: `widen(beside)` */
+static const char *beside_text(void *context, const Expr *expr)
+{
+    const Access *beside = ((const Attention *)context)->beside;
+    if (expr->kind != EXPR_ACCESS || expr->access.tensor != beside->tensor || expr->access.dims != beside->dims)
+        return NULL;
+    return beside->tensor->dtype == DTYPE_B1 ? "bit" : beside->tensor->dtype == DTYPE_F32 ? "beside" : "widen(beside)";
+}
+
+/* The word of a row that begins with a column. */
+static void emit_word(StrBuf *out, const Scope *scope, const Attention *attention)
+{
+    const Access *beside = attention->beside;
+    uint32_t groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW | 1u << ATTENTION_COLUMN;
+    strbuf_puts(out, "DEVICE unsigned word_beside(const Tensors &t, Index batch, Index row, Index column)\n{\n"
+                     "    (void)batch, (void)row, (void)column;\n");
+    attention_emit_positions(out, "    ", scope, attention, groups, access_axes(beside));
+    strbuf_printf(out, "    return t.in%d[(%s) / 32];\n}\n", input_position(scope->fusion, beside->tensor),
+                  offset_text(out->arena, beside, scope->axis));
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
@@ -321,13 +383,20 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     const Attention *attention = plan->view;
     const AttentionTile *tile = plan->kind->choice.value;
     Scope scope = attention_scope(plan);
+    if (tile->staged || tile->bits)
+        scope.loaded = beside_text, scope.context = (void *)attention;
+    strbuf_printf(out, "using Beside = %s;   // of what is read for each score\n",
+                  dtype_info[(tile->staged ? attention->beside : attention->q)->tensor->dtype].cuda);
+    CONSTEXPR(out, "bool STAGED, BITS", "that is copied to shared memory, too; is a mask of bits", tile->staged, tile->bits);
     attention_emit_sizes(out, plan, attention, tile, "a warp group");
     CONSTEXPR(out, "bool EXACT_SUMS", "maxima or sums are used otherwise than in quotients",
               attention_shows_sums(plan->fusion, attention));
     CONSTEXPR(out, "Index BLOCKS, TURNS", "persistent blocks; tiles of Y of each", plan->program->grid,
               plan->program->turns);
     CONSTEXPR(out, "bool FINISHED", "unmasked scores are not just sums", attention_finishes_scores(out->arena, &scope, attention));
-    emit_work(out, &scope, attention);
+    emit_work(out, &scope, attention, tile->staged);
+    if (tile->bits)
+        emit_word(out, &scope, attention);
     attention_emit_functions(out, &scope, attention, tile);
 }
 

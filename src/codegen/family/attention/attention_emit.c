@@ -246,8 +246,9 @@ static void emit_score(StrBuf *out, const Scope *scope, const Attention *attenti
     uint32_t groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW | 1u << ATTENTION_COLUMN;
     bool is_total = strcmp(first, IS_TOTAL) == 0;
     strbuf_printf(out, "// The score as a function of s. INSIDE: the column is unmasked.\n"
-                       "template <bool INSIDE> DEVICE float score(const Tensors &t, Index batch, Index row, Index column, float %s)"
-                       "\n{\n    (void)t, (void)batch, (void)row, (void)column;\n", is_total ? "v0" : "total");
+                       "template <bool INSIDE> DEVICE float score(const Tensors &t, Index batch, Index row, Index column, float %s%s)"
+                       "\n{\n    (void)t, (void)batch, (void)row, (void)column;\n", is_total ? "v0" : "total",
+                  !scope->loaded ? "" : attention->beside->tensor->dtype == DTYPE_B1 ? ", bool bit" : ", Beside beside");
     attention_emit_positions(out, "    ", scope, attention, groups, score_axes(scope->fusion, attention));
     if (!is_total)
         strbuf_puts(out, first);

@@ -287,16 +287,47 @@ static bool is_column_bound(const Fusion *fusion, Attention *attention, const Ex
            add_limit(fusion, attention, left);
 }
 
-bool attention_reads_beside(const Fusion *fusion, const Attention *attention)
+bool attention_reads_beside(const Fusion *fusion, const Attention *attention, const Access *besides)
 {
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count; i++) {
         uint32_t axes = access_axes(found[i].access);
-        if (axes & group_mask(attention, ATTENTION_ROW) && axes & group_mask(attention, ATTENTION_COLUMN))
+        bool is_that = besides && found[i].access->tensor == besides->tensor && found[i].access->dims == besides->dims;
+        if (!is_that && axes & group_mask(attention, ATTENTION_ROW) && axes & group_mask(attention, ATTENTION_COLUMN))
             return true;
     }
     return false;
+}
+
+/* Bits of columns that begin in one place of words. */
+static bool are_words(const Attention *attention, const Affine *offset)
+{
+    enum { WORD = 32 };
+    bool whole = offset->constant % WORD == 0 && attention->group[ATTENTION_COLUMN].extent % WORD == 0;
+    for (int a = 0; a < MAX_AXES; a++)
+        whole &= a == axis_group_innermost(&attention->group[ATTENTION_COLUMN]) || offset->coef[a] % WORD == 0;
+    return whole;
+}
+
+/* The first such access, which is contiguous along the columns. Under a guard it may lie beside its tensor. */
+static const Access *find_beside(const Attention *attention, const Expr *expr)
+{
+    const Access *found = NULL;
+    if (expr->kind == EXPR_APPLY)
+        for (int i = 0; i < op_info[expr->apply.op].operands && !found; i++)
+            found = find_beside(attention, expr->apply.operands[i]);
+    else if (expr->kind == EXPR_CAST)
+        found = find_beside(attention, expr->cast.body);
+    else if (expr->kind == EXPR_ACCESS) {
+        Affine offset = access_offset(&expr->access);
+        DType type = expr->access.tensor->dtype;
+        bool fits = (type == DTYPE_B1 ? are_words(attention, &offset) : dtype_info[type].compute == DTYPE_F32) &&
+                    affine_axes(&offset) & group_mask(attention, ATTENTION_ROW) &&
+                    axis_group_stride(&attention->group[ATTENTION_COLUMN], &offset) == 1;
+        found = fits ? &expr->access : NULL;
+    }
+    return found;
 }
 
 const Expr *attention_quotient(const Fusion *fusion, const Attention *attention)
@@ -405,6 +436,8 @@ static const Attention *view_of(Arena *arena, const Fusion *fusion, const Target
     attention->parts = fusion->ops[attention->share].out->dtype == element ? 1 : element == DTYPE_F16 ? 2 : 3;
     attention->registers = target_atom(target, element, IN_REGISTERS);
     attention->shared = target_atom(target, element, IN_SHARED);
+    for (int i = 1; i <= attention->score && !attention->beside; i++)
+        attention->beside = find_beside(attention, fusion->ops[i].body);
     bool fits = guards_fit(fusion, attention) && factors_fit(fusion, attention) && outputs_fit(fusion, attention);
     return fits ? attention : NULL;
 }

@@ -61,6 +61,26 @@ static void add_repeats(DataTile *tile, const Fusion *fusion, const Attention *a
     }
 }
 
+/* Cycles of L1 for the scores of a warp over those of their bytes (DataTile.lines): its lanes read every second column of
+   eight rows, mostly from the same banks. Masks of bits are read as words. */
+static double lane_lines(const Attention *attention, const Access *access)
+{
+    enum { ROWS = 8, COLUMNS = 4, APART = 2, LANES = ROWS * COLUMNS, BANKS = 32, WORD = 32 };
+    Affine offset = access_offset(access);
+    int64_t words[LANES], bits = dtype_info[access->tensor->dtype].bits,
+            line = axis_group_stride(&attention->group[ATTENTION_ROW], &offset) * bits,
+            column = axis_group_stride(&attention->group[ATTENTION_COLUMN], &offset) * bits * APART;
+    int most = 1;
+    for (int lane = 0; lane < LANES; lane++) {
+        int same = 1;
+        words[lane] = (lane / COLUMNS * line + lane % COLUMNS * column) / WORD;
+        for (int other = 0; other < lane && same; other++)
+            same = words[other] == words[lane] ? 0 : same + (words[other] % BANKS == words[lane] % BANKS);
+        most = same > most ? same : most;
+    }
+    return (double)most * BANKS * WORD / (double)(LANES * bits);
+}
+
 /* Biases and masks, and what else is read beside the factors: each with the groups that move it. */
 static void add_others(TileSpace *space, const Fusion *fusion, const Attention *attention)
 {
@@ -77,6 +97,8 @@ static void add_others(TileSpace *space, const Fusion *fusion, const Attention *
         DataTile *tile = &space->tiles[space->tile_count++];
         *tile = tile_of(fusion, access, groups, used, attention);
         add_repeats(tile, fusion, attention, access, groups, used);
+        if (access_axes(access) & axis_group_mask(&attention->group[ATTENTION_COLUMN]))
+            tile->lines = lane_lines(attention, access);
     }
 }
 
@@ -187,10 +209,11 @@ static void schedule_lanes(Schedule *schedule, uint64_t ops, int rows)
 void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, int warp_rows, bool keeps_q)
 {
-    uint32_t others = space_inputs(space) & ~(uint32_t)(ATTENTION_Q | ATTENTION_K | ATTENTION_V);
+    uint32_t others = space_inputs(space) & ~(uint32_t)ATTENTION_FACTORS, staged = others & space_staged(space);
     schedule_load(schedule, (Move){.tiles = ATTENTION_K | (keeps_q ? 0 : ATTENTION_Q), .from = PLACE_SHARED});
     schedule_product(schedule, 1);
-    schedule_load(schedule, (Move){.tiles = others});
+    schedule_load(schedule, (Move){.tiles = staged, .from = PLACE_SHARED});
+    schedule_load(schedule, (Move){.tiles = others & ~staged});
     schedule_map(schedule, ops_of(fusion, attention->scores, false));
     schedule_reduce(schedule, ops_of(fusion, attention->rows, true));
     schedule_lanes(schedule, UINT64_C(1) << attention->maximum, warp_rows);
