@@ -38,12 +38,9 @@ bool kind_passes_registers(const KernelKind *kind, const DeviceSpec *device)
 int kind_turns(const KernelKind *kind)
 {
     int turns = 1;
-    for (int i = 0; i < kind->schedule->count; i++) {
-        const Item *item = &kind->schedule->items[i];
-        if (item->kind == ITEM_LOOP && item->loop.times &&
-            (item->loop.tiles || !kind->space->axes[item->loop.axis].reduction))
+    for (const Item *item = NULL; (item = schedule_next(kind->schedule, ITEM_LOOP, item));)
+        if (item->loop.times && (item->loop.tiles || !kind->space->axes[item->loop.axis].reduction))
             turns *= item->loop.times;
-    }
     return turns;
 }
 

@@ -77,30 +77,19 @@ int64_t combining_lanes(const Exchange *exchange, int64_t warp, int64_t reducers
 
 static const Exchange *combining(const Schedule *schedule)
 {
-    for (int i = 0; i < schedule->count; i++) {
-        const Exchange *exchange = &schedule->items[i].exchange;
-        if (schedule->items[i].kind == ITEM_EXCHANGE && (exchange->combine == COMBINE_HALVES || exchange->combine == COMBINE_TREE))
-            return exchange;
-    }
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
+        if (item->exchange.combine == COMBINE_HALVES || item->exchange.combine == COMBINE_TREE)
+            return &item->exchange;
     return NULL;
-}
-
-/* Register tiles of the block's along the axes of the reduction, or the others. */
-static int64_t tiles_along(const TileSpace *space, const RTile *block, const RTile *inner, bool reduction)
-{
-    int64_t tiles = 1;
-    for (int a = 0; a < space->axis_count; a++)
-        if (space->axes[a].reduction == reduction)
-            tiles *= ceil_div(block->size[a], inner->size[a]);
-    return tiles;
 }
 
 void lay_out_sums(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
     const Exchange *exchange = combining(kind->schedule);
-    int64_t reducers = tiles_along(kind->space, block, inner, true),
-            lanes = combining_lanes(exchange, device->warp_size, reducers, tiles_along(kind->space, block, inner, false));
+    int64_t reducers = (int64_t)rtile_tiles(kind->space, block, inner, true),
+            columns = (int64_t)rtile_tiles(kind->space, block, inner, false),
+            lanes = combining_lanes(exchange, device->warp_size, reducers, columns);
     int64_t sum_bytes = reducers / lanes * exchange->bytes;
     layout_add(layout, "PARTIAL", size_product(sum_bytes, (int64_t)rtile_points(kind->space, block, false)));
 }
@@ -122,11 +111,9 @@ static int at_least_1(int times) { return times > 0 ? times : 1; }
 static bool meets_again(const Schedule *schedule)
 {
     int64_t count = 0;
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_EXCHANGE && item->exchange.ops)
-            count += schedule_rounds(schedule, i) * at_least_1(item->exchange.times);
-    }
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
+        if (item->exchange.ops)
+            count += schedule_rounds(schedule, (int)(item - schedule->items)) * at_least_1(item->exchange.times);
     return count > 1;
 }
 
@@ -159,10 +146,8 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
 static int64_t partial_bytes(const Schedule *schedule)
 {
     int64_t most = 0, slots = 0, warps = 0;
-    for (int i = 0; i < schedule->count; i++) {
-        const Exchange *exchange = &schedule->items[i].exchange;
-        if (schedule->items[i].kind != ITEM_EXCHANGE)
-            continue;
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));) {
+        const Exchange *exchange = &item->exchange;
         int64_t bytes = exchange_bytes(schedule, exchange);
         if (exchange->combine == COMBINE_SLOTS) {
             slots += bytes;
@@ -176,11 +161,9 @@ static int64_t partial_bytes(const Schedule *schedule)
 
 static bool is_staged(const Schedule *schedule, int tile)
 {
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_LOAD && item->move.to == PLACE_SHARED && item->move.tiles >> tile & 1)
+    for (const Item *load = NULL; (load = schedule_next(schedule, ITEM_LOAD, load));)
+        if (load->move.to == PLACE_SHARED && load->move.tiles >> tile & 1)
             return true;
-    }
     return false;
 }
 

@@ -110,7 +110,7 @@ static double threads_along_reduction(const KernelCounts *kernel)
 {
     if (!kernel->space->least_reducers || kernel->cost->sum_cycles > 0)
         return 1;
-    return tiles_in(kernel->space, kernel->shared, kernel->inner, true);
+    return rtile_tiles(kernel->space, kernel->shared, kernel->inner, true);
 }
 
 /* Latency of the load of a step. Asynchronous copies also wait for each other. */
@@ -152,7 +152,7 @@ static double combining_us(const KernelCounts *kernel)
     bool groups = kind_tile_threads(kernel->kind) > kernel->device->warp_size;
     if (!groups || !schedule_combines_rows(kernel->kind->schedule))
         return 0;
-    double splits = tiles_in(kernel->space, kernel->shared, kernel->inner, true),
+    double splits = rtile_tiles(kernel->space, kernel->shared, kernel->inner, true),
            sums = splits * rtile_points(kernel->space, kernel->shared, false);
     return 2 * sums * SUM_BYTES * kernel->device->sm_count / kernel->device->shared.bandwidth_gb_s / 1e3;
 }
@@ -173,11 +173,10 @@ static double turns_us(const KernelCounts *kernel)
     const double VALUE_INSTRUCTIONS = 4.1;   // counted in SASS of filter_strip: 45 for 9 taps, 333 for 81
     const Schedule *schedule = kernel->kind->schedule;
     double wait_cycles = kernel->device->timing.barrier_cycles + kernel->device->timing.operand_cycles, cycles = 0;
-    for (int i = 0; i < schedule->count; i++) {
-        const Exchange *exchange = &schedule->items[i].exchange;
-        if (schedule->items[i].kind == ITEM_EXCHANGE && exchange->combine == COMBINE_TURNS)
-            cycles += kernel->warps * (exchange->values * VALUE_INSTRUCTIONS * calibration.finding_cycles + wait_cycles);
-    }
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
+        if (item->exchange.combine == COMBINE_TURNS)
+            cycles += kernel->warps *
+                      (item->exchange.values * VALUE_INSTRUCTIONS * calibration.finding_cycles + wait_cycles);
     return cycles / kernel->device->clock_mhz * (1 + (kernel->rounds - 1) / kernel->resident);
 }
 
@@ -233,14 +232,11 @@ static double waits_for(const KernelCounts *kernel, const DataTile *data, const 
 /* Exposed latencies of the epilogue's loads that only one block reads. */
 static double waits_beside(const KernelCounts *kernel)
 {
-    const Schedule *schedule = kernel->kind->schedule;
     double waits = 0;
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        for (int t = 0; item->kind == ITEM_LOAD && t < kernel->space->tile_count; t++)
-            if (item->move.tiles >> t & 1 && kernel->space->tiles[t].beside && is_read_once(kernel, t))
-                waits = at_least(waits_for(kernel, &kernel->space->tiles[t], &item->move), waits);
-    }
+    for (const Item *load = NULL; (load = schedule_next(kernel->kind->schedule, ITEM_LOAD, load));)
+        for (int t = 0; t < kernel->space->tile_count; t++)
+            if (load->move.tiles >> t & 1 && kernel->space->tiles[t].beside && is_read_once(kernel, t))
+                waits = at_least(waits_for(kernel, &kernel->space->tiles[t], &load->move), waits);
     return waits;
 }
 
@@ -304,12 +300,11 @@ static double sums_passed(const KernelCounts *kernel)
    multiplies. Other blocks multiply meanwhile. */
 static double passing_us(const KernelCounts *kernel, double step_us)
 {
-    const Schedule *schedule = kernel->kind->schedule;
     const TileSpace *space = kernel->space;
     double threads = kernel->register_tiles * kind_tile_threads(kernel->kind), groups = 0;
-    for (int i = 0; i < schedule->count; i++) {
-        const Move *move = &schedule->items[i].move;
-        bool passes = schedule->items[i].kind == ITEM_LOAD && move->to == PLACE_SHARED && move->each;
+    for (const Item *load = NULL; (load = schedule_next(kernel->kind->schedule, ITEM_LOAD, load));) {
+        const Move *move = &load->move;
+        bool passes = move->to == PLACE_SHARED && move->each;
         for (int t = 0; passes && t < space->tile_count; t++)
             if (move->tiles >> t & 1)
                 groups += ceil((double)data_tile_elements(&space->tiles[t], kernel->shared, space->axis_count) /
@@ -350,8 +345,8 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
 static double cluster_meetings(const Schedule *schedule)
 {
     int meetings = 0;
-    for (int i = 0; i < schedule->count; i++)
-        meetings += schedule->items[i].kind == ITEM_EXCHANGE && schedule->items[i].exchange.scope == SCOPE_CLUSTER;
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
+        meetings += item->exchange.scope == SCOPE_CLUSTER;
     return meetings;
 }
 
@@ -457,10 +452,9 @@ static double products_time_us(const KernelCounts *kernel, const PerfEstimate *p
 /* What of an SM loads, waits and computes independently: warps that exchange nothing with others, blocks, or clusters. */
 static double independent_parts(const KernelCounts *kernel)
 {
-    const Schedule *schedule = kernel->kind->schedule;
     bool of_warps = !kernel->staged;
-    for (int i = 0; i < schedule->count; i++)
-        of_warps &= schedule->items[i].kind != ITEM_EXCHANGE || schedule->items[i].exchange.scope == SCOPE_WARP;
+    for (const Item *item = NULL; (item = schedule_next(kernel->kind->schedule, ITEM_EXCHANGE, item));)
+        of_warps &= item->exchange.scope == SCOPE_WARP;
     return of_warps ? kernel->resident * kernel->warps : at_least(kernel->resident / kernel->cluster, 1);
 }
 

@@ -168,15 +168,6 @@ static RTile thread_walk(const KernelKind *kind, const RTile *shared, const RTil
     return walk;
 }
 
-double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, bool reduction)
-{
-    double tiles = 1;
-    for (int a = 0; a < space->axis_count; a++)
-        if (space->axes[a].reduction == reduction)
-            tiles *= (double)ceil_div(outer->size[a], inner->size[a]);
-    return tiles;
-}
-
 /* Windows share elements of the tile: they are in one line, or in L1. */
 static bool is_of_windows(const KernelCounts *kernel, const DataTile *data)
 {
@@ -445,7 +436,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.cluster = kind_splits(kind);
     double most;
     kernel.visited = visited_share(space, kernel.shared, &most);
-    kernel.inner_steps = tiles_in(space, kernel.shared, &kernel.walk, true);
+    kernel.inner_steps = rtile_tiles(space, kernel.shared, &kernel.walk, true);
     int makers = schedule_makers(kind->schedule);   // of which one multiplies at a time
     kernel.register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
     kernel.warps = (double)ceil_div(program->threads / makers, device->warp_size);
@@ -459,7 +450,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.rounds = ceil(waves) * program->turns;
     kernel.alone = kernel.cluster > 1 && waves > 1 ? ceil(waves) / waves : 1;
     // Tiles that all run at once end with the one of most steps.
-    kernel.steps = ceil(tiles_in(space, &kernel.padded, kernel.shared, true) / kernel.cluster) *
+    kernel.steps = ceil(rtile_tiles(space, &kernel.padded, kernel.shared, true) / kernel.cluster) *
                    at_least(kernel.visited, most / kernel.rounds);
     double dealt = (double)program->dealt;
     kernel.sm_tiles = kernel.block_tiles / dealt * ceil(dealt / sms);
@@ -477,24 +468,24 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     return kernel;
 }
 
-double block_visits(const KernelCounts *kernel, const DataTile *data)
+/* Tiles of it along the reduction. */
+static double visits_of(const KernelCounts *kernel, const DataTile *data, const RTile *whole, const RTile *part)
 {
     double visits = 1;
     for (int a = 0; a < kernel->space->axis_count; a++)
         if (kernel->space->axes[a].reduction && depends(kernel, data, a))
-            visits *= (double)ceil_div(kernel->space->axes[a].extent, kernel->shared->size[a]);
-    if (data_tile_depends(data, kernel->space->band.axis))
-        visits *= kernel->visited;
+            visits *= (double)ceil_div(whole->size[a], part->size[a]);
+    return data_tile_depends(data, kernel->space->band.axis) ? visits * kernel->visited : visits;
+}
+
+double block_visits(const KernelCounts *kernel, const DataTile *data)
+{
+    double visits = visits_of(kernel, data, &kernel->problem->whole, kernel->shared);
     return visits > 1 || data->output ? visits / kernel->cluster : visits;
 }
 
 double thread_visits(const KernelCounts *kernel, const DataTile *data)
 {
-    double visits = 1;
-    for (int a = 0; a < kernel->space->axis_count; a++)
-        if (kernel->space->axes[a].reduction && depends(kernel, data, a))
-            visits *= (double)ceil_div(kernel->padded.size[a], kernel->walk.size[a]);
-    if (data_tile_depends(data, kernel->space->band.axis))
-        visits *= kernel->visited;
+    double visits = visits_of(kernel, data, &kernel->padded, &kernel->walk);
     return visits > 1 ? at_least(visits / kernel->cluster, 1) : visits;
 }

@@ -84,9 +84,6 @@ static inline bool depends(const KernelCounts *kernel, const DataTile *data, int
     return kernel->problem->axes[data - kernel->space->tiles] >> axis & 1;
 }
 
-/* Product over the axes of one kind of ceil(outer / inner). */
-double tiles_in(const TileSpace *space, const RTile *outer, const RTile *inner, bool reduction);
-
 /* Points of the tile along all axes. */
 double all_points(const TileSpace *space, const RTile *tile);
 

@@ -155,7 +155,7 @@ static Wave find_wave(const KernelCounts *kernel)
         left = widen(kernel, &tile, space_last_spatial(space, columns), kernel->panel, left);
     for (int a = columns; a >= 0; a = space_last_spatial(space, a))
         left = widen(kernel, &tile, a, INFINITY, left);
-    double tiles = tiles_in(space, &kernel->padded, &tile, false);
+    double tiles = rtile_tiles(space, &kernel->padded, &tile, false);
     return (Wave){tile, kernel->panel ? kernel->blocks / together : tiles};
 }
 

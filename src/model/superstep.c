@@ -24,21 +24,12 @@ typedef struct BlockWork {
     double steps;             // supersteps
 } BlockWork;
 
-static double tiles_along(const TileSpace *space, const RTile *outer, const RTile *inner, bool reduction)
-{
-    double tiles = 1;
-    for (int a = 0; a < space->axis_count; a++)
-        if (space->axes[a].reduction == reduction)
-            tiles *= (double)ceil_div(outer->size[a], inner->size[a]);
-    return tiles;
-}
-
 static BlockWork block_work(const TileSpace *space, const RProgram *program, const DeviceSpec *device)
 {
     const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
-    BlockWork work = {.register_tiles = tiles_along(space, shared, inner, false),
-                      .steps = tiles_along(space, &program->tile[LEVEL_GLOBAL], shared, true)};
-    double walks = work.register_tiles * work.steps * tiles_along(space, shared, inner, true);
+    BlockWork work = {.register_tiles = rtile_tiles(space, shared, inner, false),
+                      .steps = rtile_tiles(space, &program->tile[LEVEL_GLOBAL], shared, true)};
+    double walks = work.register_tiles * work.steps * rtile_tiles(space, shared, inner, true);
     work.points = rtile_points(space, shared, false) * rtile_points(space, shared, true) * work.steps;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];

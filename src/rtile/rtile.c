@@ -29,6 +29,15 @@ double rtile_points(const TileSpace *space, const RTile *tile, bool reduction)
     return points;
 }
 
+double rtile_tiles(const TileSpace *space, const RTile *outer, const RTile *inner, bool reduction)
+{
+    double tiles = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        if (space->axes[a].reduction == reduction)
+            tiles *= (double)ceil_div(outer->size[a], inner->size[a]);
+    return tiles;
+}
+
 double rtile_traffic(const TileSpace *space, const RTile *tile, const DeviceSpec *device,
                      Level level)
 {

@@ -241,6 +241,9 @@ static inline int64_t vector_registers(int64_t elements, int64_t vector, int bit
 /* Points of the tile along the axes of one kind. */
 double rtile_points(const TileSpace *space, const RTile *tile, bool reduction);
 
+/* Inner tiles of an outer one along these axes. */
+double rtile_tiles(const TileSpace *space, const RTile *outer, const RTile *inner, bool reduction);
+
 /* Traffic into the tile per point of work it does: Q(T) of the paper, bytes. Outputs move once per
    whole reduction. */
 double rtile_traffic(const TileSpace *space, const RTile *tile, const DeviceSpec *device,

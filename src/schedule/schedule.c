@@ -118,31 +118,35 @@ Schedule *schedule_copy(Arena *arena, const Schedule *schedule)
 
 // ---- questions ----
 
+const Item *schedule_next(const Schedule *schedule, ItemKind kind, const Item *item)
+{
+    const Item *end = schedule->items + schedule->count;
+    item = item ? item + 1 : schedule->items;
+    while (item < end && item->kind != kind)
+        item++;
+    return item < end ? item : NULL;
+}
+
 int schedule_makers(const Schedule *schedule) { return schedule->makers > 1 ? schedule->makers : 1; }
 
 bool schedule_multiplies(const Schedule *schedule)
 {
-    for (int i = 0; i < schedule->count; i++)
-        if (schedule->items[i].kind == ITEM_PRODUCT)
-            return true;
-    return false;
+    return schedule_next(schedule, ITEM_PRODUCT, NULL) != NULL;
 }
 
 int schedule_collecting_lanes(const Schedule *schedule)
 {
     int lanes = 0;
-    for (int i = 0; i < schedule->count; i++)
-        if (schedule->items[i].kind == ITEM_STORE && schedule->items[i].move.lanes > lanes)
-            lanes = schedule->items[i].move.lanes;
+    for (const Item *store = NULL; (store = schedule_next(schedule, ITEM_STORE, store));)
+        lanes = store->move.lanes > lanes ? store->move.lanes : lanes;
     return lanes;
 }
 
 double schedule_stored_lines(const Schedule *schedule)
 {
     double lines = 0;
-    for (int i = 0; i < schedule->count; i++)
-        if (schedule->items[i].kind == ITEM_STORE)
-            lines = schedule->items[i].move.lines;
+    for (const Item *store = NULL; (store = schedule_next(schedule, ITEM_STORE, store));)
+        lines = store->move.lines;
     return lines;
 }
 
@@ -182,30 +186,26 @@ static bool is_in_loop(const Schedule *schedule, int item)
 
 bool schedule_loads_ahead(const Schedule *schedule)
 {
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_LOAD && item->move.from == PLACE_MEMORY && item->move.ahead)
+    for (const Item *load = NULL; (load = schedule_next(schedule, ITEM_LOAD, load));)
+        if (load->move.from == PLACE_MEMORY && load->move.ahead)
             return true;
-    }
     return false;
 }
 
 int schedule_rounds_ahead(const Schedule *schedule)
 {
     int most = 0;
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_LOAD && item->move.async && item->move.ahead > most)
-            most = item->move.ahead;
-    }
+    for (const Item *load = NULL; (load = schedule_next(schedule, ITEM_LOAD, load));)
+        if (load->move.async && load->move.ahead > most)
+            most = load->move.ahead;
     return most;
 }
 
 const Loop *schedule_waiting_loop(const Schedule *schedule)
 {
-    for (int i = 0; i < schedule->count; i++)
-        if (schedule->items[i].kind == ITEM_LOOP && schedule->items[i].loop.waits)
-            return &schedule->items[i].loop;
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_LOOP, item));)
+        if (item->loop.waits)
+            return &item->loop;
     return NULL;
 }
 
@@ -220,20 +220,18 @@ const Loop *schedule_open_loop(const Schedule *schedule)
 
 bool schedule_reads_late(const Schedule *schedule)
 {
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_LOAD && item->move.from == PLACE_L2 && is_in_loop(schedule, i))
+    for (const Item *load = NULL; (load = schedule_next(schedule, ITEM_LOAD, load));)
+        if (load->move.from == PLACE_L2 && is_in_loop(schedule, (int)(load - schedule->items)))
             return true;
-    }
     return false;
 }
 
 /* Its first loop over the block's shared tiles; NULL: there is none. */
 static const Loop *tile_loop(const Schedule *schedule)
 {
-    for (int i = 0; i < schedule->count; i++)
-        if (schedule->items[i].kind == ITEM_LOOP && schedule->items[i].loop.tiles)
-            return &schedule->items[i].loop;
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_LOOP, item));)
+        if (item->loop.tiles)
+            return &item->loop;
     return NULL;
 }
 
@@ -247,30 +245,25 @@ bool schedule_counts_turns(const Schedule *schedule) { return tile_loop(schedule
 
 bool schedule_cuts_rows(const Schedule *schedule)
 {
-    bool cuts = false;
-    for (int i = 0; i < schedule->count; i++)
-        cuts |= schedule->items[i].kind == ITEM_EXCHANGE && schedule->items[i].exchange.slab;
-    return cuts;
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
+        if (item->exchange.slab)
+            return true;
+    return false;
 }
 
 bool schedule_combines_rows(const Schedule *schedule)
 {
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_EXCHANGE && item->exchange.scope == SCOPE_BLOCK &&
-            item->exchange.combine == COMBINE_ROWS)
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
+        if (item->exchange.scope == SCOPE_BLOCK && item->exchange.combine == COMBINE_ROWS)
             return true;
-    }
     return false;
 }
 
 bool schedule_passes_rows(const Schedule *schedule)
 {
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_EXCHANGE && item->exchange.scope == SCOPE_CLUSTER &&
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
+        if (item->exchange.scope == SCOPE_CLUSTER &&
             (item->exchange.combine == COMBINE_ROWS || item->exchange.combine == COMBINE_SHARES))
             return true;
-    }
     return false;
 }

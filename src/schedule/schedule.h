@@ -204,6 +204,9 @@ Schedule *schedule_copy(Arena *arena, const Schedule *schedule);
 
 // ---- questions ----
 
+/* The next item of a kind behind `item`, of all items if that is NULL; NULL: there is none. */
+const Item *schedule_next(const Schedule *schedule, ItemKind kind, const Item *item);
+
 /* Groups of threads that compute whole tiles alternately. */
 int schedule_makers(const Schedule *schedule);
 

@@ -26,11 +26,7 @@ static inline int at_least_1(int times) { return times > 0 ? times : 1; }
 /* Register tiles in the block's tile, along the axes of the reduction or the others. */
 static inline int64_t count_tiles(const CountWalk *walk, bool reduction)
 {
-    int64_t tiles = 1;
-    for (int a = 0; a < walk->kind->space->axis_count; a++)
-        if (walk->kind->space->axes[a].reduction == reduction)
-            tiles *= walk->block->shared->size[a] / walk->block->inner->size[a];
-    return tiles;
+    return (int64_t)rtile_tiles(walk->kind->space, walk->block->shared, walk->block->inner, reduction);
 }
 
 /* Outputs of the block's tile that exist. */
