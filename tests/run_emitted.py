@@ -18,7 +18,15 @@ import common
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Of a kernel's file.
 LINES = {"softmax": 270, "permute_0213": 197, "permute_021": 222, "attention": 448}
-CAUSAL = 450   # of causal attention of [4, 16, 2048, 64], f16
+CAUSAL = 450   # of causal attention:
+CAUSAL_PROGRAM = """s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, h, j, d]) * 0.125
+t[b, h, i, j] = select(j <= i, s[b, h, i, j], -inf)
+m[b, h, i] = max[j](t[b, h, i, j])
+e[b, h, i, j] = exp(t[b, h, i, j] - m[b, h, i])
+z[b, h, i] = sum[j](e[b, h, i, j])
+p[b, h, i, j] : f16 = e[b, h, i, j] / z[b, h, i]
+y[b, h, i, d] = sum[j](p[b, h, i, j] * v[b, h, j, d])
+output y : f16"""
 # One of each: bits, bytes, whole numbers, halves, guards, several outputs, a reduction of all.
 PROGRAMS = ["mask_compare", "quantise_i8", "argmax", "softmax", "conv2d_3x3", "bn_relu_training", "reduce_all"]
 # Products and depthwise convolutions: (template, device, example, its type instead of f32, sizes).
@@ -57,20 +65,13 @@ def test_it_is_short(rollerc, _):
 
 
 def test_causal_attention_is_short(rollerc, folder):
-    program = pathlib.Path(folder) / "causal.te"
-    shape = "[4, 16, 2048, 64] : f16\n"
-    program.write_text("".join(f"input {name}{shape}" for name in "qkv") + """
-        s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, h, j, d]) * 0.125
-        t[b, h, i, j] = select(j <= i, s[b, h, i, j], -inf)
-        m[b, h, i] = max[j](t[b, h, i, j])
-        e[b, h, i, j] = exp(t[b, h, i, j] - m[b, h, i])
-        z[b, h, i] = sum[j](e[b, h, i, j])
-        p[b, h, i, j] : f16 = e[b, h, i, j] / z[b, h, i]
-        y[b, h, i, d] = sum[j](p[b, h, i, j] * v[b, h, j, d])
-        output y : f16""")
-    text = emitted(rollerc, str(program.with_suffix("")), "h200")
-    assert "templates/attention_bulk.cu" in text
-    assert text.count("\n") <= CAUSAL, f"{text.count(chr(10))} lines, {CAUSAL} are allowed"
+    for template, device, shape in (("attention_bulk", "h200", "[4, 16, 2048, 64]"), ("attention", "h200", "[16, 16, 197, 64]"),
+                                    ("attention", "h200", "[1, 1, 256, 64]"), ("attention", "a100", "[4, 16, 2048, 128]")):
+        program = pathlib.Path(folder) / "causal.te"
+        program.write_text("".join(f"input {name}{shape} : f16\n" for name in "qkv") + CAUSAL_PROGRAM)
+        text = emitted(rollerc, str(program.with_suffix("")), device)
+        assert f"templates/{template}.cu" in text
+        assert text.count("\n") <= CAUSAL, f"{shape} on {device}: {text.count(chr(10))} lines, {CAUSAL} are allowed"
 
 
 def test_what_is_not_called_is_not_there(rollerc, _):

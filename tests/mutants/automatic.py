@@ -27,8 +27,7 @@ CHAINED = re.compile(r"bool CHAINS = |if \(CHAINS && ")
 SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED", "return order / (8 / BANKS)",   # conflicts of banks;
                        "constexpr bool LATE = ",   # copies begin before products or behind them
                        "static constexpr int FIT = "),   # how many loads are under way
-           "attention.cu": ("constexpr bool KEEPS_Q = ", "constexpr int DEPTHS_AT_ONCE = ",   # whether q stays in registers;
-                            "constexpr int HALF = ", "const bool turned = "),   # which banks
+           "attention.cu": ("constexpr int HELD = ", "constexpr int AT_ONCE = "),   # whether q stays in registers
            "attention_bulk.cu": ("give_registers<", "take_registers<", "if (threadIdx.x == WARP)", "drop_sum("),   # who has which; who asks for maps ahead;
            "matmul.cu": ("static constexpr int FAST = ", ": COPIED && LENGTH % 2 == 0 ", "struct InParts", "static constexpr bool VALUE = ",   # which banks;
                          "constexpr bool DOWN = ",   # the order of sums;

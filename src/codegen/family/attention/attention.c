@@ -1,6 +1,8 @@
 // attention: a softmax between two products, in one pass over the columns of the scores, on mma.sync.
 #include "codegen/family/attention/attention.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "codegen/family/attention/families.h"
 #include "model/calibration.h"
@@ -26,28 +28,24 @@ static const struct {
 
 static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
 
-/* Tiles with padding, which a slab of each warp's rows replaces. Beside them is what others write while they are in use: the
-   maxima of warps, and the rows that blocks of a cluster exchange. */
+/* As Shared of the template: tiles with padding, which slabs of warps that share columns replace. Beside them is what others
+   write while they are in use: the maxima of these warps, and the rows that blocks of a cluster exchange. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    enum { ELEMENT = 2, SUM = 4, ROW_VALUES = 3, SLAB_ROWS = 8, VECTOR = 8 };
+    enum { ELEMENT = 2, SUM = 4, ROW_VALUES = 3, ALIGNMENT = 16 };
     (void)inner, (void)device;
     const AttentionTile *tile = kind->choice.value;
     int64_t depth = wide(tile->depth) + PAD, width = wide(tile->width) + PAD, rows = block->size[ATTENTION_ROW];
-    int64_t columns = block->size[ATTENTION_COLUMN], warps = rows / tile->rows * tile->splits;
-    int64_t made = attention_made_rows(tile), sums = (width + ROW_VALUES) * SUM;   // of a row
-    bool shares = tile->splits > 1, sends = tile->cluster > 1;
-    int64_t finished = sends ? ceil_div(tile->kept_rows, tile->cluster) : 1;
-    layout_add(layout, "TILES_Q", rows * depth * ELEMENT);
-    layout_add(layout, "TILES_K", tile->stages * columns * depth * ELEMENT);
-    layout_add(layout, "TILES_V", tile->stages * columns * width * ELEMENT);
-    layout_put(layout, "SLABS", 0, warps * (shares ? made : SLAB_ROWS) * sums);
-    layout_put(layout, "MAXIMA", shares ? layout->bytes : 0, warps * made * SUM);
-    layout_put(layout, "SENT", sends ? layout->bytes : 0, tile->cluster * round_up(finished * sums, VECTOR * SUM));
+    int64_t bytes = (rows * depth + tile->stages * block->size[ATTENTION_COLUMN] * (depth + width)) * ELEMENT;
+    if (tile->splits > 1)
+        bytes += tile->splits * attention_made_rows(tile) * SUM;
+    if (tile->cluster > 1)
+        bytes += tile->cluster * round_up(ceil_div(tile->kept_rows, tile->cluster) * (width + ROW_VALUES) * SUM, ALIGNMENT);
+    layout_add(layout, "EVERYTHING", bytes);
 }
 
-/* See KEEPS_Q of the template. */
+/* See HELD of the template. */
 static int64_t kept_tiles(const AttentionTile *tile)
 {
     return tile->rows / ATOM_ROWS * (wide(tile->depth) / ATOM_ROWS);
@@ -85,11 +83,12 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     attention_schedule_step(&schedule, fusion, attention, space, attention_made_rows(tile), keeps_q(tile));
     schedule_end(&schedule);
     schedule_wait(&schedule, 0);
-    schedule_barrier(&schedule, SCOPE_BLOCK);
-    if (is_split)   // before slabs are read
+    if (is_split) {   // before slabs replace tiles; before slabs are read
         schedule_barrier(&schedule, SCOPE_BLOCK);
+        schedule_barrier(&schedule, SCOPE_BLOCK);
+    }
     attention_schedule_store(&schedule, fusion, attention, space, attention_made_rows(tile),
-                             tile->cluster > 1 ? SCOPE_CLUSTER : is_split ? SCOPE_BLOCK : SCOPE_WARP, true);
+                             tile->cluster > 1 ? SCOPE_CLUSTER : is_split ? SCOPE_BLOCK : SCOPE_WARP, is_split);
     return schedule_copy(arena, &schedule);
 }
 
@@ -194,35 +193,48 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- the parameter block ----
 
-static void emit_factor(StrBuf *out, const Scope *scope, const Attention *attention, const char *name,
-                        const Access *access, int line, int element)
+/* `DEVICE int f(int x) { return x; }`, or more lines. */
+static void emit_function(StrBuf *out, const char *declaration, const char *positions, const char *value)
 {
-    begin_function(out, NULL,
-                   arena_printf(out->arena, "const Element *%s_at(const Tensors &t, Index batch, Index %s, Index %s)",
-                                name, attention_flat[line], attention_flat[element]),
-                   "batch");
-    attention_emit_positions(out, "    ", scope, attention,
-                             1u << ATTENTION_BATCH | 1u << line | 1u << element, access_axes(access));
-    strbuf_printf(out, "    return t.in%d + (%s);\n}\n", input_position(scope->fusion, access->tensor),
-                  offset_text(out->arena, access, scope->axis));
+    bool one = !*positions && !strchr(value, '\n');
+    strbuf_printf(out, "DEVICE %s%s%s%sreturn %s;%s}\n", declaration, one ? " { " : "\n{\n", positions, one ? "" : "    ", value, one ? " " : "\n");
 }
 
-static void emit_factors(StrBuf *out, const Scope *scope, const Attention *attention)
+static void emit_factor(StrBuf *out, const Scope *known, const Attention *attention, const char *name,
+                        const Access *access, int line, int element)
 {
-    emit_factor(out, scope, attention, "q", attention->q, ATTENTION_ROW, ATTENTION_DEPTH);
-    emit_factor(out, scope, attention, "k", attention->k, ATTENTION_COLUMN, ATTENTION_DEPTH);
-    emit_factor(out, scope, attention, "v", attention->v, ATTENTION_COLUMN, ATTENTION_WIDTH);
+    Scope scope = *known;
+    StrBuf positions = strbuf_new(out->arena);
+    scope.axis[axis_group_innermost(&attention->group[element])] = attention_flat[element];
+    attention_emit_positions(&positions, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << line, access_axes(access));
+    emit_function(out,
+                  arena_printf(out->arena, "const Element *%s_at(const Tensors &t, Index batch, Index %s, Index %s)", name,
+                               attention_flat[line], attention_flat[element]),
+                  positions.text,
+                  arena_printf(out->arena, "t.in%d + (%s)", input_position(scope.fusion, access->tensor),
+                               offset_text(out->arena, access, scope.axis)));
+}
+
+static void emit_columns(StrBuf *out, const Scope *scope, const Attention *attention)
+{
+    StrBuf before = strbuf_new(out->arena);
+    attention_emit_positions(&before, "    ", scope, attention, 1u << ATTENTION_BATCH, attention_limit_axes(attention));
+    const char *columns = attention_emit_columns(&before, scope, attention);
+    strbuf_puts(out, "\n// The columns that any row of a tile of Y needs, and that all need.\n"
+                     "struct Columns { Index begin, end, clear_begin, clear_end; };\n");
+    emit_function(out, "Columns columns_of(Index batch, Index row0)", before.text, arena_printf(out->arena, "{%s}", columns));
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Attention *attention = plan->view;
-    const AttentionTile *tile = plan->kind->choice.value;
     Scope scope = attention_scope(plan);
-    attention_emit_sizes(out, plan, attention, tile, "a warp");
-    emit_factors(out, &scope, attention);
-    attention_emit_limits(out, &scope, attention);
-    attention_emit_functions(out, &scope, attention, tile);
+    attention_emit_sizes(out, plan, &scope);
+    emit_factor(out, &scope, attention, "q", attention->q, ATTENTION_ROW, ATTENTION_DEPTH);
+    emit_factor(out, &scope, attention, "k", attention->k, ATTENTION_COLUMN, ATTENTION_DEPTH);
+    emit_factor(out, &scope, attention, "v", attention->v, ATTENTION_COLUMN, ATTENTION_WIDTH);
+    emit_columns(out, &scope, attention);
+    attention_emit_functions(out, &scope, attention);
 }
 
 const Family attention_family = {

@@ -88,8 +88,8 @@ void attention_set_axes(KernelKind *kind, const AttentionTile *tile, int64_t blo
 void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, int warp_rows, bool keeps_q);
 
-/* Rows of results on their way to memory, `staged` in shared memory: those of a warp, or what all of that scope have of
-   these. */
+/* Rows of results on their way to memory: two lanes exchange columns, or what all of that scope have is `staged` in shared
+   memory. */
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
                               const TileSpace *space, int warp_rows, ThreadScope scope, bool staged);
 
@@ -104,8 +104,8 @@ StatedWork attention_work;
 /* The flat position along a group. */
 extern const char *const attention_flat[ATTENTION_GROUPS];
 
-/* Columns of the result that a thread stores: four in each of its rows, or one aligned access to every output. */
-int attention_vector(const Fusion *fusion, const Attention *attention, const AttentionTile *tile);
+/* Columns of the result that a lane stores of a row: two lanes exchange what they have. */
+enum { ATTENTION_VECTOR = 4 };
 
 /* The op is one of those with these axes that come behind the scores, or one of their values. */
 bool attention_needs(const Fusion *fusion, const Attention *attention, int op, uint32_t axes);
@@ -116,17 +116,10 @@ bool attention_shows_sums(const Fusion *fusion, const Attention *attention);
 Scope attention_scope(const KernelPlan *plan);
 void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scope, const Attention *attention,
                               uint32_t groups, uint32_t used);
-/* `holder`: of a register tile. */
-void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention,
-                          const AttentionTile *tile, const char *holder);
-/* The columns that a row needs. */
-void attention_emit_limits(StrBuf *out, const Scope *scope, const Attention *attention);
+void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Scope *scope);
 
 /* Those that any row of a tile needs and that all do, `0, COLUMNS, 0, COLUMNS`; axes of their positions. */
 const char *attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention);
 uint32_t attention_limit_axes(const Attention *attention);
 
-/* Unmasked scores are not just sums. */
-bool attention_finishes_scores(Arena *arena, const Scope *scope, const Attention *attention);
-
-void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention, const AttentionTile *tile);
+void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention);

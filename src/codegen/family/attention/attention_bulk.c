@@ -388,16 +388,13 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     strbuf_printf(out, "using Beside = %s;   // of what is read for each score\n",
                   dtype_info[(tile->staged ? attention->beside : attention->q)->tensor->dtype].cuda);
     CONSTEXPR(out, "bool STAGED, BITS", "that is copied to shared memory, too; is a mask of bits", tile->staged, tile->bits);
-    attention_emit_sizes(out, plan, attention, tile, "a warp group");
-    CONSTEXPR(out, "bool EXACT_SUMS", "maxima or sums are used otherwise than in quotients",
-              attention_shows_sums(plan->fusion, attention));
+    attention_emit_sizes(out, plan, &scope);
     CONSTEXPR(out, "Index BLOCKS, TURNS", "persistent blocks; tiles of Y of each", plan->program->grid,
               plan->program->turns);
-    CONSTEXPR(out, "bool FINISHED", "unmasked scores are not just sums", attention_finishes_scores(out->arena, &scope, attention));
     emit_work(out, &scope, attention, tile->staged);
     if (tile->bits)
         emit_word(out, &scope, attention);
-    attention_emit_functions(out, &scope, attention, tile);
+    attention_emit_functions(out, &scope, attention);
 }
 
 const Family attention_bulk_family = {

@@ -1,10 +1,9 @@
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "codegen/family/attention/attention.h"
-
-enum { MAX_VECTOR = 8, PAIR_VECTOR = 4 };   // columns of Y: rows are whole pieces of as many; of two lanes that exchange theirs
 
 static const double LOG2_E = 1.4426950408889634;
 
@@ -25,8 +24,6 @@ void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scop
             emit_group_positions(out, indent, attention_flat[g], scope, &attention->group[g], used);
 }
 
-// ---- sizes ----
-
 static void emit_float(StrBuf *out, double value)
 {
     StrBuf number = strbuf_new(out->arena);
@@ -37,83 +34,7 @@ static void emit_float(StrBuf *out, double value)
     strbuf_printf(out, "%s%sf", number.text, whole ? ".0" : "");
 }
 
-/* Columns of the result that are one aligned access in every output. */
-static int aligned_columns(const Fusion *fusion, const Attention *attention)
-{
-    int vector = MAX_VECTOR, axis = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
-    for (int i = 0; i < fusion->op_count; i++) {
-        Affine offset = access_offset(&fusion->ops[i].store);
-        if (!fusion->ops[i].stored || fusion->ops[i].spatial != attention->results)
-            continue;
-        vector = offset.coef[axis] == 1 ? vector : 1;
-        while (vector > 1 && offset.constant % vector)
-            vector /= 2;
-        for (int a = 0; a < fusion->axis_count; a++)
-            while (vector > 1 && a != axis && offset.coef[a] % vector)
-                vector /= 2;
-    }
-    return vector;
-}
-
-int attention_vector(const Fusion *fusion, const Attention *attention, const AttentionTile *tile)
-{
-    return tile->groups ? PAIR_VECTOR : aligned_columns(fusion, attention);
-}
-
-void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Attention *attention,
-                          const AttentionTile *tile, const char *holder)
-{
-    const AxisGroup *group = attention->group;
-    strbuf_printf(out, "using Element = %s;   // of Q, K, V, and of p\n",
-                  dtype_info[attention->q->tensor->dtype].cuda);
-    CONSTEXPR(out, "Index BATCH, ROWS, COLUMNS", "problem", group[ATTENTION_BATCH].extent, group[ATTENTION_ROW].extent,
-              group[ATTENTION_COLUMN].extent);
-    CONSTEXPR(out, "int DEPTH, WIDTH, QN", "QN: columns of Y that a thread stores", tile->depth, tile->width,
-              attention_vector(plan->fusion, attention, tile));
-    CONSTEXPR(out, "int BM, BN, WM", arena_printf(out->arena, "rTile: of the block, rows of %s", holder),
-              plan->program->tile[LEVEL_SHARED].size[ATTENTION_ROW], tile->columns, tile->rows);
-    if (tile->groups) {
-        CONSTEXPR(out, "int PARTS, SPLITS", "narrow elements that represent a p; warp groups that split the columns", tile->parts,
-                  tile->splits);
-        CONSTEXPR(out, "int STAGES, Q_STAGES", "of the pipelines of K and V, and of Q", tile->stages * tile->splits,
-                  tile->q_stages);
-    } else {
-        CONSTEXPR(out, "int PARTS", "narrow elements that represent a p", tile->parts);
-        CONSTEXPR(out, "int SPLITS, CLUSTER", "warps and blocks that split the columns", tile->splits, tile->cluster);
-        CONSTEXPR(out, "int STAGES", "of the pipeline", tile->stages);
-    }
-    CONSTEXPR(out, "bool MASKS, BACKWARDS", "columns are masked by position; more of the first rows, which come last",
-              attention->masks, attention_is_longest_last(attention));
-    strbuf_puts(out, "constexpr float SCALE = ");
-    emit_float(out, attention->scale * LOG2_E);
-    strbuf_puts(out, ";   // log2(e) times the factor of the scores\n");
-}
-
 // ---- scores ----
-
-/* `op_min<Index>(COLUMNS, i1 + 1)` */
-static void emit_limit(StrBuf *out, const Scope *scope, const Attention *attention, bool end)
-{
-    const Affine *forms = end ? attention->end : attention->first;
-    int count = end ? attention->end_count : attention->first_count;
-    uint32_t used = 0;
-    for (int i = 0; i < count; i++)
-        used |= affine_axes(&forms[i]);
-    strbuf_printf(out,
-                  "__device__ __forceinline__ Index %s_column(Index batch, Index row)\n{\n    (void)batch;\n "
-                  "   (void)row;\n",
-                  end ? "end" : "first");
-    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW,
-                             used);
-    strbuf_puts(out, "    return ");
-    for (int i = 0; i < count; i++)
-        strbuf_puts(out, end ? "op_min<Index>(" : "op_max<Index>(");
-    strbuf_puts(out, end ? "COLUMNS" : "0");
-    for (int i = 0; i < count; i++) {
-        strbuf_printf(out, ", %s)", affine_text(out->arena, &forms[i], scope->axis));
-    }
-    strbuf_puts(out, ";\n}\n");
-}
 
 /* A limit for all rows of a tile, or for any: a form is largest in the last row or in the first one. */
 static const char *limit_of_rows(Arena *arena, const Scope *known, const Attention *attention, bool end, bool all)
@@ -122,10 +43,12 @@ static const char *limit_of_rows(Arena *arena, const Scope *known, const Attenti
     const Affine *forms = end ? attention->end : attention->first;
     const char *text = end ? "COLUMNS" : "0";
     Scope scope = *known;
+    int64_t below = rows->count ? rows->extent / known->fusion->axes[rows->axes[0]].extent : 1;
     for (int i = 0; i < (end ? attention->end_count : attention->first_count); i++) {
         bool grows = rows->count && forms[i].coef[rows->axes[0]] > 0, largest = end != all;
+        const char *row = grows == largest ? "last_row" : "row0";
         if (rows->count)
-            scope.axis[rows->axes[0]] = grows == largest ? "last_row" : "row0";
+            scope.axis[rows->axes[0]] = below == 1 ? row : arena_printf(arena, "(%s / %" PRId64 ")", row, below);
         text = arena_printf(arena, "op_%s<Index>(%s, %s)", end ? "min" : "max", text,
                             affine_text(arena, &forms[i], scope.axis));
     }
@@ -258,7 +181,7 @@ static void emit_score(StrBuf *out, const Scope *scope, const Attention *attenti
     strbuf_puts(out, "}\n");
 }
 
-bool attention_finishes_scores(Arena *arena, const Scope *scope, const Attention *attention)
+static bool finishes_scores(Arena *arena, const Scope *scope, const Attention *attention)
 {
     Scope inside = *scope;
     StrBuf shown = strbuf_new(arena);
@@ -353,7 +276,7 @@ static void emit_finish_row(StrBuf *out, const Scope *scope, const Attention *at
 }
 
 /* p of what e is. */
-static const char *share_text(Arena *arena, const Scope *scope, const Attention *attention, const char *inverse)
+static const char *share_text(Arena *arena, const Scope *scope, const Attention *attention)
 {
     const Expr *share = scope->fusion->ops[attention->share].body;
     const Expr *beside = attention_share_beside(scope->fusion, attention);
@@ -365,18 +288,18 @@ static const char *share_text(Arena *arena, const Scope *scope, const Attention 
     bool zero_first = beside && expr_is_zero(share->apply.operands[1]);
     if (beside)
         emit_operand_of(&text, scope, beside);
-    strbuf_printf(&text, "%stotals[e] * %s%s", !beside ? "" : zero_first ? " ? 0.0f : " : " ? ", inverse,
+    strbuf_printf(&text, "%stotals[e] * of.inverse%s", !beside ? "" : zero_first ? " ? 0.0f : " : " ? ",
                   beside && !zero_first ? " : 0.0f" : "");
     return text.text;
 }
 
 /* y is a sum of shares, which are e or a part of it: the same part of the sum of e. */
-static void emit_result(StrBuf *out, const Scope *scope, const Attention *attention, const char *inverse)
+static void emit_result(StrBuf *out, const Scope *scope, const Attention *attention)
 {
     const Fusion *fusion = scope->fusion;
     if (!attention_quotient(fusion, attention))
         strbuf_printf(out, "        const float v%d = totals[e];\n", attention->exponential);
-    emit_reduced_op(out, "        ", scope, attention->sum, share_text(out->arena, scope, attention, inverse));
+    emit_reduced_op(out, "        ", scope, attention->sum, share_text(out->arena, scope, attention));
     for (int i = attention->sum + 1; i < fusion->op_count; i++)
         if (fusion->ops[i].spatial == attention->results)
             emit_pointwise_op(out, "        ", scope, i);
@@ -393,13 +316,24 @@ bool attention_shows_sums(const Fusion *fusion, const Attention *attention)
     return shows;
 }
 
-/* Two elements of 16 bits are one register of the tensor cores. Columns that are not contiguous are stored one by one. */
-static void emit_store(StrBuf *out, const Scope *known, const Attention *attention, const AttentionTile *tile, const FusedOp *op)
+/* The columns that a lane stores are one aligned access. */
+static bool is_aligned(const Fusion *fusion, const Attention *attention, const FusedOp *op)
+{
+    int axis = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
+    Affine offset = access_offset(&op->store);
+    bool aligned = offset.coef[axis] == 1 && offset.constant % ATTENTION_VECTOR == 0;
+    for (int a = 0; a < fusion->axis_count; a++)
+        aligned &= a == axis || offset.coef[a] % ATTENTION_VECTOR == 0;
+    return aligned;
+}
+
+/* Two elements of 16 bits are one register of the tensor cores. */
+static void emit_store(StrBuf *out, const Scope *known, const Attention *attention, const FusedOp *op)
 {
     Scope scope = *known;
     int width = axis_group_innermost(&attention->group[ATTENTION_WIDTH]), output = output_position(scope.fusion, op->out);
-    bool is_vector = attention_vector(scope.fusion, attention, tile) <= aligned_columns(scope.fusion, attention);
-    bool is_four = tile->groups && (op->out->dtype == DTYPE_F16 || op->out->dtype == DTYPE_BF16);
+    bool is_vector = is_aligned(scope.fusion, attention, op);
+    bool is_four = op->out->dtype == DTYPE_F16 || op->out->dtype == DTYPE_BF16;
     scope.axis[width] = is_vector ? "n" : "(n + e)";
     const char *offset = offset_text(out->arena, &op->store, scope.axis);
     const char *form = !is_vector ? "    UNROLL for (int e = 0; e < QN; ++e)\n        store(t.out%d, %s, y%d[e]);\n"
@@ -414,12 +348,12 @@ static bool is_stored_result(const FusedOp *op, const Attention *attention)
 }
 
 /* One statement is all where y is the sum of p and no more. */
-static void emit_element(StrBuf *out, const Scope *scope, const Attention *attention, const char *inverse, bool positioned)
+static void emit_element(StrBuf *out, const Scope *scope, const Attention *attention, bool positioned)
 {
     const Fusion *fusion = scope->fusion;
     StrBuf sum = strbuf_new(out->arena), body = strbuf_new(out->arena);
     const char *begin = arena_printf(out->arena, "        const float v%d = ", attention->sum);
-    emit_result(&sum, scope, attention, inverse);
+    emit_result(&sum, scope, attention);
     const char *value = strncmp(sum.text, begin, strlen(begin)) == 0 ? sum.text + strlen(begin) : "";
     if (attention->sum == fusion->op_count - 1 && strchr(value, '\n') == sum.text + sum.length - 1) {
         strbuf_printf(out, "    UNROLL for (int e = 0; e < QN; ++e)\n        y%d[e] = %s",
@@ -435,13 +369,11 @@ static void emit_element(StrBuf *out, const Scope *scope, const Attention *atten
     strbuf_printf(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n%s    }\n", body.text);
 }
 
-static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention *attention,
-                               const AttentionTile *tile)
+static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention *attention)
 {
     Scope scope = *known;
     const Fusion *fusion = scope.fusion;
     int width = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
-    bool in_registers = tile->groups;   // a row's values
     uint32_t inner = axes_of(fusion, attention, attention->results, false),
              stores = axes_of(fusion, attention, attention->results, true);
     strbuf_puts(out, "DEVICE void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], "
@@ -449,16 +381,14 @@ static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention 
     attention_emit_positions(out, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW,
                              inner | stores);
     emit_row_values(out, &scope, attention, attention->results);
-    if (!in_registers && attention_quotient(fusion, attention))
-        strbuf_puts(out, "    const float inverse = of.inverse;\n");
     for (int i = 0; i < fusion->op_count; i++)
         if (is_stored_result(&fusion->ops[i], attention))
             strbuf_printf(out, "    %s y%d[QN];\n", value_type(fusion->ops[i].out->dtype),
                           output_position(fusion, fusion->ops[i].out));
-    emit_element(out, &scope, attention, in_registers ? "of.inverse" : "inverse", inner >> width & 1);
+    emit_element(out, &scope, attention, inner >> width & 1);
     for (int i = 0; i < fusion->op_count; i++)
         if (is_stored_result(&fusion->ops[i], attention))
-            emit_store(out, &scope, attention, tile, &fusion->ops[i]);
+            emit_store(out, &scope, attention, &fusion->ops[i]);
     strbuf_puts(out, "}\n");
 }
 
@@ -474,16 +404,39 @@ Scope attention_scope(const KernelPlan *plan)
     return scope;
 }
 
-void attention_emit_limits(StrBuf *out, const Scope *scope, const Attention *attention)
+void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Scope *scope)
 {
-    strbuf_puts(out, "\n// The unmasked columns of a row: from first_column() to before end_column().\n");
-    emit_limit(out, scope, attention, false);
-    emit_limit(out, scope, attention, true);
+    const Attention *attention = plan->view;
+    const AttentionTile *tile = plan->kind->choice.value;
+    const AxisGroup *group = attention->group;
+    strbuf_printf(out, "using Element = %s;   // of Q, K, V, and of p\n",
+                  dtype_info[attention->q->tensor->dtype].cuda);
+    CONSTEXPR(out, "Index BATCH, ROWS, COLUMNS", "problem", group[ATTENTION_BATCH].extent, group[ATTENTION_ROW].extent,
+              group[ATTENTION_COLUMN].extent);
+    CONSTEXPR(out, "int DEPTH, WIDTH, QN", "QN: columns of Y that a thread stores", tile->depth, tile->width, ATTENTION_VECTOR);
+    CONSTEXPR(out, "int BM, BN, WM", tile->groups ? "rTile: of the block, rows of a warp group" : "rTile: of the block, rows of a warp",
+              plan->program->tile[LEVEL_SHARED].size[ATTENTION_ROW], tile->columns, tile->rows);
+    if (tile->groups) {
+        CONSTEXPR(out, "int PARTS, SPLITS", "narrow elements that represent a p; warp groups that split the columns", tile->parts,
+                  tile->splits);
+        CONSTEXPR(out, "int STAGES, Q_STAGES", "of the pipelines of K and V, and of Q", tile->stages * tile->splits,
+                  tile->q_stages);
+    } else {
+        CONSTEXPR(out, "int PARTS, STAGES", "narrow elements that represent a p; of the pipeline", tile->parts, tile->stages);
+        CONSTEXPR(out, "int SPLITS, CLUSTER", "warps and blocks that split the columns", tile->splits, tile->cluster);
+    }
+    CONSTEXPR(out, "bool MASKS, BACKWARDS", "columns are masked by position; more of the first rows, which come last",
+              attention->masks, attention_is_longest_last(attention));
+    CONSTEXPR(out, "bool FINISHED", "unmasked scores are not just sums", finishes_scores(out->arena, scope, attention));
+    CONSTEXPR(out, "bool EXACT_SUMS", "maxima or sums are used otherwise than in quotients", attention_shows_sums(plan->fusion, attention));
+    strbuf_puts(out, "constexpr float SCALE = ");
+    emit_float(out, attention->scale * LOG2_E);
+    strbuf_puts(out, ";   // log2(e) times the factor of the scores\n");
 }
 
-void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention, const AttentionTile *tile)
+void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention)
 {
     emit_score(out, scope, attention);
     emit_finish_row(out, scope, attention);
-    emit_finish_vector(out, scope, attention, tile);
+    emit_finish_vector(out, scope, attention);
 }

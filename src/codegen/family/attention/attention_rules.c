@@ -3,7 +3,7 @@
 #include "codegen/family/attention/attention.h"
 #include "rtile/space.h"
 
-enum { ATOM_DEPTH = 16 };   // of what tensor cores multiply at once
+enum { ATOM_DEPTH = 16, ROWS_OF_A_LANE = 8 };   // of what tensor cores multiply at once; a lane has one of so many
 
 static int64_t wide(int64_t elements) { return round_up(elements, ATOM_DEPTH); }
 
@@ -198,7 +198,7 @@ static uint64_t ops_of(const Fusion *fusion, uint32_t axes, bool reductions)
 /* The four lanes that have parts of a row find its largest score, or its sum. */
 static void schedule_lanes(Schedule *schedule, uint64_t ops, int rows)
 {
-    enum { LANES = 4, ROWS_OF_A_LANE = 8 };
+    enum { LANES = 4 };
     schedule_exchange(schedule, (Exchange){.ops = ops,
                                            .scope = SCOPE_WARP,
                                            .combine = COMBINE_LANES,
@@ -230,14 +230,16 @@ int attention_made_rows(const AttentionTile *tile)
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
                               const TileSpace *space, int warp_rows, ThreadScope scope, bool staged)
 {
+    enum { COLUMNS_OF_TWO = 8 };
+    int64_t columns = wide(attention->group[ATTENTION_WIDTH].extent);
     schedule_lanes(schedule, ops_of(fusion, attention->rows, true) & ~(UINT64_C(1) << attention->maximum),
                    warp_rows);
-    if (staged)
-        schedule_exchange(schedule, (Exchange){.ops = UINT64_C(1) << attention->sum,
-                                               .scope = (uint8_t)scope,
-                                               .combine = COMBINE_ROWS,
-                                               .value_bytes = 4,
-                                               .width = 2});
+    schedule_exchange(schedule, (Exchange){.ops = UINT64_C(1) << attention->sum,
+                                           .scope = (uint8_t)scope,
+                                           .combine = staged ? COMBINE_ROWS : COMBINE_LANES,
+                                           .values = (uint8_t)(staged ? 0 : columns / COLUMNS_OF_TWO * warp_rows / ROWS_OF_A_LANE),
+                                           .value_bytes = 4,
+                                           .width = 2});
     schedule_map(schedule,
                  ops_of(fusion, attention->rows, false) | ops_of(fusion, attention->results, false));
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});

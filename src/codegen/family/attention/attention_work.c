@@ -139,20 +139,11 @@ static void correct(const AttentionStep *step, ItemWork *work)
 
 // ---- after the last step ----
 
-/* The maximum, the sum of p and its inverse, as far as they are used: their number, and the products by a scale. */
-static int row_values(const AttentionStep *step, uint32_t axes, int *scaled)
+/* The maximum is used, and multiplied by a scale. */
+static int scaled_maxima(const AttentionStep *step, uint32_t axes)
 {
     const Attention *attention = step->attention;
-    int count = axes == attention->results && attention_quotient(step->at->fusion, attention);
-    *scaled = 0;
-    for (int i = 0; i < attention->sum; i++) {
-        const FusedOp *op = &step->at->fusion->ops[i];
-        bool needed = op->reduce != REDUCE_NONE && op->spatial == attention->rows &&
-                      attention_needs(step->at->fusion, attention, i, axes);
-        count += needed;
-        *scaled += needed && i == attention->maximum && attention->scale != 1;
-    }
-    return count;
+    return attention->scale != 1 && attention_needs(step->at->fusion, attention, attention->maximum, axes);
 }
 
 /* Existing rows that the block finishes; in a cluster they are dealt to the blocks. */
@@ -164,8 +155,7 @@ static int64_t own_rows(const AttentionStep *step)
 /* To combine so many slabs, for each vector: the maximum, then the weight of each slab and its addition. */
 static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t rows, ItemWork *work)
 {
-    enum { ROW_VALUES = 3 };   // the maximum, twice, and the sum
-    int64_t vector = attention_vector(step->at->fusion, step->attention, &step->tile);
+    enum { ROW_VALUES = 3, vector = ATTENTION_VECTOR };   // the maximum, twice, and the sum
     int64_t vectors = rows * step->tile.width / vector;
     const ExprWork of = {
         .comparisons = (int)(slabs - 1),
@@ -180,13 +170,13 @@ static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t rows
 /* Each lane scales its part of a row to the maximum over all warps that split the columns; then slabs are added. */
 static void combine_splits(const AttentionStep *step, ItemWork *work)
 {
-    int64_t vector = attention_vector(step->at->fusion, step->attention, &step->tile), slabs = step->splits;
+    const int64_t vector = ATTENTION_VECTOR, slabs = step->splits;
     int64_t vectors = step->at->count[ATTENTION_ROW] * step->tile.width / vector;
     int64_t lines = slabs * step->made;
     const ExprWork of = {
         .comparisons = (int)(slabs - 1),
         .additions = 1,
-        .multiplications = 1 + !step->tile.groups,
+        .multiplications = 1,
         .functions = 1,
     };
     work_add_values(work, &of, lines * LANES_OF_A_ROW);
@@ -204,20 +194,14 @@ static void combine_cluster(const AttentionStep *step, ItemWork *work)
     combine_slabs(step, step->cluster, own_rows(step), work);
 }
 
-/* Lanes exchange what they have, or it is staged in shared memory: with the row's values, and vectors of existing rows are
-   read back. */
-static bool is_staged(const AttentionStep *step) { return !step->tile.groups || step->splits > 1; }
-
-static void stage(const AttentionStep *step, int64_t lines, int64_t rows, int64_t vectors, int64_t values, ItemWork *work)
+/* Warps that split the columns leave their sums in shared memory, with the row's values; others store what lanes exchange. */
+static void stage(const AttentionStep *step, int64_t lines, ItemWork *work)
 {
     enum { ROW_VALUES = 3 * SUM };
     work->shared_written = lines * (step->width * SUM + ROW_VALUES);
-    if (step->splits > 1)
-        combine_splits(step, work);
+    combine_splits(step, work);
     if (step->cluster > 1)
         combine_cluster(step, work);
-    if (step->splits == 1)
-        work->shared_read = rows * step->tile.width * SUM + vectors * values * SUM;
 }
 
 /* The epilogue. M was rounded, which a factor of the row's sums corrects where they are seen; sums of p * V are divided. */
@@ -226,26 +210,24 @@ static void turn(const AttentionStep *step, ItemWork *work)
     const Attention *attention = step->attention;
     int64_t times = step->at->times, rows = times * own_rows(step);
     int64_t lines = times * step->splits * step->made;   // that warps write
-    int64_t vectors = rows * step->tile.width / attention_vector(step->at->fusion, attention, &step->tile);
-    int scaled, values = row_values(step, attention->results, &scaled);
+    int64_t vectors = rows * step->tile.width / ATTENTION_VECTOR;
     const Expr *beside = attention_share_beside(step->at->fusion, attention);
     ExprWork share = beside ? expr_work(beside) : (ExprWork){0};
     share.multiplications += attention_quotient(step->at->fusion, attention) != NULL;
-    bool corrected = !step->tile.groups || attention_shows_sums(step->at->fusion, attention);
+    bool corrected = attention_shows_sums(step->at->fusion, attention);
     bool scales = corrected || is_lifted(step);
-    int fused = (corrected ? 3 : 0) - !step->tile.groups;   // for M twice and its error; a first step that asks for no origin of -inf
+    int fused = corrected ? 3 : 0;   // for M twice and its error
     work_add_values(work, &(ExprWork){.additions = fused,
                                       .multiplications = fused + scales + is_lifted(step),
                                       .functions = corrected},
                     lines * LANES_OF_A_ROW);
-    work_add_values(work, &(ExprWork){.multiplications = scales + (step->tile.groups && step->splits > 1)},
+    work_add_values(work, &(ExprWork){.multiplications = scales + (step->splits > 1)},
                     lines * step->width);
-    work_add_values(work, &(ExprWork){.multiplications = scaled}, vectors);
+    work_add_values(work, &(ExprWork){.multiplications = scaled_maxima(step, attention->results)}, vectors);
     work_add_values(work, &share, rows * step->tile.width);
-    row_values(step, attention->rows, &scaled);
-    work_add_values(work, &(ExprWork){.multiplications = scaled}, rows);
-    if (is_staged(step))
-        stage(step, lines, rows, vectors, values, work);
+    work_add_values(work, &(ExprWork){.multiplications = scaled_maxima(step, attention->rows)}, rows);
+    if (step->splits > 1)
+        stage(step, lines, work);
 }
 
 /* What the lanes of a row exchange, so that all have the same. */
@@ -255,9 +237,10 @@ static void combine(const AttentionStep *step, uint64_t ops, ItemWork *work)
         work->comparisons = steps_made(step) * step->row_parts * 2;
         return;
     }
-    work->additions = step->at->times * step->splits * step->row_parts * 2;
-    if (!is_staged(step))
+    if (ops == UINT64_C(1) << step->attention->sum)
         turn(step, work);
+    else
+        work->additions = step->at->times * step->splits * step->row_parts * 2;
 }
 
 static void finish_values(const AttentionStep *step, uint32_t axes, int64_t values, ItemWork *work)
