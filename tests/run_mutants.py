@@ -269,14 +269,14 @@ def biased(M, N, bias="f16", masked=""):
             "  p[b, h, i, j] : f16 = e[b, h, i, j] / z[b, h, i]  y[b, h, i, n] = sum[j](p[b, h, i, j] * v[b, h, j, n])  output y : f16")
 
 
-def fewer_columns(M, N, condition):
+def fewer_columns(M, N, condition, more=""):
     """Attention of which each row has other columns than the one before it."""
     return (f"input q[2, {M}, 64] : f16  input k[2, {N}, 64] : f16  input v[2, {N}, 64] : f16"
             "  s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])"
             f"  t[b, i, j] = select({condition}, s[b, i, j] / 8, -inf)  m[b, i] = max[j](t[b, i, j])"
             "  e[b, i, j] = exp(t[b, i, j] - m[b, i])"
             "  z[b, i] = sum[j](e[b, i, j])  p[b, i, j] : f16 = e[b, i, j] / z[b, i]"
-            "  y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])  output y : f16")
+            f"  y[b, i, n] = sum[j](p[b, i, j] * v[b, j, n])  output y : f16{more}")
 
 
 # Further programs, and on which device, if not on that one, with which options.
@@ -477,7 +477,7 @@ TEXTS = {
                   fewer_columns(40, 100, "i + j < 90"), fewer_columns(5, 300, "j > i + 130 && j < 290 - i"),
                   fewer_columns(9, 130, "j < 20 * i - 5"),
                   fewer_columns(40, 100, "j <= i + 1"), fewer_columns(40, 100, "j < i - 20"),
-                  (fewer_columns(5, 600, "j > i + 540"), "h200")],
+                  (fewer_columns(5, 600, "j > i + 540", "  output z : f32"), "h200")],
     "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192),
                        far_rows(B=1, M=385, D=256, W=64), biased(140, 256), biased(200, 264, "f32"), biased(130, 208, masked="j <= i + 40"),
                        biased(140, 256, "b1"), biased(200, 288, "b1"),

@@ -134,14 +134,11 @@ template <class T> struct PieceAnywhere {
 
 // ---- floats as sums of narrower elements ----
 
-// Two parts are f16 and scaled by 2^15 first: elements of at most 1 then lie where f16 is most precise, with
-// an error of at most 2^-40. Three parts are bf16.
-template <int PARTS> constexpr bool LIFTS_PARTS = PARTS == 2;
-
 // Splits two floats into PARTS pairs of narrow elements; each part is the rounded remainder of those before
-// it.
+// it. Two parts are f16 and scaled by 2^15 first: elements of at most 1 then lie where f16 is most precise,
+// with an error of at most 2^-40. Three parts are bf16.
 template <class Element, int PARTS> struct PairParts {
-    static constexpr bool LIFTED = LIFTS_PARTS<PARTS>;
+    static constexpr bool LIFTED = PARTS == 2;
     unsigned at[PARTS];
 
     __device__ __forceinline__ PairParts(float low, float high)

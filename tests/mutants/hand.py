@@ -67,7 +67,7 @@ HAND = [
     ("A8 rows past the end are stored", "attention.cu", "if (row < ROWS && n < WIDTH)", "if (n < WIDTH)",
      1),
     ("A9 columns of a warp count for all", "attention.cu",
-     "const float weight = power_of_two((softmax.maximum[0][half] - largest) * SCALE);", "const float weight = 1.0f;",
+     "const float weight = power_of_two((softmax.maximum[half] - largest) * SCALE);", "const float weight = 1.0f;",
      1),
     ("A10 a warp without a column makes a row no number", "attention.cu", "const bool counts = weight != 0.0f;",
      "const bool counts = true;", 1),
