@@ -73,6 +73,7 @@ constexpr Index TAP = K;                                      // a tap's channel
 constexpr bool PHASES = false;
 constexpr Index PHASE = N, TAPS = 1;                          // columns of a phase, taps in all
 constexpr bool BESIDE = false;   // the epilogue loads vectors, which are prefetched
+constexpr bool ROWS_FIRST = false;                            // vectors of adjacent rows of C lie side by side
 constexpr bool REDUCES = false;                               // rows of C are reduced, and C is not stored
 constexpr bool EARLY_A = false, EARLY_B = false;   // no launch of the program writes it
 
@@ -157,7 +158,7 @@ struct Row {
 };
 // </rollerc>
 
-constexpr int WIDE = JOINED * WN;   // columns of B of one instruction, for all sums
+constexpr int WIDE = JOINED * ((WN + 31) / 32 * 32);   // columns of B of one instruction, for all sums
 constexpr int GROUPS_N = BN / WN, GROUPS_EACH = BM / WM * GROUPS_N;   // warp groups of a tile
 constexpr int GROUPS = MAKERS * GROUPS_EACH;
 constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // k of an instruction
@@ -172,7 +173,8 @@ constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   /
 // x 192 and prefetched vectors of the epilogue, and more than the producer needs.
 constexpr bool MOVES_REGISTERS = GROUPS == 2 && WIDE / 2 * (CHAINS ? 2 : 1) > (BESIDE ? 64 : 96);
 
-static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 && WN % SLAB_COLUMNS == 0,
+static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 &&
+                  (WN % SLAB_COLUMNS == 0 || (PHASES && BN == WN && PHASE % BN == 0 && !SHIFTED && !REDUCES)),
               "groups of warps cover the block's tile");
 static_assert(JOINED == 1 || (BESIDE && !SHIFTED && !IM2COL_A && !IM2COL_B), "only those have sums side by side");
 static_assert(BK * BYTES == 128, "a line of an operand in shared memory");
@@ -222,14 +224,15 @@ template <class Operand, int BR, int PARTS, int COUNT, int EACH> struct Tile {
 // Of a tile that is the only one along a dimension, only the rows that exist are copied. The instruction
 // reads B after the last row of A, and zeros after the last row of B; those products are not used.
 constexpr int ROWS_A = OperandA::ALONG_K && M < BM ? ((int)M + 7) / 8 * 8 : BM;
-constexpr int ROWS_B = OperandB::ALONG_K && MULTICAST == 1 && JOINED == 1 && N < BN ? (int)N : BN;
-static_assert(BM - ROWS_A <= JOINED * BN, "they lie in the same stage");
+constexpr int BOXES_N = (BN + 63) / 64 * 64;   // a filter's last box may reach past the tile
+constexpr int ROWS_B = OperandB::ALONG_K && MULTICAST == 1 && JOINED == 1 && N < BN ? (int)N : BOXES_N;
+static_assert(BM - ROWS_A <= JOINED * BOXES_N, "they lie in the same stage");
 
 using TileA = Tile<OperandA, ROWS_A, 1, 1, ROWS_A>;
 using TileB = Tile<OperandB, ROWS_B, MULTICAST, JOINED, WN>;
 
 struct Stage {
-    Element a[TileA::ELEMENTS], b[JOINED * BN * BK];
+    Element a[TileA::ELEMENTS], b[JOINED * BOXES_N * BK];
 };
 constexpr int STEP_BYTES = (TileA::ELEMENTS + TileB::ELEMENTS) * BYTES;   // bytes copied in a step
 
@@ -305,7 +308,7 @@ struct Corner {
     }
     __device__ __forceinline__ bool stores_column(Index column) const
     {
-        return BACK_N ? column >= n : column < N;
+        return BACK_N ? column >= n : column < (BN % 64 == 0 ? N : n + BN);   // slabs have 64
     }
     __device__ __forceinline__ bool stores(Index row, Index column) const
     {
@@ -459,8 +462,8 @@ __device__ __forceinline__ void copy_operands(const TensorMap *const *maps, Stag
     }
 }
 
-// As copy_operands(), for phases. A box of the filter has columns of one phase. Boxes past the last column
-// copy the last columns again; their products are not used.
+// As copy_operands(), for phases. A box of the filter has columns of one phase, and zeros behind them. Boxes past
+// the last column copy the last columns again; their products are not used.
 __device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage *stages, Ring &ring,
                                             const Corner &corner, Place &place)
 {
@@ -475,7 +478,8 @@ __device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage 
         fetch_pixels(maps[0], corner.tile_m, k0, stages[place.stage].a, full);
         Element *filter = stages[place.stage].b;
         UNROLL for (int row = 0; row < BN; row += 64)
-            fetch_filter(maps[1], op_min<Index>(corner.tile_n + row, N - 64), k0, filter + row * BK, full);
+            fetch_filter(maps[1], op_min<Index>(corner.tile_n + row, BN < BOXES_N ? N : N - 64), k0,
+                         filter + row * BK, full);
     }
 }
 
@@ -591,12 +595,14 @@ __device__ __forceinline__ void read_totals(const Kept *row, int column, bool tu
         total[e] = (e < 4) == turned ? second[e % 4] : first[e % 4];
 }
 
-// Writes a warp's accumulators to its slab.
-__device__ __forceinline__ void fill_slab(Slab &slab, const Value *own)
+// Writes a warp's accumulators from column `first` on to its slab.
+__device__ __forceinline__ void fill_slab(Slab &slab, const Value *own, int first)
 {
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int j = 0; j < SLAB_COLUMNS / 8; ++j)
         UNROLL for (int i = 0; i < SLAB_PARTS; ++i) {
+            if (first + j * 8 >= WN)
+                continue;
             const Value two[2] = {own[j * 4 + i * 2], own[j * 4 + i * 2 + 1]};
             store_vector<2>(slab.at[i * 8 + lane / 4], j * 8 + lane % 4 * 2, two);
         }
@@ -616,15 +622,16 @@ struct LaneVector {
 };
 
 // Epilogue: stages rows of a warp from (m0, n0) on in shared memory, so that stores are coalesced. `own`: the
-// lane's sums.
+// lane's sums from column `first` of the group's part on.
 __device__ __forceinline__ void store_rows(const Tensors &t, const Value *own, Slab &slab,
-                                           const Corner &corner, Index m0, Index n0)
+                                           const Corner &corner, Index m0, Index n0, int first)
 {
     const int lane = (int)threadIdx.x % WARP;
-    fill_slab(slab, own);
+    fill_slab(slab, own, first);
     warp_sync();
     UNROLL_4 for (int v = lane; v < SLAB_PARTS * 8 * SLAB_COLUMNS / QN; v += WARP) {
-        const int row = v / (SLAB_COLUMNS / QN), column = v % (SLAB_COLUMNS / QN) * QN;
+        const int row = ROWS_FIRST ? v % (SLAB_PARTS * 8) : v / (SLAB_COLUMNS / QN);
+        const int column = (ROWS_FIRST ? v / (SLAB_PARTS * 8) : v % (SLAB_COLUMNS / QN)) * QN;
         const Index m = m0 + row, n = n0 + column;
         if (!corner.stores(m, n))
             continue;
@@ -769,7 +776,7 @@ __device__ __forceinline__ void store_tile(const Tensors &t, const Value (&acc)[
     }
     UNROLL for (int part = 0; part < PARTS; part += SLAB_PARTS)
         UNROLL for (int first = 0; first < WN; first += SLAB_COLUMNS)
-            store_rows(t, acc + first / 2 + part * 2, slab, corner, m0 + part * 8, n0 + first);
+            store_rows(t, acc + first / 2 + part * 2, slab, corner, m0 + part * 8, n0 + first, first);
 }
 
 // Vectors that the epilogue loads, prefetched by so many slabs: during the last products, or while the
@@ -780,7 +787,7 @@ constexpr __device__ int slabs_ahead(int bytes, int all)
     return bytes > 128 ? 1 : 128 / bytes < all ? 128 / bytes : all;
 }
 struct Ahead {
-    static constexpr int ACROSS = WN / SLAB_COLUMNS, ALL = PARTS / SLAB_PARTS * ACROSS;
+    static constexpr int ACROSS = BOXES_N / GROUPS_N / SLAB_COLUMNS, ALL = PARTS / SLAB_PARTS * ACROSS;
     static constexpr int OF_ROWS = slabs_ahead(LaneVector::COUNT * (int)sizeof(Beside), ALL);
     static constexpr int OF_COLUMNS = slabs_ahead((int)sizeof(Columns), ALL);
     static_assert(WARP % (SLAB_COLUMNS / QN) == 0, "each lane has as many, and the same columns of all rows");
@@ -837,7 +844,7 @@ __device__ __forceinline__ void turn_sums(Kept (&totals)[LaneVector::COUNT][JOIN
                                           Slab &slab, const Corner &corner, Index m0, Index n0)
 {
     UNROLL for (int sum = 0; sum < JOINED; ++sum) {
-        fill_slab(slab, own + sum * (WN / 2));
+        fill_slab(slab, own + sum * (WN / 2), 0);
         warp_sync();
         UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
             const LaneVector vector(i);
@@ -859,7 +866,7 @@ __device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value 
         if (JOINED > 1)
             turn_sums(totals, own, slab, corner, m0 + part * 8, n0 + first);
         else
-            fill_slab(slab, own);
+            fill_slab(slab, own, first);
         warp_sync();
         UNROLL for (int i = 0; i < LaneVector::COUNT; ++i) {
             const LaneVector vector(i);

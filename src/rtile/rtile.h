@@ -110,6 +110,7 @@ typedef struct TapPhases {
     int columns_axis, k_axis;     // of the space
     int count;                    // of phases; 0: there are none
     int64_t columns, step;        // positions of a phase, and of k for each tap
+    int64_t box, atom;            // a tile's columns are copied and multiplied in multiples of these; 0: as they are
     uint64_t used[MAX_PHASES];    // bit t: tap t
     /* Where the filter's elements lie: those of a phase and a tap from there on, of a phase's taps in turn. */
     int taps;

@@ -25,7 +25,7 @@ static int64_t turned_bytes(const CountWalk *walk, const DataTile *tile)
 /* The shared tile, without what is cut off along these axes. */
 static RTile loaded_tile(const CountWalk *walk, uint32_t cut, uint32_t cleared)
 {
-    RTile tile = *walk->block->shared;
+    RTile tile = count_wide_tile(walk, walk->block->shared, true);
     for (int a = 0; a < walk->kind->space->axis_count; a++) {
         int64_t extent = walk->kind->space->axes[a].extent;
         if ((cut | cleared) >> a & 1)
@@ -56,8 +56,9 @@ static int64_t own_bytes(const CountWalk *walk, const DataTile *tile, const Move
     if (walk->multiplies && write)
         return operand_bytes(walk, tile, times);
     if (walk->multiplies) {
+        RTile inner = count_wide_tile(walk, walk->block->inner, false);
         return (times * count_tiles(walk, true) + move->ahead) * count_tiles(walk, false) *
-               data_tile_elements(tile, walk->block->inner, axes) * staged_bits(tile) / 8;
+               data_tile_elements(tile, &inner, axes) * staged_bits(tile) / 8;
     }
     if (write)
         return turned_bytes(walk, tile);

@@ -268,13 +268,24 @@ static int64_t computing_warps(const CountWalk *walk)
     return ceil_div(walk->roles ? threads : walk->block->threads, walk->device->warp_size);
 }
 
+RTile count_wide_tile(const CountWalk *walk, const RTile *tile, bool copied)
+{
+    RTile wide = *tile;
+    const TapPhases *phases = walk->kind->space->phases;
+    if (phases && phases->box)
+        wide.size[phases->columns_axis] =
+            round_up(wide.size[phases->columns_axis], copied ? phases->box : phases->atom);
+    return wide;
+}
+
 /* Whole tiles are multiplied. */
 void count_product(CountWalk *walk, int64_t times, const ItemWork *own)
 {
     const TileSpace *space = walk->kind->space;
+    RTile tile = count_wide_tile(walk, walk->block->shared, false);
     int64_t products = times;
     for (int a = 0; a < space->axis_count; a++)
-        products = size_product(products, walk->block->shared->size[a]);
+        products = size_product(products, tile.size[a]);
     products = countable(products);
     if (by_tensor_cores(walk->kind) && walk->roles == 0)
         walk->counts->multiplying_warps =

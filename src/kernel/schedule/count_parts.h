@@ -65,6 +65,9 @@ int64_t count_times(const CountWalk *walk, int item);
 
 // ---- count_arithmetic.c ----
 
+/* The tile with the columns behind it that its boxes have, too, or its products. */
+RTile count_wide_tile(const CountWalk *walk, const RTile *tile, bool copied);
+
 void count_work(Counts *counts, const ItemWork *work);
 void count_ops(CountWalk *walk, int index);            // of a MAP or a REDUCE
 /* `times`: how often the block comes by. `own`: what the family states of it, or NULL. */

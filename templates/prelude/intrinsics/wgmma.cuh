@@ -72,11 +72,26 @@ template <class Element, int COLUMNS> struct Held {};      // the same with a in
 // (16-bit elements only). Warp w of the group has rows w * 16 to w * 16 + 15 of c. Of every 8 columns a lane has c[0] and c[1]
 // in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below.
 template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f16, 32>, float (&c)[16], unsigned long long a, unsigned long long b, bool adds = true)
+{
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %20, 0; wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
+          TEN("") "%10, %11, %12, %13, %14, %15}, %16, %17, p, 1, 1, %18, %19; }"
+          : SUMS_8("+f", 0), SUMS_8("+f", 8) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
+}
+template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b, bool adds = true)
 {
     SM90A("{ .reg .pred p; setp.ne.b32 p, %36, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
           TEN("") TEN("1") TEN("2") "%30, %31}, %32, %33, p, 1, 1, %34, %35; }"
           : SUMS_32("+f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f16, 96>, float (&c)[48], unsigned long long a, unsigned long long b, bool adds = true)
+{
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %52, 0; wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 {"
+          TEN("") TEN("1") TEN("2") TEN("3") "%40, %41, %42, %43, %44, %45, %46, %47}, %48, %49, p, 1, 1, %50, %51; }"
+          : SUMS_32("+f", 0), SUMS_8("+f", 32), SUMS_8("+f", 40)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 128>, float (&c)[64], unsigned long long a, unsigned long long b, bool adds = true)
@@ -86,12 +101,30 @@ DEVICE void multiply_shared(Product<f16, 128>, float (&c)[64], unsigned long lon
           : SUMS_32("+f", 0), SUMS_32("+f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f16, 160>, float (&c)[80], unsigned long long a, unsigned long long b, bool adds = true)
+{
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %84, 0; wgmma.mma_async.sync.aligned.m64n160k16.f32.f16.f16 {"
+          TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6")
+          "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79}, %80, %81, p, 1, 1, %82, %83; }"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_8("+f", 64), SUMS_8("+f", 72)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
+}
+template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 192>, float (&c)[96], unsigned long long a, unsigned long long b, bool adds = true)
 {
     SM90A("{ .reg .pred p; setp.ne.b32 p, %100, 0; wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {"
           TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8")
           "%90, %91, %92, %93, %94, %95}, %96, %97, p, 1, 1, %98, %99; }"
           : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<f16, 224>, float (&c)[112], unsigned long long a, unsigned long long b, bool adds = true)
+{
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %116, 0; wgmma.mma_async.sync.aligned.m64n224k16.f32.f16.f16 {"
+          TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") TEN("9") TEN("10")
+          "%110, %111}, %112, %113, p, 1, 1, %114, %115; }"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_8("+f", 96), SUMS_8("+f", 104)
           : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
@@ -104,11 +137,26 @@ DEVICE void multiply_shared(Product<f16, 256>, float (&c)[128], unsigned long lo
           : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<bf16, 32>, float (&c)[16], unsigned long long a, unsigned long long b, bool adds = true)
+{
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %20, 0; wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
+          TEN("") "%10, %11, %12, %13, %14, %15}, %16, %17, p, 1, 1, %18, %19; }"
+          : SUMS_8("+f", 0), SUMS_8("+f", 8) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
+}
+template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b, bool adds = true)
 {
     SM90A("{ .reg .pred p; setp.ne.b32 p, %36, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
           TEN("") TEN("1") TEN("2") "%30, %31}, %32, %33, p, 1, 1, %34, %35; }"
           : SUMS_32("+f", 0) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<bf16, 96>, float (&c)[48], unsigned long long a, unsigned long long b, bool adds = true)
+{
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %52, 0; wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {"
+          TEN("") TEN("1") TEN("2") TEN("3") "%40, %41, %42, %43, %44, %45, %46, %47}, %48, %49, p, 1, 1, %50, %51; }"
+          : SUMS_32("+f", 0), SUMS_8("+f", 32), SUMS_8("+f", 40)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 128>, float (&c)[64], unsigned long long a, unsigned long long b, bool adds = true)
@@ -118,12 +166,30 @@ DEVICE void multiply_shared(Product<bf16, 128>, float (&c)[64], unsigned long lo
           : SUMS_32("+f", 0), SUMS_32("+f", 32) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<bf16, 160>, float (&c)[80], unsigned long long a, unsigned long long b, bool adds = true)
+{
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %84, 0; wgmma.mma_async.sync.aligned.m64n160k16.f32.bf16.bf16 {"
+          TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6")
+          "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79}, %80, %81, p, 1, 1, %82, %83; }"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_8("+f", 64), SUMS_8("+f", 72)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
+}
+template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 192>, float (&c)[96], unsigned long long a, unsigned long long b, bool adds = true)
 {
     SM90A("{ .reg .pred p; setp.ne.b32 p, %100, 0; wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
           TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8")
           "%90, %91, %92, %93, %94, %95}, %96, %97, p, 1, 1, %98, %99; }"
           : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64)
+          : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
+}
+template <bool TURN_A, bool TURN_B>
+DEVICE void multiply_shared(Product<bf16, 224>, float (&c)[112], unsigned long long a, unsigned long long b, bool adds = true)
+{
+    SM90A("{ .reg .pred p; setp.ne.b32 p, %116, 0; wgmma.mma_async.sync.aligned.m64n224k16.f32.bf16.bf16 {"
+          TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") TEN("9") TEN("10")
+          "%110, %111}, %112, %113, p, 1, 1, %114, %115; }"
+          : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_8("+f", 96), SUMS_8("+f", 104)
           : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>

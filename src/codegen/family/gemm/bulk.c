@@ -10,6 +10,7 @@
 #include "codegen/family/gemm/parts.h"
 #include "codegen/family/gemm/phases.h"
 #include "model/calibration.h"
+#include "rtile/space.h"
 
 enum { SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };
 
@@ -182,12 +183,22 @@ static void set_taps(const Product *product, TileSpace *space)
     }
 }
 
-/* Factors that all batches share. */
-static void set_shared(const Product *product, TileSpace *space)
+/* All tiles have so many columns of a phase, of which the last ones are no whole box. */
+static void set_tile(const PhasedFilter *phased, TileSpace *space)
 {
-    for (int factor = 0; factor < 2; factor++)
+    space_fix_axis(space, GROUP_N, phased->tile, phased->tile);
+    space->flops *= (double)round_up(phased->tile, phased->phases.atom) / (double)phased->tile;
+}
+
+/* What a step copies of lines: whole boxes, however threads would read them. All batches may share a factor. */
+static void set_lines(const Product *product, TileSpace *space)
+{
+    for (int factor = 0; factor < 2; factor++) {
+        space->tiles[factor].scatter = 1;
+        space->tiles[factor].instructions = 0;
         if (!product->lines[factor].batch)
             space->tiles[factor].dims[0] = (Dim){affine_constant(0), 1};
+    }
 }
 
 /* The same where k is pixels, a part of them with split-K: rows are taps and channels. */
@@ -226,7 +237,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     int64_t slabs =
         groups * schedule_makers(kind->schedule) * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
     int64_t sums = kind_splits(kind) > 1 ? rows * columns / SPLITS * SUM_BYTES : 0;
-    int64_t stage = (rows + columns) * MAP_LINE_BYTES + 2 * BARRIER_BYTES;
+    int64_t stage = (rows + round_up(columns, SLAB_COLUMNS)) * MAP_LINE_BYTES + 2 * BARRIER_BYTES;
     int64_t turns = schedule_makers(kind->schedule) * BARRIER_BYTES;
     layout_add(layout, "EVERYTHING",
                kind->schedule->stages * stage + slabs + sums + turns + SHARED_ALIGNMENT);
@@ -241,7 +252,8 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
     kind.space = space_copy(arena, common->space);
     kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, variant);
     int64_t columns = SLAB_COLUMNS * kind_multicast(&kind);   // whole boxes each
-    kind.space->rule[LEVEL_SHARED][GROUP_N].granule = columns;
+    if (!product->phased || !product->phased->tile)
+        kind.space->rule[LEVEL_SHARED][GROUP_N].granule = columns;
     /* One group of 64 x 128 is as fast as two of 64 x 64, both of which read a and have half of the sums, but stores rows
        that are shifted more slowly (tuning-log 93). */
     if (has_multicast(variant) && !mma_is_shifted(fusion, product) && !products->rows)
@@ -278,9 +290,11 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (product->pixels)
         (im2col_has_rows(product->pixels) ? set_taps : set_taps_along_k)(product, common.space);
     else
-        set_shared(product, common.space);
+        set_lines(product, common.space);
     if (product->phased && product->phased->phases.columns < MAX_GROUP_TILE)   // a tile of two phases has the taps of both
         common.space->rule[LEVEL_SHARED][GROUP_N].limit = product->phased->phases.columns;
+    if (product->phased && product->phased->tile)
+        set_tile(product->phased, common.space);
     kind_choose(arena, &common, &product->sums, sizeof product->sums);
     common.cost = &calibration.bulk;
     common.lay_out = lay_out;

@@ -152,15 +152,15 @@ static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, con
     return NULL;
 }
 
-/* What is made stays. A filter whose lines can be copied is not turned. */
+/* What is made stays. A factor whose lines can be copied is not turned. */
 static Rewritten *turn_to_columns(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
     const Product *product = unboxed(view);
     TurnWish wish;
-    if (!product || !wish_of_factors(product, 1, &wish))
-        return NULL;
-    for (int count = 1; count <= 2; count++) {
-        wish.image_count = count;
+    for (int turn = 0; product && turn < 3; turn++) {   // the second factor, the first one, both
+        if (!wish_of_factors(product, turn != 1, &wish))
+            return NULL;
+        wish.image_count = turn < 2 ? 1 : 2;
         Rewritten *turned = fusion_turn(arena, fusion, &wish);
         if (turned && is_granted(arena, turned, target))
             return turned;

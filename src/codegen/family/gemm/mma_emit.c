@@ -126,6 +126,17 @@ static void emit_operands(StrBuf *out, const Scope *scope, const Product *produc
 
 // ---- the block ----
 
+/* Vectors of adjacent columns do not, as of planes whose phases are columns. */
+static bool has_rows_side_by_side(const Fusion *fusion, const Product *product, int columns)
+{
+    const FusedOp *only = fusion_only_output(fusion);
+    if (!only)
+        return false;
+    Affine offset = access_offset(&only->store);
+    return axis_group_stride(&product->group[GROUP_M], &offset) == columns &&
+           product_contiguous(fusion, &product->group[GROUP_N], &only->store) == columns;
+}
+
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int columns, bool boxed,
                            bool reduces)
 {
@@ -153,6 +164,9 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     CONSTEXPR(out, "int QN", "columns of C in one aligned access", columns);
     if (boxed)
         CONSTEXPR(out, "bool SHIFTED", "rows of C are not aligned to it", mma_is_shifted(plan->fusion, product));
+    if (boxed)
+        CONSTEXPR(out, "bool ROWS_FIRST", "vectors of adjacent rows of C lie side by side",
+                  !reduces && has_rows_side_by_side(plan->fusion, product, columns));
     CONSTEXPR(out, "bool REDUCES", "rows of C are reduced, and C is not stored", reduces);
     CONSTEXPR(out, "Index PANEL", "rasterisation: tiles along m in a panel", plan->program->panel);
 }

@@ -4,7 +4,20 @@
 
 #include "base/checked.h"
 
-enum { MAX_TAPS = 64, BOX_LINES = 64 };   // columns or channels of a box
+/* Columns or channels of a box; columns that one instruction multiplies at most, and of which it multiplies multiples. */
+enum { MAX_TAPS = 64, BOX_LINES = 64, MAX_COLUMNS = 256, ATOM_COLUMNS = 32 };
+
+/* Columns of every tile of a phase that has no whole boxes: the most that divide it and that one instruction multiplies.
+   0: there is no such tile of elements of 16 bits in whole vectors. */
+static int64_t find_tile(const Fusion *fusion, const Product *product, int64_t columns)
+{
+    if (mma_columns(fusion, product) != MAX_VECTOR || product_element_bits(product->factor[0]) != 16)
+        return 0;
+    int64_t parts = ceil_div(columns, MAX_COLUMNS);
+    while (columns / MAX_VECTOR % parts)
+        parts++;
+    return columns / parts;
+}
 
 /* The only axis of the dimension, which it goes along from its first element to its last. */
 static int whole_axis(const Fusion *fusion, const Dim *dim)
@@ -88,9 +101,15 @@ bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, con
                                  .columns = columns,
                                  .step = im2col->step};
     if (!guard || !window_guards(guard, filter->access, 0) || filter->access->rank > MAX_MAP_RANK ||
-        columns % BOX_LINES != 0 || phases > MAX_PHASES || im2col->taps.extent > MAX_TAPS ||
-        !find_dims(fusion, product, im2col, filter))
+        phases > MAX_PHASES || im2col->taps.extent > MAX_TAPS || !find_dims(fusion, product, im2col, filter))
         return false;
+    if (columns % BOX_LINES) {
+        filter->tile = find_tile(fusion, product, columns);
+        filter->phases.box = BOX_LINES;
+        filter->phases.atom = ATOM_COLUMNS;
+        if (!filter->tile)
+            return false;
+    }
     find_used(arena, fusion, product, im2col, filter);
     return true;
 }

@@ -199,19 +199,19 @@ static bool find_lines(const Fusion *fusion, Product *product)
            find_box(fusion, product, 0, &product->lines[0]) && find_box(fusion, product, 1, &product->lines[1]);
 }
 
-/* Columns lie evenly apart only within each step along their outermost axis, as pixels of planes do within an
-   image: that one is the batch, and the first factor has none. */
-static bool find_lines_in_batches(const Fusion *fusion, Product *product)
+/* Rows of a factor lie evenly apart only within each step along their outermost axis, as pixels of planes do within an
+   image: that one is the batch, and the other factor has none. */
+static bool find_lines_in_batches(const Fusion *fusion, int group, Product *product)
 {
-    const AxisGroup *columns = &product->group[GROUP_N];
-    if (product->group[GROUP_BATCH].count || columns->count < 2)
+    const AxisGroup *rows = &product->group[group];
+    if (product->group[GROUP_BATCH].count || rows->count < 2)
         return false;
     Product batched = *product;
-    AxisGroup *within = &batched.group[GROUP_N];
-    axis_group_add(&batched.group[GROUP_BATCH], fusion, columns->axes[0]);
+    AxisGroup *within = &batched.group[group];
+    axis_group_add(&batched.group[GROUP_BATCH], fusion, rows->axes[0]);
     *within = (AxisGroup){.extent = 1};
-    for (int i = 1; i < columns->count; i++)
-        axis_group_add(within, fusion, columns->axes[i]);
+    for (int i = 1; i < rows->count; i++)
+        axis_group_add(within, fusion, rows->axes[i]);
     if (!find_lines(fusion, &batched))
         return false;
     *product = batched;
@@ -224,8 +224,9 @@ static bool find_boxed(Arena *arena, const Fusion *fusion, const Target *target,
     const Lines *lines = product->lines;
     if (!target->device->has.bulk_tensor_copy || !product->shared_atom)
         return false;
-    if (!find_lines(fusion, product) && !find_lines_in_batches(fusion, product) &&
-        !find_pixels(arena, fusion, product) && !find_pixels_along_k(arena, fusion, product))
+    if (!find_lines(fusion, product) && !find_lines_in_batches(fusion, GROUP_N, product) &&
+        !find_lines_in_batches(fusion, GROUP_M, product) && !find_pixels(arena, fusion, product) &&
+        !find_pixels_along_k(arena, fusion, product))
         return false;
     find_beside(arena, fusion, product, mma_columns(fusion, product));
     return product->shared_atom->place == IN_SHARED || (lines[0].along_k && lines[1].along_k);
