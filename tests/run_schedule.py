@@ -392,7 +392,7 @@ PROGRAMS = [
     (filter_gradient("3, 9, 13, 128", "3, 9, 13, 72", "72, 3, 3", "n, h + r - 1, v + s - 1"), BULK[:3]),
     (filter_gradient("5, 34, 64", "5, 17, 136", "136, 3", "n, 2*v + s - 1", "bf16", True), BULK),
     (filter_gradient("2, 18, 23, 64", "2, 9, 12, 40", "40, 3, 2", "n, 2*h + r - 1, 2*v + 3*s - 2"), BULK),
-    (PHASES, BULK[:3]), (PHASES.replace("128", "40"), BULK[2:3]), (planes("h:10, v:12"), BULK), (planes("h:5, v:7", "2*h + r - 1, 2*v + s"), BULK),
+    (PHASES, BULK[:3]), (PHASES.replace("128", "72"), BULK[2:3]), (planes("h:10, v:12"), BULK), (planes("h:5, v:7", "2*h + r - 1, 2*v + s"), BULK),
     (LINES_OF_PLANES, [*BULK[:3], *MULTICAST]),
     (convolution("17, 34, 192", "520, 3, 192", "n, v:17", "n, 2*v + s - 1"), PERSISTENT[:3]),
     (convolution("5, 34, 34, 64", "136, 1, 1, 64", "n, h:17, v:17", "n, 2*h + r, 2*v + s"), PERSISTENT[:3]),

@@ -398,7 +398,7 @@ PROGRAMS = [
         y[q:3, r:1, s:3, c, f] = sum[n, t, h, v](d[n, t, h, v, f] * pad(x[n, t + 1 - q, h + r, v + s - 1, c], 0))
         output y : f32"""),
     Program("bulk_phases", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
-        input d[3, 5, N, 8 * M] : {T}  input w[8 * M, 3, 5, 64] : {T}  input z[64] : f32
+        input d[3, 5, N, 8 * M] : {T}  input w[8 * M, 3, 5, 72] : {T}  input z[72] : f32
         t[n, h:5, a:2, v:N, b:3, c] = sum[p:2, q:2, f](pad(d[n, h + p, v + q - 1, f], 0) * pad(w[f, a - 2*p + 1, b - 3*q + 3, c], 0))
         y[n, h, a, v, b, c] = t[n, h, a, v, b, c] + z[c]
         output y : {T}"""),
@@ -410,6 +410,10 @@ PROGRAMS = [
         input d[2, 4, N, 8 * M] : {T}  input w[128, 1, 3, 8 * M] : {T}
         y[n, h:4, a:2, v:N, b:2, c] = sum[q:2, f](pad(d[n, h, v + q, f], 0) * pad(w[c, a, b - 2*q + 1, f], 0))
         output y : f32"""),
+    Program("bulk_planes_of_phases", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
+        input d[3, 8 * M, 4, 2 * N] : {T}  input w[8 * M, 10, 2, 2] : {T}
+        x[n, c, h:4, a:2, v:2 * N, b:2] = sum[f](d[n, f, h, v] * w[f, c, a, b])
+        output x : {T}"""),
     Program("bulk_pixels_of_parts", "bulk", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
         input x[2, 5, N, 16] : {T}  input w[M, 3, 3, 8] : {T}
         y[n, h:5, v:N, f] = sum[r, s, c:8](pad(x[n, h + r - 1, v + s - 1, c + 8], 0) * w[f, r, s, c])

@@ -72,13 +72,6 @@ template <class Element, int COLUMNS> struct Held {};      // the same with a in
 // (16-bit elements only). Warp w of the group has rows w * 16 to w * 16 + 15 of c. Of every 8 columns a lane has c[0] and c[1]
 // in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below.
 template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(Product<f16, 32>, float (&c)[16], unsigned long long a, unsigned long long b, bool adds = true)
-{
-    SM90A("{ .reg .pred p; setp.ne.b32 p, %20, 0; wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
-          TEN("") "%10, %11, %12, %13, %14, %15}, %16, %17, p, 1, 1, %18, %19; }"
-          : SUMS_8("+f", 0), SUMS_8("+f", 8) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
-}
-template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<f16, 64>, float (&c)[32], unsigned long long a, unsigned long long b, bool adds = true)
 {
     SM90A("{ .reg .pred p; setp.ne.b32 p, %36, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
@@ -135,13 +128,6 @@ DEVICE void multiply_shared(Product<f16, 256>, float (&c)[128], unsigned long lo
           TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127}, %128, %129, p, 1, 1, %130, %131; }"
           : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_32("+f", 96)
           : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
-}
-template <bool TURN_A, bool TURN_B>
-DEVICE void multiply_shared(Product<bf16, 32>, float (&c)[16], unsigned long long a, unsigned long long b, bool adds = true)
-{
-    SM90A("{ .reg .pred p; setp.ne.b32 p, %20, 0; wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
-          TEN("") "%10, %11, %12, %13, %14, %15}, %16, %17, p, 1, 1, %18, %19; }"
-          : SUMS_8("+f", 0), SUMS_8("+f", 8) : "l"(a), "l"(b), "n"(TURN_A), "n"(TURN_B), "r"((int)adds));
 }
 template <bool TURN_A, bool TURN_B>
 DEVICE void multiply_shared(Product<bf16, 64>, float (&c)[32], unsigned long long a, unsigned long long b, bool adds = true)

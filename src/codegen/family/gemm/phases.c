@@ -8,7 +8,8 @@
 enum { MAX_TAPS = 64, BOX_LINES = 64, MAX_COLUMNS = 256, ATOM_COLUMNS = 32 };
 
 /* Columns of every tile of a phase that has no whole boxes: the most that divide it and that one instruction multiplies.
-   0: there is no such tile of elements of 16 bits in whole vectors. */
+   0: there is no such tile of elements of 16 bits in whole vectors, or none with a whole box: a persistent block has so
+   many small tiles then that mma.sync by several blocks of an SM is faster (tuning-log 232). */
 static int64_t find_tile(const Fusion *fusion, const Product *product, int64_t columns)
 {
     if (mma_columns(fusion, product) != MAX_VECTOR || product_element_bits(product->factor[0]) != 16)
@@ -16,7 +17,7 @@ static int64_t find_tile(const Fusion *fusion, const Product *product, int64_t c
     int64_t parts = ceil_div(columns, MAX_COLUMNS);
     while (columns / MAX_VECTOR % parts)
         parts++;
-    return columns / parts;
+    return columns / parts > BOX_LINES ? columns / parts : 0;
 }
 
 /* The only axis of the dimension, which it goes along from its first element to its last. */
