@@ -48,6 +48,8 @@ constexpr int TC = 4, BD = 14, BATCH = 1;                     // rTile, block: g
 constexpr int TILES = 5;                                      // of a warp: two eights of channels under taps
 constexpr int SETS = 2;                                       // warps with the same taps, which share pixels
 constexpr int PIXEL_X = 40, PIXEL_D = 40;                     // elements in shared memory
+constexpr Index PLANE_X = 1, PLANE_D = 1;                     // elements from one channel to the next
+constexpr int VECTOR_X = 0, VECTOR_D = 0;                     // columns of a plane in an aligned vector; 0: channels are innermost
 constexpr Index CHAIN = 36;                                   // promotion interval of the accumulators, in steps
 constexpr bool CHAINS = true;                                 // longer than one promotion interval
 
@@ -111,21 +113,47 @@ __device__ __forceinline__ int place(int column)
 // Starts the copies of a step's rows of d and of what is under their windows, with zeros outside of x.
 __device__ __forceinline__ void copy_strip(const Tensors &t, Index group, Index step, Element *x, Element *d)
 {
-    constexpr int VECTORS_X = TC * CHANNELS / 8, VECTORS_D = TC * FILTERS / 8;   // of a pixel
     const Index image = step / STRIPS * BATCH;
     const int first = (int)(step % STRIPS) * BD, top = first * STRIDE_H + TOP;
-    UNROLL_4 for (int i = (int)threadIdx.x; i < images_of(step) * (LINES * REACH * VECTORS_X); i += THREADS) {
-        const int vector = i % VECTORS_X * 8, pixel = i / VECTORS_X, line = pixel / REACH;
-        const int row = top + line % LINES, own = pixel % REACH, column = own + LEFT;
-        const Element *const from = SourceX::row(t, group, image + line / LINES, row);
-        async_copy16_or_zero(inside(row, XH) && inside(column, XW), x + line * LINE + place(own) + vector,
-                             from + column * SourceX::COLUMN_STRIDE + vector);
+    if constexpr (VECTOR_X > 0) {
+        constexpr int V = VECTOR_X > 0 ? VECTOR_X : 1;
+        const auto from = [&](int line, int channel, int column) {
+            const int row = top + line % LINES, own = column + LEFT;
+            return PlaneElement<Element>{inside(row, XH) && inside(own, XW), SourceX::row(t, group, image + line / LINES, row) +
+                                                                                 own * SourceX::COLUMN_STRIDE + channel * PLANE_X};
+        };
+        const auto to = [&](int line, int channel, int base, int column) {
+            return x + (line * LINE + channel + (V % STRIDE_W == 0 ? base / STRIDE_W * PIXEL_X + place(column) : place(base + column)));
+        };
+        copy_planes<THREADS, V, TC * CHANNELS, (LEFT % V + V) % V, REACH, Element>(images_of(step) * LINES, PLANE_X, from, to);
+    } else {
+        constexpr int VECTORS_X = TC * CHANNELS / 8;   // of a pixel
+        UNROLL_4 for (int i = (int)threadIdx.x; i < images_of(step) * (LINES * REACH * VECTORS_X); i += THREADS) {
+            const int vector = i % VECTORS_X * 8, pixel = i / VECTORS_X, line = pixel / REACH;
+            const int row = top + line % LINES, own = pixel % REACH, column = own + LEFT;
+            const Element *const from = SourceX::row(t, group, image + line / LINES, row);
+            async_copy16_or_zero(inside(row, XH) && inside(column, XW), x + line * LINE + place(own) + vector,
+                                 from + column * SourceX::COLUMN_STRIDE + vector);
+        }
     }
-    UNROLL_4 for (int i = (int)threadIdx.x; i < rows_of(step) * (DW * VECTORS_D); i += THREADS) {
-        const int vector = i % VECTORS_D * 8, pixel = i / VECTORS_D, row = pixel / DW;
-        const Element *const from = SourceD::row(t, group, image + row / BD, first + row % BD);
-        async_copy16(d + pixel * PIXEL_D + vector,
-                     from + pixel % DW * SourceD::COLUMN_STRIDE + vector);
+    if constexpr (VECTOR_D > 0) {
+        constexpr int V = VECTOR_D > 0 ? VECTOR_D : 1;
+        const auto from = [&](int row, int channel, int column) {
+            return PlaneElement<Element>{inside(column, DW), SourceD::row(t, group, image + row / BD, first + row % BD) +
+                                                                 column * SourceD::COLUMN_STRIDE + channel * PLANE_D};
+        };
+        const auto to = [&](int row, int channel, int base, int column) {
+            return d + ((row * DW + base + column) * PIXEL_D + channel);
+        };
+        copy_planes<THREADS, V, TC * FILTERS, 0, DW, Element>(rows_of(step), PLANE_D, from, to);
+    } else {
+        constexpr int VECTORS_D = TC * FILTERS / 8;
+        UNROLL_4 for (int i = (int)threadIdx.x; i < rows_of(step) * (DW * VECTORS_D); i += THREADS) {
+            const int vector = i % VECTORS_D * 8, pixel = i / VECTORS_D, row = pixel / DW;
+            const Element *const from = SourceD::row(t, group, image + row / BD, first + row % BD);
+            async_copy16(d + pixel * PIXEL_D + vector,
+                         from + pixel % DW * SourceD::COLUMN_STRIDE + vector);
+        }
     }
 }
 

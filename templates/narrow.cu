@@ -56,7 +56,10 @@ constexpr int TOGETHER = 1;                               // taps in eight eleme
 constexpr bool ROW_RUNS = true, PIECES = true;            // a row of taps is a run; copies are 16-byte vectors
 constexpr int PIXEL = 3, LEAD = 7, REACH = 229;           // in shared memory: elements; before the first one; pixels,
 constexpr int LINE = 696, LINES = 21;                     // elements of a line, lines
-constexpr int QN = 8;                                     // filters in one aligned access of outputs
+constexpr int VECTOR = 0;                                 // columns of a plane in an aligned vector; 0: no planes, or element by element
+constexpr int PHASES = 1, PHASE = 229;                    // every PHASES-th pixel of a line is contiguous, so many
+constexpr int ADJACENT = 1;                               // outputs of a line that a lane has
+constexpr int QN = 8;                                     // filters, or such outputs, in one aligned access
 constexpr int FILTER_RUN = 9408;                          // elements of a block's contiguous filters; 0: not contiguous
 constexpr Index GROUP_STRIDE = 9408, FILTER_STRIDE = 147, ALL_FILTERS = 9408;   // elements of w
 constexpr int SKEW = 0;             // elements between which eight are left out in shared memory, for its banks; 0: nowhere
@@ -96,7 +99,8 @@ constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1
 
 static_assert(SHARES * SETS * WARP == THREADS, "warps cover the block's groups and filters");
 static_assert(TC % WARP_GROUPS == 0 && BF % WARP_FILTERS == 0, "and have whole shares");
-static_assert(2 * BESIDE % QN == 0, "a lane has whole accesses of outputs");
+static_assert(2 * BESIDE * ADJACENT % QN == 0 && (ADJACENT == 1 || QN == ADJACENT), "a lane has whole accesses of outputs");
+static_assert(PHASES == 1 || PHASES == ADJACENT * ALONG_STEP, "lanes of a phase read adjacent pixels");
 static_assert(BATCH > 0 && (Index)REACH * PIXEL <= LINE + PIXEL, "lines hold what windows see");
 static_assert(ALONG_STEP * PIXEL % 2 == 0 && (LEAD - SHIFT) % 2 == 0, "elements are read by aligned words");
 static_assert(WARP_GROUPS % FOLDED == 0, "eights are full");
@@ -120,15 +124,21 @@ __device__ __forceinline__ bool has_channel(const Corner &corner, int element)
     return ROW_RUNS ? element < SUMMED : CHANNELS % TC == 0 || corner.channel * SUMMED + element < CHANNELS * SUMMED;
 }
 
+// Where a pixel lies in its line.
+__device__ __forceinline__ constexpr int pixel_offset(int pixel)
+{
+    return pixel % PHASES * (PHASE * PIXEL) + pixel / PHASES * PIXEL;
+}
+
 // A 16-byte vector of the input that is copied to shared memory: of whole lines where pixels are contiguous, otherwise of a pixel.
-struct Piece {
+struct PixelPiece {
     static constexpr int SPAN = ROW_RUNS ? LINE : TC * SUMMED, EACH = SPAN / 8, SPANS = ROW_RUNS ? 1 : REACH;
     static constexpr int COUNT = LINES * SPANS * EACH;
     int to;
     bool exists;
     const X *at;
 
-    __device__ __forceinline__ Piece(const Tensors &t, const Corner &corner, int number)
+    __device__ __forceinline__ PixelPiece(const Tensors &t, const Corner &corner, int number)
     {
         const int line = number / (EACH * SPANS), span = number / EACH % SPANS, part = number % EACH * 8;
         const int first = corner.along * ALONG_STEP + ALONG_OFFSET, column = first + span;
@@ -194,9 +204,20 @@ struct LinePart {
 // Copies the input, with zeros outside of the image.
 __device__ __forceinline__ void copy_inputs(const Tensors &t, const Corner &corner, X *inputs)
 {
-    if constexpr (PIECES) {
-        UNROLL_4 for (int number = (int)threadIdx.x; number < Piece::COUNT; number += THREADS) {
-            const Piece piece(t, corner, number);
+    if constexpr (VECTOR > 0) {
+        constexpr int V = VECTOR > 0 ? VECTOR : 1;
+        const auto from = [&](int line, int channel, int column) {
+            const int row = corner.down * DOWN_STEP + DOWN_OFFSET + line, own = corner.along * ALONG_STEP + ALONG_OFFSET + column;
+            return PlaneElement<X>{inside(row, ROWS) && inside(own, COLUMNS) && has_channel(corner, channel),
+                                   image(t, corner.batch, corner.channel) + row * ROW_STRIDE + own * COLUMN_STRIDE + channel * CHANNEL_STRIDE};
+        };
+        const auto to = [&](int line, int channel, int base, int column) {
+            return inputs + (line * LINE + channel + (V % PHASES == 0 ? base / PHASES * PIXEL + pixel_offset(column) : pixel_offset(base + column)));
+        };
+        copy_planes<THREADS, V, TC * SUMMED, (ALONG_OFFSET % V + V) % V, REACH, X>(LINES, CHANNEL_STRIDE, from, to);
+    } else if constexpr (PIECES) {
+        UNROLL_4 for (int number = (int)threadIdx.x; number < PixelPiece::COUNT; number += THREADS) {
+            const PixelPiece piece(t, corner, number);
             async_copy16_or_zero(piece.exists, inputs + piece.to, piece.at);
         }
     } else {
@@ -342,38 +363,48 @@ struct Filter {
     }
 };
 
-// The offset of an element of a run from its first one.
-__device__ __forceinline__ int run_offset(int element)
+// The offset of an element of a run from its first one, whose pixel is this one of the window.
+__device__ __forceinline__ int run_offset(int element, int pixel)
 {
-    return TOGETHER == 1 ? element : element / SUMMED * (ALONG_DILATION * PIXEL) + element % SUMMED;
+    return TOGETHER == 1 ? pixel_offset(pixel) + element
+                         : pixel_offset(pixel + element / SUMMED * ALONG_DILATION) + element % SUMMED;
 }
 
-// The positions of a lane's words of A: of outputs `lane / 4` and `lane / 4 + 8` of a tile; of single and of
-// paired steps.
+// Outputs of a lane: one in each half of each tile, of which ADJACENT ones are side by side.
+constexpr int HALVES = 2 * ROW_TILES, OUTPUTS = HALVES / ADJACENT;
+__device__ __forceinline__ int first_output(int tile, int i)
+{
+    return tile * TILE + (i * 8 + lane_id() / 4) * ADJACENT;
+}
+
+// The positions of a lane's words of A, of single and of paired steps: where windows of its first adjacent outputs begin, and
+// of its elements from there, unless they may be those of several phases.
+constexpr bool ONE_PHASE = PHASES == 1 || TOGETHER == 1;
 struct Places {
-    int at[2], paired[2];
+    int at[OUTPUTS], paired[OUTPUTS];
 
     __device__ __forceinline__ void find(int tile, int group)
     {
         const int quad = lane_id() % 4;
-        UNROLL for (int half = 0; half < 2; ++half) {
-            const int pixel = op_min(tile * TILE + half * 8 + lane_id() / 4, PIXELS - 1);
-            const int window = pixel / BA * (DOWN_STEP * LINE) + pixel % BA * (ALONG_STEP * PIXEL) + LEAD - SHIFT +
+        UNROLL for (int i = 0; i < OUTPUTS; ++i) {
+            const int pixel = op_min(first_output(tile, i), PIXELS - ADJACENT);
+            const int window = pixel / BA * (DOWN_STEP * LINE) +
+                               pixel % BA / ADJACENT * ((PHASES > 1 ? 1 : ADJACENT * ALONG_STEP) * PIXEL) + LEAD - SHIFT +
                                group * SUMMED;
-            at[half] = window + run_offset(quad * 2);
-            paired[half] = window + run_offset(quad * 4);
+            at[i] = window + (ONE_PHASE ? run_offset(quad * 2, 0) : 0);
+            paired[i] = window + (ONE_PHASE ? run_offset(quad * 4, 0) : 0);
         }
     }
-    __device__ __forceinline__ int of(int half, int eight) const { return is_paired(eight) ? paired[half] : at[half]; }
+    __device__ __forceinline__ int of(int i, int eight) const { return is_paired(eight) ? paired[i] : at[i]; }
 };
 
-// The offset from the window's first element to those of a step; of a pair's second step, from those of the
-// first.
-__device__ __forceinline__ constexpr int step_offset(int i)
+// The offset from there to those of a step, for one of the adjacent outputs; of a pair's second step, from those of the first.
+__device__ __forceinline__ int step_offset(int i, int output)
 {
-    const int eight = is_paired(i % EIGHTS) ? i % EIGHTS / 2 * 2 : i % EIGHTS, run = i / EIGHTS % RUNS;
-    return i / (EIGHTS * RUNS) * (DOWN_DILATION * LINE) + run * (ALONG_DILATION * PIXEL) +
-           eight * (TOGETHER == 1 ? 8 : TOGETHER * ALONG_DILATION * PIXEL);
+    const int eight = is_paired(i % EIGHTS) ? i % EIGHTS / 2 * 2 : i % EIGHTS;
+    const int column = TOGETHER == 1 ? i / EIGHTS % RUNS : eight * TOGETHER, quad = ONE_PHASE ? 0 : lane_id() % 4;
+    return i / (EIGHTS * RUNS) * (DOWN_DILATION * LINE) + (TOGETHER == 1 ? eight * 8 : 0) +
+           run_offset(is_paired(eight) ? quad * 4 : quad * 2, output * ALONG_STEP + column * ALONG_DILATION);
 }
 
 // Whether some lane has elements past the run in that step; and the valid bits of a lane's word.
@@ -389,13 +420,13 @@ __device__ __forceinline__ unsigned bits_of_run(int eight)
 
 // A lane's words of a step, of both halves of each tile.
 struct Words {
-    unsigned now[2 * ROW_TILES], next[2 * ROW_TILES];   // `next`: of the pair's second step
+    unsigned now[HALVES], next[HALVES];   // `next`: of the pair's second step
 
-    __device__ __forceinline__ void read(const X *inputs, const Places (&places)[ROW_TILES], int g, int i)
+    __device__ __forceinline__ void read(const X *inputs, const Places &places, int g, int i)
     {
         const int eight = i % EIGHTS;
-        UNROLL for (int r = 0; r < ROW_TILES * 2; ++r) {
-            const X *const from = inputs + places[r / 2].of(r % 2, eight) + (g * SUMMED + step_offset(i));
+        UNROLL for (int r = 0; r < HALVES; ++r) {
+            const X *const from = inputs + places.of(r / ADJACENT, eight) + (g * SUMMED + step_offset(i, r % ADJACENT));
             if (is_paired(eight) && eight % 2 == 1)
                 now[r] = next[r];
             else if (is_paired(eight))
@@ -419,14 +450,14 @@ struct Words {
 struct Sums {
     A at[ROW_TILES][WARP_GROUPS][WARP_TILES][4] = {};
 
-    __device__ __forceinline__ void add(const X *inputs, const Places (&places)[ROW_TILES], const Filter &filter)
+    __device__ __forceinline__ void add(const X *inputs, const Places &places, const Filter &filter)
     {
         UNROLL for (int g = 0; g < WARP_GROUPS; ++g) {
             unsigned a[ROW_TILES][4];
             Words words;
             UNROLL for (int i = 0; i < STEPS; ++i) {
                 words.read(inputs, places, g, i);
-                UNROLL for (int r = 0; r < ROW_TILES * 2; ++r)
+                UNROLL for (int r = 0; r < HALVES; ++r)
                     a[r / 2][i % 2 * 2 + r % 2] = words.now[r];
                 UNROLL for (int j = 0; j < WARP_TILES; ++j)
                     UNROLL for (int u = 0; u < ROW_TILES; ++u)
@@ -438,20 +469,27 @@ struct Sums {
         }
     }
 
-    // The sums of an output in one half of a tile: runs of 2 * BESIDE filters of a group.
-    template <class Leave> __device__ __forceinline__ void leave(int tile, int half, const Leave &leave_run) const
+    // A filter's sum: in one of the halves of tiles, of a group, from a tile of filters on.
+    __device__ __forceinline__ A of(int half, int g, int j, int filter) const
+    {
+        const int quad = lane_id() % 4;
+        A sum = at[half / 2][g][j + filter / 2][half % 2 * 2 + filter % 2];
+        UNROLL for (int other = 1; other < FOLDED; ++other) {
+            const A another = at[half / 2][g + other][j + filter / 2][half % 2 * 2 + filter % 2];
+            sum = quad * 2 / MULTIPLIERS == other ? another : sum;
+        }
+        return sum;
+    }
+
+    // Of adjacent outputs: runs of 2 * BESIDE filters of a group, of each filter all outputs.
+    template <class Leave> __device__ __forceinline__ void leave(int output, const Leave &leave_run) const
     {
         const int quad = lane_id() % 4;
         UNROLL for (int g = 0; g < WARP_GROUPS; g += FOLDED)
             UNROLL for (int j = 0; j < WARP_TILES; j += BESIDE) {
-                A run[2 * BESIDE];
-                UNROLL for (int e = 0; e < 2 * BESIDE; ++e) {
-                    run[e] = at[tile][g][j + e / 2][half * 2 + e % 2];
-                    UNROLL for (int other = 1; other < FOLDED; ++other) {
-                        const A another = at[tile][g + other][j + e / 2][half * 2 + e % 2];
-                        run[e] = quad * 2 / MULTIPLIERS == other ? another : run[e];
-                    }
-                }
+                A run[2 * BESIDE * ADJACENT];
+                UNROLL for (int e = 0; e < 2 * BESIDE * ADJACENT; ++e)
+                    run[e] = of(output * ADJACENT + e % ADJACENT, g, j, e / ADJACENT);
                 const int column = j * 8 + quad * (2 * BESIDE);
                 if (FOLDED > 1)
                     leave_run(g + (int)(column / MULTIPLIERS), (int)(column % MULTIPLIERS), run);
@@ -488,30 +526,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
 
     // ---- compute ----
     const int rows = DOWN % BD == 0 ? BD : op_min(BD, DOWN - corner.down);
-    const auto finish_run = [&](Index channel, Index multiplier, int down, int along, const A(&run)[2 * BESIDE])
+    const auto finish_run = [&](Index channel, Index multiplier, int down, int along, const A(&run)[2 * BESIDE * ADJACENT])
         __attribute__((always_inline)) {
         if (CHANNELS % TC != 0 && channel >= CHANNELS)
             return;
-        UNROLL for (int e = 0; e < 2 * BESIDE; e += QN) {
+        UNROLL for (int e = 0; e < 2 * BESIDE * ADJACENT; e += QN) {
             A totals[QN];
             UNROLL for (int i = 0; i < QN; ++i)
                 totals[i] = run[e + i];
-            if (MULTIPLIERS % BF == 0 || FOLDED > 1 || multiplier + e < MULTIPLIERS)
-                finish(t, corner.batch, channel, multiplier + e, down, along, totals);
+            if (MULTIPLIERS % BF == 0 || FOLDED > 1 || multiplier + e / ADJACENT < MULTIPLIERS)
+                finish(t, corner.batch, channel, multiplier + e / ADJACENT, down, along, totals);
         }
     };
 #pragma unroll 1
     for (int tile = warp / SHARES * ROW_TILES; tile * TILE < rows * BA; tile += SETS * ROW_TILES) {
-        Places places[ROW_TILES];
-        UNROLL for (int u = 0; u < ROW_TILES; ++u)
-            places[u].find(tile + u, group);
+        Places places;
+        places.find(tile, group);
         Sums sums;
         sums.add(inputs, places, filter);
-        UNROLL for (int r = 0; r < ROW_TILES * 2; ++r) {
-            const int pixel = tile * TILE + r * 8 + lane_id() / 4, own = pixel / BA;
+        UNROLL for (int i = 0; i < OUTPUTS; ++i) {
+            const int pixel = first_output(tile, i), own = pixel / BA;
             const int down = corner.down + own, along = corner.along + pixel % BA;
             if (own < rows && (ALONG % BA == 0 || along < ALONG))
-                sums.leave(r / 2, r % 2, [&](int g, int column, const A(&run)[2 * BESIDE]) __attribute__((always_inline)) {
+                sums.leave(i, [&](int g, int column, const A(&run)[2 * BESIDE * ADJACENT]) __attribute__((always_inline)) {
                     finish_run(corner.channel + group + g, corner.multiplier + first + column, down, along, run);
                 });
         }

@@ -310,6 +310,8 @@ PROGRAMS = [
     (few_channels("2, 9, 11, 5", "9, 3, 2, 5", "n, h:9, v:11, f", "n, h + r - 1, v + s - 1, c", "f, r, s, c"), NARROW_ROWS),
     (few_channels("2, 12, 9, 5, 8", "5, 16, 3, 3, 8", "n, h:12, v:9, g, f", "n, h + r - 1, v + s - 1, g, c", "g, f, r, s, c"), NARROW_GROUPS),
     (few_channels("2, 12, 9, 12, 2", "12, 2, 3, 3, 2", "n, h:12, v:9, g, f", "n, h + r - 1, v + s - 1, g, c", "g, f, r, s, c"), NARROW_GROUPS),
+    (few_channels("2, 5, 8, 12, 12", "5, 8, 8, 3, 3", "n, g, f, h:12, v:12", "n, g, c, h + r - 1, v + s - 1", "g, f, c, r, s"), NARROW_GROUPS),
+    (few_channels("2, 8, 4, 12, 14", "8, 4, 4, 3, 3", "n, g, f, h:6, v:7", "n, g, c, 2*h + r - 1, 2*v + s - 1", "g, f, c, r, s"), NARROW_GROUPS),
     (with_map(few_channels("2, 12, 9, 12, 4", "12, 8, 3, 3, 4", "n, h:12, v:9, g, f", "n, h + r - 1, v + s - 1, g, c", "g, f, r, s, c"), "n, h, v, g, f"),
      NARROW_GROUPS),
     (depthwise("3, 14, 18, 17", "5, 5, 17", "n, h:14, v:18, c", "n, h + r - 2, v + s - 2, c", "r, s, c"), STRIPS_OF_CHANNELS),
@@ -364,6 +366,8 @@ PROGRAMS = [
     (filter_gradients_of_groups("5, 42, 80, 3, 8", "5, 21, 40, 3, 24", "r:3, s:4", "2*h + r - 1, 2*v + s - 2", "bf16"), FILTER_GROUPS),
     (filter_gradients_of_groups("3, 6, 7, 2, 64", "3, 6, 7, 2, 64", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_GROUPS),
     (filter_gradients_of_groups("17, 32, 33, 4, 8", "17, 32, 33, 4, 8", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_GROUPS),
+    (filter_gradients_of_groups("3, 4, 16, 12, 14", "3, 4, 8, 12, 14", "r:3, s:3", "h + r - 1, v + s - 1").replace("n, h, v, g, f", "n, g, f, h, v")
+     .replace("n, h + r - 1, v + s - 1, g, c", "n, g, c, h + r - 1, v + s - 1"), FILTER_GROUPS),
     (filter_gradients_of_groups("3, 12, 13, 2, 128", "3, 12, 13, 2, 64", "r:3, s:3", "h + r - 1, v + s - 1"), FILTER_WIDE),
     (filter_gradients_of_groups("2, 42, 33, 2, 96", "2, 21, 32, 2, 72", "r:3, s:2", "2*h + r - 1, v + s", "bf16"), FILTER_WIDE),
     (filter_gradients_of_groups("4, 7, 6, 2, 64", "4, 7, 6, 2, 64", "r:3, s:3", "h + 2*r - 2, v + 2*s - 2").replace("r:3, s:3, c", "c, r:3, s:3"),

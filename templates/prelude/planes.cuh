@@ -61,6 +61,73 @@ private:
     }
 };
 
+// V adjacent columns of eight planes of 16-bit elements, loaded as aligned vectors, or zeros. Stored column by column, the eight
+// elements side by side.
+template <class T, int V> struct EightPlanes {
+    static constexpr int WORDS = (V + 1) / 2;
+    unsigned words[8][WORDS];
+
+    template <class Index> __device__ __forceinline__ void load(bool exists, const T *first, Index plane)
+    {
+        UNROLL for (int i = 0; i < 8; ++i) {
+            UNROLL for (int w = 0; w < WORDS; ++w)
+                words[i][w] = 0;
+            if (exists && V == 1)
+                words[i][0] = first[i * plane].bits;
+            else if (exists)
+                move_vector<WORDS>(words[i], reinterpret_cast<const unsigned *>(first + i * plane));
+        }
+    }
+    __device__ __forceinline__ void store(bool exists, int column, T *to) const
+    {
+        unsigned pairs[4];
+        UNROLL for (int i = 0; i < 4; ++i)
+            pairs[i] = byte_permute(words[2 * i][column / 2], words[2 * i + 1][column / 2], column % 2 ? 0x7632u : 0x5410u);
+        if (exists)
+            move_vector<4>(reinterpret_cast<unsigned *>(to), pairs);
+    }
+};
+
+// Copies lines of COLUMNS columns of CHANNELS planes, which are `plane` elements apart, to shared memory, where channels are
+// innermost. Lines begin LEADING columns behind aligned vectors of V. from(line, channel, column): {does it exist, where}; to(line,
+// channel, base, column): where column base + column lies. Adjacent lanes have as many eights of channels as leave them in
+// different banks, then adjacent vectors.
+template <int THREADS, int V, int CHANNELS, int LEADING, int COLUMNS, class T, class Index, class From, class To>
+DEVICE void copy_planes(int lines, Index plane, const From &from, const To &to)
+{
+    constexpr int EIGHTS = CHANNELS / 8, ABREAST = (EIGHTS | V) & -(EIGHTS | V), SPANS = (LEADING + COLUMNS + V - 1) / V;
+    constexpr int AHEAD = V < 2 ? 4 : 8 / V;   // of a thread, in flight
+    struct Place {
+        int line, channel, base;
+        bool exists;
+    };
+    const auto place = [=](int number) {
+        return Place{number / (SPANS * EIGHTS), (number % ABREAST + number / (ABREAST * SPANS) % (EIGHTS / ABREAST) * ABREAST) * 8,
+                     (number / ABREAST % SPANS - 1) * V, number < lines * (SPANS * EIGHTS)};
+    };
+#pragma unroll 1
+    for (int first = static_cast<int>(threadIdx.x); first < lines * (SPANS * EIGHTS); first += AHEAD * THREADS) {
+        EightPlanes<T, V> held[AHEAD];
+        UNROLL for (int a = 0; a < AHEAD; ++a) {
+            const Place own = place(first + a * THREADS);
+            const auto found = from(own.line, own.channel, own.base + V - LEADING);
+            held[a].load(own.exists && found.exists, found.at, plane);
+        }
+        UNROLL for (int a = 0; a < AHEAD; ++a) {
+            const Place own = place(first + a * THREADS);
+            UNROLL for (int i = 0; i < V; ++i)
+                held[a].store(own.exists && inside(own.base + V - LEADING + i, COLUMNS), i,
+                              to(own.line, own.channel, own.base, V - LEADING + i));
+        }
+    }
+}
+
+// Of a plane's line an element, which may lie outside.
+template <class T> struct PlaneElement {
+    bool exists;
+    const T *at;
+};
+
 // sum over images, i, j of d[i,j] * x[i*STRIDE_H+down,j*STRIDE_W+along], 0 outside of x. Every term is
 // computed, so that infinities and NaN times zero give NaN.
 template <class Value, class SourceX, class SourceD, int XH, int XW, int DH, int DW, int STRIDE_H = 1,

@@ -240,6 +240,10 @@ PROGRAMS = [
         input x[3, M + 8, 2, 48] : {T}  input d[3, M, 2, 64] : {T}
         dw[g, f, s:9, c] = sum[n, v](d[n, v, g, f] * x[n, v + s, g, c])
         output dw : f32"""),
+    Program("filter_groups_planes", "filter_groups", HALVES, {"M": ("channel", 4), "N": ("tap along", 12)}, """
+        input x[3, M, 8, 21, 2 * N] : {T}  input d[3, M, 16, 10, N] : {T}
+        dw[g, f, c, r:3, s:3] = sum[n, h, v](d[n, g, f, h, v] * pad(x[n, g, c, 2*h + r - 1, 2*v + s - 1], 0))
+        output dw : f32"""),
     Program("filter_wide", "filter_wide", HALVES, {"M": ("tap along", 13), "K": ("along", 3)}, """
         input x[4, 7, M, 2, 64] : {T}  input d[4, 7, M, 2, 72] : {T}
         dw[g, f, r:3, s:K, c] = sum[n, h, v](d[n, h, v, g, f] * pad(x[n, h + r - 1, v + s - 1, g, c], 0))
@@ -485,6 +489,15 @@ PROGRAMS = [
         input dy[2, 12, N, M, 8] : {T}  input w[M, 8, 3, 3, 16] : {T}
         dx[n, h:12, v:N, g, c] = sum[r, s, f](pad(dy[n, h - r + 1, v - s + 1, g, f], 0) * w[g, f, r, s, c])
         output dx : {T}"""),
+    Program("narrow_planes", "narrow", HALVES, {"M": ("channel", 3), "N": ("along", 12)}, """
+        input x[2, M, 8, 9, N] : {T}  input w[M, 8, 8, 3, 3] : {T}  input z[2, M, 8, 9, N] : {T}
+        t[n, g, f, h:9, v:N] = sum[r, s, c](pad(x[n, g, c, h + r - 1, v + s - 1], 0) * w[g, f, c, r, s])
+        y[n, g, f, h, v] = relu(t[n, g, f, h, v] + z[n, g, f, h, v])
+        output y : {T}"""),
+    Program("narrow_planes_of_four", "narrow", HALVES, {"M": ("channel", 6), "N": ("along", 14)}, """
+        input x[2, M, 4, 12, 2 * N] : {T}  input w[M, 4, 4, 3, 3] : {T}
+        y[n, g, f, h:5, v:N] = sum[r, s, c](pad(x[n, g, c, 2*h + 2*r - 1, 2*v + s - 1], 0) * w[g, f, c, r, s])
+        output y : {T}"""),
     Program("convolution", "matmul", REAL, {"M": ("m", 9), "N": ("n", 20), "K": ("k", 4)}, """
         input x[K, N, 6] : {T}  input w[M, K, 3, 3] : {T}
         y[f, h:N, v:6] = sum[k, r, s](pad(x[k, h + r - 1, v + s - 1], 0) * w[f, k, r, s])

@@ -153,6 +153,18 @@ static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList
     return best;
 }
 
+/* So many parts give that kernel blocks for all SMs, or another one of its family on tensor cores, whose blocks are larger. */
+static bool employs(const Planner *planner, const ChoiceList *list, const PlannedLaunch *spread, int64_t parts)
+{
+    bool any = spread && choices_employ(parts, choices_idle_sms(planner, spread));
+    for (int i = 1; i < list->count && spread && !any; i++) {
+        const PlannedLaunch *launch = &list->choices[i]->launches[0];
+        any = list->choices[i]->count == 1 && launch->family == spread->family && !on_cuda_cores(launch) &&
+              choices_employ(parts, choices_idle_sms(planner, launch));
+    }
+    return any;
+}
+
 static double bytes_of_all(Tensor *const *tensors, int count)
 {
     double bytes = 0;
@@ -192,7 +204,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
         PartFamilies of = {.any = choices_employ(parts, idle) || slow || (product && !of_tensor_cores),
                            .tile_both = of_tensor_cores,
-                           .also = spread && choices_employ(parts, choices_idle_sms(planner, spread)) ? spread->family : NULL};
+                           .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
         if (!of.any && !of.tile_both && !of.also)
             continue;
         Split split = add_split(planner, list, companions, fusion,

@@ -71,17 +71,31 @@ static bool takes(const DepthwiseView *view, const Fusion *fusion)
 
 // ---- how an image lies in shared memory ----
 
-/* Channels are innermost; all lines begin at whole pieces, and end with them. */
-static bool has_pieces(const NarrowWay *way, const Depthwise *shape, int64_t line)
+/* Elements of the widest vector with which all lines begin and end, of at most a piece. */
+static int line_vector(const Depthwise *shape, int64_t line)
 {
-    if (way->channel != 1)
-        return false;
-    int64_t all = shape->x_origin | line;
+    int64_t all = shape->x_origin | line | PIECE;
     for (int i = 0; i < shape->batch.count; i++)
         all |= shape->x_offset.coef[shape->batch.axes[i]];
     if (shape->image_count > 1)
         all |= shape->image[0].x_stride;
-    return all % PIECE == 0;
+    return (int)(all & -all);
+}
+
+/* Channels are innermost; all lines begin at whole pieces, and end with them. */
+static bool has_pieces(const NarrowWay *way, const Depthwise *shape, int64_t line)
+{
+    return way->channel == 1 && line_vector(shape, line) == PIECE;
+}
+
+/* Columns of a plane that are copied together, of eight channels each. */
+static int plane_vector(const NarrowWay *way, const Depthwise *shape)
+{
+    const WindowAxis *along = slide_along(shape);
+    int64_t channels = shape->summed.extent;
+    if (way->channel == 1 || way->groups * channels % PIECE || shape->channel.extent * channels % PIECE)
+        return 0;
+    return along->x_stride == 1 ? line_vector(shape, along->inputs | way->channel) : 1;
 }
 
 /* Words are aligned: pixels are even, or windows move by two; else each has an element more. */
@@ -96,14 +110,16 @@ static void lay_out_rows(NarrowWay *way, const Depthwise *shape)
         way->lead = (int)((-along->pad * channels % PIECE + PIECE) % PIECE);
     way->shift = way->lead % 2;
     way->run = (int)along->taps * way->pixel + way->shift;
-    way->runs = way->together = 1;
+    way->runs = way->together = way->phases = 1;
     int64_t first = way->lead - way->shift, last = (way->width - 1) * along->stride * way->pixel;
     int64_t line = first + last + round_up(way->run, NARROW_EIGHT);
     way->reach = (int)ceil_div(line, way->pixel);
     way->line = (int)(way->pieces ? round_up(line, PIECE) : round_up(way->reach * way->pixel, 2));   // words are aligned
+    way->phase = way->reach;
 }
 
-/* Pixels that lanes read at once are in different banks: their distance is an odd multiple of 16 bytes. */
+/* Pixels that lanes read at once are in different banks: their distance is an odd multiple of 16 bytes, or of planes, whose
+   pixels are stored one by one, that of those of a phase. */
 static void lay_out_groups(NarrowWay *way, const Depthwise *shape)
 {
     enum { BANKS = 2 * PIECE };
@@ -118,7 +134,10 @@ static void lay_out_groups(NarrowWay *way, const Depthwise *shape)
     way->runs = folds ? 1 : (int)along->taps;
     int64_t taps = folds ? round_up(along->taps, way->together) : along->taps;
     way->reach = (int)((way->width - 1) * along->stride + (taps - 1) * along->dilation + 1);
-    way->line = way->reach * way->pixel;
+    way->vector = plane_vector(way, shape);
+    way->phases = way->vector ? way->adjacent * (int)along->stride : 1;
+    way->phase = (int)ceil_div(way->reach, way->phases);
+    way->line = way->phases * way->phase * way->pixel;
 }
 
 // ---- tiles of blocks and warps ----
@@ -165,12 +184,14 @@ static int width_of(const Depthwise *shape)
     return (int)(parts == 1 ? outputs : round_up(ceil_div(outputs, parts), PIECE));
 }
 
-static void find_way(const Fusion *fusion, const Depthwise *shape, NarrowWay *way)
+static void find_way(const Fusion *fusion, const Depthwise *shape, int row_tiles, NarrowWay *way)
 {
     *way = (NarrowWay){.rows = has_row_runs(shape),
                        .channel = channel_stride(fusion, shape),
                        .groups = groups_of(shape),
-                       .width = width_of(shape)};
+                       .width = width_of(shape),
+                       .row_tiles = row_tiles,
+                       .adjacent = depthwise_stores_together(fusion, slide_along(shape)->output, 2 * row_tiles)};
     (way->rows ? lay_out_rows : lay_out_groups)(way, shape);
     way->steps = (int)(slide_down(shape)->taps * way->runs * ceil_div(way->run, NARROW_EIGHT));
 }
@@ -247,7 +268,8 @@ static double lines_of_store(const NarrowWay *way, const Fusion *fusion, const D
 static void set_stored(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
 {
     int lane = 2 * beside_of(way);
-    way->stored = depthwise_stores_together(fusion, axis_group_innermost(&shape->multiplier), lane & -lane);
+    way->stored = way->adjacent > 1 ? way->adjacent
+                                    : depthwise_stores_together(fusion, axis_group_innermost(&shape->multiplier), lane & -lane);
     way->stored_lines = way->stored > 1 ? 0 : lines_of_store(way, fusion, shape);
 }
 
@@ -295,7 +317,10 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
         DataTile *tile = &space->tiles[i];
         tile->staged = i == INPUT || way->filter_run > 0;
         bool pieces = i == INPUT ? way->pieces : way->filter_run > 0;
-        tile->instructions = pieces ? (double)FIND / PIECE : i == INPUT ? copy_alone_instructions(way, shape) : FIND_ALONE;
+        tile->instructions = pieces         ? (double)FIND / PIECE
+                             : i == FILTER ? FIND_ALONE
+                             : way->vector ? planes_instructions(way->vector, slide_along(shape)->pad, way->reach)
+                                           : copy_alone_instructions(way, shape);
         tile->staged_inner = tile->rank - 1;
     }
     direct_add_outer_tiles(space, fusion, shape);
@@ -308,7 +333,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     uint32_t input = 1u << INPUT, filter = 1u << FILTER;
     const double fetch = 2.5 / 32;   // of a lane for each element of a warp's filters: half a pair
     bool staged = way->filter_run > 0;
-    schedule_load(&schedule, (Move){.tiles = input, .to = PLACE_SHARED, .async = way->pieces, .each = way->pieces ? 0 : IN_FLIGHT});
+    int each = way->vector ? planes_in_flight(way->vector) : IN_FLIGHT;
+    schedule_load(&schedule, (Move){.tiles = input, .to = PLACE_SHARED, .async = way->pieces, .each = way->pieces ? 0 : (uint8_t)each});
     schedule_load(&schedule,
                   (Move){.tiles = filter, .to = staged ? PLACE_SHARED : PLACE_USUAL, .async = staged});
     schedule_wait(&schedule, 0);
@@ -470,9 +496,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     int count = 0, few = 0;   // tiles of a warp, of the first forms
     if (!takes(found, fusion))
         return 0;
-    find_way(fusion, found->sum, &way);
     for (int f = 0; f < (int)(sizeof forms / sizeof *forms); f++) {
-        way.row_tiles = forms[f].row_tiles;
+        find_way(fusion, found->sum, forms[f].row_tiles, &way);
         bool fits = set_warp(&way, found->sum, forms[f].eights, forms[f].words) &&
                     registers_of(&way) <= device->registers_per_thread;
         if (forms[f].eights <= WARP_EIGHTS)

@@ -19,7 +19,10 @@ typedef struct NarrowWay {
     int height, width;             // outputs of a block
     int pixel, lead, reach;        // in shared memory: elements; before the first one; pixels,
     int line, lines;               // elements of a line, lines
-    int stored;                    // filters that are one aligned access of outputs
+    int vector;                    // columns of a plane that are copied together; 0: no planes, or element by element
+    int phases, phase;             // every so many-th pixel of a line is contiguous; so many pixels
+    int adjacent;                  // outputs of a line that a lane has
+    int stored;                    // filters, or such outputs, that are one aligned access
     double stored_lines;           // Move.lines
     int64_t filter_run;            // elements of a block's filters, one run of memory; 0: they are not
     int64_t skew;      // of which these many are together in shared memory: eight are left out behind them; 0: all

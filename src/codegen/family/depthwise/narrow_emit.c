@@ -26,7 +26,10 @@ static void emit_layout(StrBuf *out, const NarrowWay *way)
     CONSTEXPR(out, "int PIXEL, LEAD, REACH", "in shared memory: elements; before the first one; pixels,", way->pixel,
               way->lead, way->reach);
     CONSTEXPR(out, "int LINE, LINES", "elements of a line, lines", way->line, way->lines);
-    CONSTEXPR(out, "int QN", "filters in one aligned access of outputs", way->stored);
+    CONSTEXPR(out, "int VECTOR", "columns of a plane in an aligned vector; 0: no planes, or element by element", way->vector);
+    CONSTEXPR(out, "int PHASES, PHASE", "every PHASES-th pixel of a line is contiguous, so many", way->phases, way->phase);
+    CONSTEXPR(out, "int ADJACENT", "outputs of a line that a lane has", way->adjacent);
+    CONSTEXPR(out, "int QN", "filters, or such outputs, in one aligned access", way->stored);
 }
 
 /* Where filters lie, and their elements. */
@@ -59,5 +62,5 @@ void narrow_emit(StrBuf *out, const KernelPlan *plan)
     direct_emit_tap(out, "Index summed, ", &scope, shape);
     if (way->filter_run)
         direct_emit_tap_at(out, "Index summed, ", &scope, shape);
-    direct_emit_finish(out, &scope, shape, axis_group_innermost(&shape->multiplier));
+    direct_emit_finish(out, &scope, shape, way->adjacent > 1 ? slide_along(shape)->output : axis_group_innermost(&shape->multiplier));
 }

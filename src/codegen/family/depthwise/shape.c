@@ -266,3 +266,16 @@ int64_t strip_accesses(int64_t offset, int64_t piece, int64_t reach)
             columns /= 2;
     return accesses;
 }
+
+enum { EIGHT_PLANES = 8 };
+
+/* Counted in SASS. */
+double planes_instructions(int64_t vector, int64_t pad, int64_t columns)
+{
+    enum { FIND = 38, OF_COLUMN = 8 };
+    int64_t lead = (vector - pad % vector) % vector;
+    double read = (double)round_up(lead + columns, vector) / (double)columns;
+    return (double)(FIND + OF_COLUMN * vector) / (double)(EIGHT_PLANES * vector) * read;
+}
+
+int planes_in_flight(int64_t vector) { return EIGHT_PLANES * (int)smaller(EIGHT_PLANES, 4 * vector); }

@@ -64,3 +64,8 @@ int depthwise_stores_together(const Fusion *fusion, int axis, int most);
 /* Accesses of a thread whose first column lies at `offset` to a row, of at most so many columns: beside 4
    outputs under 5 taps 2, 4 and 2. */
 int64_t strip_accesses(int64_t offset, int64_t piece, int64_t reach);
+
+/* copy_planes() of the prelude: instructions of a thread for each element of lines of so many columns, of which `pad` are before
+   an aligned vector; elements of a thread that are in flight. */
+double planes_instructions(int64_t vector, int64_t pad, int64_t columns);
+int planes_in_flight(int64_t vector);
