@@ -178,25 +178,33 @@ static bool same_shape(const Shape *left, const Shape *right)
            memcmp(left->vector, right->vector, sizeof left->vector) == 0;
 }
 
+/* Blocks of FEW_THREADS leave a scheduler one warp of each, which waits: they are left out where a larger tile has more. */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
     const Permute *permute = view;
     Shape shapes[KIND_COUNT];
-    int count = 0;
+    int form_of[KIND_COUNT], shape_count = 0, most = 0, count = 0;
     for (int form = 0; form < KIND_COUNT; form++) {
-        shapes[count] = permute_shape(fusion, permute, &forms[form]);
-        if (forms[form].copies && !shapes[count].copied)
+        Shape *shape = &shapes[shape_count];
+        *shape = permute_shape(fusion, permute, &forms[form]);
+        if (forms[form].copies && !shape->copied)
             continue;
-        permute_avoid_conflicts(&shapes[count], permute->element_bytes, device);
+        permute_avoid_conflicts(shape, permute->element_bytes, device);
         bool seen = false;
-        for (int i = 0; i < count; i++)
-            seen |= same_shape(&shapes[i], &shapes[count]);
-        if (!seen) {
-            form_kind(arena, fusion, device, permute, form, &shapes[count], &variants[count]);
+        for (int i = 0; i < shape_count; i++)
+            seen |= same_shape(&shapes[i], shape);
+        if (seen)
+            continue;
+        int threads = tile_threads(shape, device->warp_size);
+        most = threads > most ? threads : most;
+        form_of[shape_count++] = form;
+    }
+    for (int i = 0; i < shape_count; i++)
+        if (most <= FEW_THREADS || tile_threads(&shapes[i], device->warp_size) > FEW_THREADS) {
+            form_kind(arena, fusion, device, permute, form_of[i], &shapes[i], &variants[count]);
             count++;
         }
-    }
     return count;
 }
 

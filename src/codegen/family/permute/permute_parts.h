@@ -13,7 +13,8 @@
 enum { OUTER, ROWS, COLUMNS, SIDE_COUNT };   // axes of the space, too
 
 enum {
-    BLOCK_THREADS = 256   // at most
+    BLOCK_THREADS = 256,   // at most
+    FEW_THREADS = 128
 };
 
 typedef struct Permute {
