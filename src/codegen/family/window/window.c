@@ -10,7 +10,8 @@ enum {
     MAX_TAPS = 4096,            // points of a window; beyond, threads had better share them
     MAX_KEPT_ELEMENTS = 2048,   // that their windows cover: 3 taps of `h + 1000*r` cover 2001 for one output
     RUN = 32,   // outputs of a block along a longer line: neighbouring threads read neighbouring memory
-    WHOLE_LINE = 256   // outputs of a line that a block does not cut
+    WHOLE_LINE = 256,  // outputs of a line that a block does not cut
+    STAGED_THREADS = 256   // that stage together; with more a block waits longer while fewer others compute
 };
 
 static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
@@ -275,6 +276,8 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     each[DOWN_TAP] = block[DOWN_TAP] = axis_fixed(stencil_taps(stencil, DIRECTION_DOWN));
     each[ALONG_TAP] = block[ALONG_TAP] = axis_fixed(stencil_taps(stencil, DIRECTION_ALONG));
     kind.threads.ragged = true;
+    if (stage->access)
+        kind.threads.most = (int)(along > STAGED_THREADS ? along : STAGED_THREADS);
     kind.registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     kind.registers.others = 16;
     kind.registers.input_buffers = 1;

@@ -56,12 +56,22 @@ const FusedOp *window_collected(const Fusion *fusion)
     return only && access_is_flat(&only->store, fusion) ? only : NULL;
 }
 
+/* Adjacent outputs read common elements, or elements are narrower than a word, of which a thread loads one at a time. */
+static bool gains_by_staging(const WindowOperand *operand, const Access *access)
+{
+    bool overlap = false;
+    for (Direction d = 0; d < DIRECTIONS; d++)
+        overlap |= operand_extent(operand, d, 2) < 2 * operand_extent(operand, d, 1);
+    return overlap || dtype_info[access->tensor->dtype].bits < 32;
+}
+
 StagedInput window_stage(const Stencil *stencil)
 {
     StagedInput best = {0};
     for (int i = 0; i < stencil->count; i++) {
         const Access *access = operand_access(stencil->operands[i].expr);
-        StagedInput stage = access ? stage_of(stencil, access) : (StagedInput){0};
+        bool gains = access && gains_by_staging(&stencil->operands[i], access);
+        StagedInput stage = gains ? stage_of(stencil, access) : (StagedInput){0};
         if (stage.access &&
             (!best.access || tensor_elements(access->tensor) > tensor_elements(best.access->tensor)))
             best = stage;
