@@ -36,7 +36,9 @@ constexpr int TS = 1, TR = 256;     // groups of outputs, threads of a group
 constexpr int OUTS = 1, TERMS = 4;  // of a thread at once
 constexpr int VECTOR = 4;           // OUTS * TERMS
 constexpr int DEPTH = 4;            // vectors of a step
+constexpr bool AGAIN = true;        // threads that lack a vector load the last one again
 constexpr bool LATE = false;        // terms load elements where they use them
+constexpr int ROUNDS = 2;           // steps in flight; 1: as many as compilers choose
 constexpr bool EARLY = false, CUT = false;   // the last part has fewer terms, and a part of a vector
 __device__ __forceinline__ Index end_of(Index) { return REDUCED; }
 
@@ -77,10 +79,8 @@ __device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
 constexpr Index CHUNK = (Index)TR * TERMS;   // terms of a group at once
 constexpr Index STEP = DEPTH * CHUNK;        // of a step
 constexpr Index STEPS = REDUCED / STEP, LEFT = REDUCED % STEP;   // whole steps, and the terms behind them
-constexpr int ELEMENTS = DEPTH * VECTOR;      // of a step
-constexpr int MOST = VECTOR > 1 ? 32 : 16;    // in flight
-constexpr bool OPEN = EARLY || (STEPS > 1 && ELEMENTS > 16);   // compilers choose how many steps are in flight
-constexpr int ROUNDS = ELEMENTS > 16 ? 1 : MOST / ELEMENTS;    // else so many
+constexpr bool ENDS = EARLY && !AGAIN;       // every part walks to its own end,
+constexpr bool OPEN = ENDS || ROUNDS == 1;   // and compilers choose how many steps are in flight
 
 // The largest power of two that divides TR and a warp, so that a group of lanes is of one output.
 constexpr int LANES = ROW ? (TR | WARP) & -(TR | WARP) : 1;
@@ -91,36 +91,27 @@ static_assert(TS * TR <= THREADS && THREADS % WARP == 0, "whole warps, some of w
 static_assert((OUTS == 1 || TERMS == 1) && OUTS * TERMS == VECTOR, "a vector lies along one side");
 static_assert(OUTPUTS % OUTS == 0 && REDUCED % TERMS == 0, "no vector reaches past the end");
 
-// Terms r, r + CHUNK, … of a thread, up to `end`; all of them exist if WHOLE. Unless OPEN, most vectors after the whole steps exist
-// for every thread and need no guard: compilers give guarded loads one register, and wait between them.
-template <bool WHOLE>
+// Vectors of a thread that begin at r, r + CHUNK, … < end. Of MOST that any thread has, all threads have the first CERTAIN.
+template <int CERTAIN, int MOST>
 __device__ __forceinline__ void accumulate(const Tensors &t, Index output, Index r, Index end, A (&acc)[DEPTH][OUTS])
 {
-    const Index last = end - (TERMS - 1);   // of a whole vector
-    const auto exists = [&](int d) {
-        return WHOLE || (!OPEN && (d + 1) * CHUNK <= LEFT) || ((OPEN || d * CHUNK < LEFT) && r + d * CHUNK < last);
-    };
+    const auto exists = [&](int d) { return d < CERTAIN || r + d * CHUNK < end; };
+    const auto first = [&](int d) { return d < CERTAIN ? r + d * CHUNK : op_min<Index>(r + d * CHUNK, end - TERMS); };
 
     // ---- load ----
-    Inputs in[DEPTH];
-    UNROLL for (int d = 0; d < DEPTH; ++d)
-        if (exists(d))
-            load_terms(t, output, r + d * CHUNK, in[d]);
+    Inputs in[MOST > 0 ? MOST : 1];
+    UNROLL for (int d = 0; d < MOST; ++d)
+        if (AGAIN || exists(d))
+            load_terms(t, output, first(d), in[d]);
 
-    // ---- compute: a branch that loads a term and adds it waits, so past the end the last term is loaded again ----
-    A late[DEPTH][VECTOR];
-    UNROLL for (int d = 0; d < DEPTH && LATE && !WHOLE; ++d)
-        UNROLL for (int e = 0; e < VECTOR; ++e)
-            late[d][e] = term(t, output, op_min<Index>(r + d * CHUNK, end - TERMS), e, in[d]);
-    UNROLL for (int d = 0; d < DEPTH; ++d)
-        if (exists(d))
+    // ---- compute: a branch that loads a term and adds it waits ----
+    UNROLL for (int d = 0; d < MOST; ++d)
+        if (AGAIN || LATE || exists(d))
             UNROLL for (int e = 0; e < VECTOR; ++e) {
                 A &sum = acc[d][e % OUTS];
-                sum = Reduction::combine(sum, LATE && !WHOLE ? late[d][e] : term(t, output, r + d * CHUNK, e, in[d]));
+                const A more = Reduction::combine(sum, term(t, output, first(d), e, in[d]));
+                sum = exists(d) ? more : sum;
             }
-        else if (CUT)
-            for (Index k = r + d * CHUNK; k < end; ++k)
-                acc[d][0] = Reduction::combine(acc[d][0], single(t, output, k));
 }
 
 extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
@@ -139,21 +130,34 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         UNROLL for (int o = 0; o < OUTS; ++o)
             acc[d][o] = Reduction::template identity<A>();
     if (active) {
-        const Index end = end_of(output);
         Index r = (Index)tr * TERMS;
-        if constexpr (OPEN) {
-            for (; r + (DEPTH - 1) * CHUNK + (TERMS - 1) < end; r += STEP)
-                accumulate<true>(t, output, r, end, acc);
-        } else {
+        if (AGAIN && EARLY && end_of(output) < REDUCED) {
+            const Index terms = end_of(output), end = terms / TERMS * TERMS;   // of whole vectors
 #pragma unroll 1
-            for (Index round = 0; round < STEPS / ROUNDS; ++round)
+            while (r < end + tr * TERMS)
                 UNROLL for (int step = 0; step < ROUNDS; ++step, r += STEP)
-                    accumulate<true>(t, output, r, end, acc);
-            UNROLL for (int step = 0; step < STEPS % ROUNDS; ++step, r += STEP)
-                accumulate<true>(t, output, r, end, acc);
+                    accumulate<0, DEPTH>(t, output, r, end, acc);
+            if (CUT)
+#pragma unroll 1
+                for (Index k = end + tr; k < terms; k += TR)
+                    acc[0][0] = Reduction::combine(acc[0][0], single(t, output, k));
+        } else {
+            const Index end = ENDS ? end_of(output) : REDUCED;
+            if constexpr (OPEN) {
+                const Index stop = ENDS ? end - (DEPTH - 1) * CHUNK : tr * TERMS + STEPS * STEP;
+                for (; r < stop; r += STEP)
+                    accumulate<DEPTH, DEPTH>(t, output, r, end, acc);
+            } else {
+#pragma unroll 1
+                for (Index round = 0; round < STEPS / ROUNDS; ++round)
+                    UNROLL for (int step = 0; step < ROUNDS; ++step, r += STEP)
+                        accumulate<DEPTH, DEPTH>(t, output, r, end, acc);
+                UNROLL for (int step = 0; step < STEPS % ROUNDS; ++step, r += STEP)
+                    accumulate<DEPTH, DEPTH>(t, output, r, end, acc);
+            }
+            if (ENDS ? r < end : LEFT != 0)
+                accumulate<ENDS ? 0 : LEFT / CHUNK, ENDS ? DEPTH : (LEFT + CHUNK - 1) / CHUNK>(t, output, r, end, acc);
         }
-        if (EARLY ? r < end : LEFT != 0)
-            accumulate<false>(t, output, r, end, acc);
     }
 
     // ---- reduce: within the thread, the warp, the block ----

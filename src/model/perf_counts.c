@@ -282,7 +282,7 @@ double rounds_in_flight(const KernelCounts *kernel)
     if (!kernel->kind->registers.input_buffers)
         return unbuffered_rounds(kernel, loop->axis);
     double points = all_points(kernel->space, kernel->inner),
-           rounds = at_most(floor(MOST_ELEMENTS / points), loop->stated ? MOST_ELEMENTS : MOST_ROUNDS);
+           rounds = at_most(floor(MOST_ELEMENTS / points), loop->together ? MOST_ELEMENTS : MOST_ROUNDS);
     double whole = (double)(kernel->space->axes[loop->axis].extent / kernel->shared->size[loop->axis]);
     return at_least(at_most(rounds, whole), 1);
 }

@@ -206,6 +206,8 @@ int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const 
 {
     int64_t blocks = ceil_div(program->grid, device->sm_count);
     int resident = program->perf.blocks_per_sm;
+    if (blocks >= resident && kind->schedule->terms)
+        return program->sure_blocks;
     if (blocks >= resident && kind_reads_ahead(kind))
         return program->sure_blocks > 1 ? program->sure_blocks : resident;
     if (blocks >= resident)

@@ -14,6 +14,11 @@ static Item *add(Schedule *schedule, ItemKind kind)
     return item;
 }
 
+int64_t loop_rounds_together(const Loop *loop, int64_t elements)
+{
+    return loop && loop->together > elements ? loop->together / elements : 1;
+}
+
 void schedule_loop(Schedule *schedule, Loop loop) { add(schedule, ITEM_LOOP)->loop = loop; }
 
 void schedule_end(Schedule *schedule) { add(schedule, ITEM_END); }

@@ -70,7 +70,7 @@ typedef struct Loop {
     bool tiles;      // along no axis: a round for each shared tile that the block makes; they go on by next_turn(), which
                      // may leave out some in a proof
     bool waits;      // not unrolled: in each round a thread waits for what it loads
-    bool stated;        // the kernel states how many elements of each tensor a thread loads at once; otherwise compilers unroll it
+    int16_t together;   // elements of each tensor that a thread loads in as many rounds at once; 0: compilers unroll it
     int8_t skips;    // a warp leaves out a tap that lies inside an input for none of its lanes along this axis; 0: for whatever lanes
     int32_t times;   // number of rounds; 0: depends on the tiles, and for `tiles` on the number of SMs
 } Loop;
@@ -161,6 +161,8 @@ typedef struct Schedule {
     uint32_t cut;            // bit a: of the only tile along axis a no more is loaded than there is, in eights
     uint32_t cleared;        // likewise, as many as there are; what lies behind is cleared once, in each stage
     uint32_t whole;          // bit a: a thread whose part along axis a begins inside reduces all of that part
+    int terms;               // of a vector, where threads share the terms of an output: those that lack one make the last one
+                             // again; 0: each makes what there is
     int64_t lacking, lacked;   // so many outputs at the end lack so many terms each
     int vector;              // of unaligned rows: elements of the aligned vectors that hold them; 0: aligned
     int stages;              // of every staged tile: 2 = the next is loaded during a step; 0 = 1, but of rows `vectors`
@@ -178,6 +180,7 @@ typedef struct Schedule {
 // ---- making one ----
 
 void schedule_loop(Schedule *schedule, Loop loop);
+int64_t loop_rounds_together(const Loop *loop, int64_t elements);   // of a round: rounds whose loads are in flight at once. NULL: 1
 void schedule_end(Schedule *schedule);
 void schedule_load(Schedule *schedule, Move move);     // nothing, if it moves nothing
 void schedule_store(Schedule *schedule, Move move);    // likewise

@@ -15,6 +15,7 @@
 enum {
     MAX_DEPTH = 8,        // vectors of a thread whose loads are in flight at once
     MAX_THREADS = 1024,   // of a block, on every device so far
+    ELEMENTS = 16,        // of a thread that are in flight at once; twice as many of vectors
     MANY_ROWS = 4096,
     ROW_GROUPS = 32,     // rows of a block: larger blocks wait longer for their last warp,
     ROW_THREADS = 256,   // unless there would be fewer threads
@@ -265,6 +266,10 @@ static void set_lines(TileSpace *space, const Fusion *fusion, Layout layout, con
     }
 }
 
+/* Threads take vectors along the terms side by side. Those that lack one of the last load it again: a branch that loads and
+   unpacks 16 bits waits (tuning-log 223). Columns, whose loads need no unpacking, are faster with branches. */
+static bool shares_vectors(Layout layout) { return layout.row && layout.vector > 1; }
+
 /* Threads that share an output combine what they have: first those of a warp, along the terms. */
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Layout layout,
                   int reduced, const Ended *ended)
@@ -272,11 +277,12 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     uint32_t inputs = space_inputs(space), terms = space_along(space, reduced);
     uint64_t total = schedule_ops(fusion, true);
     double each = finding_instructions(fusion, inputs & terms) / layout.vector;
+    schedule->terms = shares_vectors(layout) ? layout.vector : 0;
     if (ended) {
         schedule->lacking = spatial_points(fusion) / fusion->axes[0].extent;
         schedule->lacked = fusion->axes[0].extent * reduction_points(fusion) - ended->size * ended->inner;
     }
-    schedule_loop(schedule, (Loop){.axis = (int8_t)reduced, .stated = true});
+    schedule_loop(schedule, (Loop){.axis = (int8_t)reduced, .together = layout.vector > 1 ? 2 * ELEMENTS : ELEMENTS});
     schedule_load(schedule, (Move){.tiles = inputs & terms, .instructions = each});
     schedule_reduce(schedule, total);
     schedule_end(schedule);
@@ -401,8 +407,8 @@ static bool loads_late(const Fusion *fusion, const Reads *reads)
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Reads *reads)
 {
-    const Fusion *terms_fusion = reads->walk.fusion;
-    const FusedOp *op = &terms_fusion->ops[0];
+    const Fusion *of_terms = reads->walk.fusion;
+    const FusedOp *op = &of_terms->ops[0];
     Layout layout = chosen_layout(plan->kind);
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
     int terms = layout.row ? layout.vector : 1;
@@ -416,7 +422,10 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Reads *rea
     CONSTEXPR(out, "int OUTS, TERMS", "of a thread at once", layout.vector / terms, terms);
     CONSTEXPR(out, "int VECTOR", "OUTS * TERMS", layout.vector);
     CONSTEXPR(out, "int DEPTH", "vectors of a step", each->size[1] / terms);
-    CONSTEXPR(out, "bool LATE", "terms load elements where they use them", loads_late(terms_fusion, reads));
+    CONSTEXPR(out, "bool AGAIN", "threads that lack a vector load the last one again", shares_vectors(layout));
+    CONSTEXPR(out, "bool LATE", "terms load elements where they use them", loads_late(of_terms, reads));
+    CONSTEXPR(out, "int ROUNDS", "steps in flight; 1: as many as compilers choose",
+              loop_rounds_together(schedule_open_loop(plan->kind->schedule), each->size[0] * each->size[1]));
 }
 
 /* Where the terms of an output end: of the last vector some may exist. */

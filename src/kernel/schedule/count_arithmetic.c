@@ -146,6 +146,13 @@ static int64_t made(const CountWalk *walk, int axis, bool reduces)
     return whole ? round_up(walk->region.count[axis], walk->block->inner->size[axis]) : walk->region.count[axis];
 }
 
+/* Terms of an output in vectors that threads take side by side. What some lack they make of the last one. */
+static int64_t terms_together(const CountWalk *walk, int axis, int64_t terms)
+{
+    int64_t threads = walk->block->shared->size[axis] / walk->block->inner->size[axis];
+    return round_up(terms, threads * walk->kind->schedule->terms);
+}
+
 /* How often an op of MAP or REDUCE is evaluated. */
 static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
 {
@@ -166,6 +173,8 @@ static int64_t evaluations(const CountWalk *walk, const FusedOp *op, int item)
             points = size_product(points, whole ? walk->block->shared->size[a] : made(walk, a, reduces));
         else if (of_elements) {
             int64_t positions = region_positions(&walk->region, a);
+            if (walk->kind->schedule->terms)
+                positions = terms_together(walk, a, positions);
             points = size_product(points, own_terms(walk->fusion, op, reached(walk, item, a, positions)));
         }
     return countable(points);
@@ -223,11 +232,25 @@ static void count_own_sums(CountWalk *walk)
         counts->tensor_products = counts->multiplying_warps = COUNT_UNKNOWN;
 }
 
+/* Of an output that lacks terms, what its threads make less than those of others: in vectors they make as many steps as are in
+   flight at once, and then what belongs to no vector. */
+static int64_t lacked_in_vectors(const CountWalk *walk)
+{
+    const Schedule *schedule = walk->kind->schedule;
+    const CountedBlock *block = walk->block;
+    int axis = walk->kind->space->axis_count - 1;
+    int64_t all = walk->kind->space->axes[axis].extent, own = all - schedule->lacked, beside = own % schedule->terms,
+            rounds = loop_rounds_together(schedule_open_loop(schedule), block->inner->size[axis]);
+    return terms_together(walk, axis, all) - round_up(own - beside, rounds * block->shared->size[axis]) - beside;
+}
+
 /* Terms that outputs of the last block lack. */
 static int64_t terms_lacked(const CountWalk *walk)
 {
     const Schedule *schedule = walk->kind->schedule;
-    return walk->block->last ? smaller(walk->region.count[0], schedule->lacking) * schedule->lacked : 0;
+    if (!walk->block->last || !schedule->lacking)
+        return 0;
+    return smaller(walk->region.count[0], schedule->lacking) * (schedule->terms ? lacked_in_vectors(walk) : schedule->lacked);
 }
 
 void count_ops(CountWalk *walk, int index)
