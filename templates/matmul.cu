@@ -48,6 +48,7 @@ constexpr Index PANEL = 8;                                    // rasterisation: 
 constexpr bool DEALT = false;                                 // adjacent threads have adjacent columns
 constexpr bool COLLECTED = false;                             // the epilogue stages rows in shared memory
 constexpr int STAGES = 2;                                     // of the pipeline
+constexpr int WRITTEN_OUT = 4;                                // terms of a step; AHEAD: all
 constexpr bool COPIED_A = false, COPIED_B = false;            // copied asynchronously, from at()
 constexpr bool SKIPS = false;                                 // taps that no row of a tile has
 constexpr bool BACKWARDS = false;                             // the last tiles first: they have the most taps
@@ -426,7 +427,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // after the last step: any stage
         if (!AHEAD && more)
             begin(ahead, free);
-#pragma unroll AHEAD ? BK : BK > 8 ? 8 : (BK + 1) / 2   // not the whole step: slower to compile and to run
+#pragma unroll WRITTEN_OUT
         for (int k = 0; k < BK; ++k) {
             const int used = AHEAD ? k % 2 : 0, other = AHEAD ? 1 - used : 0;
             const bool first = AHEAD && k == 0, last = AHEAD && k == BK - 1;

@@ -8,6 +8,7 @@
 #include "codegen/family/gemm/product.h"
 #include "codegen/family/gemm/skips.h"
 #include "model/calibration.h"
+#include "rprogram/rprogram.h"
 #include "rtile/space.h"
 
 enum { MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };
@@ -384,6 +385,22 @@ static bool deals_columns(const KernelPlan *plan, const Product *product, int gn
     return plan->program->threads % line == 0 && plan->program->threads / line % across == 0;
 }
 
+/* Terms of a step that are written out, in two stages. Compilers read operands of later ones ahead, and where these do
+   not fit beside many sums and the blocks of the launch bounds, spill the next step's tiles, which waits for their loads. Two
+   terms of so many sums are a long loop all the same (tuning-log 236). */
+static int64_t terms_written_out(const KernelPlan *plan)
+{
+    enum { MANY_SUMS = 64, USUAL_TERMS = 8, FEW_TERMS = 2 };
+    const RProgram *program = plan->program;
+    const int64_t *each = program->tile[LEVEL_REGISTER].size, terms = program->tile[LEVEL_SHARED].size[GROUP_K];
+    Limiter limiter;
+    int ahead = (int)(each[GROUP_M] + each[GROUP_N]),
+        blocks = perf_blocks_per_sm(plan->device, program->threads, program->registers + ahead, program->shared_bytes, &limiter);
+    if (each[GROUP_M] * each[GROUP_N] >= MANY_SUMS && blocks < rprogram_grid_blocks(plan->kind, program, plan->device))
+        return FEW_TERMS;
+    return terms > USUAL_TERMS ? USUAL_TERMS : ceil_div(terms, 2);   // not the whole step: slower to compile and to run
+}
+
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int gm, int gn, int qn)
 {
     const RProgram *program = plan->program;
@@ -401,6 +418,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     CONSTEXPR(out, "bool COLLECTED", "the epilogue stages rows in shared memory", collects_rows(plan));
     uint32_t copied = tiles_copied(plan->fusion, product, plan->kind->schedule->stages);
     CONSTEXPR(out, "int STAGES", "of the pipeline", plan->kind->schedule->stages);
+    CONSTEXPR(out, "int WRITTEN_OUT", "terms of a step", copied ? program->tile[LEVEL_SHARED].size[GROUP_K] : terms_written_out(plan));
     CONSTEXPR(out, "bool COPIED_A, COPIED_B", "copied asynchronously", copied & 1, copied & 2);
 }
 
