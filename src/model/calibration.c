@@ -22,6 +22,7 @@ enum {
 const Calibration calibration = {
     .in_turn_knee = 5,                     // tuning-log 7 and 179
     .least_exposed = 1.0 / 8,              // tuning-log 161 and 167
+    .once_exposed = 0.3,                   // tuning-log 236
     .thread_elements = 32,                 // tuning-log 14, 19 and 167
     .weights_first_elements = 48,          // tuning-log 24
     .in_turn = {.pace = PACE_IN_TURN},

@@ -466,6 +466,20 @@ static double first_wave_us(const KernelCounts *kernel, const PerfEstimate *perf
     return shorter_us / at_least(perf->waves, 1) / sqrt(independent_parts(kernel));
 }
 
+/* Blocks that stage their input once load all of it, then each thread computes its own outputs. Of R blocks of an SM in random
+   phases, the share that does the same varies by the root of R: so much more of the shorter of both shows (tuning-log 236). */
+static double staged_once_us(const KernelCounts *kernel, const PerfEstimate *perf)
+{
+    const Schedule *schedule = kernel->kind->schedule;
+    bool once = kernel->staged && kernel->stages == 1 && kernel->steps == 1 && !schedule_multiplies(schedule);
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
+        once &= item->exchange.combine == COMBINE_NOTHING;
+    if (!once)
+        return 0;
+    double shorter_us = at_most(at_least(perf->dram_us, perf->l2_us), at_least(perf->compute_us, perf->shared_us));
+    return calibration.once_exposed * shorter_us / sqrt(kernel->resident);
+}
+
 /* All terms, by how loads and arithmetic of the kernel's warps overlap. At least the largest. */
 static double both_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double largest_us, double sum_us)
 {
@@ -477,7 +491,7 @@ static double both_time_us(const KernelCounts *kernel, const PerfEstimate *perf,
     if (stores_behind_products(kernel))
         return at_least(products_time_us(kernel, perf), largest_us);
     double first_us = kernel->cost->pace == PACE_IN_STEP ? first_wave_us(kernel, perf) : 0;
-    return largest_us + at_least(exposed_share(kernel) * (sum_us - largest_us), first_us);
+    return largest_us + at_least(exposed_share(kernel) * (sum_us - largest_us), first_us) + staged_once_us(kernel, perf);
 }
 
 /* The largest term, and the exposed part of the others. */
