@@ -440,6 +440,38 @@ static void emit_inside(StrBuf *out, const char *indent, const Scope *scope, con
     }
 }
 
+/* A vector meets at most two rows, each of which has one element of every input. */
+static bool meets_two_elements(const Reads *reads, int64_t row)
+{
+    bool held = false;
+    for (int i = 0; i < reads->count; i++)
+        held |= is_chosen(reads, i, 1u << PATTERN_LINE) && is_held(&reads->reads[i], &reads->walk);
+    return !held && row >= reads->walk.vector;
+}
+
+/* The elements of the first and the last point, and a choice of the two for each between: a branch would keep all in registers. */
+static void emit_two_elements(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, const char *flat,
+                              int64_t row)
+{
+    static const char *const ends[] = {"0", "VECTOR - 1"}, *const steps[] = {"", " + VECTOR - 1"};
+    uint32_t used = reads_axes_of(reads, 1u << PATTERN_LINE);
+    const char *inner = arena_printf(out->arena, "%s    ", indent);
+    for (int end = 0; end < 2; end++) {
+        strbuf_printf(out, "%s{\n%sconst Index each = %s%s;\n", indent, inner, flat, steps[end]);
+        emit_used_positions(out, inner, "each", scope, 0, scope->fusion->spatial_count, used);
+        for (int i = 0; i < reads->count; i++)
+            if (is_chosen(reads, i, 1u << PATTERN_LINE))
+                reads_emit_one(out, inner, scope, reads, i, ends[end]);
+        strbuf_printf(out, "%s}\n", indent);
+    }
+    strbuf_printf(out, "%sUNROLL for (int e = 1; e < VECTOR - 1; ++e) {\n", indent);
+    strbuf_printf(out, "%sconst bool first = %s %% %" PRId64 " + e < %" PRId64 ";\n", inner, flat, row, row);
+    for (int i = 0; i < reads->count; i++)
+        if (is_chosen(reads, i, 1u << PATTERN_LINE))
+            strbuf_printf(out, "%sin.x%d[e] = first ? in.x%d[0] : in.x%d[VECTOR - 1];\n", inner, i, i, i);
+    strbuf_printf(out, "%s}\n", indent);
+}
+
 void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
                       const char *flat)
 {
@@ -447,6 +479,10 @@ void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const
         return;
     int axes = scope->fusion->spatial_count;
     int64_t row = scope->fusion->axes[reads->walk.axis].extent;
+    if (meets_two_elements(reads, row)) {
+        emit_two_elements(out, indent, scope, reads, flat, row);
+        return;
+    }
     uint32_t used = reads_axes_of(reads, 1u << PATTERN_LINE);
     const char *inner = arena_printf(out->arena, "%s    ", indent),
                *innermost = arena_printf(out->arena, "%s    ", inner);
