@@ -87,7 +87,7 @@ struct OperandB {
 };
 
 // Copies a box of consecutive pixels, shifted by a tap; `seen` is the tap and first channel.
-__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index pixel, Index seen, Element *tile,
+__device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index, Index pixel, Index seen, Element *tile,
                                              unsigned long long *full)
 {
     const int at[] = {static_cast<int>(seen), static_cast<int>(pixel), 0}, offset[] = {0};
@@ -382,7 +382,15 @@ __device__ __forceinline__ void fetch_taps(const TensorMap *map, Index rows, Ind
                                            Element *tile, unsigned long long *full)
 {
     UNROLL for (int row = 0; row < Tile::OWN; row += Tile::BOX)
-        fetch_pixels(map, k0, op_min<Index>(row0 + row, rows - Tile::BOX), tile + row * BK, full);
+        fetch_pixels(map, 0, k0, op_min<Index>(row0 + row, rows - Tile::BOX), tile + row * BK, full);
+}
+
+// By the producer thread: copies a filter's channels of a tap. Lines of a batch follow those of the one before.
+template <class Tile>
+__device__ __forceinline__ void fetch_tap(const TensorMap *const *maps, Index batch, Index rows, Index row0, Index k0,
+                                          Element *tile, unsigned long long *full)
+{
+    Tile::fetch(maps, k0 / TAP, row0 + (Tile::ALONG_K ? batch * rows : 0), k0 % TAP + (Tile::ALONG_K ? 0 : batch * TAP), tile, full);
 }
 
 // By the producer thread: copies a step's tile of A.
@@ -390,9 +398,9 @@ __device__ __forceinline__ void fetch_a(const TensorMap *const *maps, const Corn
                                         Element *tile, unsigned long long *full)
 {
     if (IM2COL_A)
-        fetch_pixels(maps[0], corner.tile_m, k0, tile, full);
+        fetch_pixels(maps[0], corner.batch, corner.tile_m, k0, tile, full);
     else if (IM2COL_B)
-        TileA::fetch(maps, k0 / TAP, corner.tile_m, k0 % TAP, tile, full);
+        fetch_tap<TileA>(maps, corner.batch, M, corner.tile_m, k0, tile, full);
     else if (TAPS_A)
         fetch_taps<TileA>(maps[0], M, corner.tile_m, k0, tile, full);
     else if (TAPS_B)
@@ -406,9 +414,9 @@ __device__ __forceinline__ void fetch_b(const TensorMap *const *maps, const Corn
                                         Element *tile, unsigned long long *full)
 {
     if (IM2COL_B)
-        fetch_pixels(maps[1], corner.tile_n, k0, tile, full);
+        fetch_pixels(maps[1], corner.batch, corner.tile_n, k0, tile, full);
     else if (IM2COL_A)
-        TileB::fetch(maps + 1, k0 / TAP, corner.tile_n, k0 % TAP, tile, full);
+        fetch_tap<TileB>(maps + 1, corner.batch, N, corner.tile_n, k0, tile, full);
     else if (TAPS_B)
         fetch_taps<TileB>(maps[1], N, corner.tile_n, k0, tile, full);
     else if (TAPS_A)
@@ -475,7 +483,7 @@ __device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage 
         unsigned long long *full = &ring.full[place.stage];
         mbarrier_expect(full, STEP_BYTES);
         const Index k0 = taps.next();
-        fetch_pixels(maps[0], corner.tile_m, k0, stages[place.stage].a, full);
+        fetch_pixels(maps[0], corner.batch, corner.tile_m, k0, stages[place.stage].a, full);
         Element *filter = stages[place.stage].b;
         UNROLL for (int row = 0; row < BN; row += 64)
             fetch_filter(maps[1], op_min<Index>(corner.tile_n + row, BN < BOXES_N ? N : N - 64), k0,

@@ -1,12 +1,12 @@
-// Filter gradient of a convolution of groups on tensor cores (NHWC): f16 or bf16, f32 accumulators, and a
+// Filter gradient of a convolution of groups on tensor cores (NHWC or NCHW): f16 or bf16, f32 accumulators, and a
 // pointwise epilogue.
 //
 //   dw[g, f, k, l, c] = sum over n, i and j of
 //                       x[n, i*STRIDE_H + k*DILATION_H + TOP, j*STRIDE_W + l*DILATION_W + LEFT, g, c] * d[n, i, j, g, f]
 //
 // A block computes all taps of TC groups. It iterates over strips of BD rows of d, or over BATCH whole images. They and
-// the rows of x under their windows are in shared memory, in the order of global memory, each element once; those of the
-// next step are being copied.
+// the rows of x under their windows are in shared memory, channels innermost, each element once; those of the next step are
+// being copied.
 //
 //         channels                  K is 16 pixels of the strip. The rows of A are two times 8 channels of x, each under
 //       |c0…7 c8…15| c0…7 …         a tap of its own, the columns of B 8 filters of d. Both are transposed as they are

@@ -1,4 +1,4 @@
-// Convolution of few channels on tensor cores (implicit GEMM, NHWC): f16 or bf16, f32 accumulators, and a
+// Convolution of few channels on tensor cores (implicit GEMM, NHWC or NCHW): f16 or bf16, f32 accumulators, and a
 // pointwise epilogue.
 //
 //   Y[image, row, column, g, f] = sum over k, l and c of X[image, row + k, column + l, g, c] * F[g, f, k, l, c]
@@ -17,7 +17,7 @@
 //   output 1            [-- -- -- -- -- -- ...          tap, so that registers are aligned words.
 //
 // A warp holds filters in registers and computes 16 or 32 outputs at a time. Adjacent lanes have adjacent
-// filters, so stores need no staging.
+// filters, so stores need no staging. Where results are planes, a lane has ADJACENT outputs of a line, which are one access.
 #include "prelude.cuh"
 
 namespace KERNEL {

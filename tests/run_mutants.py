@@ -82,6 +82,7 @@ CASES = {
              ("bulk_turns", "f16", dict(M=320, N=64)), ("bulk_along_k", "i8", dict(M=129, N=44, K=9)),
              ("bulk_along_k", "f32", dict(M=40, N=128, K=5)), ("bulk_pixels_apart", "bf16", dict(M=17, N=7, K=9)),
              ("bulk_boxes_of_pixels", "f16", dict(M=136, N=9)),
+             ("bulk_pixels_of_groups", "f16", dict(M=72, N=9)), ("bulk_gradient_of_groups", "bf16", dict(M=9, N=7)),
              ("bulk_filter", "f16", dict(M=9, N=5)), ("bulk_filter_turned", "bf16", dict(M=9, N=7)),
              ("bulk_phases", "bf16", dict(M=17, N=7)), ("bulk_phases_turned", "f16", dict(M=9, N=9)),
              ("bulk_planes_of_phases", "f16", dict(M=9, N=7))],

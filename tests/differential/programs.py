@@ -370,6 +370,14 @@ PROGRAMS = [
         t[d:4, h:5, v:N, f] = sum[q, r, s, c](pad(x[d + q - 1, h + r, v + s - 2, c], 0) * w[f, q, r, s, c])
         y[d, h, v, f] = t[d, h, v, f] * z[d, f]
         output t : {T}  output y : f32"""),
+    Program("bulk_pixels_of_groups", "bulk", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
+        input x[2, 5, N, 3, 64] : {T}  input w[3, M, 3, 3, 64] : {T}
+        y[n, h:5, v:N, g, f] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, g, c], 0) * w[g, f, r, s, c])
+        output y : {T}"""),
+    Program("bulk_gradient_of_groups", "bulk", HALVES, {"M": ("n", 3), "N": ("m", 9)}, """
+        input dy[2, 5, N, 3, 64] : {T}  input w[3, 64, 3, 3, 8 * M] : {T}
+        dx[n, h:5, v:N, g, c] = sum[r, s, f](pad(dy[n, h - r + 1, v - s + 1, g, f], 0) * w[g, f, r, s, c])
+        output dx : {T}"""),
     Program("bulk_planes", "bulk", HALVES, {"M": ("m", 9), "N": ("n", 18)}, """
         input x[2, 5, N, 8] : {T}  input w[M, 3, 3, 8] : {T}  input z[2, M, 5, N] : {T}  input b[M] : f32
         t[n, f, h:5, v:N] = sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, r, s, c])

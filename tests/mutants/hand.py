@@ -28,6 +28,10 @@ HAND = [
      "store_words(t, first, words)", 1),
     ("L6 the block's number is forgotten", "loopnest.cu", "(Index)blockIdx.x * THREADS + ", "", 1),
     # ---- bulk ----
+    ("BG1 all groups have the first one's filter", "bulk.cu", "row0 + (Tile::ALONG_K ? batch * rows : 0)", "row0", 1),
+    ("BG2 all groups have the first one's turned filter", "bulk.cu", "k0 % TAP + (Tile::ALONG_K ? 0 : batch * TAP)", "k0 % TAP", 1),
+    ("BG3 all groups have the first one's pixels", "bulk.cu", "fetch_pixels(maps[0], corner.batch, corner.tile_m, k0, tile, full)",
+     "fetch_pixels(maps[0], 0, corner.tile_m, k0, tile, full)", 1),
     ("B1 copies do not wait for products", "bulk.cu",
      "        mbarrier_wait(&ring.free[place.stage], (place.round & 1) ^ 1);", "        ", 1),
     ("B2 products do not wait for copies", "bulk.cu",

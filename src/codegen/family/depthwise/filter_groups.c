@@ -1,5 +1,5 @@
-// filter_groups: the gradient of a convolution of groups for its filters on tensor cores, where channels are innermost in
-// memory. Each element is copied once for all taps.
+// filter_groups: the gradient of a convolution of groups for its filters on tensor cores, whose channels are innermost in memory
+// or planes. Each element is copied once for all taps.
 
 #include "base/checked.h"
 #include "codegen/family/depthwise/filter_groups.h"

@@ -1,4 +1,4 @@
-// narrow: a convolution of few channels on tensor cores, where channels and filters are innermost in memory. The image
+// narrow: a convolution of few channels on tensor cores, whose channels are innermost in memory or planes. The image
 // is copied once, and A's registers are read where windows begin.
 #include "codegen/family/depthwise/narrow.h"
 

@@ -351,7 +351,7 @@ static TensorMap map_of_other(const KernelPlan *plan, const Product *product, in
         .rank = 3,
         .element_bytes = element_bytes,
         .tf32 = mma_element_type(product) == DTYPE_F32,
-        .sizes = {lines.along_k ? k : rows, count, lines.batch ? batches : 1},
+        .sizes = {lines.along_k ? k : rows, im2col ? count * im2col->groups : count, lines.batch ? batches : 1},
         .strides = {lines.line * element_bytes, batch * element_bytes},
         .box = {line_elements, lines.along_k ? of_tile : line_elements, 1},
     };
@@ -371,7 +371,7 @@ static TensorMap map_of_pixels(const KernelPlan *plan, const Product *product)
         .element_bytes = MAP_LINE_BYTES / (int)block->size[GROUP_K],
         .pixel_axes = count,
         .tf32 = mma_element_type(product) == DTYPE_F32,
-        .sizes = {im2col->channels},
+        .sizes = {im2col->groups > 1 ? im2col->pixel : im2col->channels},
         .box = {(int)block->size[GROUP_K], (int)block->size[GROUP_K]},   // along k so many pixels, too
     };
     if (im2col_has_rows(im2col))

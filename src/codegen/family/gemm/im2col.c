@@ -40,12 +40,23 @@ static bool is_of_images(const Fusion *fusion, const AxisGroup *pixels, const Di
     return axis >= 0 && is_in_group(pixels, axis) && fusion->axes[axis].extent == dim->size;
 }
 
+/* Channels of groups follow along the last dimension but one. */
+static bool is_of_groups(const Fusion *fusion, const AxisGroup *batch, const Dim *dim)
+{
+    return batch->count == 1 && affine_single_axis(&dim->index) == batch->axes[0] &&
+           fusion->axes[batch->axes[0]].extent == dim->size;
+}
+
 static bool find_axes(const Fusion *fusion, const Product *product, const Access *access, Im2col *im2col)
 {
+    bool grouped = im2col->pixels != GROUP_K && product->group[GROUP_BATCH].count;
+    if (grouped && !is_of_groups(fusion, &product->group[GROUP_BATCH], &access->dims[access->rank - 2]))
+        return false;
+    im2col->groups = grouped ? product->group[GROUP_BATCH].extent : 1;
     int first = is_of_images(fusion, &product->group[im2col->pixels], &access->dims[0]);
     im2col->image = first ? affine_single_axis(&access->dims[0].index) : -1;
     im2col->images = first ? access->dims[0].size : 1;
-    im2col->walk.count = access->rank - 1 - first;
+    im2col->walk.count = access->rank - 1 - first - grouped;
     if (im2col->walk.count < 1 || im2col->walk.count > MAX_PIXEL_AXES)
         return false;
     for (int i = 0; i < im2col->walk.count; i++)
@@ -142,10 +153,11 @@ static bool has_whole_channels(const Fusion *fusion, const Product *product, con
 {
     int64_t line = LINE_PIECES * mma_piece(product);
     im2col->channels = fusion->axes[im2col->channel].extent;
-    im2col->pixel = access->dims[access->rank - 1].size;
+    int64_t own = access->dims[access->rank - 1].size;   // of a group
+    im2col->pixel = size_product(own, im2col->groups);
     im2col->step = round_up(im2col->channels, line);
     return im2col->pixel % mma_piece(product) == 0 && im2col->first % mma_piece(product) == 0 &&
-           (im2col->channels == im2col->pixel || im2col->channels == im2col->step);
+           (im2col->channels == im2col->pixel || (im2col->channels == im2col->step && (im2col->groups == 1 || own == im2col->channels)));
 }
 
 /* `filter`: where taps lie in their order. */
@@ -153,7 +165,7 @@ static bool find(const Fusion *fusion, const Product *product, const Affine *fil
 {
     const Access *access = mma_access(product->factor[im2col->factor]);
     const Guard *guard = mma_guard(product, im2col->factor);
-    if (access->rank < 2 || !find_axes(fusion, product, access, im2col))
+    if (access->rank < 2 + (product->group[GROUP_BATCH].count && im2col->pixels != GROUP_K) || !find_axes(fusion, product, access, im2col))
         return false;
     find_outputs(fusion, im2col);
     return has_pixels_in_order(product, im2col) &&
@@ -165,8 +177,7 @@ static bool find(const Fusion *fusion, const Product *product, const Affine *fil
 bool im2col_find(const Fusion *fusion, const Product *product, int factor, Im2col *im2col)
 {
     *im2col = (Im2col){.factor = factor, .pixels = factor ? GROUP_N : GROUP_M, .seen = GROUP_K, .images = 1};
-    if (!mma_access(product->factor[0]) || !mma_access(product->factor[1]) || product->guard ||
-        product->group[GROUP_BATCH].count)
+    if (!mma_access(product->factor[0]) || !mma_access(product->factor[1]) || product->guard)
         return false;
     Affine filter = access_offset(mma_access(product->factor[1 - factor]));
     return find(fusion, product, &filter, im2col);
@@ -254,9 +265,9 @@ void im2col_emit(StrBuf *out, const Scope *scope, const Product *product, const 
     find_forms(im2col, origins, offsets);
     begin_function(
         out, "Copies a box of consecutive pixels, shifted by a tap; `seen` is the tap and first channel.",
-        "void fetch_pixels(const TensorMap *map, Index pixel, Index seen, Element *tile, unsigned long long *full)",
+        "void fetch_pixels(const TensorMap *map, Index batch, Index pixel, Index seen, Element *tile, unsigned long long *full)",
         NULL);
-    strbuf_puts(out, "    int channel = static_cast<int>(seen % TAP);\n");
+    strbuf_printf(out, "    int channel = static_cast<int>(seen %% TAP%s);\n", im2col->groups > 1 ? " + batch * TAP" : "");
     if (im2col->taps.count)
         strbuf_puts(out, "    const Index tap = seen / TAP;\n");
     strbuf_puts(out, end_of_pixels(out->arena, product, im2col));

@@ -22,6 +22,7 @@ typedef struct Im2col {
     AxisGroup taps;                    // of a row's window, all axes but the channels
     int channel;
     int64_t images, first, channels, pixel;   // the first channel of a pixel, elements from one pixel to the next
+    int64_t groups;                    // batches of the product, whose channels lie side by side in a pixel
     int64_t step;                      // channels of each tap in whole lines of 128 bytes
     int64_t lower[MAX_PIXEL_AXES],
         upper[MAX_PIXEL_AXES];   // corners of the first tap's positions, relative to the image's

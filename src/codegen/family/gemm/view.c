@@ -109,6 +109,9 @@ static bool find_filter(const Fusion *fusion, const Product *product, const Im2c
     lines->along_k = channels == 1;
     lines->line = lines->along_k ? rows : channels;
     lines->batch = im2col->taps.count ? group_stride(fusion, &offset, &im2col->taps) : 0;
+    int64_t each = size_product(lines->line, lines->along_k ? product->group[factor ? GROUP_N : GROUP_M].extent : im2col->channels);
+    if (im2col->groups > 1 && group_stride(fusion, &offset, &product->group[GROUP_BATCH]) != each)   // lines follow those of a group
+        return false;
     return offset.constant % piece == 0 && (lines->along_k || rows == 1) && lines->line > 0 &&
            is_legal(lines->line, piece) && is_legal(lines->batch, piece) &&
            has_coordinates(product, factor, lines);
@@ -155,7 +158,7 @@ static bool find_pixels_of(Arena *arena, const Fusion *fusion, int factor, Produ
     PhasedFilter phased;
     if (!im2col_find(fusion, product, factor, &im2col))
         return false;
-    if (factor == 0 && phases_find(arena, fusion, product, &im2col, &phased)) {
+    if (factor == 0 && im2col.groups == 1 && phases_find(arena, fusion, product, &im2col, &phased)) {
         product->phased = arena_copy(arena, &phased, sizeof phased);
         product->lines[1] = (Lines){.along_k = phased.along_k, .line = phased.along_k ? im2col.channels : phased.phases.columns};
     } else if (!find_filter(fusion, product, &im2col, &product->lines[1 - factor])) {
