@@ -182,7 +182,8 @@ struct ClusterShared : SplitShared {
 // Warps agree on the maximum of each row and write their sums, scaled to it, to their slabs.
 DEVICE void leave_rows(SplitShared &shared, const float (&acc)[WIDTHS * 2][4], const Softmax &softmax)
 {
-    static_assert(WARPS * (int)sizeof(Slab<MADE_ROWS>) <= (int)sizeof(Shared) && (int)sizeof(SplitShared) <= EVERYTHING.bytes, "they fit");
+    static_assert(WARPS * (int)sizeof(Slab<MADE_ROWS>) <= (int)sizeof(Shared), "slabs fit");
+    static_assert((int)sizeof(SplitShared) <= EVERYTHING.bytes, "it fits");
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     UNROLL for (int half = 0; half < HALVES; ++half)
         if (lane % 4 == 0)
@@ -289,7 +290,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared);
     static_assert((int)sizeof(Shared) <= EVERYTHING.bytes, "it fits");
     const Tensors t = TENSORS;
-    const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP, split = warp % SPLITS, line0 = warp / SPLITS * WM;
+    const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+    const int split = warp % SPLITS, line0 = warp / SPLITS * WM;
     const int rank = (int)((Index)blockIdx.x % CLUSTER);   // in its cluster
     const Index tile = (Index)blockIdx.x / CLUSTER, block = BACKWARDS ? BATCH * BLOCKS - 1 - tile : tile;
     const Index batch = block / BLOCKS, row0 = block % BLOCKS * BM;
@@ -307,8 +309,10 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     };
     const auto copy = [&](Index column, int stage) {
         if (column < all.end) {
-            fetch<OWNERS, DEPTH, EVEN>(keys[stage], column, all.end, [&](Index line, int d) { return k_at(t, batch, line, d); });
-            fetch<OWNERS, WIDTH, EVEN>(values[stage], column, all.end, [&](Index line, int n) { return v_at(t, batch, line, n); });
+            fetch<OWNERS, DEPTH, EVEN>(keys[stage], column, all.end,
+                                       [&](Index line, int d) { return k_at(t, batch, line, d); });
+            fetch<OWNERS, WIDTH, EVEN>(values[stage], column, all.end,
+                                       [&](Index line, int n) { return v_at(t, batch, line, n); });
         }
         async_commit();
     };
