@@ -99,7 +99,7 @@ DEVICE void fetch(Element (&tile)[LINES][PITCH], Index first, Index end, At at)
         const int line = number / PIECES + i * STRIDE, element = number % PIECES * PIECE;
         const bool exists = (WHOLE || first + line < end) && (LINE % 16 == 0 || element < LINE);
         if (LINES * PIECES % OWNERS == 0 || line < LINES)
-            async_copy16_or_zero(exists, &tile[line][element], at(first + line, element));
+            async_copy16_of_line(exists, &tile[line][element], at(first + line, element));
     }
 }
 

@@ -165,6 +165,10 @@ static inline void async_copy16_or_zero(bool exists, void *shared, const void *g
 {
     async_copy16(shared, exists ? global : async_zeros(), place);
 }
+static inline void async_copy16_of_line(bool exists, void *shared, const void *global, ROLLERC_PLACE)
+{
+    async_copy16_or_zero(exists, shared, global, place);
+}
 
 // ---- tensor cores ----
 

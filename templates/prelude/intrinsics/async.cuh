@@ -48,3 +48,14 @@ DEVICE void async_copy16_or_zero(bool exists, void *shared, const void *global)
         *static_cast<Words<4> *>(shared) = Words<4>();
 #endif
 }
+// As async_copy16_or_zero(), of a line that is read as a whole: L2 loads 128 bytes of it at once.
+DEVICE void async_copy16_of_line(bool exists, void *shared, const void *global)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 : : "r"(target), "l"(global), "r"(exists ? 16 : 0) : "memory");
+#else
+    async_copy16_or_zero(exists, shared, global);
+#endif
+}
