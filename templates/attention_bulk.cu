@@ -37,6 +37,7 @@ constexpr int PARTS = 1;                                       // narrow element
 constexpr int SPLITS = 1;                                      // warp groups that split the columns
 constexpr int STAGES = 2, Q_STAGES = 2;                        // of the pipelines of K and V, and of Q
 constexpr bool STAGED = false, BITS = false;                   // that is copied to shared memory, too; is a mask of bits
+constexpr int BESIDE_ROWS = BM;                                // of a tile of that; 1: all rows have the same
 constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
 constexpr bool MASKS = false;                                  // some columns are masked by their position
 constexpr bool FINISHED = false;                               // unmasked scores are not just sums
@@ -259,8 +260,9 @@ DEVICE void combine_and_store(const Tensors &t, SplitShared &shared, const Work 
 }
 
 // What is read beside the scores of a step, STAGED: pieces of 128 bytes of all lines, swizzled as operands are. It comes
-// with K, whose stage it shares.
-constexpr int PIECE = 128 / (int)sizeof(Beside), BESIDE_BYTES = BM * BN * (int)sizeof(Beside);
+// with K, whose stage it shares. Pieces begin at multiples of 1024 bytes.
+constexpr int PIECE = 128 / (int)sizeof(Beside), PIECE_BYTES = (BESIDE_ROWS > 1 ? BESIDE_ROWS : 8) * 128;
+constexpr int BESIDE_BYTES = BN / PIECE * PIECE_BYTES;
 DEVICE unsigned char *beside_at(Shared &shared, unsigned byte)
 {
     constexpr int AT = ((int)sizeof(SplitShared) + 1023) / 1024 * 1024;
@@ -270,12 +272,13 @@ DEVICE unsigned char *beside_at(Shared &shared, unsigned byte)
 DEVICE void fetch_beside(Shared &shared, unsigned n, const TensorMap *map, const Work &work, Index column)
 {
     unsigned long long *const full = &shared.full[K][n % STAGES];
-    mbarrier_expect(full, BESIDE_BYTES);
+    mbarrier_expect(full, BESIDE_ROWS * BN * (int)sizeof(Beside));
     UNROLL for (int part = 0; part < BN / PIECE; ++part)
-        copy_box(beside_at(shared, n % STAGES * BESIDE_BYTES + part * BM * 128), map, work.beside.x + (int)column + part * PIECE, (int)work.row0,
+        copy_box(beside_at(shared, n % STAGES * BESIDE_BYTES + part * PIECE_BYTES), map, work.beside.x + (int)column + part * PIECE,
+                 BESIDE_ROWS > 1 ? (int)work.row0 : 0,
                  work.beside.z, full);
 }
-// Scores as functions of s and of that: of every 8 columns a lane has a pair in its row, `line` of the tile, and in the one
+// Scores as functions of s and of that: of every 8 columns a lane has a pair in its row, of the tile's `line`, and in the one
 // eight below.
 template <bool INSIDE>
 DEVICE void score_beside(const Tensors &t, Shared &shared, unsigned step, Index batch, Index row, int line, Index column,
@@ -287,7 +290,7 @@ DEVICE void score_beside(const Tensors &t, Shared &shared, unsigned step, Index 
         const int x = i / 4 * 8, y = i / 2 % 2 * 8;
         Beside two[2];
         move_vector(two, reinterpret_cast<const Beside *>(beside_at(shared, own ^ x % PIECE * (int)sizeof(Beside)) +
-                                                          (x / PIECE * BM + y) * 128));
+                                                          x / PIECE * PIECE_BYTES + (BESIDE_ROWS > 1 ? y * 128 : 0)));
         UNROLL for (int e = 0; e < 2; ++e) {
             const Index place = column + x + pair + e;
             s[i + e] = INSIDE || place < COLUMNS
@@ -362,10 +365,11 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
         const auto line = [&](int i) { return op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1); };
         const auto place = [&](int i) { return column + i / 4 * 8 + place0 + i % 2; };
         if (STAGED) {
+            const int beside_line = BESIDE_ROWS > 1 ? (int)(row - work.row0) : 0;
             if ((MASKS || COLUMNS % BN != 0) && border)
-                score_beside<false>(t, shared, step, work.batch, row, (int)(row - work.row0), column, s);
+                score_beside<false>(t, shared, step, work.batch, row, beside_line, column, s);
             else
-                score_beside<true>(t, shared, step, work.batch, row, (int)(row - work.row0), column, s);
+                score_beside<true>(t, shared, step, work.batch, row, beside_line, column, s);
             warp_sync();   // all have read it
             arrive(&shared.free[K][step % STAGES]);
         }

@@ -346,6 +346,7 @@ PROGRAMS = [
     (attention(2, 197, 136, 64, 64, beside="f16"), [*ATTENTION_BULK[:4], SPLITS[0]]),
     (attention(1, 130, 260, 64, 64, "bf16", beside="f32"), [*ATTENTION_BULK[:4], SPLITS[0]]),
     (attention(2, 130, 288, 64, 64, beside="b1"), [*ATTENTION_BULK, SPLITS[0]]),
+    (attention(2, 197, 136, 64, 64, beside="f32").replace("a[197, ", "a[").replace("a[i, ", "a["), [*ATTENTION_BULK[:4], SPLITS[0]]),
     (attention(2, 197, 131, 72, 40, typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 256, 256, 64, 64, "bf16", typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 3, 600, 64, 64), FEW_ROWS), (attention(2, 16, 771, 72, 40, "bf16", more="output m : f32\n"), FEW_ROWS),

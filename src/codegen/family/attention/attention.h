@@ -65,6 +65,7 @@ typedef struct AttentionTile {
     int16_t kept_rows;        // of a tile that exist
     int16_t beside;           // something is read for each score, where it is used
     int16_t staged;           // bytes of an element that is read for each score and copied to shared memory; 0: nothing is
+    int16_t staged_rows;      // of its tile; 1: all rows have the same
     int16_t bits;             // a bit is read for each score, words of them together
 } AttentionTile;
 

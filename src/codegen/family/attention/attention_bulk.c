@@ -16,6 +16,7 @@ enum {
     BARRIER_BYTES = 8,
     MAXIMUM_BYTES = 4,
     ALIGNMENT = 1024,
+    PIECE_BYTES = 16,   // that strides are multiples of
     BESIDE = 3,   // behind q, k and v: what is read for each score
     OTHER_REGISTERS = 32,
     BESIDE_REGISTERS = 16,
@@ -43,7 +44,7 @@ typedef struct BoxLines {
 /* The driver takes strides below 2^40 bytes, whole pieces of 16. */
 static bool is_legal(int64_t stride, int bytes)
 {
-    return stride > 0 && stride < ((int64_t)1 << 40) / bytes && stride * bytes % 16 == 0;
+    return stride > 0 && stride < ((int64_t)1 << 40) / bytes && stride * bytes % PIECE_BYTES == 0;
 }
 
 static const AxisGroup *line_group(const Attention *attention, int factor)
@@ -74,7 +75,10 @@ static bool find_lines(const Fusion *fusion, const Attention *attention, int fac
     Affine offset = access_offset(access_of(attention, factor));
     int64_t elements = element_group(attention, factor)->extent;
     *lines = (BoxLines){.elements = elements, .planes = 1};
+    int bytes = element_bytes(attention, factor);
     lines->line = group->count ? offset.coef[axis_group_innermost(group)] : elements;
+    if (factor == BESIDE && lines->line == 0)   // of one row
+        lines->line = round_up(elements * bytes, PIECE_BYTES) / bytes;
     for (int i = 0; i < batch->count; i++) {
         int64_t stride = offset.coef[batch->axes[i]];
         if (stride < 0)
@@ -100,9 +104,14 @@ static bool find_lines(const Fusion *fusion, const Attention *attention, int fac
     lines->begin.constant = offset.constant;
     lines->elements += offset.constant;
     bool begins = offset.constant == 0 || (offset.constant > 0 && lines->elements <= lines->line);
-    int bytes = element_bytes(attention, factor);
     return begins && is_legal(lines->line, bytes) && is_legal(lines->plane, bytes) && group->extent < MOST_LINES &&
            lines->planes < MOST_LINES && lines->elements < MOST_LINES;
+}
+
+/* What is read for each score differs by row. */
+static bool has_rows(const Attention *attention)
+{
+    return attention->beside && access_axes(attention->beside) & axis_group_mask(&attention->group[ATTENTION_ROW]);
 }
 
 static bool has_lines(const Fusion *fusion, const Attention *attention)
@@ -133,7 +142,8 @@ static int64_t tile_bytes(const AttentionTile *tile)
             barriers = 3 * 2 * tile->stages * tile->splits + tile->groups,
             maxima = tile->splits > 1 || tile->staged ? tile->splits * GROUP_ROWS : 0;
     int64_t bytes = (tile->q_stages * q + tile->stages * step) * MAP_LINE_BYTES + barriers * BARRIER_BYTES + maxima * MAXIMUM_BYTES,
-            beside = tile->stages * tile->splits * block_rows(tile) * tile->columns * tile->staged;
+            piece = larger(tile->staged_rows * MAP_LINE_BYTES, ALIGNMENT),
+            beside = tile->stages * tile->splits * tile->columns * tile->staged / MAP_LINE_BYTES * piece;
     return (beside ? round_up(bytes, ALIGNMENT) + beside : bytes) + ALIGNMENT;
 }
 
@@ -291,6 +301,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .bits = bits,
             .staged = (int16_t)(stages ? element_bytes(attention, BESIDE) : 0),
         };
+        tile.staged_rows = (int16_t)(has_rows(attention) ? block_rows(&tile) : 1);
         bool borders = attention->masks || attention->group[ATTENTION_COLUMN].extent % tile.columns != 0;
         tile.beside |= tile.staged && borders;
         if (!fits(&tile, device))
@@ -320,9 +331,9 @@ static int maps(const KernelPlan *plan, TensorMap *maps)
             .arg = input_position(plan->fusion, access_of(attention, factor)->tensor),
             .rank = 3,
             .element_bytes = bytes,
-            .sizes = {lines.elements, line_group(attention, factor)->extent, lines.planes},
+            .sizes = {lines.elements, factor == BESIDE && tile->staged_rows == 1 ? 1 : line_group(attention, factor)->extent, lines.planes},
             .strides = {lines.line * bytes, lines.plane * bytes},
-            .box = {MAP_LINE_BYTES / bytes, factor == 0 || factor == BESIDE ? (int)block_rows(tile) : tile->columns, 1},
+            .box = {MAP_LINE_BYTES / bytes, factor == 0 ? (int)block_rows(tile) : factor == BESIDE ? tile->staged_rows : tile->columns, 1},
         };
     }
     return count;
@@ -388,6 +399,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     strbuf_printf(out, "using Beside = %s;   // of what is read for each score\n",
                   dtype_info[(tile->staged ? attention->beside : attention->q)->tensor->dtype].cuda);
     CONSTEXPR(out, "bool STAGED, BITS", "that is copied to shared memory, too; is a mask of bits", tile->staged, tile->bits);
+    CONSTEXPR(out, "int BESIDE_ROWS", "of a tile of that; 1: all rows have the same", tile->staged_rows);
     attention_emit_sizes(out, plan, &scope);
     CONSTEXPR(out, "Index BLOCKS, TURNS", "persistent blocks; tiles of Y of each", plan->program->grid,
               plan->program->turns);

@@ -310,20 +310,21 @@ static bool are_words(const Attention *attention, const Affine *offset)
     return whole;
 }
 
-/* The first such access, which is contiguous along the columns. Under a guard it may lie beside its tensor. */
-static const Access *find_beside(const Attention *attention, const Expr *expr)
+/* The first such access, which is contiguous along the columns, and along those axes not the same. Under a guard it may lie
+   beside its tensor. */
+static const Access *find_beside(const Attention *attention, const Expr *expr, uint32_t along)
 {
     const Access *found = NULL;
     if (expr->kind == EXPR_APPLY)
         for (int i = 0; i < op_info[expr->apply.op].operands && !found; i++)
-            found = find_beside(attention, expr->apply.operands[i]);
+            found = find_beside(attention, expr->apply.operands[i], along);
     else if (expr->kind == EXPR_CAST)
-        found = find_beside(attention, expr->cast.body);
+        found = find_beside(attention, expr->cast.body, along);
     else if (expr->kind == EXPR_ACCESS) {
         Affine offset = access_offset(&expr->access);
         DType type = expr->access.tensor->dtype;
         bool fits = (type == DTYPE_B1 ? are_words(attention, &offset) : dtype_info[type].compute == DTYPE_F32) &&
-                    affine_axes(&offset) & group_mask(attention, ATTENTION_ROW) &&
+                    (affine_axes(&offset) & along) == along &&
                     axis_group_stride(&attention->group[ATTENTION_COLUMN], &offset) == 1;
         found = fits ? &expr->access : NULL;
     }
@@ -437,7 +438,9 @@ static const Attention *view_of(Arena *arena, const Fusion *fusion, const Target
     attention->registers = target_atom(target, element, IN_REGISTERS);
     attention->shared = target_atom(target, element, IN_SHARED);
     for (int i = 1; i <= attention->score && !attention->beside; i++)
-        attention->beside = find_beside(attention, fusion->ops[i].body);
+        attention->beside = find_beside(attention, fusion->ops[i].body, group_mask(attention, ATTENTION_ROW));
+    for (int i = 1; i <= attention->score && !attention->beside; i++)
+        attention->beside = find_beside(attention, fusion->ops[i].body, 0);
     bool fits = guards_fit(fusion, attention) && factors_fit(fusion, attention) && outputs_fit(fusion, attention);
     return fits ? attention : NULL;
 }

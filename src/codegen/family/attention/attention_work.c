@@ -65,10 +65,10 @@ static int64_t columns_made(const AttentionStep *step)
 
 // ---- tiles in shared memory ----
 
-/* What is read for each score, of all rows of a block: written there, and read once. */
-static int64_t beside_bytes(const AttentionStep *step, uint32_t tiles)
+/* What is read for each score, of so many rows: written there, or read. */
+static int64_t beside_bytes(const AttentionStep *step, uint32_t tiles, int64_t rows)
 {
-    return tiles & ~(uint32_t)ATTENTION_FACTORS ? steps_made(step) * step->rows * step->columns * step->tile.staged : 0;
+    return tiles & ~(uint32_t)ATTENTION_FACTORS ? steps_made(step) * rows * step->columns * step->tile.staged : 0;
 }
 
 /* Whole lines, with zeros where there is nothing. */
@@ -80,7 +80,7 @@ static void copy(const AttentionStep *step, uint32_t tiles, ItemWork *work)
     elements += tiles & ATTENTION_V ? step->columns * step->width : 0;
     elements *= steps_made(step);
     elements += tiles & ATTENTION_Q ? step->at->times * step->rows * depth : 0;
-    work->shared_written = elements * ELEMENT + beside_bytes(step, tiles);
+    work->shared_written = elements * ELEMENT + beside_bytes(step, tiles, step->tile.staged_rows);
 }
 
 /* Operands: a warp loads fragments of all columns; a warp group reads them once for each element that represents p. */
@@ -92,7 +92,7 @@ static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
     elements += tiles & ATTENTION_K ? readers * step->columns * step->depth : 0;
     elements += tiles & ATTENTION_V ? readers * step->columns * step->width * (step->tile.groups ? step->tile.parts : 1) : 0;
     int64_t times = step->splits == 1 ? step->at->times : before ? busy_splits(step) : steps_made(step);
-    work->shared_read = times * elements * ELEMENT + beside_bytes(step, tiles);
+    work->shared_read = times * elements * ELEMENT + beside_bytes(step, tiles, step->rows);
 }
 
 // ---- a step ----
