@@ -17,7 +17,7 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
     if (phases && phases->k_axis == loop->axis)
         return tap_count(phases_used(phases, walk->region.first[phases->columns_axis],
                                      shared->size[phases->columns_axis]))
-             * phases->step / shared->size[loop->axis];
+             * ceil_div(phases->step, shared->size[loop->axis]);
     int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]);
     int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
     if (!axis->reduction || cluster == 1)

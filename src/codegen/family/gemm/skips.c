@@ -68,11 +68,19 @@ static bool put_outermost(const Fusion *fusion, Product *product, int rows, cons
     return true;
 }
 
+/* The axis along which steps of one tap go; -1: there is none. A sum along one axis has one tap, by threads. */
+static int channel_of(const Fusion *fusion, const Product *product)
+{
+    const AxisGroup *k = &product->group[GROUP_K];
+    int step = product->atom ? SKIPPED_PARTS * product->atom->k : SKIPPED_STEP;
+    return k->count == 1 && !product->atom ? k->axes[0] : product_steps(fusion, product, step).channel;
+}
+
 /* In another order a factor may be read along k, and steps no longer go by channels. */
 static bool put_in_order(const Fusion *fusion, Product *product, int channel, int rows, const AxisGroup *phases)
 {
     AxisGroup before = product->group[rows];
-    if (put_outermost(fusion, product, rows, phases) && product_steps(fusion, product, SKIPPED_STEP).channel == channel)
+    if (put_outermost(fusion, product, rows, phases) && channel_of(fusion, product) == channel)
         return true;
     product->group[rows] = before;
     return false;
@@ -88,8 +96,7 @@ static bool is_in_order(const Product *product, int channel, int rows, const Axi
 static bool find_in(const Fusion *fusion, Product *product, int factor, Skips *skips)
 {
     const Guard *guard = mma_guard(product, factor);
-    int step = product->atom ? SKIPPED_PARTS * product->atom->k : SKIPPED_STEP;
-    int rows = factor ? GROUP_N : GROUP_M, channel = product_steps(fusion, product, step).channel;
+    int rows = factor ? GROUP_N : GROUP_M, channel = channel_of(fusion, product);
     uint32_t own = axis_group_mask(&product->group[rows]), terms = axis_group_mask(&product->group[GROUP_K]);
     if (!guard || !mma_access(product->factor[factor]) || channel < 0)
         return false;
@@ -124,7 +131,7 @@ const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product)
 void skips_set_tiles(TileSpace *space, const Skips *skips, int64_t most)
 {
     int64_t step = most;
-    while (skips->phases.step % step)
+    while (skips->phases.taps > 1 && skips->phases.step % step)   // of one tap the last step may be shorter
         step /= 2;
     space->phases = &skips->phases;
     space->axes[GROUP_K].extent = phases_extent(&skips->phases);
