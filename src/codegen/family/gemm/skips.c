@@ -72,8 +72,10 @@ static bool put_outermost(const Fusion *fusion, Product *product, int rows, cons
 static int channel_of(const Fusion *fusion, const Product *product)
 {
     const AxisGroup *k = &product->group[GROUP_K];
-    int step = product->atom ? SKIPPED_PARTS * product->atom->k : SKIPPED_STEP;
-    return k->count == 1 && !product->atom ? k->axes[0] : product_steps(fusion, product, step).channel;
+    if (product->atom)
+        return product_steps(fusion, product, SKIPPED_PARTS * product->atom->k).channel;
+    int channel = k->count == 1 ? k->axes[0] : product_steps(fusion, product, SKIPPED_STEP).channel;
+    return channel >= 0 ? channel : product_steps(fusion, product, SKIPPED_STEP / 2).channel;
 }
 
 /* In another order a factor may be read along k, and steps no longer go by channels. */
