@@ -1,6 +1,8 @@
 // skinny: a sum of products with few rows, as a matrix times a vector. The large factor is read once, at the bandwidth of
 // memory; the small one hits the caches.
 
+#include <math.h>
+
 #include "base/checked.h"
 #include "codegen/family/gemm/beside.h"
 #include "codegen/family/gemm/families.h"
@@ -19,7 +21,7 @@ enum {
     INPUT_BYTES = 128,   // and of the large one
     ALONG_TOGETHER = 4,  // of the small one that it reads along k, where the large one lies along n
     ACROSS_THREADS = 64, // of a block, at least, where few of them share columns
-    VECTOR_LINES = 4,    // of 128 bytes, that a warp reads where the vectors of its lanes are contiguous
+    BANKS_BYTES = 128,   // that L1 answers in a clock, no two from one bank
     MAX_THREADS = 512,   // of a block
     RUN_BYTES = 128,     // contiguous bytes that lanes read along n, at least,
     LEAST_RUN_BYTES = 64 // and along k: see reduce.c
@@ -74,6 +76,17 @@ static int most_together(const Fusion *fusion, const Product *product, int facto
     return product_vector(fusion, product, SMALL, along_k ? most_together(fusion, product, LARGE) : VECTOR_BYTES);
 }
 
+/* Time of L1 for what a warp reads of the small factor, over that of its bytes. The lanes along k are some of its rows apart, and
+   share the banks that the distance leaves them; the other lanes read the same. */
+static double across_lines(const Fusion *fusion, const Product *product, const DataTile *tile)
+{
+    int64_t row_bytes = product->group[GROUP_M].extent * tile->element_bits / 8,
+            apart = row_bytes * product_vector(fusion, product, LARGE, VECTOR_BYTES),
+            each = greatest_common_divisor(apart, BANKS_BYTES);
+    double read_bytes = tile->vector * tile->element_bits / 8.0 * LANES;
+    return fmax(least_reducers(fusion, product) * (double)each / read_bytes, 1);
+}
+
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
 {
     DataTile tile = product_factor_tile(product, factor, product_along_k(fusion, product, factor));
@@ -83,7 +96,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     /* A warp's load takes L1 the time of a line, however few bits a lane reads. */
     tile.lines = WORD_BITS / (double)smaller(tile.vector * tile.element_bits, WORD_BITS);
     if (factor == SMALL && lies_across(fusion, product))
-        tile.lines = least_reducers(fusion, product) / (double)VECTOR_LINES;
+        tile.lines = fmax(tile.lines, across_lines(fusion, product, &tile));
     return tile;
 }
 
