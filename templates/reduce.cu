@@ -68,7 +68,10 @@ __device__ __forceinline__ A single(const Tensors &t, Index output, Index reduce
     return load(t.in0, i0 * 4096 + i1);
 }
 
-__device__ __forceinline__ void finish(const Tensors &t, Index output, A total)
+// What the epilogue loads besides the total.
+struct Beside {};
+__device__ __forceinline__ void read_beside(const Tensors &, Index, Beside &) {}
+__device__ __forceinline__ void finish(const Tensors &t, Index output, A total, const Beside &)
 {
     const Index i0 = output;
     const float v0 = total;
@@ -122,9 +125,13 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const int tr = ROW ? thread % TR : thread / TS;
     const bool grouped = thread < TS * TR;   // the last warp may have spare threads
     const Index output = ((Index)blockIdx.x * TS + ts) * OUTS;
-    const bool active = grouped && output < OUTPUTS;
+    const bool active = grouped && output < OUTPUTS, stores = active && tr == 0;
 
-    // ---- load and compute: this thread's part of the terms ----
+    // ---- load and compute: this thread's part of the terms, behind what the epilogue would wait for ----
+    Beside beside[OUTS];
+    UNROLL for (int o = 0; o < OUTS; ++o)
+        if (stores)
+            read_beside(t, output + o, beside[o]);
     A acc[DEPTH][OUTS];
     UNROLL for (int d = 0; d < DEPTH; ++d)
         UNROLL for (int o = 0; o < OUTS; ++o)
@@ -192,8 +199,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     }
 
     // ---- store ----
-    if (active && tr == 0)
+    if (stores)
         UNROLL for (int o = 0; o < OUTS; ++o)
-            finish(t, output + o, total[o]);
+            finish(t, output + o, total[o], beside[o]);
 }
 }   // namespace KERNEL

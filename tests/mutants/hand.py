@@ -292,7 +292,7 @@ HAND = [
     ("R9 shuffle across groups", "reduce.cu", "(total[o], LANES)", "(total[o], ROW ? WARP : 1)", 1),
     ("R10 one of the partial results forgotten", "reduce.cu", "for (int d = 1; d < DEPTH; ++d)",
      "for (int d = 2; d < DEPTH; ++d)", 1),
-    ("R11 every thread of a group stores", "reduce.cu", "if (active && tr == 0)", "if (active)", 1),
+    ("R11 every thread of a group stores", "reduce.cu", "stores = active && tr == 0", "stores = active", 1),
     ("R12 outputs past the end", "reduce.cu", "grouped && output < OUTPUTS", "grouped", 1),
     ("R13 outputs of a block overlap", "reduce.cu", "((Index)blockIdx.x * TS + ts) * OUTS",
      "((Index)blockIdx.x * TS + ts)", 1),

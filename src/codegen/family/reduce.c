@@ -1,6 +1,7 @@
 // reduce: a reduction over all reduction axes, then pointwise work on the totals. Threads of a block share
 // the terms.
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -282,6 +283,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
         schedule->lacking = spatial_points(fusion) / fusion->axes[0].extent;
         schedule->lacked = fusion->axes[0].extent * reduction_points(fusion) - ended->size * ended->inner;
     }
+    schedule_load(schedule, (Move){.tiles = inputs & ~terms});
     schedule_loop(schedule, (Loop){.axis = (int8_t)reduced, .together = layout.vector > 1 ? 2 * ELEMENTS : ELEMENTS});
     schedule_load(schedule, (Move){.tiles = inputs & terms, .instructions = each});
     schedule_reduce(schedule, total);
@@ -296,7 +298,6 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
                                     .values = (uint8_t)(layout.row ? layout.vector : 1),
                                     .width = (int16_t)(layout.row ? 1 : layout.vector),
                                 });
-    schedule_load(schedule, (Move){.tiles = inputs & ~terms});
     schedule_map(schedule, schedule_ops(fusion, false));
     schedule_store(schedule, (Move){.tiles = space_outputs(space)});
 }
@@ -493,14 +494,62 @@ static void emit_single(StrBuf *out, const Scope *first)
     strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, first, first->fusion->ops[0].body));
 }
 
+/* What the epilogue reads besides the total, but for what a guard may keep it from. */
+typedef struct Beside {
+    const Access *access[MAX_LOADED];
+    int count;
+    char text[24];
+} Beside;
+
+static Beside beside_of(const Fusion *fusion)
+{
+    Beside beside = {0};
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    for (int i = 0; i < count && beside.count < MAX_LOADED; i++) {
+        const Access *access = found[i].access;
+        bool element = !found[i].guarded && !found[i].fetch && !found[i].in_place && access->tensor->dtype != DTYPE_B1;
+        if (found[i].op > 0 && element && input_position(fusion, access->tensor) >= 0)
+            beside.access[beside.count++] = access;
+    }
+    return beside;
+}
+
+static const char *beside_loaded(void *context, const Expr *expr)
+{
+    Beside *beside = context;
+    for (int i = 0; i < beside->count && expr->kind == EXPR_ACCESS; i++)
+        if (beside->access[i] == &expr->access) {
+            snprintf(beside->text, sizeof beside->text, "widen(beside.x%d)", i);
+            return beside->text;
+        }
+    return NULL;
+}
+
 static void emit_finish(StrBuf *out, const Scope *scope)
 {
-    begin_function(out, NULL, "void finish(const Tensors &t, Index output, A total)", NULL);
-    if (scope->fusion->spatial_count == 0)
+    const Fusion *fusion = scope->fusion;
+    Beside beside = beside_of(fusion);
+    strbuf_puts(out, "\n// What the epilogue loads besides the total.\nstruct Beside {");
+    for (int i = 0; i < beside.count; i++)
+        strbuf_printf(out, "\n    %s x%d;", memory_type(beside.access[i]->tensor->dtype), i);
+    strbuf_puts(out, beside.count ? "\n};\n" : "};\n");
+    begin_function(out, NULL, "void read_beside(const Tensors &t, Index output, Beside &beside)", "t, output, beside");
+    if (beside.count)
+        emit_positions(out, "    ", "output", scope, 0, fusion->spatial_count);
+    for (int i = 0; i < beside.count; i++)
+        strbuf_printf(out, "    beside.x%d = t.in%d[%s];\n", i, input_position(fusion, beside.access[i]->tensor),
+                      offset_text(out->arena, beside.access[i], scope->axis));
+    strbuf_puts(out, "}\n");
+    begin_function(out, NULL, "void finish(const Tensors &t, Index output, A total, const Beside &beside)", "beside");
+    if (fusion->spatial_count == 0)
         strbuf_puts(out, "    (void)output;\n");
-    emit_positions(out, "    ", "output", scope, 0, scope->fusion->spatial_count);
-    emit_epilogue(out, "    ", scope, "total");
-    emit_stores(out, "    ", scope);
+    Scope own = *scope;
+    own.loaded = beside_loaded;
+    own.context = &beside;
+    emit_positions(out, "    ", "output", scope, 0, fusion->spatial_count);
+    emit_epilogue(out, "    ", &own, "total");
+    emit_stores(out, "    ", &own);
     strbuf_puts(out, "}\n");
 }
 
