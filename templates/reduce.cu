@@ -69,8 +69,9 @@ __device__ __forceinline__ A single(const Tensors &t, Index output, Index reduce
 }
 
 // What the epilogue loads besides the total.
+constexpr bool BESIDE = false;   // anything
 struct Beside {};
-__device__ __forceinline__ void read_beside(const Tensors &, Index, Beside &) {}
+__device__ __forceinline__ Beside read_beside(const Tensors &, Index) { return {}; }
 __device__ __forceinline__ void finish(const Tensors &t, Index output, A total, const Beside &)
 {
     const Index i0 = output;
@@ -128,10 +129,9 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const bool active = grouped && output < OUTPUTS, stores = active && tr == 0;
 
     // ---- load and compute: this thread's part of the terms, behind what the epilogue would wait for ----
-    Beside beside[OUTS];
-    UNROLL for (int o = 0; o < OUTS; ++o)
-        if (stores)
-            read_beside(t, output + o, beside[o]);
+    [[maybe_unused]] Beside beside = {};
+    if (BESIDE && OUTS == 1 && stores)   // finding it for several outputs takes longer than that
+        beside = read_beside(t, output);
     A acc[DEPTH][OUTS];
     UNROLL for (int d = 0; d < DEPTH; ++d)
         UNROLL for (int o = 0; o < OUTS; ++o)
@@ -201,6 +201,6 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     // ---- store ----
     if (stores)
         UNROLL for (int o = 0; o < OUTS; ++o)
-            finish(t, output + o, total[o], beside[o]);
+            finish(t, output + o, total[o], BESIDE && OUTS > 1 ? read_beside(t, output + o) : beside);
 }
 }   // namespace KERNEL

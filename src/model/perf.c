@@ -396,7 +396,7 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     double knee = kernel->cost->step_knee > 0 ? kernel->cost->step_knee : 1;
     double between_us = at_least(perf->waves - 1, 0) * kernel->device->timing.block_wait_us,
            loading_us = hypot(at_least(perf->dram_us, perf->l2_us) * kernel->alone, between_us);
-    return at_least(soft_max(loading_us, computing_us, knee), own_steps_us(kernel));
+    return soft_max(soft_max(loading_us, computing_us, knee), own_steps_us(kernel), calibration.in_turn_knee);
 }
 
 /* Of what a block does while it multiplies nothing, what shows beside the products: phases are random, and R blocks of an SM hide

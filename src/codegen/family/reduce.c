@@ -530,17 +530,20 @@ static void emit_finish(StrBuf *out, const Scope *scope)
 {
     const Fusion *fusion = scope->fusion;
     Beside beside = beside_of(fusion);
-    strbuf_puts(out, "\n// What the epilogue loads besides the total.\nstruct Beside {");
+    strbuf_puts(out, "\n// What the epilogue loads besides the total.\n");
+    CONSTEXPR(out, "bool BESIDE", "anything", beside.count > 0);
+    strbuf_puts(out, "struct Beside {");
     for (int i = 0; i < beside.count; i++)
         strbuf_printf(out, "\n    %s x%d;", memory_type(beside.access[i]->tensor->dtype), i);
     strbuf_puts(out, beside.count ? "\n};\n" : "};\n");
-    begin_function(out, NULL, "void read_beside(const Tensors &t, Index output, Beside &beside)", "t, output, beside");
+    begin_function(out, NULL, "Beside read_beside(const Tensors &t, Index output)", "t, output");
+    strbuf_puts(out, "    Beside beside = {};\n");
     if (beside.count)
         emit_positions(out, "    ", "output", scope, 0, fusion->spatial_count);
     for (int i = 0; i < beside.count; i++)
         strbuf_printf(out, "    beside.x%d = t.in%d[%s];\n", i, input_position(fusion, beside.access[i]->tensor),
                       offset_text(out->arena, beside.access[i], scope->axis));
-    strbuf_puts(out, "}\n");
+    strbuf_puts(out, "    return beside;\n}\n");
     begin_function(out, NULL, "void finish(const Tensors &t, Index output, A total, const Beside &beside)", "beside");
     if (fusion->spatial_count == 0)
         strbuf_puts(out, "    (void)output;\n");
