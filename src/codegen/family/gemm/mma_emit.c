@@ -200,6 +200,22 @@ static void emit_of_rows(StrBuf *out, const KernelPlan *plan, const Product *pro
     product_rows_emit(out, &own, rows, product);
 }
 
+/* Columns of C in an access, at most `most`, so that as few lanes as possible of a warp, which stores eight rows at a time, idle
+   in the epilogue. */
+static int columns_of_lanes(const KernelPlan *plan, int most)
+{
+    const RProgram *program = plan->program;
+    const int64_t *own = program->tile[LEVEL_REGISTER].size;
+    int64_t rows = program->cluster > 1 ? own[GROUP_M] / program->cluster : 8, least = INT64_MAX;
+    int columns = most;
+    for (int c = most; c >= 1; c /= 2) {
+        int64_t each = ceil_div(rows * own[GROUP_N] / c, LANES) * c;   // of a lane
+        columns = each < least ? c : columns;
+        least = each < least ? each : least;
+    }
+    return columns;
+}
+
 void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const ProductRows *rows, bool boxed)
 {
     Scope scope = scope_of(plan);
@@ -209,6 +225,8 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
     }
     bool shifted = boxed && mma_is_shifted(plan->fusion, product);
     int columns = shifted ? MAX_VECTOR : mma_columns(plan->fusion, product);
+    if (!boxed)
+        columns = columns_of_lanes(plan, columns);
     emit_constants(out, plan, product, columns, boxed, false);
     emit_operands(out, &scope, product, boxed);
     bool ahead = !boxed || (!shifted && beside_has_vectors(product->beside));
@@ -222,6 +240,7 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
         emit_finish(out, &scope, product);
     bool kept = boxed && mma_is_kept(plan->fusion, product);
     Beside beside = product->beside ? *product->beside : (Beside){.fusion = plan->fusion, .sums = product->sums};
+    beside.columns = columns;
     beside.ordered = !boxed;
     if (ahead)
         beside_emit(out, &scope, product, &beside, columns, kept);
