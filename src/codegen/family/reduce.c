@@ -495,15 +495,15 @@ static void emit_single(StrBuf *out, const Scope *first)
 }
 
 /* What the epilogue reads besides the total, but for what a guard may keep it from. */
-typedef struct EpilogueReads {
+typedef struct ReduceBeside {
     const Access *access[MAX_LOADED];
     int count;
     char text[24];
-} EpilogueReads;
+} ReduceBeside;
 
-static EpilogueReads beside_of(const Fusion *fusion)
+static ReduceBeside beside_of(const Fusion *fusion)
 {
-    EpilogueReads beside = {0};
+    ReduceBeside beside = {0};
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count && beside.count < MAX_LOADED; i++) {
@@ -517,7 +517,7 @@ static EpilogueReads beside_of(const Fusion *fusion)
 
 static const char *beside_loaded(void *context, const Expr *expr)
 {
-    EpilogueReads *beside = context;
+    ReduceBeside *beside = context;
     for (int i = 0; i < beside->count && expr->kind == EXPR_ACCESS; i++)
         if (beside->access[i] == &expr->access) {
             snprintf(beside->text, sizeof beside->text, "widen(beside.x%d)", i);
@@ -529,7 +529,7 @@ static const char *beside_loaded(void *context, const Expr *expr)
 static void emit_finish(StrBuf *out, const Scope *scope)
 {
     const Fusion *fusion = scope->fusion;
-    EpilogueReads beside = beside_of(fusion);
+    ReduceBeside beside = beside_of(fusion);
     strbuf_puts(out, "\n// What the epilogue loads besides the total.\n");
     CONSTEXPR(out, "bool BESIDE", "anything", beside.count > 0);
     strbuf_puts(out, "struct Beside {");
