@@ -42,6 +42,14 @@ bool window_find(const Fusion *fusion, const Dim *dim, WindowAxis *axis)
     return window_find_standing(fusion, dim, axis) && axis->output >= 0;
 }
 
+Affine window_index(const WindowAxis *axis, int output, int tap)
+{
+    Affine index = {.constant = -axis->pad};
+    index.coef[output] = axis->stride;
+    index.coef[tap] = axis->dilation;
+    return index;
+}
+
 bool window_has_tap(const Fusion *fusion, int axis)
 {
     uint32_t outputs = (1u << fusion->spatial_count) - 1;

@@ -28,6 +28,9 @@ bool window_find_standing(const Fusion *fusion, const Dim *dim, WindowAxis *axis
 /* The only axis in [first, end) that moves the form; -1: none, -2: several. */
 int window_only_axis(const Affine *form, int first, int end);
 
+/* Of the input, where these axes count outputs and taps. */
+Affine window_index(const WindowAxis *axis, int output, int tap);
+
 /* Is the reduction axis a tap of a window? It is short, and is added to a spatial axis in some dimension, as
    r is in `x[2*h + r]`. (A share of a split reduction looks the same but is long.) */
 bool window_has_tap(const Fusion *fusion, int axis);

@@ -208,16 +208,6 @@ static double ends_time_us(const KernelCounts *kernel, double multiplying_us)
     return (kernel->rounds - 1) * at_least(end_time_us(kernel) - hidden_us, 0);
 }
 
-/* Each element is loaded by one block only, so no cache holds it. */
-static bool is_read_once(const KernelCounts *kernel, int index)
-{
-    const TileSpace *space = kernel->space;
-    for (int a = 0; a < space->axis_count; a++)
-        if (!space->axes[a].reduction && space->axes[a].extent > 1 && !depends(kernel, &space->tiles[index], a))
-            return false;
-    return true;
-}
-
 /* Exposed latencies of a tile that the epilogue loads: one for each part that registers hold; or, where such a part was loaded
    before the products, one for each slab of the rest (tuning-log 166 and 196). */
 static double waits_for(const KernelCounts *kernel, const DataTile *data, const Move *move)
@@ -235,7 +225,7 @@ static double waits_beside(const KernelCounts *kernel)
     double waits = 0;
     for (const Item *load = NULL; (load = schedule_next(kernel->kind->schedule, ITEM_LOAD, load));)
         for (int t = 0; t < kernel->space->tile_count; t++)
-            if (load->move.tiles >> t & 1 && kernel->space->tiles[t].beside && is_read_once(kernel, t))
+            if (load->move.tiles >> t & 1 && kernel->space->tiles[t].beside && is_read_once(kernel, &kernel->space->tiles[t]))
                 waits = at_least(waits_for(kernel, &kernel->space->tiles[t], &load->move), waits);
     return waits;
 }

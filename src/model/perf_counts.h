@@ -94,6 +94,9 @@ double points_spread(const DataTile *data, double points, int unit_bytes);
    stays in L1, where there is room; at both ends of its points there are parts of transactions. */
 double block_scatter(const KernelCounts *kernel, const DataTile *data);
 
+/* Each element is loaded by one block only, so no cache holds it. */
+bool is_read_once(const KernelCounts *kernel, const DataTile *data);
+
 /* How often a block needs another part of the tile; of a cluster one block writes what does not move. */
 double block_visits(const KernelCounts *kernel, const DataTile *data);
 

@@ -210,15 +210,20 @@ static double wave_scatter(const KernelCounts *kernel, const DataTile *data, con
 /* Lines at the ends of a tile's pieces are asked for by two blocks at about the same time; so many of them come twice. */
 static const double ENDS_TWICE = 0.1;   // tuning-log 208
 
-/* Tiles share no element, but for the edges of windows. */
-static bool is_in_one_tile(const KernelCounts *kernel, const DataTile *data)
+bool is_read_once(const KernelCounts *kernel, const DataTile *data)
 {
     const TileSpace *space = kernel->space;
     for (int a = 0; a < space->axis_count; a++)
         if (!space->axes[a].reduction && space->axes[a].extent > 1 && !depends(kernel, data, a))
             return false;
-    return data->staged &&
-           problem_bytes_of(kernel, data) >= data_tile_bytes(data, &kernel->problem->whole, space->axis_count);
+    return true;
+}
+
+/* Tiles share no element, but for the edges of windows. */
+static bool is_in_one_tile(const KernelCounts *kernel, const DataTile *data)
+{
+    return data->staged && is_read_once(kernel, data) &&
+           problem_bytes_of(kernel, data) >= data_tile_bytes(data, &kernel->problem->whole, kernel->space->axis_count);
 }
 
 /* Bytes of an input that come from DRAM:

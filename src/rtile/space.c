@@ -22,6 +22,11 @@ TileSpace *space_new(Arena *arena, const Fusion *fusion)
     return space;
 }
 
+DataTile data_tile_of(const Tensor *tensor)
+{
+    return (DataTile){.name = tensor->name, .element_bits = dtype_info[tensor->dtype].bits, .scatter = 1};
+}
+
 int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction)
 {
     assert(space->axis_count < MAX_AXES);
@@ -217,10 +222,8 @@ static DataTile flat_tile(const TileSpace *space, const Tensor *tensor, Affine o
     const int ends[] = {0, fusion->spatial_count, fusion->axis_count};
     int last = least_stride(&offset, 0, fusion->spatial_count) >=
                least_stride(&offset, fusion->spatial_count, fusion->axis_count);
-    DataTile tile = {.name = tensor->name,
-                     .element_bits = dtype_info[tensor->dtype].bits,
-                     .scatter = 1,
-                     .elements = tensor_elements(tensor)};
+    DataTile tile = data_tile_of(tensor);
+    tile.elements = tensor_elements(tensor);
     for (int i = 0; i < 2; i++) {
         int side = i ? last : !last;
         Repeats repeats = flat_repeats(fusion, &offset, ends[side], ends[side + 1]);
@@ -386,7 +389,8 @@ void space_set_loops(TileSpace *space, const Fusion *fusion, const DeviceSpec *d
 
 static DataTile staged_tile(const Tensor *tensor, const Access *access, const Affine *fetched)
 {
-    DataTile tile = {.name = tensor->name, .element_bits = dtype_info[tensor->dtype].bits, .scatter = 1, .staged = true};
+    DataTile tile = data_tile_of(tensor);
+    tile.staged = true;
     if (fetched)
         tile.dims[tile.rank++] = (Dim){*fetched, tensor_elements(tensor)};
     for (int d = 0; d < access->rank && !fetched; d++)

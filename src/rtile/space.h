@@ -7,6 +7,9 @@
    holds anything: what adds one writes all of it. */
 TileSpace *space_new(Arena *arena, const Fusion *fusion);
 
+/* A tile of the tensor without dimensions, whose elements lie in whole lines. */
+DataTile data_tile_of(const Tensor *tensor);
+
 /* Adds an axis, returns its position. An axis of extent 1 is fine. */
 int space_add_axis(TileSpace *space, const char *name, int64_t extent, bool reduction);
 

@@ -88,7 +88,7 @@ static const char *node_place(Arena *arena, const Kernel *kernel, int number)
 
 // ---- the list ----
 
-static bool is_used(const Kernel *kernel, LaunchRange range, int buffer)
+bool launcher_uses(const Kernel *kernel, LaunchRange range, int buffer)
 {
     for (int k = range.first; k < range.last; k++)
         for (int i = 0; i < kernel->launches[k].arg_count; i++)
@@ -116,11 +116,11 @@ static void write_given(StrBuf *out, const Kernel *kernel, LaunchRange range, bo
 {
     const Program *program = kernel->program;
     for (int i = 0; i < argument_count(program); i++)
-        if (is_used(kernel, range, i))
+        if (launcher_uses(kernel, range, i))
             strbuf_printf(out, ", %s%s", !declared ? "" : i < program->input_count ? "const void *" : "void *",
                           launcher_argument(out->arena, program, i));
     for (BufferBeside b = 0; b < BUFFERS_BESIDE; b++)
-        if (is_used(kernel, range, buffer_beside(program, b)))
+        if (launcher_uses(kernel, range, buffer_beside(program, b)))
             strbuf_printf(out, ", %s%s%s%s", declared ? "" : "(", beside_type(range, b), declared ? "" : ")",
                           beside_name(b));
 }

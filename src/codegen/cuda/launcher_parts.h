@@ -39,6 +39,7 @@ typedef struct LaunchRange {
 
 LaunchRange launcher_calls(const Kernel *kernel);
 LaunchRange launcher_preparations(const Kernel *kernel);
+bool launcher_uses(const Kernel *kernel, LaunchRange range, int buffer);
 /* All programs but those of one launch. */
 bool launcher_is_list(const Kernel *kernel);
 /* Functions of the kernels, and of a list. */

@@ -43,19 +43,11 @@ void launcher_sizes_of_weights(StrBuf *out, const Kernel *kernel)
                   kernel->name, kernel->prepared_id, kernel->name, kernel->weight_bytes, kernel->name, kernel->prepared_bytes);
 }
 
-static bool prepare_uses_workspace(const Kernel *kernel)
-{
-    for (int k = 0; k < kernel->prepare_count; k++)
-        for (int i = 0; i < kernel->launches[k].arg_count; i++)
-            if (kernel->launches[k].args[i].buffer == buffer_beside(kernel->program, BUFFER_WORKSPACE))
-                return true;
-    return false;
-}
-
 void launcher_prepare(StrBuf *out, const Kernel *kernel)
 {
     launcher_list(out, kernel, launcher_preparations(kernel));
-    int64_t workspace = prepare_uses_workspace(kernel) ? kernel->workspace_bytes : 0;
+    bool uses = launcher_uses(kernel, launcher_preparations(kernel), buffer_beside(kernel->program, BUFFER_WORKSPACE));
+    int64_t workspace = uses ? kernel->workspace_bytes : 0;
     write_weights(out, kernel);
     strbuf_puts(out, "extern \"C\" ");
     launcher_prepare_signature(out, kernel);

@@ -153,6 +153,14 @@ static bool waits_for_a_value(const Fetch *fetch)
     return found;
 }
 
+static bool is_a_piece(const Reads *reads, const Access *access)
+{
+    for (int i = 0; i < reads->count; i++)
+        if (reads->reads[i].pieces && pieces_hold(reads->reads[i].pieces, access))
+            return true;
+    return false;
+}
+
 /* A concatenation that is no part of one that was found. */
 static void pieces_visit(Expr *expr, void *context)
 {
@@ -160,22 +168,12 @@ static void pieces_visit(Expr *expr, void *context)
     const Walk *walk = &reads->walk;
     Pieces pieces;
     if (reads->count == MAX_LOADED || expr->kind != EXPR_APPLY ||
-        !pieces_find(walk->fusion, walk->axis, walk->vector, expr, &pieces))
+        !pieces_find(walk->fusion, walk->axis, walk->vector, expr, &pieces) ||
+        is_a_piece(reads, pieces.piece[0].access))
         return;
     const Access *first = pieces.piece[0].access;
-    for (int i = 0; i < reads->count; i++)
-        if (pieces_hold(reads->reads[i].pieces, first))
-            return;
     reads->reads[reads->count++] =
         (Read){first, NULL, pieces.piece[0].offset, pieces.piece[0].offset, PATTERN_ROW, false, expr};
-}
-
-static bool is_a_piece(const Reads *reads, const Access *access)
-{
-    for (int i = 0; i < reads->count; i++)
-        if (reads->reads[i].pieces && pieces_hold(reads->reads[i].pieces, access))
-            return true;
-    return false;
 }
 
 Reads reads_find(Walk walk)

@@ -27,15 +27,10 @@ static bool is_picture(const Fusion *fusion, const Access *access, const int *gr
 static DataTile tile_of(const Fusion *fusion, const Access *access, const int *groups, int count,
                         const Attention *attention)
 {
-    DataTile tile = {
-        .name = access->tensor->name,
-        .rank = count,
-        .element_bits = dtype_info[access->tensor->dtype].bits,
-        .apart = !is_picture(fusion, access, groups, count, attention),
-        .scatter = 1,
-    };
+    DataTile tile = data_tile_of(access->tensor);
+    tile.apart = !is_picture(fusion, access, groups, count, attention);
     for (int i = 0; i < count; i++)
-        tile.dims[i] = (Dim){affine_axis(groups[i]), attention->group[groups[i]].extent};
+        tile.dims[tile.rank++] = (Dim){affine_axis(groups[i]), attention->group[groups[i]].extent};
     return tile;
 }
 

@@ -40,11 +40,8 @@ static void add_group(TileDims *dims, const Fusion *fusion, const AxisGroup *gro
 static void add_image_dim(TileDims *dims, const WindowAxis *axis, Positions of, int space_axis, int tap_axis,
                           const Affine *offset)
 {
-    Affine window = {.constant = -axis->pad};
-    window.coef[space_axis] = axis->stride;
-    window.coef[tap_axis] = axis->dilation;
     if (of == OF_INPUTS)
-        add_dim(dims, axis->x_stride, window, axis->inputs);
+        add_dim(dims, axis->x_stride, window_index(axis, space_axis, tap_axis), axis->inputs);
     else if (of == OF_TAPS && axis->tap >= 0)
         add_dim(dims, axis->w_stride, affine_axis(tap_axis), axis->taps);
     else if (of == OF_OUTPUTS && offset->coef[axis->output])
@@ -65,8 +62,7 @@ static bool is_picture(const TileDims *dims, const Tensor *tensor, int64_t origi
 
 DataTile direct_tile(const Fusion *fusion, const Depthwise *shape, const Access *access, Positions of)
 {
-    DataTile tile = {
-        .name = access->tensor->name, .element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    DataTile tile = data_tile_of(access->tensor);
     Affine offset = access_offset(access);
     int64_t origin = of == OF_INPUTS ? shape->x_origin : of == OF_TAPS ? shape->w_origin : offset.constant;
     TileDims dims = {.count = 0};

@@ -158,13 +158,6 @@ static DataTile output_tile(const Fusion *fusion, const FilterGradient *gradient
     };
 }
 
-static Affine index_of(const WindowAxis *window, int output, int tap)
-{
-    Affine index = {.constant = -window->pad};
-    index.coef[output] = window->stride, index.coef[tap] = window->dilation;
-    return index;
-}
-
 TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
                                  int64_t taps)
 {
@@ -179,8 +172,8 @@ TileSpace *filter_gradient_space(Arena *arena, const Fusion *fusion, const Filte
     space_add_axis(space, "column", gradient->d.columns, true);
     DataTile x = pictures_tile(shape, &gradient->x);
     Dim *rows = &x.dims[gradient->x.column_stride == 1 ? 2 : 1], *columns = rows + 1;
-    rows->index = index_of(&gradient->down, ROW, TAP_DOWN);
-    columns->index = index_of(&gradient->along, COLUMN, TAP_ALONG);
+    rows->index = window_index(&gradient->down, ROW, TAP_DOWN);
+    columns->index = window_index(&gradient->along, COLUMN, TAP_ALONG);
     /* Whole pictures are copied, even if some of their rows are not used. */
     x.apart |= taps < gradient->down.taps || !filter_gradient_is_dense(gradient);
     space->tiles[space->tile_count++] = x;

@@ -23,14 +23,6 @@ enum {
 
 static Dim dim_of(Affine index, int64_t size) { return (Dim){index, size}; }
 
-static Affine window_index(const WindowAxis *axis, int output, int tap)
-{
-    Affine index = affine_axis(output);
-    index.coef[tap] = 1;
-    index.constant = -axis->pad;
-    return index;
-}
-
 static bool is_picture(const Toeplitz *toeplitz)
 {
     const Depthwise *shape = &toeplitz->shape;
@@ -40,15 +32,13 @@ static bool is_picture(const Toeplitz *toeplitz)
 /* Of images: input or output. */
 static DataTile image_tile(const Toeplitz *toeplitz, const Tensor *tensor, Dim row, Dim column)
 {
-    return (DataTile){
-        .name = tensor->name,
-        .rank = 4,
-        .dims = {dim_of(affine_axis(TOEPLITZ_IMAGE), toeplitz->images),
-                 dim_of(affine_axis(TOEPLITZ_CHANNEL), toeplitz->channels), row, column},
-        .element_bits = dtype_info[tensor->dtype].bits,
-        .apart = !is_picture(toeplitz),
-        .scatter = 1,
-    };
+    DataTile tile = data_tile_of(tensor);
+    tile.dims[tile.rank++] = dim_of(affine_axis(TOEPLITZ_IMAGE), toeplitz->images);
+    tile.dims[tile.rank++] = dim_of(affine_axis(TOEPLITZ_CHANNEL), toeplitz->channels);
+    tile.dims[tile.rank++] = row;
+    tile.dims[tile.rank++] = column;
+    tile.apart = !is_picture(toeplitz);
+    return tile;
 }
 
 static DataTile input_tile(const Toeplitz *toeplitz)

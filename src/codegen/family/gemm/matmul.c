@@ -39,7 +39,7 @@ static bool makes_several(const Fusion *fusion, const Product *product, const De
 {
     int64_t points = fitting_mul(product->group[GROUP_M].extent, product->group[GROUP_N].extent);
     return product_is_small(fusion, product, device) && points <= 2 * device->warp_size &&
-           product_stores_vectors(fusion, product, (int)shared_vector(fusion));
+           product_stores_vectors(fusion, &product->group[GROUP_N], shared_vector(fusion));
 }
 
 // ---- how factors are copied to shared memory, and results stored ----
@@ -76,7 +76,7 @@ static Coming coming_ahead(const Fusion *fusion, const Product *product, int fac
     Coming own = coming_of(fusion, product, factor);
     bool both_held = own == COMES_HELD && coming_of(fusion, product, 1 - factor) == COMES_HELD;
     bool dealt =
-        own == COMES_IN_VECTORS && !product_stores_vectors(fusion, product, (int)shared_vector(fusion));
+        own == COMES_IN_VECTORS && !product_stores_vectors(fusion, &product->group[GROUP_N], shared_vector(fusion));
     bool by_elements = factor == 1 && (both_held || dealt) && is_of_values(fusion, product->factor[1]);
     return by_elements ? COMES_BY_ELEMENTS : own;
 }
@@ -178,7 +178,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
     else
         schedule_steps(&schedule, fusion, operands);
     int columns = (int)shared_vector(fusion);
-    bool vectors = product_stores_vectors(fusion, product, columns);
+    bool vectors = product_stores_vectors(fusion, &product->group[GROUP_N], columns);
     schedule_load(&schedule, (Move){.tiles = product_read_beside(space)});
     schedule_map(&schedule, schedule_ops(fusion, false));
     double each = product_end_instructions(fusion, product, vectors ? columns : 1);
@@ -288,9 +288,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (product->atom && product_element_bits(product->factor[0]) == 16 && !several)
         return 0;   // tensor cores are always faster then (tuning-log 44)
     KernelKind *kind = &variants[0];
-    *kind = (KernelKind){.space = space_new(arena, fusion), .name = "tiled", .lay_out = lay_out_staged};
-    for (int g = 0; g < GROUP_COUNT; g++)
-        space_add_axis(kind->space, group_variable(g), product->group[g].extent, g == GROUP_K);
+    *kind = (KernelKind){.space = product_space(arena, fusion, product), .name = "tiled", .lay_out = lay_out_staged};
     int value_bits = dtype_info[fusion->ops[0].body->type].bits;
     for (int factor = 0; factor < 2; factor++)
         kind->space->tiles[kind->space->tile_count++] = operand_tile(fusion, product, factor, value_bits);
@@ -314,7 +312,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     kind->registers.input_buffers = 1;
     kind->registers.held_words = 1;
     kind->cost = &calibration.matmul;
-    if (!product_stores_vectors(fusion, product, (int)vector))
+    if (!product_stores_vectors(fusion, &product->group[GROUP_N], vector))
         kind->lay_out = lay_out_rows;
     if (product->skips)
         skips_set_tiles(kind->space, product->skips, SKIPPED_STEP);
@@ -429,7 +427,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     int value_bits = dtype_info[plan->fusion->ops[0].body->type].bits;
     int gm = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_M], value_bits);
     int gn = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_N], value_bits);
-    int qn = !collects_rows(plan) && product_stores_vectors(plan->fusion, product, gn) ? gn : 1;
+    bool vectors = !collects_rows(plan) && product_stores_vectors(plan->fusion, &product->group[GROUP_N], gn);
+    int qn = vectors ? gn : 1;
     emit_constants(out, plan, product, gm, gn, qn);
     skips_emit(out, product->skips);
     for (int factor = 0; factor < 2; factor++)

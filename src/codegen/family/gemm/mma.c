@@ -60,10 +60,8 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
 TileSpace *mma_space(Arena *arena, const Fusion *fusion, const Product *product, const Atom *atom,
                      const DeviceSpec *device)
 {
-    TileSpace *space = space_new(arena, fusion);
+    TileSpace *space = product_space(arena, fusion, product);
     space->unit = atom->unit;
-    for (int g = 0; g < GROUP_COUNT; g++)
-        space_add_axis(space, group_variable(g), product->group[g].extent, g == GROUP_K);
     for (int factor = 0; factor < 2; factor++)
         space->tiles[space->tile_count++] = operand_tile(fusion, product, factor);
     for (int s = 1; s < product->sums; s++) {   // they lie as the first one's
@@ -102,7 +100,7 @@ int mma_value_bytes(const Product *product)
 int mma_columns(const Fusion *fusion, const Product *product)
 {
     int columns = MAX_VECTOR;
-    while (columns > 1 && !product_stores_vectors(fusion, product, columns))
+    while (columns > 1 && !product_stores_vectors(fusion, &product->group[GROUP_N], columns))
         columns /= 2;
     return columns;
 }

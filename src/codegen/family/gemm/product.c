@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "model/calibration.h"
+#include "rtile/space.h"
 
 enum {
     SKINNY_ROWS = 16     // more share enough of what is read to be worth tiles of both factors
@@ -252,6 +253,14 @@ int product_element_bits(const Expr *factor)
     return access ? dtype_info[access->tensor->dtype].bits : 32;
 }
 
+TileSpace *product_space(Arena *arena, const Fusion *fusion, const Product *product)
+{
+    TileSpace *space = space_new(arena, fusion);
+    for (int g = 0; g < GROUP_COUNT; g++)
+        space_add_axis(space, group_variable(g), product->group[g].extent, g == GROUP_K);
+    return space;
+}
+
 DataTile product_factor_tile(const Product *product, int factor, bool along_k)
 {
     const Access *access = first_access(product->factor[factor]);
@@ -319,12 +328,11 @@ void product_emit_terms(StrBuf *out, const Scope *scope, const AxisGroup *terms,
     }
 }
 
-bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns)
+bool product_stores_vectors(const Fusion *fusion, const AxisGroup *group, int64_t elements)
 {
     for (int i = 0; i < fusion->op_count; i++) {
         Affine offset = access_offset(&fusion->ops[i].store);
-        if (fusion->ops[i].stored &&
-            !product_has_vectors(fusion, &product->group[GROUP_N], &offset, columns))
+        if (fusion->ops[i].stored && !product_has_vectors(fusion, group, &offset, elements))
             return false;
     }
     return true;

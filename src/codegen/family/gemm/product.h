@@ -98,7 +98,7 @@ int64_t product_contiguous(const Fusion *fusion, const AxisGroup *group, const A
 bool product_has_vectors(const Fusion *fusion, const AxisGroup *group, const Affine *offset, int64_t vector);
 
 /* Whether `columns` adjacent columns of C are one access in every output. */
-bool product_stores_vectors(const Fusion *fusion, const Product *product, int columns);
+bool product_stores_vectors(const Fusion *fusion, const AxisGroup *group, int64_t elements);
 
 /* The only output, if it is contiguous along n, aligned or not; NULL: it is not, or there are several, or none. */
 const FusedOp *product_only_output(const Fusion *fusion, const Product *product);
@@ -118,6 +118,7 @@ int product_element_bits(const Expr *factor);
 double product_search_instructions(const Fusion *fusion, const Product *product, int factor);
 
 /* The tile of a factor: batch, then rows and k, as they are contiguous. */
+TileSpace *product_space(Arena *arena, const Fusion *fusion, const Product *product);
 DataTile product_factor_tile(const Product *product, int factor, bool along_k);
 
 /* The first two tiles of a product's space, as bits; those of all factors. */

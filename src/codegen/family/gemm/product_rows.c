@@ -150,14 +150,10 @@ bool product_rows_fit(const ProductRows *rows, const Product *product)
 static DataTile tile_of(const ProductRows *rows, const Product *product, int op)
 {
     static const int groups[] = {GROUP_N, GROUP_BATCH, GROUP_M};
-    const Tensor *out = rows->all.ops[op].out;
-    DataTile tile = {.name = out->name,
-                     .rank = 3,
-                     .scatter = 1,
-                     .output = true,
-                     .element_bits = dtype_info[out->dtype].bits};
+    DataTile tile = data_tile_of(rows->all.ops[op].out);
+    tile.output = true;
     for (int d = 0; d < 3; d++)
-        tile.dims[d] = (Dim){affine_axis(groups[d]), product->group[groups[d]].extent};
+        tile.dims[tile.rank++] = (Dim){affine_axis(groups[d]), product->group[groups[d]].extent};
     tile.repeats[0] = (Repeats){
         .run = rows->columns, .cycle = ceil_div(product->group[GROUP_N].extent, rows->columns), .again = 1};
     const AxisGroup *batch = &product->group[GROUP_BATCH], *m = &product->group[GROUP_M];

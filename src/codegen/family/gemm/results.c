@@ -6,10 +6,8 @@ enum { FLAT_GROUPS = 3 };   // batch, m and n
 
 static DataTile tile_of(const Fusion *fusion, const Product *product, const Access *access)
 {
-    DataTile tile = {.name = access->tensor->name,
-                     .rank = FLAT_GROUPS,
-                     .scatter = 1,
-                     .element_bits = dtype_info[access->tensor->dtype].bits};
+    DataTile tile = data_tile_of(access->tensor);
+    tile.rank = FLAT_GROUPS;
     static const int groups[FLAT_GROUPS] = {GROUP_BATCH, GROUP_M, GROUP_N};
     tile.apart = tile.element_bits < 8 || !product_lies_in_order(fusion, product, access, groups);
     return tile;

@@ -103,9 +103,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
 static TileSpace *find_space(Arena *arena, const Fusion *fusion, const Product *product,
                              const DeviceSpec *device)
 {
-    TileSpace *space = space_new(arena, fusion);
-    for (int g = 0; g < GROUP_COUNT; g++)
-        space_add_axis(space, group_variable(g), product->group[g].extent, g == GROUP_K);
+    TileSpace *space = product_space(arena, fusion, product);
     for (int factor = SMALL; factor <= LARGE; factor++)
         space->tiles[space->tile_count++] = operand_tile(fusion, product, factor);
     product_add_results(space, fusion, product, device);
@@ -263,12 +261,7 @@ static int64_t run_of(const Fusion *fusion, const Product *product, const RTile 
 static bool stores_along_m(const Fusion *fusion, const Product *product)
 {
     const AxisGroup *rows = &product->group[GROUP_M];
-    for (int i = 0; i < fusion->op_count; i++) {
-        Affine offset = access_offset(&fusion->ops[i].store);
-        if (fusion->ops[i].stored && !product_has_vectors(fusion, rows, &offset, rows->extent))
-            return false;
-    }
-    return rows->extent > 1;
+    return rows->extent > 1 && product_stores_vectors(fusion, rows, rows->extent);
 }
 
 /* Columns of C that a thread stores in one access: as many as leave each thread one. */
@@ -281,7 +274,7 @@ static int columns_stored(const KernelPlan *plan, const Product *product)
         if (plan->fusion->ops[i].stored)
             most = smaller(most, 8 * VECTOR_BYTES / dtype_info[plan->fusion->ops[i].out->dtype].bits);
     while (most > 1 && (columns % most || outputs / most < program->cluster * (int64_t)program->threads ||
-                        !product_stores_vectors(plan->fusion, product, (int)most)))
+                        !product_stores_vectors(plan->fusion, &product->group[GROUP_N], most)))
         most /= 2;
     return stores_along_m(plan->fusion, product) ? 1 : (int)most;
 }

@@ -50,8 +50,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
 /* The sides as dimensions, the farthest apart in memory first. */
 static DataTile side_tile(const Permute *permute, const Access *access)
 {
-    DataTile tile = {
-        .name = access->tensor->name, .element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    DataTile tile = data_tile_of(access->tensor);
     Affine offset = access_offset(access);
     int64_t strides[SIDE_COUNT];
     for (int s = 0; s < SIDE_COUNT; s++) {

@@ -52,12 +52,8 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
         return;
     int channel = channelwise_axis(fusion);
     uint32_t axes = access_axes(access), slabs = ~fusion_columns(fusion) & ~(1u << channel);
-    DataTile tile = {
-        .name = access->tensor->name,
-        .element_bits = dtype_info[access->tensor->dtype].bits,
-        .scatter = 1,
-        .output = output,
-    };
+    DataTile tile = data_tile_of(access->tensor);
+    tile.output = output;
     if (axes & fusion_columns(fusion))
         tile.dims[tile.rank++] = (Dim){affine_axis(POSITION), space->axes[POSITION].extent};
     if (axes & slabs)

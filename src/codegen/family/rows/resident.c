@@ -81,14 +81,10 @@ static void add_tile(TileSpace *space, const Fusion *fusion, const Access *acces
     if (space->tile_count == MAX_DATA_TILES)
         return;
     uint32_t axes = access_axes(access);
-    DataTile tile = {
-        .name = access->tensor->name,
-        .element_bits = dtype_info[access->tensor->dtype].bits,
-        .scatter = 1,
-        .output = output,
-        .staged = kept,
-        .staged_granule = 1,
-    };
+    DataTile tile = data_tile_of(access->tensor);
+    tile.output = output;
+    tile.staged = kept;
+    tile.staged_granule = 1;
     if (axes & ~fusion_columns(fusion))
         tile.dims[tile.rank++] = (Dim){affine_axis(ROW), space->axes[ROW].extent};
     if (axes & fusion_columns(fusion))

@@ -111,8 +111,7 @@ static DataTile window_tile(const TileSpace *space, const Stencil *stencil, cons
                             const DeviceSpec *device)
 {
     const Fusion *fusion = stencil->fusion;
-    DataTile tile = {
-        .name = access->tensor->name, .element_bits = dtype_info[access->tensor->dtype].bits, .scatter = 1};
+    DataTile tile = data_tile_of(access->tensor);
     Affine offset = access_offset(access), none = {.constant = 0};
     int64_t lines = 1;
     bool has_outer = false;
