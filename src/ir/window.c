@@ -96,11 +96,11 @@ bool window_is_share(const Fusion *fusion)
     return sliding > 1 && !overlap;
 }
 
-bool window_guards(const Guard *guard, const Access *access, int first)
+bool window_guards(const Guard *guard, const Access *access)
 {
     for (int i = 0; i < guard->count; i++) {
         bool found = false;
-        for (int d = first; d < access->rank; d++)
+        for (int d = 0; d < access->rank; d++)
             found |= guard->bounds[i].size == access->dims[d].size &&
                      affine_equal(&guard->bounds[i].index, &access->dims[d].index);
         if (!found)

@@ -39,8 +39,8 @@ bool window_has_tap(const Fusion *fusion, int axis);
    an element. */
 bool window_is_share(const Fusion *fusion);
 
-/* Each bound is that of a dimension of the access, from `first` on. */
-bool window_guards(const Guard *guard, const Access *access, int first);
+/* Each bound is that of a dimension of the access. */
+bool window_guards(const Guard *guard, const Access *access);
 
 /* The axis of the convolution whose filter's gradient this is: outputs and taps change places. */
 WindowAxis window_exchanged(const WindowAxis *axis);

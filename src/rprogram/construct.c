@@ -242,7 +242,7 @@ static int scale_up(const Construction *c, Level level, const RTile *inner, Grow
 
 static int64_t smaller_size(const Construction *c, const RTile *inner, int axis, int64_t size)
 {
-    return rtile_previous_size(c->kind->space, LEVEL_SHARED, inner, axis, size, c->tolerance);
+    return rtile_previous_size(c->kind->space, inner, axis, size, c->tolerance);
 }
 
 /* What a block's tile moves and holds. Along a single axis there is nothing to compare what it moves with. */

@@ -75,12 +75,10 @@ int64_t rtile_next_size(const TileSpace *space, Level level, const RTile *inner,
     return 0;
 }
 
-int64_t rtile_previous_size(const TileSpace *space, Level level, const RTile *inner, int axis,
-                            int64_t size, Tolerance *tolerance)
+int64_t rtile_previous_size(const TileSpace *space, const RTile *inner, int axis, int64_t size, Tolerance *tolerance)
 {
     int64_t previous = 0, next = 0;
-    while ((next = rtile_next_size(space, level, inner, axis, next, tolerance)) != 0
-           && next < size)
+    while ((next = rtile_next_size(space, LEVEL_SHARED, inner, axis, next, tolerance)) != 0 && next < size)
         previous = next;
     return previous;
 }

@@ -292,9 +292,8 @@ typedef struct Tolerance {
 int64_t rtile_next_size(const TileSpace *space, Level level, const RTile *inner, int axis,
                         int64_t size, Tolerance *tolerance);
 
-/* The legal size just below `size`; 0 if there is none. */
-int64_t rtile_previous_size(const TileSpace *space, Level level, const RTile *inner, int axis,
-                            int64_t size, Tolerance *tolerance);
+/* The legal size of a block's tile just below `size`; 0 if there is none. */
+int64_t rtile_previous_size(const TileSpace *space, const RTile *inner, int axis, int64_t size, Tolerance *tolerance);
 
 /* The smallest legal size along every axis. False if an axis has none at this tolerance. */
 bool rtile_smallest(const TileSpace *space, Level level, const RTile *inner, Tolerance *tolerance,

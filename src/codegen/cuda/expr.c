@@ -519,38 +519,29 @@ void emit_stores(StrBuf *out, const char *indent, const Scope *scope)
     }
 }
 
-void emit_output_vectors(StrBuf *out, const char *indent, const Fusion *fusion, const char *size)
+void emit_output_vectors(StrBuf *out, const Fusion *fusion, const char *size)
 {
     for (int i = 0; i < fusion->output_count; i++)
-        strbuf_printf(out, "%s%s y%d[%s];\n", indent, value_type(fusion->outputs[i]->dtype), i, size);
+        strbuf_printf(out, "    %s y%d[%s];\n", value_type(fusion->outputs[i]->dtype), i, size);
 }
 
-void emit_vector_elements(StrBuf *out, const char *indent, const Fusion *fusion)
+void emit_vector_elements(StrBuf *out, const Fusion *fusion)
 {
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored)
-            strbuf_printf(out, "%sy%d[e] = v%d;\n", indent, output_position(fusion, fusion->ops[i].out), i);
+            strbuf_printf(out, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
 }
 
-void emit_vector_stores(StrBuf *out, const char *indent, const Scope *scope, const char *size)
+void emit_vector_stores(StrBuf *out, const char *indent, const Scope *scope)
 {
     for (int i = 0; i < scope->fusion->op_count; i++) {
         const FusedOp *op = &scope->fusion->ops[i];
         if (!op->stored)
             continue;
         int position = output_position(scope->fusion, op->out);
-        strbuf_printf(out, "%sstore_vector<%s>(t.out%d, %s, y%d);\n", indent, size, position,
+        strbuf_printf(out, "%sstore_vector<QN>(t.out%d, %s, y%d);\n", indent, position,
                       offset_text(out->arena, &op->store, scope->axis), position);
     }
-}
-
-int emit_bits(StrBuf *out, const char *indent, const Scope *scope)
-{
-    int count = 0;
-    for (int i = 0; i < scope->fusion->op_count; i++)
-        if (scope->fusion->ops[i].stored && scope->fusion->ops[i].out->dtype == DTYPE_B1)
-            strbuf_printf(out, "%sbits[%d] = v%d;\n", indent, count++, i);
-    return count;
 }
 
 int count_bit_outputs(const Fusion *fusion)

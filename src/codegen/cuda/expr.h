@@ -60,8 +60,7 @@ const char *element_text(Arena *arena, const Scope *scope, const Fetch *fetch, c
 
 /* `const Index a = p / 12, b = p / 4 % 3, c = p % 4;` for the axes [first, end) with p their flat position,
    row-major. The names are those of scope->axis. */
-void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
-                    int end);
+void emit_positions(StrBuf *out, const char *flat, const Scope *scope, int first, int end);
 
 /* The same, of those axes only whose bit is set in `used`. */
 void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,
@@ -97,12 +96,9 @@ void emit_stores(StrBuf *out, const char *indent, const Scope *scope);
 
 /* The same of neighbours, none of them b1: `float y0[QN];` for every output, `y0[e] = v3;` for every stored
    op, `store_vector<QN>(t.out0, offset, y0);`. */
-void emit_output_vectors(StrBuf *out, const char *indent, const Fusion *fusion, const char *size);
-void emit_vector_elements(StrBuf *out, const char *indent, const Fusion *fusion);
-void emit_vector_stores(StrBuf *out, const char *indent, const Scope *scope, const char *size);
-
-/* `bits[0] = v3;` for every stored b1 op, in order; returns their number. */
-int emit_bits(StrBuf *out, const char *indent, const Scope *scope);
+void emit_output_vectors(StrBuf *out, const Fusion *fusion, const char *size);
+void emit_vector_elements(StrBuf *out, const Fusion *fusion);
+void emit_vector_stores(StrBuf *out, const char *indent, const Scope *scope);
 
 int count_bit_outputs(const Fusion *fusion);
 

@@ -43,10 +43,9 @@ static void emit_some_positions(StrBuf *out, const char *opening, const char *fl
     strbuf_puts(out, any ? ";\n" : "");
 }
 
-void emit_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first, int end)
+void emit_positions(StrBuf *out, const char *flat, const Scope *scope, int first, int end)
 {
-    const char *opening = arena_printf(out->arena, "%s[[maybe_unused]] const Index ", indent);
-    emit_some_positions(out, opening, flat, scope, first, end, UINT32_MAX);
+    emit_some_positions(out, "    [[maybe_unused]] const Index ", flat, scope, first, end, UINT32_MAX);
 }
 
 void emit_used_positions(StrBuf *out, const char *indent, const char *flat, const Scope *scope, int first,

@@ -373,12 +373,12 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
     strbuf_printf(out, ", in.x%d);\n", index);
 }
 
-void reads_emit_end(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index)
+void reads_emit_end(StrBuf *out, const Scope *scope, const Reads *reads, int index)
 {
     const Read *read = &reads->reads[index];
     const Tensor *tensor = read->access->tensor;
     if (read->pattern == PATTERN_ROW && tensor->dtype != DTYPE_B1 && overhangs(read, &reads->walk))
-        strbuf_printf(out, "%sload_end<VECTOR>(t.in%d, %s, Index(%" PRId64 "), in.x%d);\n", indent,
+        strbuf_printf(out, "    load_end<VECTOR>(t.in%d, %s, Index(%" PRId64 "), in.x%d);\n",
                       input_position(scope->fusion, tensor), element_text(out->arena, scope, read->fetch, &read->offset),
                       tensor_elements(tensor), index);
 }
@@ -424,7 +424,7 @@ static void emit_line(StrBuf *out, const char *indent, const Scope *scope, const
 }
 
 /* The last vectors of a tensor that ends with a part of a word are read point by point. */
-static void emit_inside(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads)
+static void emit_inside(StrBuf *out, const Scope *scope, const Reads *reads)
 {
     for (int i = 0; i < reads->count; i++) {
         const Read *read = &reads->reads[i];
@@ -433,7 +433,7 @@ static void emit_inside(StrBuf *out, const char *indent, const Scope *scope, con
         if (!is_chosen(reads, i, 1u << PATTERN_LINE) || !is_held(read, &reads->walk) || count <= 1 ||
             elements % count == 0)
             continue;
-        strbuf_printf(out, " &&\n%s    %s + VECTOR <= %" PRId64, indent,
+        strbuf_printf(out, " &&\n            %s + VECTOR <= %" PRId64,
                       element_text(out->arena, scope, read->fetch, &read->offset), elements / count * count);
     }
 }
@@ -448,58 +448,54 @@ static bool meets_two_elements(const Reads *reads, int64_t row)
 }
 
 /* The elements of the first and the last point, and a choice of the two for each between: a branch would keep all in registers. */
-static void emit_two_elements(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, const char *flat,
-                              int64_t row)
+static void emit_two_elements(StrBuf *out, const Scope *scope, const Reads *reads, int64_t row)
 {
     static const char *const ends[] = {"0", "VECTOR - 1"}, *const steps[] = {"", " + VECTOR - 1"};
     uint32_t used = reads_axes_of(reads, 1u << PATTERN_LINE);
-    const char *inner = arena_printf(out->arena, "%s    ", indent);
+    const char *inner = "        ";
     for (int end = 0; end < 2; end++) {
-        strbuf_printf(out, "%s{\n%sconst Index each = %s%s;\n", indent, inner, flat, steps[end]);
+        strbuf_printf(out, "    {\n%sconst Index each = point%s;\n", inner, steps[end]);
         emit_used_positions(out, inner, "each", scope, 0, scope->fusion->spatial_count, used);
         for (int i = 0; i < reads->count; i++)
             if (is_chosen(reads, i, 1u << PATTERN_LINE))
                 reads_emit_one(out, inner, scope, reads, i, ends[end]);
-        strbuf_printf(out, "%s}\n", indent);
+        strbuf_puts(out, "    }\n");
     }
-    strbuf_printf(out, "%sUNROLL for (int e = 1; e < VECTOR - 1; ++e) {\n", indent);
-    strbuf_printf(out, "%sconst bool first = %s %% %" PRId64 " + e < %" PRId64 ";\n", inner, flat, row, row);
+    strbuf_puts(out, "    UNROLL for (int e = 1; e < VECTOR - 1; ++e) {\n");
+    strbuf_printf(out, "%sconst bool first = point %% %" PRId64 " + e < %" PRId64 ";\n", inner, row, row);
     for (int i = 0; i < reads->count; i++)
         if (is_chosen(reads, i, 1u << PATTERN_LINE))
             strbuf_printf(out, "%sin.x%d[e] = first ? in.x%d[0] : in.x%d[VECTOR - 1];\n", inner, i, i, i);
-    strbuf_printf(out, "%s}\n", indent);
+    strbuf_puts(out, "    }\n");
 }
 
-void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
-                      const char *flat)
+void reads_emit_lines(StrBuf *out, const Scope *scope, const Reads *reads)
 {
     if (!reads_have(reads, PATTERN_LINE))
         return;
     int axes = scope->fusion->spatial_count;
     int64_t row = scope->fusion->axes[reads->walk.axis].extent;
     if (meets_two_elements(reads, row)) {
-        emit_two_elements(out, indent, scope, reads, flat, row);
+        emit_two_elements(out, scope, reads, row);
         return;
     }
     uint32_t used = reads_axes_of(reads, 1u << PATTERN_LINE);
-    const char *inner = arena_printf(out->arena, "%s    ", indent),
-               *innermost = arena_printf(out->arena, "%s    ", inner);
-    strbuf_printf(out, "%s{\n", indent);
-    emit_used_positions(out, inner, flat, scope, 0, axes, used);
-    strbuf_printf(out, "%sif (%s %% %" PRId64 " + VECTOR <= %" PRId64, inner, flat, row, row);
-    emit_inside(out, inner, scope, reads);
+    strbuf_puts(out, "    {\n");
+    emit_used_positions(out, "        ", "point", scope, 0, axes, used);
+    strbuf_printf(out, "        if (point %% %" PRId64 " + VECTOR <= %" PRId64, row, row);
+    emit_inside(out, scope, reads);
     strbuf_puts(out, ") {   // all in one row\n");
     for (int i = 0; i < reads->count; i++)
         if (is_chosen(reads, i, 1u << PATTERN_LINE))
-            emit_line(out, innermost, scope, reads, i);
-    strbuf_printf(out, "%s} else\n%sUNROLL for (int e = 0; e < VECTOR; ++e) {\n", inner, innermost);
-    const char *body = arena_printf(out->arena, "%s    ", innermost);
-    strbuf_printf(out, "%sconst Index each = %s + e;\n", body, flat);
+            emit_line(out, "            ", scope, reads, i);
+    const char *body = "                ";
+    strbuf_puts(out, "        } else\n            UNROLL for (int e = 0; e < VECTOR; ++e) {\n");
+    strbuf_printf(out, "%sconst Index each = point + e;\n", body);
     emit_used_positions(out, body, "each", scope, 0, axes, used);
     for (int i = 0; i < reads->count; i++)
         if (is_chosen(reads, i, 1u << PATTERN_LINE))
             reads_emit_one(out, body, scope, reads, i, "e");
-    strbuf_printf(out, "%s}\n%s}\n", innermost, indent);
+    strbuf_puts(out, "            }\n    }\n");
 }
 
 void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads)

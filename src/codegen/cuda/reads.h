@@ -109,11 +109,10 @@ void reads_emit_vector(StrBuf *out, const char *indent, const Scope *scope, cons
                        const char *flat);
 
 /* What it has inside of a tensor whose end the vector hangs over (Walk.ends_later). */
-void reads_emit_end(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads, int index);
+void reads_emit_end(StrBuf *out, const Scope *scope, const Reads *reads, int index);
 
 /* Reads along lines, if there are any: at once where the vector stays in its row, else point by point. */
-void reads_emit_lines(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads,
-                      const char *flat);
+void reads_emit_lines(StrBuf *out, const Scope *scope, const Reads *reads);
 
 /* The gathers of point e. */
 void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads);

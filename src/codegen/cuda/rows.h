@@ -43,8 +43,7 @@ const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *bod
 void rows_emit_each(StrBuf *out, const char *indent, const char *array, const char *value);
 
 /* `total = Sum::combine(total, term);` for every element of a vector; of total[e] with "[e]" for `each`. */
-void rows_emit_sum(StrBuf *out, const char *indent, const char *total, const char *each,
-                   const char *reduction, const char *term);
+void rows_emit_sum(StrBuf *out, const char *total, const char *each, const char *reduction, const char *term);
 
 /* `{ … }` for every element of a vector, after `guard`. */
 void rows_emit_block_each(StrBuf *out, const char *guard, const char *statements);

@@ -302,7 +302,7 @@ static void emit_load_vector(StrBuf *out, const Scope *scope, const Reads *reads
                   function);
     emit_used_positions(out, "    ", "point", scope, 0, axes, reads_axes_of(reads, VECTOR_PATTERNS));
     reads_emit_vectors(out, "    ", scope, reads, "point");
-    reads_emit_lines(out, "    ", scope, reads, "point");
+    reads_emit_lines(out, scope, reads);
     if (reads_have(reads, PATTERN_GATHER)) {
         strbuf_puts(out,
                     "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n        const Index each = point + e;\n");

@@ -159,14 +159,16 @@ static void emit(StrBuf *out, const KernelPlan *plan)
                   bits ? ", bool *bits" : ", bool *");
     if (!bits && fusion->spatial_count == 0)
         strbuf_puts(out, "    (void)point;\n");
-    emit_positions(out, "    ", "point", &scope, 0, fusion->spatial_count);
+    emit_positions(out, "point", &scope, 0, fusion->spatial_count);
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].reduce != REDUCE_NONE)
             emit_reduction(out, &scope, i);
         else
             emit_pointwise_op(out, "    ", &scope, i);
     emit_stores(out, "    ", &scope);
-    emit_bits(out, "    ", &scope);
+    for (int i = 0, bit = 0; i < fusion->op_count; i++)
+        if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1)
+            strbuf_printf(out, "    bits[%d] = v%d;\n", bit++, i);
     strbuf_puts(out, "}\n");
 
     begin_function(out, NULL, "void store_words(const Tensors &t, Index word, const unsigned *words)", NULL);

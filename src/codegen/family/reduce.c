@@ -446,8 +446,8 @@ static void emit_end(StrBuf *out, const Scope *scope, const Ended *ended, Layout
 
 static void emit_all_positions(StrBuf *out, const Scope *scope)
 {
-    emit_positions(out, "    ", "output", scope, 0, scope->fusion->spatial_count);
-    emit_positions(out, "    ", "reduced", scope, scope->fusion->spatial_count, scope->fusion->axis_count);
+    emit_positions(out, "output", scope, 0, scope->fusion->spatial_count);
+    emit_positions(out, "reduced", scope, scope->fusion->spatial_count, scope->fusion->axis_count);
 }
 
 /* The scope of the vector's element e. */
@@ -539,7 +539,7 @@ static void emit_finish(StrBuf *out, const Scope *scope)
     begin_function(out, NULL, "Beside read_beside(const Tensors &t, Index output)", "t, output");
     strbuf_puts(out, "    Beside beside = {};\n");
     if (beside.count)
-        emit_positions(out, "    ", "output", scope, 0, fusion->spatial_count);
+        emit_positions(out, "output", scope, 0, fusion->spatial_count);
     for (int i = 0; i < beside.count; i++)
         strbuf_printf(out, "    beside.x%d = t.in%d[%s];\n", i, input_position(fusion, beside.access[i]->tensor),
                       offset_text(out->arena, beside.access[i], scope->axis));
@@ -550,7 +550,7 @@ static void emit_finish(StrBuf *out, const Scope *scope)
     Scope own = *scope;
     own.loaded = beside_loaded;
     own.context = &beside;
-    emit_positions(out, "    ", "output", scope, 0, fusion->spatial_count);
+    emit_positions(out, "output", scope, 0, fusion->spatial_count);
     emit_epilogue(out, "    ", &own, "total");
     emit_stores(out, "    ", &own);
     strbuf_puts(out, "}\n");

@@ -94,10 +94,9 @@ START_TEST(guards_of_dimensions_are_told_from_others)
     Dim dims[] = {{affine_axis(N), 2}, {form(-1, 2, 0, 3, 0), 14}};
     Access access = {.tensor = INPUT(build, DTYPE_F32, 2, 14), .rank = 2, .dims = dims};
     Dim shorter = {dims[1].index, 13};
-    ck_assert(window_guards(&(Guard){.count = 2, .bounds = dims}, &access, 0));
-    ck_assert(window_guards(&(Guard){.count = 1, .bounds = &dims[1]}, &access, 1));
-    ck_assert(!window_guards(&(Guard){.count = 1, .bounds = dims}, &access, 1));
-    ck_assert(!window_guards(&(Guard){.count = 1, .bounds = &shorter}, &access, 0));
+    ck_assert(window_guards(&(Guard){.count = 2, .bounds = dims}, &access));
+    ck_assert(window_guards(&(Guard){.count = 1, .bounds = &dims[1]}, &access));
+    ck_assert(!window_guards(&(Guard){.count = 1, .bounds = &shorter}, &access));
     build_free(build);
 }
 END_TEST

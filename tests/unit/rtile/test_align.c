@@ -145,9 +145,9 @@ START_TEST(the_previous_size_undoes_the_next)
 {
     TileSpace *space = matmul_space(4096, 17, 4096);
     Tolerance none = {0};
-    ck_assert_int_eq(rtile_previous_size(space, LEVEL_SHARED, NULL, 0, 128, &none), 64);
-    ck_assert_int_eq(rtile_previous_size(space, LEVEL_SHARED, NULL, 0, 1, &none), 0);
-    ck_assert_int_eq(rtile_previous_size(space, LEVEL_SHARED, NULL, 1, 17, &none), 1);
+    ck_assert_int_eq(rtile_previous_size(space, NULL, 0, 128, &none), 64);
+    ck_assert_int_eq(rtile_previous_size(space, NULL, 0, 1, &none), 0);
+    ck_assert_int_eq(rtile_previous_size(space, NULL, 1, 17, &none), 1);
 }
 END_TEST
 

@@ -65,8 +65,7 @@ void direct_emit_window(StrBuf *out, const char *lead, const Depthwise *shape);
 void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape);
 void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const Depthwise *shape);
 void direct_emit_tap_at(StrBuf *out, const char *lead, const Scope *scope, const Depthwise *shape);
-void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
-                        uint32_t used);
+void direct_emit_groups(StrBuf *out, const Scope *scope, const Depthwise *shape, uint32_t used);
 
 /* `void finish(…, const A (&totals)[QN]) {` of those sums at a position of the output. */
 void direct_emit_finish_opening(StrBuf *out, const char *why, const char *sums);

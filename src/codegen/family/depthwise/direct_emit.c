@@ -87,14 +87,12 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Windows *win
     }
 }
 
-void direct_emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
-                        uint32_t used)
+void direct_emit_groups(StrBuf *out, const Scope *scope, const Depthwise *shape, uint32_t used)
 {
-    const AxisGroup *batch = &shape->batch, *channel = &shape->channel, *multiplier = &shape->multiplier;
-    emit_group_positions(out, indent, "summed", scope, &shape->summed, used);
-    emit_group_positions(out, indent, "batch", scope, batch, used);
-    emit_group_positions(out, indent, "channel", scope, channel, used);
-    emit_group_positions(out, indent, "multiplier", scope, multiplier, used);
+    emit_group_positions(out, "    ", "summed", scope, &shape->summed, used);
+    emit_group_positions(out, "    ", "batch", scope, &shape->batch, used);
+    emit_group_positions(out, "    ", "channel", scope, &shape->channel, used);
+    emit_group_positions(out, "    ", "multiplier", scope, &shape->multiplier, used);
 }
 
 void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
@@ -103,7 +101,7 @@ void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
     Affine form = depthwise_form(&shape->x_offset, shape->x_origin, &shape->batch, &shape->channel);
     begin_function(out, "The first element of an image's first row.",
                    "const X *image(const Tensors &t, Index batch, Index channel)", "batch, channel");
-    direct_emit_groups(out, "    ", scope, shape, affine_axes(&form));
+    direct_emit_groups(out, scope, shape, affine_axes(&form));
     strbuf_printf(out, "    return t.in%d + (%s);\n}\n", input_position(scope->fusion, tensor),
                   affine_text(out->arena, &form, scope->axis));
 }
@@ -132,7 +130,7 @@ void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const De
         out, NULL,
         arena_printf(out->arena, "A tap(%sconst Tensors &t, Index channel, Index multiplier, Index k, Index l)", lead),
         "channel, multiplier, k, l");
-    direct_emit_groups(out, "    ", scope, shape, expr_axes(shape->w));
+    direct_emit_groups(out, scope, shape, expr_axes(shape->w));
     strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, &tap, shape->w));
 }
 
@@ -142,7 +140,7 @@ void direct_emit_tap_at(StrBuf *out, const char *lead, const Scope *scope, const
     begin_function(out, "Where it lies.",
                    arena_printf(out->arena, "Index tap_at(%sIndex channel, Index multiplier, Index k, Index l)", lead),
                    "channel, multiplier, k, l");
-    direct_emit_groups(out, "    ", scope, shape, expr_axes(shape->w));
+    direct_emit_groups(out, scope, shape, expr_axes(shape->w));
     strbuf_printf(out, "    return %s;\n}\n", offset_text(out->arena, factor_access(shape->w), tap.axis));
 }
 
@@ -161,16 +159,16 @@ void direct_emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, int i
     scope->axis[shape->image[0].output] = "down";
     scope->axis[shape->image[shape->image_count - 1].output] = "along";
     const char *first = scope->axis[inner];
-    emit_output_vectors(out, "    ", fusion, "QN");
-    direct_emit_groups(out, "    ", scope, shape, epilogue_axes(fusion) | store_axes(fusion));
+    emit_output_vectors(out, fusion, "QN");
+    direct_emit_groups(out, scope, shape, epilogue_axes(fusion) | store_axes(fusion));
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n");
     strbuf_printf(out, "        [[maybe_unused]] const Index own = %s + e;\n", first);
     scope->axis[inner] = "own";
     emit_epilogue(out, "        ", scope, "totals[e]");
-    emit_vector_elements(out, "        ", fusion);
+    emit_vector_elements(out, fusion);
     strbuf_puts(out, "    }\n");
     scope->axis[inner] = first;
-    emit_vector_stores(out, "    ", scope, "QN");
+    emit_vector_stores(out, "    ", scope);
     strbuf_puts(out, "}\n");
 }
 
@@ -193,7 +191,7 @@ static void emit_finish(StrBuf *out, const Scope *scope, const Windows *windows)
     output.axis[shape->image[0].output] = "down";
     output.axis[shape->image[shape->image_count - 1].output] = "along";
     direct_emit_finish_opening(out, NULL, "const A (&totals)[WINDOWS]");
-    direct_emit_groups(out, "    ", scope, shape, epilogue_axes(scope->fusion) | store_axes(scope->fusion));
+    direct_emit_groups(out, scope, shape, epilogue_axes(scope->fusion) | store_axes(scope->fusion));
     emit_values(out, &output, windows);
     emit_stores(out, "    ", &output);
     strbuf_puts(out, "}\n");

@@ -54,12 +54,12 @@ static bool reads_along(const FilterGradient *gradient, bool channels_last)
 }
 
 /* Are so many adjacent channels whole accesses? */
-static bool has_lanes(const Fusion *fusion, const FilterGradient *gradient, int lanes)
+static bool has_lanes(const Fusion *fusion, const FilterGradient *gradient)
 {
     int inner = axis_group_innermost(&gradient->shape.channel);
     int64_t all = places(gradient, &gradient->x, inner) | places(gradient, &gradient->d, inner) |
                   gradient->x.column_stride | gradient->d.column_stride | fusion->axes[inner].extent;
-    return all % lanes == 0;
+    return all % STRIP_LANES == 0;
 }
 
 // ---- a thread's strip ----
@@ -256,7 +256,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!gradient || gradient->d.columns < STRIP_LEAST_WIDTH ||
         !(reads_along(gradient, true) || reads_along(gradient, false)))
         return 0;
-    bool last = reads_along(gradient, true), pairs = last && has_lanes(fusion, gradient, STRIP_LANES);
+    bool last = reads_along(gradient, true), pairs = last && has_lanes(fusion, gradient);
     bool narrow = dtype_info[gradient->x.access->tensor->dtype].bits <= 16;
     int count = 0;
     for (int i = 0; i < 2 && !count; i++) {

@@ -292,7 +292,7 @@ static void emit_plain_finish(StrBuf *out, Scope *scope, const Depthwise *shape)
     scope->axis[shape->image[0].output] = "down";
     scope->axis[shape->image[shape->image_count - 1].output] = "along";
     direct_emit_finish_opening(out, NULL, "const Staged (&sums)[QN]");
-    direct_emit_groups(out, "    ", scope, shape, store_axes(scope->fusion));
+    direct_emit_groups(out, scope, shape, store_axes(scope->fusion));
     strbuf_printf(out, "    move_vector<QN>(t.out%d + (%s), sums);\n}\n", output_position(scope->fusion, op->out),
                   offset_text(out->arena, &op->store, scope->axis));
 }

@@ -165,7 +165,7 @@ static bool find_roles(const Fusion *fusion, const FusedOp *op, const Expr *x, c
         .w_offset = access_offset(factor_access(w)),
     };
     bool guarded = x->kind == EXPR_GUARD;   // by what lies outside of the image, and nothing else
-    if ((guarded && !window_guards(&x->guard, factor_access(x), 0)) || !find_image(fusion, shape))
+    if ((guarded && !window_guards(&x->guard, factor_access(x))) || !find_image(fusion, shape))
         return false;
     sort_image(shape);
     return image_axes_are_apart(fusion, shape) && find_groups(fusion, op, shape);

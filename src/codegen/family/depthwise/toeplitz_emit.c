@@ -17,12 +17,11 @@ static AxisGroup all_channels(const Depthwise *shape)
     return group;
 }
 
-static void emit_groups(StrBuf *out, const char *indent, const Scope *scope, const Depthwise *shape,
-                        uint32_t used)
+static void emit_groups(StrBuf *out, const Scope *scope, const Depthwise *shape, uint32_t used)
 {
     AxisGroup channels = all_channels(shape);
-    emit_group_positions(out, indent, "channel", scope, &channels, used);
-    emit_group_positions(out, indent, "image", scope, &shape->batch, used);
+    emit_group_positions(out, "    ", "channel", scope, &channels, used);
+    emit_group_positions(out, "    ", "image", scope, &shape->batch, used);
 }
 
 // ---- what is read ----
@@ -43,7 +42,7 @@ static void emit_input(StrBuf *out, const Scope *scope, const Toeplitz *toeplitz
     begin_function(out, "The element at column 0 of a row of the image.",
                    "Index input_at(Index channel, Index image, Index row)", "channel, image, row");
     Affine form = depthwise_form(&shape->x_offset, shape->x_origin, &shape->batch, &shape->channel);
-    emit_groups(out, "    ", scope, shape, affine_axes(&form));
+    emit_groups(out, scope, shape, affine_axes(&form));
     strbuf_puts(out, "    return ");
     emit_affine(out, &form, scope->axis);
     emit_steps(out, "row", toeplitz->row.x_stride);
@@ -63,7 +62,7 @@ static void emit_filter(StrBuf *out, const Scope *scope, const Toeplitz *toeplit
         "__device__ __forceinline__ Element filter(const Tensors &t, Index channel, Index kh, Index kw)\n{\n"
         "    (void)channel, (void)kh, (void)kw;\n");
     Affine form = depthwise_form(&shape->w_offset, shape->w_origin, &shape->channel, &shape->multiplier);
-    emit_groups(out, "    ", scope, shape, affine_axes(&form));
+    emit_groups(out, scope, shape, affine_axes(&form));
     strbuf_printf(out, "    return t.in%d[", input_position(scope->fusion, factor_access(shape->w)->tensor));
     emit_affine(out, &form, scope->axis);
     emit_steps(out, "kh", toeplitz->row.w_stride);
@@ -80,15 +79,15 @@ static void emit_finish(StrBuf *out, Scope *scope, const Toeplitz *toeplitz)
         out, "The epilogue of QN adjacent outputs.",
         "void finish(const Tensors &t, Index channel, Index image, Index row, Index first, const Value (&totals)[QN])",
         "channel, image, row");
-    emit_output_vectors(out, "    ", fusion, "QN");
-    emit_groups(out, "    ", scope, &toeplitz->shape, epilogue_axes(fusion) | store_axes(fusion));
+    emit_output_vectors(out, fusion, "QN");
+    emit_groups(out, scope, &toeplitz->shape, epilogue_axes(fusion) | store_axes(fusion));
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n"
                      "        [[maybe_unused]] const Index column = first + e;\n");
     emit_epilogue(out, "        ", scope, "totals[e]");
-    emit_vector_elements(out, "        ", fusion);
+    emit_vector_elements(out, fusion);
     strbuf_puts(out, "    }\n");
     scope->axis[toeplitz->column.output] = "first";
-    emit_vector_stores(out, "    ", scope, "QN");
+    emit_vector_stores(out, "    ", scope);
     strbuf_puts(out, "}\n");
 }
 

@@ -47,7 +47,7 @@ void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
                    "void finish(const Tensors &t, Index batch, Index m, Index n, Value total)", "batch");
     strbuf_puts(out, "    {\n");
     StrBuf flat = strbuf_new(out->arena);
-    bool is_flat = product_emit_flat_elements(&flat, "        ", scope, product);
+    bool is_flat = product_emit_flat_elements(&flat, scope, product);
     emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion) | (is_flat ? 0 : store_axes(scope->fusion)));
     emit_epilogue(out, "        ", scope, "total");
     if (is_flat)
@@ -76,7 +76,7 @@ static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *
                                 uint32_t axes)
 {
     const Fusion *fusion = scope->fusion;
-    emit_output_vectors(out, "    ", fusion, "QN");
+    emit_output_vectors(out, fusion, "QN");
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n");
     if (axes & axis_group_mask(&product->group[GROUP_N]))
         strbuf_puts(out, "        const Index column = n + e;\n");
@@ -84,7 +84,7 @@ static void emit_vector_results(StrBuf *out, const Scope *scope, const Product *
     for (int s = 0; s < product->sums; s++)
         emit_reduced_op(out, "        ", scope, s, total_of(out->arena, s, kept));
     emit_pointwise_ops(out, "        ", scope, product->sums);
-    emit_vector_elements(out, "        ", fusion);
+    emit_vector_elements(out, fusion);
     strbuf_puts(out, "    }\n");
 }
 
@@ -118,6 +118,6 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
     if (moved)
         emit_kept_store(out, scope);
     else
-        emit_vector_stores(out, "        ", scope, "QN");
+        emit_vector_stores(out, "        ", scope);
     strbuf_puts(out, "    }\n}\n");
 }

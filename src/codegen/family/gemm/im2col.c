@@ -170,7 +170,7 @@ static bool find(const Fusion *fusion, const Product *product, const Affine *fil
     find_outputs(fusion, im2col);
     return has_pixels_in_order(product, im2col) &&
            order_taps(fusion, filter, &product->group[im2col->seen], im2col) &&
-           (!guard || window_guards(guard, access, 0)) && find_corners(im2col) &&
+           (!guard || window_guards(guard, access)) && find_corners(im2col) &&
            has_whole_channels(fusion, product, access, im2col);
 }
 

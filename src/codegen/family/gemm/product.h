@@ -208,7 +208,7 @@ void product_emit_shifted(StrBuf *out, const Scope *scope, const Product *produc
 const char *product_offset_text(Arena *arena, const Fusion *fusion, const Product *product, const Access *access);
 
 /* One element of all outputs there; nothing, and false, where strides are not constant. */
-bool product_emit_flat_elements(StrBuf *out, const char *indent, const Scope *scope, const Product *product);
+bool product_emit_flat_elements(StrBuf *out, const Scope *scope, const Product *product);
 
 /* Vectors of all outputs there, or, if `moved`, of the sums unconverted; nothing, and false, where strides are
    not constant. */

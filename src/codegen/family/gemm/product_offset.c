@@ -56,7 +56,7 @@ const char *product_offset_text(Arena *arena, const Fusion *fusion, const Produc
     return text.text;
 }
 
-bool product_emit_flat_elements(StrBuf *out, const char *indent, const Scope *scope, const Product *product)
+bool product_emit_flat_elements(StrBuf *out, const Scope *scope, const Product *product)
 {
     StrBuf text = strbuf_new(out->arena);
     for (int i = 0; i < scope->fusion->op_count; i++) {
@@ -66,8 +66,7 @@ bool product_emit_flat_elements(StrBuf *out, const char *indent, const Scope *sc
         const char *offset = product_offset_text(out->arena, scope->fusion, product, &op->store);
         if (op->out->dtype == DTYPE_B1 || !offset)
             return false;
-        strbuf_printf(&text, "%sstore(t.out%d, %s, v%d);\n", indent, output_position(scope->fusion, op->out), offset,
-                      i);
+        strbuf_printf(&text, "        store(t.out%d, %s, v%d);\n", output_position(scope->fusion, op->out), offset, i);
     }
     strbuf_puts(out, text.text);
     return true;

@@ -324,7 +324,7 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
     emit_group_positions(out, "        ", "c", scope, &permute->side[COLUMNS], vectors);
     reads_emit_vectors(out, "        ", scope, reads, "point");
     strbuf_puts(out, "    }\n");
-    emit_output_vectors(out, "    ", fusion, "VC");
+    emit_output_vectors(out, fusion, "VC");
     strbuf_puts(out, "    UNROLL for (int e = 0; e < VC; ++e) {\n");
     StrBuf body = strbuf_new(out->arena);
     emit_group_positions(&body, "        ", "each", scope, &permute->side[COLUMNS], each);
@@ -338,7 +338,7 @@ static void emit_points(StrBuf *out, Scope *scope, const Permute *permute, Reads
     loaded.loaded = reads_loaded;
     loaded.context = reads;
     emit_pointwise_ops(out, "        ", &loaded, 0);
-    emit_vector_elements(out, "        ", fusion);
+    emit_vector_elements(out, fusion);
     strbuf_puts(out, "    }\n");
     for (int i = 0; i < fusion->output_count; i++)
         strbuf_printf(out, "    store_vector<VC>(t.out%d, point, y%d);\n", i, i);

@@ -347,7 +347,7 @@ static void emit_ends(const RowEmitter *row)
     if (row->reads.walk.ends_later)
         emit_place(row, axes_of_loads(row, READ_IN));
     FOR_BITS (i, row->reads.walk.ends_later ? reads_of(row, READ_IN) : 0)
-        reads_emit_end(row->out, "    ", &row->first, &row->reads, i);
+        reads_emit_end(row->out, &row->first, &row->reads, i);
     strbuf_puts(row->out, "}\n");
 }
 

@@ -123,7 +123,7 @@ void pass_add_term(const PassEmitter *emitter, PassText *text, int op, const cha
     Step *add = &text->function[PASS_ADD];
     text->made |= passes_elements(emitter->fusion, expr);
     add->axes |= rows_axes_left(&emitter->element, expr);
-    rows_emit_sum(&add->text, IN, total, emitter->structs->neighbours ? "[e]" : "", reduction, term);
+    rows_emit_sum(&add->text, total, emitter->structs->neighbours ? "[e]" : "", reduction, term);
 }
 
 void pass_add_reduction(const PassEmitter *emitter, PassText *text, int op)

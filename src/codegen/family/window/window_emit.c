@@ -86,7 +86,7 @@ static void emit_collection(StrBuf *out, const KernelPlan *plan)
 static void emit_outer_positions(StrBuf *out, const Scope *scope)
 {
     int end = scope->fusion->spatial_count - DIRECTIONS;
-    emit_positions(out, "    ", "outer", scope, 0, end < 0 ? 0 : end);
+    emit_positions(out, "outer", scope, 0, end < 0 ? 0 : end);
 }
 
 /* By the flat outer position, where the outer axes lie in memory as they do in the grid. */
