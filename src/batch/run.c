@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/diag.h"
@@ -17,6 +16,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "base/progress.h"
+#include "base/stopwatch.h"
 #include "driver.h"
 #include "hal/worker.h"
 
@@ -52,13 +52,6 @@ typedef struct BatchRun {
     int file;             // of the results; -1: they are written in the end
     double start, said;   // seconds
 } BatchRun;
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 // ---- the worker ----
 
@@ -210,10 +203,10 @@ static void say(const char *output, const char *what, const char *messages)
 static void say_how_far(BatchRun *run)
 {
     int done = run->report.made + run->report.failed;
-    double seconds = now() - run->start, left = seconds / done * (run->count - done);
-    if (!isatty(STDERR_FILENO) && now() - run->said < PLAIN_LINE_SECONDS)
+    double seconds = seconds_now() - run->start, left = seconds / done * (run->count - done);
+    if (!isatty(STDERR_FILENO) && seconds_now() - run->said < PLAIN_LINE_SECONDS)
         return;
-    run->said = now();
+    run->said = seconds_now();
     if (done < run->count)
         progress("%d of %d kernels, %d failed, %.0f s left", done, run->count, run->report.failed, left);
     else
@@ -294,8 +287,8 @@ RunReport run(Arena *arena, const BatchOptions *options, const Job *jobs, int co
                  .results = results,
                  .count = count,
                  .file = -1,
-                 .start = now(),
-                 .said = now()};
+                 .start = seconds_now(),
+                 .said = seconds_now()};
     if (results_are_kept(options->results)) {
         run->file = open(options->results, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
         if (run->file < 0)

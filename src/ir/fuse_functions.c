@@ -1,7 +1,5 @@
 #include "ir/fuse_functions.h"
 
-static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
-
 static bool is_one(const Expr *expr) { return expr->kind == EXPR_CONST && expr->constant.real == 1; }
 
 static bool is_rounded_coarsely(const Fusion *fusion)
@@ -16,10 +14,10 @@ static bool is_rounded_coarsely(const Fusion *fusion)
 
 static const Expr *tanh_beside_one(const Expr *expr)
 {
-    if (!is_apply(expr, OP_ADD) || expr->type != DTYPE_F32)
+    if (!expr_is(expr, OP_ADD) || expr->type != DTYPE_F32)
         return NULL;
     for (int i = 0; i < 2; i++)
-        if (is_apply(expr->apply.operands[i], OP_TANH) && is_one(expr->apply.operands[1 - i]))
+        if (expr_is(expr->apply.operands[i], OP_TANH) && is_one(expr->apply.operands[1 - i]))
             return expr->apply.operands[i]->apply.operands[0];
     return NULL;
 }
@@ -58,9 +56,9 @@ static Expr *with_operand(Arena *arena, const Expr *expr, int i, Expr *operand)
 static void product_visit(Expr *expr, void *context)
 {
     TanhSearch *search = context;
-    for (int i = 0; is_apply(expr, OP_MUL) && i < 2; i++) {
+    for (int i = 0; expr_is(expr, OP_MUL) && i < 2; i++) {
         Expr *sum = said_of(search, expr->apply.operands[i]);
-        for (int j = 0; is_apply(sum, OP_ADD) && j < 2; j++) {
+        for (int j = 0; expr_is(sum, OP_ADD) && j < 2; j++) {
             Expr *whole = with_operand(search->arena, sum, j, said_of(search, sum->apply.operands[j]));
             if (!tanh_beside_one(whole))
                 continue;

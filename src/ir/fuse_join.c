@@ -61,10 +61,7 @@ typedef struct Joining {
 
 static Expr *value_of(Joining *joining, int index)
 {
-    Expr *value = NEW(joining->arena, Expr);
-    *value = (Expr){.kind = EXPR_VALUE, .value = index};
-    value->type = dtype_info[joining->fusion->ops[index].out->dtype].compute;
-    return value;
+    return expr_value(joining->arena, index, joining->fusion->ops[index].out);
 }
 
 /* What an earlier part makes is its value at the point, or else not there yet. */

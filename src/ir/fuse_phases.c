@@ -40,11 +40,7 @@ static Expr *rewrite(Cutter *cutter, const Expr *expr, ValueOf *value_of)
 
 static Expr *value_expr(Cutter *cutter, int position)
 {
-    Expr *value = NEW(cutter->arena, Expr);
-    *value = (Expr){.kind = EXPR_VALUE,
-                    .type = dtype_info[cutter->fusion->ops[position].out->dtype].compute,
-                    .value = position};
-    return value;
+    return expr_value(cutter->arena, position, cutter->fusion->ops[position].out);
 }
 
 static Expr *access_expr(Cutter *cutter, const Access *access)

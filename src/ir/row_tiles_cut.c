@@ -24,11 +24,7 @@ typedef struct TileCutter {
 
 static Expr *value_of(const TileCutter *cutter, int position)
 {
-    Expr *value = NEW(cutter->arena, Expr);
-    *value = (Expr){.kind = EXPR_VALUE,
-                    .type = dtype_info[cutter->fusion->ops[position].out->dtype].compute,
-                    .value = position};
-    return value;
+    return expr_value(cutter->arena, position, cutter->fusion->ops[position].out);
 }
 
 /* p[c, i…]: the same where rows stand behind a tile's axis or before it. */

@@ -69,17 +69,15 @@ static RowReads reads_of(Expr *expr, int product_ops)
     return reads;
 }
 
-static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
-
 static bool is_value(const Expr *expr, int op) { return expr->kind == EXPR_VALUE && expr->value == op; }
 
 /* exp(t - m) as a factor of the terms, t what m is the maximum of. */
 static bool has_exponential(const Expr *expr, const RowSum *maximum, int m)
 {
-    if (is_apply(expr, OP_MUL))
+    if (expr_is(expr, OP_MUL))
         return has_exponential(expr->apply.operands[0], maximum, m) ||
                has_exponential(expr->apply.operands[1], maximum, m);
-    if (!is_apply(expr, OP_EXP) || !is_apply(expr->apply.operands[0], OP_SUB))
+    if (!expr_is(expr, OP_EXP) || !expr_is(expr->apply.operands[0], OP_SUB))
         return false;
     Expr *const *sides = expr->apply.operands[0]->apply.operands;
     return is_value(sides[1], m) && expr_equal(sides[0], maximum->body);
@@ -88,7 +86,7 @@ static bool has_exponential(const Expr *expr, const RowSum *maximum, int m)
 /* select(t == m, g, k), k the same for all of the row. */
 static Expr *missing_of(const Expr *expr, const RowSum *extreme, int m, int column)
 {
-    if (!is_apply(expr, OP_SELECT) || !is_apply(expr->apply.operands[0], OP_EQ))
+    if (!expr_is(expr, OP_SELECT) || !expr_is(expr->apply.operands[0], OP_EQ))
         return NULL;
     Expr *const *sides = expr->apply.operands[0]->apply.operands;
     bool first = is_value(sides[0], m) && expr_equal(sides[1], extreme->body);

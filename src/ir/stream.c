@@ -57,15 +57,13 @@ static bool is_reduction(const TensorOp *op, Reduce reduce)
 
 static bool is_half(DType type) { return type == DTYPE_F16 || type == DTYPE_BF16; }
 
-static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
-
 static bool has_axis(const Expr *expr, int axis) { return expr_axes(expr) >> axis & 1; }
 
 /* x of select(c, 0, x), where rows have the condition: a row of which no column counts has no shares. NULL:
    it is none. */
 static Expr *chosen_by_row(const Expr *expr, int column)
 {
-    if (!is_apply(expr, OP_SELECT) || has_axis(expr->apply.operands[0], column))
+    if (!expr_is(expr, OP_SELECT) || has_axis(expr->apply.operands[0], column))
         return NULL;
     Expr *const *sides = expr->apply.operands + 1;
     return expr_is_zero(sides[0]) ? sides[1] : expr_is_zero(sides[1]) ? sides[0] : NULL;
@@ -102,18 +100,18 @@ static Expr *find_exponential(Chain *chain, Expr *expr)
             chain->used[op->out->id] = true;
             expr = body_at(chain, op, &expr->access, -1);
             chain->exponential_name = op->out->name;
-        } else if ((is_apply(expr, OP_DIV) || is_apply(expr, OP_MUL)) &&
+        } else if ((expr_is(expr, OP_DIV) || expr_is(expr, OP_MUL)) &&
                    !has_axis(expr->apply.operands[1], chain->column)) {
             expr = expr->apply.operands[0];
             chain->exponential_name = NULL;
-        } else if (is_apply(expr, OP_MUL) && !has_axis(expr->apply.operands[0], chain->column)) {
+        } else if (expr_is(expr, OP_MUL) && !has_axis(expr->apply.operands[0], chain->column)) {
             expr = expr->apply.operands[1];
             chain->exponential_name = NULL;
         } else if (chosen_by_row(expr, chain->column)) {
             expr = chosen_by_row(expr, chain->column);
             chain->exponential_name = NULL;
         } else {
-            return is_apply(expr, OP_EXP) && expr->type == DTYPE_F32 ? expr : NULL;
+            return expr_is(expr, OP_EXP) && expr->type == DTYPE_F32 ? expr : NULL;
         }
     }
 }
@@ -122,7 +120,7 @@ static Expr *find_exponential(Chain *chain, Expr *expr)
 static bool find_maximum(Chain *chain, Expr *exponential)
 {
     Expr *shifted = exponential->apply.operands[0];
-    if (!is_apply(shifted, OP_SUB))
+    if (!expr_is(shifted, OP_SUB))
         return false;
     Expr *maximum = shifted->apply.operands[1];
     const TensorOp *op = definition_of(chain, maximum);
@@ -201,7 +199,7 @@ static bool find_side(Chain *chain, const Expr *element, int *count)
 {
     const Expr *side = unmoved(chain, element);
     const TensorOp *op = pointwise_at(chain, side);
-    if (op && chain->loose[op->out->id] && (is_apply(op->body, OP_MUL) || is_apply(op->body, OP_DIV))) {
+    if (op && chain->loose[op->out->id] && (expr_is(op->body, OP_MUL) || expr_is(op->body, OP_DIV))) {
         int scales = chain->scale_count, sides = *count;
         if (find_sides(chain, body_at(chain, op, &side->access, -1), count)) {
             chain->used[op->out->id] = true;
@@ -224,10 +222,10 @@ static bool find_sides(Chain *chain, Expr *term, int *count)
         term = term->guard.body;
     if (stream_number(term, &value))
         return add_scale(chain, OP_MUL, term);
-    if (is_apply(term, OP_DIV))
+    if (expr_is(term, OP_DIV))
         return add_scale(chain, OP_DIV, term->apply.operands[1]) &&
                find_sides(chain, term->apply.operands[0], count);
-    if (is_apply(term, OP_MUL))
+    if (expr_is(term, OP_MUL))
         return find_sides(chain, term->apply.operands[0], count) &&
                find_sides(chain, term->apply.operands[1], count);
     return term->kind == EXPR_ACCESS && find_side(chain, term, count);
@@ -343,7 +341,7 @@ static void find_sums(Chain *chain)
 
 static bool is_candidate(const TensorOp *op)
 {
-    return is_reduction(op, REDUCE_SUM) && op->body->type == DTYPE_F32 && is_apply(op->body, OP_MUL) &&
+    return is_reduction(op, REDUCE_SUM) && op->body->type == DTYPE_F32 && expr_is(op->body, OP_MUL) &&
            op->axis_count + 1 <= MAX_AXES;
 }
 
@@ -354,7 +352,7 @@ static bool has_parts(const Chain *chain)
     if (chain->weight->out->dtype != DTYPE_F32 || expr_equal(share, chain->exponential))
         return true;
     bool found = false;
-    for (int i = 0; i < chain->sum_count && is_apply(share, OP_DIV); i++)
+    for (int i = 0; i < chain->sum_count && expr_is(share, OP_DIV); i++)
         found |= expr_equal(share->apply.operands[0], chain->exponential) &&
                  expr_equal(share->apply.operands[1], chain->sums_access[i]);
     return found;

@@ -25,10 +25,7 @@ typedef struct Builder {
 
 static Expr *value_of(const Builder *builder, int op)
 {
-    Expr *value = NEW(builder->chain->arena, Expr);
-    *value = (Expr){
-        .kind = EXPR_VALUE, .type = dtype_info[builder->fusion->ops[op].out->dtype].compute, .value = op};
-    return value;
+    return expr_value(builder->chain->arena, op, builder->fusion->ops[op].out);
 }
 
 static void know(Builder *builder, const Expr *expr, int op)

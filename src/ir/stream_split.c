@@ -69,11 +69,7 @@ static bool find_ops(Splitter *splitter)
 
 static Expr *value_of(const Splitter *splitter, int position)
 {
-    Expr *value = NEW(splitter->arena, Expr);
-    *value = (Expr){.kind = EXPR_VALUE,
-                    .type = dtype_info[splitter->fusion->ops[position].out->dtype].compute,
-                    .value = position};
-    return value;
+    return expr_value(splitter->arena, position, splitter->fusion->ops[position].out);
 }
 
 static void position_visit(Expr *expr, void *context)

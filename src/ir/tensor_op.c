@@ -176,6 +176,13 @@ bool access_is_own(const Access *access)
     return true;
 }
 
+Expr *expr_value(Arena *arena, int op, const Tensor *out)
+{
+    Expr *value = NEW(arena, Expr);
+    *value = (Expr){.kind = EXPR_VALUE, .type = dtype_info[out->dtype].compute, .value = op};
+    return value;
+}
+
 bool expr_is_zero(const Expr *expr)
 {
     return expr->kind == EXPR_CONST &&

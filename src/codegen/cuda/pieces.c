@@ -9,8 +9,6 @@ typedef struct PieceSearch {
     Pieces *pieces;   // axis: -1 before the first condition
 } PieceSearch;
 
-static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
-
 /* `axis + constant`: that constant. */
 static bool is_shifted(const Affine *form, int axis, int64_t *constant)
 {
@@ -30,7 +28,7 @@ static int only_axis(const Affine *form)
 /* `l < number`, l a position along the axis that all conditions are of: the first one says which. */
 static bool find_border(PieceSearch *search, const Expr *condition, int64_t *border)
 {
-    if (!is_apply(condition, OP_LT) || condition->apply.operands[0]->kind != EXPR_INDEX ||
+    if (!expr_is(condition, OP_LT) || condition->apply.operands[0]->kind != EXPR_INDEX ||
         condition->apply.operands[1]->kind != EXPR_CONST ||
         dtype_info[condition->apply.operands[1]->type].is_real)
         return false;
@@ -81,7 +79,7 @@ static bool add_piece(PieceSearch *search, const Expr *leaf, int64_t low, int64_
 static bool add_pieces(PieceSearch *search, const Expr *expr, int64_t low, int64_t high)
 {
     int64_t border;
-    if (!is_apply(expr, OP_SELECT))
+    if (!expr_is(expr, OP_SELECT))
         return add_piece(search, expr, low, high);
     return find_border(search, expr->apply.operands[0], &border) && low < border && border < high &&
            add_pieces(search, expr->apply.operands[1], low, border) &&
@@ -102,7 +100,7 @@ bool pieces_find(const Fusion *fusion, int along, int64_t vector, const Expr *ex
     PieceSearch search = {fusion, along, vector, pieces};
     *pieces = (Pieces){.axis = -1};
     bool whole = along >= 0 && fusion->axes[along].extent % vector == 0;   // vectors stay in their rows
-    return whole && is_apply(expr, OP_SELECT) && add_pieces(&search, expr, 0, extent_of(&search, expr));
+    return whole && expr_is(expr, OP_SELECT) && add_pieces(&search, expr, 0, extent_of(&search, expr));
 }
 
 typedef struct HoldSearch {

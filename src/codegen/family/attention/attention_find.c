@@ -8,8 +8,6 @@ enum { PIECE = 8, MAX_LINE = 256 };   // elements of a row that are copied toget
 
 // ---- ops ----
 
-static bool is_apply(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
-
 /* An element of k or v, of a column that is there. */
 static const Expr *without_guard(const Expr *expr)
 {
@@ -18,7 +16,7 @@ static const Expr *without_guard(const Expr *expr)
 
 static bool is_product(const Expr *expr)
 {
-    return is_apply(expr, OP_MUL) && without_guard(expr->apply.operands[1])->kind == EXPR_ACCESS;
+    return expr_is(expr, OP_MUL) && without_guard(expr->apply.operands[1])->kind == EXPR_ACCESS;
 }
 
 /* Those that every chain has, in the order in which stream_build.c makes them. */
@@ -193,7 +191,7 @@ static bool affine_of(const Expr *expr, Affine *form)
         return true;
     }
     Affine other;
-    bool adds = is_apply(expr, OP_ADD) || is_apply(expr, OP_SUB);
+    bool adds = expr_is(expr, OP_ADD) || expr_is(expr, OP_SUB);
     if (!adds || !affine_of(expr->apply.operands[0], form) || !affine_of(expr->apply.operands[1], &other))
         return false;
     int64_t sign = expr->apply.op == OP_ADD ? 1 : -1;
@@ -257,7 +255,7 @@ static bool is_minus_infinity(const Expr *expr)
 /* select(condition, x, -inf), whatever x is. Of x + select(condition, 0, -inf) a NaN in x is one in the row. */
 static const Expr *masking_select(const Expr *expr)
 {
-    return is_apply(expr, OP_SELECT) && is_minus_infinity(expr->apply.operands[2]) ? expr : NULL;
+    return expr_is(expr, OP_SELECT) && is_minus_infinity(expr->apply.operands[2]) ? expr : NULL;
 }
 
 /* Rows lie along one axis: the first column of several, and the last one, are those of the first row or the
@@ -334,9 +332,9 @@ static const Access *find_beside(const Attention *attention, const Expr *expr, u
 const Expr *attention_quotient(const Fusion *fusion, const Attention *attention)
 {
     const Expr *share = fusion->ops[attention->share].body;
-    if (is_apply(share, OP_SELECT))
+    if (expr_is(share, OP_SELECT))
         share = share->apply.operands[expr_is_zero(share->apply.operands[1]) ? 2 : 1];
-    if (!is_apply(share, OP_DIV))
+    if (!expr_is(share, OP_DIV))
         return NULL;
     const Expr *e = share->apply.operands[0], *z = share->apply.operands[1];
     bool found = e->kind == EXPR_VALUE && e->value == attention->exponential && z->kind == EXPR_VALUE &&
@@ -371,9 +369,9 @@ static bool is_positive(const Expr *expr, double *value)
 static const Expr *without_scale(const Expr *expr, double *scale)
 {
     for (;;) {
-        bool times = is_apply(expr, OP_MUL);
+        bool times = expr_is(expr, OP_MUL);
         double by;
-        if ((times || is_apply(expr, OP_DIV)) && is_positive(expr->apply.operands[1], &by)) {
+        if ((times || expr_is(expr, OP_DIV)) && is_positive(expr->apply.operands[1], &by)) {
             *scale = times ? *scale * (float)by : *scale / (float)by;
             expr = expr->apply.operands[0];
         } else if (times && is_positive(expr->apply.operands[0], &by)) {

@@ -26,14 +26,12 @@ static bool varies(const Fusion *fusion, Expr *expr)
 
 // ---- sums of exponentials below a maximum ----
 
-static bool is_op(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
-
 /* exp(a - m) with m = max[j] a, or the value of such an op: the position of m; else -1. */
 static int maximum_below(const Fusion *fusion, const Expr *body)
 {
     if (body->kind == EXPR_VALUE && fusion->ops[body->value].out->dtype == DTYPE_F32)
         body = fusion->ops[body->value].body;
-    if (body->type != DTYPE_F32 || !is_op(body, OP_EXP) || !is_op(body->apply.operands[0], OP_SUB))
+    if (body->type != DTYPE_F32 || !expr_is(body, OP_EXP) || !expr_is(body->apply.operands[0], OP_SUB))
         return -1;
     const Expr *difference = body->apply.operands[0], *below = difference->apply.operands[1];
     if (below->kind != EXPR_VALUE)
@@ -54,7 +52,7 @@ bool rowwise_divides(const Fusion *fusion, int op)
 {
     Expr *body = fusion->ops[op].body;
     bool is_f32 = body->type == DTYPE_F32 && dtype_info[fusion->ops[op].out->dtype].compute == DTYPE_F32;
-    return fusion_is_of_elements(fusion, &fusion->ops[op]) && is_op(body, OP_DIV) && is_f32 &&
+    return fusion_is_of_elements(fusion, &fusion->ops[op]) && expr_is(body, OP_DIV) && is_f32 &&
            varies(fusion, body->apply.operands[0]) && !varies(fusion, body->apply.operands[1]);
 }
 
@@ -69,7 +67,7 @@ static void exponential_visit(Expr *expr, void *context)
 {
     ExponentialSearch *search = context;
     bool is_sum = expr->kind == EXPR_VALUE && maximum_of(search->fusion, expr->value) >= 0;
-    search->found |= is_op(expr, OP_EXP) || is_sum || maximum_below(search->fusion, expr) >= 0;
+    search->found |= expr_is(expr, OP_EXP) || is_sum || maximum_below(search->fusion, expr) >= 0;
 }
 
 /* Exponentials, or sums of them. */
@@ -94,7 +92,7 @@ DType rowwise_softmax_type(const Fusion *fusion)
     DType type = DTYPE_F32;
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        bool is_term = op->reduce == REDUCE_NONE ? is_op(op->body, OP_EXP) : op->reduce == REDUCE_SUM;
+        bool is_term = op->reduce == REDUCE_NONE ? expr_is(op->body, OP_EXP) : op->reduce == REDUCE_SUM;
         is_term = is_term && maximum_below(fusion, op->body) >= 0;
         bool is_narrow = op->out->dtype == DTYPE_F16 || op->out->dtype == DTYPE_BF16;
         if (rowwise_is_softmax(fusion, i) && is_narrow && (type == DTYPE_F32 || type == op->out->dtype))
