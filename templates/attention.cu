@@ -22,7 +22,7 @@ struct Tensors {
     const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, \
         f16 *__restrict__ out0
 #define TENSORS {in0, in1, in2, out0}
-constexpr Region EVERYTHING = {0, 55296};   // of shared memory, in bytes
+constexpr Region EVERYTHING = {0, 60608};   // of shared memory, in bytes
 using Element = f16;                                           // of Q, K, V, and of p
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
 constexpr int DEPTH = 64, WIDTH = 64;
