@@ -26,7 +26,7 @@ struct Tensors {
     const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, \
         const __grid_constant__ TensorMap map_c
 #define MAP_LIST {&map_a, &map_b, &map_c}
-constexpr Region EVERYTHING = {0, 198000};   // of shared memory, in bytes
+constexpr Region EVERYTHING = {0, 264192};   // of shared memory, in bytes
 using Element = f16;                                           // of Q, K, V, and of p
 using Beside = f16;                                            // of what is read for each score
 constexpr Index BATCH = 16, ROWS = 1024, COLUMNS = 1024;       // problem
@@ -55,8 +55,9 @@ DEVICE Work work_of(Index batch, Index row0)
     return {batch, row0, {0, batch}, {0, batch}, {0, batch}, {0, 0}, 0, COLUMNS, 0, COLUMNS};
 }
 
-// The score as a function of s. INSIDE: the column is unmasked.
-template <bool INSIDE> DEVICE float score(const Tensors &t, Index batch, Index row, Index column, float total)
+// The score as a function of s and of what is read beside it. INSIDE: the column is unmasked.
+template <bool INSIDE, typename... Read>
+DEVICE float score(const Tensors &t, Index batch, Index row, Index column, float total, Read... beside)
 {
     return total;
 }
