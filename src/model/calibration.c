@@ -20,7 +20,7 @@ enum {
 #define FROM_SHARED .ready_share = 0.46
 
 const Calibration calibration = {
-    .in_turn_knee = 5,                     // tuning-log 7 and 179
+    .knee = 5,                             // tuning-log 7, 113 and 179
     .least_exposed = 1.0 / 8,              // tuning-log 161 and 167
     .once_exposed = 0.3,                   // tuning-log 236
     .thread_elements = 32,                 // tuning-log 14, 19 and 167
@@ -30,7 +30,7 @@ const Calibration calibration = {
     .in_step = {.pace = PACE_IN_STEP},
     .permute = {.pace = PACE_IN_TURN, .by_pieces = true},
     .channelwise = {.parts_of_rows = true},   // tuning-log 198
-    .down = {.pace = PACE_BY_STEPS, .step_knee = 3, .drifts = true},   // tuning-log 70, 113 and 179
+    .down = {.pace = PACE_BY_STEPS, .drifts = true},
     .window = {.element_instructions = 1.25, .output_instructions = 8.5},   // counted
     .depthwise = {.output_instructions = 30,                            // counted
                   .element_instructions = 0.7},                         // tuning-log 51 and 167

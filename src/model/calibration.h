@@ -22,8 +22,7 @@ typedef struct KindCost {
                                 // them; 0: always
     double special_share;       // of the special functions' rate that the threads of a register tile reach alone, between
                                 // their products, while other tiles' threads multiply; 0: they make both at once
-    double step_knee;           // how sharply its steps turn from load-bound to compute-bound; 0: both times add up
-    bool drifts;                // blocks that start at the same time end at any time within that of one: SMs idle then
+    bool drifts;                // blocks that start together end at any time within that of one: SMs idle, loads overlap
     bool parts_of_rows;         // of its outputs are what a block stores: of the sectors at both ends others store the rest
     bool by_pieces;             // blocks read and write pieces of rows, which lie apart in memory
     double read_share;          // of what blocks copy takes time of L2, as loads do; 0 = 1
@@ -36,7 +35,7 @@ typedef struct WindowFit {
 } WindowFit;
 
 typedef struct Calibration {
-    double in_turn_knee;    // how sharply those that load, compute and store once turn from throughput- to latency-bound
+    double knee;            // of two times that overlap: how sharply a kernel turns from bound by one to bound by the other
     double least_exposed;   // of the shorter terms, this much stays visible however well they overlap
     double once_exposed;    // of the shorter of loads and arithmetic, where one block that stages its input once has an SM
     int thread_elements;    // of a row or of a sum, that a thread has in flight

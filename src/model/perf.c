@@ -383,10 +383,10 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     double own_us = perf->compute_us + perf->special_us, again_us = again * perf->shared_us;
     double exposed = kernel->cost->drifts ? exposed_share(kernel) : 1;
     double computing_us = at_least(own_us, again_us) + exposed * at_most(own_us, again_us);
-    double knee = kernel->cost->step_knee > 0 ? kernel->cost->step_knee : 1;
+    double knee = kernel->cost->drifts ? calibration.knee : 1;
     double between_us = at_least(perf->waves - 1, 0) * kernel->device->timing.block_wait_us,
            loading_us = hypot(at_least(perf->dram_us, perf->l2_us) * kernel->alone, between_us);
-    return soft_max(soft_max(loading_us, computing_us, knee), own_steps_us(kernel), calibration.in_turn_knee);
+    return soft_max(soft_max(loading_us, computing_us, knee), own_steps_us(kernel), calibration.knee);
 }
 
 /* Of what a block does while it multiplies nothing, what shows beside the products: phases are random, and R blocks of an SM hide
@@ -474,7 +474,7 @@ static double staged_once_us(const KernelCounts *kernel, const PerfEstimate *per
 static double both_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double largest_us, double sum_us)
 {
     if (kernel->cost->pace == PACE_IN_TURN)
-        return soft_max(largest_us, perf->compute_us + perf->latency_us, calibration.in_turn_knee) +
+        return soft_max(largest_us, perf->compute_us + perf->latency_us, calibration.knee) +
                first_wave_us(kernel, perf);
     if (kernel->cost->pace == PACE_BY_STEPS)
         return at_least(steps_time_us(kernel, perf), largest_us);
