@@ -355,7 +355,8 @@ TEXTS = {
                "  output y : f16",
                INFINITE_PIXELS, INFINITE_GROUPS],
     "reduce": ["input x[37, 1023] : f32  y[i] = sum[j](select(j < 25 * i, x[i, j], 1))  output y",
-               "input x[100003] : f32  s[] = sum[i](x[i])  output s"],
+               "input x[100003] : f32  s[] = sum[i](x[i])  output s",
+               ("input x[2003, 16] : f32  y[j] = sum[i](x[i, j])  output y", SMALL)],   # a last part that lacks whole steps
     "window": ["input x[9, 41, 23] : f32  y[h:8, v:20, c:11] = sum[r:2, s:3, q:3](x[h + r, 2 * v + s, 2 * c + q])"
                "  output y",
                "input x[7, 25, 9] : f64  y[p, v:25, c:9] = sum[s:3, q:3](pad(x[p, v + s - 1, c + q - 1], 0))  output y",
