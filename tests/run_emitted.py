@@ -218,6 +218,15 @@ def test_it_is_a_program_of_its_own(rollerc, folder):
         assert code == 0, f"{name}: {said}"
 
 
+def test_checks_know_what_is_rounded_on_the_way(rollerc, _):
+    """Of f32 made of f16 that a kernel may round at another scale; inputs are as they are."""
+    program = "input x[64, 32] : f16 p[i, j]{} = exp(x[i, j]) y[i] = sum[j](p[i, j] * p[i, j]) output y : f32"
+    for rounded, tolerance in ((" : f16", "0.003"), ("", "0.0001")):
+        text = subprocess.run([rollerc, "-", "--device", "h200", "-q", "-o", "-", "--with-test"], input=program.replace("{}", rounded),
+                              capture_output=True, text=True, check=True).stdout
+        assert re.search(r'check\("y", \w+, 64, ([^,]*),', text)[1] == tolerance, rounded
+
+
 def test_products_are_programs_of_their_own(rollerc, folder):
     """Up to PTX: ptxas takes several times as long and has seen their like."""
     if not NVCC:

@@ -17,6 +17,7 @@ typedef struct Plain {
     const char *indices[MAX_AXES];   // of the definition
     const char **index_names;        // all that there are
     int index_count;
+    double *tolerance;               // of each tensor's values, with what they are made of; 0: they are exact
 } Plain;
 
 static void write_expr(Plain *plain, const Expr *expr);
@@ -221,10 +222,42 @@ static void write_reduction(Plain *plain)
         strbuf_puts(out, "; })");
 }
 
+/* Of a real's share of the largest value: half a dozen of its type's last places; for f32 what sums lose,
+   too. */
+static double tolerance(DType type)
+{
+    switch (type) {
+    case DTYPE_F64: return 1e-9;
+    case DTYPE_F32: return 1e-4;
+    case DTYPE_F16: return 3e-3;
+    case DTYPE_BF16: return 2e-2;
+    default: return 0;
+    }
+}
+
+static void see_tolerance(Expr *expr, void *context)
+{
+    const Plain *plain = context;
+    const Access *access = expr->kind == EXPR_ACCESS ? &expr->access : expr->kind == EXPR_FETCH ? &expr->fetch.access : NULL;
+    double *own = &plain->tolerance[plain->op->out->id];
+    if (access && plain->tolerance[access->tensor->id] > *own)
+        *own = plain->tolerance[access->tensor->id];
+}
+
+/* A kernel may round what it reads on the way at another scale, or not at all. */
+static void find_tolerance(Plain *plain)
+{
+    const Tensor *out = plain->op->out;
+    plain->tolerance[out->id] = out->exact ? 0 : tolerance(out->dtype);
+    if (tolerance(out->dtype) > 0)
+        expr_visit(plain->op->body, see_tolerance, plain);
+}
+
 static void write_definition(Plain *plain, const TensorOp *op)
 {
     StrBuf *out = plain->out;
     plain->op = op;
+    find_tolerance(plain);
     for (int a = 0; a < op->axis_count; a++)
         plain->indices[a] = index_number(plain, op->axes[a].name);
     strbuf_printf(out, "    auto tensor%d = keep([&](", op->out->id);
@@ -253,24 +286,12 @@ static void write_memory(StrBuf *out, const Tensor *tensor, const char *name, co
                   types[tensor->dtype], name, tensor->id, count, words, from);
 }
 
-/* Of a real's share of the largest value: half a dozen of its type's last places; for f32 what sums lose,
-   too. */
-static const char *tolerance(DType type)
+static void write_check(StrBuf *out, const Plain *plain, const Tensor *tensor)
 {
-    switch (type) {
-    case DTYPE_F64: return "1e-9";
-    case DTYPE_F32: return "1e-4";
-    case DTYPE_F16: return "3e-3";
-    case DTYPE_BF16: return "2e-2";
-    default: return "0";
-    }
-}
-
-static void write_check(StrBuf *out, const Tensor *tensor)
-{
+    double own = tolerance(tensor->dtype), found = plain->tolerance[tensor->id];
     strbuf_printf(out,
-                  "    right &= check(\"%s\", memory%d, %" PRId64 ", %s, [&](long long%s) { return tensor%d(",
-                  tensor_shown(tensor)->name, tensor->id, tensor_elements(tensor), tolerance(tensor->dtype),
+                  "    right &= check(\"%s\", memory%d, %" PRId64 ", %g, [&](long long%s) { return tensor%d(",
+                  tensor_shown(tensor)->name, tensor->id, tensor_elements(tensor), own > found ? own : found,
                   tensor->rank ? " element" : "", tensor->id);
     write_indices_of(out, tensor);
     strbuf_puts(out, "); });\n");
@@ -347,6 +368,7 @@ const char *plain_main(Arena *arena, const Program *program, const Kernel *kerne
     StrBuf out = strbuf_new(arena);
     Plain plain = {.out = &out, .program = program};
     plain.index_names = NEW_ARRAY(arena, const char *, program->op_count *MAX_AXES + 1);
+    plain.tolerance = NEW_ARRAY(arena, double, program->tensor_count + 1);
     strbuf_puts(&out, "int main()\n{\n    using namespace plain;\n");
     if (kernel->prepared_id)
         write_weights(&out, kernel);
@@ -358,7 +380,7 @@ const char *plain_main(Arena *arena, const Program *program, const Kernel *kerne
         write_definition(&plain, program->ops[i]);
     write_run(&out, program, kernel);
     for (int i = 0; i < program->output_count; i++)
-        write_check(&out, program->outputs[i]);
+        write_check(&out, &plain, program->outputs[i]);
     write_report(&out, program, kernel);
     names_avoid(names, out.text);
     give_names(names, &plain, program);
