@@ -143,7 +143,7 @@ static void count_sectors(CountWalk *walk, int index, const ItemWork *own)
     unsigned char **seen = walk->in_turn ? &walk->seen[index] : NULL;
     bool shares = tile->repeats[0].run || tile->repeats[1].run;   // positions share elements, said with one gap
     bool scattered = dealt ? walk->order.threads > 0 : !known || shares;
-    int64_t sectors = scattered ? count_scattered(walk, &region, tile) : COUNT_UNKNOWN;
+    int64_t sectors = scattered ? count_scattered(walk, &region, index) : COUNT_UNKNOWN;
     if (sectors == COUNT_UNKNOWN && known && !dealt)
         sectors = region_sectors(&region, tile, seen);
     count_add(&walk->counts->sectors[index], sectors);
@@ -298,6 +298,7 @@ static void count_in_turn(CountWalk *walk, Arena *arena, const TilePlace *places
     for (int i = 1; i < loops; i++)
         again *= count;
     memset(walk->seen, 0, sizeof walk->seen);
+    memset(walk->scattered, 0, sizeof walk->scattered);
     for (int64_t i = 0; i < (loops ? count : 1); i++) {
         walk->tile = i;
         go_to(walk, arena, &places[i]);

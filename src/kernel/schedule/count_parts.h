@@ -2,6 +2,13 @@
 #pragma once
 #include "kernel/schedule/count.h"
 
+/* Sectors that were met, by hash: as many as there are points, wherever in memory they lie. A tensor of 32 GB
+   has 2^30 of them. */
+typedef struct SectorSet {
+    int64_t *places;   // a sector and 1; 0: free; NULL: none was met
+    int bits;          // of a position; at least half are free
+} SectorSet;
+
 typedef struct CountWalk {
     const KernelKind *kind;
     const Fusion *fusion;
@@ -11,6 +18,7 @@ typedef struct CountWalk {
     int64_t tiles, tile;     // of the block, where it is persistent; that is gone through
     bool in_turn;            // they are made one by one,
     unsigned char *seen[MAX_DATA_TILES];   // for which an item may move the same sectors several times
+    SectorSet scattered[MAX_DATA_TILES];   // the same, of tiles whose elements lie apart
     Counts *counts;
     bool multiplies;     // register tiles share what they read: a product
     int64_t under_way;   // groups of copies
@@ -53,7 +61,7 @@ int64_t count_places(const CountWalk *walk, TilePlace *places);
 // ---- count_scattered.c ----
 
 /* Sectors of a tile whose dimensions do not say where its elements are; COUNT_UNKNOWN: the fusion says it no better. */
-int64_t count_scattered(const CountWalk *walk, const Region *region, const DataTile *tile);
+int64_t count_scattered(CountWalk *walk, const Region *region, int index);
 
 // ---- count_rounds.c ----
 

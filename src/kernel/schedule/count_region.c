@@ -359,16 +359,19 @@ static void add_span(RunWalk *runs, const Region *region, const DataTile *tile)
     end_run(runs);
 }
 
-/* What the block's outputs see: channels of all taps along one dimension, outputs along the one before. */
+/* What the block's outputs see: channels of all taps along one dimension, outputs along the one before, groups, whose channels
+   follow in a pixel, along the first. */
 static void walk_pixels(RunWalk *runs, const PixelWalk *walk, const TapTile *taps, const Coordinates *dims)
 {
-    const Coordinates *outputs = &dims[taps->k - 1], *seen = &dims[taps->k];
-    for (int64_t i = 0; i < outputs->count; i++)
-        for (int64_t c = 0; c < seen->count; c++) {
-            int64_t pixel = pixel_at(walk, outputs->at[i], seen->at[c] / taps->channels);
-            if (pixel >= 0)
-                add_element(runs, pixel * taps->channels + seen->at[c] % taps->channels);
-        }
+    const Coordinates *groups = &dims[taps->k - 2], *outputs = &dims[taps->k - 1], *seen = &dims[taps->k];
+    for (int64_t g = 0; g < groups->count; g++)
+        for (int64_t i = 0; i < outputs->count; i++)
+            for (int64_t c = 0; c < seen->count; c++) {
+                int64_t pixel = pixel_at(walk, outputs->at[i], seen->at[c] / taps->channels);
+                int64_t first = (pixel * groups->size + groups->at[g]) * taps->channels;
+                if (pixel >= 0)
+                    add_element(runs, first + seen->at[c] % taps->channels);
+            }
 }
 
 /* A filter's columns: of each phase its own taps. */
@@ -393,7 +396,7 @@ static RunWalk runs_of(const Region *region, const DataTile *tile, int64_t piece
         elements *= dims[d].size;
     }
     if (tile->taps.pixels > 0)
-        elements = pixels_of(&region->kind->space->walk, dims[tile->taps.k - 1].size) * tile->taps.channels;
+        elements = pixels_of(&region->kind->space->walk, dims[tile->taps.k - 1].size) * dims[tile->taps.k - 2].size * tile->taps.channels;
     RunWalk runs = {.bits = tile->element_bits, .piece_bytes = piece_bytes};
     int64_t bytes = ceil_div(elements * tile->element_bits, 8), sectors = bytes / SECTOR_BYTES + 2;
     runs.tensor_bytes = region->kind->schedule->kept ? INT64_MAX : bytes;   // the last vector of all rows is copied whole

@@ -44,19 +44,22 @@ static int64_t offset_at(const Fusion *fusion, const Affine *offset, int first, 
     return at;
 }
 
-/* Sectors that were met, by hash: as many as there are points, wherever in memory they lie. A tensor of 32 GB
-   has 2^30 of them. */
-typedef struct SectorSet {
-    int64_t *places;   // a sector and 1; 0: free
-    int bits;          // of a position; at least half are free
-} SectorSet;
-
-static SectorSet set_of(Arena *arena, int64_t most)
+/* Room for what all tiles of the block bring of the tensor, `terms` of each of their points. */
+static SectorSet *set_of(CountWalk *walk, int index, int64_t terms)
 {
-    SectorSet set = {.bits = 1};
-    while (INT64_C(1) << set.bits < 2 * most)
-        set.bits++;
-    set.places = NEW_ARRAY(arena, int64_t, (size_t)1 << set.bits);
+    const KernelKind *kind = walk->kind;
+    SectorSet *set = &walk->scattered[index];
+    int64_t most = walk->tiles * terms;
+    for (int a = 0; a < kind->space->axis_count; a++) {
+        int64_t extent = kind->space->axes[a].extent, size = walk->block->shared->size[a] * kind_turns(kind);
+        most *= kind->space->axes[a].reduction ? 1 : size < extent ? size : extent;
+    }
+    if (set->places && walk->in_turn)
+        return set;
+    set->bits = 1;
+    while (INT64_C(1) << set->bits < 2 * most)
+        set->bits++;
+    set->places = NEW_ARRAY(walk->region.arena, int64_t, (size_t)1 << set->bits);
     return set;
 }
 
@@ -84,7 +87,7 @@ typedef struct Outputs {
     const Fusion *fusion;
     const Affine *offset;
     int bits;   // of an element
-    SectorSet seen;
+    SectorSet *seen;
     int64_t sectors;
 } Outputs;
 
@@ -109,7 +112,7 @@ static void add_outputs(Outputs *outputs, int axis, int64_t element, int64_t num
         axis++;
     if (axis == space->axis_count) {
         if (region_is_own_number(region, number))
-            outputs->sectors += is_new(&outputs->seen, element * outputs->bits / (8 * SECTOR_BYTES));
+            outputs->sectors += is_new(outputs->seen, element * outputs->bits / (8 * SECTOR_BYTES));
         return;
     }
     for (int64_t p = region->first[axis]; p < region->first[axis] + region->count[axis]; p++)
@@ -119,39 +122,41 @@ static void add_outputs(Outputs *outputs, int axis, int64_t element, int64_t num
 }
 
 /* Of a tile along several axes, each of which goes along some of the fusion's. */
-static int64_t count_outputs(const Region *region, const Fusion *fusion, const DataTile *tile, const Affine *offset)
+static int64_t count_outputs(CountWalk *walk, const Region *region, int index, const Affine *offset)
 {
-    const TileSpace *space = region->kind->space;
+    const TileSpace *space = walk->kind->space;
+    const DataTile *tile = &space->tiles[index];
     int64_t points = 1;
     for (int a = 0; a < space->axis_count; a++)
         points = size_product(points, space->axes[a].reduction ? 1 : region->count[a]);
     if (points > MOST_POINTS || tile->element_bits < 8)
         return COUNT_UNKNOWN;
-    Outputs outputs = {region, fusion, offset, tile->element_bits, set_of(region->arena, points), 0};
+    Outputs outputs = {region, walk->fusion, offset, tile->element_bits, set_of(walk, index, 1), 0};
     add_outputs(&outputs, 0, offset->constant, 0);
     return outputs.sectors;
 }
 
-int64_t count_scattered(const CountWalk *walk, const Region *region, const DataTile *tile)
+int64_t count_scattered(CountWalk *walk, const Region *region, int index)
 {
     const TileSpace *space = walk->kind->space;
+    const DataTile *tile = &space->tiles[index];
     const Fusion *fusion = walk->fusion;
     Affine offset;
     bool of_results = tile->output || (tile->beside && region->dealt.threads);
     if (of_results && goes_along_axes(space, fusion) && offset_of(fusion, tile, &offset))
-        return region_is_stored_elsewhere(region, tile) ? 0 : count_outputs(region, fusion, tile, &offset);
+        return region_is_stored_elsewhere(region, tile) ? 0 : count_outputs(walk, region, index, &offset);
     if (region->dealt.threads || !is_flat(space, fusion) || !tile->name || !offset_of(fusion, tile, &offset))
         return COUNT_UNKNOWN;
     int64_t terms = reduction_points(fusion), sectors = 0;
     if (size_product(region->count[0], terms) > MOST_POINTS || region_is_stored_elsewhere(region, tile))
         return region_is_stored_elsewhere(region, tile) ? 0 : COUNT_UNKNOWN;
-    SectorSet seen = set_of(region->arena, region->count[0] * terms);
+    SectorSet *seen = set_of(walk, index, terms);
     for (int64_t p = region->first[0]; p < region->first[0] + region->count[0]; p++)
         for (int64_t t = 0; t < terms; t++) {
             int64_t element = offset.constant + offset_at(fusion, &offset, 0, fusion->spatial_count, p) +
                               offset_at(fusion, &offset, fusion->spatial_count, fusion->axis_count, t);
             bool own = space->axis_count == 1 || region_is_own(region, 1, t);
-            sectors += own && is_new(&seen, element * tile->element_bits / (8 * SECTOR_BYTES));
+            sectors += own && is_new(seen, element * tile->element_bits / (8 * SECTOR_BYTES));
         }
     return sectors;
 }
