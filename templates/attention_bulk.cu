@@ -325,7 +325,7 @@ DEVICE void score_bits(const Tensors &t, Index batch, Index row, Index column, c
 // otherwise the compiler moves accumulators between registers, which serialises the products.
 DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsigned tile, unsigned &step, int group)
 {
-    const int line0 = SPLITS > 1 ? 0 : group * WM, place0 = (int)threadIdx.x % 4 * 2;
+    [[maybe_unused]] const int line0 = SPLITS > 1 ? 0 : group * WM, place0 = (int)threadIdx.x % 4 * 2;
     const Index row = work.row0 + line0 + (int)threadIdx.x / WARP % 4 * 16 + (int)threadIdx.x % WARP / 4;
     Softmax softmax = {{LOWEST, LOWEST}, {-infinity<float>(), -infinity<float>()}};
     float acc[WIDE / 2] = {}, s[BN / 2];   // (WM,WIDTH) and (WM,BN) of four warps
@@ -363,7 +363,7 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
         if (!STAGED)
             arrive(&shared.free[K][step % STAGES]);
         const bool border = column < work.clear_begin || column + BN > work.clear_end;
-        const auto line = [&](int i) { return op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1); };
+        [[maybe_unused]] const auto line = [&](int i) { return op_min<Index>(row + i / 2 % 2 * 8, ROWS - 1); };
         const auto place = [&](int i) { return column + i / 4 * 8 + place0 + i % 2; };
         if (STAGED) {
             const int beside_line = BESIDE_ROWS > 1 ? (int)(row - work.row0) : 0;
