@@ -541,6 +541,7 @@ PRELUDE_PROGRAMS = [
     ("toeplitz_wide", "f32", dict(M=3, N=5), SMALL),
     ("filter_gradient_16", "bf16", dict(M=4, N=15, K=7), "a100"), ("filter_gradient_16", "f16", dict(M=5, N=24, K=3), "a100"),
     ("filter_gradient", "f32", dict(M=3, N=19, K=5), "a100"), ("filter_gradient", "bf16", dict(M=5, N=24, K=9), "a100"),
+    ("narrow_planes", "f16", dict(M=2, N=12), "a100"), ("narrow_planes", "bf16", dict(M=2, N=13), "a100"),
 ]
 # rows in shared memory that end with a part of 16 bytes, sums of exponentials beside a growing maximum, lines of bytes,
 # infinite elements that some taps of a filter meet,

@@ -42,6 +42,7 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
                        "constexpr Index SHARE = ", "constexpr int slabs_ahead(int bytes"),   # how many steps; and slabs asked for ahead
            "prelude/memory.cuh": ("DEVICE constexpr int bits_below", "constexpr int SHIFT = ", "constexpr unsigned FACTOR = ",   # with how many bits,
                                   "return (BY & (BY - 1)) == 0"),   # and how one divides
+           "prelude/planes.cuh": ("constexpr int AHEAD = V",),   # how many loads are under way
            "reduce.cu": ("constexpr int ELEMENTS = ", "constexpr bool OPEN = ", "constexpr int ROUNDS = "),   # how many loads are under way
            "skinny.cu": ("constexpr bool JOINS = ", "warp_sync();"),   # who adds up a block's parts; which way lanes take
            "pairs.cu": ("constexpr int POWER = ", "constexpr int TURNS = ", "return column * PIECES",   # which banks
