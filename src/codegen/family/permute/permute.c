@@ -177,13 +177,13 @@ static bool same_shape(const Shape *left, const Shape *right)
            memcmp(left->vector, right->vector, sizeof left->vector) == 0;
 }
 
-/* Blocks of FEW_THREADS leave a scheduler one warp of each, which waits: they are left out where a larger tile has more. */
+/* Of a block that has at most a warp for each scheduler, that warp waits alone: such tiles are left out where a larger one has more. */
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
     const Permute *permute = view;
     Shape shapes[KIND_COUNT];
-    int form_of[KIND_COUNT], shape_count = 0, most = 0, count = 0;
+    int form_of[KIND_COUNT], shape_count = 0, most = 0, count = 0, few = device->schedulers_per_sm * device->warp_size;
     for (int form = 0; form < KIND_COUNT; form++) {
         Shape *shape = &shapes[shape_count];
         *shape = permute_shape(fusion, permute, &forms[form]);
@@ -200,7 +200,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         form_of[shape_count++] = form;
     }
     for (int i = 0; i < shape_count; i++)
-        if (most <= FEW_THREADS || tile_threads(&shapes[i], device->warp_size) > FEW_THREADS) {
+        if (most <= few || tile_threads(&shapes[i], device->warp_size) > few) {
             form_kind(arena, fusion, device, permute, form_of[i], &shapes[i], &variants[count]);
             count++;
         }

@@ -12,10 +12,7 @@
 
 enum { OUTER, ROWS, COLUMNS, SIDE_COUNT };   // axes of the space, too
 
-enum {
-    BLOCK_THREADS = 256,   // at most
-    FEW_THREADS = 128
-};
+enum { BLOCK_THREADS = 256 };   // at most
 
 typedef struct Permute {
     const Access *access;    // of the input that is permuted
