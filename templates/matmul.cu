@@ -418,7 +418,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     }
 
     // Compute: multiply one step in shared memory while later ones are copied.
-    int turn = 0, before = STAGES - 1;   // stages
+    [[maybe_unused]] int turn = 0, before = STAGES - 1;   // stages
 #pragma unroll 1
     for (Index step = 0; step < steps; ++step) {
         const int now = AHEAD ? turn : (int)(step & 1), free = AHEAD ? before : 1 - now;

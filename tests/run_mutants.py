@@ -602,6 +602,7 @@ PRELUDE_CASES = [
     "input x[97] : f16  input b[97] : bf16  y[i] = x[i] / 0  z[i] = x[i] * 1e-4  v[i] = b[i] / 0  n[i] = sqrt(x[i])"
     "  o[i] = sqrt(b[i])"
     "  output y : f16  output z : f16  output v : bf16  output n : f16  output o : bf16",
+    "input x[97] : f16  y[i] = 0.5 * x[i] * (1 + tanh(0.8 * x[i]))  output y : f16",
     "input x[97] : f16  y[i] = x[i] * 1  z[i] = x[i] / 65536 / 4  w[i] = z[i] * 65536 output y  output z : f16"
     "  output w",
     "input n[97] : f16  q[i] = n[i] / 0  r[i] = select(n[i] == 0, 1, 0 * q[i])  s[i] = q[i] output q : f16"

@@ -145,12 +145,15 @@ START_TEST(others_are_left_alone)
         /* Filters have no channels or rows side by side. */
         "input x[3, 20, 30, 64] : f16  input w[64, 64, 3, 3] : f16  y[n, h:20, v:30, f] = "
         "sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, c], 0) * w[f, c, r, s])  output y : f16",
-        /* Groups: channels of a batch. */
-        "input x[3, 20, 30, 2, 64] : f16  input w[2, 64, 3, 3, 64] : f16  y[n, h:20, v:30, g, f] = "
+        /* A group has channels of a part of a line. */
+        "input x[3, 20, 30, 2, 32] : f16  input w[2, 64, 3, 3, 32] : f16  y[n, h:20, v:30, g, f] = "
         "sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, g, c], 0) * w[g, f, r, s, c])  output y : f16",
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         ck_assert_msg(!finds(others[i], &of), "%s", others[i]);
+    /* Of whole lines groups are batches. */
+    ck_assert(finds("input x[3, 20, 30, 2, 64] : f16  input w[2, 64, 3, 3, 64] : f16  y[n, h:20, v:30, g, f] = "
+                    "sum[r, s, c](pad(x[n, h + r - 1, v + s - 1, g, c], 0) * w[g, f, r, s, c])  output y : f16", &of));
 }
 END_TEST
 
@@ -165,7 +168,7 @@ START_TEST(pixels_are_columns)
     ck_assert(of.factor == 0 && of.pixels == GROUP_M && im2col_has_rows(&of));
     /* Rows of a plane begin within vectors, and the plane itself is whole ones. */
     const char *planes = IMAGES "y[n, f, h:20, v:30] = " SUM("h + r - 1", "v + s - 1");
-    ck_assert(product_stores_vectors(fusion_of(planes), boxed_of(planes), 8));
+    ck_assert(product_stores_vectors(fusion_of(planes), &boxed_of(planes)->group[GROUP_N], 8));
 }
 END_TEST
 
@@ -405,8 +408,11 @@ START_TEST(each_phase_has_taps_of_its_own)
     for (int tap = 0; tap < 4; tap++)
         found |= phases->offsets[3 * 4 + tap] == (2 * 3 + 2) * 128;
     ck_assert(found);
-    /* Columns of a box would be of two phases. */
-    ck_assert(!boxed_of("input d[3, 20, 30, 64] : f16  input w[64, 3, 3, 72] : f16  x[n, h:20, a:2, v:30, b:2, c] = "
+    /* A tile has all 72 columns of a phase; of 40 it would be less than a box. */
+    ck_assert(boxed_of("input d[3, 20, 30, 64] : f16  input w[64, 3, 3, 72] : f16  x[n, h:20, a:2, v:30, b:2, c] = "
+                       "sum[p:2, q:2, f](pad(d[n, h + p, v + q, f], 0) * pad(w[f, a - 2*p + 1, b - 2*q + 1, c], 0))  "
+                       "output x : f16"));
+    ck_assert(!boxed_of("input d[3, 20, 30, 64] : f16  input w[64, 3, 3, 40] : f16  x[n, h:20, a:2, v:30, b:2, c] = "
                         "sum[p:2, q:2, f](pad(d[n, h + p, v + q, f], 0) * pad(w[f, a - 2*p + 1, b - 2*q + 1, c], 0))  "
                         "output x : f16"));
 }

@@ -159,7 +159,7 @@ static Rewritten *turn_to_columns(Arena *arena, const void *view, const Fusion *
     TurnWish wish;
     for (int turn = 0; product && turn < 3; turn++) {   // the second factor, the first one, both
         if (!wish_of_factors(product, turn != 1, &wish))
-            return NULL;
+            continue;
         wish.image_count = turn < 2 ? 1 : 2;
         Rewritten *turned = fusion_turn(arena, fusion, &wish);
         if (turned && is_granted(arena, turned, target))
