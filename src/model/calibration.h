@@ -37,7 +37,7 @@ typedef struct WindowFit {
 typedef struct Calibration {
     double knee;            // of two times that overlap: how sharply a kernel turns from bound by one to bound by the other
     double least_exposed;   // of the shorter terms, this much stays visible however well they overlap
-    double once_exposed;    // of the shorter of loads and arithmetic, where one block that stages its input once has an SM
+    double once_exposed;    // share of the shorter of loads and arithmetic that does not overlap, of one block on an SM that stages once
     int thread_elements;    // of a row or of a sum, that a thread has in flight
     int weights_first_elements;   // of a row and of its weights in a thread that reads both first
     KindCost in_turn, by_steps, in_step;   // of kernels of which only the pace is known

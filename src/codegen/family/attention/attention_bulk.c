@@ -204,7 +204,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
 /* What is read for each score comes in boxes, or as words of bits, which do not count. */
 static void read_beside(TileSpace *space, const Attention *attention, const AttentionTile *tile)
 {
-    for (int i = 0; i < space->tile_count; i++) {
+    for (int i = BESIDE; i < space->tile_count; i++) {   // behind the tiles of q, k and v
         DataTile *data = &space->tiles[i];
         if (data->output || strcmp(data->name, attention->beside->tensor->name) != 0)
             continue;
