@@ -498,7 +498,7 @@ static void emit_single(StrBuf *out, const Scope *first)
 typedef struct ReduceBeside {
     const Access *access[MAX_LOADED];
     int count;
-    char text[24];
+    char text[32];
 } ReduceBeside;
 
 static ReduceBeside beside_of(const Fusion *fusion)
