@@ -55,7 +55,11 @@ class Ranker:
         if done.returncode != 0:
             raise RuntimeError(f"exit {done.returncode}: {done.stderr.strip()}")
         with open(path) as file:
-            return json.load(file)["candidates"]
+            candidates = json.load(file)["candidates"]
+        ids = [candidate["id"] for candidate in candidates[:10]]
+        if len(set(ids)) < len(ids):
+            raise RuntimeError(f"a candidate stands there twice: {ids}")
+        return candidates
 
 
 def tile_of(candidate, family, axis):

@@ -31,7 +31,7 @@ LEAST = 5       # times
 ELSEWHERE = ("channelwise/elements", "resident/cluster", "bulk/four stages",
              "bulk/six stages", "bulk/eight stages",
              "bulk/multicast", "bulk/cluster", "bulk/multicast, ping-pong", "narrow/rows",
-             "narrow/groups", "filter_groups/taps", "filter_wide/taps", "matmul/three stages", "matmul/several products",
+             "narrow/groups", "narrow/rows x2", "narrow/groups x2", "filter_groups/taps", "filter_wide/taps", "matmul/three stages", "matmul/several products",
              "gemm/several products", "strip/channels", "depthwise/channels",
              "depthwise/channels beside", "filter_strip/channels",
              "attention/16 rows, 32 columns", "attention/16 rows, 64 columns",

@@ -74,6 +74,31 @@ static bool is_mirrored(const Choice *left, const Choice *right)
     return same;
 }
 
+/* The same kernel with the same tiles, of the fusion or of forms that differ in names alone: sums in so many parts, which are
+   found in two ways, or the rows of one chunk, whatever its size. */
+static bool is_same_launch(const PlannedLaunch *left, const PlannedLaunch *right)
+{
+    const RProgram *a = &left->program, *b = &right->program;
+    const FamilyChoice *of_a = &left->kind->choice, *of_b = &right->kind->choice;
+    return launches_same_kernels(left, right, 1) && memcmp(a->tile, b->tile, sizeof a->tile) == 0 &&
+           a->grid == b->grid && a->threads == b->threads && a->cluster == b->cluster &&
+           a->registers == b->registers && a->shared_bytes == b->shared_bytes && a->panel == b->panel &&
+           of_a->bytes == of_b->bytes && (!of_a->bytes || memcmp(of_a->value, of_b->value, of_a->bytes) == 0);
+}
+
+bool launches_same(const PlannedLaunch *left, const PlannedLaunch *right, int count)
+{
+    bool same = true;
+    for (int i = 0; i < count && same; i++)
+        same = is_same_launch(&left[i], &right[i]);
+    return same;
+}
+
+static bool is_same(const Choice *left, const Choice *right)
+{
+    return left->count == right->count && launches_same(left->launches, right->launches, left->count);
+}
+
 int best_of_families(const ChoiceList *list, Choice **found)
 {
     int count = 0;
@@ -103,8 +128,9 @@ typedef enum Asked { NEW_FAMILY, NEW_TILES, NO_MIRROR, NOTHING_MORE } Asked;
 static bool is_admitted(const ChoiceList *list, const Choice *choice, Asked asked, int share)
 {
     if (asked == NOTHING_MORE)
-        return true;
-    if (choice->time_us > FAR_SLOWER * list->choices[0]->time_us || count_kept(list, choice, is_mirrored))
+        return count_kept(list, choice, is_same) == 0;
+    if (choice->time_us > FAR_SLOWER * list->choices[0]->time_us || count_kept(list, choice, is_mirrored) ||
+        count_kept(list, choice, is_same))
         return false;
     if (asked == NEW_FAMILY)
         return count_kept(list, choice, choice_same_family) == 0;

@@ -244,6 +244,38 @@ static int mark_families(const Plan *plans, int count, int most, bool *is_kept)
     return marked;
 }
 
+static bool same_text(Arena *scratch, const Fusion *left, const Fusion *right)
+{
+    StrBuf of_left = strbuf_new(scratch), of_right = strbuf_new(scratch);
+    fusion_print(&of_left, left);
+    fusion_print(&of_right, right);
+    return strcmp(of_left.text, of_right.text) == 0;
+}
+
+/* One program, of definitions that were fused in two ways which come to the same. */
+static bool same_program(Arena *scratch, const Plan *left, const Plan *right)
+{
+    bool same = left->count == right->count && launches_same(left->launches, right->launches, left->count);
+    for (int i = 0; i < left->count && same; i++)
+        same = left->launches[i].fusion == right->launches[i].fusion ||
+               same_text(scratch, left->launches[i].fusion, right->launches[i].fusion);
+    return same;
+}
+
+/* Of plans in order of time those that are there for the first time. */
+static int keep_first(Arena *scratch, Plan *plans, int count)
+{
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        bool seen = false;
+        for (int k = 0; k < kept && !seen; k++)
+            seen = same_program(scratch, &plans[k], &plans[i]);
+        if (!seen)
+            plans[kept++] = plans[i];
+    }
+    return kept;
+}
+
 /* Of plans in order of time those that are ranked: the best of every family, different ideas, then variations of these. */
 static int keep_ideas(Arena *scratch, Plan *plans, int count, int keep)
 {
@@ -282,6 +314,7 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
         list.plans[i] = plan_of(arena, &best[i], planner.room);
     list.count = add_other_families(arena, list.plans, list.count, share_of_families(keep), planner.room);
     arena_reset(planner.scratch);
+    list.count = keep_first(planner.scratch, list.plans, list.count);
     list.count = keep_ideas(planner.scratch, list.plans, list.count, keep);
     list.stats = planner.stats;
     planner_free(&planner);

@@ -10,7 +10,7 @@
 #include "rtile/space.h"
 
 enum { INPUT, FILTER };        // tiles of the space
-enum { OF_ROWS, OF_GROUPS };   // variants
+enum { OF_ROWS, OF_GROUPS, OF_PAIRS };   // variants; of two tiles of outputs that a warp multiplies together
 
 enum {
     PIECE = 8,            // elements of 16 bytes
@@ -449,7 +449,7 @@ static int64_t blocks_of(const Depthwise *shape, const NarrowWay *way)
 static KernelKind kind_of(Arena *arena, const DepthwiseView *view, const Fusion *fusion,
                           const DeviceSpec *device, const NarrowWay *way)
 {
-    KernelKind kind = {.name = narrow_family.variants[way->rows ? OF_ROWS : OF_GROUPS],
+    KernelKind kind = {.name = narrow_family.variants[(way->rows ? OF_ROWS : OF_GROUPS) + (way->row_tiles > 1 ? OF_PAIRS : 0)],
                        .cost = &calibration.by_steps,
                        .space = space_new(arena, fusion),
                        .threads.of_tile = device->warp_size,
@@ -517,7 +517,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 const Family narrow_family = {
     .name = "narrow",
     .template_path = "templates/narrow.cu",
-    .variants = (const char *const[]){"rows", "groups", NULL},
+    .variants = (const char *const[]){"rows", "groups", "rows x2", "groups x2", NULL},
     .whole_warps = true,
     .view = depthwise_view,
     .kinds = kinds,
