@@ -10,7 +10,10 @@
 
 static const char schema_id[] = "urn:rollerc:ranking:2";
 
-enum { ID_LENGTH = 16 };   // hexadecimal digits of a candidate's id: 64 bits, plenty for 100 of them
+enum {
+    ID_LENGTH = 16,         // hexadecimal digits of a candidate's id: 64 bits, plenty for 100 of them
+    OF_INSTRUCTION = 128    // threads that execute one instruction, at most: a group of four warps
+};
 
 // ---- the candidates ----
 
@@ -203,7 +206,7 @@ static Json *add_launch(Arena *arena, Json *launches, const PlannedLaunch *plann
 }
 
 /* A candidate is named by what it launches, so that two rankings can be compared: the hash of its launches'
-   tiles. */
+   tiles, and of threads that share one where they are more than one instruction's. */
 static char *candidate_id(Arena *arena, const Plan *plan)
 {
     StrBuf text = strbuf_new(arena);
@@ -213,6 +216,8 @@ static char *candidate_id(Arena *arena, const Plan *plan)
         strbuf_printf(&text, ";%s %s", planned->family->name, planned->kind->name);
         if (planned->program.cluster > 1)
             strbuf_printf(&text, " in %d", planned->program.cluster);
+        if (kind_tile_threads(planned->kind) > OF_INSTRUCTION)
+            strbuf_printf(&text, " by %d", kind_tile_threads(planned->kind));
         for (int level = 0; level < LEVEL_COUNT; level++)
             for (int a = 0; a < planned->kind->space->axis_count; a++)
                 strbuf_printf(&text, " %" PRId64, planned->program.tile[level].size[a]);
