@@ -6,10 +6,10 @@
     python3 tests/run_differential.py --rollerc build/rollerc --all     the full product
 
 For each case the ranking says which candidates are of the family that the case is about, so that a family is proven
-although another is ranked first. Of tests/regressions/*.te the first candidate of every choice of families is proven, and
-of kinds that random programs are too small for, until each was met twice; of those that no choice is, the first program of
-the cases that has a candidate of it is proven once more. With --each or --all the first and the last of
-every kind. The first choice of each family's programs is proven by `rollerc --verify`, and what is too
+although another is ranked first; of devices that offer none of it few cases are proven. Of tests/regressions/*.te the first
+candidate of every choice of families is proven, and of kinds that random programs are too small for, until each was met twice;
+of those that no choice is, the first program of the cases that has a candidate of it is proven once more. With --each or --all
+the first and the last of every kind. The first choice of each family's programs is proven by `rollerc --verify`, and what is too
 large to be run whole; the others together, many in one translation unit: of a program's each on another kind of special
 inputs, of a regression's on all.
 """
@@ -170,11 +170,32 @@ def fewer(found):
         yield kept if isinstance(these, list) else these
 
 
+def without_repeats(numbered, found, offered):
+    """Where a device offers none of a family, its cases are all of the first candidate, of another family, which has cases of its own
+    for each size and place. Kept are the first of each family and device, and what is a kind of kernel that no other case has there
+    in its type."""
+    def kernels(case, these):
+        return {(kind, case[4], case[1]) for choice in (these if isinstance(these, list) else ()) for kind in choice.kinds}
+
+    pairs = list(zip(numbered, found))
+    others = [not isinstance(case, pathlib.Path) and (case[0].family, case[4]) not in offered for (_, case), _ in pairs]
+    met = set().union(*(kernels(case, these) for ((_, case), these), other in zip(pairs, others)
+                        if not other and not isinstance(case, pathlib.Path)))
+    for ((number, case), these), other in zip(pairs, others):
+        if other:
+            new = kernels(case, these) | {(case[0].family, case[4])}
+            if new <= met:
+                continue
+            met |= new
+        yield (number, case), these
+
+
 class Chooser:
     """What is proven of a case."""
 
     def __init__(self, ranker, ends):
         self.ranker, self.ends = ranker, ends
+        self.offered = set()   # (family, device)
         self.rare = collections.defaultdict(list)   # kind of ELSEWHERE -> programs of cases that have a candidate of it
 
     def __call__(self, numbered):
@@ -193,6 +214,7 @@ class Chooser:
         candidates = self.ranker.rank(text, *options)
         rank = choose_rank(candidates, case, tile)
         kinds = {candidate["rank"]: kinds_of(candidate) for candidate in candidates}
+        self.offered |= {(kind.split("/")[0], case[4]) for each in kinds.values() for kind in each}
         for other in ranks_of_kinds(candidates, False):
             for kind in set(kinds[other]).intersection(ELSEWHERE):
                 self.rare[kind].append((number, Choice(title(case), text, options, other, kinds[other], number)))
@@ -251,7 +273,9 @@ def main():
         rollerc = os.path.abspath(args.rollerc)
         chooser = Chooser(Ranker(rollerc, folder), args.each or args.all)
         found = list(common.in_parallel(args.jobs, chooser, numbered))
-        found = found if args.each or args.all else list(fewer(found))
+        if not (args.each or args.all):
+            numbered, found = zip(*without_repeats(numbered, fewer(found), chooser.offered))
+            found = list(found)
         choices = [choice for these in found if isinstance(these, list) for choice in these]
         unmet = chooser.unmet(choices)
         found, choices = found + unmet, choices + sum(unmet, [])
