@@ -16,9 +16,6 @@ enum {
     }
 #define ATTENTION_OF_WARPS(...) ATTENTION(.peak_share = 0.5, __VA_ARGS__)
 
-/* Warps that read operands from shared memory and multiply them: tuning-log 38, 127 and 182 */
-#define FROM_SHARED .ready_share = 0.46
-
 const Calibration calibration = {
     .knee = 5,                             // tuning-log 7, 113 and 179
     .least_exposed = 1.0 / 8,              // tuning-log 161 and 167
@@ -39,9 +36,10 @@ const Calibration calibration = {
     .strip_step_instructions = 16,         // counted
     .pairs_step_instructions = 170,        // tuning-log 113, 167 and 179
     .depthwise_copy_instructions = 34,     // counted
-    .matmul = {FROM_SHARED},
-    .matmul_ahead = {.ready_share = 0.75},   // tuning-log 193
-    .toeplitz = {.pace = PACE_BY_STEPS, FROM_SHARED},
+    .operand_wait_cycles = 75,             // tuning-log 127, 182 and 248
+    .together_cycles = 64,                 // tuning-log 248
+    .matmul = {.from_shared = true},
+    .toeplitz = {.pace = PACE_BY_STEPS, .from_shared = true},
     .skinny = {.pace = PACE_BY_STEPS, .sum_cycles = SUM_CYCLES},
     // tuning-log 45
     .gemm = {.cost = {.sum_cycles = SUM_CYCLES},

@@ -18,8 +18,7 @@ extern const char *const pace_name[];
 typedef struct KindCost {
     Pace pace;
     double peak_share;          // of its unit that the kernel's instructions reach beside others; 0: all
-    double ready_share;         // of the time a warp has its operands: a scheduler waits while none of its warps has
-                                // them; 0: always
+    bool from_shared;           // warps read operands from shared memory: a scheduler waits while none of its warps has them
     double special_share;       // of the special functions' rate that the threads of a register tile reach alone, between
                                 // their products, while other tiles' threads multiply; 0: they make both at once
     bool drifts;                // blocks that start together end at any time within that of one: SMs idle, loads overlap
@@ -50,8 +49,9 @@ typedef struct Calibration {
     double depthwise_copy_instructions;   // to find a vector of an image, and its place in shared memory
     double strip_step_instructions;       // of a thread for a row of the input
     double pairs_step_instructions;       // of a warp, beside products
-    KindCost matmul;   // of tiles in two stages
-    KindCost matmul_ahead;   // in three: operands are read one step ahead
+    double operand_wait_cycles;           // of a warp for operands from shared memory, in a register step
+    double together_cycles;               // steps of fewer cycles are written out and their operands are read together
+    KindCost matmul;
     KindCost toeplitz;
     KindCost skinny;
     struct {

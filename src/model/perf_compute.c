@@ -200,13 +200,25 @@ static double busy_cycles(const KernelCounts *kernel)
     return at_least(math_cycles, (instructions + staging - alone) * issue_cycles) + alone * issue_cycles;
 }
 
+/* Share of the time in which a warp that reads operands from shared memory has them, where a step keeps its scheduler busy
+   for so many cycles: 64 of 64 + 75 for 8 x 8 sums, 128 of 128 + 75 for 8 x 16. Operands that are read one step ahead
+   come during its products: 64 of 64 + 75 - 64. */
+static double ready_share(const KernelCounts *kernel, double cycles)
+{
+    double wait = calibration.operand_wait_cycles, together = at_least(cycles, calibration.together_cycles);
+    if (kind_reads_ahead(kernel->kind))
+        wait = at_least(wait - cycles, 0);
+    return together / (together + wait);
+}
+
 /* Share of the time in which a scheduler of so many warps has a ready one: u / (1 + u), where u is their busy cycles over
    those that a warp waits for its operands. */
 static double latency_hiding(const KernelCounts *kernel, double warps, double cycles)
 {
     double u = warps * cycles / kernel->device->timing.operand_cycles;
     bool alone = warps <= 1 && kind_reads_ahead(kernel->kind);   // its own wait is in u
-    double ready = kernel->cost->ready_share > 0 && !alone ? 1 - pow(1 - kernel->cost->ready_share, warps) : 1;
+    bool waits = kernel->cost->from_shared && !alone;
+    double ready = waits ? 1 - pow(1 - ready_share(kernel, cycles), warps) : 1;
     return u / (1 + u) * ready;
 }
 

@@ -248,7 +248,6 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     int wide = copied & 2 ? GROUP_N : GROUP_M, narrow = copied & 2 ? GROUP_M : GROUP_N;
     int64_t vector = shared_vector(fusion);
     kind.name = matmul_family.variants[1];
-    kind.cost = &calibration.matmul_ahead;
     kind.space = space_copy(arena, tiled->space);
     for (int factor = 0; factor < 2; factor++)
         if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS) {
