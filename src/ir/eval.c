@@ -34,11 +34,19 @@ static void add_inlined(Expr *expr, void *context)
         inlining->size += inlining->origins[expr->access.tensor->id].inlined_size;
 }
 
+static bool only_moves(const TensorOp *op)
+{
+    const Expr *body = op->body;
+    while (body->kind == EXPR_GUARD)
+        body = body->guard.body;
+    return body->kind == EXPR_ACCESS && body->access.tensor->dtype == op->out->dtype;
+}
+
 /* Nodes of the definition with those of all that is inlined in it. A sum of one term has other forms, too;
    and what products allow of shares, and of what is rounded at any scale, they allow of elements. */
 static void find_inlined(Evaluator *evaluator, Origin *origin)
 {
-    bool allowed = origin->loose || evaluator->shares[origin->tensor->id];
+    bool allowed = (origin->loose && !only_moves(origin->op)) || evaluator->shares[origin->tensor->id];
     Inlining inlining = {evaluator->origins, expr_size(origin->op->body) + 1};
     expr_visit(origin->op->body, add_inlined, &inlining);
     if (origin->points == 1 && origin->op->reduce != REDUCE_SUM && inlining.size <= INLINED_SIZE && !allowed)
@@ -160,7 +168,7 @@ static const TensorOp *inlined_definition(void *context, const Tensor *tensor)
 {
     Evaluator *evaluator = context;
     Origin *origin = &evaluator->origins[tensor->id];
-    if (!origin->inlined_size || origin->other || evaluator->math != EVAL_EXACT)
+    if (!origin->inlined_size || origin->other || (evaluator->math != EVAL_EXACT && !only_moves(origin->op)))
         return NULL;
     inline_definitions(evaluator, origin);
     return origin->op;

@@ -27,6 +27,7 @@ typedef struct TapeStep {
     int *places;                  // fetch: the step of each place
     int share;   // of a product: the operand that is a share, with which 0 it may be left out; else -1
     bool in_parts;                // the share is f32 and may be multiplied in parts
+    int padded[2];   // of a product that is a term: the step that says whether each operand is inside; -1: it always is
     Cell *lanes;
 } TapeStep;
 
@@ -49,7 +50,7 @@ static int compile(Arena *arena, Tape *tape, const Expr *expr, int inside);
 static int add_step(Arena *arena, Tape *tape, StepKind kind, const Expr *expr)
 {
     TapeStep *step = &tape->steps[tape->count];
-    *step = (TapeStep){.kind = kind, .expr = expr, .inside = -1, .share = -1};
+    *step = (TapeStep){.kind = kind, .expr = expr, .inside = -1, .share = -1, .padded = {-1, -1}};
     step->lanes = NEW_ARRAY(arena, Cell, BATCH);
     return tape->count++;
 }
@@ -181,6 +182,31 @@ static int size_of(const SumForms *forms)
     return size;
 }
 
+/* Of what is 0 outside its tensor the step that says whether it is inside; -1: of anything else. */
+static int inside_of(const Tape *tape, int at)
+{
+    const TapeStep *step = &tape->steps[at];
+    if (step->kind == STEP_CAST)
+        return inside_of(tape, step->operands[0]);
+    if (step->kind != STEP_GUARD || step->expr->guard.otherwise->kind != EXPR_CONST ||
+        step->expr->guard.otherwise->constant.real != 0)
+        return -1;
+    int deeper = inside_of(tape, step->operands[1]);   // which is inside both
+    return deeper >= 0 ? deeper : step->operands[0];
+}
+
+/* Of a term that is a product: which of its factors lie outside their tensors. */
+static void find_padded(Tape *tape, int at)
+{
+    TapeStep *step = &tape->steps[at];
+    if (step->kind != STEP_APPLY || step->expr->apply.op != OP_MUL || !dtype_info[step->expr->type].is_real)
+        return;
+    for (int i = 0; i < 2; i++) {
+        step->padded[i] = inside_of(tape, step->operands[i]);
+        find_padded(tape, step->operands[i]);
+    }
+}
+
 static void compile_form(Arena *arena, Tape *tape, int form)
 {
     const CommonFactors *common = &tape->forms->form[form];
@@ -188,6 +214,8 @@ static void compile_form(Arena *arena, Tape *tape, int form)
     int term = compile(arena, tape, common->term, -1);
     for (int i = 0; i < common->count; i++)
         factors[i] = compile(arena, tape, common->factors[i].expr, -1);
+    if (tape->summed)
+        find_padded(tape, term);
     tape->terms[form] = term;
     tape->factors[form] = factors;
 }
@@ -311,6 +339,15 @@ static void allow_left_out(const TapeStep *step, const Cell *share, const Cell *
             step->lanes[lane].real = (Real){0, INFINITY};
 }
 
+/* The same of 0 that lies outside a tensor. */
+static void allow_outside(const Tape *tape, const TapeStep *step, int factor, const Cell *other, int lanes)
+{
+    const Cell *inside = tape->steps[step->padded[factor]].lanes;
+    for (int lane = 0; lane < lanes; lane++)
+        if (!inside[lane].whole.value && !isfinite(other[lane].real.value))
+            step->lanes[lane].real = (Real){0, INFINITY};
+}
+
 /* Shares of f32 are at most 1, and parts of f16 err by 2^-40 of that. Of an infinite factor one part may be
    infinite where the other is 0. */
 static void allow_parts(const TapeStep *step, const Cell *other, int lanes)
@@ -340,6 +377,9 @@ static void run_arith(const Tape *tape, const TapeStep *step, const Cell *a, con
         allow_left_out(step, step->share ? b : a, step->share ? a : b, lanes);
     if (step->in_parts)
         allow_parts(step, step->share ? a : b, lanes);
+    for (int i = 0; i < 2; i++)
+        if (step->padded[i] >= 0)
+            allow_outside(tape, step, i, i ? a : b, lanes);
     for (int lane = 0; lane < lanes && !exact; lane++)
         step->lanes[lane].real = math_allow(tape->math, tape->summed, op, a[lane].real,
                                             unary ? none.real : b[lane].real, step->lanes[lane].real);
