@@ -5,6 +5,7 @@
 #pragma once
 #include "model/calibration.h"
 #include "kernel/kind.h"
+#include "rtile/tile_memo.h"
 
 /* What limits the number of resident blocks, or the kernel as a whole. */
 typedef enum Limiter {
@@ -44,6 +45,9 @@ typedef struct PerfEstimate {
 typedef struct PerfProblem {
     RTile whole;                      // the problem as a tile
     double bytes[MAX_DATA_TILES];     // different ones of each data tile inside it
+    double positions[MAX_DATA_TILES]; // the same with those that overlapping windows share, once for each of them
+    bool windows;                     // some staged tile has such
+    TileMemo *moves;                  // what blocks of each shared tile move; NULL: it is computed for each program
     uint32_t axes[MAX_DATA_TILES];    // along which a data tile changes, as bits
     double instructions[MAX_DATA_TILES];   // of a thread for each of its elements, by the schedule's items,
     double thread_instructions;            // and in its whole life
@@ -53,6 +57,9 @@ typedef struct PerfProblem {
 } PerfProblem;
 
 PerfProblem perf_problem(const KernelKind *kind);
+
+/* For `moves`: worth its room where many programs of the kind are estimated. */
+TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind);
 
 /* An rProgram is a constructed kernel shape: one rTile per memory level and what follows from them. A value: copied
    with =, no pointers inside. */

@@ -1,6 +1,7 @@
 #include "model/perf_counts.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 
@@ -169,10 +170,10 @@ static RTile thread_walk(const KernelKind *kind, const RTile *shared, const RTil
 }
 
 /* Windows share elements of the tile: they are in one line, or in L1. */
-static bool is_of_windows(const KernelCounts *kernel, const DataTile *data)
+static bool is_of_windows(const PerfProblem *problem, const TileSpace *space, int index)
 {
-    double positions = data_tile_bytes(data, &kernel->problem->whole, kernel->space->axis_count);
-    return data->staged && !data->output && (data->apart || problem_bytes_of(kernel, data) < positions);
+    const DataTile *data = &space->tiles[index];
+    return data->staged && !data->output && (data->apart || problem->bytes[index] < problem->positions[index]);
 }
 
 /* L2 answers so many requests a second, whether they are for a sector or for a line: copies of matrices in pieces of 64
@@ -180,9 +181,7 @@ static bool is_of_windows(const KernelCounts *kernel, const DataTile *data)
 static int requested_bytes(const KernelCounts *kernel, const DataTile *data)
 {
     const DeviceSpec *device = kernel->device;
-    bool of_matrices = data->staged && !data->output && kernel->cost->read_share <= 0;
-    for (int i = 0; i < kernel->space->tile_count; i++)
-        of_matrices &= !is_of_windows(kernel, &kernel->space->tiles[i]);
+    bool of_matrices = data->staged && !data->output && kernel->cost->read_share <= 0 && !kernel->problem->windows;
     return of_matrices ? device->shared.transaction_bytes : device->dram.transaction_bytes;
 }
 
@@ -197,10 +196,13 @@ static double tap_line_time(const DataTile *data, double line)
     return (whole * (odd ? ODD : 1) + (lines - whole) * (odd ? ODD_CUT : CUT)) / lines;
 }
 
-static double asked_bytes(const KernelCounts *kernel, const DataTile *data)
+/* `moved`: in transactions of memory. */
+static double asked_bytes(const KernelCounts *kernel, const DataTile *data, double moved)
 {
     int axis_count = kernel->space->axis_count;
     bool of_taps = data->taps.step && kernel->space->walk.count && kernel->cost->read_share > 0;
+    if (!of_taps && requested_bytes(kernel, data) == kernel->device->dram.transaction_bytes)
+        return moved;
     if (!of_taps)
         return data_tile_traffic(data, kernel->shared, axis_count, requested_bytes(kernel, data));
     double line = kernel->device->shared.transaction_bytes * 8.0 / data->element_bits;
@@ -209,17 +211,47 @@ static double asked_bytes(const KernelCounts *kernel, const DataTile *data)
     return data_tile_bytes(&filled, kernel->shared, axis_count) * tap_line_time(data, line);
 }
 
+/* What blocks of the shared tile hold, move and ask for, and each in lines: numbers of a TileMemo. */
+typedef struct BlockBytes {
+    double held, moved, asked, lines;
+} BlockBytes;
+
+static BlockBytes block_bytes(const KernelCounts *kernel, const DataTile *data)
+{
+    const DeviceSpec *device = kernel->device;
+    int axes = kernel->space->axis_count;
+    BlockBytes bytes = {
+        .held = data_tile_bytes(data, kernel->shared, axes),
+        .moved = data_tile_traffic(data, kernel->shared, axes, device->dram.transaction_bytes),
+    };
+    bytes.asked = asked_bytes(kernel, data, bytes.moved);
+    if (data->staged)
+        bytes.lines = data_tile_traffic(data, kernel->shared, axes, device->shared.transaction_bytes);
+    return bytes;
+}
+
 static void count_bytes(KernelCounts *kernel)
 {
-    int axis_count = kernel->space->axis_count;
-    int transaction_bytes = kernel->device->dram.transaction_bytes;
-    for (int i = 0; i < kernel->space->tile_count; i++) {
-        const DataTile *data = &kernel->space->tiles[i];
+    const TileSpace *space = kernel->space;
+    bool is_new = true;
+    double *known = kernel->problem->moves
+                        ? tile_memo_numbers(kernel->problem->moves, kernel->shared, space->axis_count, &is_new)
+                        : NULL;
+    for (int i = 0; i < space->tile_count; i++) {
+        BlockBytes block;
+        size_t at = (size_t)i * sizeof block / sizeof *known;
+        if (is_new)
+            block = block_bytes(kernel, &space->tiles[i]);
+        else
+            memcpy(&block, known + at, sizeof block);
+        if (is_new && known)
+            memcpy(known + at, &block, sizeof block);
         kernel->bytes[i] = (TileBytes){
-            .thread = data_tile_bytes(data, kernel->inner, axis_count),
-            .block = data_tile_bytes(data, kernel->shared, axis_count),
-            .moved = data_tile_traffic(data, kernel->shared, axis_count, transaction_bytes),
-            .asked = asked_bytes(kernel, data),
+            .thread = data_tile_bytes(&space->tiles[i], kernel->inner, space->axis_count),
+            .block = block.held,
+            .moved = block.moved,
+            .asked = block.asked,
+            .lines = block.lines,
         };
     }
 }
@@ -310,8 +342,7 @@ static double lines_share(const KernelCounts *kernel, double l1_bytes)
         return 1;
     for (int i = 0; i < space->tile_count; i++)
         if (space->tiles[i].staged && !space->tiles[i].output)
-            lines_bytes += kernel->resident * data_tile_traffic(&space->tiles[i], kernel->shared, space->axis_count,
-                                                                kernel->device->shared.transaction_bytes);
+            lines_bytes += kernel->resident * kernel->bytes[i].lines;
     return at_most(l1_bytes / at_least(lines_bytes, 1), 1);
 }
 
@@ -393,6 +424,11 @@ static void add_item(PerfProblem *problem, const TileSpace *space, const Item *i
             problem->instructions[i] += item->move.instructions;
 }
 
+TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind)
+{
+    return tile_memo_new(arena, kind->space->tile_count * (int)(sizeof(BlockBytes) / sizeof(double)));
+}
+
 PerfProblem perf_problem(const KernelKind *kind)
 {
     const TileSpace *space = kind->space;
@@ -401,10 +437,11 @@ PerfProblem perf_problem(const KernelKind *kind)
         add_item(&problem, space, &kind->schedule->items[i]);
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
-        problem.bytes[i] = data_tile_bytes(data, &problem.whole, space->axis_count);
+        problem.bytes[i] = problem.positions[i] = data_tile_bytes(data, &problem.whole, space->axis_count);
         if (data->elements)
             problem.bytes[i] = at_most((double)data->elements * data->element_bits / 8, problem.bytes[i]);
         problem.axes[i] = data_tile_axes(&space->tiles[i], space->axis_count);
+        problem.windows |= is_of_windows(&problem, space, i);
     }
     return problem;
 }

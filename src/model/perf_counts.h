@@ -7,6 +7,7 @@ typedef struct TileBytes {
     double thread, block;   // inside the register tile, the shared tile
     double moved;
     double asked;           // the same in whole requests to L2
+    double lines;           // of what is staged the same in whole lines
 } TileBytes;
 
 /* What several terms need to know about the kernel. */
@@ -76,6 +77,11 @@ static inline bool copies_ahead(const KernelCounts *kernel)
 static inline double problem_bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
     return kernel->problem->bytes[data - kernel->space->tiles];
+}
+
+static inline double positions_bytes_of(const KernelCounts *kernel, const DataTile *data)
+{
+    return kernel->problem->positions[data - kernel->space->tiles];
 }
 
 /* Does the data tile change when the axis advances? */

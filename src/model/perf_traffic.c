@@ -223,7 +223,7 @@ bool is_read_once(const KernelCounts *kernel, const DataTile *data)
 static bool is_in_one_tile(const KernelCounts *kernel, const DataTile *data)
 {
     return data->staged && is_read_once(kernel, data) &&
-           problem_bytes_of(kernel, data) >= data_tile_bytes(data, &kernel->problem->whole, kernel->space->axis_count);
+           problem_bytes_of(kernel, data) >= positions_bytes_of(kernel, data);
 }
 
 /* Bytes of an input that come from DRAM:
@@ -243,7 +243,7 @@ static double dram_bytes_of(const KernelCounts *kernel, const DataTile *data, co
     if (is_in_one_tile(kernel, data))
         return once + ENDS_TWICE * at_least(l2_bytes - once, 0);
     int axes = kernel->space->axis_count;
-    double distinct = once / data_tile_bytes(data, &kernel->problem->whole, axes);   // overlapping windows share elements
+    double distinct = once / positions_bytes_of(kernel, data);   // overlapping windows share elements
     double wave_bytes = data_tile_bytes(data, &wave->tile, axes) * distinct;
     if (!data->staged)   // of each sector a wave may use a part
         wave_bytes = at_most(wave_bytes * wave_scatter(kernel, data, &wave->tile), once);
@@ -318,8 +318,7 @@ static double loading_bytes(const KernelCounts *kernel, const DataTile *data)
 {
     if (!data->staged || !kind_passes_registers(kernel->kind, kernel->device))
         return 0;
-    return kernel->block_tiles * block_visits(kernel, data) * inside_share(kernel, data) *
-           data_tile_traffic(data, kernel->shared, kernel->space->axis_count, kernel->device->shared.transaction_bytes);
+    return kernel->block_tiles * block_visits(kernel, data) * inside_share(kernel, data) * bytes_of(kernel, data)->lines;
 }
 
 /* Elements of an output that a thread stores with one access. Rows that begin anywhere may be cut where aligned

@@ -34,6 +34,7 @@ typedef struct Construction {
     const DeviceSpec *device;   // the target's
     PerfProblem problem;
     Tolerance *tolerance;
+    TileMemo *traffic;          // of block tiles
     Arena *arena;
     RProgram **programs;      // MAX_PROGRAMS places
     int count;                // of them, those that are taken
@@ -132,12 +133,24 @@ static bool fits_level(const Construction *c, Level level, const RTile *inner, c
     return *footprint <= room;
 }
 
+/* rtile_traffic(), which does not depend on the tile inside. */
+static double traffic_of(const Construction *c, Level level, const RTile *tile)
+{
+    const TileSpace *space = c->kind->space;
+    bool is_new = true;
+    double *known = level == LEVEL_SHARED ? tile_memo_numbers(c->traffic, tile, space->axis_count, &is_new) : NULL;
+    double traffic = is_new ? rtile_traffic(space, tile, c->device, level) : *known;
+    if (known)
+        *known = traffic;
+    return traffic;
+}
+
 /* What the grown tile moves and holds, if it fits the level. */
 static bool weigh(const Construction *c, Level level, const RTile *inner, Growth *grown)
 {
     if (!fits_level(c, level, inner, &grown->tile, &grown->cost.footprint))
         return false;
-    grown->cost.traffic = rtile_traffic(c->kind->space, &grown->tile, c->device, level);
+    grown->cost.traffic = traffic_of(c, level, &grown->tile);
     return true;
 }
 
@@ -248,9 +261,8 @@ static int64_t smaller_size(const Construction *c, const RTile *inner, int axis,
 /* What a block's tile moves and holds. Along a single axis there is nothing to compare what it moves with. */
 static TileCost shared_cost(const Construction *c, const RTile *inner, const RTile *tile)
 {
-    if (c->axes > 1)
-        return kind_tile_cost(c->kind, tile, inner, c->device, LEVEL_SHARED);
-    return (TileCost){.footprint = kind_footprint(c->kind, tile, inner, c->device, LEVEL_SHARED)};
+    return (TileCost){c->axes > 1 ? traffic_of(c, LEVEL_SHARED, tile) : 0,
+                      kind_footprint(c->kind, tile, inner, c->device, LEVEL_SHARED)};
 }
 
 /* The tile without its last growth step along the spatial axis where that saved least traffic per byte. False
@@ -313,7 +325,7 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
         if (!*next || !fits_level(c, LEVEL_SHARED, inner, &grown.tile, &grown.cost.footprint))
             continue;
         if (c->steps > 1)
-            grown.cost.traffic = rtile_traffic(c->kind->space, &grown.tile, c->device, LEVEL_SHARED);
+            grown.cost.traffic = traffic_of(c, LEVEL_SHARED, &grown.tile);
         double score = reuse_score(c, &shared->cost, &grown.cost);
         if (best_axis < 0 || score > best_score) {
             best_axis = a;
@@ -394,6 +406,8 @@ int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *targe
     Construction c = {
         .kind = kind, .target = target, .device = target->device, .tolerance = &tolerance, .arena = arena, .stats = stats};
     c.problem = perf_problem(kind);
+    c.problem.moves = perf_moves_new(arena, kind);
+    c.traffic = tile_memo_new(arena, 1);
     c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
     c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
     for (int a = 0; a < kind->space->axis_count; a++)

@@ -68,10 +68,23 @@ static int64_t distinct_size(const DataTile *tile, int d)
     return distinct_among(tile, d, tile->dims[d].size);
 }
 
-static int64_t distinct_extent(const DataTile *tile, int d, const RTile *of, int axis_count)
+/* Of those inside the tile, whose positions are `extent`. */
+static int64_t distinct_inside(const DataTile *tile, int d, int64_t extent)
 {
-    int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count);
     return distinct_among(tile, d, extent < tile->dims[d].size ? extent : tile->dims[d].size);
+}
+
+/* Positions inside the tile along each dimension. */
+typedef struct Extents {
+    int64_t of[MAX_RANK];
+} Extents;
+
+static Extents extents_of(const DataTile *tile, const RTile *of, int axis_count)
+{
+    Extents extents = {{0}};
+    for (int d = 0; d < tile->rank; d++)
+        extents.of[d] = affine_extent(&tile->dims[d].index, of->size, axis_count);
+    return extents;
 }
 
 /* Of the pixels under several taps most are those of the outputs beside: share of them that differ. */
@@ -88,7 +101,7 @@ double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count)
 {
     double bytes = tile->element_bits / 8.0;
     for (int d = 0; d < tile->rank; d++)
-        bytes *= (double)distinct_extent(tile, d, of, axis_count);
+        bytes *= (double)distinct_inside(tile, d, affine_extent(&tile->dims[d].index, of->size, axis_count));
     return bytes * pixels_share(tile, of, axis_count);
 }
 
@@ -106,11 +119,11 @@ typedef struct Runs {
     bool whole;         // the tile is the tensor
 } Runs;
 
-static Runs find_runs(const DataTile *tile, const RTile *of, int axis_count)
+static Runs find_runs(const DataTile *tile, const Extents *extents)
 {
     Runs runs = {.count = 1, .elements = 1, .whole = true};
     for (int d = tile->rank - 1; d >= 0; d--) {
-        int64_t extent = distinct_extent(tile, d, of, axis_count);
+        int64_t extent = distinct_inside(tile, d, extents->of[d]);
         bool ends = tile->run && d == tile->rank - 1 && extent > tile->run;
         if (ends) {
             runs.elements = tile->run;
@@ -137,11 +150,11 @@ static bool rows_aligned(const DataTile *tile, int row, int64_t transaction_bits
 /* Windows may reach past their plane, and what is copied ends where it does: of 64 lines of 27 elements a
    column that begins two lines above the first spans 1728 elements, though from the column's first to its
    last there are 63 * 27 + 1. */
-int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_count)
+static int64_t span_bytes(const DataTile *tile, const Extents *extents)
 {
     int64_t span = 1, stride = 1;
     for (int d = tile->rank - 1; d >= 0; d--) {
-        int64_t extent = affine_extent(&tile->dims[d].index, of->size, axis_count), size = tile->dims[d].size;
+        int64_t extent = extents->of[d], size = tile->dims[d].size;
         bool counts_planes = stride >= tile->plane;
         int64_t steps = (counts_planes && extent > size ? size : extent) - 1;
         if (!checked_add(span, size_product(steps, stride), &span))
@@ -154,13 +167,20 @@ int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_cou
     return bits > TOO_MANY_BITS ? INT64_MAX : round_up(ceil_div(bits, 8), 16) + 2 * 16;
 }
 
+int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_count)
+{
+    Extents extents = extents_of(tile, of, axis_count);
+    return span_bytes(tile, &extents);
+}
+
 double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
                          int transaction_bytes)
 {
     int64_t transaction_bits = transaction_bytes * 8;
+    Extents extents = extents_of(tile, of, axis_count);
     if (tile->plane)
-        return (double)data_tile_span_bytes(tile, of, axis_count);
-    Runs runs = find_runs(tile, of, axis_count);
+        return (double)span_bytes(tile, &extents);
+    Runs runs = find_runs(tile, &extents);
     int64_t run_bits = size_product(runs.elements, tile->element_bits);
     if (run_bits > INT64_MAX / 2)
         return data_tile_bytes(tile, of, axis_count);
@@ -174,7 +194,7 @@ double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
     bool aligned = runs.whole || (fits && rows_aligned(tile, runs.row, transaction_bits));
     int64_t moved_bits = aligned ? round_up(run_bits, transaction_bits)
                                  : run_bits + transaction_bits - tile->element_bits;
-    double moved = runs.count * (double)moved_bits / 8, span = (double)data_tile_span_bytes(tile, of, axis_count);
+    double moved = runs.count * (double)moved_bits / 8, span = (double)span_bytes(tile, &extents);
     return moved < span ? moved : span;   // runs that lie closer together than a transaction share it
 }
 
