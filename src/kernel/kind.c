@@ -113,13 +113,6 @@ int64_t kind_footprint(const KernelKind *kind, const RTile *tile, const RTile *i
     return 4 * kind_registers(kind, tile, kind->registers.input_buffers);
 }
 
-TileCost kind_tile_cost(const KernelKind *kind, const RTile *tile, const RTile *inner, const DeviceSpec *device,
-                        Level level)
-{
-    return (TileCost){rtile_traffic(kind->space, tile, device, level),
-                      kind_footprint(kind, tile, inner, device, level)};
-}
-
 void kind_print(StrBuf *out, const KernelKind *kind)
 {
     const TileSpace *space = kind->space;

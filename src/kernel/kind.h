@@ -101,8 +101,4 @@ bool kind_is_one_step(const KernelKind *kind, const RTile *block);
 int64_t kind_footprint(const KernelKind *kind, const RTile *tile, const RTile *inner, const DeviceSpec *device,
                        Level level);
 
-/* What it moves, too. */
-TileCost kind_tile_cost(const KernelKind *kind, const RTile *tile, const RTile *inner, const DeviceSpec *device,
-                        Level level);
-
 void kind_print(StrBuf *out, const KernelKind *kind);   // `-d rtile`

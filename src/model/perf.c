@@ -205,7 +205,7 @@ static double ends_time_us(const KernelCounts *kernel, double multiplying_us)
         return 0;
     int others = schedule_makers(kernel->kind->schedule) - 1;
     double hidden_us = others * multiplying_us / kernel->rounds;
-    return (kernel->rounds - 1) * at_least(end_time_us(kernel) - hidden_us, 0);
+    return (kernel->rounds - 1) * at_least(kernel->end_us - hidden_us, 0);
 }
 
 /* Exposed latencies of a tile that the epilogue loads: one for each part that registers hold; or, where such a part was loaded
@@ -320,7 +320,7 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     if (kernel->cost->pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
     combine_us += waits_beside(kernel) * kernel->device->dram_latency_ns / 1e3;
-    load_us = first_load_us(kernel) + end_time_us(kernel) + lone_step_us(kernel) + turns_us(kernel);
+    load_us = first_load_us(kernel) + kernel->end_us + lone_step_us(kernel) + turns_us(kernel);
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, perf, throughput_us);
 
@@ -400,14 +400,14 @@ static double shown_us(const KernelCounts *kernel, double alone_us, double produ
 static double stores_us(const KernelCounts *kernel)
 {
     double moving_us = busy_store_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3;
-    return at_least(moving_us - kernel->rounds * end_time_us(kernel), 0);
+    return at_least(moving_us - kernel->rounds * kernel->end_us, 0);
 }
 
 /* From a block's start to its first product, and from its last product to its end. The launch has it once. */
 static double between_us(const KernelCounts *kernel)
 {
     double waves = kernel->blocks / (kernel->resident * kernel->device->sm_count);
-    return at_least(waves - 1, 0) * (own_setup_us(kernel) + first_load_us(kernel) + end_time_us(kernel));
+    return at_least(waves - 1, 0) * (own_setup_us(kernel) + first_load_us(kernel) + kernel->end_us);
 }
 
 static double largest_us(const double *terms_us, int count, double *sum_us)
@@ -539,6 +539,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.waves = (double)program->dealt / (perf.blocks_per_sm * (double)device->sm_count);
     perf.tail_efficiency = kernel.balance;
 
+    kernel.end_us = end_time_us(&kernel);
     estimate_work(&kernel, &perf);
     estimate_traffic(&kernel, &perf);
     perf.compute_us = compute_time_us(&kernel);

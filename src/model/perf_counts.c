@@ -235,7 +235,7 @@ static void count_bytes(KernelCounts *kernel)
     const TileSpace *space = kernel->space;
     bool is_new = true;
     double *known = kernel->problem->moves
-                        ? tile_memo_numbers(kernel->problem->moves, kernel->shared, space->axis_count, &is_new)
+                        ? tile_memo_numbers(kernel->problem->moves, kernel->shared, NULL, space->axis_count, &is_new)
                         : NULL;
     for (int i = 0; i < space->tile_count; i++) {
         BlockBytes block;
@@ -426,7 +426,8 @@ static void add_item(PerfProblem *problem, const TileSpace *space, const Item *i
 
 TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind)
 {
-    return tile_memo_new(arena, kind->space->tile_count * (int)(sizeof(BlockBytes) / sizeof(double)));
+    enum { MOST_TILES = 512 };   // others are computed each time
+    return tile_memo_new(arena, MOST_TILES, kind->space->tile_count * (int)(sizeof(BlockBytes) / sizeof(double)));
 }
 
 PerfProblem perf_problem(const KernelKind *kind)

@@ -44,6 +44,7 @@ typedef struct KernelCounts {
     double alone;                  // times as long as if all clusters ran at once, with a last round of few
     double staging_instructions;   // of one step, to find what is staged
     double chain_instructions;     // and of each thread, one after the other
+    double end_us;                 // of a tile, when nothing is left to multiply
     double in_flight_bytes;        // of loads that are in flight, over the whole device
     double l2_in_flight_bytes;     // in whole transactions
     TileBytes bytes[MAX_DATA_TILES];

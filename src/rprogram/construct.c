@@ -25,7 +25,8 @@ enum {
     MAX_PROGRAMS = 768,       // the best are of the first: large register tiles are tried before small ones
     SLOTS = 2 * MAX_PROGRAMS, // of the hash table, at least half empty
     TOLERANCE_STEPS = 5,      // limit of the search: 0.2 each
-    ENOUGH = 4                // limit of the search: times `keep` programs end the raising of the tolerance
+    ENOUGH = 4,               // limit of the search: times `keep` programs end the raising of the tolerance
+    MOST_TILES = 512, MOST_PAIRS = 1024   // whose numbers are kept; those of others are computed again
 };
 
 typedef struct Construction {
@@ -35,6 +36,7 @@ typedef struct Construction {
     PerfProblem problem;
     Tolerance *tolerance;
     TileMemo *traffic;          // of block tiles
+    TileMemo *footprints;       // of these with the register tiles inside
     Arena *arena;
     RProgram **programs;      // MAX_PROGRAMS places
     int count;                // of them, those that are taken
@@ -120,6 +122,22 @@ static bool construct_program(Construction *c, const Growth *inner, const Growth
 
 // ---- scale-up ----
 
+/* kind_footprint(), of block tiles once: rounds meet them again. */
+static int64_t footprint_of(const Construction *c, Level level, const RTile *inner, const RTile *tile)
+{
+    bool is_new = true;
+    double *known =
+        level == LEVEL_SHARED ? tile_memo_numbers(c->footprints, tile, inner, c->kind->space->axis_count, &is_new) : NULL;
+    int64_t footprint;
+    if (is_new)
+        footprint = kind_footprint(c->kind, tile, inner, c->device, level);
+    else
+        memcpy(&footprint, known, sizeof footprint);
+    if (is_new && known)
+        memcpy(known, &footprint, sizeof footprint);
+    return footprint;
+}
+
 /* What the tile holds, if it fits the level; if not, no larger one will. */
 static bool fits_level(const Construction *c, Level level, const RTile *inner, const RTile *tile,
                        int64_t *footprint)
@@ -129,7 +147,7 @@ static bool fits_level(const Construction *c, Level level, const RTile *inner, c
     if (level == LEVEL_SHARED &&
         rprogram_threads(c->kind, c->device, tile, inner) > c->device->max_threads_per_block)
         return false;
-    *footprint = kind_footprint(c->kind, tile, inner, c->device, level);
+    *footprint = footprint_of(c, level, inner, tile);
     return *footprint <= room;
 }
 
@@ -138,7 +156,7 @@ static double traffic_of(const Construction *c, Level level, const RTile *tile)
 {
     const TileSpace *space = c->kind->space;
     bool is_new = true;
-    double *known = level == LEVEL_SHARED ? tile_memo_numbers(c->traffic, tile, space->axis_count, &is_new) : NULL;
+    double *known = level == LEVEL_SHARED ? tile_memo_numbers(c->traffic, tile, NULL, space->axis_count, &is_new) : NULL;
     double traffic = is_new ? rtile_traffic(space, tile, c->device, level) : *known;
     if (known)
         *known = traffic;
@@ -262,7 +280,7 @@ static int64_t smaller_size(const Construction *c, const RTile *inner, int axis,
 static TileCost shared_cost(const Construction *c, const RTile *inner, const RTile *tile)
 {
     return (TileCost){c->axes > 1 ? traffic_of(c, LEVEL_SHARED, tile) : 0,
-                      kind_footprint(c->kind, tile, inner, c->device, LEVEL_SHARED)};
+                      footprint_of(c, LEVEL_SHARED, inner, tile)};
 }
 
 /* The tile without its last growth step along the spatial axis where that saved least traffic per byte. False
@@ -407,7 +425,8 @@ int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *targe
         .kind = kind, .target = target, .device = target->device, .tolerance = &tolerance, .arena = arena, .stats = stats};
     c.problem = perf_problem(kind);
     c.problem.moves = perf_moves_new(arena, kind);
-    c.traffic = tile_memo_new(arena, 1);
+    c.traffic = tile_memo_new(arena, MOST_TILES, 1);
+    c.footprints = tile_memo_new(arena, MOST_PAIRS, 1);
     c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
     c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
     for (int a = 0; a < kind->space->axis_count; a++)

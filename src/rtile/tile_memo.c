@@ -2,49 +2,58 @@
 
 #include <string.h>
 
-enum { SLOTS = 1024, MOST_TILES = SLOTS / 2 };   // of a hash table, at least half empty
-
 typedef struct MemoTile {
-    RTile tile;
+    RTile tile, inner;
     double numbers[];
 } MemoTile;
 
 struct TileMemo {
     Arena *arena;
-    int count, tiles;
-    MemoTile *slots[SLOTS];
+    int most, count, tiles;
+    MemoTile *slots[];   // of a hash table, 2 * most
 };
 
-TileMemo *tile_memo_new(Arena *arena, int count)
+TileMemo *tile_memo_new(Arena *arena, int most, int count)
 {
-    TileMemo *memo = NEW(arena, TileMemo);
+    TileMemo *memo = arena_alloc(arena, sizeof *memo + 2 * (size_t)most * sizeof *memo->slots);
     memo->arena = arena;
+    memo->most = most;
     memo->count = count;
     return memo;
 }
 
-static uint64_t hash_of(const RTile *tile, int axis_count)
+static uint64_t hash_of(const RTile *tile, const RTile *inner, int axis_count)
 {
     uint64_t hash = 0;
-    for (int a = 0; a < axis_count; a++)
+    for (int a = 0; a < axis_count; a++) {
         hash = (hash ^ (uint64_t)tile->size[a]) * 0x9E3779B97F4A7C15u;
+        hash = inner ? (hash ^ (uint64_t)inner->size[a]) * 0x9E3779B97F4A7C15u : hash;
+    }
     return hash >> 32;
 }
 
-double *tile_memo_numbers(TileMemo *memo, const RTile *tile, int axis_count, bool *is_new)
+static bool is_same(const RTile *a, const RTile *b, int axis_count)
 {
-    uint64_t slot = hash_of(tile, axis_count) % SLOTS;
-    for (; memo->slots[slot]; slot = (slot + 1) % SLOTS)
-        if (!memcmp(memo->slots[slot]->tile.size, tile->size, (size_t)axis_count * sizeof *tile->size)) {
+    return !memcmp(a->size, b->size, (size_t)axis_count * sizeof *a->size);
+}
+
+double *tile_memo_numbers(TileMemo *memo, const RTile *tile, const RTile *inner, int axis_count, bool *is_new)
+{
+    uint64_t slots = 2 * (uint64_t)memo->most, at = hash_of(tile, inner, axis_count) % slots;
+    for (; memo->slots[at]; at = (at + 1) % slots)
+        if (is_same(&memo->slots[at]->tile, tile, axis_count) &&
+            (!inner || is_same(&memo->slots[at]->inner, inner, axis_count))) {
             *is_new = false;
-            return memo->slots[slot]->numbers;
+            return memo->slots[at]->numbers;
         }
-    if (memo->tiles == MOST_TILES)
+    *is_new = true;
+    if (memo->tiles == memo->most)
         return NULL;
     MemoTile *added = arena_room(memo->arena, sizeof *added + (size_t)memo->count * sizeof *added->numbers);
     added->tile = *tile;
-    memo->slots[slot] = added;
+    if (inner)
+        added->inner = *inner;
+    memo->slots[at] = added;
     memo->tiles++;
-    *is_new = true;
     return added->numbers;
 }

@@ -17,6 +17,7 @@ typedef struct Route {
     const struct Route *before;   // NULL: the start, without a launch
     PlanStep step;
     const char *fusion_plan;
+    int number;                   // of the fusion plan: of equal routes that of the first stays first
     double time_us;
     int64_t workspace_bytes;
 } Route;
@@ -49,7 +50,9 @@ static int64_t *kept_bytes(Arena *arena, const FusionPlan *plan, const Program *
 static bool goes_before(const Route *left, const Route *right, int64_t room)
 {
     bool fits = left->workspace_bytes <= room;
-    return fits == (right->workspace_bytes <= room) ? left->time_us < right->time_us : fits;
+    if (fits != (right->workspace_bytes <= room))
+        return fits;
+    return left->time_us != right->time_us ? left->time_us < right->time_us : left->number < right->number;
 }
 
 /* Inserts in order, behind equals; keeps at most `keep`. */
@@ -100,7 +103,8 @@ static int combine(Planner *planner, const Route *routes, int count, const Fusio
     for (int r = 0; r < count; r++)
         for (int c = 0; c < ways; c++) {
             Choice *choice = choices->choices[c];
-            Route longer = {.before = &routes[r], .step = {fusion, choice, kept, of_families}, .fusion_plan = routes[r].fusion_plan};
+            Route longer = {.before = &routes[r], .step = {fusion, choice, kept, of_families}, .fusion_plan = routes[r].fusion_plan,
+                            .number = routes[r].number};
             longer.time_us = routes[r].time_us + choice->time_us - (ends ? overlap_us(&routes[r], choice) : 0);
             longer.workspace_bytes = larger(routes[r].workspace_bytes, step_bytes(&longer.step));
             if (found == keep && !goes_before(&longer, &best[found - 1], planner->room))
@@ -153,13 +157,37 @@ static void add_joints(Planner *planner, const FusionPlan *fusions, const Progra
     }
 }
 
-static int routes_of(Planner *planner, const FusionPlan *fusions, const Program *program, const Route **found)
+/* A later kernel may compute the fusion at `first` with those up to one behind `end`. */
+static bool may_join_across(const FusionPlan *fusions, int first, int end)
+{
+    bool joins = false;
+    for (int last = end; last < fusions->count && last < first + MAX_JOINED; last++)
+        joins |= fusions_may_join(fusions->fusions[first], fusions->fusions[last]);
+    return joins;
+}
+
+/* No route through the first fusions takes less than the last one that is kept of earlier plans. */
+static bool leads_nowhere(const Planner *planner, const FusionPlan *fusions, const Routes *routes, int end, const Route *last)
+{
+    bool nowhere = last && (!routes[end].count || !goes_before(routes[end].routes, last, planner->room));
+    for (int first = end > MAX_JOINED ? end - MAX_JOINED + 1 : 0; nowhere && first < end; first++)
+        nowhere = !may_join_across(fusions, first, end) || !routes[first].count ||
+                  !goes_before(routes[first].routes, last, planner->room);
+    return nowhere;
+}
+
+/* Those that come before `last` (NULL: all). */
+static int routes_of(Planner *planner, const FusionPlan *fusions, int number, const Program *program, const Route *last,
+                     const Route **found)
 {
     const int64_t *kept = kept_bytes(planner->arena, fusions, program);
     Routes *routes = NEW_ARRAY(planner->arena, Routes, fusions->count + 1);
     routes[0] = (Routes){NEW(planner->arena, Route), 1};
     routes[0].routes->fusion_plan = fusions->name;
+    routes[0].routes->number = number;
     for (int f = 0; f < fusions->count; f++) {
+        if (leads_nowhere(planner, fusions, routes, f, last))
+            return 0;
         ChoiceList choices = choices_of(planner, fusions->fusions[f]);
         Routes *longer = &routes[f + 1];
         longer->routes = NEW_ARRAY(planner->arena, Route, WIDE * planner->keep);
@@ -304,9 +332,9 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
     Planner planner = planner_new(arena, target, keep, alone, room);
     PlanList list = {.plans = NEW_ARRAY(arena, Plan, WIDE * keep + share_of_families(keep))};
     Route *best = NEW_ARRAY(arena, Route, WIDE * keep);
-    for (int p = 0; p < fusions->count; p++) {
-        const Route *routes;
-        int count = routes_of(&planner, &fusions->plans[p], fusions->program, &routes);
+    for (int p = fusions->count - 1; p >= 0; p--) {   // the last ones have the fewest launches
+        const Route *routes, *last = list.count == WIDE * keep ? &best[WIDE * keep - 1] : NULL;
+        int count = routes_of(&planner, &fusions->plans[p], p, fusions->program, last, &routes);
         for (int i = 0; i < count; i++)
             list.count = insert_route(best, list.count, WIDE * keep, routes[i], planner.room);
     }

@@ -35,8 +35,8 @@ static double reuse_score(const KernelKind *kind, const RTile *tile, const RTile
                           Level level)
 {
     DeviceSpec device = a100();
-    TileCost cost = kind_tile_cost(kind, tile, inner, &device, level);
-    TileCost more = kind_tile_cost(kind, grown, inner, &device, level);
+    TileCost cost = {rtile_traffic(kind->space, tile, &device, level), kind_footprint(kind, tile, inner, &device, level)};
+    TileCost more = {rtile_traffic(kind->space, grown, &device, level), kind_footprint(kind, grown, inner, &device, level)};
     return rtile_reuse_score(&cost, &more);
 }
 
