@@ -80,10 +80,10 @@ static bool is_same_launch(const PlannedLaunch *left, const PlannedLaunch *right
 {
     const RProgram *a = &left->program, *b = &right->program;
     const FamilyChoice *of_a = &left->kind->choice, *of_b = &right->kind->choice;
-    return launches_same_kernels(left, right, 1) && memcmp(a->tile, b->tile, sizeof a->tile) == 0 &&
-           a->grid == b->grid && a->threads == b->threads && a->cluster == b->cluster &&
-           a->registers == b->registers && a->shared_bytes == b->shared_bytes && a->panel == b->panel &&
-           of_a->bytes == of_b->bytes && (!of_a->bytes || memcmp(of_a->value, of_b->value, of_a->bytes) == 0);
+    return a->grid == b->grid && a->threads == b->threads && a->registers == b->registers && a->cluster == b->cluster &&
+           a->shared_bytes == b->shared_bytes && a->panel == b->panel && memcmp(a->tile, b->tile, sizeof a->tile) == 0 &&
+           launches_same_kernels(left, right, 1) && of_a->bytes == of_b->bytes &&
+           (!of_a->bytes || memcmp(of_a->value, of_b->value, of_a->bytes) == 0);
 }
 
 bool launches_same(const PlannedLaunch *left, const PlannedLaunch *right, int count)
@@ -97,6 +97,11 @@ bool launches_same(const PlannedLaunch *left, const PlannedLaunch *right, int co
 static bool is_same(const Choice *left, const Choice *right)
 {
     return left->count == right->count && launches_same(left->launches, right->launches, left->count);
+}
+
+static bool is_same_or_mirrored(const Choice *left, const Choice *right)
+{
+    return is_mirrored(left, right) || is_same(left, right);
 }
 
 int best_of_families(const ChoiceList *list, Choice **found)
@@ -129,8 +134,7 @@ static bool is_admitted(const ChoiceList *list, const Choice *choice, Asked aske
 {
     if (asked == NOTHING_MORE)
         return count_kept(list, choice, is_same) == 0;
-    if (choice->time_us > FAR_SLOWER * list->choices[0]->time_us || count_kept(list, choice, is_mirrored) ||
-        count_kept(list, choice, is_same))
+    if (choice->time_us > FAR_SLOWER * list->choices[0]->time_us || count_kept(list, choice, is_same_or_mirrored))
         return false;
     if (asked == NEW_FAMILY)
         return count_kept(list, choice, choice_same_family) == 0;
