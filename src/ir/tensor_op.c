@@ -284,30 +284,48 @@ Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int a
     return copy;
 }
 
-void expr_visit(Expr *expr, void (*visit)(Expr *, void *), void *context)
+Expr *expr_child(const Expr *expr, int i)
 {
-    visit(expr, context);
     switch (expr->kind) {
     case EXPR_CONST:
     case EXPR_VALUE:
     case EXPR_INDEX:
-    case EXPR_ACCESS:
-        break;
-    case EXPR_FETCH:
-        for (int i = 0; i < expr->fetch.count; i++)
-            expr_visit(expr->fetch.places[i].value, visit, context);
-        break;
-    case EXPR_GUARD:
-        expr_visit(expr->guard.body, visit, context);
-        break;
-    case EXPR_APPLY:
-        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
-            expr_visit(expr->apply.operands[i], visit, context);
-        break;
-    case EXPR_CAST:
-        expr_visit(expr->cast.body, visit, context);
-        break;
+    case EXPR_ACCESS: return NULL;
+    case EXPR_FETCH: return i < expr->fetch.count ? expr->fetch.places[i].value : NULL;
+    case EXPR_GUARD: return i ? NULL : expr->guard.body;
+    case EXPR_APPLY: return i < op_info[expr->apply.op].operands ? expr->apply.operands[i] : NULL;
+    case EXPR_CAST: return i ? NULL : expr->cast.body;
     }
+    return NULL;
+}
+
+void expr_visit(Expr *expr, void (*visit)(Expr *, void *), void *context)
+{
+    visit(expr, context);
+    Expr *child;
+    for (int i = 0; (child = expr_child(expr, i)); i++)
+        expr_visit(child, visit, context);
+}
+
+const Expr *expr_find(const Expr *expr, ExprTest *test, const void *context)
+{
+    const Expr *child, *found = test(expr, context) ? expr : NULL;
+    for (int i = 0; !found && (child = expr_child(expr, i)); i++)
+        found = expr_find(child, test, context);
+    return found;
+}
+
+static bool is_value(const Expr *expr, const void *op) { return expr->kind == EXPR_VALUE && expr->value == *(const int *)op; }
+
+bool expr_reads_value(const Expr *expr, int op) { return expr_find(expr, is_value, &op); }
+
+static void add_bounds(Expr *expr, void *bounds) { *(int *)bounds += expr->kind == EXPR_GUARD ? expr->guard.count : 0; }
+
+int expr_bounds(const Expr *expr)
+{
+    int bounds = 0;
+    expr_visit((Expr *)expr, add_bounds, &bounds);
+    return bounds;
 }
 
 static void count_node(Expr *expr, void *context)

@@ -290,8 +290,15 @@ Expr *expr_cast(Arena *arena, DType to, Expr *body);
 Expr *expr_copy(Arena *arena, const Expr *expr);
 /* A copy of the tree with each axis i replaced by forms[i]. */
 Expr *expr_substitute(Arena *arena, const Expr *expr, const Affine *forms, int axis_count);
+/* What it is made of, the i-th of it; NULL: there are no more. Not what stands beside a guard, a constant. */
+Expr *expr_child(const Expr *expr, int i);
 /* Calls visit for every node, parents first. */
 void expr_visit(Expr *expr, void (*visit)(Expr *expr, void *context), void *context);
+/* The first node for which the test is true, parents first; NULL: there is none. */
+typedef bool ExprTest(const Expr *expr, const void *context);
+const Expr *expr_find(const Expr *expr, ExprTest *test, const void *context);
+bool expr_reads_value(const Expr *expr, int op);   // what op `op` of a fusion makes
+int expr_bounds(const Expr *expr);                 // positions that guards test
 int expr_size(const Expr *expr);
 /* A copy of the node, its operands, bodies and places what `make` makes of them. */
 typedef Expr *ExprMake(const Expr *expr, void *context);

@@ -45,7 +45,6 @@ bool is_past_32_bits(int64_t count) { return count > INT32_MAX - OVERSHOOT; }
 typedef struct FarGuard {
     const Fusion *fusion;
     int64_t extents[MAX_AXES];
-    bool found;
 } FarGuard;
 
 static bool leads_far(const FarGuard *far, const Affine *index)
@@ -57,12 +56,12 @@ static bool leads_far(const FarGuard *far, const Affine *index)
 
 /* A guard's index is computed wherever it leads: 10^12 in pad(x[1000000 * i], 0), though x has no such
    element; so is the dividend of x[1000000 * i / 1000000]. */
-static void far_guard_visit(Expr *expr, void *context)
+static bool is_far(const Expr *expr, const void *far)
 {
-    FarGuard *far = context;
     for (int i = 0; expr->kind == EXPR_GUARD && i < expr->guard.count; i++)
-        far->found |= leads_far(far, &expr->guard.bounds[i].index);
-    far->found |= expr->kind == EXPR_INDEX && leads_far(far, &expr->index);
+        if (leads_far(far, &expr->guard.bounds[i].index))
+            return true;
+    return expr->kind == EXPR_INDEX && leads_far(far, &expr->index);
 }
 
 static bool has_far_guard(const Fusion *fusion)
@@ -71,8 +70,9 @@ static bool has_far_guard(const Fusion *fusion)
     for (int a = 0; a < fusion->axis_count; a++)
         far.extents[a] = fusion->axes[a].extent;
     for (int i = 0; i < fusion->op_count; i++)
-        expr_visit(fusion->ops[i].body, far_guard_visit, &far);
-    return far.found;
+        if (expr_find(fusion->ops[i].body, is_far, &far))
+            return true;
+    return false;
 }
 
 int64_t fusion_largest_tensor(const Fusion *fusion)
@@ -454,23 +454,12 @@ static bool is_already_rounded(const Fusion *fusion, const FusedOp *op)
            (op->reduce == REDUCE_NONE && is_exact(fusion, op->body, type));
 }
 
-typedef struct ValueUse {
-    int op;
-    bool found;
-} ValueUse;
-
-static void value_use_visit(Expr *expr, void *context)
-{
-    ValueUse *use = context;
-    use->found |= expr->kind == EXPR_VALUE && expr->value == use->op;
-}
-
 bool is_rounded_by_storing(const Fusion *fusion, int op)
 {
-    ValueUse use = {.op = op};
     for (int i = op + 1; i < fusion->op_count; i++)
-        expr_visit(fusion->ops[i].body, value_use_visit, &use);
-    return !use.found && fusion->ops[op].body->type == dtype_info[fusion->ops[op].out->dtype].compute;
+        if (expr_reads_value(fusion->ops[i].body, op))
+            return false;
+    return fusion->ops[op].body->type == dtype_info[fusion->ops[op].out->dtype].compute;
 }
 
 /* What a definition's body becomes when it is stored: its type's compute type, rounded. */

@@ -103,23 +103,9 @@ bool pieces_find(const Fusion *fusion, int along, int64_t vector, const Expr *ex
     return whole && expr_is(expr, OP_SELECT) && add_pieces(&search, expr, 0, extent_of(&search, expr));
 }
 
-typedef struct HoldSearch {
-    const Access *access;
-    bool found;
-} HoldSearch;
+static bool is_access(const Expr *expr, const void *access) { return expr->kind == EXPR_ACCESS && &expr->access == access; }
 
-static void hold_visit(Expr *expr, void *context)
-{
-    HoldSearch *search = context;
-    search->found |= expr->kind == EXPR_ACCESS && &expr->access == search->access;
-}
-
-bool pieces_hold(const Expr *tree, const Access *access)
-{
-    HoldSearch search = {access, false};
-    expr_visit((Expr *)tree, hold_visit, &search);
-    return search.found;
-}
+bool pieces_hold(const Expr *tree, const Access *access) { return expr_find(tree, is_access, access); }
 
 static void emit_place(StrBuf *out, const Scope *scope, const Piece *piece, const char *between)
 {

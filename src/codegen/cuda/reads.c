@@ -142,15 +142,15 @@ static bool is_reused(const Fusion *fusion, const Affine *offset)
     return false;
 }
 
-static void value_visit(Expr *expr, void *context) { *(bool *)context |= expr->kind == EXPR_VALUE; }
+static bool is_value(const Expr *expr, const void *unused) { return (void)unused, expr->kind == EXPR_VALUE; }
 
 /* A place is made of what the kernel makes at the point: it is not known before. */
 static bool waits_for_a_value(const Fetch *fetch)
 {
-    bool found = false;
     for (int i = 0; fetch && i < fetch->count; i++)
-        expr_visit(fetch->places[i].value, value_visit, &found);
-    return found;
+        if (expr_find(fetch->places[i].value, is_value, NULL))
+            return true;
+    return false;
 }
 
 static bool is_a_piece(const Reads *reads, const Access *access)

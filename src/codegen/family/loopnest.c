@@ -37,12 +37,6 @@ static bool waits_for_each(const Fusion *fusion)
     return false;
 }
 
-static void bounds_visit(Expr *expr, void *bounds)
-{
-    if (expr->kind == EXPR_GUARD)
-        *(int *)bounds += expr->guard.count;
-}
-
 /* Of a thread, besides its terms' loads and arithmetic: its point's position along all axes, and each term's test of
    its bounds. */
 static double instructions_beside(const Fusion *fusion)
@@ -51,7 +45,7 @@ static double instructions_beside(const Fusion *fusion)
     int bounds = 0;
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].reduce != REDUCE_NONE)
-            expr_visit(fusion->ops[i].body, bounds_visit, &bounds);
+            bounds += expr_bounds(fusion->ops[i].body);
     return POINT + (double)BOUND * bounds * (double)reduction_points(fusion);
 }
 

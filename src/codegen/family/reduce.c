@@ -220,21 +220,13 @@ static int least_reducers(int bits, Layout layout, const DeviceSpec *device)
    An address of what several axes move takes one for each of them, and one at its end. */
 enum { DIVISION_INSTRUCTIONS = 4, BOUND_INSTRUCTIONS = 3 };
 
-static void bounds_visit(Expr *expr, void *bounds)
-{
-    if (expr->kind == EXPR_GUARD)
-        *(int *)bounds += expr->guard.count;
-}
-
 /* Of a thread for each vector of terms: positions along all axes but the outermost one, which costs nothing, and ends.
    They are found once for all of these tiles. */
 static double finding_instructions(const Fusion *fusion, uint32_t tiles)
 {
-    int bounds = 0;
     uint32_t terms = expr_axes(fusion->ops[0].body) >> fusion->spatial_count;
     int positions = __builtin_popcount(terms) - 1, loads = __builtin_popcount(tiles);
-    expr_visit(fusion->ops[0].body, bounds_visit, &bounds);
-    double all = BOUND_INSTRUCTIONS * bounds;
+    double all = BOUND_INSTRUCTIONS * expr_bounds(fusion->ops[0].body);
     if (positions > 0)
         all += DIVISION_INSTRUCTIONS * positions + (positions + 2) * loads;
     return loads ? all / loads : 0;

@@ -192,28 +192,13 @@ static bool finishes_scores(Arena *arena, const Scope *scope, const Attention *a
 
 // ---- results ----
 
-typedef struct ValueSearch {
-    int op;
-    bool found;
-} ValueSearch;
-
-static void value_visit(Expr *expr, void *context)
-{
-    ValueSearch *search = context;
-    search->found |= expr->kind == EXPR_VALUE && expr->value == search->op;
-}
-
 bool attention_needs(const Fusion *fusion, const Attention *attention, int op, uint32_t axes)
 {
-    ValueSearch search = {.op = op};
-    search.found = fusion->ops[op].stored && fusion->ops[op].spatial == axes;
-    for (int i = attention->sum + 1; i < fusion->op_count; i++)
-        if (fusion->ops[i].spatial == axes)
-            expr_visit(fusion->ops[i].body, value_visit, &search);
+    bool needed = fusion->ops[op].stored && fusion->ops[op].spatial == axes;
+    for (int i = attention->sum + 1; i < fusion->op_count && !needed; i++)
+        needed = fusion->ops[i].spatial == axes && expr_reads_value(fusion->ops[i].body, op);
     Expr *beside = attention_share_beside(fusion, attention);
-    if (axes == attention->results && beside)
-        expr_visit(beside, value_visit, &search);
-    return search.found;
+    return needed || (axes == attention->results && beside && expr_reads_value(beside, op));
 }
 
 /* The maximum m and the sum of e. */

@@ -221,26 +221,22 @@ static bool find_type(Wish *wish, const Target *target)
 typedef struct ElementSearch {
     const Fusion *fusion;
     uint32_t axes;   // of the factor
-    Order order;
-    bool found;
+    Order *order;
 } ElementSearch;
 
-static void order_visit(Expr *expr, void *context)
+static bool has_order(const Expr *expr, const void *context)
 {
-    ElementSearch *search = context;
-    if (search->found || expr->kind != EXPR_ACCESS || access_axes(&expr->access) != search->axes)
-        return;
-    search->order = order_of(&expr->access);
-    search->found = can_be_packed(search->fusion, &expr->access, &search->order);
+    const ElementSearch *search = context;
+    if (expr->kind != EXPR_ACCESS || access_axes(&expr->access) != search->axes)
+        return false;
+    *search->order = order_of(&expr->access);
+    return can_be_packed(search->fusion, &expr->access, search->order);
 }
 
 /* As the first of its elements lie that has all its axes. False: nothing of the factor's size is read. */
-static bool find_order(const Fusion *fusion, Expr *factor, Order *order)
+static bool find_order(const Fusion *fusion, const Expr *factor, Order *order)
 {
-    ElementSearch search = {.fusion = fusion, .axes = expr_axes(factor)};
-    expr_visit(factor, order_visit, &search);
-    *order = search.order;
-    return search.found;
+    return expr_find(factor, has_order, &(ElementSearch){fusion, expr_axes(factor), order});
 }
 
 static Rewritten *pack_product(Arena *arena, const void *view, const Fusion *fusion, const Target *target)

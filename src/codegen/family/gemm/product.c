@@ -119,18 +119,12 @@ bool product_is_small(const Fusion *fusion, const Product *product, const Device
 
 // ---- how the factors lie in memory ----
 
-static void first_access_visit(Expr *expr, void *context)
-{
-    const Access **found = context;
-    if (expr->kind == EXPR_ACCESS && !*found)
-        *found = &expr->access;
-}
+static bool is_access(const Expr *expr, const void *unused) { return (void)unused, expr->kind == EXPR_ACCESS; }
 
 static const Access *first_access(const Expr *factor)
 {
-    const Access *found = NULL;
-    expr_visit((Expr *)factor, first_access_visit, &found);
-    return found;
+    const Expr *found = expr_find(factor, is_access, NULL);
+    return found ? &found->access : NULL;
 }
 
 /* Elements from one point to the next along a group's innermost axis; 0: it does not move. */

@@ -4,24 +4,16 @@
 
 // ---- what an expression depends on ----
 
-typedef struct Variation {
-    const Fusion *fusion;
-    bool found;   // along the row
-} Variation;
-
-static void variation_visit(Expr *expr, void *context)
+static bool is_of_elements(const Expr *expr, const void *context)
 {
-    Variation *variation = context;
-    variation->found |= expr->kind == EXPR_VALUE &&
-                        fusion_is_of_elements(variation->fusion, &variation->fusion->ops[expr->value]);
+    const Fusion *fusion = context;
+    return expr->kind == EXPR_VALUE && fusion_is_of_elements(fusion, &fusion->ops[expr->value]);
 }
 
 /* Not the same for all elements of a row. */
-static bool varies(const Fusion *fusion, Expr *expr)
+static bool varies(const Fusion *fusion, const Expr *expr)
 {
-    Variation variation = {fusion, (expr_axes(expr) & fusion_columns(fusion)) != 0};
-    expr_visit(expr, variation_visit, &variation);
-    return variation.found;
+    return expr_axes(expr) & fusion_columns(fusion) || expr_find(expr, is_of_elements, fusion);
 }
 
 // ---- sums of exponentials below a maximum ----
@@ -58,24 +50,11 @@ bool rowwise_divides(const Fusion *fusion, int op)
 
 // ---- softmax: exponentials below a maximum, divided by their sum ----
 
-typedef struct ExponentialSearch {
-    const Fusion *fusion;
-    bool found;
-} ExponentialSearch;
-
-static void exponential_visit(Expr *expr, void *context)
+/* An exponential, or a sum of them. */
+static bool is_exponential(const Expr *expr, const void *fusion)
 {
-    ExponentialSearch *search = context;
-    bool is_sum = expr->kind == EXPR_VALUE && maximum_of(search->fusion, expr->value) >= 0;
-    search->found |= expr_is(expr, OP_EXP) || is_sum || maximum_below(search->fusion, expr) >= 0;
-}
-
-/* Exponentials, or sums of them. */
-static bool has_exponentials(const Fusion *fusion, Expr *expr)
-{
-    ExponentialSearch search = {.fusion = fusion};
-    expr_visit(expr, exponential_visit, &search);
-    return search.found;
+    bool is_sum = expr->kind == EXPR_VALUE && maximum_of(fusion, expr->value) >= 0;
+    return expr_is(expr, OP_EXP) || is_sum || maximum_below(fusion, expr) >= 0;
 }
 
 bool rowwise_is_softmax(const Fusion *fusion, int op)
@@ -97,7 +76,7 @@ DType rowwise_softmax_type(const Fusion *fusion)
         bool is_narrow = op->out->dtype == DTYPE_F16 || op->out->dtype == DTYPE_BF16;
         if (rowwise_is_softmax(fusion, i) && is_narrow && (type == DTYPE_F32 || type == op->out->dtype))
             type = op->out->dtype;
-        else if (is_term ? op->stored : has_exponentials(fusion, op->body))
+        else if (is_term ? op->stored : expr_find(op->body, is_exponential, fusion) != NULL)
             return DTYPE_F32;
     }
     return type;

@@ -145,20 +145,17 @@ static bool is_same_beyond(const Fusion *fusion, const Expr *expr, const Expr *c
 {
     uint32_t columns = fusion_columns(fusion);
     switch (expr->kind) {
-    case EXPR_CONST:
-    case EXPR_VALUE: return true;   // of elements: it has been looked at, too
     case EXPR_INDEX: return (affine_axes(&expr->index) & columns) == 0;
     case EXPR_ACCESS: return (access_axes(&expr->access) & columns) == 0;
     case EXPR_FETCH:
     case EXPR_GUARD: return false;
-    case EXPR_CAST: return is_same_beyond(fusion, expr->cast.body, condition);
-    case EXPR_APPLY: break;
+    default: break;   // a value of elements has been looked at, too
     }
-    bool is_mask = expr->apply.op == OP_SELECT && expr->apply.operands[0] == condition;
-    for (int i = is_mask ? 2 : 0; i < op_info[expr->apply.op].operands; i++)
-        if (!is_same_beyond(fusion, expr->apply.operands[i], condition))
-            return false;
-    return true;
+    const Expr *child;
+    bool is_mask = expr_is(expr, OP_SELECT) && expr->apply.operands[0] == condition, same = true;
+    for (int i = is_mask ? 2 : 0; same && (child = expr_child(expr, i)); i++)
+        same = is_same_beyond(fusion, child, condition);
+    return same;
 }
 
 Expr *rowwise_mask(const Reads *reads, RowVariant variant)

@@ -8,18 +8,15 @@
 
 // ---- elements and totals ----
 
-static void expensive_visit(Expr *expr, void *context)
+static bool is_function(const Expr *expr, const void *unused)
 {
-    bool *is_expensive = context;
-    *is_expensive |= expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
+    return (void)unused, expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
 }
 
 /* Has the op so many instructions that a branch around them pays? */
-static bool is_expensive(const RowEmitter *row, Expr *expr)
+static bool is_expensive(const RowEmitter *row, const Expr *expr)
 {
-    bool found = false;
-    expr_visit(expr, expensive_visit, &found);
-    return found && row->softmax == DTYPE_F32;
+    return row->softmax == DTYPE_F32 && expr_find(expr, is_function, NULL);
 }
 
 /* A function of the pass that is about one vector. */
