@@ -123,15 +123,6 @@ Schedule *schedule_copy(Arena *arena, const Schedule *schedule)
 
 // ---- questions ----
 
-const Item *schedule_next(const Schedule *schedule, ItemKind kind, const Item *item)
-{
-    const Item *end = schedule->items + schedule->count;
-    item = item ? item + 1 : schedule->items;
-    while (item < end && item->kind != kind)
-        item++;
-    return item < end ? item : NULL;
-}
-
 int schedule_makers(const Schedule *schedule) { return schedule->makers > 1 ? schedule->makers : 1; }
 
 bool schedule_multiplies(const Schedule *schedule)

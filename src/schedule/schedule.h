@@ -208,7 +208,14 @@ Schedule *schedule_copy(Arena *arena, const Schedule *schedule);
 // ---- questions ----
 
 /* The next item of a kind behind `item`, of all items if that is NULL; NULL: there is none. */
-const Item *schedule_next(const Schedule *schedule, ItemKind kind, const Item *item);
+static inline const Item *schedule_next(const Schedule *schedule, ItemKind kind, const Item *item)
+{
+    const Item *end = schedule->items + schedule->count;
+    item = item ? item + 1 : schedule->items;
+    while (item < end && item->kind != kind)
+        item++;
+    return item < end ? item : NULL;
+}
 
 /* Groups of threads that compute whole tiles alternately. */
 int schedule_makers(const Schedule *schedule);

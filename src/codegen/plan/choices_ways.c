@@ -17,7 +17,7 @@ Planner planner_new(Arena *arena, const Target *target, int keep, bool alone, in
         .families = families_of(target->device),
         .keep = keep,
         .room = room,
-        .memo = alone ? NULL : construct_memo_new(arena, target, 2 * keep),
+        .memo = construct_memo_new(arena, target, 2 * keep),
         .most = 2 * keep,
         .programs = NEW_ARRAY(arena, RProgram, 2 * keep),
     };
@@ -59,9 +59,6 @@ static int construct(Planner *planner, const KernelKind *kind)
 {
     Arena *scratch = planner->scratch;
     arena_reset(scratch);
-    if (planner->alone)
-        return rprogram_construct(scratch, kind, planner->target, planner->most, planner->programs,
-                                  &planner->stats);
     return construct_memo_ask(planner->memo, scratch, kind, planner->programs, &planner->stats);
 }
 
