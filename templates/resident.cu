@@ -129,6 +129,7 @@ struct Pass1 : Pass<Pass0> {
 using LastPass = Pass1;
 // </rollerc>
 
+constexpr int KEPT_AT_ONCE = 8;                                     // vectors of a thread whose loads are in flight
 constexpr int SLOT_BYTES = 8;                                       // of any result
 constexpr int WARPS = THREADS / WARP;
 static_assert(THREADS % WARP == 0, "whole warps");
@@ -246,8 +247,14 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index row = (Index)blockIdx.x / CLUSTER;
     const Index first = (Index)blockIdx.x % CLUSTER * SHARE;
     const Index count = op_min<Index>(COLUMNS - first, SHARE);
-    for (Index own = (Index)threadIdx.x * VECTOR; own < count; own += THREADS * VECTOR)
-        keep(t, row, first + own, own);
+    // What is too narrow to be copied asynchronously passes through registers.
+#pragma unroll 1
+    for (Index step = 0; step < SHARE; step += KEPT_AT_ONCE * THREADS * VECTOR)
+        UNROLL for (int k = 0; k < KEPT_AT_ONCE; ++k) {
+            const Index own = step + (k * THREADS + (Index)threadIdx.x) * VECTOR;
+            if (own < count)
+                keep(t, row, first + own, own);
+        }
     async_commit();
     for (Index own = (Index)threadIdx.x * VECTOR; own < count; own += THREADS * VECTOR)
         announce(t, row, first + own, own);

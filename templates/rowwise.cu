@@ -76,6 +76,7 @@ constexpr bool WEIGHED = false;     // some inputs are the same for every row
 constexpr bool MASKED = false;      // masked elements are not read
 constexpr bool STARTS = false;      // some values of a row precede its first pass
 constexpr bool STORES_ELEMENTS = true, STORES_VALUES = false;   // of a row; its results
+constexpr int AT_ONCE = 4;          // vectors that are loaded before the first is used
 #define UNROLL_VECTORS UNROLL
 
 // A copy of a row in shared memory. Each thread reads only what it has copied itself.
@@ -393,6 +394,54 @@ template <int PASS, class Row> __device__ __forceinline__ void make_vectors(cons
         make_vector<PASS>(t, rows[0], 0, k);
 }
 
+// Vectors of a row that every pass reads from memory, from k on. All are loaded before the first is used, since no load passes a
+// store, nor a branch around what converts it. `place` is k, or any other vector that has as much of the row on both sides.
+// Those of `ENDS` may lie behind the row: the thread's first one is loaded again in their place.
+template <int PASS, int COUNT, bool ENDS, class Row>
+__device__ __forceinline__ void make_together(const Tensors &t, Row &row, int k, int place)
+{
+    const auto exists = [&](int j) { return !ENDS || begins_inside(row.column, k + j); };
+    const auto source = [&](int j) { return exists(j) ? row.column + (k + j) * STEP : row.column; };
+    Inputs in[COUNT];
+    Elements el[COUNT];
+    if (MASKED)
+        UNROLL for (int j = 0; j < COUNT; ++j)
+            in[j] = {};
+    if constexpr (READS<PASS>)
+        UNROLL for (int j = 0; j < COUNT; ++j)
+            load_elements(t, row.row, source(j), place + j, 0, in[j]);
+    if constexpr (WEIGHED) {
+        Weights weights[COUNT];
+        if constexpr (WEIGHS<PASS>)
+            UNROLL for (int j = 0; j < COUNT; ++j)
+                load_weights(t, row.row, source(j), place + j, weights[j]);
+        UNROLL for (int j = 0; j < COUNT; ++j)
+            if (exists(j))
+                row.template make<PASS>(t, row.column + (k + j) * STEP, place + j, in[j], el[j], weights[j]);
+    } else
+        UNROLL for (int j = 0; j < COUNT; ++j)
+            if (exists(j))
+                row.template make<PASS>(t, row.column + (k + j) * STEP, place + j, in[j], el[j]);
+    if constexpr (STORES_ELEMENTS)
+        UNROLL for (int j = 0; j < COUNT; ++j)
+            if (exists(j))
+                row.template store_elements<PASS>(t, row.column + (k + j) * STEP, place + j, el[j]);
+}
+
+// A pass over such a row: groups of vectors that all threads have, then those that are left.
+template <int PASS, class Row> __device__ __forceinline__ void walk_memory(const Tensors &t, Row &row)
+{
+    constexpr int INNER = (COLUMNS - (UNALIGNED ? VECTOR : 0)) / STEP, COUNT = WEIGHS<PASS> ? (AT_ONCE + 1) / 2 : AT_ONCE;
+    constexpr int GROUPS = INNER / COUNT, LEFT = VECTORS - GROUPS * COUNT;
+    if constexpr (GROUPS > 0)
+        make_together<PASS, COUNT, false>(t, row, 0, 0);
+#pragma unroll 1
+    for (int g = 1; g < GROUPS; ++g)
+        make_together<PASS, COUNT, false>(t, row, g * COUNT, 1);
+    if constexpr (LEFT > 0)
+        make_together<PASS, LEFT, true>(t, row, VECTORS - LEFT, VECTORS - LEFT);
+}
+
 // The passes up to this one over rows that are read again. Vector by vector where that saves loads of weights,
 // otherwise row by row; the first pass begins on each row as soon as its copy has arrived.
 template <int PASS, class Row>
@@ -404,7 +453,10 @@ __device__ __forceinline__ void walk_again(const Tensors &t, Row (&rows)[ROWS_TO
     const Index column = rows[0].column;
     const int round = (ROUNDS * made + ROUNDS_BEFORE<PASS>) * ROWS_TOGETHER;   // of the first row
     constexpr int EACH = ROUNDS_BEFORE<PASS + 1> - ROUNDS_BEFORE<PASS>;
-    if constexpr (ROWS_TOGETHER == 1 || WEIGHS<PASS>) {
+    if constexpr (!COPIED) {
+        walk_memory<PASS>(t, rows[0]);
+        finish_row<PASS>(t, rows[0], stores, round);
+    } else if constexpr (ROWS_TOGETHER == 1 || WEIGHS<PASS>) {
         if (ROWS_TOGETHER > 1 && PASS == 0)
             async_wait<0>();
         UNROLL_VECTORS for (int k = 0; k < VECTORS; ++k)

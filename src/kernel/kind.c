@@ -65,7 +65,7 @@ static int64_t register_bits(const KernelKind *kind, const RTile *tile, bool out
         const DataTile *data = &space->tiles[i];
         int input_bits = data->register_bits ? data->register_bits : data->element_bits;
         int element_bits = output ? kind->registers.accumulator_bits : input_bits * input_buffers;
-        if (data->output != output || data->beside || !element_bits)
+        if (data->output != output || data->beside || data->again || !element_bits)
             continue;
         int64_t elements = data_tile_distinct(data, tile, space->axis_count);
         if (!checked_add(bits, size_product(elements, element_bits), &bits))

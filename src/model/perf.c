@@ -321,6 +321,8 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
         combine_us += timing->block_wait_us + load_us;
     combine_us += waits_beside(kernel) * kernel->device->dram_latency_ns / 1e3;
     load_us = first_load_us(kernel) + kernel->end_us + lone_step_us(kernel) + turns_us(kernel);
+    if (kernel->steps == 1 && !schedule_multiplies(kernel->kind->schedule))   // of a block that copies once, all groups but the first
+        load_us += kernel->rounds * at_least(passing_us(kernel, 0) - kernel->device->dram_latency_ns / 1e3, 0);
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, perf, throughput_us);
 
@@ -350,6 +352,23 @@ static double last_of(double places)
     return times;
 }
 
+/* Of a block that loads in rounds: until all of its loads have arrived, but for the first. */
+static double rounds_wait_us(const KernelCounts *kernel)
+{
+    const Schedule *schedule = kernel->kind->schedule;
+    const Loop *loop = NULL;
+    double wait_us = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        if (item->kind == ITEM_LOOP || item->kind == ITEM_END)
+            loop = item->kind == ITEM_LOOP && item->loop.at_once ? &item->loop : NULL;
+        if (item->kind == ITEM_LOAD && loop && item->move.from == PLACE_MEMORY)
+            wait_us += (double)ceil_div(loop->times, loop->at_once) *
+                       (item->move.again ? kernel->device->l2_latency_ns : kernel->device->dram_latency_ns) / 1e3;
+    }
+    return at_least(wait_us - kernel->device->dram_latency_ns / 1e3, 0);
+}
+
 /* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer, and all blocks of
    a cluster wait for them; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
    blocks and the end of the last (tuning-log 132). */
@@ -357,7 +376,7 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
 {
     const DeviceSpec *device = kernel->device;
     double load_us = device->dram_latency_ns / 1e3, meetings = cluster_meetings(kernel->kind->schedule);
-    double wait_us = load_us + meetings * device->timing.cluster_barrier_us;
+    double wait_us = load_us + rounds_wait_us(kernel) + meetings * device->timing.cluster_barrier_us;
     double others_us = (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
     if (schedule_reads_late(kernel->kind->schedule))
         wait_us += device->l2_latency_ns / 1e3;

@@ -71,6 +71,7 @@ typedef struct Loop {
                      // may leave out some in a proof
     bool waits;      // not unrolled: in each round a thread waits for what it loads
     int16_t together;   // elements of each tensor that a thread loads in as many rounds at once; 0: compilers unroll it
+    int16_t at_once;    // rounds whose loads a thread waits for together; 0: any number
     int8_t skips;    // a warp leaves out a tap that lies inside an input for none of its lanes along this axis; 0: for whatever lanes
     int32_t times;   // number of rounds; 0: depends on the tiles, and for `tiles` on the number of SMs
 } Loop;

@@ -3,7 +3,7 @@
 #include "codegen/family/rows/resident_parts.h"
 
 enum { ROW, COLUMN };   // space axes
-enum { SLOT_BYTES = 8 };   // of a result in shared memory
+enum { SLOT_BYTES = 8, KEPT_AT_ONCE = 8 };   // of a result in shared memory; vectors of a thread in flight, in templates/resident.cu
 
 typedef struct ResidentStatement {
     Schedule *schedule;
@@ -80,6 +80,16 @@ static void walk(ResidentStatement *s, const RowPass *pass)
     schedule_map(s->schedule, pass->values);
 }
 
+/* Elements that a thread loads before it stores the first, of what is too narrow to be copied asynchronously; 0: there is none. */
+static int passing_elements(const ResidentKernel *resident)
+{
+    int vector = resident->view->reads.walk.vector;
+    bool passes = false;
+    FOR_BITS (i, resident->view->kept)
+        passes |= vector * dtype_info[resident->view->reads.reads[i].access->tensor->dtype].bits % (8 * VECTOR_BYTES) != 0;
+    return passes ? KEPT_AT_ONCE * vector : 0;
+}
+
 void resident_state(Schedule *schedule, const ResidentKernel *resident)
 {
     const PassPlan *passes = resident->view->passes;
@@ -97,6 +107,7 @@ void resident_state(Schedule *schedule, const ResidentKernel *resident)
                                 .tiles = resident->view->kept,
                                 .to = PLACE_SHARED,
                                 .async = true,
+                                .each = (uint8_t)passing_elements(resident),
                             });
     schedule_load(schedule, (Move){.tiles = rest, .to = PLACE_L2});
     schedule_wait(schedule, 0);

@@ -14,7 +14,6 @@ enum {
     LEAST_WALKING_GROUP = 256,   // threads of a block that iterates over a row which it cannot hold
     LEAST_WALK = 6,   // vectors of a thread, where a cluster has a row: fewer are not worth its barriers
     MOST_WALK = 16,   // with more vectors, more threads are faster
-    UNROLLED = 4,     // vectors whose loads are in flight at once in UNROLL_4
     SPREAD_VARIANTS = 4,
     LEAST_HALVES = 64,    // elements that a group reads at once
     MOST_HALVES = 1024,   // elements of a short row
@@ -36,14 +35,29 @@ enum {
 };
 
 typedef struct WorkSearch {
+    const Fusion *fusion;
     FusionWork work;
-    bool softmax;   // see rowwise_softmax_type
+    bool softmax;    // see rowwise_softmax_type
+    bool of_elements;   // what is the same for all columns is not counted: compilers compute it once
 } WorkSearch;
+
+static bool is_of_row(const Fusion *fusion, const Expr *expr)
+{
+    bool found = expr->kind == EXPR_APPLY;
+    for (int i = 0; found && i < op_info[expr->apply.op].operands; i++) {
+        const Expr *operand = expr->apply.operands[i];
+        found = operand->kind == EXPR_CONST || is_of_row(fusion, operand) ||
+                (operand->kind == EXPR_VALUE && !fusion_is_of_elements(fusion, &fusion->ops[operand->value]));
+    }
+    return found;
+}
 
 static void work_visit(Expr *expr, void *context)
 {
     WorkSearch *search = context;
     FusionWork *work = &search->work;
+    if (search->of_elements && is_of_row(search->fusion, expr))
+        return;
     int function = search->softmax ? SOFTMAX_INSTRUCTIONS : FUNCTION_INSTRUCTIONS;
     bool is_function = expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
     bool divides = expr->kind == EXPR_APPLY && expr->apply.op == OP_DIV;
@@ -60,7 +74,10 @@ static FusionWork work_of(const PassPlan *plan, RowHome home)
     bool softmax = rowwise_softmax_type(fusion) != DTYPE_F32;
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        WorkSearch search = {.work = {.flops = 1}, .softmax = softmax};   // the reduction, or storing
+        WorkSearch search = {.fusion = fusion,
+                             .work = {.flops = 1},   // the reduction, or storing
+                             .softmax = softmax,
+                             .of_elements = home == ROW_IN_MEMORY};
         if (op->reduce == REDUCE_NONE && !fusion_is_of_elements(fusion, &fusion->ops[i]))
             continue;
         expr_visit(op->body, work_visit, &search);
@@ -107,7 +124,7 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
     FusionWork work = work_of(view->passes[variant.home], variant.home);
     kind->space->instructions = work.flops;
     kind->space->special = work.special;
-    kind->cost = variant.home == ROW_IN_MEMORY ? &calibration.in_step : &calibration.in_turn;
+    kind->cost = &calibration.in_turn;
     kind->space->least_reducers = 1;
     kind->registers.accumulator_bits = 32;
     kind->registers.others = 16;
@@ -208,7 +225,7 @@ static void walking_kind(Arena *arena, KernelKind *kind, const RowView *view, co
     RowShape shape = view->shape;
     int64_t vectors = rowwise_vectors(fusion, shape, variant.group), at_once = 1;
     if (variant.home == ROW_IN_MEMORY)
-        at_once = vectors < UNROLLED ? vectors : UNROLLED;
+        at_once = rowwise_at_once(vectors, variant.group);
     int64_t each = shape.vector * at_once, width = each * variant.group / variant.cluster;
     int passes = view->passes[variant.home]->count;
     begin(arena, kind, view, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
@@ -223,6 +240,10 @@ static void walking_kind(Arena *arena, KernelKind *kind, const RowView *view, co
     const Reads *reads = rowwise_reads_of(view, shape);
     FOR_BITS (i, row_tiles(kind->space)) {
         DataTile *tile = &kind->space->tiles[i];
+        if (variant.home == ROW_IN_MEMORY) {
+            tile->register_bits = 32;
+            kind->registers.others = 22;
+        }
         if (variant.home == ROW_IN_SHARED)
             tile->staged = rowwise_copied(reads) >> i & 1;
         for (int pass = 1; pass < passes && !tile->staged && kind->space->tile_count < MAX_DATA_TILES; pass++) {

@@ -54,6 +54,9 @@ static void emit_vector_constants(const RowEmitter *row)
     CONSTEXPR(out, "bool AHEAD", "during the previous row", home == ROW_AHEAD);
     CONSTEXPR(out, "bool WEIGHTS_FIRST", "weights are loaded before the row, so that no reduction waits for them", row->weights_first);
     CONSTEXPR(out, "bool MASKED", "masked elements are not read", rowwise_has_conditions(row));
+    if (home == ROW_IN_MEMORY)
+        CONSTEXPR(out, "int AT_ONCE", "vectors that are loaded before the first is used",
+                  rowwise_at_once(rowwise_vectors(row->fusion, row->shape, row->variant.group), row->variant.group));
     strbuf_printf(out, "#define UNROLL_VECTORS %s\n", rowwise_unrolling(row));
 }
 

@@ -140,6 +140,17 @@ typedef struct RowEmitter {
 } RowEmitter;
 
 /* Adds what a pass does to a function of struct Row. */
+enum { ROWWISE_MOST_UNROLLED = 16 };   // vectors of a thread: more take more instructions than an instruction cache holds
+
+/* Vectors that a thread loads before it uses the first, of a row that is read from memory: 16 KB of a block, since by Little's
+   law an SM has 22 KB in flight (4.5 TB/s and 0.65 us of an H200's 132). More registers would cost large blocks their second one. */
+static inline int64_t rowwise_at_once(int64_t vectors, int group)
+{
+    enum { OF_BLOCK = 1024 };
+    int64_t most = group < OF_BLOCK ? OF_BLOCK / group : 1;
+    return vectors < most ? vectors : most;
+}
+
 enum { BEFORE_PASSES = -1 };   // what is known without one
 void rowwise_emit_part(StrBuf *function, int pass, const char *opening, const Step *step);
 

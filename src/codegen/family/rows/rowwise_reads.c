@@ -8,7 +8,6 @@
 #include "rtile/space.h"
 
 enum {
-    MOST_UNROLLED = 16,   // vectors of a thread: more take more instructions than an instruction cache holds
     LEAST_MASKED = 4      // elements of a vector: below it branches around them cost more than they save
 };
 
@@ -200,7 +199,7 @@ static void emit_condition(const RowEmitter *row, int index)
 const char *rowwise_unrolling(const RowEmitter *row)
 {
     int64_t vectors = rowwise_vectors(row->fusion, row->shape, row->variant.group);
-    return rowwise_keeps(row->variant.home) || vectors <= MOST_UNROLLED ? "UNROLL" : "UNROLL_4";
+    return rowwise_keeps(row->variant.home) || vectors <= ROWWISE_MOST_UNROLLED ? "UNROLL" : "UNROLL_4";
 }
 
 /* Of a vector that begins at `at`; only axes in `used`. */

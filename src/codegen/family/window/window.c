@@ -142,12 +142,11 @@ static DataTile window_tile(const TileSpace *space, const Stencil *stencil, cons
 }
 
 /* An access of a warp spans several lines of outputs where those are short. */
-static void set_lines(DataTile *tile, const Access *access, const Stencil *stencil, const StagedInput *stage,
-                      const DeviceSpec *device)
+static void set_lines(DataTile *tile, const Access *access, const Stencil *stencil, const DeviceSpec *device)
 {
     const double LOAD_CYCLES = 1.75;   // of a warp, however few bytes it brings: micro-kernels
     tile->lines_axis = DOWN;
-    for (int r = 0; r < MAX_RUNS && !stage->access; r++)
+    for (int r = 0; r < MAX_RUNS && !tile->staged; r++)
         tile->lines_apart[r] = access_cycles(access, stencil->fusion, stencil->axis[DIRECTION_DOWN], INT64_C(1) << r, LOAD_CYCLES, device);
 }
 
@@ -162,7 +161,7 @@ static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInpu
         tile->staged = found[i].access == stage->access;
         tile->plane = tile->staged ? stage->plane : 0;
         tile->staged_inner = tile->rank - 1;
-        set_lines(tile, found[i].access, stencil, stage, device);
+        set_lines(tile, found[i].access, stencil, device);
     }
     for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++) {
         if (!fusion->ops[i].stored)
@@ -175,7 +174,7 @@ static void add_tiles(TileSpace *space, const Stencil *stencil, const StagedInpu
                           ? stencil_extent(stencil, DIRECTION_DOWN) * stencil_extent(stencil, DIRECTION_ALONG)
                           : 0;
         tile->staged_inner = tile->rank - 1;
-        set_lines(tile, &fusion->ops[i].store, stencil, stage, device);
+        set_lines(tile, &fusion->ops[i].store, stencil, device);
     }
 }
 
@@ -237,6 +236,23 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     layout_add(layout, "COLLECTED", bytes[1]);
 }
 
+/* Of windows that lie apart a thread has one element in a row, and all rows under its outputs are in flight at once. An element of
+   16 bits takes a register of its own. Counted in machine code of 110 such kernels: 14 others. */
+static int64_t registers_taken_by_windows(const KernelKind *kind, const RTile *block, const RTile *inner,
+                                          RegisterBudget budget)
+{
+    enum { OTHERS = 14, WORD = 32 };
+    const TileSpace *space = kind->space;
+    int64_t registers = OTHERS;
+    (void)block, (void)budget;
+    for (int i = 0; i < space->tile_count; i++) {
+        const DataTile *data = &space->tiles[i];
+        int bits = data->output ? kind->registers.accumulator_bits : data->element_bits;
+        registers += data_tile_distinct(data, inner, space->axis_count) * ceil_div(bits, WORD);
+    }
+    return registers;
+}
+
 static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusion *fusion,
                                const DeviceSpec *device, bool staged)
 {
@@ -256,7 +272,10 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     space_add_axis(kind.space, "tap along", stencil_taps(stencil, DIRECTION_ALONG), true);
     add_tiles(kind.space, stencil, stage, device);
     const WindowFit *fit = &calibration.window;
-    kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(stencil, stage), fit->element_instructions,
+    double conversion = 0;
+    for (int i = 0; i < kind.space->tile_count; i++)
+        conversion = !kind.space->tiles[i].output && kind.space->tiles[i].element_bits < 32 ? 1 : conversion;
+    kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(stencil, stage), fit->element_instructions + conversion,
                                  fit->output_instructions);
     kind.schedule->computes = !staged && stencil_same_terms(stencil) ? COMPUTES_OWN
                               : kind.space->axes[OTHER].extent > 1   ? COMPUTES_INSIDE
@@ -280,6 +299,8 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     kind.registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     kind.registers.others = 16;
     kind.registers.input_buffers = 1;
+    if (!staged && stencil_taps(stencil, DIRECTION_ALONG) == 1)
+        kind.registers.taken = registers_taken_by_windows;
     /* The lines of one output's windows, and the next one; of filters all taps, and a line of windows. */
     kind.registers.most_inputs =
         (int)(stencil_taps(stencil, DIRECTION_ALONG) * (stencil_taps(stencil, DIRECTION_DOWN) + 1));
