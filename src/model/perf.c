@@ -583,7 +583,11 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
     /* Of threads that iterate down an image each stores its own channels; warps collect those of their block. */
-    bool in_parts = kernel.cost->drifts ? kind_tile_threads(kind) == 1
+    bool counted = false;
+    for (int i = 0; i < kernel.space->tile_count; i++)
+        counted |= kernel.space->tiles[i].parts > 0;
+    bool in_parts = counted             ? true
+                    : kernel.cost->drifts ? kind_tile_threads(kind) == 1
                     : kernel.staged     ? schedule_multiplies(kind->schedule)
                                         : kernel.cost->parts_of_rows;
     double stored_bytes = in_parts ? busy_store_bytes(&kernel) : 0;

@@ -88,6 +88,8 @@ typedef struct DataTile {
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
     double run_points[MAX_RUNS];   // adjacent points that hold 2^r contiguous elements; 0: no number of them does
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes, or cycles; 0: 1
+    double parts;               // of an output of which threads store runs that begin or end within sectors: accesses of L2 for
+                                // each of its sectors; 0: nobody counted
     int lines_axis;             // where threads take several positions of this axis each, 2^r, the same lies apart:
     double lines_apart[MAX_RUNS];   // 0: as `lines`
     double loop_bytes[MAX_RUNS];   // that a block of 2^r warps reads from L2 in its loops: L1 keeps what it has room for;

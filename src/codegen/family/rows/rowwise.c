@@ -193,6 +193,19 @@ static int64_t registers_taken_by_rows(const KernelKind *kind, const RTile *bloc
     return budget.enough - 8;
 }
 
+/* A group stores its vectors side by side, in a run that begins at a vector of the row. Of the sectors at both ends another of the
+   group's stores has the rest: each takes two accesses (tuning-log 176). Four vectors of 16 bytes that begin anywhere are
+   (2 * 1 + 1.5) / 2 = 1.75. */
+static double stored_parts(const RowShape *shape, int group, int bits, int64_t columns, const DeviceSpec *device)
+{
+    int64_t begins = (shape->unaligned ? shape->vector : columns) * bits / 8, transaction = device->dram.transaction_bytes;
+    double sector = (double)transaction, run = (double)group * shape->vector * bits / 8,
+           granule = (double)greatest_common_divisor(begins, transaction);
+    double touched = run > granule ? (run - granule) / sector + 1 : 1,
+           whole = run + granule > sector ? (run + granule - sector) / sector : 0;
+    return (2 * (touched - whole) + whole) * sector / run;
+}
+
 static void register_kind(Arena *arena, KernelKind *kind, const RowView *view, const Fusion *fusion,
                            const DeviceSpec *device, RowVariant variant)
 {
@@ -215,6 +228,11 @@ static void register_kind(Arena *arena, KernelKind *kind, const RowView *view, c
     kind->registers.others = 22;
     kind->registers.taken = registers_taken_by_rows;
     kind->cost = &calibration.in_turn;
+    for (int i = 0; i < kind->space->tile_count && group < device->warp_size; i++) {
+        DataTile *tile = &kind->space->tiles[i];
+        if (tile->output && space_along(kind->space, COLUMN) >> i & 1)
+            tile->parts = stored_parts(&shape, group, tile->element_bits, reduction_points(fusion), device);
+    }
     space_fix_axis(kind->space, COLUMN, each, each * group / cluster);
 }
 
