@@ -76,7 +76,7 @@ constexpr bool WEIGHED = false;     // some inputs are the same for every row
 constexpr bool MASKED = false;      // masked elements are not read
 constexpr bool STARTS = false;      // some values of a row precede its first pass
 constexpr bool STORES_ELEMENTS = true, STORES_VALUES = false;   // of a row; its results
-constexpr int AT_ONCE = 4;          // vectors that are loaded before the first is used
+constexpr int VECTORS_AT_ONCE = 4;          // vectors that are loaded before the first is used; 0: compilers choose
 #define UNROLL_VECTORS UNROLL
 
 // A copy of a row in shared memory. Each thread reads only what it has copied itself.
@@ -431,7 +431,7 @@ __device__ __forceinline__ void make_together(const Tensors &t, Row &row, int k,
 // A pass over such a row: groups of vectors that all threads have, then those that are left.
 template <int PASS, class Row> __device__ __forceinline__ void walk_memory(const Tensors &t, Row &row)
 {
-    constexpr int INNER = (COLUMNS - (UNALIGNED ? VECTOR : 0)) / STEP, COUNT = WEIGHS<PASS> ? (AT_ONCE + 1) / 2 : AT_ONCE;
+    constexpr int INNER = (COLUMNS - (UNALIGNED ? VECTOR : 0)) / STEP, COUNT = WEIGHS<PASS> ? (VECTORS_AT_ONCE + 1) / 2 : VECTORS_AT_ONCE;
     constexpr int GROUPS = INNER / COUNT, LEFT = VECTORS - GROUPS * COUNT;
     if constexpr (GROUPS > 0)
         make_together<PASS, COUNT, false>(t, row, 0, 0);
@@ -453,7 +453,7 @@ __device__ __forceinline__ void walk_again(const Tensors &t, Row (&rows)[ROWS_TO
     const Index column = rows[0].column;
     const int round = (ROUNDS * made + ROUNDS_BEFORE<PASS>) * ROWS_TOGETHER;   // of the first row
     constexpr int EACH = ROUNDS_BEFORE<PASS + 1> - ROUNDS_BEFORE<PASS>;
-    if constexpr (!COPIED) {
+    if constexpr (!COPIED && VECTORS_AT_ONCE > 0) {
         walk_memory<PASS>(t, rows[0]);
         finish_row<PASS>(t, rows[0], stores, round);
     } else if constexpr (ROWS_TOGETHER == 1 || WEIGHS<PASS>) {

@@ -54,9 +54,11 @@ static void emit_vector_constants(const RowEmitter *row)
     CONSTEXPR(out, "bool AHEAD", "during the previous row", home == ROW_AHEAD);
     CONSTEXPR(out, "bool WEIGHTS_FIRST", "weights are loaded before the row, so that no reduction waits for them", row->weights_first);
     CONSTEXPR(out, "bool MASKED", "masked elements are not read", rowwise_has_conditions(row));
+    int64_t vectors = rowwise_vectors(row->fusion, row->shape, row->variant.group);
+    bool written_out = vectors <= ROWWISE_MOST_UNROLLED && !row->weighed;
     if (home == ROW_IN_MEMORY)
-        CONSTEXPR(out, "int AT_ONCE", "vectors that are loaded before the first is used",
-                  rowwise_at_once(rowwise_vectors(row->fusion, row->shape, row->variant.group), row->variant.group));
+        CONSTEXPR(out, "int VECTORS_AT_ONCE", "vectors that are loaded before the first is used; 0: compilers choose",
+                  written_out ? 0 : rowwise_at_once(vectors, row->variant.group));
     strbuf_printf(out, "#define UNROLL_VECTORS %s\n", rowwise_unrolling(row));
 }
 

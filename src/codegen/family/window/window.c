@@ -241,7 +241,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
 static int64_t registers_taken_by_windows(const KernelKind *kind, const RTile *block, const RTile *inner,
                                           RegisterBudget budget)
 {
-    enum { OTHERS = 14, WORD = 32 };
+    enum { OTHERS = 12, WORD = 32 };
     const TileSpace *space = kind->space;
     int64_t registers = OTHERS;
     (void)block, (void)budget;
