@@ -143,7 +143,7 @@ typedef struct RowEmitter {
 enum { ROWWISE_MOST_UNROLLED = 16 };   // vectors of a thread: more take more instructions than an instruction cache holds
 
 /* Vectors that a thread loads before it uses the first, of a row that is read from memory: 16 KB of a block, since by Little's
-   law an SM has 22 KB in flight (4.5 TB/s and 0.65 us of an H200's 132). More registers would cost large blocks their second one. */
+   law an SM of 34 bytes a ns has 22 KB in flight in 650 ns. More registers would cost large blocks their second one. */
 static inline int64_t rowwise_at_once(int64_t vectors, int group)
 {
     enum { OF_BLOCK = 1024 };
