@@ -17,6 +17,8 @@ static uint32_t lone_axes(const AxisGroup *group, const Access *access)
     return axes;
 }
 
+static int first_axis(uint32_t axes) { return __builtin_ctz(axes); }
+
 static bool is_one(uint32_t axes) { return axes && !(axes & (axes - 1)); }
 
 /* A window slides along a dimension, or steps through it. */
@@ -74,29 +76,64 @@ static Fusion *with_axes_last(Arena *arena, const Fusion *fusion, uint32_t last)
     return moved;
 }
 
-/* Channels of both factors come last. `image`: which of them; the other one is the filter. */
-static bool wish_of_factors(const Product *product, int image, TurnWish *wish)
+/* All of the tensor along that axis is read, and no bound is asked for there: zeros may follow. */
+static bool can_be_longer(const Fusion *fusion, const Product *product, int factor, uint32_t axes)
+{
+    const Access *access = mma_access(product->factor[factor]);
+    const Guard *guard = mma_guard(product, factor);
+    bool can = true;
+    for (int d = 0; d < access->rank; d++) {
+        const Dim *dim = &access->dims[d];
+        int axis = affine_single_axis(&dim->index);
+        can &= !(affine_axes(&dim->index) & axes) || (axis >= 0 && dim->size == fusion->axes[axis].extent);
+    }
+    for (int i = 0; guard && i < guard->count; i++)
+        can &= !(affine_axes(&guard->bounds[i].index) & axes);
+    return can;
+}
+
+/* Channels of both factors come last, of the image those of all groups. Where they end within a piece zeros follow.
+   `image`: which of the factors; the other one is the filter. */
+static bool wish_of_factors(const Fusion *fusion, const Product *product, int image, TurnWish *wish)
 {
     const Access *x = mma_access(product->factor[image]), *w = mma_access(product->factor[1 - image]);
     bool phased = mma_guard(product, 1 - image);   // taps of a filter beside it are zeros
     if (!x || !w || has_windows(w) != phased)
         return false;
-    uint32_t channel = lone_axes(&product->group[GROUP_K], x);
-    *wish = (TurnWish){.images = {x, w}, .last = {channel, channel}, .image_count = 2};
-    return is_one(channel);
+    uint32_t channel = lone_axes(&product->group[GROUP_K], x), groups = axis_group_mask(&product->group[GROUP_BATCH]);
+    *wish = (TurnWish){.images = {x, w}, .last = {groups | channel, channel}, .image_count = 2};
+    if (!is_one(channel))
+        return false;
+    wish->piece = mma_piece(product);
+    bool whole = fusion->axes[first_axis(channel)].extent % wish->piece == 0;
+    if (!whole && can_be_longer(fusion, product, 0, channel) && can_be_longer(fusion, product, 1, channel))
+        wish->longer = channel;
+    return true;
 }
 
-/* Those of what is made, too. */
+/* Of the axes the one with most points; 0: there is none. */
+static uint32_t longest_axis(const Fusion *fusion, uint32_t axes)
+{
+    uint32_t longest = 0;
+    for (int a = 0; a < fusion->axis_count; a++)
+        if (axes >> a & 1 && (!longest || fusion->axes[a].extent > fusion->axes[first_axis(longest)].extent))
+            longest = 1u << a;
+    return longest;
+}
+
+/* Those of what is made, too. Of a gradient by a stride of as many taps, which has no windows, phases are axes of the
+   filter beside its channels. */
 static Rewritten *turn_factors(Arena *arena, const Fusion *fusion, const Product *product, int image)
 {
     TurnWish wish;
-    if (!wish_of_factors(product, image, &wish) || !has_windows(wish.images[0]))
+    const AxisGroup *pixels = &product->group[image ? GROUP_N : GROUP_M];
+    if (!wish_of_factors(fusion, product, image, &wish) || pixels->count < 2)
         return NULL;
-    uint32_t filters = lone_axes(&product->group[image ? GROUP_M : GROUP_N], wish.images[1]);
+    uint32_t filters = longest_axis(fusion, lone_axes(&product->group[image ? GROUP_M : GROUP_N], wish.images[1]));
     if (!filters)
         return NULL;
-    wish.results = filters;
-    wish.apart = axis_group_mask(&product->group[image ? GROUP_N : GROUP_M]);
+    wish.results = filters | axis_group_mask(&product->group[GROUP_BATCH]);
+    wish.apart = axis_group_mask(pixels);
     Rewritten *turned = fusion_turn(arena, fusion, &wish);
     if (turned)
         turned->main = with_axes_last(arena, turned->main, filters);
@@ -107,7 +144,7 @@ static Rewritten *turn_factors(Arena *arena, const Fusion *fusion, const Product
 static Rewritten *turn_gradient(Arena *arena, const Fusion *fusion, const Product *product, int image)
 {
     const Access *x = mma_access(product->factor[image]), *dy = mma_access(product->factor[1 - image]);
-    if (!x || !dy || product->factor[1 - image]->kind != EXPR_ACCESS || has_windows(dy))
+    if (!x || !dy || product->factor[1 - image]->kind != EXPR_ACCESS || has_windows(dy) || product->group[GROUP_BATCH].count)
         return NULL;
     uint32_t channel = lone_axes(&product->group[image ? GROUP_N : GROUP_M], x);
     uint32_t filters = lone_axes(&product->group[image ? GROUP_M : GROUP_N], dy);
@@ -131,7 +168,7 @@ static bool is_granted(Arena *arena, const Rewritten *turned, const Target *targ
 static const Product *unboxed(const Products *products)
 {
     const Product *product = products->tiled;
-    return !product || products->boxed || product->guard || product->group[GROUP_BATCH].count ? NULL : product;
+    return !product || products->boxed || product->guard ? NULL : product;
 }
 
 static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
@@ -158,9 +195,11 @@ static Rewritten *turn_to_columns(Arena *arena, const void *view, const Fusion *
     const Product *product = unboxed(view);
     TurnWish wish;
     for (int turn = 0; product && turn < 3; turn++) {   // the second factor, the first one, both
-        if (!wish_of_factors(product, turn != 1, &wish))
+        if (!wish_of_factors(fusion, product, turn != 1, &wish))
             continue;
         wish.image_count = turn < 2 ? 1 : 2;
+        if (turn < 2)
+            wish.longer = 0;
         Rewritten *turned = fusion_turn(arena, fusion, &wish);
         if (turned && is_granted(arena, turned, target))
             return turned;
@@ -198,22 +237,6 @@ static Rewritten *turn_filter(Arena *arena, const void *view, const Fusion *fusi
 }
 
 // ---- channels in whole pieces ----
-
-/* All of the tensor along that axis is read, and no bound is asked for there: zeros may follow. */
-static bool can_be_longer(const Fusion *fusion, const Product *product, int factor, uint32_t axes)
-{
-    const Access *access = mma_access(product->factor[factor]);
-    const Guard *guard = mma_guard(product, factor);
-    bool can = true;
-    for (int d = 0; d < access->rank; d++) {
-        const Dim *dim = &access->dims[d];
-        int axis = affine_single_axis(&dim->index);
-        can &= !(affine_axes(&dim->index) & axes) || (axis >= 0 && dim->size == fusion->axes[axis].extent);
-    }
-    for (int i = 0; guard && i < guard->count; i++)
-        can &= !(affine_axes(&guard->bounds[i].index) & axes);
-    return can;
-}
 
 /* Threads copy both factors piece by piece. */
 static bool is_by_pieces(const Product *product)

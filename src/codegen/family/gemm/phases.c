@@ -101,7 +101,7 @@ bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, con
                                  .count = (int)phases,
                                  .columns = columns,
                                  .step = im2col->step};
-    if (!guard || !window_guards(guard, filter->access) || filter->access->rank > MAX_MAP_RANK ||
+    if (!filter->access || (guard && !window_guards(guard, filter->access)) || filter->access->rank > MAX_MAP_RANK ||
         phases > MAX_PHASES || im2col->taps.extent > MAX_TAPS || !find_dims(fusion, product, im2col, filter))
         return false;
     if (columns % BOX_LINES) {

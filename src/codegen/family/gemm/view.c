@@ -158,11 +158,11 @@ static bool find_pixels_of(Arena *arena, const Fusion *fusion, int factor, Produ
     PhasedFilter phased;
     if (!im2col_find(fusion, product, factor, &im2col))
         return false;
-    if (factor == 0 && im2col.groups == 1 && phases_find(arena, fusion, product, &im2col, &phased)) {
+    if (!find_filter(fusion, product, &im2col, &product->lines[1 - factor])) {
+        if (factor == 1 || im2col.groups > 1 || !phases_find(arena, fusion, product, &im2col, &phased))
+            return false;
         product->phased = arena_copy(arena, &phased, sizeof phased);
         product->lines[1] = (Lines){.along_k = phased.along_k, .line = phased.along_k ? im2col.channels : phased.phases.columns};
-    } else if (!find_filter(fusion, product, &im2col, &product->lines[1 - factor])) {
-        return false;
     }
     product->lines[factor] = (Lines){.along_k = true, .line = im2col.pixel};
     product->group[GROUP_K].extent = size_product(im2col.taps.extent, im2col.step);
