@@ -422,6 +422,10 @@ PROGRAMS = [
         input d[2, 4, N, 8 * M] : {T}  input w[128, 1, 3, 8 * M] : {T}
         y[n, h:4, a:2, v:N, b:2, c] = sum[q:2, f](pad(d[n, h, v + q, f], 0) * pad(w[c, a, b - 2*q + 1, f], 0))
         output y : f32"""),
+    Program("bulk_phases_of_columns", "bulk", HALVES, {"M": ("n", 2), "N": ("m", 18)}, """
+        input d[3, 5, N, 72] : {T}  input w[3, 2, 32 * M, 2, 72] : {T}
+        y[n, h:5, a:2, v:N, c, b] = sum[p:2, q:2, f](pad(d[n, h + p, v + q, f], 0) * pad(w[a - 2*p + 1, q, c, b, f], 0))
+        output y : {T}"""),
     Program("bulk_planes_of_phases", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
         input d[3, 8 * M, 4, 2 * N] : {T}  input w[8 * M, 10, 2, 2] : {T}
         x[n, c, h:4, a:2, v:2 * N, b:2] = sum[f](d[n, f, h, v] * w[f, c, a, b])

@@ -1,5 +1,6 @@
 #include "codegen/family/gemm/convolution_turn.h"
 
+#include "base/checked.h"
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/parts.h"
 #include "codegen/family/gemm/skips.h"
@@ -92,6 +93,12 @@ static bool can_be_longer(const Fusion *fusion, const Product *product, int fact
     return can;
 }
 
+/* A window slides along the factor, or its rows are of several axes, as pixels are. */
+static bool is_image(const Product *product, int factor)
+{
+    return has_windows(mma_access(product->factor[factor])) || product->group[factor ? GROUP_N : GROUP_M].count > 1;
+}
+
 /* Channels of both factors come last, of the image those of all groups. Where they end within a piece zeros follow.
    `image`: which of the factors; the other one is the filter. */
 static bool wish_of_factors(const Fusion *fusion, const Product *product, int image, TurnWish *wish)
@@ -105,8 +112,8 @@ static bool wish_of_factors(const Fusion *fusion, const Product *product, int im
     if (!is_one(channel))
         return false;
     wish->piece = mma_piece(product);
-    bool whole = fusion->axes[first_axis(channel)].extent % wish->piece == 0;
-    if (!whole && can_be_longer(fusion, product, 0, channel) && can_be_longer(fusion, product, 1, channel))
+    bool cut = is_image(product, image) && fusion->axes[first_axis(channel)].extent % wish->piece;
+    if (cut && can_be_longer(fusion, product, 0, channel) && can_be_longer(fusion, product, 1, channel))
         wish->longer = channel;
     return true;
 }
@@ -127,7 +134,7 @@ static Rewritten *turn_factors(Arena *arena, const Fusion *fusion, const Product
 {
     TurnWish wish;
     const AxisGroup *pixels = &product->group[image ? GROUP_N : GROUP_M];
-    if (!wish_of_factors(fusion, product, image, &wish) || pixels->count < 2)
+    if (!wish_of_factors(fusion, product, image, &wish) || !is_image(product, image))
         return NULL;
     uint32_t filters = longest_axis(fusion, lone_axes(&product->group[image ? GROUP_M : GROUP_N], wish.images[1]));
     if (!filters)
@@ -205,6 +212,185 @@ static Rewritten *turn_to_columns(Arena *arena, const void *view, const Fusion *
             return turned;
     }
     return NULL;
+}
+
+// ---- planes whose columns are phases ----
+
+/* The filter of a gradient by phase whose last phase is a dimension of its own, beside the channels:
+   pad(w[f, c, a - 2*t + 1, b - 2*u + 1], 0) is pad(w.spread[a - 2*t + 1, u, c, b, f], 0). */
+typedef struct Spread {
+    const Access *filter;
+    int dim;                                     // that the phase moves
+    int phase, column, channel;                  // axes: b, c and f
+    Affine dims[MAX_AXES], moved[MAX_AXES];      // of w.spread in the product; of the filter, by w.spread's dimensions
+    int64_t sizes[MAX_AXES];
+    int count;
+} Spread;
+
+static void add_dim(Spread *spread, Affine index, int64_t size)
+{
+    spread->dims[spread->count] = index;
+    spread->sizes[spread->count++] = size;
+}
+
+/* Only one dimension moves with the axis. */
+static int only_dim(const Access *access, int axis)
+{
+    int found = -1;
+    for (int d = 0; d < access->rank; d++)
+        if (access->dims[d].index.coef[axis])
+            found = found == -1 ? d : -2;
+    return found;
+}
+
+/* Results lie side by side along the last phase, which moves a window of the filter; zeros are outside, nothing else is. */
+static bool find_phase(const Fusion *fusion, const Product *product, Spread *spread)
+{
+    const FusedOp *stored = fusion_only_output(fusion);
+    const AxisGroup *columns = &product->group[GROUP_N];
+    const Guard *guard = mma_guard(product, 1);
+    spread->filter = mma_access(product->factor[1]);
+    if (!stored || columns->count < 2 || (guard && !window_guards(guard, spread->filter)) || spread->filter->tensor->part_stride)
+        return false;
+    spread->phase = axis_group_innermost(columns);
+    uint32_t column = longest_axis(fusion, lone_axes(columns, spread->filter) & ~(1u << spread->phase));
+    spread->dim = only_dim(spread->filter, spread->phase);
+    if (access_offset(&stored->store).coef[spread->phase] != 1 || !column || spread->dim < 0)
+        return false;
+    spread->column = first_axis(column);
+    return affine_single_axis(&spread->filter->dims[spread->dim].index) < 0;
+}
+
+/* The dimensions in their order. Those that have one axis each, and the windows of other phases, stay as they are. */
+static void find_dims(const Fusion *fusion, const TurnWish *wish, Spread *spread)
+{
+    const Access *filter = spread->filter;
+    const int last[] = {spread->column, spread->phase, spread->channel};
+    uint32_t own = 1u << spread->column | 1u << spread->channel;
+    uint32_t taps = affine_axes(&filter->dims[spread->dim].index) & ~(own | 1u << spread->phase);
+    int place[MAX_AXES] = {0};   // of axes that are dimensions
+    for (int d = 0; d < filter->rank; d++)
+        if (d != spread->dim && !(affine_axes(&filter->dims[d].index) & own)) {
+            spread->moved[d] = affine_axis(spread->count);
+            add_dim(spread, filter->dims[d].index, filter->dims[d].size);
+        }
+    for (int a = 0; a < fusion->axis_count; a++)
+        if (taps >> a & 1) {
+            place[a] = spread->count;
+            add_dim(spread, affine_axis(a), fusion->axes[a].extent);
+        }
+    for (int i = 0; i < 3; i++) {
+        int64_t extent = fusion->axes[last[i]].extent;
+        place[last[i]] = spread->count;
+        add_dim(spread, affine_axis(last[i]), wish->longer >> last[i] & 1 ? round_up(extent, wish->piece) : extent);
+    }
+    Affine forms[MAX_AXES];
+    for (int a = 0; a < MAX_AXES; a++)
+        forms[a] = affine_axis(place[a]);
+    for (int d = 0; d < filter->rank; d++)
+        if (d == spread->dim || affine_axes(&filter->dims[d].index) & own)
+            spread->moved[d] = affine_substitute(&filter->dims[d].index, forms, fusion->axis_count);
+}
+
+static Expr *guarded(Arena *arena, Expr *body, const Dim *bounds, int count)
+{
+    if (!count)
+        return body;
+    Expr *guard = NEW(arena, Expr);
+    *guard = (Expr){.kind = EXPR_GUARD, .type = body->type};
+    guard->guard = (Guard){count, bounds, body, expr_constant(arena, body->type, 0)};
+    return guard;
+}
+
+static Expr *element_of(Arena *arena, const Expr *like, Access access)
+{
+    Expr *read = NEW(arena, Expr);
+    *read = (Expr){.kind = EXPR_ACCESS, .type = like->type, .loc = like->loc, .access = access};
+    return read;
+}
+
+/* Zeros where the phase has no such tap, and behind the last channel. */
+static TensorOp *definition_of(Arena *arena, const Expr *factor, const Spread *spread)
+{
+    Tensor *tensor = NEW(arena, Tensor);
+    *tensor = (Tensor){.name = arena_printf(arena, "%s.spread", spread->filter->tensor->name), .id = -1,
+                       .dtype = spread->filter->tensor->dtype, .role = ROLE_TEMPORARY, .rank = spread->count};
+    TensorOp *op = NEW(arena, TensorOp);
+    *op = (TensorOp){.out = tensor, .spatial_count = spread->count, .axis_count = spread->count};
+    for (int d = 0; d < spread->count; d++) {
+        tensor->shape[d] = spread->sizes[d];
+        op->axes[d] = (Axis){.name = arena_printf(arena, "dim %d", d), .extent = spread->sizes[d]};
+    }
+    const Access *filter = spread->filter;
+    Dim *dims = NEW_ARRAY(arena, Dim, filter->rank), *bounds = NEW_ARRAY(arena, Dim, filter->rank);
+    int count = 0;
+    for (int d = 0; d < filter->rank; d++) {
+        dims[d] = (Dim){spread->moved[d], filter->dims[d].size};
+        int axis = affine_single_axis(&dims[d].index);
+        if (axis < 0 || spread->sizes[axis] > dims[d].size)
+            bounds[count++] = dims[d];
+    }
+    op->body = guarded(arena, element_of(arena, factor, (Access){filter->tensor, filter->rank, dims}), bounds, count);
+    return op;
+}
+
+/* What the product reads in its place, within the windows of other phases. */
+static Expr *spread_factor(Arena *arena, const Expr *factor, const Spread *spread, Tensor *tensor)
+{
+    const Guard *guard = factor->kind == EXPR_GUARD ? &factor->guard : NULL;
+    Dim *bounds = NEW_ARRAY(arena, Dim, MAX_AXES);
+    int count = 0;
+    for (int i = 0; guard && i < guard->count; i++)
+        if (!guard->bounds[i].index.coef[spread->phase])
+            bounds[count++] = guard->bounds[i];
+    return guarded(arena, element_of(arena, factor, access_new(arena, tensor, spread->dims)), bounds, count);
+}
+
+/* The operand of the product's multiplication. */
+static Expr **operand_of(Expr *body, const Expr *original, const Expr *factor)
+{
+    for (int i = 0; original->kind == EXPR_APPLY && i < 2; i++)
+        if (original->apply.operands[i] == factor)
+            return &body->apply.operands[i];
+    return NULL;
+}
+
+static Rewritten *spread(Arena *arena, const Fusion *fusion, const Product *product)
+{
+    TurnWish wish;
+    Spread spread = {0};
+    if (!wish_of_factors(fusion, product, 0, &wish) || product->group[GROUP_BATCH].count || !find_phase(fusion, product, &spread))
+        return NULL;
+    spread.channel = first_axis(wish.last[1]);
+    wish.image_count = 1;
+    Fusion *spreading = fusion_copy(arena, fusion);
+    spreading->ops[0].body = expr_copy(arena, fusion->ops[0].body);
+    Expr **operand = operand_of(spreading->ops[0].body, fusion->ops[0].body, product->factor[1]);
+    find_dims(fusion, &wish, &spread);
+    if (!operand || spread.count > MAX_MAP_RANK)
+        return NULL;
+    TensorOp *op = definition_of(arena, product->factor[1], &spread);
+    *operand = spread_factor(arena, product->factor[1], &spread, op->out);
+    fusion_choose_inputs_beside(arena, spreading, fusion, &op->out, 1);
+    Rewritten *turned = fusion_turn(arena, spreading, &wish);
+    if (!turned)
+        return NULL;
+    Affine own[MAX_AXES];
+    for (int d = 0; d < spread.count; d++)
+        own[d] = affine_axis(d);
+    turned->definitions[turned->definition_count++] = op;
+    turned->before[turned->before_count++] =
+        fusion_of_copy(arena, op, access_new(arena, op->out, own), fusion->inputs, fusion->input_count);
+    turned->main = with_axes_last(arena, turned->main, 1u << spread.column | 1u << spread.phase);
+    return turned;
+}
+
+/* What is made stays: of planes by phase elements of the last phase lie side by side. */
+static Rewritten *turn_phases(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    const Product *product = unboxed(view);
+    Rewritten *turned = product ? spread(arena, fusion, product) : NULL;
+    return turned && is_granted(arena, turned, target) ? turned : NULL;
 }
 
 // ---- filters of CUDA cores ----
@@ -304,6 +490,7 @@ static Rewritten *lengthen_rows(Arena *arena, const void *view, const Fusion *fu
 /* Copies of planes take less than the best kernel that needs none. */
 const Rewrite turn_planes = {.make = turn, .most_share = 1};
 const Rewrite turn_planes_to_columns = {.make = turn_to_columns, .most_share = 1};
+const Rewrite turn_planes_to_phases = {.make = turn_phases, .most_share = 1};
 const Rewrite turn_filter_of_lanes = {.make = turn_filter, .most_share = 1, .splits = true};
 const Rewrite lengthen_channels = {.make = lengthen_along_k, .most_share = 1, .splits = true};
 const Rewrite lengthen_channels_of_rows = {.make = lengthen_rows, .most_share = 1, .splits = true};

@@ -17,6 +17,9 @@ extern const Rewrite turn_planes;
 /* As turn_planes, with the result not transposed. Of 1x1 the filter may stay as it is. */
 extern const Rewrite turn_planes_to_columns;
 
+/* The same of a gradient by phase: columns of the product end with the last phase, which planes have side by side. */
+extern const Rewrite turn_planes_to_phases;
+
 /* The filter alone, whose rows threads copy in vectors to CUDA cores then. */
 extern const Rewrite turn_filter_of_lanes;
 

@@ -27,30 +27,51 @@ static int whole_axis(const Fusion *fusion, const Dim *dim)
     return axis >= 0 && fusion->axes[axis].extent == dim->size ? axis : -1;
 }
 
-/* Moved by taps and phases, and by nothing else. */
-static bool is_of_taps(const Im2col *im2col, const Product *product, const Dim *dim, int column)
+/* The last axes of the product's columns that whole dimensions of the filter go along, one after the other: a channel,
+   or the channels and the last phase of planes, whose elements lie side by side. */
+static uint32_t find_columns(const Fusion *fusion, const Product *product, const Access *access)
 {
-    uint32_t phases = axis_group_mask(&product->group[GROUP_N]) & ~(1u << column);
+    const AxisGroup *all = &product->group[GROUP_N];
+    int at = all->count - 1, d = access->rank - 1;
+    uint32_t columns = 1u << all->axes[at];
+    while (d >= 0 && whole_axis(fusion, &access->dims[d]) != all->axes[at])
+        d--;
+    while (--d >= 0 && --at >= 0 && whole_axis(fusion, &access->dims[d]) == all->axes[at])
+        columns |= 1u << all->axes[at];
+    return columns;
+}
+
+static int64_t extent_of(const Fusion *fusion, uint32_t axes)
+{
+    int64_t extent = 1;
+    for (int a = 0; a < fusion->axis_count; a++)
+        extent *= axes >> a & 1 ? fusion->axes[a].extent : 1;
+    return extent;
+}
+
+/* Moved by taps and phases, and by nothing else. */
+static bool is_of_taps(const Im2col *im2col, const Product *product, const Dim *dim, uint32_t columns)
+{
+    uint32_t phases = axis_group_mask(&product->group[GROUP_N]) & ~columns;
     return !(affine_axes(&dim->index) & ~(axis_group_mask(&im2col->taps) | phases));
 }
 
-/* One dimension has the columns of a phase, one the channels that are summed, the others are taps. */
+/* Some dimensions have the columns of a phase, one the channels that are summed, the others are taps. */
 static bool find_dims(const Fusion *fusion, const Product *product, const Im2col *im2col,
                       PhasedFilter *filter)
 {
     const Access *access = filter->access;
-    int columns = 0, channels = 0;
+    uint32_t channel = 1u << im2col->channel, found = 0;
     for (int d = 0; d < access->rank; d++) {
         int axis = whole_axis(fusion, &access->dims[d]);
-        columns += axis == filter->column;
-        channels += axis == im2col->channel;
-        if (axis != filter->column && axis != im2col->channel &&
-            !is_of_taps(im2col, product, &access->dims[d], filter->column))
+        uint32_t own = axis < 0 ? 0 : 1u << axis & (filter->columns | channel);
+        if ((own & found) || (!own && !is_of_taps(im2col, product, &access->dims[d], filter->columns)))
             return false;
+        found |= own;
     }
     int innermost = whole_axis(fusion, &access->dims[access->rank - 1]);
     filter->along_k = innermost == im2col->channel;
-    return columns == 1 && channels == 1 && (filter->along_k || innermost == filter->column) &&
+    return found == (filter->columns | channel) && (filter->along_k || filter->columns == 1u << innermost) &&
            access->dims[access->rank - 1].size % mma_piece(product) == 0;
 }
 
@@ -76,7 +97,7 @@ static void find_used(Arena *arena, const Fusion *fusion, const Product *product
     Affine form = access_offset(filter->access);
     phases->taps = (int)im2col->taps.extent;
     phases->channels = im2col->channels;
-    phases->column_stride = form.coef[filter->column];
+    phases->column_stride = form.coef[axis_group_innermost(&product->group[GROUP_N])];
     phases->channel_stride = form.coef[im2col->channel];
     int64_t *offsets = NEW_ARRAY(arena, int64_t, phases->count * phases->taps);
     for (int i = 0; i < phases->count * phases->taps; i++) {
@@ -93,16 +114,20 @@ bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, con
                  PhasedFilter *filter)
 {
     const Guard *guard = mma_guard(product, 1);
-    int column = axis_group_innermost(&product->group[GROUP_N]);
-    int64_t columns = fusion->axes[column].extent, phases = product->group[GROUP_N].extent / columns;
-    *filter = (PhasedFilter){.access = mma_access(product->factor[1]), .column = column};
+    const Access *access = mma_access(product->factor[1]);
+    if (!access || !product->group[GROUP_N].count || access->rank > MAX_MAP_RANK || (guard && !window_guards(guard, access)))
+        return false;
+    uint32_t column_axes = find_columns(fusion, product, access);
+    int64_t columns = extent_of(fusion, column_axes), phases = product->group[GROUP_N].extent / columns;
+    int64_t inner = columns / fusion->axes[__builtin_ctz(column_axes)].extent;   // axes are in the order of the columns
+    *filter = (PhasedFilter){.access = access, .columns = column_axes};
     filter->phases = (TapPhases){.columns_axis = GROUP_N,
                                  .k_axis = GROUP_K,
                                  .count = (int)phases,
                                  .columns = columns,
                                  .step = im2col->step};
-    if (!filter->access || (guard && !window_guards(guard, filter->access)) || filter->access->rank > MAX_MAP_RANK ||
-        phases > MAX_PHASES || im2col->taps.extent > MAX_TAPS || !find_dims(fusion, product, im2col, filter))
+    if (phases > MAX_PHASES || im2col->taps.extent > MAX_TAPS || !find_dims(fusion, product, im2col, filter) ||
+        (inner > 1 && (columns % BOX_LINES || BOX_LINES % inner)))   // a box has those within the outermost one whole
         return false;
     if (columns % BOX_LINES) {
         filter->tile = find_tile(fusion, product, columns);
@@ -125,13 +150,19 @@ TensorMap phases_map(const KernelPlan *plan, const Product *product, const Phase
         .element_bytes = (int)element_bytes,
         .tf32 = mma_element_type(product) == DTYPE_F32,
     };
-    for (int i = 0; i < access->rank; i++) {
+    uint32_t columns = filter->columns;
+    for (int i = 0, lines = BOX_LINES; i < access->rank; i++) {
         const Dim *dim = &access->dims[access->rank - 1 - i];
         int axis = whole_axis(plan->fusion, dim);
         map.sizes[i] = dim->size;
-        map.box[i] = axis == filter->column             ? BOX_LINES
-                     : axis == product->pixels->channel ? (int)plan->program->tile[LEVEL_SHARED].size[GROUP_K]
-                                                        : 1;
+        map.box[i] = 1;
+        if (axis >= 0 && columns >> axis & 1) {
+            columns &= ~(1u << axis);
+            map.box[i] = columns ? (int)dim->size : lines;   // the outermost one is cut
+            lines /= map.box[i];
+        } else if (axis == product->pixels->channel) {
+            map.box[i] = (int)plan->program->tile[LEVEL_SHARED].size[GROUP_K];
+        }
         if (i > 0)
             map.strides[i - 1] = stride;
         stride *= dim->size;

@@ -12,7 +12,7 @@
 typedef struct PhasedFilter {
     TapPhases phases;
     const Access *access;
-    int column;     // axis of the fusion for the columns of a phase, within a dimension of the tensor
+    uint32_t columns;   // axes of the fusion for the columns of a phase, each all of a dimension of the tensor
     int64_t tile;   // columns of every tile, which divide a phase's, but are no whole boxes; 0: any whole boxes
     bool along_k;   // the summed channels are contiguous, not columns
 } PhasedFilter;
