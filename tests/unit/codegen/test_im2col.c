@@ -279,6 +279,53 @@ START_TEST(factors_alone_are_turned)
 }
 END_TEST
 
+/* Channels of all groups follow each other in a pixel; 20 channels of a pixel are 24. */
+START_TEST(groups_and_odd_channels_are_turned)
+{
+    const Rewritten *turned =
+        turned_on("input x[3, 2, 64, 20, 30] : f16  input w[2, 72, 64, 3, 3] : f16  y[n, g, f, h:20, v:30] = "
+                  "sum[c, r, s](pad(x[n, g, c, h + r - 1, v + s - 1], 0) * w[g, f, c, r, s])  output y : f16", "h200");
+    ck_assert(turned && turned->before_count == 2 && turned->behind_count == 1);
+    const Tensor *x = turned->before[0]->outputs[0], *y = turned->main->outputs[0];
+    ck_assert(x->shape[1] == 20 && x->shape[3] == 2 && x->shape[4] == 64 && y->shape[3] == 2 && y->shape[4] == 72);
+    turned = turned_on("input x[3, 20, 20, 30] : f16  input w[72, 20, 3, 3] : f16  y[n, f, h:20, v:30] = " PLANES_SUM
+                       "output y : f16", "h200");
+    ck_assert(turned && turned->before[0]->outputs[0]->shape[3] == 24 && turned->before[1]->outputs[0]->shape[3] == 24);
+}
+END_TEST
+
+/* By a stride of as many taps there are no windows: columns of each phase are channels. */
+START_TEST(phases_without_windows_are_turned)
+{
+    const Rewritten *turned =
+        turned_on("input d[3, 50, 19, 19] : f16  input w[50, 72, 3, 3] : f16  x[n, c, h, a, v, b] = "
+                  "sum[f](d[n, f, h, v] * w[f, c, a, b])  output x : f16", "h200");
+    ck_assert(turned && turned->before_count == 2 && turned->behind_count == 1);
+    const Tensor *w = turned->before[1]->outputs[0], *x = turned->main->outputs[0];
+    ck_assert(w->shape[0] == 72 && w->shape[3] == 56 && x->shape[1] == 19 && x->shape[5] == 72);
+}
+END_TEST
+
+#define BY_PHASE \
+    "sum[p:2, q:2, f](pad(d[n, f, h + p, v + q], 0) * pad(w[f, c, a - 2*p + 1, b - 2*q + 1], 0))  output x : f16"
+
+/* The last phase and its tap become dimensions of the filter, whose channels end in zeros. */
+START_TEST(planes_by_phase_are_columns)
+{
+    const char *text = "input d[3, 70, 8, 9] : f16  input w[70, 96, 3, 3] : f16  x[n, c, h:8, a:2, v:9, b:2] = " BY_PHASE;
+    const Rewritten *turned = rewritten_on(&turn_planes_to_phases, text, "h200");
+    ck_assert(turned && turned->before_count == 2 && turned->behind_count == 0);
+    const Tensor *d = turned->before[0]->outputs[0], *w = turned->before[1]->outputs[0];
+    ck_assert(d->rank == 4 && d->shape[3] == 72 && w->rank == 5);
+    ck_assert(w->shape[0] == 3 && w->shape[1] == 2 && w->shape[2] == 96 && w->shape[3] == 2 && w->shape[4] == 72);
+    /* Boxes have 64 whole columns; channels that come last are no planes. */
+    ck_assert(!rewritten_on(&turn_planes_to_phases, "input d[3, 64, 8, 9] : f16  input w[64, 72, 3, 3] : f16  "
+                            "x[n, c, h:8, a:2, v:9, b:2] = " BY_PHASE, "h200"));
+    ck_assert(!rewritten_on(&turn_planes_to_phases, "input d[3, 64, 8, 9] : f16  input w[64, 96, 3, 3] : f16  "
+                            "x[n, h:8, a:2, v:9, b:2, c] = " BY_PHASE, "h200"));
+}
+END_TEST
+
 /* Of 13 channels there are 16, of which the last three are zeros, in both factors; the sum goes over all of them. */
 START_TEST(channels_end_with_a_piece)
 {
@@ -327,8 +374,6 @@ START_TEST(others_are_not_turned)
         "f16",
         "input x[3, 64, 20, 31] : f16  input w[72, 64] : f16  y[n, f, p, q] = sum[c](x[n, c, p, q] * w[f, "
         "c])  output y : f16",
-        "input x[3, 20, 20, 30] : f16  input w[72, 20, 3, 3] : f16  y[n, f, h:20, v:30] = " PLANES_SUM
-        "output y : f16",   // 40 bytes
         "input x[3, 64, 20, 30] : f16  input w[64, 3, 3] : f16  y[n, c, h:20, v:30] = "
         "sum[r, s](pad(x[n, c, h + r - 1, v + s - 1], 0) * w[c, r, s])  output y : f16",
     };
@@ -460,6 +505,9 @@ int main(void)
     tcase_add_test(tests, gradients_of_planes_are_turned);
     tcase_add_test(tests, planes_are_turned_to_pixels);
     tcase_add_test(tests, factors_alone_are_turned);
+    tcase_add_test(tests, groups_and_odd_channels_are_turned);
+    tcase_add_test(tests, phases_without_windows_are_turned);
+    tcase_add_test(tests, planes_by_phase_are_columns);
     tcase_add_test(tests, channels_end_with_a_piece);
     tcase_add_test(tests, channels_of_gradients_end_with_a_piece);
     tcase_add_test(tests, others_are_not_turned);

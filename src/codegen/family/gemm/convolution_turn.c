@@ -133,14 +133,13 @@ static uint32_t longest_axis(const Fusion *fusion, uint32_t axes)
 static Rewritten *turn_factors(Arena *arena, const Fusion *fusion, const Product *product, int image)
 {
     TurnWish wish;
-    const AxisGroup *pixels = &product->group[image ? GROUP_N : GROUP_M];
-    if (!wish_of_factors(fusion, product, image, &wish) || !is_image(product, image))
+    if (!wish_of_factors(fusion, product, image, &wish))
         return NULL;
-    uint32_t filters = longest_axis(fusion, lone_axes(&product->group[image ? GROUP_M : GROUP_N], wish.images[1]));
-    if (!filters)
+    uint32_t beside = lone_axes(&product->group[image ? GROUP_M : GROUP_N], wish.images[1]), filters = longest_axis(fusion, beside);
+    if (!filters || (!has_windows(wish.images[0]) && (is_one(beside) || !is_image(product, image))))
         return NULL;
     wish.results = filters | axis_group_mask(&product->group[GROUP_BATCH]);
-    wish.apart = axis_group_mask(pixels);
+    wish.apart = axis_group_mask(&product->group[image ? GROUP_N : GROUP_M]);
     Rewritten *turned = fusion_turn(arena, fusion, &wish);
     if (turned)
         turned->main = with_axes_last(arena, turned->main, filters);

@@ -126,7 +126,7 @@ bool phases_find(Arena *arena, const Fusion *fusion, const Product *product, con
                                  .count = (int)phases,
                                  .columns = columns,
                                  .step = im2col->step};
-    if (phases > MAX_PHASES || im2col->taps.extent > MAX_TAPS || !find_dims(fusion, product, im2col, filter) ||
+    if (phases > MAX_PHASES || (!guard && phases == 1) || im2col->taps.extent > MAX_TAPS || !find_dims(fusion, product, im2col, filter) ||
         (inner > 1 && (columns % BOX_LINES || BOX_LINES % inner)))   // a box has those within the outermost one whole
         return false;
     if (columns % BOX_LINES) {
