@@ -170,8 +170,9 @@ constexpr bool CHAINS = SHARE > CHAIN;   // longer than one promotion interval
 constexpr int PARTS = 2 / SPLITS;       // eight-row halves of its sixteen that a warp stores
 constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   // staged together
 // A thread of three warp groups has 168 of the 65536 registers: too few for 64 x 256 accumulators, or for 64
-// x 192 and prefetched vectors of the epilogue, and more than the producer needs.
-constexpr bool MOVES_REGISTERS = GROUPS == 2 && WIDE / 2 * (CHAINS ? 2 : 1) > (BESIDE ? 64 : 96);
+// x 192 and prefetched vectors of the epilogue, and more than the producer needs. One of four has 128: too few
+// for 64 x 192, or for 64 x 128 and such vectors.
+constexpr bool MOVES_REGISTERS = GROUPS / 2 == 1 && WIDE / 2 * (CHAINS ? 2 : 1) > (GROUPS == 2 ? 96 : 64) - (BESIDE ? 32 : 0);
 
 static_assert(BM % WM == 0 && BN % WN == 0 && WM == 64 &&
                   (WN % SLAB_COLUMNS == 0 || (PHASES && BN == WN && PHASE % BN == 0 && !SHIFTED && !REDUCES)),
@@ -929,7 +930,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     if (warp < 4) {
         // Load.
         if (MOVES_REGISTERS)
-            give_registers<40>();
+            give_registers<GROUPS == 2 ? 40 : 32>();
         if (threadIdx.x == 0)
 #pragma unroll 1
             for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
@@ -949,7 +950,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
     } else {
         // Compute and store.
         if (MOVES_REGISTERS)
-            take_registers<232>();
+            take_registers<GROUPS == 2 ? 232 : 160>();
         const int maker = MAKERS > 1 ? (warp / 4 - 1) / GROUPS_EACH : 0;
         const int group = warp / 4 - 1 - maker * GROUPS_EACH;
         const int group_m = group / GROUPS_N * WM, group_n = group % GROUPS_N * WN;

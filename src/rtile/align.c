@@ -64,8 +64,8 @@ int64_t rtile_next_size(const TileSpace *space, Level level, const RTile *inner,
     int64_t limit = space->rule[level][axis].limit;
     int64_t granule = granule_of(space, level, inner, axis);
     int64_t count = size / granule;
-    bool even = level == LEVEL_SHARED && space->even >> axis & 1;
-    while ((count = next_nice(extent, granule, count, even)) != 0) {
+    bool even = level == LEVEL_SHARED && space->even >> axis & 1, any = space->any >> axis & 1;
+    while ((count = any && count * granule < extent ? count + 1 : next_nice(extent, granule, count, even)) != 0) {
         int64_t next = size_product(count, granule);
         if (next > (limit > 1 ? limit : 1))
             return 0;

@@ -139,6 +139,7 @@ typedef struct TileSpace {
     Axis axes[MAX_AXES];        // any order; `reduction` says which are summed over
     uint32_t fused[MAX_AXES];   // of the fusion's axes those that each of these goes along, as one flat axis; 0: it is not said
     AxisRule rule[LEVEL_GLOBAL][MAX_AXES];   // [LEVEL_REGISTER], [LEVEL_SHARED]
+    uint32_t any;               // bit a: tiles of the axis may be any multiple of its granule
     uint32_t even;              // bit a: block tiles of the axis may be as few as of a power of two and reach less past its end
     int least_reducers;         // threads that share a reduction, at least, if it is long enough: adjacent ones read
                                 // runs of memory; 0: each goes through it alone

@@ -37,7 +37,7 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
                            "if (!idle && step", "if (step >= from", "const int tile = turn", "if ((8 * BN / QN % WARP",
                            "if (infinite || totals"),
            "filter_gemm.cu": ("return tap > -AN", "if (first + AK", "if (k + 1 < TK)", "if (step + 1 < STEPS)"),
-           "bulk.cu": ("constexpr Index ROWS = PANEL", "constexpr bool MOVES_REGISTERS",   # the order of blocks; who has which registers,
+           "bulk.cu": ("constexpr Index ROWS = PANEL", "constexpr bool MOVES_REGISTERS", "give_registers<", "take_registers<",   # the order of blocks; who has which registers,
                        ": first(corner.tile_n / PHASE)", "Index tap = -1", "return taps * (TAP",   # which taps are left out;
                        "constexpr Index SHARE = ", "constexpr int slabs_ahead(int bytes"),   # how many steps; and slabs asked for ahead
            "prelude/memory.cuh": ("DEVICE constexpr int bits_below", "constexpr int SHIFT = ", "constexpr unsigned FACTOR = ",   # with how many bits,

@@ -251,6 +251,7 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
     kind.name = bulk_family.variants[variant];
     kind.space = space_copy(arena, common->space);
     kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, variant);
+    kind.space->any = 1u << GROUP_M | 1u << GROUP_N;   // 25088 rows are a tile of 192 for each SM, or two of 128
     int64_t columns = SLAB_COLUMNS * kind_multicast(&kind);   // whole boxes each
     if (!product->phased || !product->phased->tile)
         kind.space->rule[LEVEL_SHARED][GROUP_N].granule = columns;
