@@ -181,6 +181,29 @@ def elements_of_windows(rollerc):
         yield 0.75 + ((copies[-1] - copies[0]) / (len(copies) - 1) - 1) / 4 * copied
 
 
+def windows_by_height(rollerc):
+    """Of windows of each size: taps along a row, and (rows of outputs, all instructions beside products and loads of taps)."""
+    for taps in (3, 5, 9):
+        pair = kernels(rollerc, depthwise(32, taps), "window", "staged", 2)
+        yield taps, [(kernel.tile["down"], len(kernel.code) - (kernel.tile["down"] + 1) * taps * taps) for kernel in pair]
+
+
+def elements_of_filters(rollerc):
+    """What a row more takes for each element more that it reads, beside that of an output and where the model counts accesses of 16
+    bytes: a load, a zero for what lies beside the image, its test."""
+    output = statistics.mean(outputs_of_windows(rollerc))
+    for taps, ((rows, all_of), (more, all_more)) in windows_by_height(rollerc):
+        yield ((all_more - all_of) / (more - rows) - output) / taps - 0.25
+
+
+def setups_of_filters(rollerc):
+    """And what is left, by the means of these."""
+    each, output = (statistics.mean(count(rollerc)) for count in (elements_of_filters, outputs_of_windows))
+    for taps, pair in windows_by_height(rollerc):
+        for rows, all_of in pair:
+            yield all_of - (rows + taps - 1) * taps * (each + 0.25) - rows * output
+
+
 def copies_of_rows(rollerc):
     """What a row that is copied ahead has more than one that is loaded."""
     for text in (softmax(8192), softmax(16384), masked_softmax(8192), masked_softmax(16384)):
@@ -191,7 +214,8 @@ def copies_of_rows(rollerc):
 
 ROWS = {"finding_cycles": cycles_of_finding, "depthwise_copy_instructions": copies_of_depthwise, "depthwise.output_instructions": outputs_of_depthwise,
         "strip_step_instructions": steps_of_strips, "window.output_instructions": outputs_of_windows,
-        "window.element_instructions": elements_of_windows,
+        "window.element_instructions": elements_of_windows, "filters.element_instructions": elements_of_filters,
+        "filters.output_instructions": outputs_of_windows, "filters.setup_instructions": setups_of_filters,
         "row_copy_instructions": copies_of_rows}
 
 

@@ -29,6 +29,7 @@ const Calibration calibration = {
     .channelwise = {.parts_of_rows = true},   // tuning-log 198
     .down = {.pace = PACE_BY_STEPS, .drifts = true},
     .window = {.element_instructions = 1.25, .output_instructions = 8.5},   // counted
+    .filters = {.element_instructions = 2.0, .output_instructions = 8.5, .setup_instructions = 105},   // counted
     .depthwise = {.output_instructions = 30,                            // counted
                   .element_instructions = 0.7},                         // tuning-log 51 and 167
     .finding_cycles = 2.3,                 // counted

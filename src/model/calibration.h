@@ -31,6 +31,7 @@ typedef struct KindCost {
 
 typedef struct WindowFit {
     double element_instructions, output_instructions;   // Move.instructions
+    double setup_instructions;                          // of a thread, once
 } WindowFit;
 
 typedef struct Calibration {
@@ -43,7 +44,7 @@ typedef struct Calibration {
     KindCost permute;                      // whose tiles read and write pieces of rows
     KindCost channelwise;                  // whose blocks have some channels of many positions
     KindCost down;                         // whose threads or warps iterate down an image
-    WindowFit window, depthwise;
+    WindowFit window, filters, depthwise;   // filters: windows that are multiplied by one
     double finding_cycles;                // of a lone warp that finds elements, from one instruction to the next
     double row_copy_instructions;         // of a thread to copy an element and to fetch it, beside a load
     double depthwise_copy_instructions;   // to find a vector of an image, and its place in shared memory

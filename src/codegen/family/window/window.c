@@ -193,15 +193,16 @@ static uint32_t filter_tiles(const Stencil *stencil, const StagedInput *stage)
 enum { WRITTEN_OUT = 64 };   // taps at most, in templates/window.cu
 
 /* Of inputs that the windows share, a block may stage one; and where it does, collect its outputs. */
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, uint32_t filters,
-                             double element, double output)
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, uint32_t filters, const WindowFit *fit,
+                             double conversion)
 {
+    const double tap = 0.75 + conversion, element = fit->element_instructions + conversion;   // tap: a load of 4 bytes, counted as 16
     Schedule schedule = {0};
     uint32_t staged = space_inputs(space) & space_staged(space),
              others = space_inputs(space) & ~staged & ~filters;
     uint32_t collected = space_outputs(space) & space_staged(space);
     if (staged) {
-        schedule_load(&schedule, (Move){.tiles = filters, .instructions = element});
+        schedule_load(&schedule, (Move){.tiles = filters, .instructions = tap});
         schedule_load(&schedule, (Move){.tiles = staged, .to = PLACE_SHARED, .async = true});
         schedule_wait(&schedule, 0);
         schedule_barrier(&schedule, SCOPE_BLOCK);
@@ -212,12 +213,13 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     schedule_load(&schedule, (Move){.tiles = staged, .from = PLACE_SHARED, .instructions = element});
     schedule_load(&schedule, (Move){.tiles = others, .instructions = element});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
+    schedule_takes(&schedule, fit->setup_instructions, 0);
     schedule_end(&schedule);
     schedule_map(&schedule, schedule_ops(fusion, false));
     schedule_store(&schedule, (Move){
                                   .tiles = space_outputs(space),
                                   .collected = collected != 0,
-                                  .instructions = output,
+                                  .instructions = fit->output_instructions,
                               });
     return schedule_copy(arena, &schedule);
 }
@@ -271,12 +273,11 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     space_add_axis(kind.space, "tap down", stencil_taps(stencil, DIRECTION_DOWN), true);
     space_add_axis(kind.space, "tap along", stencil_taps(stencil, DIRECTION_ALONG), true);
     add_tiles(kind.space, stencil, stage, device);
-    const WindowFit *fit = &calibration.window;
+    const WindowFit *fit = stencil->filter_count ? &calibration.filters : &calibration.window;
     double conversion = 0;
     for (int i = 0; i < kind.space->tile_count; i++)
         conversion = !kind.space->tiles[i].output && kind.space->tiles[i].element_bits < 32 ? 1 : conversion;
-    kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(stencil, stage), fit->element_instructions + conversion,
-                                 fit->output_instructions);
+    kind.schedule = schedule_of(arena, fusion, kind.space, filter_tiles(stencil, stage), fit, conversion);
     kind.schedule->computes = !staged && stencil_same_terms(stencil) ? COMPUTES_OWN
                               : kind.space->axes[OTHER].extent > 1   ? COMPUTES_INSIDE
                                                                      : COMPUTES_WINDOWS;
