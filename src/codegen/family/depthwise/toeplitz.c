@@ -81,6 +81,20 @@ static DataTile output_tile(const Toeplitz *toeplitz, const FusedOp *op)
     return tile;
 }
 
+/* What the epilogue loads for each output, beside what images share. */
+static void add_beside(TileSpace *space, const Fusion *fusion, const Toeplitz *toeplitz)
+{
+    FusedAccess found[MAX_DATA_TILES];
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - 2 - fusion->output_count);
+    for (int i = 0; i < count; i++) {
+        if (fusion->ops[found[i].op].reduce != REDUCE_NONE || !access_offset(found[i].access).coef[toeplitz->column.output])
+            continue;
+        space->tiles[space->tile_count++] =
+            image_tile(toeplitz, found[i].access->tensor, dim_of(affine_axis(TOEPLITZ_ROW), toeplitz->row.outputs),
+                       dim_of(affine_axis(TOEPLITZ_COLUMN), toeplitz->column.outputs));
+    }
+}
+
 static TileSpace *find_space(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz)
 {
     TileSpace *space = space_new(arena, fusion);
@@ -93,6 +107,7 @@ static TileSpace *find_space(Arena *arena, const Fusion *fusion, const Toeplitz 
     space_add_axis(space, "tap column", toeplitz->column.taps, true);
     space->tiles[space->tile_count++] = input_tile(toeplitz);
     space->tiles[space->tile_count++] = filter_tile(toeplitz);
+    add_beside(space, fusion, toeplitz);
     for (int i = 0; i < fusion->op_count && space->tile_count < MAX_DATA_TILES; i++)
         if (fusion->ops[i].stored)
             space->tiles[space->tile_count++] = output_tile(toeplitz, &fusion->ops[i]);
@@ -128,9 +143,14 @@ static int64_t most_each(const ToeplitzWindow *window)
     return distances ? smaller(each, MAX_TAPS / distances) : 0;
 }
 
-static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space)
+/* `each`: rows of outputs that a lane stores one after the other. */
+static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz *toeplitz, const TileSpace *space,
+                             const ToeplitzWindow *window, int64_t each)
 {
+    const double STORE = 40.0 / A_ROWS;   // of the lanes of a tile, for an access: where it goes, whether it exists; counted in SASS
     Schedule schedule = {.computes = COMPUTES_OWN};
+    uint32_t beside = space_inputs(space) & ~3u;
+    int vector = toeplitz_vector(toeplitz, fusion);
     uint64_t sums = schedule_ops(fusion, true);
     schedule_load(&schedule,
                   (Move){.tiles = 1, .to = PLACE_SHARED, .async = toeplitz_reads_pieces(toeplitz)});
@@ -146,8 +166,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz 
     schedule_exchange(
         &schedule,
         (Exchange){.ops = sums, .scope = SCOPE_WARP, .combine = COMBINE_ROWS, .value_bytes = 4, .width = 2});
+    schedule_load(&schedule, (Move){.tiles = beside});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
+    if (beside)
+        schedule_takes(&schedule, 0, (double)(each * window->width / vector));   // each access waits for what it loads
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .instructions = STORE / vector});
     return schedule_copy(arena, &schedule);
 }
 
@@ -181,7 +204,7 @@ static void set_images(Arena *arena, KernelKind *kind, const Fusion *fusion, con
     block.size[TOEPLITZ_ROW] = round_up(kind->space->axes[TOEPLITZ_ROW].extent, rows);
     ToeplitzLayout layout = toeplitz_layout(window, &block, &warp);
     kind->space->flops = toeplitz_flops(window, &block, &warp);
-    kind->schedule = schedule_of(arena, fusion, toeplitz, kind->space);
+    kind->schedule = schedule_of(arena, fusion, toeplitz, kind->space, window, each);
     kind->space->tiles[FILTER].instructions = filter_instructions(window, &layout);
     /* Of many groups nearly all meet the image in each step: what does is known, and need not be counted. But
        halved fragments of more than that take registers beside the pieces'. */
