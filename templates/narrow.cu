@@ -50,6 +50,8 @@ constexpr Index CHANNEL_STRIDE = 1;                       // of x
 constexpr int TC = 1, BF = 64, BD = 8, BA = 112;          // rTile, block: groups, filters of each, outputs
 constexpr int WARP_GROUPS = 1, WARP_TILES = 4;            // rTile, warp: groups, and 8-filter tiles of each
 constexpr int FOLDED = 1, ROW_TILES = 1;                  // groups in an 8-filter tile; 16-output tiles of a warp
+constexpr int BESIDE = 4;                                 // 8-filter tiles whose filters are interleaved
+constexpr bool LOADS = false;                             // the epilogue loads something for each lane's outputs
 constexpr int THREADS = 128, MIN_BLOCKS_PER_SM = 3;       // of the launch bounds
 constexpr int RUN = 22, RUNS = 1, SHIFT = 1;              // elements; for each row of taps; zeros before the first tap
 constexpr int TOGETHER = 1;                               // taps in eight elements
@@ -82,9 +84,10 @@ __device__ __forceinline__ Index tap_at(Index summed, Index, Index multiplier, I
 }
 __device__ __forceinline__ const X *filters_of(const Tensors &t) { return t.in1; }
 __device__ __forceinline__ void finish(const Tensors &t, Index batch, Index, Index multiplier, Index down,
-                                       Index along, const A (&totals)[QN])
+                                       Index along, bool exists, const A (&totals)[QN])
 {
-    store_vector<QN>(t.out0, batch * 802816 + down * 7168 + along * 64 + multiplier, totals);
+    if (exists)
+        store_vector<QN>(t.out0, batch * 802816 + down * 7168 + along * 64 + multiplier, totals);
 }
 // </rollerc>
 
@@ -92,12 +95,12 @@ constexpr bool PAIRED = TOGETHER > 1 && SUMMED % 4 == 0;     // (see is_paired)
 constexpr int EIGHTS = (RUN + 7) / 8, STEPS = DOWN_TAPS * RUNS * EIGHTS;   // of a run; of K
 constexpr int WARP_FILTERS = 8 * WARP_TILES, PARTS = BF / WARP_FILTERS;
 constexpr int SHARES = TC / WARP_GROUPS * PARTS, SETS = THREADS / WARP / SHARES;   // of groups and filters; of outputs
-constexpr int BESIDE = WARP_TILES % 4 == 0 ? 4 : WARP_TILES;   // 8-filter tiles whose filters are interleaved
 constexpr int TILE = 16, PIXELS = (DOWN < BD ? DOWN : BD) * BA;
 constexpr Index CHANNEL_BLOCKS = (CHANNELS + TC - 1) / TC, FILTER_BLOCKS = (MULTIPLIERS + BF - 1) / BF;
 constexpr int DOWN_BLOCKS = (DOWN + BD - 1) / BD, ALONG_BLOCKS = (ALONG + BA - 1) / BA;
 
 static_assert(SHARES * SETS * WARP == THREADS, "warps cover the block's groups and filters");
+static_assert(WARP_TILES % BESIDE == 0, "tiles that are interleaved are a warp's");
 static_assert(TC % WARP_GROUPS == 0 && BF % WARP_FILTERS == 0, "and have whole shares");
 static_assert(2 * BESIDE * ADJACENT % QN == 0 && (ADJACENT == 1 || QN == ADJACENT), "a lane has whole accesses of outputs");
 static_assert(PHASES == 1 || PHASES == ADJACENT * ALONG_STEP, "lanes of a phase read adjacent pixels");
@@ -240,13 +243,17 @@ __device__ __forceinline__ void copy_inputs(const Tensors &t, const Corner &corn
     }
 }
 
-// Copies the block's filters to shared memory in the order of global memory. The last block may have fewer.
+// Copies the block's filters to shared memory in the order of global memory. The last block may have fewer; of a tensor that is no
+// whole vectors, which one block has, the last elements are copied one by one.
 constexpr int FILTER_ROOM = FILTER_RUN == 0 ? 8 : FILTER_RUN + (SKEW > 0 ? FILTER_RUN / SKEW * 8 : 0);
 __device__ __forceinline__ void copy_filters(const Tensors &t, Index first, X *filters)
 {
-    UNROLL_4 for (int element = (int)threadIdx.x * 8; element < FILTER_RUN; element += THREADS * 8)
-        async_copy16_or_zero(first + element < ALL_FILTERS, filters + element + (SKEW > 0 ? element / SKEW * 8 : 0),
-                             filters_of(t) + (first + element));
+    constexpr int VECTORS_END = FILTER_RUN / 8 * 8;
+    const auto place = [&](int element) { return filters + element + (SKEW > 0 ? element / SKEW * 8 : 0); };
+    UNROLL_4 for (int element = (int)threadIdx.x * 8; element < VECTORS_END; element += THREADS * 8)
+        async_copy16_or_zero(first + element < ALL_FILTERS, place(element), filters_of(t) + (first + element));
+    if (VECTORS_END < FILTER_RUN && (int)threadIdx.x < FILTER_RUN - VECTORS_END)
+        *place(VECTORS_END + (int)threadIdx.x) = filters_of(t)[VECTORS_END + (int)threadIdx.x];
 }
 
 // Two 8-element steps of a run are paired where a tap has four elements: a lane has those of one tap, two in
@@ -526,16 +533,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
 
     // ---- compute ----
     const int rows = DOWN % BD == 0 ? BD : op_min(BD, DOWN - corner.down);
-    const auto finish_run = [&](Index channel, Index multiplier, int down, int along, const A(&run)[2 * BESIDE * ADJACENT])
-        __attribute__((always_inline)) {
-        if (CHANNELS % TC != 0 && channel >= CHANNELS)
-            return;
+    // Where the epilogue loads, outputs that do not exist have the nearest one's position: without a branch all of its loads are in
+    // flight together.
+    const auto finish_run = [&](bool exists, Index channel, Index multiplier, int down, int along,
+                                const A(&run)[2 * BESIDE * ADJACENT]) __attribute__((always_inline)) {
+        constexpr bool WHOLE_FILTERS = MULTIPLIERS % BF == 0 || FOLDED > 1, WHOLE_GROUPS = CHANNELS % TC == 0;
         UNROLL for (int e = 0; e < 2 * BESIDE * ADJACENT; e += QN) {
             A totals[QN];
             UNROLL for (int i = 0; i < QN; ++i)
                 totals[i] = run[e + i];
-            if (MULTIPLIERS % BF == 0 || FOLDED > 1 || multiplier + e / ADJACENT < MULTIPLIERS)
-                finish(t, corner.batch, channel, multiplier + e / ADJACENT, down, along, totals);
+            const Index own = multiplier + e / ADJACENT, last = MULTIPLIERS - (ADJACENT > 1 ? 1 : QN);
+            const bool is = exists && (WHOLE_GROUPS || channel < CHANNELS) && (WHOLE_FILTERS || own <= last);
+            if (LOADS || is)
+                finish(t, corner.batch, WHOLE_GROUPS || !LOADS ? channel : op_min(channel, CHANNELS - 1),
+                       WHOLE_FILTERS || !LOADS ? own : op_min(own, last), down, along, !LOADS || is, totals);
         }
     };
 #pragma unroll 1
@@ -545,11 +556,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
         Sums sums;
         sums.add(inputs, places, filter);
         UNROLL for (int i = 0; i < OUTPUTS; ++i) {
-            const int pixel = first_output(tile, i), own = pixel / BA;
-            const int down = corner.down + own, along = corner.along + pixel % BA;
-            if (own < rows && (ALONG % BA == 0 || along < ALONG))
+            const int first_pixel = first_output(tile, i);
+            const int pixel = LOADS ? op_min(first_pixel, rows * BA - ADJACENT) : first_pixel;
+            const int down = corner.down + pixel / BA, along = corner.along + pixel % BA;
+            const bool exists = first_pixel < rows * BA && (ALONG % BA == 0 || along < ALONG);
+            if (LOADS || exists)
                 sums.leave(i, [&](int g, int column, const A(&run)[2 * BESIDE * ADJACENT]) __attribute__((always_inline)) {
-                    finish_run(corner.channel + group + g, corner.multiplier + first + column, down, along, run);
+                    finish_run(!LOADS || exists, corner.channel + group + g, corner.multiplier + first + column, down,
+                               ALONG % BA == 0 || !LOADS ? along : op_min(along, ALONG - ADJACENT), run);
                 });
         }
     }

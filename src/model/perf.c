@@ -592,7 +592,9 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
                                         : kernel.cost->parts_of_rows;
     double stored_bytes = in_parts ? busy_store_bytes(&kernel) : 0;
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, at_least(stored_bytes, perf.l2_store_bytes));
-    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes, in_parts ? stored_bytes : perf.dram_store_bytes);
+    const Move *store = schedule_last_store(kind->schedule);
+    bool parts_reach_dram = in_parts && !(store && store->completed);
+    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes, parts_reach_dram ? stored_bytes : perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
     if (in_turn)

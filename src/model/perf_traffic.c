@@ -387,9 +387,11 @@ static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
            part = stores_elements(kernel, vector) ? END_ACCESSES : 2;
     /* Single elements at both ends of a row that is cut. A row that begins aligned has none there: one of `vector` rows. */
     double ends = schedule_cuts_rows(kernel->kind->schedule) ? 2 * (1 - 1 / vector) * END_ACCESSES : 0;
-    double lines = schedule_stored_lines(kernel->kind->schedule);
-    if (lines > 0)
-        return END_ACCESSES * lines * (double)sector / (kernel->device->warp_size * element_bytes);
+    const Move *store = schedule_last_store(kernel->kind->schedule);
+    if (store && store->accesses > 0)
+        return store->accesses;
+    if (store && store->lines > 0)
+        return END_ACCESSES * store->lines * (double)sector / (kernel->device->warp_size * element_bytes);
     return data->apart ? 1 : (part * (touched - whole) + whole + ends) * (double)sector / run;
 }
 

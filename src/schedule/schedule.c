@@ -138,12 +138,12 @@ int schedule_collecting_lanes(const Schedule *schedule)
     return lanes;
 }
 
-double schedule_stored_lines(const Schedule *schedule)
+const Move *schedule_last_store(const Schedule *schedule)
 {
-    double lines = 0;
+    const Move *last = NULL;
     for (const Item *store = NULL; (store = schedule_next(schedule, ITEM_STORE, store));)
-        lines = store->move.lines;
-    return lines;
+        last = &store->move;
+    return last;
 }
 
 int schedule_buffers(const Schedule *schedule)

@@ -90,6 +90,9 @@ typedef struct Move {
                  // thread at a time
     float lines;         // that a warp touches to store one element of each lane, between those of other lines; 0: it has no such
                          // accesses
+    float accesses;      // of L2 for each sector's worth that is stored, of which those of parts of a sector count twice; 0: as
+                         // rows of tiles have it
+    bool completed;      // the other parts of these sectors are stored by the same warp right after: memory has whole ones
     int32_t bytes;       // of zeros that the block writes to shared memory
     double instructions; // of a thread for each of its elements of the tiles, besides accesses to whole vectors
 } Move;
@@ -227,8 +230,8 @@ bool schedule_multiplies(const Schedule *schedule);
 /* Lanes of the rows of an output that are staged in shared memory because fewer threads share them; 0: none are. */
 int schedule_collecting_lanes(const Schedule *schedule);
 
-/* Move.lines of its stores. */
-double schedule_stored_lines(const Schedule *schedule);
+/* The last one of its stores, or NULL. */
+const Move *schedule_last_store(const Schedule *schedule);
 
 /* Copies of a staged tile in shared memory (stages). */
 int schedule_buffers(const Schedule *schedule);

@@ -70,8 +70,9 @@ void direct_emit_groups(StrBuf *out, const Scope *scope, const Depthwise *shape,
 /* `void finish(…, const A (&totals)[QN]) {` of those sums at a position of the output. */
 void direct_emit_finish_opening(StrBuf *out, const char *why, const char *sums);
 
-/* The epilogue of QN outputs side by side along an axis of the fusion. */
-void direct_emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, int inner);
+/* The epilogue of QN outputs side by side along an axis of the fusion. `guarded`: QN; some may not exist, and have the position of
+   another one. 0: all exist. */
+void direct_emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, int inner, int guarded);
 
 /* Family.work */
 StatedWork direct_work;

@@ -1,5 +1,6 @@
 // The parameter block of a direct kernel.
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "codegen/cuda/expr.h"
@@ -152,24 +153,88 @@ void direct_emit_finish_opening(StrBuf *out, const char *why, const char *sums)
                    "batch, channel, multiplier, down, along");
 }
 
-void direct_emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, int inner)
+/* What the epilogue of adjacent outputs loads in aligned vectors. */
+typedef struct Vectors {
+    const Fusion *fusion;
+    int axis, size;   // along which they are adjacent; elements
+    const Access *access[8];   // more are read one by one
+    int count;
+    char text[16];
+} Vectors;
+
+static int vectors_index(const Vectors *vectors, const Expr *expr)
+{
+    for (int i = 0; expr->kind == EXPR_ACCESS && i < vectors->count; i++)
+        if (expr->access.tensor == vectors->access[i]->tensor && expr->access.dims == vectors->access[i]->dims)
+            return i;
+    return -1;
+}
+
+/* An access under a guard may lie beside its tensor: it is read where it is used. */
+static void find_vectors(Vectors *vectors, Expr *expr)
+{
+    if (expr->kind == EXPR_APPLY)
+        for (int i = 0; i < op_info[expr->apply.op].operands; i++)
+            find_vectors(vectors, expr->apply.operands[i]);
+    if (expr->kind == EXPR_CAST)
+        find_vectors(vectors, expr->cast.body);
+    int most = sizeof vectors->access / sizeof *vectors->access;
+    if (expr->kind != EXPR_ACCESS || expr->access.tensor->dtype == DTYPE_B1 || vectors->count == most ||
+        vectors_index(vectors, expr) >= 0)
+        return;
+    Affine offset = access_offset(&expr->access);
+    if (depthwise_are_together(vectors->fusion, &offset, vectors->axis, vectors->size) == vectors->size)
+        vectors->access[vectors->count++] = &expr->access;
+}
+
+static const char *vector_element(void *context, const Expr *expr)
+{
+    Vectors *vectors = context;
+    int index = vectors_index(vectors, expr);
+    if (index < 0)
+        return NULL;
+    snprintf(vectors->text, sizeof vectors->text, "x%d[e]", index);
+    return vectors->text;
+}
+
+static void emit_vector_loads(StrBuf *out, const Scope *scope, const Vectors *vectors)
+{
+    for (int i = 0; i < vectors->count; i++) {
+        const Tensor *tensor = vectors->access[i]->tensor;
+        strbuf_printf(out, "    %s x%d[QN];\n    load_vector<QN>(t.in%d, %s, x%d);\n",
+                      value_type(dtype_info[tensor->dtype].compute), i, input_position(scope->fusion, tensor),
+                      offset_text(out->arena, vectors->access[i], scope->axis), i);
+    }
+}
+
+void direct_emit_finish(StrBuf *out, Scope *scope, const Depthwise *shape, int inner, int guarded)
 {
     const Fusion *fusion = scope->fusion;
-    direct_emit_finish_opening(out, "The epilogue of QN outputs.", "const A (&totals)[QN]");
+    Vectors vectors = {.fusion = fusion, .axis = inner, .size = guarded};
+    for (int i = 1; i < fusion->op_count && guarded > 1; i++)
+        find_vectors(&vectors, fusion->ops[i].body);
+    direct_emit_finish_opening(out, guarded ? "The epilogue of QN outputs, which are stored where they exist."
+                                            : "The epilogue of QN outputs.",
+                               guarded ? "bool exists, const A (&totals)[QN]" : "const A (&totals)[QN]");
     scope->axis[shape->image[0].output] = "down";
     scope->axis[shape->image[shape->image_count - 1].output] = "along";
     const char *first = scope->axis[inner];
     emit_output_vectors(out, fusion, "QN");
     direct_emit_groups(out, scope, shape, epilogue_axes(fusion) | store_axes(fusion));
+    emit_vector_loads(out, scope, &vectors);
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n");
     strbuf_printf(out, "        [[maybe_unused]] const Index own = %s + e;\n", first);
     scope->axis[inner] = "own";
+    scope->loaded = vector_element;
+    scope->context = &vectors;
     emit_epilogue(out, "        ", scope, "totals[e]");
+    scope->loaded = NULL;
     emit_vector_elements(out, fusion);
     strbuf_puts(out, "    }\n");
     scope->axis[inner] = first;
-    emit_vector_stores(out, "    ", scope);
-    strbuf_puts(out, "}\n");
+    strbuf_puts(out, guarded ? "    if (exists) {\n" : "");
+    emit_vector_stores(out, guarded ? "        " : "    ", scope);
+    strbuf_puts(out, guarded ? "    }\n}\n" : "}\n");
 }
 
 /* Totals where a window makes them; everything else in the order of the expression. */

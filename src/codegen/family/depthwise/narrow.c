@@ -9,7 +9,7 @@
 #include "model/calibration.h"
 #include "rtile/space.h"
 
-enum { INPUT, FILTER };        // tiles of the space
+enum { INPUT = NARROW_INPUT, FILTER = NARROW_FILTER };
 enum { OF_ROWS, OF_GROUPS, OF_PAIRS };   // variants; of two tiles of outputs that a warp multiplies together
 
 enum {
@@ -142,13 +142,31 @@ static void lay_out_groups(NarrowWay *way, const Depthwise *shape)
 
 // ---- tiles of blocks and warps ----
 
+static bool stores_filters_side_by_side(const Fusion *fusion, int axis)
+{
+    bool beside = true;
+    for (int i = 0; i < fusion->op_count; i++)
+        beside &= !fusion->ops[i].stored || access_offset(&fusion->ops[i].store).coef[axis] == 1;
+    return beside;
+}
+
+/* Eights of filters of a warp. Of an odd number of eights each lane would store two filters at a time: 24 are made as 32, of which
+   a lane has eight side by side, and of more than a warp can hold it has an even number of eights. */
+static int warp_tiles_of(const Fusion *fusion, const Depthwise *shape, int steps, int eights, int words)
+{
+    int64_t all = ceil_div(shape->multiplier.extent, NARROW_EIGHT);
+    int most = (int)larger(smaller(eights, words / steps), 1), tiles = (int)smaller(all, most);
+    if (tiles == 1 || tiles % 2 == 0 || !stores_filters_side_by_side(fusion, axis_group_innermost(&shape->multiplier)) ||
+        shape->multiplier.extent % 2)
+        return tiles;
+    return tiles == all && tiles < most ? tiles + 1 : tiles < all ? tiles - 1 : tiles;
+}
+
 /* Filters of a warp, in eights, and groups, that fit in its registers. False: there are too many. */
-static bool set_warp(NarrowWay *way, const Depthwise *shape, int eights, int words)
+static bool set_warp(NarrowWay *way, const Fusion *fusion, const Depthwise *shape, int eights, int words)
 {
     int64_t filters = shape->multiplier.extent, groups = 1;
-    int tiles = (int)smaller(ceil_div(filters, NARROW_EIGHT), eights);
-    while (tiles > 1 && tiles * way->steps > words)
-        tiles--;
+    int tiles = warp_tiles_of(fusion, shape, way->steps, eights, words);
     way->folded = (filters == 2 || filters == 4) && way->groups >= NARROW_EIGHT / filters
                       ? NARROW_EIGHT / (int)filters
                       : 1;
@@ -197,7 +215,7 @@ static void find_way(const Fusion *fusion, const Depthwise *shape, int row_tiles
 }
 
 /* Are the filters of a block contiguous, from an aligned vector on? All of the tensor is read, and a block has
-   contiguous parts of it: groups, of which it has all filters, or filters. */
+   all of it, or contiguous parts: groups, of which it has all filters, or filters. */
 static bool has_filter_run(const Fusion *fusion, const Depthwise *shape, int64_t run)
 {
     int64_t filter = narrow_filter(shape), group = filter * shape->multiplier.extent,
@@ -205,12 +223,9 @@ static bool has_filter_run(const Fusion *fusion, const Depthwise *shape, int64_t
     const AxisGroup *outer = shape->channel.extent > 1 ? &shape->channel : &shape->multiplier;
     int64_t stride = shape->channel.extent > 1 ? group : filter;
     return shape->w->kind == EXPR_ACCESS && tensor_elements(factor_access(shape->w)->tensor) == all &&
-           run % PIECE == 0 && all % PIECE == 0 &&
-           (run == all || axis_group_has_stride(outer, fusion, &shape->w_offset, stride));
+           (run == all ||
+            (run % PIECE == 0 && all % PIECE == 0 && axis_group_has_stride(outer, fusion, &shape->w_offset, stride)));
 }
-
-/* Tiles of a warp whose filters are interleaved. */
-static int beside_of(const NarrowWay *way) { return way->warp_tiles % 4 ? way->warp_tiles : 4; }
 
 /* Lanes read eight filters two by two from four eights, or of a channel eight filters and of four pairs of channels. Where
    these would share banks, eight elements are left out between the eights, or the channels. */
@@ -224,9 +239,8 @@ static void set_skew(NarrowWay *way, const Fusion *fusion, const Depthwise *shap
     bool by_filters = axis_group_has_stride(&shape->multiplier, fusion, &shape->w_offset, filter);
     int64_t each = way->by_terms ? term : by_filters ? NARROW_EIGHT * filter : 0;
     way->skew = each % FEW_BANKS ? 0 : each;
-    int beside = beside_of(way);
     way->vectors = way->by_terms && term % PIECE == 0 && way->runs > 1 && summed->extent % PIECE == 0 &&
-                   (beside == 2 || beside == 4) && shape->multiplier.extent % (way->warp_tiles * NARROW_EIGHT) == 0 &&
+                   way->beside > 1 && shape->multiplier.extent % (way->warp_tiles * NARROW_EIGHT) == 0 &&
                    axis_group_has_stride(&shape->multiplier, fusion, &shape->w_offset, 1);
 }
 
@@ -242,14 +256,6 @@ static void set_filter_run(NarrowWay *way, const Fusion *fusion, const Depthwise
         set_skew(way, fusion, shape);
 }
 
-static bool stores_filters_side_by_side(const Fusion *fusion, int axis)
-{
-    bool beside = true;
-    for (int i = 0; i < fusion->op_count; i++)
-        beside &= !fusion->ops[i].stored || access_offset(&fusion->ops[i].store).coef[axis] == 1;
-    return beside;
-}
-
 /* Lines that a warp touches to store an element of each lane: of four filters and eight outputs, which are side by side
    in planes; else each output has its filters side by side, of which lanes have every eighth. */
 static double lines_of_store(const NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
@@ -259,18 +265,42 @@ static double lines_of_store(const NarrowWay *way, const Fusion *fusion, const D
         return FILTERS;
     double filters = (double)shape->multiplier.extent,
            padded = (double)round_up(shape->multiplier.extent, NARROW_EIGHT),
-           apart = OUTPUTS * (1 + 2 * fmin(way->warp_tiles, 4) * (FILTERS - 1) / LINE),
+           apart = OUTPUTS * (1 + 2 * way->beside * (FILTERS - 1) / LINE),
            together = 1 + OUTPUTS * filters / LINE;
     return fmin(apart, together) * padded / filters;
 }
 
-/* Adjacent sums of a lane that are stored by one access. */
+/* Accesses of L2 to the sectors of a run of so many elements, which begins at a multiple of `aligned`: two, where it has a part
+   of the sector. */
+static double accesses_of_run(int64_t run, int64_t aligned)
+{
+    const double SECTOR = 2 * PIECE;
+    double touched = fmax((double)(run - aligned), 0) / SECTOR + 1, whole = fmax((double)(run + aligned) - SECTOR, 0) / SECTOR;
+    return 2 * (touched - whole) + whole;
+}
+
+/* Of a warp that stores a vector of each lane, eight outputs by four, accesses of L2 for each sector's worth. Of adjacent outputs the
+   eight are one run in each of four planes; of filters the four are one run, or, if there are no more, all of them. */
+static double accesses_of_store(const NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
+{
+    enum { SECTOR = 2 * PIECE, OUTPUTS = NARROW_EIGHT, FILTERS = 4 };
+    int64_t filters = smaller(way->folded * shape->multiplier.extent, FILTERS * way->stored);
+    bool planes = way->adjacent > 1, all = filters == shape->multiplier.extent && shape->channel.extent == 1;
+    int axis = planes ? slide_along(shape)->output : axis_group_innermost(&shape->multiplier);
+    int64_t run = planes ? OUTPUTS * way->stored : all ? OUTPUTS * filters : filters;
+    return accesses_of_run(run, depthwise_stores_together(fusion, axis, SECTOR)) * SECTOR / (double)run;
+}
+
+/* Adjacent sums of a lane that are stored by one access, and tiles of a warp whose filters are interleaved for that. */
 static void set_stored(NarrowWay *way, const Fusion *fusion, const Depthwise *shape)
 {
-    int lane = 2 * beside_of(way);
+    way->beside = way->warp_tiles % 4 == 0 ? 4 : way->warp_tiles % 2 == 0 ? 2 : 1;
     way->stored = way->adjacent > 1 ? way->adjacent
-                                    : depthwise_stores_together(fusion, axis_group_innermost(&shape->multiplier), lane & -lane);
+                                    : depthwise_stores_together(fusion, axis_group_innermost(&shape->multiplier), 2 * way->beside);
+    if (way->adjacent == 1)
+        way->beside = (int)larger(way->stored / 2, 1);
     way->stored_lines = way->stored > 1 ? 0 : lines_of_store(way, fusion, shape);
+    way->stored_accesses = way->stored > 1 ? accesses_of_store(way, fusion, shape) : 0;
 }
 
 static int64_t staged_bytes(const NarrowWay *way) { return 2 * (int64_t)way->line * way->lines; }
@@ -289,7 +319,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     const NarrowWay *way = kind->choice.value;
     (void)block, (void)warp, (void)device;
     layout_add(layout, "INPUTS", round_up(staged_bytes(way), 16));
-    layout_add(layout, "FILTERS", larger(filter_room(way), 2 * PIECE));
+    layout_add(layout, "FILTERS", larger(round_up(filter_room(way), 2 * PIECE), 2 * PIECE));
 }
 
 // ---- what a block does ----
@@ -311,14 +341,13 @@ static double copy_alone_instructions(const NarrowWay *way, const Depthwise *sha
 
 static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *shape, const NarrowWay *way)
 {
-    enum { FIND = 24, FIND_ALONE = 56 };   // instructions of a copy: where it comes from, where it goes; of a filter's element: counted in SASS
+    enum { FIND = 24 };   // instructions of a copy: where it comes from, where it goes
     direct_add_factor_tiles(space, fusion, shape);
     for (int i = INPUT; i <= FILTER; i++) {
         DataTile *tile = &space->tiles[i];
         tile->staged = i == INPUT || way->filter_run > 0;
-        bool pieces = i == INPUT ? way->pieces : way->filter_run > 0;
-        tile->instructions = pieces         ? (double)FIND / PIECE
-                             : i == FILTER ? FIND_ALONE
+        bool pieces = i == FILTER || way->pieces;
+        tile->instructions = pieces        ? (double)FIND / PIECE
                              : way->vector ? planes_instructions(way->vector, slide_along(shape)->pad, way->reach)
                                            : copy_alone_instructions(way, shape);
         tile->staged_inner = tile->rank - 1;
@@ -326,36 +355,48 @@ static void add_tiles(TileSpace *space, const Fusion *fusion, const Depthwise *s
     direct_add_outer_tiles(space, fusion, shape);
 }
 
+/* Tiles of outputs that a block multiplies whole: of rows that exist. */
+static int64_t tiles_of(const NarrowWay *way, int64_t rows)
+{
+    return ceil_div(rows * way->width, NARROW_TILE * way->row_tiles) * way->row_tiles;
+}
+
+/* Of a warp: each of its turns waits for what the epilogue loads of its own outputs. */
+static double waits_of(const TileSpace *space, const NarrowWay *way)
+{
+    return narrow_loads_outputs(space) ? (double)ceil_div(tiles_of(way, way->height) / way->row_tiles, way->sets) : 0;
+}
+
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const NarrowWay *way)
 {
     Schedule schedule = {.computes = COMPUTES_OWN};
     const double alone = 10.0 / 32;   // of a lane for an element that is stored alone: counted in SASS
     uint32_t input = 1u << INPUT, filter = 1u << FILTER;
-    const double fetch = 2.5 / 32;   // of a lane for each element of a warp's filters: half a pair
     bool staged = way->filter_run > 0;
+    const double fetch = (staged ? 2.5 : 7.5) / 32;   // of a lane for each element of a warp's filters: half a pair; counted in SASS
     int each = way->vector ? planes_in_flight(way->vector) : IN_FLIGHT;
     schedule_load(&schedule, (Move){.tiles = input, .to = PLACE_SHARED, .async = way->pieces, .each = way->pieces ? 0 : (uint8_t)each});
-    schedule_load(&schedule,
-                  (Move){.tiles = filter, .to = staged ? PLACE_SHARED : PLACE_USUAL, .async = staged});
+    schedule_load(&schedule, (Move){.tiles = filter,
+                                    .to = staged ? PLACE_SHARED : PLACE_USUAL,
+                                    .async = staged,
+                                    .instructions = staged ? 0 : fetch});
     schedule_wait(&schedule, 0);
     schedule_barrier(&schedule, SCOPE_BLOCK);
     if (staged)
         schedule_load(&schedule, (Move){.tiles = filter, .from = PLACE_SHARED, .instructions = fetch});
     schedule_load(&schedule, (Move){.tiles = input, .from = PLACE_SHARED});
     schedule_product(&schedule, schedule_ops(fusion, true));
-    schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~(input | filter)});
+    schedule_load(&schedule, (Move){.tiles = narrow_loads(space)});
     schedule_map(&schedule, schedule_ops(fusion, false));
+    if (waits_of(space, way) > 0)
+        schedule_takes(&schedule, 0, waits_of(space, way));
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space),
                           .lines = (float)way->stored_lines,
+                          .accesses = (float)way->stored_accesses,
+                          .completed = way->stored_accesses > 0 && way->adjacent == 1,
                           .instructions = way->stored > 1 ? 0 : alone});
     return schedule_copy(arena, &schedule);
-}
-
-/* Tiles of outputs that a block multiplies whole: of rows that exist. */
-static int64_t tiles_of(const NarrowWay *way, int64_t rows)
-{
-    return ceil_div(rows * way->width, NARROW_TILE * way->row_tiles) * way->row_tiles;
 }
 
 /* All that is copied, zeros beside the image, too; each warp reads two words of a lane in each step of a tile. */
@@ -498,7 +539,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 0;
     for (int f = 0; f < (int)(sizeof forms / sizeof *forms); f++) {
         find_way(fusion, found->sum, forms[f].row_tiles, &way);
-        bool fits = set_warp(&way, found->sum, forms[f].eights, forms[f].words) &&
+        bool fits = set_warp(&way, fusion, found->sum, forms[f].eights, forms[f].words) &&
                     registers_of(&way) <= device->registers_per_thread;
         if (forms[f].eights <= WARP_EIGHTS)
             few = way.warp_tiles * way.warp_groups;

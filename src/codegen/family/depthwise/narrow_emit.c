@@ -13,6 +13,10 @@ static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *sha
     CONSTEXPR(out, "int FOLDED, ROW_TILES",
               "groups in an 8-filter tile; 16-output tiles of a warp", way->folded,
               way->row_tiles);
+    CONSTEXPR(out, "int BESIDE", "8-filter tiles whose filters are interleaved", way->beside);
+    /* The bias of a plane is one element for all of a lane's outputs. */
+    bool loads = way->adjacent > 1 ? narrow_loads_outputs(plan->kind->space) : narrow_loads(plan->kind->space) != 0;
+    CONSTEXPR(out, "bool LOADS", "the epilogue loads something for each lane's outputs", loads);
     CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "of the launch bounds", plan->threads,
               rprogram_least_blocks(plan->program, plan->threads));
 }
@@ -62,5 +66,6 @@ void narrow_emit(StrBuf *out, const KernelPlan *plan)
     direct_emit_tap(out, "Index summed, ", &scope, shape);
     if (way->filter_run)
         direct_emit_tap_at(out, "Index summed, ", &scope, shape);
-    direct_emit_finish(out, &scope, shape, way->adjacent > 1 ? slide_along(shape)->output : axis_group_innermost(&shape->multiplier));
+    direct_emit_finish(out, &scope, shape, way->adjacent > 1 ? slide_along(shape)->output : axis_group_innermost(&shape->multiplier),
+                       way->stored);
 }

@@ -309,7 +309,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     if (way->staged_bits == 16)
         emit_plain_finish(out, &scope, shape);
     else
-        direct_emit_finish(out, &scope, shape, axis_group_innermost(&shape->channel));
+        direct_emit_finish(out, &scope, shape, axis_group_innermost(&shape->channel), 0);
 }
 
 const Family pairs_family = {

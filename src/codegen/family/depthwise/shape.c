@@ -244,16 +244,22 @@ uint32_t depthwise_image_axes(const Depthwise *shape)
     return axes;
 }
 
+int depthwise_are_together(const Fusion *fusion, const Affine *offset, int axis, int most)
+{
+    for (int a = 0; a < MAX_AXES; a++)
+        while (most > 1 && (a == axis ? offset->coef[a] != 1 || fusion->axes[a].extent % most : offset->coef[a] % most))
+            most /= 2;
+    while (most > 1 && offset->constant % most)
+        most /= 2;
+    return most;
+}
+
 int depthwise_stores_together(const Fusion *fusion, int axis, int most)
 {
     for (int i = 0; i < fusion->op_count; i++) {
         Affine offset = access_offset(&fusion->ops[i].store);
-        for (int a = 0; a < MAX_AXES && fusion->ops[i].stored; a++)
-            while (most > 1 &&
-                   (a == axis ? offset.coef[a] != 1 || fusion->axes[a].extent % most : offset.coef[a] % most))
-                most /= 2;
-        while (most > 1 && fusion->ops[i].stored && offset.constant % most)
-            most /= 2;
+        if (fusion->ops[i].stored)
+            most = depthwise_are_together(fusion, &offset, axis, most);
     }
     return most;
 }

@@ -58,7 +58,8 @@ const Access *factor_access(const Expr *factor);
 /* A bit for each axis of the fusion that is an output or a tap of an image axis. */
 uint32_t depthwise_image_axes(const Depthwise *shape);
 
-/* Neighbours along an axis that are one aligned access in every output: a power of two, at most `most`. */
+/* Neighbours along an axis that are one aligned access at such an offset: a power of two, at most `most`; and in every output. */
+int depthwise_are_together(const Fusion *fusion, const Affine *offset, int axis, int most);
 int depthwise_stores_together(const Fusion *fusion, int axis, int most);
 
 /* Accesses of a thread whose first column lies at `offset` to a row, of at most so many columns: beside 4

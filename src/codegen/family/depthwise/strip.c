@@ -227,7 +227,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     emit_tiles(out, plan, shape, way);
     direct_emit_image(out, &scope, shape);
     direct_emit_tap(out, "", &scope, shape);
-    direct_emit_finish(out, &scope, shape, inner_axis(shape, way));
+    direct_emit_finish(out, &scope, shape, inner_axis(shape, way), 0);
 }
 
 const Family strip_family = {
