@@ -64,11 +64,12 @@ void rows_emit_block_each(StrBuf *out, const char *guard, const char *statements
     strbuf_printf(out, "    " EACH "        %s{\n%s        }\n", guard, statements);
 }
 
-void rows_emit_store(Step *step, const Scope *first, const Scope *element, int op, const char *array,
-                     bool whole)
+void rows_emit_store(Step *step, const Scope *first, const Scope *element, int op, const char *array, int axis,
+                     int vector)
 {
     const FusedOp *fused = &first->fusion->ops[op];
     Affine offset = access_offset(&fused->store);
+    bool whole = affine_allows_vector(&offset, axis, vector);
     step->axes |= access_axes(&fused->store);
     strbuf_puts(&step->text,
                 whole ? ROWS_INDENT "store_vector<VECTOR>(" : ROWS_INDENT EACH ROWS_INDENT "    store(");

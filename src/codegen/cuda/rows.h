@@ -51,6 +51,6 @@ void rows_emit_block_each(StrBuf *out, const char *guard, const char *statements
 /* Stores `v3`, the op's value of a row. */
 void rows_emit_value_store(Step *step, const Scope *first, int op);
 
-/* Stores `array` as the op's elements: at once, if a vector of them is one access, else one by one. */
-void rows_emit_store(Step *step, const Scope *first, const Scope *element, int op, const char *array,
-                     bool whole);
+/* Stores `array` as the op's elements, neighbours along the axis: at once, if a vector of them is one access, else one by one. */
+void rows_emit_store(Step *step, const Scope *first, const Scope *element, int op, const char *array, int axis,
+                     int vector);

@@ -194,12 +194,6 @@ void rowwise_emit_part(StrBuf *function, int pass, const char *opening, const St
     strbuf_puts(function, is_line ? "" : IN "}\n");
 }
 
-static bool stores_vectors(const RowEmitter *row, int op)
-{
-    Affine offset = access_offset(&row->fusion->ops[op].store);
-    return affine_allows_vector(&offset, row->fusion->axis_count - 1, row->shape.vector);
-}
-
 void rowwise_emit_vector(RowEmitter *row, int pass)
 {
     VectorStep make = {row, rows_step(row->out->arena), false}, add = make, store = make;
@@ -216,7 +210,7 @@ void rowwise_emit_vector(RowEmitter *row, int pass)
             emit_unaligned_store(&store.step, row, i);
         else
             rows_emit_store(&store.step, &row->first, &row->element, i,
-                            arena_printf(row->out->arena, "el.v%d", i), stores_vectors(row, i));
+                            arena_printf(row->out->arena, "el.v%d", i), row->fusion->axis_count - 1, row->shape.vector);
     strbuf_puts(&make.step.text, add.step.text.text);
     make.step.axes |= add.step.axes;
     make.asks_mask |= add.asks_mask;

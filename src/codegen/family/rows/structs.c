@@ -137,12 +137,6 @@ void pass_add_reduction(const PassEmitter *emitter, PassText *text, int op)
 
 // ---- values of the row ----
 
-static bool is_vector(const PassEmitter *emitter, int op)
-{
-    Affine offset = access_offset(&emitter->fusion->ops[op].store);
-    return affine_allows_vector(&offset, emitter->axis, emitter->vector);
-}
-
 void pass_add_value(const PassEmitter *emitter, PassText *text, PassFunction function, int op,
                     const char *value)
 {
@@ -158,7 +152,7 @@ void pass_add_value(const PassEmitter *emitter, PassText *text, PassFunction fun
     if (fused->stored && !emitter->structs->neighbours)
         rows_emit_value_store(store, &emitter->first, op);
     else if (fused->stored)
-        rows_emit_store(store, &emitter->first, &emitter->element, op, name, is_vector(emitter, op));
+        rows_emit_store(store, &emitter->first, &emitter->element, op, name, emitter->axis, emitter->vector);
 }
 
 void pass_add_values(const PassEmitter *emitter, PassText *text, PassFunction function, uint64_t ops)
@@ -201,7 +195,7 @@ static void add_element_stores(const PassEmitter *emitter, PassText *text, uint6
             add_bits_store(emitter, &text->function[PASS_PACK_ELEMENTS], i);
         else
             rows_emit_store(&text->function[PASS_STORE_ELEMENTS], &emitter->first, &emitter->element, i,
-                            arena_printf(emitter->out->arena, "el.v%d", i), is_vector(emitter, i));
+                            arena_printf(emitter->out->arena, "el.v%d", i), emitter->axis, emitter->vector);
 }
 
 // ---- structs ----
