@@ -426,7 +426,7 @@ static void add_item(PerfProblem *problem, const TileSpace *space, const Item *i
 
 TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind)
 {
-    enum { MOST_TILES = 512 };   // others are computed each time
+    enum { MOST_TILES = 512 };   // in a hash table: others are computed each time
     return tile_memo_new(arena, MOST_TILES, kind->space->tile_count * (int)(sizeof(BlockBytes) / sizeof(double)));
 }
 

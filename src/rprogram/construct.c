@@ -26,7 +26,8 @@ enum {
     SLOTS = 2 * MAX_PROGRAMS, // of the hash table, at least half empty
     TOLERANCE_STEPS = 5,      // limit of the search: 0.2 each
     ENOUGH = 4,               // limit of the search: times `keep` programs end the raising of the tolerance
-    MOST_TILES = 512, MOST_PAIRS = 1024   // whose numbers are kept; those of others are computed again
+    MOST_TILES = 512,         // tiles whose numbers a hash table keeps; those of others are computed again
+    MOST_PAIRS = 1024         // pairs in a hash table likewise
 };
 
 typedef struct Construction {
