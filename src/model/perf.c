@@ -439,11 +439,14 @@ static double stores_us(const KernelCounts *kernel)
     return at_least(moving_us - kernel->rounds * kernel->end_us, 0);
 }
 
-/* From a block's start to its first product, and from its last product to its end. The launch has it once. */
+/* From a block's start to its first product, and from its last product to its end. The launch has it once. Blocks of one step
+   wait as all do that load, compute and store once. */
 static double between_us(const KernelCounts *kernel)
 {
-    double waves = kernel->blocks / (kernel->resident * kernel->device->sm_count);
-    return at_least(waves - 1, 0) * (own_setup_us(kernel) + first_load_us(kernel) + kernel->end_us);
+    const Timing *timing = &kernel->device->timing;
+    double waves = kernel->blocks / (kernel->resident * kernel->device->sm_count),
+           once_us = kernel->steps <= 1 ? timing->block_wait_us + timing->copy_wait_us : 0;
+    return at_least(waves - 1, 0) * (own_setup_us(kernel) + first_load_us(kernel) + kernel->end_us + once_us);
 }
 
 static double largest_us(const double *terms_us, int count, double *sum_us)

@@ -1,4 +1,6 @@
 // gemm: a sum of products of two elements of one type on tensor cores (mma.sync).
+#include <math.h>
+
 #include "base/checked.h"
 #include "codegen/family/gemm/convolution_turn.h"
 #include "codegen/family/gemm/families.h"
@@ -16,7 +18,7 @@ enum {
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8 };
 enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
-enum { HELD_SPARE = 24 };   // registers that factors which are held do not need, counted in what ptxas takes (tuning-log 133)
+enum { OTHERS = 26, OTHERS_ONCE = 24, OF_RESIDUAL = 20 };   // registers: counted in what ptxas takes of 500 kernels (tuning-log 242)
 enum { MAX_PRODUCTS = 4 };   // of a block, which waits for all of them
 
 // ---- kinds ----
@@ -166,13 +168,33 @@ static int register_overhead(const Product *product)
     return registers;
 }
 
-/* Of a vector's position the address is held; most bounds are shared by several vectors. */
+/* Of the vectors of a factor that a thread copies in a step: an address and half a bound, and what passes registers. */
+static double registers_of_vectors(const KernelKind *kind, const DataTile *factor, const RTile *block, double threads)
+{
+    const double BY_PIECE = 2.5, BY_SHIFT = 12, BY_ELEMENT = 13;
+    double elements = (double)data_tile_elements(factor, block, kind->space->axis_count);
+    double each = factor->vector > 1 ? BY_PIECE : factor->vector == 1 ? BY_ELEMENT : BY_SHIFT;
+    return each * ceil(elements * factor->element_bits / (8 * VECTOR_BYTES * threads));
+}
+
+/* As they are read in a loop, fragments of three parts of a step are alive. In a single step there is no next part, nor are there
+   addresses of a later step. */
 static int64_t registers_taken_by_warps(const KernelKind *kind, const RTile *block, const RTile *inner,
                                         RegisterBudget budget)
 {
-    bool held = kind->registers.held_words > 0 && !kind_is_one_step(kind, block);
-    budget.enough -= budget.places / 2;
-    return product_registers_taken(kind, block, inner, budget) - (held ? HELD_SPARE : 0);
+    bool once = kind_is_one_step(kind, block);
+    double threads = kind_tile_threads(kind) * rtile_tiles(kind->space, block, inner, false),
+           registers = (double)(kind_registers(kind, inner, once ? 1 : 3) - kind->registers.others + budget.places / 2);
+    if (once)
+        return (int64_t)registers + OTHERS_ONCE;
+    for (int i = 0; i < kind->space->tile_count; i++) {
+        const DataTile *data = &kind->space->tiles[i];
+        if (data->staged && !data->output)
+            registers += registers_of_vectors(kind, data, block, threads);
+        else if (data->beside && data_tile_depends(data, GROUP_M) && data_tile_depends(data, GROUP_N))
+            registers += OF_RESIDUAL;
+    }
+    return (int64_t)registers + OTHERS;
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
