@@ -40,7 +40,7 @@ constexpr Index N = 4096, K = 4096;
 constexpr int M = 4;                                          // rows
 constexpr int BN = 32, BK = 256;                              // rTile, block
 constexpr int TN = 4, TK = 8;                                 // rTile, registers
-constexpr int THREADS = 256;
+constexpr int THREADS = 256, MIN_BLOCKS_PER_SM = 1;   // of the launch bounds
 constexpr int CLUSTER = 1;                                    // blocks of a cluster that split k
 constexpr bool STORES_ALONG_M = false;                        // C is contiguous along m
 constexpr int QN = 1;                                         // columns of C in one aligned access
@@ -205,7 +205,7 @@ __device__ __forceinline__ void meet()
 }
 
 // One block an SM may use all registers: with more blocks the compiler delays loads until their first use.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
     const int thread = (int)threadIdx.x;

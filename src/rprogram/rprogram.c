@@ -202,6 +202,14 @@ static bool holds_next_step(const KernelKind *kind, const RProgram *program)
            !kind_is_one_step(kind, &program->tile[LEVEL_SHARED]);
 }
 
+/* Warps read fragments ahead in a loop. Compilers take a few registers more than leave room for the expected blocks: with 133 for 128
+   an SM had one block of eight warps for two, and a kernel took 1.5 times as long. */
+static bool reads_fragments_ahead(const KernelKind *kind, const RProgram *program)
+{
+    return kind->registers.input_buffers > 1 && kind_tile_threads(kind) > 1 &&
+           !kind_is_one_step(kind, &program->tile[LEVEL_SHARED]);
+}
+
 int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const DeviceSpec *device)
 {
     int64_t blocks = ceil_div(program->grid, device->sm_count);
@@ -211,7 +219,7 @@ int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const 
     if (blocks >= resident && kind_reads_ahead(kind))
         return program->sure_blocks > 1 ? program->sure_blocks : resident;
     if (blocks >= resident)
-        return holds_next_step(kind, program) || kind_unbuffered_loop(kind) ? resident : 0;
+        return holds_next_step(kind, program) || kind_unbuffered_loop(kind) || reads_fragments_ahead(kind, program) ? resident : 0;
     if (blocks > program->sure_blocks)
         return 0;
     int in_fours = blocks_in_fours(blocks, program->threads);

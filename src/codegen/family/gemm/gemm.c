@@ -183,18 +183,18 @@ static int64_t registers_taken_by_warps(const KernelKind *kind, const RTile *blo
                                         RegisterBudget budget)
 {
     bool once = kind_is_one_step(kind, block);
-    double threads = kind_tile_threads(kind) * rtile_tiles(kind->space, block, inner, false),
-           registers = (double)(kind_registers(kind, inner, once ? 1 : 3) - kind->registers.others + budget.places / 2);
-    if (once)
-        return (int64_t)registers + OTHERS_ONCE;
+    double threads = kind_tile_threads(kind) * rtile_tiles(kind->space, block, inner, false);
+    int64_t values = kind_registers(kind, inner, once ? 1 : 3) - kind->registers.others;
+    double registers = once ? (double)larger(values, budget.passing) : (double)values + (double)budget.places / 2;
     for (int i = 0; i < kind->space->tile_count; i++) {
         const DataTile *data = &kind->space->tiles[i];
-        if (data->staged && !data->output)
-            registers += registers_of_vectors(kind, data, block, threads);
-        else if (data->beside && data_tile_depends(data, GROUP_M) && data_tile_depends(data, GROUP_N))
+        bool residual = data->beside && data_tile_depends(data, GROUP_M) && data_tile_depends(data, GROUP_N);
+        if (residual && (!once || data->dims[data->rank - 1].size % 2 != 0))   // single elements have an address each
             registers += OF_RESIDUAL;
+        if (data->staged && !data->output && !once)
+            registers += registers_of_vectors(kind, data, block, threads);
     }
-    return (int64_t)registers + OTHERS;
+    return (int64_t)registers + (once ? OTHERS_ONCE : OTHERS);
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,

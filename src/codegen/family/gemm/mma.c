@@ -144,8 +144,9 @@ void mma_schedule_store(Schedule *schedule, const Fusion *fusion, const Product 
                                    .held = ahead ? BESIDE_BYTES : FIT_BYTES,
                                    .each = SLAB_EACH});
     schedule_map(schedule, schedule_ops(fusion, false));
-    int columns = mma_is_shifted(fusion, product) ? MAX_VECTOR : mma_columns(fusion, product);
-    int threads = space->unit >= UNIT_WGMMA_F16 ? GROUP_LANES : LANES;   // that hold a tile
+    bool boxed = space->unit >= UNIT_WGMMA_F16;
+    int columns = boxed && mma_is_shifted(fusion, product) ? MAX_VECTOR : mma_columns(fusion, product);
+    int threads = boxed ? GROUP_LANES : LANES;   // that hold a tile
     double each = product_end_instructions(fusion, product, columns) / threads;
     schedule_store(schedule, (Move){.tiles = space_outputs(space), .instructions = each});
 }

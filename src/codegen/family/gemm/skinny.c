@@ -279,6 +279,17 @@ static int columns_stored(const KernelPlan *plan, const Product *product)
     return stores_along_m(plan->fusion, product) ? 1 : (int)most;
 }
 
+/* Blocks of an SM that registers must leave room for: compilers issue the loads of several steps in what they are not refused, and
+   147 registers left one block of eight warps where two had been expected. With three warps a scheduler, more wait for fewer loads. */
+static int64_t promised_blocks(const KernelPlan *plan)
+{
+    enum { SCHEDULER_WARPS = 3 };
+    const DeviceSpec *device = plan->device;
+    int64_t enough = ceil_div((int64_t)SCHEDULER_WARPS * device->schedulers_per_sm * device->warp_size, plan->threads),
+            blocks = smaller(ceil_div(plan->program->grid, device->sm_count), plan->program->sure_blocks);
+    return device->dialect == DIALECT_HIP ? 1 : larger(smaller(enough, blocks), 1);
+}
+
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int stored)
 {
     const RTile *block = &plan->program->tile[LEVEL_SHARED], *each = &plan->program->tile[LEVEL_REGISTER];
@@ -288,7 +299,7 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     CONSTEXPR(out, "int M", "rows", product->group[GROUP_M].extent);
     CONSTEXPR(out, "int BN, BK", "rTile, block", block->size[GROUP_N], block->size[GROUP_K]);
     CONSTEXPR(out, "int TN, TK", "rTile, registers", each->size[GROUP_N], each->size[GROUP_K]);
-    CONSTEXPR(out, "int THREADS", NULL, plan->threads);
+    CONSTEXPR(out, "int THREADS, MIN_BLOCKS_PER_SM", "of the launch bounds", plan->threads, promised_blocks(plan));
     CONSTEXPR(out, "int CLUSTER", "blocks of a cluster that split k", plan->program->cluster);
     CONSTEXPR(out, "bool STORES_ALONG_M", "C is contiguous along m", stores_along_m(plan->fusion, product));
     CONSTEXPR(out, "int QN", "columns of C in one aligned access", stored);
