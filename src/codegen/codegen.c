@@ -151,7 +151,7 @@ static KernelText kernel_text(Generator *generator, int index)
         .provenance = provenance(generator->arena, generator->request, generator->kernel, index),
         .signature =
             names_put(names, emit_signature(generator->arena, planned->fusion, launch, NULL)),
-        .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion)),
+        .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion, draft->mapped)),
         .maps = emit_maps(generator->arena, launch->map_count),
         .map_list = emit_map_list(generator->arena, launch->map_count),
         .bounds = launch_bounds(generator->arena, planned, generator->request->device),

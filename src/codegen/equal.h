@@ -8,8 +8,9 @@
 typedef struct LaunchDraft {
     KernelPlan plan;
     const char *template_path;
-    const char *tensors;   // the beginning of the parameter block: Index, and a struct of all tensors
+    const char *tensors;   // the beginning of the parameter block: Index, and a struct of tensors
     const char *block;     // the rest of it
+    uint64_t mapped;       // inputs that bulk copies alone read, by tensor maps: the struct lacks them
 } LaunchDraft;
 
 /* Sets the kernel's `leaders` and `likenesses`, and the kernel number of each launch. A launch takes its inputs

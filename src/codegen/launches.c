@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "codegen/chain.h"
 #include "codegen/cuda/expr.h"
+#include "codegen/cuda/token.h"
 #include "codegen/memory.h"
 #include "codegen/prepare.h"
 #include "codegen/workspace.h"
@@ -200,6 +201,20 @@ static const bool *early_inputs(Arena *arena, const Launch *launch, const Fusion
     return early;
 }
 
+/* Inputs that have a map and that the block does not name. */
+static uint64_t mapped_inputs(Arena *arena, const Launch *launch, const char *block)
+{
+    uint64_t mapped = 0, named = 0;
+    for (int i = 0; i < launch->map_count; i++)
+        mapped |= launch->maps[i].arg < 64 ? UINT64_C(1) << launch->maps[i].arg : 0;
+    Slice rest = slice_of(block), token;
+    while (token_read(&rest, &token))
+        for (int i = 0; i < launch->map_count; i++)
+            if (launch->maps[i].arg < 64 && slice_equals(token, arena_printf(arena, "in%d", launch->maps[i].arg)))
+                named |= UINT64_C(1) << launch->maps[i].arg;
+    return mapped & ~named;
+}
+
 /* What the launch is to its kernel: the parameter block. */
 static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const Kernel *kernel, int index)
 {
@@ -210,11 +225,12 @@ static LaunchDraft draft_of(Arena *arena, const CodegenRequest *request, const K
     draft.plan.early = early_inputs(arena, launch, planned->fusion);
     draft.plan.finds_room = launch->finds_room;
     StrBuf tensors = strbuf_new(arena), block = strbuf_new(arena);
-    emit_tensors(&tensors, kernel->program, planned->fusion, draft.plan.wide);
     emit_shared(&block, &draft.plan.shared);
     assert(launch->shared_bytes == draft.plan.shared.bytes);
     if (planned->family->emit)
         planned->family->emit(&block, &draft.plan);
+    draft.mapped = mapped_inputs(arena, launch, block.text);
+    emit_tensors(&tensors, kernel->program, planned->fusion, draft.plan.wide, draft.mapped);
     draft.tensors = tensors.text;
     draft.block = block.text;
     return draft;

@@ -559,12 +559,13 @@ static void emit_member(StrBuf *out, const Program *program, const Tensor *seen,
     strbuf_printf(out, "]%s\n", tensor->dtype == DTYPE_B1 ? ", one bit an element" : "");
 }
 
-void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, bool wide)
+void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, bool wide, uint64_t without)
 {
     strbuf_printf(out, "using Index = %s;\n", wide ? "long long" : "int");
     strbuf_puts(out, "struct Tensors {\n");
     for (int i = 0; i < fusion->input_count; i++)
-        emit_member(out, program, fusion->inputs[i], true, i);
+        if (i >= 64 || !(without >> i & 1))
+            emit_member(out, program, fusion->inputs[i], true, i);
     for (int i = 0; i < fusion->output_count; i++)
         emit_member(out, program, fusion->outputs[i], false, i);
     strbuf_puts(out, "};\n");
@@ -600,13 +601,13 @@ const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *lau
     return out.text;
 }
 
-const char *emit_arguments(Arena *arena, const Fusion *fusion)
+const char *emit_arguments(Arena *arena, const Fusion *fusion, uint64_t without)
 {
     StrBuf out = strbuf_new(arena);
     for (int i = 0; i < fusion->input_count; i++)
-        strbuf_printf(&out, "%sin%d", i ? ", " : "{", i);
+        if (i >= 64 || !(without >> i & 1))
+            strbuf_printf(&out, "in%d, ", i);
     for (int i = 0; i < fusion->output_count; i++)
-        strbuf_printf(&out, "%sout%d", i || fusion->input_count ? ", " : "{", i);
-    strbuf_puts(&out, "}");
-    return out.text;
+        strbuf_printf(&out, "%sout%d", i ? ", " : "", i);
+    return arena_printf(arena, "{%s}", out.text);
 }

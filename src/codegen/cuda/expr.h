@@ -102,13 +102,13 @@ void emit_vector_stores(StrBuf *out, const char *indent, const Scope *scope);
 
 int count_bit_outputs(const Fusion *fusion);
 
-/* Index type and struct Tensors. */
-void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, bool wide);
+/* Index type and struct Tensors, which lacks those inputs. */
+void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, bool wide, uint64_t without);
 
 /* What a template calls PARAMETERS and TENSORS: `const f16 *__restrict__ in0`, `{in0}`. Inputs come in this order; NULL: in their
    own. A sum that is made in place and what it is made of have no `__restrict__`. */
 const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *launch, const int *order);
-const char *emit_arguments(Arena *arena, const Fusion *fusion);
+const char *emit_arguments(Arena *arena, const Fusion *fusion, uint64_t without);
 
 /* What it calls MAPS and MAP_LIST: `const __grid_constant__ TensorMap map_a, …`, `{&map_a, …}`. */
 const char *emit_maps(Arena *arena, int count);

@@ -113,7 +113,10 @@ static void unwrap(ConditionFold *fold, Slice statement)
         return;
     }
     const char *first = peek(&inside).start;
-    const char *comment = inside.start + strspn(inside.start, " \n");
+    const char *comment = inside.start + strspn(inside.start, " ");
+    if (*comment == '/')   // on the line of the brace
+        comment += strcspn(comment, "\n");
+    comment += strspn(comment, " \n");
     fold_remove(fold, statement.start, comment < first ? comment : first);
     outdent(fold, first, statement.end);
     fold_remove(fold, inside.end, statement.end);
@@ -227,6 +230,11 @@ static bool fold_loop(ConditionFold *fold, Slice *rest, const char *start, bool 
     body = read_statement(&body);
     if (is_for && fold_once(fold, header, body)) {
         rest->start = body.end;
+        if (*start == '#') {   // the line of a #pragma is not indented
+            const char *loop = strchr(start, '\n') + 1;
+            fold_remove(fold, start, loop);
+            start = loop + strspn(loop, " ");
+        }
         return take_branch(fold, start, body, body.end, in_block);
     }
     fold_statement(fold, rest, false);

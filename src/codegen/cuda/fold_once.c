@@ -2,6 +2,22 @@
 
 #include "codegen/cuda/fold_parts.h"
 
+/* Of ` ++i` 1, and of ` i = next_turn(i, TURNS)`, which is as much on a device; of ` --i` -1. 0: it is something else. */
+static int step_of(Slice step, Slice name)
+{
+    Slice token;
+    bool up = slice_starts(step, " ++");
+    if (up || slice_starts(step, " --")) {
+        step.start += strlen(" ++");
+        return !token_read(&step, &token) || !slice_same(token, name) || token_read(&step, &token) ? 0 : up ? 1 : -1;
+    }
+    static const char *const turn[] = {"=", "next_turn", "("};
+    bool same = token_read(&step, &token) && slice_same(token, name);
+    for (int i = 0; i < 3 && same; i++)
+        same = token_read(&step, &token) && slice_equals(token, turn[i]);
+    return same && token_read(&step, &token) && slice_same(token, name);
+}
+
 /* `int i = 0; i < 1; ++i`, which steps nothing else: of a loop that runs once, the variable and its value, a digit. */
 static bool runs_once(const ConditionFold *fold, Slice header, Slice *name, int64_t *first)
 {
@@ -11,10 +27,8 @@ static bool runs_once(const ConditionFold *fold, Slice header, Slice *name, int6
         return false;
     start = header, token_read_to_semicolon(&header, token), start.end = header.start - 1;
     condition = header, token_read_to_semicolon(&header, token), condition.end = header.start - 1;
-    int step = slice_starts(header, " ++") ? 1 : slice_starts(header, " --") ? -1 : 0;
-    header.start += step ? strlen(" ++") : 0;
-    bool alone = token_read(&header, &token) && slice_same(token, *name) && !token_read(&header, &token);
-    if (!step || !alone || !constants_evaluate(fold->constants, start, first) || *first < 0 || *first > 9)
+    int step = step_of(header, *name);
+    if (!step || !constants_evaluate(fold->constants, start, first) || *first < 0 || *first > 9)
         return false;
     Constant value = {true, *first};
     Constants inside = {.table = {.arena = fold->constants->table.arena}, .outer = fold->constants};

@@ -29,11 +29,9 @@ DEVICE void mbarrier_arrive_at(unsigned long long *barrier, int rank)
 }
 DEVICE void mbarrier_wait(unsigned long long *barrier, unsigned parity)
 {
-    unsigned ended;
-    do   // a loop in PTX is a divergent path for the compiler, which serialises products around it
+    for (unsigned ended = 0; !ended;)   // in PTX it is a divergent path for the compiler, which serialises products around it
         asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
                      : "=r"(ended) : "r"(shared_address(barrier)), "r"(parity) : "memory");
-    while (!ended);
 }
 DEVICE void prefetch_map(const TensorMap *map) { asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory"); }
 DEVICE void copy_box(void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)

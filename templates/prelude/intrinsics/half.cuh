@@ -47,13 +47,9 @@ DEVICE float reciprocal_of(float a) { return 1.0f / a; }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE unsigned pair_of(f16, float low, float high)   // in a register of the tensor cores: its lower half, and the upper
-{
-    unsigned pair; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low)); return pair;
-}
+{ unsigned pair; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low)); return pair; }
 DEVICE unsigned pair_of(bf16, float low, float high)   // in a register of the tensor cores: its lower half, and the upper
-{
-    unsigned pair; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low)); return pair;
-}
+{ unsigned pair; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low)); return pair; }
 #endif
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
