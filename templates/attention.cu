@@ -174,15 +174,15 @@ struct SplitShared : Shared {
     float maxima[WARPS][MADE_ROWS];
 
     __device__ __forceinline__ Slab<MADE_ROWS> &slab(int warp) { return reinterpret_cast<Slab<MADE_ROWS> *>(this)[warp]; }
-};
-struct ClusterShared : SplitShared {
-    Slab<SENT_ROWS> sent[CLUSTER];   // what each block contributes to them
+    // Behind the slabs: what each block of the cluster contributes to the rows that this one stores.
+    __device__ __forceinline__ Slab<SENT_ROWS> &sent(int rank) { return reinterpret_cast<Slab<SENT_ROWS> *>(&slab(WARPS))[rank]; }
 };
 
 // Warps agree on the maximum of each row and write their sums, scaled to it, to their slabs.
 DEVICE void leave_rows(SplitShared &shared, const float (&acc)[WIDTHS * 2][4], const Softmax &softmax)
 {
-    static_assert(WARPS * (int)sizeof(Slab<MADE_ROWS>) <= (int)sizeof(Shared), "slabs fit");
+    static_assert(WARPS * sizeof(Slab<MADE_ROWS>) + (CLUSTER > 1 ? CLUSTER * sizeof(Slab<SENT_ROWS>) : 0) <= sizeof(Shared),
+                  "slabs fit");
     static_assert((int)sizeof(SplitShared) <= EVERYTHING.bytes, "it fits");
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     UNROLL for (int half = 0; half < HALVES; ++half)
@@ -224,19 +224,19 @@ DEVICE Row add_up(SplitShared &shared, int line, int n, float (&totals)[QN])
 
 // Sums what the blocks of a cluster have sent, rescaled to the overall maximum. A block whose columns are all masked or
 // negligible contributes nothing.
-DEVICE Row combine(const Slab<SENT_ROWS> (&sent)[CLUSTER], int line, int n, float (&totals)[QN])
+DEVICE Row combine(SplitShared &shared, int line, int n, float (&totals)[QN])
 {
-    static_assert((int)sizeof(ClusterShared) <= EVERYTHING.bytes, "it fits");
-    float largest = sent[0].rows[line].maximum, sum = 0.0f;
+    float largest = shared.sent(0).rows[line].maximum, sum = 0.0f;
     UNROLL for (int i = 1; i < CLUSTER; ++i)
-        largest = op_max(largest, sent[i].rows[line].maximum);
+        largest = op_max(largest, shared.sent(i).rows[line].maximum);
     UNROLL for (int e = 0; e < QN; ++e)
         totals[e] = 0.0f;
     UNROLL for (int i = 0; i < CLUSTER; ++i) {
-        const float weight = power_of_two((sent[i].rows[line].maximum - largest) * SCALE);
+        const Slab<SENT_ROWS> &sent = shared.sent(i);
+        const float weight = power_of_two((sent.rows[line].maximum - largest) * SCALE);
         float own[QN];
-        move_vector<QN>(own, sent[i].at[line] + n);
-        sum += weight == 0.0f ? 0.0f : sent[i].rows[line].sum * weight;
+        move_vector<QN>(own, sent.at[line] + n);
+        sum += weight == 0.0f ? 0.0f : sent.rows[line].sum * weight;
         UNROLL for (int e = 0; e < QN; ++e)
             totals[e] += weight == 0.0f ? 0.0f : own[e] * weight;
     }
@@ -262,14 +262,14 @@ DEVICE void combine_and_store(const Tensors &t, SplitShared &shared, Index batch
         finish_vector(t, batch, row, n, totals, of);
     };
     if (CLUSTER > 1)
-        cluster_wait();   // all blocks of the cluster have started
+        cluster_wait();   // all blocks of the cluster have used their tiles
     for_vectors(lines, [&](int line, int n) {
         float totals[QN];
         const Row own = add_up(shared, line, n, totals);
         if (CLUSTER == 1)
             finish(row0 + line, n, totals, own);
         else {
-            Slab<SENT_ROWS> &there = *cluster_map(&static_cast<ClusterShared &>(shared).sent[rank], line % CLUSTER);
+            Slab<SENT_ROWS> &there = *cluster_map(&shared.sent(rank), line % CLUSTER);
             if (n == 0)
                 there.rows[line / CLUSTER] = own;
             move_vector<QN>(there.at[line / CLUSTER] + n, totals);
@@ -279,7 +279,7 @@ DEVICE void combine_and_store(const Tensors &t, SplitShared &shared, Index batch
         cluster_sync();
         for_vectors((lines - rank + CLUSTER - 1) / CLUSTER, [&](int line, int n) {
             float totals[QN];
-            const Row own = combine(static_cast<ClusterShared &>(shared).sent, line, n, totals);
+            const Row own = combine(shared, line, n, totals);
             finish(row0 + line * CLUSTER + rank, n, totals, own);
         });
     }
@@ -316,8 +316,6 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         }
         async_commit();
     };
-    if (CLUSTER > 1)
-        cluster_arrive();
     fetch<THREADS, DEPTH, false>(shared.queries, row0, ROWS, [&](Index line, int d) { return q_at(t, batch, line, d); });
     UNROLL for (int stage = 0; stage < STAGES - 1; ++stage)
         copy(begin + stage * STEP, stage);
@@ -394,6 +392,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         now = now + 1 == STAGES ? 0 : now + 1;
     }
     async_wait<0>();
+    if (CLUSTER > 1)
+        cluster_arrive();
     UNROLL for (int i = 0; i < HEIGHTS; ++i)
         UNROLL for (int half = 0; half < HALVES; ++half) {
             float &sum = softmax[i].sum[half];

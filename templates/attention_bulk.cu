@@ -98,8 +98,8 @@ template <class Make> DEVICE void for_each_tile(Make make)
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
         const Index own = MASKS && turn % 2 ? BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
-        const Index n = op_min<Index>(turn * BLOCKS, TILES - BLOCKS) + own, tile = BACKWARDS ? TILES - 1 - n : n;
-        if (n >= turn * BLOCKS)   // in a partial iteration, the last one, the last blocks have tiles
+        const Index n = own + (turn + 1 < TURNS ? turn * BLOCKS : TILES - BLOCKS), tile = BACKWARDS ? TILES - 1 - n : n;
+        if (turn == 0 || n >= turn * BLOCKS)   // in a partial iteration, the last one, the last blocks have tiles
             make(work_of(tile / TILES_M, tile % TILES_M * BM));
     }
 }

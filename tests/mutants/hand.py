@@ -91,7 +91,7 @@ HAND = [
     ("A18 rows of a cluster are those of its first block", "attention.cu", "finish(row0 + line * CLUSTER + rank,",
      "finish(row0 + line * CLUSTER,", 1),
     ("A19 columns of a block count for all of its cluster", "attention.cu",
-     "const float weight = power_of_two((sent[i].rows[line].maximum - largest) * SCALE);", "const float weight = 1.0f;",
+     "const float weight = power_of_two((sent.rows[line].maximum - largest) * SCALE);", "const float weight = 1.0f;",
      1),
     ("A20 a block without a column makes a row no number", "attention.cu",
      "totals[e] += weight == 0.0f ? 0.0f : own[e] * weight;", "totals[e] += own[e] * weight;", 1),

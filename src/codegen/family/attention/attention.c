@@ -28,20 +28,18 @@ static const struct {
 
 static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
 
-/* As Shared of the template: tiles with padding, which slabs of warps that share columns replace. Beside them is what others
-   write while they are in use: the maxima of these warps, and the rows that blocks of a cluster exchange. */
+/* As Shared of the template: tiles with padding, which slabs of warps that share columns replace, and rows that blocks of a cluster
+   exchange. Beside them are the maxima of these warps, which others write while tiles are in use. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    enum { ELEMENT = 2, SUM = 4, ROW_VALUES = 3, ALIGNMENT = 16 };
+    enum { ELEMENT = 2, SUM = 4 };
     (void)inner, (void)device;
     const AttentionTile *tile = kind->choice.value;
     int64_t depth = wide(tile->depth) + PAD, width = wide(tile->width) + PAD, rows = block->size[ATTENTION_ROW];
     int64_t bytes = (rows * depth + tile->stages * block->size[ATTENTION_COLUMN] * (depth + width)) * ELEMENT;
     if (tile->splits > 1)
         bytes += tile->splits * attention_made_rows(tile) * SUM;
-    if (tile->cluster > 1)
-        bytes += tile->cluster * round_up(ceil_div(tile->kept_rows, tile->cluster) * (width + ROW_VALUES) * SUM, ALIGNMENT);
     layout_add(layout, "EVERYTHING", bytes);
 }
 
