@@ -230,7 +230,7 @@ static bool fold_loop(ConditionFold *fold, Slice *rest, const char *start, bool 
     body = read_statement(&body);
     if (is_for && fold_once(fold, header, body)) {
         rest->start = body.end;
-        if (*start == '#') {   // the line of a #pragma is not indented
+        if (*start == '#' && start[-1] == '\n') {   // the line of a #pragma that is not indented as its loop is
             const char *loop = strchr(start, '\n') + 1;
             fold_remove(fold, start, loop);
             start = loop + strspn(loop, " ");
