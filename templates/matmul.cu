@@ -54,8 +54,13 @@ constexpr bool SKIPS = false;                                 // taps that no ro
 constexpr bool BACKWARDS = false;                             // the last tiles first: they have the most taps
 constexpr int TAPS = 1;                                       // of a channel
 
-// The taps that some row of the tile has; the others are zeros.
-__device__ __forceinline__ unsigned long long taps_of_tile(Index m0, Index n0) { return 1; }
+// With SKIPS: the steps of a tile, each of one of its taps.
+struct Walk {
+    Index step, count;
+    __device__ __forceinline__ Walk(Index step) : step(step), count(0) {}
+    __device__ __forceinline__ Walk(Index m0, Index n0) : Walk(m0) {}
+    __device__ __forceinline__ void advance() {}
+};
 
 struct OperandA {
     static constexpr bool ALONG_K = true;   // k is contiguous in memory
@@ -92,14 +97,15 @@ constexpr int EACH = (BM / TM) * (BN / TN), THREADS = BB * EACH;  // threads of 
 constexpr int LDA = BB * BM + PAD_A, LDB = BB * BN + PAD_B;       // shared row lengths; products are contiguous
 constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index BLOCKS = BLOCKS_M * BLOCKS_N, PRODUCTS = (BATCH + BB - 1) / BB;
-constexpr Index STEPS = (K + BK - 1) / BK;
+constexpr Index TERMS = SKIPS ? K / TAPS : K;                     // with SKIPS of a tap; the last step of each may be shorter
+constexpr Index STEPS = SKIPS ? (TERMS + BK - 1) / BK * TAPS : (K + BK - 1) / BK;
 constexpr bool COPIES = COPIED_A || COPIED_B, AHEAD = STAGES > 2;
 constexpr __device__ int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
 
 static_assert(BM % TM == 0 && BN % TN == 0, "threads cover the block's tile");
 static_assert(TM % GM == 0 && TN % GN == 0, "a thread's rows and columns are whole groups");
 static_assert(QN == 1 || (QN == GN && N % QN == 0), "rows of C hold whole vectors");
-static_assert((STEPS - 1) * BK < K, "no step is in vain");
+static_assert((SKIPS ? STEPS / TAPS - 1 : STEPS - 1) * BK < TERMS, "no step is in vain");
 static_assert(BB == 1 || !COPIES, "copies are of one product");
 static_assert(AHEAD || !COPIES, "one step is on its way in registers");
 static_assert(!AHEAD || BK % 2 == 0, "a step ends with the registers that it began with");
@@ -207,8 +213,8 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     {
         UNROLL for (int i = 0; i < LOADS; ++i) {
             const Mine it(i), first(Operand::AFFINE ? i / PARTS % PERIOD * PARTS : i);
-            const Index row = row0 + it.row, k = step * BK + it.k;
-            bool inside = (EXTENT % BR == 0 || row < EXTENT) && (K % BK == 0 || k < K), any = true;
+            const Index row = row0 + it.row, k = (SKIPS ? quotient_by<TAPS>(step) : step) * BK + it.k;
+            bool inside = (EXTENT % BR == 0 || row < EXTENT) && (TERMS % BK == 0 || k < TERMS), any = true;
             Operand::at(t, batch, row, step, it.k, inside);
             const Value *from = Operand::at(t, batch, row0 + first.row, step, first.k, any);
             const Index apart = (it.row - first.row) * Operand::ROW + (it.k - first.k) * Operand::TERM;
@@ -221,12 +227,12 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index step, Index whole, Value (&tile)[BK][LD])
     {
         if constexpr (COPIED) {
-            step < whole ? copy_tile<true>(t, batch, row0, step, tile) : copy_tile<false>(t, batch, row0, step, tile);
+            Operand::AFFINE && step < whole ? copy_tile<true>(t, batch, row0, step, tile) : copy_tile<false>(t, batch, row0, step, tile);
         } else {
             UNROLL for (int i = 0; i < LOADS; ++i) {
                 const Mine it(i);
-                const Index of = batch + it.product, row = row0 + it.row, k = step * BK + it.k;
-                if (it.exists && (BATCH % BB == 0 || of < BATCH) && row < EXTENT && k < K) {
+                const Index of = batch + it.product, row = row0 + it.row, k = (SKIPS ? quotient_by<TAPS>(step) : step) * BK + it.k;
+                if (it.exists && (BATCH % BB == 0 || of < BATCH) && row < EXTENT && k < TERMS) {
                     Operand::read(t, of, row, step, it.k, v[i]);
                 } else {
                     UNROLL for (int e = 0; e < VECTOR; ++e)
@@ -279,30 +285,6 @@ constexpr bool DOWN = AHEAD && TM >= TN;
 constexpr __device__ int there_and_back(int n, int length) { return n / length % 2 ? length - 1 - n % length : n % length; }
 constexpr __device__ int column_of(int n) { return DOWN ? n / TM : there_and_back(n, TN); }
 constexpr __device__ int row_of(int n) { return DOWN ? there_and_back(n, TM) : n / TN; }
-
-// The steps of a tile, and the step that follows another. Each step is of one tap; taps that the tile lacks
-// are skipped.
-__device__ __forceinline__ Index steps_of(Index m0, Index n0)
-{
-    Index count = STEPS;
-    if (SKIPS) {
-        const unsigned long long taps = taps_of_tile(m0, n0);
-        count = 0;
-        UNROLL for (int tap = 0; tap < TAPS; ++tap)
-            count += (Index)(taps >> tap & 1) * (STEPS / TAPS);
-    }
-    return count;
-}
-__device__ __forceinline__ Index step_behind(Index m0, Index n0, Index step)
-{
-    ++step;
-    if (SKIPS) {
-        const unsigned long long taps = taps_of_tile(m0, n0);
-        while (taps && !(taps >> step % TAPS & 1))
-            ++step;
-    }
-    return step;
-}
 
 // A thread's j-th element of the rows that are staged together: the i-th of each thread.
 struct Collected {
@@ -388,14 +370,15 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     // Load the first tiles.
     Fetch<OperandA, false, COPIED_A, M, BM, LDA> fetch_a;
     Fetch<OperandB, true, COPIED_B, N, BN, LDB> fetch_b;
-    const Index steps = steps_of(m0, n0);
+    [[maybe_unused]] auto walk = SKIPS ? Walk(m0, n0) : 0;                    // with SKIPS: the step copied next
+    const Index steps = SKIPS ? walk.count : STEPS;
     const Index whole_a = fetch_a.whole_steps(t, batch, m0, steps), whole_b = fetch_b.whole_steps(t, batch, n0, steps);
-    Index following = step_behind(m0, n0, -1);                                // with SKIPS: the step copied next
     const auto begin = [&](Index number, int stage) {
-        const Index step = SKIPS ? following : number;
+        const Index step = SKIPS ? walk.step : number;
         fetch_a.begin(t, batch, m0, step, whole_a, As[stage]);
         fetch_b.begin(t, batch, n0, step, whole_b, Bs[stage]);
-        following = step_behind(m0, n0, following);
+        if (SKIPS)
+            walk.advance();
     };
     const auto end = [&](int stage) {
         fetch_a.end(As[stage]);

@@ -97,7 +97,7 @@ static int taps_of(const PhasedTiles *tiles, int64_t number)
 static double unequal_tiles(const PhasedTiles *tiles, int64_t count, int64_t sms, int64_t blocks_per_sm)
 {
     enum { MOST_TAPS = 2048 };   // limit of the search: of more tiles of an SM no order matters
-    double mean = (double)phases_extent(tiles->phases) / (double)tiles->phases->step, equal = (double)count / (double)sms;
+    double mean = (double)phases_extent(tiles->phases, 1) / (double)tiles->phases->step, equal = (double)count / (double)sms;
     int64_t first = smaller(count, sms * blocks_per_sm), having[MOST_TAPS] = {0};   // SMs that have so many taps
     if ((equal + (double)blocks_per_sm) * tiles->phases->taps >= MOST_TAPS)
         return equal;
@@ -130,8 +130,11 @@ double all_points(const TileSpace *space, const RTile *tile)
 static RTile padded_problem(const TileSpace *space, const RTile *shared)
 {
     RTile padded = {0};
-    for (int a = 0; a < space->axis_count; a++)
-        padded.size[a] = round_up(space->axes[a].extent, shared->size[a]);
+    for (int a = 0; a < space->axis_count; a++) {
+        bool taps = space->phases && !space->phases->box && space->phases->k_axis == a;   // each has whole steps
+        int64_t extent = taps ? phases_extent(space->phases, shared->size[a]) : space->axes[a].extent;
+        padded.size[a] = round_up(extent, shared->size[a]);
+    }
     return padded;
 }
 

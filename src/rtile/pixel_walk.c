@@ -61,11 +61,11 @@ int tap_count(uint64_t taps)
     return count;
 }
 
-int64_t phases_extent(const TapPhases *phases)
+int64_t phases_extent(const TapPhases *phases, int64_t granule)
 {
     int64_t taps = 0;
     for (int p = 0; p < phases->count; p++)
         taps += tap_count(phases->used[p]);
-    int64_t extent = taps * phases->step / phases->count;
+    int64_t extent = taps * round_up(phases->step, granule) / phases->count;
     return extent ? extent : 1;
 }

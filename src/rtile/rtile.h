@@ -221,8 +221,8 @@ uint64_t phases_used(const TapPhases *phases, int64_t first, int64_t columns);
 
 int tap_count(uint64_t taps);
 
-/* Positions along k of one phase, on average. */
-int64_t phases_extent(const TapPhases *phases);
+/* Positions along k of one phase, on average, where each tap has a multiple of `granule`. */
+int64_t phases_extent(const TapPhases *phases, int64_t granule);
 
 /* How many pixels are seen for each output, on average. */
 double pixels_per_output(const PixelWalk *walk);

@@ -528,7 +528,7 @@ PROGRAMS = [
             pad(d[n, f, h + p, v + q], 0) * pad(w[f, c, a - 2*p + 1, b - 3*q], 0))
         output x : {T}"""),
     Program("phases_of_channels", "matmul", REAL, {"M": ("m", 9), "N": ("n", 7)}, """
-        input d[2, 32, N, 5] : {T}  input w[32, 8 * M, 5, 5] : {T}
+        input d[2, 37, N, 5] : {T}  input w[37, 8 * M, 5, 5] : {T}
         x[n, c, h:N, a:2, v:7, b:2] = sum[f, p:3, q:3](
             pad(d[n, f, h - p, v - q], 0) * pad(w[f, c, 2*p + a, 2*q + b], 0))
         output x : {T}"""),

@@ -415,8 +415,10 @@ static Rewritten *turn_filter(Arena *arena, const void *view, const Fusion *fusi
         TurnWish wish = {.images = {filter}, .last = {lone_axes(rows, filter)}, .image_count = 1};
         Rewritten *turned = is_one(wish.last[0]) ? fusion_turn(arena, fusion, &wish) : NULL;
         const Products *products = turned ? product_view(arena, turned->main, target) : NULL;
-        if (products && products->tiled && product_vector(turned->main, products->tiled, factor, piece) == piece)
-            return turned;
+        if (!products || !products->tiled)
+            continue;
+        if (product->skips || product_vector(turned->main, products->tiled, factor, piece) == piece)
+            return turned;   // of few taps of many the others are read in vain
     }
     return NULL;
 }

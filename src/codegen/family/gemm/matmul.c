@@ -211,14 +211,16 @@ static KernelKind of_several_products(const KernelKind *tiled, const Product *pr
 }
 
 /* A thread's elements along k belong to as many rows, and the position of each row's window is held: 255 registers were
-   taken, and 16 bytes spilled, where 208 were expected. */
+   taken, and 16 bytes spilled, where 208 were expected. Elements of a filter by phases belong to half as many (92 to 124
+   where 64 were expected). */
 static int place_registers(const Fusion *fusion, const Product *product)
 {
     int registers = 0;
     for (int factor = 0; factor < 2; factor++)
-        if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS &&
-            product_along_k(fusion, product, factor) && mma_guard(product, factor))
-            registers += WINDOW_REGISTERS;
+        if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS && mma_guard(product, factor)) {
+            bool by_phases = product->skips && product->skips->rows == (factor ? GROUP_N : GROUP_M);
+            registers += product_along_k(fusion, product, factor) ? WINDOW_REGISTERS : by_phases ? WINDOW_REGISTERS / 2 : 0;
+        }
     return registers;
 }
 
@@ -259,7 +261,8 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.space->rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;   // which is SKIPPED_STEP
     int64_t half = product->group[wide].extent <= AHEAD_NARROW / 2 ? AHEAD_NARROW / 2 : AHEAD_WIDE / 2;
     kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){half, AHEAD_WIDE};
-    kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_NARROW / 2, AHEAD_NARROW};
+    int64_t least = product->group[narrow].extent <= AHEAD_NARROW / 4 ? AHEAD_NARROW / 4 : AHEAD_NARROW / 2;
+    kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){least, AHEAD_NARROW};
     kind.space->rule[LEVEL_REGISTER][wide] = (AxisRule){vector, AHEAD_REGISTERS};
     kind.space->rule[LEVEL_REGISTER][narrow] = (AxisRule){vector, AHEAD_REGISTERS};
     kind.threads.least = AHEAD_LEAST_THREADS;
@@ -275,6 +278,20 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_REGISTERS, copied == 3 ? AHEAD_WIDE : AHEAD_MOST_NARROW};
     kind.threads.most = AHEAD_MOST_THREADS;
     return kind;
+}
+
+/* Pixels that are copied one by one: as many threads as a power of two have one each, and find its window once in a step. With
+   160 threads for 128 pixels a loop of 512 multiply-adds had 1,113 instructions, with 128 threads 823 (tuning-log 245). */
+static void share_pixels_evenly(const Fusion *fusion, const Product *product, TileSpace *space)
+{
+    int rows = product->skips->rows, pixels = rows == GROUP_M ? 1 : 0;
+    AxisRule *rule = &space->rule[LEVEL_SHARED][rows];
+    if (coming_ahead(fusion, product, pixels) != COMES_BY_ELEMENTS || product_along_k(fusion, product, pixels))
+        return;
+    int64_t power = rule->granule;
+    while (2 * power <= rule->limit)
+        power *= 2;
+    rule->limit = power;
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
@@ -322,8 +339,10 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!device->has.async_copy || !tiles_copied(fusion, product, 3))
         return 1;
     variants[1] = in_three_stages(arena, kind, fusion, product, device);
-    if (product->skips)
+    if (product->skips) {
         skips_set_tiles(variants[1].space, product->skips, SKIPPED_STEP);
+        share_pixels_evenly(fusion, product, variants[1].space);
+    }
     return 2;
 }
 
@@ -429,7 +448,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     bool vectors = !collects_rows(plan) && product_stores_vectors(plan->fusion, &product->group[GROUP_N], gn);
     int qn = vectors ? gn : 1;
     emit_constants(out, plan, product, gm, gn, qn);
-    skips_emit(out, product->skips);
+    skips_emit_walk(out, product->skips);
     for (int factor = 0; factor < 2; factor++)
         emit_operand(out, plan, &scope, product, factor);
     Beside beside = beside_in_vectors(plan->fusion, product, qn);

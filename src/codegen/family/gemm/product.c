@@ -41,7 +41,7 @@ static bool group_axes(const Fusion *fusion, Product *product)
     return product->group[GROUP_K].count;
 }
 
-static void exchange(Product *product)
+void product_exchange(Product *product)
 {
     AxisGroup swapped = product->group[GROUP_M];
     product->group[GROUP_M] = product->group[GROUP_N];
@@ -77,7 +77,7 @@ bool product_find(const Fusion *fusion, Product *product)
     if (!m->count || !product->group[GROUP_N].count)
         return false;
     if (axis_group_innermost(m) == fusion->spatial_count - 1)
-        exchange(product);
+        product_exchange(product);
     return true;
 }
 
@@ -96,7 +96,7 @@ bool product_find_skinny(const Fusion *fusion, Product *product)
     if (!find_parts(fusion, product) || product->share.chunk)
         return false;
     if (product->group[GROUP_M].extent > product->group[GROUP_N].extent)
-        exchange(product);
+        product_exchange(product);
     product->skinny = true;
     return product->group[GROUP_N].count && product->group[GROUP_M].extent <= SKINNY_ROWS &&
            is_read_once(product, product->factor[1]);
@@ -155,7 +155,7 @@ void product_store_together(const Fusion *fusion, Product *product)
         store = fusion->ops[i].stored ? &fusion->ops[i].store : store;
     if (store && run_along(fusion, store, &product->group[GROUP_M]) >
                      run_along(fusion, store, &product->group[GROUP_N]))
-        exchange(product);
+        product_exchange(product);
 }
 
 /* Adjacent threads should have adjacent elements of the factor. A thread that takes all rows takes contiguous ones as

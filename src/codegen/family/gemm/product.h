@@ -62,6 +62,9 @@ View product_view;
 /* Registers that compilers need for a thread: with one step there is no prefetch, and inputs are loaded once. */
 RegistersTaken product_registers_taken;
 
+/* A becomes B, and its rows columns. */
+void product_exchange(Product *product);
+
 /* Columns of C are the points that are more contiguous: of dx[n, c, h, a:2, v, b:2] pixels (n, h, v), two
    elements apart, and not (c, a, b), of which two are contiguous. */
 void product_store_together(const Fusion *fusion, Product *product);

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "codegen/family/gemm/product.h"
+#include "codegen/family/gemm/skips.h"
 
 // ---- vectors ----
 
@@ -72,6 +72,10 @@ ProductSteps product_steps(const Fusion *fusion, const Product *product, int64_t
 {
     const AxisGroup *k = &product->group[GROUP_K];
     ProductSteps steps = {.terms = terms, .channel = -1};
+    if (product->skips && !product->atom && k->count > 1) {
+        steps.channel = product->skips->channel;
+        return steps;
+    }
     for (int i = 0; k->count > 1 && i < k->count; i++) {
         int64_t extent = fusion->axes[k->axes[i]].extent;
         bool longer = steps.channel < 0 || extent > fusion->axes[steps.channel].extent;
@@ -163,14 +167,29 @@ static void emit_strides(StrBuf *out, const Scope *scope, const Product *product
     STATIC_CONSTEXPR(out, "Index ROW, TERM", "strides of an affine one", row, term);
 }
 
+/* Without branches, so that elements of one row test what they have in common once: steps of skipped taps have few terms. */
+static void emit_bounds_apart(StrBuf *out, const Scope *scope, const Guard *guard)
+{
+    for (int i = 0; guard && i < guard->count; i++) {
+        strbuf_puts(out, "        exists &= inside(");
+        emit_affine(out, &guard->bounds[i].index, scope->axis);
+        strbuf_printf(out, ", %" PRId64 ");\n", guard->bounds[i].size);
+    }
+}
+
 /* Where a vector or an element lies, and whether it exists. */
 static void emit_place(StrBuf *out, const Scope *scope, const Product *product, int factor)
 {
     const Access *access = vector_access(product, product->factor[factor]);
-    if (emit_exists(out, scope, product, product->factor[factor], "        exists = exists && ")) {
-        strbuf_puts(out, ";\n");
-    } else {
+    const Guard *own = own_guard(product->factor[factor]);
+    if (!own && !product->guard) {
         strbuf_puts(out, "        (void)exists;\n");
+    } else if (product->skips) {
+        emit_bounds_apart(out, scope, product->guard);
+        emit_bounds_apart(out, scope, own);
+    } else {
+        emit_exists(out, scope, product, product->factor[factor], "        exists = exists && ");
+        strbuf_puts(out, ";\n");
     }
     strbuf_printf(out, "        return t.in%d + (%s);\n", input_position(scope->fusion, access->tensor),
                   offset_text(out->arena, access, scope->axis));
@@ -208,11 +227,15 @@ static void emit_step_positions(StrBuf *out, const Scope *scope, const Product *
         product_emit_terms(out, scope, &product->group[GROUP_K], "k", used);
         return;
     }
+    bool walks = product->skips && !product->atom;   // then compilers do not see that no step is negative
     if (used >> steps->channel & 1)
-        strbuf_printf(out, "        const Index %s = step / %" PRId64 " * %" PRId64 " + inner;\n",
+        strbuf_printf(out, walks ? "        const Index %s = quotient_by<%" PRId64 ">(step) * %" PRId64 " + inner;\n"
+                                 : "        const Index %s = step / %" PRId64 " * %" PRId64 " + inner;\n",
                       scope->axis[steps->channel], taps.extent, steps->terms);
     if (used & axis_group_mask(&taps))
-        strbuf_printf(out, "        const Index tap = step %% %" PRId64 ";\n", taps.extent);
+        strbuf_printf(out, walks ? "        const Index tap = remainder_by<%" PRId64 ">(step);\n"
+                                 : "        const Index tap = step %% %" PRId64 ";\n",
+                      taps.extent);
     product_emit_terms(out, scope, &taps, "tap", used);
 }
 

@@ -13,7 +13,10 @@ enum { SKIPPED_STEP = 16, SKIPPED_PARTS = 2 };   // channels of one tap in a ste
 
 typedef struct Skips {
     TapPhases phases;
-    int rows;   // GROUP_M or GROUP_N, whose outermost axes the phases are
+    int rows;      // GROUP_M or GROUP_N, whose outermost axes the phases are
+    int channel;   // axis of the fusion along which steps go
+    bool by_stride;   // phases are positions within a stride of the taps, not pixels at borders
+    bool whole;    // steps end with a tap's channels; else the last one of a tap may be shorter
 } Skips;
 
 /* Makes phases the outermost axes, unless that would make columns of C less contiguous. NULL: all taps are
@@ -26,5 +29,6 @@ void skips_set_tiles(TileSpace *space, const Skips *skips, int64_t most);
 /* Tiles with the most taps come first, so that short ones are last. NULL: there are no phases. */
 BlockOrder skips_order(const Skips *skips);
 
-/* `taps_of_tile`, SKIPS and BACKWARDS. */
+/* `taps_of_tile`, SKIPS and BACKWARDS; and `Walk`, which goes from step to step. */
 void skips_emit(StrBuf *out, const Skips *skips);
+void skips_emit_walk(StrBuf *out, const Skips *skips);

@@ -292,11 +292,16 @@ static const Product *tiled_of(Arena *arena, const Fusion *fusion, Product produ
 {
     if (product.atom) {
         find_beside(arena, fusion, &product, mma_columns(fusion, &product));
+        product.skips = skips_find(arena, fusion, &product);
     } else {
         product_store_together(fusion, &product);
+        Product other = product;
+        product_exchange(&other);
+        product.skips = skips_find(arena, fusion, &product);
+        other.skips = product.skips ? NULL : skips_find(arena, fusion, &other);
+        product = other.skips && other.skips->by_stride ? other : product;
         find_beside(arena, fusion, &product, 1);
     }
-    product.skips = skips_find(arena, fusion, &product);
     return arena_copy(arena, &product, sizeof product);
 }
 
