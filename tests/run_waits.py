@@ -25,7 +25,7 @@ OPCODES = {0x02e: "wait", 0x181: "LDG", 0x1ae: "LDGSTS", 0x1b4: "UTMALDG", 0x145
 COPIES = {"LDGSTS", "UTMALDG"}
 LOADS = COPIES | {"LDG", "LDG.CONSTANT"}
 DEVICE, LAST = "h200", "const WaitsAtItsEnd"
-PROGRAMS = ("factors_behind_the_wait.te", "products_behind_the_wait.te")
+PROGRAMS = ("factors_behind_the_wait.te", "products_behind_the_wait.te", "scalars_behind_the_wait.te")
 WAITS = rf"wait_for_earlier\(\);|{LAST}"
 
 

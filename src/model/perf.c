@@ -369,24 +369,6 @@ static double rounds_wait_us(const KernelCounts *kernel)
     return at_least(wait_us - kernel->device->dram_latency_ns / 1e3, 0);
 }
 
-/* Waits for what a row reads late, vector by vector: compilers load that of two before they store the first of them. Counted in
-   machine code: five waits for ten vectors. */
-static double late_waits(const KernelCounts *kernel)
-{
-    const double TOGETHER = 2;
-    const Schedule *schedule = kernel->kind->schedule;
-    const Loop *loop = NULL;
-    double waits = 0;
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_LOOP || item->kind == ITEM_END)
-            loop = item->kind == ITEM_LOOP ? &item->loop : NULL;
-        if (item->kind == ITEM_LOAD && item->move.from == PLACE_L2 && loop)
-            waits = at_least(waits, loop->times ? ceil(loop->times / TOGETHER) : 1);
-    }
-    return waits;
-}
-
 /* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer, and all blocks of
    a cluster wait for them; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
    blocks and the end of the last (tuning-log 132). */
@@ -396,7 +378,8 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     double load_us = device->dram_latency_ns / 1e3, meetings = cluster_meetings(kernel->kind->schedule);
     double wait_us = load_us + rounds_wait_us(kernel) + meetings * device->timing.cluster_barrier_us;
     double others_us = (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
-    wait_us += late_waits(kernel) * device->l2_latency_ns / 1e3;
+    if (schedule_reads_late(kernel->kind->schedule))
+        wait_us += device->l2_latency_ns / 1e3;
     if (schedule_loads_ahead(kernel->kind->schedule))
         return kernel->rounds * wait_us + others_us;
     if (kernel->staged)

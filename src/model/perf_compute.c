@@ -202,10 +202,13 @@ static double busy_cycles(const KernelCounts *kernel)
 
 /* Share of the time in which a warp that reads operands from shared memory has them, where a step keeps its scheduler busy
    for so many cycles: 64 of 64 + 75 for 8 x 8 sums, 128 of 128 + 75 for 8 x 16. Operands that are read one step ahead
-   come during its products: 64 of 64 + 75 - 64. */
+   come during its products: 64 of 64 + 75 - 64. A step of mma instructions waits for the fragments of each. */
 static double ready_share(const KernelCounts *kernel, double cycles)
 {
-    double wait = calibration.operand_wait_cycles, together = at_least(cycles, calibration.together_cycles);
+    bool lanes = kernel->space->unit == UNIT_FP32 || kernel->space->unit == UNIT_FP64;   // not tensor cores
+    double wait = calibration.operand_wait_cycles, together = calibration.together_cycles;
+    if (lanes)
+        together = at_least(cycles, together);
     if (kind_reads_ahead(kernel->kind))
         wait = at_least(wait - cycles, 0);
     return together / (together + wait);

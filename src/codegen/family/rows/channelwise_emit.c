@@ -246,6 +246,9 @@ static void emit_invariants(StrBuf *out, const PassEmitter *emitter)
         out,
         "};\n\n__device__ __forceinline__ void load_invariants(const Tensors &t, Index slab, Index channel, "
         "Invariants &inv)\n{\n");
+    /* The address of a scalar is known before the wait for the launch that stores it. */
+    if (invariants->count)
+        strbuf_puts(out, "    hold_loads();\n");
     emit_positions_of(out, "    ", "", &emitter->first, invariants_axes(invariants));
     for (int i = 0; i < invariants->count; i++)
         emit_invariant(out, emitter, i);

@@ -37,10 +37,10 @@ enum {
 typedef struct WorkSearch {
     const Fusion *fusion;
     FusionWork work;
-    bool softmax;    // see rowwise_softmax_type
-    bool of_elements;   // what is the same for all columns is not counted: compilers compute it once
+    bool softmax;   // see rowwise_softmax_type
 } WorkSearch;
 
+/* What is the same for all columns is not counted: compilers compute it once. */
 static bool is_of_row(const Fusion *fusion, const Expr *expr)
 {
     bool found = expr->kind == EXPR_APPLY;
@@ -56,7 +56,7 @@ static void work_visit(Expr *expr, void *context)
 {
     WorkSearch *search = context;
     FusionWork *work = &search->work;
-    if (search->of_elements && is_of_row(search->fusion, expr))
+    if (is_of_row(search->fusion, expr))
         return;
     int function = search->softmax ? SOFTMAX_INSTRUCTIONS : FUNCTION_INSTRUCTIONS;
     bool is_function = expr->kind == EXPR_APPLY && op_info[expr->apply.op].class == OP_CLASS_REAL;
@@ -76,8 +76,7 @@ static FusionWork work_of(const PassPlan *plan, RowHome home)
         const FusedOp *op = &fusion->ops[i];
         WorkSearch search = {.fusion = fusion,
                              .work = {.flops = 1},   // the reduction, or storing
-                             .softmax = softmax,
-                             .of_elements = home == ROW_IN_MEMORY};
+                             .softmax = softmax};
         if (op->reduce == REDUCE_NONE && !fusion_is_of_elements(fusion, &fusion->ops[i]))
             continue;
         expr_visit(op->body, work_visit, &search);

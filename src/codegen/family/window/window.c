@@ -300,7 +300,7 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     kind.registers.accumulator_bits = dtype_info[fusion->ops[0].body->type].bits;
     kind.registers.others = 16;
     kind.registers.input_buffers = 1;
-    if (!staged && stencil_taps(stencil, DIRECTION_ALONG) == 1)
+    if (!staged && stencil_same_terms(stencil) && stencil_taps(stencil, DIRECTION_ALONG) == 1)
         kind.registers.taken = registers_taken_by_windows;
     /* The lines of one output's windows, and the next one; of filters all taps, and a line of windows. */
     kind.registers.most_inputs =
