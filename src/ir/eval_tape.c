@@ -188,8 +188,7 @@ static int inside_of(const Tape *tape, int at)
     const TapeStep *step = &tape->steps[at];
     if (step->kind == STEP_CAST)
         return inside_of(tape, step->operands[0]);
-    if (step->kind != STEP_GUARD || step->expr->guard.otherwise->kind != EXPR_CONST ||
-        step->expr->guard.otherwise->constant.real != 0)
+    if (step->kind != STEP_GUARD || !expr_is_zero(step->expr->guard.otherwise))
         return -1;
     int deeper = inside_of(tape, step->operands[1]);   // which is inside both
     return deeper >= 0 ? deeper : step->operands[0];

@@ -495,19 +495,19 @@ START_TEST(padding_reads_nothing_outside)
 END_TEST
 
 /* y[i] = sum[r:2](pad(x[i + r - 1], otherwise) * w[r]), pad(…) as a definition of its own or not. */
-static Value filtered(const double *x, const double *w, int at, double otherwise, bool defined)
+static Value filtered(DType type, const double *x, const double *w, int at, double otherwise, bool defined)
 {
     Build *build = build_new();
     const double *inputs[] = {x, w};
-    Tensor *image = INPUT(build, DTYPE_F16, 3), *filter = INPUT(build, DTYPE_F16, 2);
+    Tensor *image = INPUT(build, type, 3), *filter = INPUT(build, DTYPE_F16, 2);
     Affine index = affine_axis(0);
     index.coef[1] = 1;
     index.constant = -1;
     Expr *taken = padded(build, image, index, otherwise);
     if (defined)
-        taken = AT(build, POINTWISE(build, ROLE_TEMPORARY, DTYPE_F16, taken, 3, 2), 0, 1);
-    Tensor *y = REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, build_op(build, OP_MUL, taken, AT(build, filter, 1), NULL),
-                          3, 2);
+        taken = AT(build, POINTWISE(build, ROLE_TEMPORARY, type, taken, 3, 2), 0, 1);
+    Expr *term = build_op(build, OP_MUL, expr_cast(build->arena, DTYPE_F32, taken), AT(build, filter, 1), NULL);
+    Tensor *y = REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 1, term, 3, 2);
     Value values[3];
     build_evaluate(build, inputs, y, 3, values);
     build_free(build);
@@ -518,13 +518,15 @@ START_TEST(a_term_outside_may_be_left_out_whatever_its_other_factor_is)
 {
     const double x[] = {1, 0, 3}, no_number[] = {(double)NAN, 1}, infinite[] = {INFINITY, 1}, plain[] = {2, 1};
     bool defined = _i;
-    ck_assert(filtered(x, no_number, 0, 0, defined).bound == INFINITY);   // 0 * NaN + 1: NaN or 1
-    ck_assert(!isnan(filtered(x, no_number, 0, 0, defined).real));
-    ck_assert(filtered(x, infinite, 0, 0, defined).bound == INFINITY);
-    ck_assert(filtered(x, plain, 0, 0, defined).real == 1 && filtered(x, plain, 0, 0, defined).bound == 0);
-    ck_assert(isnan(filtered(x, no_number, 1, 0, defined).real));   // 1 * NaN
-    ck_assert(isnan(filtered(x, no_number, 2, 0, defined).real));   // an element that is 0 is not outside
-    ck_assert(isnan(filtered(x, no_number, 0, 1, defined).real));   // nor may what is 1 there be left out
+    ck_assert(filtered(DTYPE_F16, x, no_number, 0, 0, defined).bound == INFINITY);   // 0 * NaN + 1: NaN or 1
+    ck_assert(!isnan(filtered(DTYPE_F16, x, no_number, 0, 0, defined).real));
+    ck_assert(filtered(DTYPE_F16, x, infinite, 0, 0, defined).bound == INFINITY);
+    ck_assert(filtered(DTYPE_F16, x, plain, 0, 0, defined).real == 1 && filtered(DTYPE_F16, x, plain, 0, 0, defined).bound == 0);
+    ck_assert(isnan(filtered(DTYPE_F16, x, no_number, 1, 0, defined).real));   // 1 * NaN
+    ck_assert(isnan(filtered(DTYPE_F16, x, no_number, 2, 0, defined).real));   // an element that is 0 is not outside
+    ck_assert(isnan(filtered(DTYPE_F16, x, no_number, 0, 1, defined).real));   // nor may what is 1 there be left out
+    ck_assert(isnan(filtered(DTYPE_I8, x, no_number, 0, 1, defined).real));
+    ck_assert(!isnan(filtered(DTYPE_I8, x, no_number, 0, 0, defined).real));
 }
 END_TEST
 
