@@ -374,6 +374,8 @@ static const double END_ACCESSES = 4;
    (32 - 4) / 32 + 1 = 1.9 sectors. */
 static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
 {
+    if (!data->rank)
+        return 1;   // a lone element is no row
     if (data->parts > 0)
         return data->parts;
     int columns = contiguous_axis(kernel, data);
