@@ -159,7 +159,8 @@ CASES = {
                 ("row_specials", "f32", dict(M=6)), ("row_softmax", "f16", dict(M=35, N=12345), SMALL),
                 ("row_slope", "f32", dict(M=3, N=1501), "a100", "mi50"), ("row_slope", "f64", dict(M=2, N=4096)),
                 ("row_slope", "f16", dict(M=35, N=12345), SMALL), ("row_affine", "f16", dict(M=32, N=24578), "h200"),
-                ("row_slope", "f16", dict(M=2, N=28000), "h200"), ("row_causal", "f32", dict(M=6, N=1501))],
+                ("row_slope", "f16", dict(M=2, N=28000), "h200"), ("row_causal", "f32", dict(M=6, N=1501)),
+                ("row_weights", "f16", dict(M=2, N=1301))],
     "channelwise": [("channels_last", "f32", dict(M=133, N=64)), ("column_softmax", "f32", dict(M=70, N=33), "a100"),
                     ("channels_last", "f16", dict(M=64, N=96)), ("column_softmax", "f64", dict(M=5, N=6)),
                     ("column_softmax", "bf16", dict(M=300, N=7), "a100"),
@@ -487,6 +488,7 @@ TEXTS = {
     "attention_bulk": [far_rows(), fewer_columns(200, 300, "i + j < 290"), far_rows(B=1, M=384, D=192, W=192),
                        far_rows(B=1, M=385, D=256, W=64), biased(140, 256), biased(200, 264, "f32"), biased(130, 208, masked="j <= i + 40"),
                        biased(140, 256, "b1"), biased(200, 288, "b1"),
+                       (biased(70, 192), "h200"),   # groups of warps share three steps
                        far_rows(B=3, M=130, N=260, D=64, W=64), far_rows(N=520, D=24, W=136),
                        fewer_columns(128, 256, "j <= i"), fewer_columns(200, 300, "j <= i + 1"),
                        fewer_columns(200, 300, "i + j > 150"),
@@ -504,7 +506,13 @@ TEXTS = {
                 ("input x[32, 24578] : f16  input g[24578] : f32  input b[24578] : f32  input c[24578] : f32"
                  "  input d[24578] : f32"
                  "  s[i] = sum[j](x[i, j])  m[i] = max[j]((x[i, j] * g[j] + b[j]) * s[i])"
-                 "  y[i, j] = (x[i, j] - s[i]) * g[j] + b[j] * m[i] + c[j] + d[j]  output y : f16", "h200")],
+                 "  y[i, j] = (x[i, j] - s[i]) * g[j] + b[j] * m[i] + c[j] + d[j]  output y : f16", "h200"),
+                # from memory: groups of vectors in a loop; masked ones with weights, one at a time or several
+                ("input x[2, 17501] : f32  a[i] = sum[j](sq(x[i, j] - 3))  b[i] = sum[j](sq(x[i, j] - a[i]))"
+                 "  y[i, j] = (x[i, j] + j) / b[i]  output y  output a", SMALL),
+                "input x[2, 5001] : f16  input g[5001] : f32  t[i, j] = select(j <= 2000 * i + 2900, x[i, j], -1)"
+                "  a[i] = sum[j](t[i, j]) / 5001  b[i] = sum[j](sq(t[i, j] - a[i]))"
+                "  y[i, j] = (t[i, j] - a[i]) * b[i] * g[j] + j  output y : f16"],
     "channelwise": ["input x[1000, 64] : f16  mean[c] = sum[i](x[i, c]) / 1000"
                     "  var[c] = sum[i](sq(x[i, c] - mean[c])) / 1000"
                     "  y[i, c] = (x[i, c] - mean[c]) * rsqrt(var[c] + 0.001)  output y : f16  output mean"],
