@@ -115,14 +115,15 @@ static bool is_by_stride(const Fusion *fusion, const Guard *guard, uint32_t rows
 static bool find_in(const Fusion *fusion, Product *product, int factor, Skips *skips)
 {
     const Guard *guard = mma_guard(product, factor);
-    if (!guard || !mma_access(product->factor[factor]))
+    bool guarded = guard && mma_access(product->factor[factor]);
+    int rows = factor ? GROUP_N : GROUP_M, channel = guarded ? channel_of(fusion, product, guard) : -1;
+    if (channel < 0)
         return false;
-    int rows = factor ? GROUP_N : GROUP_M, channel = channel_of(fusion, product, guard);
     uint32_t own = axis_group_mask(&product->group[rows]), terms = axis_group_mask(&product->group[GROUP_K]);
     uint32_t used = guard_axes(guard);
     AxisGroup phases = only_axes(fusion, &product->group[rows], used);
     AxisGroup taps = only_axes(fusion, &product->group[GROUP_K], ~(1u << channel));
-    if (channel < 0 || used & ~(own | terms) || used >> channel & 1 || !phases.count ||
+    if (used & ~(own | terms) || used >> channel & 1 || !phases.count ||
         phases.count == product->group[rows].count || phases.extent > MAX_PHASES || taps.extent > MAX_TAPS)
         return false;
     *skips = (Skips){.rows = rows, .channel = channel, .whole = product->atom};

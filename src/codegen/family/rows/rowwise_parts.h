@@ -139,7 +139,6 @@ typedef struct RowEmitter {
     char text[32];
 } RowEmitter;
 
-/* Adds what a pass does to a function of struct Row. */
 enum { ROWWISE_MOST_UNROLLED = 16 };   // vectors of a thread: more take more instructions than an instruction cache holds
 
 /* Vectors that a thread loads before it uses the first, of a row that is read from memory: 16 KB of a block, since by Little's
@@ -151,6 +150,7 @@ static inline int64_t rowwise_at_once(int64_t vectors, int group)
     return vectors < most ? vectors : most;
 }
 
+/* Adds what a pass does to a function of struct Row. */
 enum { BEFORE_PASSES = -1 };   // what is known without one
 void rowwise_emit_part(StrBuf *function, int pass, const char *opening, const Step *step);
 
