@@ -4,8 +4,8 @@
     python3 tests/run_waits.py --rollerc build/rollerc                          # PROGRAMS
     python3 tests/run_waits.py --rollerc build/rollerc --all tests/regressions/*.te
 
-ptxas moves read-only loads (ld.global.nc, LDG.CONSTANT) above griddepcontrol.wait (ACQBULK), but not above the exit that gemm
-has behind it. What a thread may reach before it waits has no loads, but for copies of what no launch of the program writes, which stand
+ptxas moves read-only loads (ld.global.nc, LDG.CONSTANT) above griddepcontrol.wait (ACQBULK), but not above the exit that
+hold_loads() puts behind it. What a thread may reach before it waits has no loads, but for copies of what no launch of the program writes, which stand
 there on purpose: either all asynchronous, or by registers. Of candidates whose launches are of the same kinds one is looked at, or --all.
 """
 import argparse

@@ -283,7 +283,7 @@ static int columns_stored(const KernelPlan *plan, const Product *product)
    147 registers left one block of eight warps where two had been expected. With three warps a scheduler, more wait for fewer loads. */
 static int64_t promised_blocks(const KernelPlan *plan)
 {
-    enum { SCHEDULER_WARPS = 3 };
+    enum { SCHEDULER_WARPS = 3 };   // of two kernels: tuning-log 242 and 249
     const DeviceSpec *device = plan->device;
     int64_t enough = ceil_div((int64_t)SCHEDULER_WARPS * device->schedulers_per_sm * device->warp_size, plan->threads),
             blocks = smaller(ceil_div(plan->program->grid, device->sm_count), plan->program->sure_blocks);
