@@ -74,6 +74,14 @@ __device__ __forceinline__ const X *image(const Tensors &t, Index batch, Index)
 {
     return t.in0 + batch * 150528;
 }
+
+// Where an element of a pixel's channels lies, from the first one on; false: in an image that does not exist. Taps along a third axis
+// are channels, those of the images before and behind.
+__device__ __forceinline__ bool find_element(Index, int element, Index &at)
+{
+    at = element;
+    return true;
+}
 __device__ __forceinline__ A tap(Index summed, const Tensors &t, Index, Index multiplier, Index k, Index l)
 {
     return load(t.in1, multiplier * 147 + k * 21 + l * 3 + summed);
@@ -147,11 +155,13 @@ struct PixelPiece {
         const int first = corner.along * ALONG_STEP + ALONG_OFFSET, column = first + span;
         const int row = corner.down * DOWN_STEP + DOWN_OFFSET + line;
         const int element = ROW_RUNS ? first * SUMMED - LEAD + part : part;   // of the line; of the pixel
+        Index from = element;
         to = line * LINE + span * PIXEL + part;
         exists = inside(row, ROWS) && (ROW_RUNS ? inside(element, COLUMNS * SUMMED)
-                                                : inside(column, COLUMNS) && has_channel(corner, element));
+                                                : inside(column, COLUMNS) && has_channel(corner, element) &&
+                                                      find_element(corner.batch, element, from));
         at = image(t, corner.batch, corner.channel) + row * ROW_STRIDE + (ROW_RUNS ? 0 : column * COLUMN_STRIDE) +
-             element * CHANNEL_STRIDE;
+             from;
     }
 };
 

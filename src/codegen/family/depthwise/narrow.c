@@ -31,11 +31,11 @@ enum {
 /* Elements from one channel to the next; those of the next group follow. 0: they lie in another way. */
 static int64_t channel_stride(const Fusion *fusion, const Depthwise *shape)
 {
-    const AxisGroup *summed = &shape->summed, *groups = &shape->channel;
-    int64_t stride = summed->count ? axis_group_stride(summed, &shape->x_offset) : 1;
-    bool even = (!summed->count || axis_group_has_stride(summed, fusion, &shape->x_offset, stride)) &&
+    const AxisGroup summed = depthwise_channels(fusion, shape), *groups = &shape->channel;
+    int64_t stride = summed.count ? axis_group_stride(&summed, &shape->x_offset) : 1;
+    bool even = (!summed.count || axis_group_has_stride(&summed, fusion, &shape->x_offset, stride)) &&
                 (!groups->count || axis_group_has_stride(groups, fusion, &shape->x_offset,
-                                                         fitting_mul(stride, summed->extent)));
+                                                         fitting_mul(stride, summed.extent)));
     return even && stride > 0 ? stride : 0;
 }
 
@@ -56,16 +56,18 @@ static bool is_short(const WindowAxis *axis)
 
 static bool takes(const DepthwiseView *view, const Fusion *fusion)
 {
-    const Depthwise *shape = view->sum;
-    if (!shape || !view->atom || shape->image_count > 2 || shape->multiplier.extent < 2)
+    const Depthwise *shape = view->flat;
+    if (!shape || !view->atom || shape->multiplier.extent < 2)
         return false;
     DType type = factor_access(shape->x)->tensor->dtype;
-    int64_t channels = shape->summed.extent;
+    int64_t channels = depthwise_channels(fusion, shape).extent;
+    if (shape->deep && channels % PIECE)
+        return false;
     for (int i = 0; i < shape->image_count; i++)
         if (!is_short(&shape->image[i]))
             return false;
     return (type == DTYPE_F16 || type == DTYPE_BF16) && channel_stride(fusion, shape) > 0 &&
-           (shape->channel.extent > 1 || channels <= ALONE) &&
+           (shape->channel.extent > 1 || channels <= ALONE || shape->deep) &&
            (has_row_runs(shape) || channels == 2 || channels == 4 || channels % PIECE == 0);
 }
 
@@ -235,7 +237,8 @@ static void set_skew(NarrowWay *way, const Fusion *fusion, const Depthwise *shap
     const AxisGroup *summed = &shape->summed;
     int64_t filter = narrow_filter(shape), term = filter / summed->extent * shape->multiplier.extent;
     way->by_terms = summed->count && axis_group_has_stride(summed, fusion, &shape->w_offset, term);
-    way->words = way->runs > 1 && summed->extent % PIECE == 0 && axis_group_has_stride(summed, fusion, &shape->w_offset, 1);
+    const AxisGroup channels = depthwise_channels(fusion, shape);
+    way->words = way->runs > 1 && channels.extent % PIECE == 0 && axis_group_has_stride(&channels, fusion, &shape->w_offset, 1);
     bool by_filters = axis_group_has_stride(&shape->multiplier, fusion, &shape->w_offset, filter);
     int64_t each = way->by_terms ? term : by_filters ? NARROW_EIGHT * filter : 0;
     way->skew = each % FEW_BANKS ? 0 : each;
@@ -498,13 +501,13 @@ static KernelKind kind_of(Arena *arena, const DepthwiseView *view, const Fusion 
                        .shared_moved = shared_moved,
                        .registers = {.input_buffers = 1, .most_inputs = 1, .others = registers_of(way)}};
     kind.space->unit = view->atom->unit;
-    direct_add_axes(kind.space, view->sum);
-    space_add_axis(kind.space, "summed", view->sum->summed.extent, true);
-    add_tiles(kind.space, fusion, view->sum, way);
+    direct_add_axes(kind.space, view->flat);
+    space_add_axis(kind.space, "summed", view->flat->summed.extent, true);
+    add_tiles(kind.space, fusion, view->flat, way);
     kind.schedule = schedule_of(arena, fusion, kind.space, way);
     kind_choose(arena, &kind, way, sizeof *way);
-    set_tiles(&kind, view->sum, way);
-    set_work(kind.space, view->sum, way);
+    set_tiles(&kind, view->flat, way);
+    set_work(kind.space, view->flat, way);
     return kind;
 }
 
@@ -517,13 +520,13 @@ static const struct {
 static int add_heights(Arena *arena, const DepthwiseView *view, const Fusion *fusion,
                        const DeviceSpec *device, NarrowWay way, KernelKind *variants)
 {
-    int64_t rows = slide_down(view->sum)->outputs, last = 0;
+    int64_t rows = slide_down(view->flat)->outputs, last = 0;
     int count = 0;
     for (int64_t parts = 1; parts < 2 * rows && count < HEIGHTS; parts *= 2) {
         int64_t lines = ceil_div(rows, parts);
-        bool fits = lines != last && set_height(&way, view->sum, device, lines);
+        bool fits = lines != last && set_height(&way, view->flat, device, lines);
         last = lines;
-        if (fits && (2 * blocks_of(view->sum, &way) >= device->sm_count || lines == 1))
+        if (fits && (2 * blocks_of(view->flat, &way) >= device->sm_count || lines == 1))
             variants[count++] = kind_of(arena, view, fusion, device, &way);
     }
     return count;
@@ -538,15 +541,15 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!takes(found, fusion))
         return 0;
     for (int f = 0; f < (int)(sizeof forms / sizeof *forms); f++) {
-        find_way(fusion, found->sum, forms[f].row_tiles, &way);
-        bool fits = set_warp(&way, fusion, found->sum, forms[f].eights, forms[f].words) &&
+        find_way(fusion, found->flat, forms[f].row_tiles, &way);
+        bool fits = (!found->flat->deep || way.pieces) && set_warp(&way, fusion, found->flat, forms[f].eights, forms[f].words) &&
                     registers_of(&way) <= device->registers_per_thread;
         if (forms[f].eights <= WARP_EIGHTS)
             few = way.warp_tiles * way.warp_groups;
         if (!fits || (forms[f].eights > WARP_EIGHTS && few == way.warp_tiles * way.warp_groups))
             continue;
-        set_stored(&way, fusion, found->sum);
-        set_filter_run(&way, fusion, found->sum);
+        set_stored(&way, fusion, found->flat);
+        set_filter_run(&way, fusion, found->flat);
         for (int warps = MOST_WARPS / 2; warps <= MOST_WARPS && shares_of(&way) <= MOST_WARPS; warps *= 2) {
             way.sets = (int)larger(1, warps / shares_of(&way));
             count += add_heights(arena, found, fusion, device, way, variants + count);

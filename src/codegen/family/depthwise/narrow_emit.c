@@ -1,5 +1,7 @@
 // The parameter block of templates/narrow.cu.
 
+#include <inttypes.h>
+
 #include "codegen/family/depthwise/narrow.h"
 
 static void emit_tiles(StrBuf *out, const KernelPlan *plan, const Depthwise *shape, const NarrowWay *way)
@@ -53,9 +55,26 @@ static void emit_filters(StrBuf *out, const Scope *scope, const Depthwise *shape
         out, "\n__device__ __forceinline__ const X *filters_of(const Tensors &t) { return t.in%d; }\n", w);
 }
 
+/* Taps along `deep` come before the channels of each. */
+static void emit_elements(StrBuf *out, const Scope *scope, const Depthwise *shape)
+{
+    begin_function(out, "Where an element of a pixel's channels lies, from the first one on; false: in an image that does not exist.",
+                   "bool find_element(Index batch, int element, Index &at)", "batch");
+    if (!shape->deep) {
+        strbuf_puts(out, "    at = element;\n    return true;\n}\n");
+        return;
+    }
+    Affine from = depthwise_form(&shape->x_offset, 0, &shape->summed, &(AxisGroup){.count = 0});
+    strbuf_puts(out, "    const Index summed = element % SUMMED;\n");
+    direct_emit_groups(out, scope, shape, affine_axes(&shape->deep->index) | axis_group_mask(&shape->summed));
+    strbuf_printf(out, "    at = element / SUMMED * %" PRId64 " + %s;\n    return inside(%s, %" PRId64 ");\n}\n",
+                  depthwise_channels(scope->fusion, shape).extent, affine_text(out->arena, &from, scope->axis),
+                  affine_text(out->arena, &shape->deep->index, scope->axis), shape->deep->size);
+}
+
 void narrow_emit(StrBuf *out, const KernelPlan *plan)
 {
-    const Depthwise *shape = ((const DepthwiseView *)plan->view)->sum;
+    const Depthwise *shape = ((const DepthwiseView *)plan->view)->flat;
     const NarrowWay *way = plan->kind->choice.value;
     Scope scope = direct_emit_problem(out, plan, shape);
     direct_emit_window(out, "constexpr ", shape);
@@ -63,6 +82,7 @@ void narrow_emit(StrBuf *out, const KernelPlan *plan)
     emit_layout(out, way);
     emit_filters(out, &scope, shape, way);
     direct_emit_image(out, &scope, shape);
+    emit_elements(out, &scope, shape);
     direct_emit_tap(out, "Index summed, ", &scope, shape);
     if (way->filter_run)
         direct_emit_tap_at(out, "Index summed, ", &scope, shape);

@@ -194,6 +194,34 @@ bool depthwise_find_sum(const Fusion *fusion, const FusedOp *op, Depthwise *shap
            (find_roles(fusion, op, w, x, shape) && some_taps(shape));
 }
 
+bool depthwise_flatten(const Fusion *fusion, const Depthwise *shape, Depthwise *flat)
+{
+    const WindowAxis *depth = &shape->image[0];
+    *flat = *shape;
+    if (shape->image_count < MAX_IMAGE_AXES)
+        return true;
+    if (depth->input_turned || depth->tap < 0)
+        return false;
+    const Access *x = factor_access(shape->x);
+    for (int d = 0; d < x->rank; d++)
+        if (x->dims[d].index.coef[depth->output])
+            flat->deep = &x->dims[d];
+    flat->x_origin += flat->deep->index.constant * depth->x_stride;
+    flat->w_origin += depth->taps_turned ? (depth->taps - 1) * depth->w_stride : 0;
+    for (int i = 1; i < shape->image_count; i++)
+        flat->image[i - 1] = shape->image[i];
+    flat->image_count--;
+    return find_groups(fusion, &fusion->ops[0], flat) && flat->summed.axes[0] == depth->tap;
+}
+
+AxisGroup depthwise_channels(const Fusion *fusion, const Depthwise *shape)
+{
+    AxisGroup channels = {.extent = 1};
+    for (int i = shape->deep ? 1 : 0; i < shape->summed.count; i++)
+        axis_group_add(&channels, fusion, shape->summed.axes[i]);
+    return channels;
+}
+
 bool depthwise_find(const Fusion *fusion, Depthwise *shape)
 {
     return fusion_is_reduction(fusion) && depthwise_find_sum(fusion, &fusion->ops[0], shape);

@@ -35,6 +35,7 @@ typedef struct Depthwise {
     AxisGroup channel;      // of x, w and y
     AxisGroup multiplier;   // of w and y; in w they may stand beside a tap: w[c, 2*k + m]
     AxisGroup summed;       // of x and w: reduced over beside the taps
+    const Dim *deep;        // of x, which outputs of `batch` and taps of `summed` move; NULL: there is none
 } Depthwise;
 
 /* Is the fusion's first definition of this form? */
@@ -42,6 +43,13 @@ bool depthwise_find(const Fusion *fusion, Depthwise *shape);
 
 /* The same of any of its reductions, be there others beside it. */
 bool depthwise_find_sum(const Fusion *fusion, const FusedOp *op, Depthwise *shape);
+
+/* The same along at most two axes: of three, outputs along the first one are images, and its taps come before the channels
+   that are summed. False: they do not lie like that. */
+bool depthwise_flatten(const Fusion *fusion, const Depthwise *shape, Depthwise *flat);
+
+/* The summed channels of one tap along `deep`. */
+AxisGroup depthwise_channels(const Fusion *fusion, const Depthwise *shape);
 
 /* Its image is a plane or a line, along which positions are ints, and nothing is summed over but taps. */
 bool depthwise_is_direct(const Depthwise *shape);

@@ -12,6 +12,9 @@ static void find_sum(Arena *arena, const Fusion *fusion, const Target *target, D
     DType x = factor_access(sum->x)->tensor->dtype, w = factor_access(sum->w)->tensor->dtype;
     view->sum = sum;
     view->atom = x == w ? target_atom(target, x, IN_REGISTERS) : NULL;
+    Depthwise flat;
+    if (depthwise_flatten(fusion, sum, &flat))
+        view->flat = arena_copy(arena, &flat, sizeof flat);
     view->direct = depthwise_is_direct(sum);
     FilterGradient *gradient = NEW(arena, FilterGradient);
     gradient->shared_atom = view->atom ? target_atom(target, x, IN_SHARED) : NULL;
