@@ -46,6 +46,7 @@ constexpr int STAGES = 3;                                     // of the pipeline
 constexpr int CLUSTER = 1;                                    // blocks of a cluster that split k
 constexpr Index CHAIN = 128;                                  // promotion interval of the accumulators, in steps
 constexpr int QN = 8;                                         // columns of C in one aligned access
+constexpr bool ROWS_FIRST = false;                            // vectors of adjacent rows of C lie side by side
 constexpr Index PANEL = 8;                                    // rasterisation: tiles along m in a panel
 constexpr bool REDUCES = false;                               // rows of C are reduced, and C is not stored
 constexpr bool EARLY_A = false, EARLY_B = false;   // no launch of the program writes it
@@ -323,12 +324,12 @@ struct LaneVector {
     __device__ __forceinline__ LaneVector(const Corner &corner, int part, int i)
     {
         const int vector = i * WARP + (int)threadIdx.x % WARP;
-        line = vector / LINE;
-        column = vector % LINE * QN;
+        line = ROWS_FIRST ? vector % OWN_ROWS : vector / LINE;
+        column = (ROWS_FIRST ? vector / OWN_ROWS : vector % LINE) * QN;
         const int row = line * CLUSTER + corner.rank;
         m = corner.m + (CLUSTER > 1 ? row : part / 2 * 16 + TileA::row_of(part % 2, row));
         n = corner.n + column;
-        exists = row < ROWS && (BATCH % BB == 0 || corner.batch < BATCH) && m < M && n < N;
+        exists = (ROWS_FIRST ? column < WN : row < ROWS) && (BATCH % BB == 0 || corner.batch < BATCH) && m < M && n < N;
     }
 };
 
@@ -339,7 +340,7 @@ struct Ahead {
     static constexpr int OF_ROWS = FIT < 1 ? 1 : FIT < ALL ? FIT : ALL;
     static constexpr int ACROSS = (LaneVector::LINE + WARP - 1) / WARP;   // vectors of a lane in a row, if it is the lane's in all
     static constexpr int OF_COLUMNS =
-        WARP % LaneVector::LINE && LaneVector::LINE % WARP ? LaneVector::COUNT : ACROSS;
+        ROWS_FIRST || (WARP % LaneVector::LINE && LaneVector::LINE % WARP) ? LaneVector::COUNT : ACROSS;
     static constexpr bool EARLY = TILES * 4 <= 32;   // registers suffice for them beside products
     Beside rows[OF_ROWS];
     Columns columns[OF_COLUMNS];

@@ -164,9 +164,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *p
     CONSTEXPR(out, "int QN", "columns of C in one aligned access", columns);
     if (boxed)
         CONSTEXPR(out, "bool SHIFTED", "rows of C are not aligned to it", mma_is_shifted(plan->fusion, product));
-    if (boxed)
-        CONSTEXPR(out, "bool ROWS_FIRST", "vectors of adjacent rows of C lie side by side",
-                  !reduces && has_rows_side_by_side(plan->fusion, product, columns));
+    CONSTEXPR(out, "bool ROWS_FIRST", "vectors of adjacent rows of C lie side by side",
+              !reduces && has_rows_side_by_side(plan->fusion, product, columns));
     CONSTEXPR(out, "bool REDUCES", "rows of C are reduced, and C is not stored", reduces);
     CONSTEXPR(out, "Index PANEL", "rasterisation: tiles along m in a panel", plan->program->panel);
 }
