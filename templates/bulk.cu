@@ -98,7 +98,7 @@ __device__ __forceinline__ void fetch_pixels(const TensorMap *map, Index, Index 
 __device__ __forceinline__ bool has_tap(Index phase, Index tap) { return phase == 0 && tap == 0; }
 
 // Copies a box of the filter from column n on; k is the tap and first channel.
-__device__ __forceinline__ void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile,
+__device__ __forceinline__ void fetch_filter(const TensorMap *map, Index, Index n, Index k, Element *tile,
                                              unsigned long long *full)
 {
     const int at[] = {static_cast<int>(n), static_cast<int>(k)};
@@ -487,7 +487,7 @@ __device__ __forceinline__ void copy_phases(const TensorMap *const *maps, Stage 
         fetch_pixels(maps[0], corner.batch, corner.tile_m, k0, stages[place.stage].a, full);
         Element *filter = stages[place.stage].b;
         UNROLL for (int row = 0; row < BN; row += 64)
-            fetch_filter(maps[1], op_min<Index>(corner.tile_n + row, BN < BOXES_N ? N : N - 64), k0,
+            fetch_filter(maps[1], corner.batch, op_min<Index>(corner.tile_n + row, BN < BOXES_N ? N : N - 64), k0,
                          filter + row * BK, full);
     }
 }

@@ -156,10 +156,7 @@ TensorOp *concatenation_part(Arena *arena, const Concatenation *concatenation, i
         indices[d] = affine_axis(d);
         indices[d].constant = d == concatenation->axis ? of->first : 0;
     }
-    op->body = NEW(arena, Expr);
-    *op->body = (Expr){.kind = EXPR_ACCESS,
-                       .type = dtype_info[of->tensor->dtype].compute,
-                       .access = access_new(arena, concatenation->whole, indices)};
+    op->body = expr_access(arena, dtype_info[of->tensor->dtype].compute, access_new(arena, concatenation->whole, indices));
     return op;
 }
 

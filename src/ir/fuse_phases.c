@@ -45,9 +45,7 @@ static Expr *value_expr(Cutter *cutter, int position)
 
 static Expr *access_expr(Cutter *cutter, const Access *access)
 {
-    Expr *read = NEW(cutter->arena, Expr);
-    *read = (Expr){.kind = EXPR_ACCESS, .type = dtype_info[access->tensor->dtype].compute, .access = *access};
-    return read;
+    return expr_access(cutter->arena, dtype_info[access->tensor->dtype].compute, *access);
 }
 
 /* The op's value read from memory. */

@@ -102,11 +102,7 @@ static Expr *guarded_by(Arena *arena, const Fusion *fusion, Expr *body, Affine f
 {
     Dim *inside = NEW(arena, Dim);
     *inside = (Dim){form, size};
-    Expr *guard = NEW(arena, Expr);
-    *guard = (Expr){.kind = EXPR_GUARD, .type = body->type};
-    guard->guard = (Guard){.count = 1, .bounds = inside, .body = body};
-    guard->guard.otherwise = reduce_identity(arena, fusion->ops[0].reduce, body->type);
-    return guard;
+    return expr_guard(arena, body, inside, 1, reduce_identity(arena, fusion->ops[0].reduce, body->type));
 }
 
 /* Where the fusion's axes are in that of the parts: those that are parts as a whole, the shares, all
@@ -213,9 +209,7 @@ static Fusion *final_fusion(Arena *arena, const Fusion *fusion, const Cut *cut, 
     }
     for (int a = 0; a < spatial; a++)
         dims[leading + a] = affine_axis(a);
-    Expr *read = NEW(arena, Expr);
-    *read = (Expr){.kind = EXPR_ACCESS, .type = tensor->dtype, .access = access_new(arena, tensor, dims)};
-    final->ops[0].body = read;
+    final->ops[0].body = expr_access(arena, tensor->dtype, access_new(arena, tensor, dims));
     final->ops[0].reduced = ((1u << leading) - 1) << spatial;
     if (leading > 1)
         fuse_axes(arena, final);

@@ -8,25 +8,38 @@
 typedef struct Turning {
     int from[MAX_AXES];
     int64_t size[MAX_AXES];
+    int stepped[MAX_AXES];   // along an axis in steps of several elements, which are adjacent in the copy; -1: as it is
     int count;
-    bool moves;   // any of them, or is longer
+    bool moves;   // any of them, or is longer or shorter
 } Turning;
 
-static int64_t lengthened(const Dim *dim, const TurnWish *wish)
+static int64_t length_of(const Dim *dim, const TurnWish *wish)
 {
     int axis = affine_single_axis(&dim->index);
+    if (axis >= 0 && wish->first >> axis & 1)
+        return 1;
     return axis >= 0 && wish->longer >> axis & 1 ? round_up(dim->size, wish->piece) : dim->size;
 }
 
-static Turning turning_of(const Access *access, uint32_t last, const TurnWish *wish)
+/* The only axis that moves the dimension, by several elements; -1: there is none. */
+static int stepped_axis(const Affine *index)
+{
+    uint32_t axes = affine_axes(index);
+    int axis = axes ? __builtin_ctz(axes) : 0;
+    return axes == 1u << axis && index->coef[axis] > 1 ? axis : -1;
+}
+
+static Turning turning_of(const Fusion *fusion, const Access *access, uint32_t last, const TurnWish *wish)
 {
     Turning turning = {0};
     for (int comes_last = 0; comes_last < 2; comes_last++)
         for (int d = 0; d < access->rank; d++)
             if (!!(affine_axes(&access->dims[d].index) & last) == comes_last) {
-                int64_t size = lengthened(&access->dims[d], wish);
-                turning.moves |= turning.count != d || size != access->dims[d].size;
+                int stepped = wish->steps ? stepped_axis(&access->dims[d].index) : -1;
+                int64_t size = stepped < 0 ? length_of(&access->dims[d], wish) : fusion->axes[stepped].extent;
+                turning.moves |= turning.count != d || size != access->dims[d].size || stepped >= 0;
                 turning.size[turning.count] = size;
+                turning.stepped[turning.count] = stepped;
                 turning.from[turning.count++] = d;
             }
     return turning;
@@ -49,16 +62,20 @@ static Access turned_access(Arena *arena, Tensor *tensor, const Access *access, 
 {
     Affine indices[MAX_AXES];
     for (int d = 0; d < access->rank; d++)
-        indices[d] = access->dims[turning->from[d]].index;
+        indices[d] = turning->stepped[d] < 0 ? access->dims[turning->from[d]].index : affine_axis(turning->stepped[d]);
     return access_new(arena, tensor, indices);
 }
 
-/* The same view of the tensor, at the point whose coordinate along its dimension d is axis[d]. */
-static Access point_of(Arena *arena, const Access *view, const int *axis)
+/* The same view of the tensor, at the point whose coordinate along its dimension d is axis[d], in steps if `wish` has them. */
+static Access point_of(Arena *arena, const Access *view, const int *axis, const TurnWish *wish)
 {
     Dim *dims = NEW_ARRAY(arena, Dim, view->rank);
-    for (int d = 0; d < view->rank; d++)
-        dims[d] = (Dim){affine_axis(axis[d]), view->dims[d].size};
+    for (int d = 0; d < view->rank; d++) {
+        int stepped = wish && wish->steps ? stepped_axis(&view->dims[d].index) : -1;
+        Affine index = affine_constant(stepped < 0 ? 0 : view->dims[d].index.constant);
+        index.coef[axis[d]] = stepped < 0 ? 1 : view->dims[d].index.coef[stepped];
+        dims[d] = (Dim){index, view->dims[d].size};
+    }
     return (Access){view->tensor, view->rank, dims};
 }
 
@@ -71,25 +88,17 @@ static Expr *element_inside(Arena *arena, const Access *to, const Access *from, 
     for (int d = 0; d < from->rank; d++)
         if (to->dims[axis[d]].size > from->dims[d].size)
             bounds[count++] = (Dim){affine_axis(axis[d]), from->dims[d].size};
-    if (!count)
-        return element;
-    Expr *guard = NEW(arena, Expr);
-    *guard = (Expr){.kind = EXPR_GUARD, .type = element->type};
-    guard->guard = (Guard){count, bounds, element, expr_constant(arena, element->type, 0)};
-    return guard;
+    return expr_guard(arena, element, bounds, count, NULL);
 }
 
 /* to[d, …] = from[…, d, …]: dimension d of `from` goes along dimension axis[d] of `to`. */
-static TensorOp *copy_of(Arena *arena, const Access *to, const Access *from, const int *axis)
+static TensorOp *copy_of(Arena *arena, const Access *to, const Access *from, const int *axis, const TurnWish *wish)
 {
     TensorOp *op = NEW(arena, TensorOp);
     *op = (TensorOp){.out = to->tensor, .spatial_count = to->rank, .axis_count = to->rank};
     for (int d = 0; d < to->rank; d++)
         op->axes[d] = (Axis){.name = arena_printf(arena, "dim %d", d), .extent = to->dims[d].size};
-    Expr *element = NEW(arena, Expr);
-    *element = (Expr){.kind = EXPR_ACCESS,
-                      .type = dtype_info[from->tensor->dtype].compute,
-                      .access = point_of(arena, from, axis)};
+    Expr *element = expr_access(arena, dtype_info[from->tensor->dtype].compute, point_of(arena, from, axis, wish));
     op->body = element_inside(arena, to, from, axis, element);
     return op;
 }
@@ -101,7 +110,7 @@ static Fusion *copy_kernel(Arena *arena, const TensorOp *op, const Access *to, T
     int own[MAX_AXES];
     for (int d = 0; d < to->rank; d++)
         own[d] = d;
-    return fusion_of_copy(arena, op, point_of(arena, to, own), candidates, count);
+    return fusion_of_copy(arena, op, point_of(arena, to, own, NULL), candidates, count);
 }
 
 /* Dimension `from[d]` goes along dimension d of the transposed tensor, and the other way round. */
@@ -130,14 +139,14 @@ static void replace_visit(Expr *expr, void *context)
 static void turn_image(Arena *arena, Rewritten *turned, const Fusion *fusion, const TurnWish *wish, int image)
 {
     const Access *x = wish->images[image];
-    Turning turning = turning_of(x, wish->last[image], wish);
+    Turning turning = turning_of(fusion, x, wish->last[image], wish);
     if (!turning.moves)
         return;
     int place[MAX_AXES];
     invert(&turning, place);
     Replacement replacement = {x, turned_access(arena, turned_tensor(arena, x, &turning), x, &turning)};
     expr_visit(turned->main->ops[0].body, replace_visit, &replacement);
-    TensorOp *op = copy_of(arena, &replacement.new, x, place);
+    TensorOp *op = copy_of(arena, &replacement.new, x, place, wish);
     define(turned, op);
     turned->before[turned->before_count++] =
         copy_kernel(arena, op, &replacement.new, fusion->inputs, fusion->input_count);
@@ -150,9 +159,9 @@ static void turn_result(Arena *arena, Rewritten *turned, FusedOp *op, const Turn
     invert(turning, place);
     Tensor *tensor = turned_tensor(arena, &op->store, turning);
     Access store = turned_access(arena, tensor, &op->store, turning);
-    define(turned, copy_of(arena, &store, &op->store, place));
+    define(turned, copy_of(arena, &store, &op->store, place, NULL));
     turned->behind[turned->behind_count++] =
-        copy_kernel(arena, copy_of(arena, &op->store, &store, turning->from), &op->store, &tensor, 1);
+        copy_kernel(arena, copy_of(arena, &op->store, &store, turning->from, NULL), &op->store, &tensor, 1);
     op->store = store;
     op->out = tensor;
 }
@@ -164,7 +173,7 @@ static int turned_results(const Fusion *fusion, const TurnWish *wish)
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored) {
             stored++;
-            moving += turning_of(&fusion->ops[i].store, wish->results, wish).moves;
+            moving += turning_of(fusion, &fusion->ops[i].store, wish->results, wish).moves;
         }
     return stored > MAX_BEHIND || (moving && moving < stored) ? -1 : moving;
 }
@@ -207,7 +216,7 @@ static TensorOp *turned_sum(Arena *arena, const Fusion *fusion, Tensor *tensor, 
 static bool leave_epilogue(Arena *arena, Rewritten *turned, const Fusion *fusion, const TurnWish *wish)
 {
     FusedOp *sum = &turned->main->ops[0];
-    Turning turning = turning_of(&sum->store, wish->results, wish);
+    Turning turning = turning_of(fusion, &sum->store, wish->results, wish);
     Tensor *tensor = turned_tensor(arena, &sum->store, &turning);
     Access access = turned_access(arena, tensor, &sum->store, &turning);
     TensorOp *definition = turned_sum(arena, fusion, tensor, &access);
@@ -223,8 +232,7 @@ static bool leave_epilogue(Arena *arena, Rewritten *turned, const Fusion *fusion
     rest->axis_count = rest->spatial_count;
     rest->ops[0].reduce = REDUCE_NONE;
     rest->ops[0].reduced = 0;
-    rest->ops[0].body = NEW(arena, Expr);
-    *rest->ops[0].body = (Expr){.kind = EXPR_ACCESS, .type = fusion->ops[0].body->type, .access = access};
+    rest->ops[0].body = expr_access(arena, fusion->ops[0].body->type, access);
     fusion_choose_inputs_beside(arena, rest, fusion, &tensor, 1);
     fusion_verify(rest, "fusion_turn (epilogue)");
     return true;
@@ -250,7 +258,7 @@ static void turn_results(Arena *arena, Rewritten *turned, const Fusion *fusion, 
 {
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored) {
-            Turning turning = turning_of(&fusion->ops[i].store, wish->results, wish);
+            Turning turning = turning_of(fusion, &fusion->ops[i].store, wish->results, wish);
             turn_result(arena, turned, &turned->main->ops[i], &turning);
         }
 }
@@ -267,24 +275,27 @@ static bool has_parts(const Fusion *fusion, const TurnWish *wish)
     bool found = false;
     for (int i = 0; i < wish->image_count; i++)
         found |= has_part(fusion, wish->images[i]);
-    for (int i = 0; i < fusion->op_count && wish->results; i++)
+    for (int i = 0; i < fusion->op_count && (wish->results || wish->first); i++)
         found |= fusion->ops[i].stored && has_part(fusion, &fusion->ops[i].store);
     return found;
 }
 
 /* Of what is longer the kernel makes more, of which its epilogue would read more. */
-static void lengthen_axes(Fusion *main, const TurnWish *wish)
+static void change_lengths(Fusion *main, const TurnWish *wish)
 {
     for (int a = 0; a < main->axis_count; a++)
         if (wish->longer >> a & 1)
             main->axes[a].extent = round_up(main->axes[a].extent, wish->piece);
+        else if (wish->first >> a & 1)
+            main->axes[a].extent = 1;
 }
 
 Rewritten *fusion_turn(Arena *arena, const Fusion *fusion, const TurnWish *wish)
 {
-    if (has_parts(fusion, wish) || (wish->longer && reads_outputs_behind(fusion, wish->longer)))
+    if (has_parts(fusion, wish) || (wish->longer && reads_outputs_behind(fusion, wish->longer)) ||
+        (wish->first && fusion->op_count > 1))
         return NULL;
-    int results = wish->results ? turned_results(fusion, wish) : 0;
+    int results = wish->results || wish->first ? turned_results(fusion, wish) : 0;
     Rewritten *turned = NEW(arena, Rewritten);
     turned->main = fusion_copy(arena, fusion);
     turned->main->ops[0].body = expr_copy(arena, fusion->ops[0].body);
@@ -297,7 +308,7 @@ Rewritten *fusion_turn(Arena *arena, const Fusion *fusion, const TurnWish *wish)
             return NULL;
     } else if (results)
         turn_results(arena, turned, fusion, wish);
-    lengthen_axes(turned->main, wish);
+    change_lengths(turned->main, wish);
     choose_tensors(arena, turned, fusion);
     return turned;
 }

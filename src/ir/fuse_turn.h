@@ -6,6 +6,10 @@
 //
 // If the epilogue reads an element for each output, as of a residual, the kernel stores only its sums in the
 // other order, and the kernel that transposes them back makes the epilogue.
+//
+// A copy may also leave out what no window reads, as of a convolution of 1x1 by 2:
+//
+//     x[n, c, 2*h, 2*v]     ->  x.turned[n, c, h, v]
 #pragma once
 #include "ir/fuse.h"
 
@@ -21,6 +25,8 @@ typedef struct TurnWish {
        images, and what comes of them in results. */
     uint32_t longer;
     int64_t piece;
+    bool steps;   // of images, what is stepped over along a dimension is left out
+    uint32_t first;   // all results are zeros beyond the first position along these, and the kernel makes them there alone
 } TurnWish;
 
 /* NULL: everything has that order and those lengths already, or cannot have them. */

@@ -38,9 +38,7 @@ static Access tile_access(const TileCutter *cutter, Tensor *tensor, int tile_axi
 
 static Expr *read_of(const TileCutter *cutter, Access access)
 {
-    Expr *read = NEW(cutter->arena, Expr);
-    *read = (Expr){.kind = EXPR_ACCESS, .type = dtype_info[access.tensor->dtype].compute, .access = access};
-    return read;
+    return expr_access(cutter->arena, dtype_info[access.tensor->dtype].compute, access);
 }
 
 /* A tile of which all is -inf has no exp(-inf - -inf): the lowest number stands for its maximum. */
@@ -98,11 +96,7 @@ static Expr *guarded(const TileCutter *cutter, Affine index, int64_t size, Reduc
 {
     Dim *bound = NEW(cutter->arena, Dim);
     *bound = (Dim){index, size};
-    Expr *guard = NEW(cutter->arena, Expr);
-    *guard = (Expr){.kind = EXPR_GUARD, .type = body->type};
-    guard->guard = (Guard){.count = 1, .bounds = bound, .body = body};
-    guard->guard.otherwise = reduce_identity(cutter->arena, reduce, body->type);
-    return guard;
+    return expr_guard(cutter->arena, body, bound, 1, reduce_identity(cutter->arena, reduce, body->type));
 }
 
 // ---- kernels ----

@@ -317,11 +317,8 @@ static bool add_readers(Builder *builder)
 {
     const Chain *chain = builder->chain;
     const Program *program = chain->program;
-    Expr *result = NEW(chain->arena, Expr);
     int sum = builder->fusion->op_count - 1;
-    *result = (Expr){.kind = EXPR_ACCESS,
-                     .type = dtype_info[chain->sum->out->dtype].compute,
-                     .access = builder->fusion->ops[sum].store};
+    Expr *result = expr_access(chain->arena, dtype_info[chain->sum->out->dtype].compute, builder->fusion->ops[sum].store);
     know(builder, result, sum);
     for (int i = 0; i < program->op_count; i++) {
         const TensorOp *op = program->ops[i];

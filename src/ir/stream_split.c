@@ -163,11 +163,7 @@ static Expr *inside(const Splitter *splitter, Expr *body, double otherwise)
         return body;
     Dim *bound = NEW(splitter->arena, Dim);
     *bound = (Dim){splitter->forms[splitter->column], columns};
-    Expr *guard = NEW(splitter->arena, Expr);
-    *guard = (Expr){.kind = EXPR_GUARD, .type = body->type};
-    guard->guard = (Guard){.count = 1, .bounds = bound, .body = body};
-    guard->guard.otherwise = expr_constant(splitter->arena, body->type, otherwise);
-    return guard;
+    return expr_guard(splitter->arena, body, bound, 1, expr_constant(splitter->arena, body->type, otherwise));
 }
 
 /* Scores of columns that are not there are -inf, with an op of their own where the product was all. */
@@ -259,11 +255,7 @@ static Expr *read_part(const Splitter *splitter, int op)
     for (int a = 0; a < whole->axis_count; a++)
         if (whole->ops[op].spatial >> a & 1)
             dims[count++] = splitter->forms[a];
-    Expr *read = NEW(splitter->arena, Expr);
-    *read = (Expr){.kind = EXPR_ACCESS,
-                   .type = DTYPE_F32,
-                   .access = access_new(splitter->arena, splitter->stored[op], dims)};
-    return read;
+    return expr_access(splitter->arena, DTYPE_F32, access_new(splitter->arena, splitter->stored[op], dims));
 }
 
 /* sum[c](select(w == 0, 0, x[c] * w)) */

@@ -201,6 +201,23 @@ Expr *expr_constant(Arena *arena, DType type, double value)
     return expr;
 }
 
+Expr *expr_access(Arena *arena, DType compute_type, Access access)
+{
+    Expr *expr = NEW(arena, Expr);
+    *expr = (Expr){.kind = EXPR_ACCESS, .type = compute_type, .access = access};
+    return expr;
+}
+
+Expr *expr_guard(Arena *arena, Expr *body, const Dim *bounds, int count, Expr *otherwise)
+{
+    if (!count)
+        return body;
+    Expr *expr = NEW(arena, Expr);
+    *expr = (Expr){.kind = EXPR_GUARD, .type = body->type, .loc = body->loc};
+    expr->guard = (Guard){count, bounds, body, otherwise ? otherwise : expr_constant(arena, body->type, 0)};
+    return expr;
+}
+
 Expr *expr_apply(Arena *arena, Op op, DType type, Expr *a, Expr *b, Expr *c)
 {
     Expr *expr = NEW(arena, Expr);

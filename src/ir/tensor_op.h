@@ -284,6 +284,9 @@ Expr *expr_constant(Arena *arena, DType compute_type, double value);
 bool expr_is_zero(const Expr *expr);
 static inline bool expr_is(const Expr *expr, Op op) { return expr->kind == EXPR_APPLY && expr->apply.op == op; }
 Expr *expr_value(Arena *arena, int op, const Tensor *out);   // what op `op` of a fusion makes of that tensor
+Expr *expr_access(Arena *arena, DType compute_type, Access access);
+/* The body where all bounds hold, elsewhere `otherwise`, or, if that is NULL, zero. The body alone if there are none. */
+Expr *expr_guard(Arena *arena, Expr *body, const Dim *bounds, int count, Expr *otherwise);
 Expr *expr_apply(Arena *arena, Op op, DType type, Expr *a, Expr *b, Expr *c);
 Expr *expr_cast(Arena *arena, DType to, Expr *body);
 /* A copy of the nodes. Their lists of dimensions are shared. */

@@ -4,6 +4,8 @@
 #include "codegen/family/gemm/mma.h"
 #include "codegen/family/gemm/parts.h"
 #include "codegen/family/gemm/skips.h"
+#include "ir/fuse_axes.h"
+#include "ir/fuse_nest.h"
 #include "ir/fuse_turn.h"
 
 /* The axes of the group along which a dimension of the tensor goes alone. */
@@ -291,23 +293,6 @@ static void find_dims(const Fusion *fusion, const TurnWish *wish, Spread *spread
             spread->moved[d] = affine_substitute(&filter->dims[d].index, forms, fusion->axis_count);
 }
 
-static Expr *guarded(Arena *arena, Expr *body, const Dim *bounds, int count)
-{
-    if (!count)
-        return body;
-    Expr *guard = NEW(arena, Expr);
-    *guard = (Expr){.kind = EXPR_GUARD, .type = body->type};
-    guard->guard = (Guard){count, bounds, body, expr_constant(arena, body->type, 0)};
-    return guard;
-}
-
-static Expr *element_of(Arena *arena, const Expr *like, Access access)
-{
-    Expr *read = NEW(arena, Expr);
-    *read = (Expr){.kind = EXPR_ACCESS, .type = like->type, .loc = like->loc, .access = access};
-    return read;
-}
-
 /* Zeros where the phase has no such tap, and behind the last channel. */
 static TensorOp *definition_of(Arena *arena, const Expr *factor, const Spread *spread)
 {
@@ -329,7 +314,8 @@ static TensorOp *definition_of(Arena *arena, const Expr *factor, const Spread *s
         if (axis < 0 || spread->sizes[axis] > dims[d].size)
             bounds[count++] = dims[d];
     }
-    op->body = guarded(arena, element_of(arena, factor, (Access){filter->tensor, filter->rank, dims}), bounds, count);
+    Expr *element = expr_access(arena, factor->type, (Access){filter->tensor, filter->rank, dims});
+    op->body = expr_guard(arena, element, bounds, count, NULL);
     return op;
 }
 
@@ -342,7 +328,7 @@ static Expr *spread_factor(Arena *arena, const Expr *factor, const Spread *sprea
     for (int i = 0; guard && i < guard->count; i++)
         if (!guard->bounds[i].index.coef[spread->phase])
             bounds[count++] = guard->bounds[i];
-    return guarded(arena, element_of(arena, factor, access_new(arena, tensor, spread->dims)), bounds, count);
+    return expr_guard(arena, expr_access(arena, factor->type, access_new(arena, tensor, spread->dims)), bounds, count, NULL);
 }
 
 /* The operand of the product's multiplication. */
@@ -488,10 +474,79 @@ static Rewritten *lengthen_rows(Arena *arena, const void *view, const Fusion *fu
     return in_pieces(arena, fusion, product, &wish, target);
 }
 
+// ---- what no window reads ----
+
+static bool has_vectors(const Fusion *fusion, const Product *product, int factor)
+{
+    Affine offset = access_offset(mma_access(product->factor[factor]));
+    int64_t piece = mma_piece(product);
+    return product_has_vectors(fusion, &product->group[factor ? GROUP_N : GROUP_M], &offset, piece) ||
+           product_has_vectors(fusion, &product->group[GROUP_K], &offset, piece);
+}
+
+/* Of the rewrite's kernel planes become pixels. NULL: bulk copies do not bring these either. */
+static Rewritten *with_planes_turned(Arena *arena, Rewritten *outer, const Target *target)
+{
+    const void *view = product_view(arena, outer->main, target);
+    const Rewritten *inner = view ? turn_to_columns(arena, view, outer->main, target) : NULL;
+    return inner && fusion_nest(outer, inner) ? outer : NULL;
+}
+
+/* Pixels of planes under a filter of one tap that are apart become adjacent: whole vectors are copied then. */
+static Rewritten *take_steps(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    const Product *product = of_elements(view);
+    for (int image = 0; product && image < 2; image++) {
+        const Access *x = mma_access(product->factor[image]);
+        if (!x || product->factor[image]->kind != EXPR_ACCESS)
+            continue;
+        TurnWish wish = {.images = {x}, .image_count = 1, .steps = true};
+        Rewritten *taken = fusion_turn(arena, fusion, &wish);
+        const Products *products = taken ? product_view(arena, taken->main, target) : NULL;
+        if (products && products->tiled && has_vectors(taken->main, products->tiled, image))
+            return taken;
+    }
+    return NULL;
+}
+
+/* Axes that only the bound of a dimension of one element goes along: beyond their first position products are zeros. */
+static uint32_t axes_of_one(const Product *product, const Guard *guard, int factor)
+{
+    uint32_t axes = 0, rows = axis_group_mask(&product->group[factor ? GROUP_N : GROUP_M]);
+    for (int i = 0; i < guard->count; i++) {
+        int axis = affine_single_axis(&guard->bounds[i].index);
+        if (axis < 0 || guard->bounds[i].size != 1 || !(rows >> axis & 1))
+            return 0;   // there are others
+        axes |= 1u << axis;
+    }
+    return axes;
+}
+
+/* Of a gradient by a filter of one tap and a stride, only the pixels that were read are products. */
+static Rewritten *make_first(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    const Product *product = unboxed(view);
+    for (int factor = 0; product && factor < 2; factor++) {
+        const Guard *guard = mma_guard(product, factor);
+        const Access *filter = mma_access(product->factor[factor]);
+        TurnWish wish = {.first = guard && filter && window_guards(guard, filter) ? axes_of_one(product, guard, factor) : 0};
+        Rewritten *made = wish.first ? fusion_turn(arena, fusion, &wish) : NULL;
+        Expr **operand = made ? operand_of(made->main->ops[0].body, fusion->ops[0].body, product->factor[factor]) : NULL;
+        if (!operand)
+            continue;
+        *operand = expr_access(arena, product->factor[factor]->type, *filter);
+        fuse_drop_unit_axes(arena, made->main);
+        return is_granted(arena, made, target) ? made : with_planes_turned(arena, made, target);
+    }
+    return NULL;
+}
+
 /* Copies of planes take less than the best kernel that needs none. */
 const Rewrite turn_planes = {.make = turn, .most_share = 1};
 const Rewrite turn_planes_to_columns = {.make = turn_to_columns, .most_share = 1};
 const Rewrite turn_planes_to_phases = {.make = turn_phases, .most_share = 1};
 const Rewrite turn_filter_of_lanes = {.make = turn_filter, .most_share = 1, .splits = true};
+const Rewrite take_pixels = {.make = take_steps, .most_share = 1, .splits = true};
+const Rewrite make_first_pixels = {.make = make_first, .most_share = 1};
 const Rewrite lengthen_channels = {.make = lengthen_along_k, .most_share = 1, .splits = true};
 const Rewrite lengthen_channels_of_rows = {.make = lengthen_rows, .most_share = 1, .splits = true};

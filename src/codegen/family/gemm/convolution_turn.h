@@ -23,6 +23,12 @@ extern const Rewrite turn_planes_to_phases;
 /* The filter alone, whose rows threads copy in vectors to CUDA cores then. */
 extern const Rewrite turn_filter_of_lanes;
 
+/* The image of a filter of one tap, whose windows step over pixels: they are left out. */
+extern const Rewrite take_pixels;
+
+/* Its gradient: the pixels that were read are made, and zeros are added between them. */
+extern const Rewrite make_first_pixels;
+
 /* Pads strided channels to contiguous ones with zeros, so that threads copy 16-byte vectors instead of elements.
    k ends with the channels, or in a filter's gradient with images; or the rows of both factors do. */
 extern const Rewrite lengthen_channels, lengthen_channels_of_rows;

@@ -266,7 +266,7 @@ const Family gemm_family = {
     .view = product_view,
     .streams = true,
     .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &lengthen_channels,
-                                         &lengthen_channels_of_rows, NULL},
+                                         &lengthen_channels_of_rows, &take_pixels, NULL},
     .kinds = kinds,
     .emit = emit,
     .work = product_rows_work,

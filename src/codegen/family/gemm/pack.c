@@ -101,13 +101,7 @@ static Expr *padded_factor(Arena *arena, const Fusion *fusion, const Expr *facto
         if (tensor->shape[d] > fusion->axes[order->axes[d]].extent)
             bounds[count++] = (Dim){affine_axis(d), fusion->axes[order->axes[d]].extent};
     }
-    Expr *read = expr_substitute(arena, factor, forms, fusion->axis_count);
-    if (!count)
-        return read;
-    Expr *guarded = NEW(arena, Expr);
-    *guarded = (Expr){.kind = EXPR_GUARD, .type = factor->type};
-    guarded->guard = (Guard){count, bounds, read, expr_constant(arena, factor->type, 0)};
-    return guarded;
+    return expr_guard(arena, expr_substitute(arena, factor, forms, fusion->axis_count), bounds, count, NULL);
 }
 
 /* Copies the factor; what the product reads in its place. */
@@ -128,10 +122,7 @@ static Expr *pack_factor(Arena *arena, Rewritten *packed, const Wish *wish, int 
     packed->definitions[packed->definition_count++] = op;
     packed->before[packed->before_count++] =
         fusion_of_copy(arena, op, access_new(arena, tensor, own), wish->fusion->inputs, wish->fusion->input_count);
-    Expr *read = NEW(arena, Expr);
-    *read = (Expr){.kind = EXPR_ACCESS, .type = factor->type, .loc = factor->loc};
-    read->access = access_new(arena, tensor, dims);
-    return read;
+    return expr_access(arena, factor->type, access_new(arena, tensor, dims));
 }
 
 /* The reduced axes along which rows of a factor end within a piece are lengthened: bit a. */

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "codegen/family/gemm/im2col.h"
+#include "ir/fuse_nest.h"
 #include "ir/fuse_split.h"
 
 enum { TILE_ROWS = 128, MOST_PARTS = 256 };
@@ -65,13 +66,8 @@ void parts_within(Arena *arena, Rewritten *rewritten, const Target *target)
 {
     const void *view = product_view(arena, rewritten->main, target);
     Rewritten *parts = view ? in_parts(arena, view, rewritten->main, target, 128, 0, true) : NULL;
-    if (!parts || rewritten->behind_count == MAX_BEHIND)
-        return;
-    rewritten->main = parts->main;
-    for (int i = rewritten->behind_count++; i > 0; i--)
-        rewritten->behind[i] = rewritten->behind[i - 1];
-    rewritten->behind[0] = parts->behind[0];
-    rewritten->definitions[rewritten->definition_count++] = parts->definitions[0];
+    if (parts)
+        fusion_nest(rewritten, parts);
 }
 
 const Rewrite parts_of_wide_tiles = {.make = of_wide};

@@ -56,22 +56,23 @@ static bool is_of_taps(const Im2col *im2col, const Product *product, const Dim *
     return !(affine_axes(&dim->index) & ~(axis_group_mask(&im2col->taps) | phases));
 }
 
-/* Some dimensions have the columns of a phase, one the channels that are summed, the others are taps. */
+/* Some dimensions have the columns of a phase, one the channels that are summed, one the groups, the others are taps. */
 static bool find_dims(const Fusion *fusion, const Product *product, const Im2col *im2col,
                       PhasedFilter *filter)
 {
     const Access *access = filter->access;
     uint32_t channel = 1u << im2col->channel, found = 0;
+    uint32_t all = filter->columns | channel | axis_group_mask(&product->group[GROUP_BATCH]);
     for (int d = 0; d < access->rank; d++) {
         int axis = whole_axis(fusion, &access->dims[d]);
-        uint32_t own = axis < 0 ? 0 : 1u << axis & (filter->columns | channel);
+        uint32_t own = axis < 0 ? 0 : 1u << axis & all;
         if ((own & found) || (!own && !is_of_taps(im2col, product, &access->dims[d], filter->columns)))
             return false;
         found |= own;
     }
     int innermost = whole_axis(fusion, &access->dims[access->rank - 1]);
     filter->along_k = innermost == im2col->channel;
-    return found == (filter->columns | channel) && (filter->along_k || filter->columns == 1u << innermost) &&
+    return found == all && (filter->along_k || filter->columns == 1u << innermost) &&
            access->dims[access->rank - 1].size % mma_piece(product) == 0;
 }
 
@@ -194,13 +195,15 @@ void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const 
               im2col->taps.extent);
     emit_used(out, &filter->phases);
     begin_function(out, "Copies a box of the filter from column n on; k is the tap and first channel.",
-                   "void fetch_filter(const TensorMap *map, Index n, Index k, Element *tile, unsigned long long *full)",
+                   "void fetch_filter(const TensorMap *map, Index batch, Index n, Index k, Element *tile, "
+                   "unsigned long long *full)",
                    NULL);
     strbuf_printf(out, "    const Index %s = k %% TAP;\n", scope->axis[im2col->channel]);
     if (im2col->taps.count)
         strbuf_puts(out, "    const Index tap = k / TAP;\n");
     emit_group_positions(out, "    ", "tap", scope, &im2col->taps, ~0u);
     emit_group_positions(out, "    ", "n", scope, &product->group[GROUP_N], ~0u);
+    emit_group_positions(out, "    ", "batch", scope, &product->group[GROUP_BATCH], ~0u);
     strbuf_puts(out, "    const int at[] = {");
     for (int d = access->rank - 1; d >= 0; d--) {
         strbuf_puts(out, "static_cast<int>(");

@@ -51,8 +51,7 @@ static uint32_t place_mask(uint32_t mask, const Affine *forms, int axis_count)
 static FusedOp placed_op(Arena *arena, const Fusion *fusion, const FusedOp *op, const Affine *forms)
 {
     FusedOp placed = *op;
-    Expr *store = NEW(arena, Expr);
-    *store = (Expr){.kind = EXPR_ACCESS, .access = op->store};
+    const Expr *store = expr_access(arena, op->body->type, op->store);
     const Expr *body = op->reduced && op->body->kind == EXPR_GUARD ? op->body->guard.body : op->body;
     placed.body = expr_substitute(arena, body, forms, fusion->axis_count);
     placed.store = expr_substitute(arena, store, forms, fusion->axis_count)->access;

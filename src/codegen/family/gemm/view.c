@@ -159,7 +159,7 @@ static bool find_pixels_of(Arena *arena, const Fusion *fusion, int factor, Produ
     if (!im2col_find(fusion, product, factor, &im2col))
         return false;
     if (!find_filter(fusion, product, &im2col, &product->lines[1 - factor])) {
-        if (factor == 1 || im2col.groups > 1 || !phases_find(arena, fusion, product, &im2col, &phased))
+        if (factor == 1 || !phases_find(arena, fusion, product, &im2col, &phased))
             return false;
         product->phased = arena_copy(arena, &phased, sizeof phased);
         product->lines[1] = (Lines){.along_k = phased.along_k, .line = phased.along_k ? im2col.channels : phased.phases.columns};

@@ -311,11 +311,8 @@ static const Expr *guard_overshot(Arena *arena, const Fusion *fusion, const Expr
     expr_visit(is_guard ? expr->guard.body : (Expr *)expr, overshot_visit, &overshot);
     if (overshot.count == (is_guard ? expr->guard.count : 0))
         return expr;
-    Expr *guarded = NEW(arena, Expr);
-    *guarded = (Expr){.kind = EXPR_GUARD, .type = expr->type, .loc = expr->loc};
-    guarded->guard = (Guard){overshot.count, overshot.bounds, is_guard ? expr->guard.body : (Expr *)expr,
-                             is_guard ? expr->guard.otherwise : expr_constant(arena, expr->type, 0)};
-    return guarded;
+    return expr_guard(arena, is_guard ? expr->guard.body : (Expr *)expr, overshot.bounds, overshot.count,
+                      is_guard ? expr->guard.otherwise : NULL);
 }
 
 /* Where an element's position in a guarded dimension may lie outside: below the start if p < low, past the
