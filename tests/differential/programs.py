@@ -414,10 +414,18 @@ PROGRAMS = [
         t[n, h:5, a:2, v:N, b:3, c] = sum[p:2, q:2, f](pad(d[n, h + p, v + q - 1, f], 0) * pad(w[f, a - 2*p + 1, b - 3*q + 3, c], 0))
         y[n, h, a, v, b, c] = t[n, h, a, v, b, c] + z[c]
         output y : {T}"""),
+    Program("bulk_phases_of_groups", "bulk", HALVES, {"M": ("batch", 3), "N": ("m", 18)}, """
+        input d[2, 3, N, M, 64] : {T}  input w[M, 64, 3, 3, 72] : {T}
+        y[n, h:3, a:2, v:N, b:2, g, c] = sum[p:2, q:2, f](pad(d[n, h + p, v + q, g, f], 0) * pad(w[g, f, a - 2*p + 1, b - 2*q + 1, c], 0))
+        output y : {T}"""),
     Program("gemm_phases", "gemm", HALVES, {"M": ("n", 3), "N": ("m", 18)}, """
         input d[16, N, 64] : {T}  input w[64, 5, 16 * M] : {T}
         y[n, v:N, a:2, c] = sum[p:3, f](pad(d[n, v + p - 1, f], 0) * pad(w[f, 5 - a - 2*p, c], 0))
         output y : {T}"""),
+    Program("gemm_planes_of_phases", "gemm", HALVES, {"M": ("n", 5), "N": ("m", 18)}, """
+        input d[3, 24, 4, N] : {T}  input w[24, M, 2, 2] : {T}
+        x[n, c, h:4, a:2, v:N, b:2] = sum[f](d[n, f, h, v] * w[f, c, a, b])
+        output x : {T}"""),
     Program("bulk_phases_turned", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
         input d[2, 4, N, 8 * M] : {T}  input w[128, 1, 3, 8 * M] : {T}
         y[n, h:4, a:2, v:N, b:2, c] = sum[q:2, f](pad(d[n, h, v + q, f], 0) * pad(w[c, a, b - 2*q + 1, f], 0))
@@ -429,6 +437,14 @@ PROGRAMS = [
     Program("bulk_planes_of_phases", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
         input d[3, 8 * M, 4, 2 * N] : {T}  input w[8 * M, 10, 2, 2] : {T}
         x[n, c, h:4, a:2, v:2 * N, b:2] = sum[f](d[n, f, h, v] * w[f, c, a, b])
+        output x : {T}"""),
+    Program("bulk_pixels_apart_in_planes", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
+        input x[3, 72, 8, 6 * N] : {T}  input w[8 * M, 72] : {T}
+        y[n, f, h:4, v:2 * N] = sum[c](x[n, c, 2*h + 1, 3*v] * w[f, c])
+        output y : {T}"""),
+    Program("bulk_first_of_phases", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
+        input d[3, 72, 4, 2 * N] : {T}  input w[72, 8 * M, 1, 1] : {T}
+        x[n, c, h:4, a:2, v:2 * N, b:3] = sum[f](d[n, f, h, v] * pad(w[f, c, a, b], 0))
         output x : {T}"""),
     Program("bulk_pixels_of_parts", "bulk", HALVES, {"M": ("n", 18), "N": ("m", 9)}, """
         input x[2, 5, N, 16] : {T}  input w[M, 3, 3, 8] : {T}
@@ -501,6 +517,10 @@ PROGRAMS = [
         input dy[2, 12, N, M, 8] : {T}  input w[M, 8, 3, 3, 16] : {T}
         dx[n, h:12, v:N, g, c] = sum[r, s, f](pad(dy[n, h - r + 1, v - s + 1, g, f], 0) * w[g, f, r, s, c])
         output dx : {T}"""),
+    Program("narrow_volume", "narrow", HALVES, {"M": ("channel", 3), "N": ("along", 9)}, """
+        input x[2, 5, 6, N, M, 8] : {T}  input w[M, 10, 2, 3, 3, 8] : {T}
+        y[n, d:3, h:6, v:N, g, f] = sum[t, r, s, c](pad(x[n, 2*d + 2*t - 1, h + r - 1, v + s - 1, g, c], 0) * w[g, f, t, r, s, c])
+        output y : {T}"""),
     Program("narrow_planes", "narrow", HALVES, {"M": ("channel", 3), "N": ("along", 12)}, """
         input x[2, M, 8, 9, N] : {T}  input w[M, 8, 8, 3, 3] : {T}  input z[2, M, 8, 9, N] : {T}
         t[n, g, f, h:9, v:N] = sum[r, s, c](pad(x[n, g, c, h + r - 1, v + s - 1], 0) * w[g, f, c, r, s])

@@ -52,6 +52,8 @@ HAND = [
     ("B10 groups multiply at the same time", "bulk.cu",
      "        if (MAKERS > 1)\n            mbarrier_wait(&ring.turn[maker], (made & 1) ^ (maker == 0 ? 1 : 0));\n", "",
      1),
+    ("B12 phases of all groups have the first one's filters", "bulk.cu", "fetch_filter(maps[1], corner.batch,",
+     "fetch_filter(maps[1], 0,", 1),
     ("B11 steps of the other group's tile are not passed over", "bulk.cu", "                place.pass_tile();\n", "",
      1),
     # ---- attention ----
@@ -198,6 +200,8 @@ HAND = [
     ("N4 pixels beside a whole line are read", "narrow.cu", "inside(element, COLUMNS * SUMMED)",
      "element < COLUMNS * SUMMED", 1),
     ("N5 pixels beside the image are read", "narrow.cu", "inside(column, COLUMNS) &&", "", 1),
+    ("N28 images before the first are read", "narrow.cu", "&&\n                                                      find_element(corner.batch, element, from)",
+     "&& (find_element(corner.batch, element, from), true)", 1),
     ("N6 the element that makes a pixel even is the next pixel's", "narrow.cu", "ROW_RUNS ? element < SUMMED",
      "ROW_RUNS ? true", 1),
     ("N7 groups behind the last are read", "narrow.cu", "CHANNELS % TC == 0 ||", "true ||", 1),
