@@ -329,7 +329,7 @@ struct LaneVector {
         const int row = line * CLUSTER + corner.rank;
         m = corner.m + (CLUSTER > 1 ? row : part / 2 * 16 + TileA::row_of(part % 2, row));
         n = corner.n + column;
-        exists = (ROWS_FIRST ? column < WN : row < ROWS) && (BATCH % BB == 0 || corner.batch < BATCH) && m < M && n < N;
+        exists = vector < OWN_ROWS * LINE && (BATCH % BB == 0 || corner.batch < BATCH) && m < M && n < N;
     }
 };
 
