@@ -347,13 +347,13 @@ static double stored_run(const KernelCounts *kernel, const DataTile *data, int c
     bool of_warps = kind_tile_threads(kernel->kind) > 1;
     double lanes = of_warps ? own / vector : across / own;
     bool collected = lanes < schedule_collecting_lanes(kernel->kind->schedule);
-    if (across >= (double)data->dims[data->rank - 1].size)
-        return most;
-    if (collected)
-        return at_most(across, most);
+    double size = (double)data->dims[data->rank - 1].size;
+    if (collected || of_warps)
+        return across >= size ? most : collected ? at_most(across, most) : at_most(lanes * vector, most);
     int64_t group = (int64_t)VECTOR_BYTES * 8 / data->element_bits;
-    double following = stores_elements(kernel, vector) ? (double)greatest_common_divisor((int64_t)own, group) : 1;
-    return at_most(lanes * vector, most) * following;
+    double following = stores_elements(kernel, vector) ? (double)greatest_common_divisor((int64_t)own, group) : 1,
+           run = at_most(lanes * vector, most) * following;
+    return across >= size && run >= size ? at_least(most, run) : run;
 }
 
 /* The axis along which the output is contiguous. */
