@@ -146,7 +146,8 @@ template <int COUNT, int MASK> struct Halve<COUNT, MASK, false> {
 };
 using Lanes = Halve<SUMS, LANES / 2 * LANE_STRIDE, (LANES > 1)>;
 
-// QN columns of a row, of all that a block makes. A thread loads for AHEAD of them what its epilogue needs, and then stores.
+// QN columns of a row, of all that a block makes. A thread loads the parts of AHEAD of them and what their epilogue needs, and
+// then stores: behind the branch around each store its loads would be waited for one by one.
 constexpr int VECTORS = M * BN / QN, APART = CLUSTER * THREADS, EACH = (VECTORS + APART - 1) / APART;
 constexpr int ROUNDS = (EACH + 7) / 8, AHEAD = (EACH + ROUNDS - 1) / ROUNDS;
 struct Place {
@@ -204,7 +205,8 @@ __device__ __forceinline__ void meet()
         cluster_sync();
 }
 
-// One block an SM may use all registers: with more blocks the compiler delays loads until their first use.
+// Compilers issue the loads of several steps in the registers that MIN_BLOCKS_PER_SM leaves; beyond these they delay loads until their
+// first use.
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(PARAMETERS)
 {
     const Tensors t = TENSORS;
@@ -252,6 +254,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     for (int first = rank * THREADS + thread; first < VECTORS; first += AHEAD * APART) {
         Beside beside[AHEAD];
         Columns columns[AHEAD];
+        Value totals[AHEAD][QN] = {};
+        const auto exists = [&](int vector) {
+            return (VECTORS % (AHEAD * APART) == 0 || vector < VECTORS) && n0 + Place(vector).column < N;
+        };
         UNROLL for (int i = 0; i < AHEAD; ++i) {
             const Place at(op_min(first + i * APART, VECTORS - 1));
             const Index n = op_min<Index>(n0 + at.column, N - QN);   // past the end: any
@@ -259,22 +265,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
             read_columns(t, batch, at.m, n, columns[i]);
         }
         UNROLL for (int i = 0; i < AHEAD; ++i) {
-            const int vector = first + i * APART;
-            const Place at(vector);
-            const Index n = n0 + at.column;
-            if ((VECTORS % (AHEAD * APART) == 0 || vector < VECTORS) && n < N) {
-                Value total[QN] = {};
-                UNROLL for (int r = 0; r < CLUSTER; ++r) {
-                    const auto *parts = ALONE ? part : cluster_map(part, r);
-                    UNROLL for (int p = 0; p < LEFT; ++p) {
-                        Value sums_of[QN];
-                        load_vector<QN>(&parts[p][at.m][at.column], 0, sums_of);
-                        UNROLL for (int q = 0; q < QN; ++q)
-                            total[q] = op_add(total[q], sums_of[q]);
-                    }
+            const Place at(first + i * APART);
+            UNROLL for (int r = 0; r < CLUSTER; ++r) {
+                const auto *parts = ALONE ? part : cluster_map(part, r);
+                UNROLL for (int p = 0; p < LEFT; ++p) {
+                    Value sums_of[QN];
+                    if (!exists(first + i * APART))
+                        continue;
+                    load_vector<QN>(&parts[p][at.m][at.column], 0, sums_of);
+                    UNROLL for (int q = 0; q < QN; ++q)
+                        totals[i][q] = op_add(totals[i][q], sums_of[q]);
                 }
-                finish_vector(t, batch, at.m, n, total, beside[i], columns[i]);
             }
+        }
+        UNROLL for (int i = 0; i < AHEAD; ++i) {
+            const Place at(first + i * APART);
+            if (exists(first + i * APART))
+                finish_vector(t, batch, at.m, n0 + at.column, totals[i], beside[i], columns[i]);
         }
     }
     if (!ALONE)

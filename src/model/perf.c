@@ -395,7 +395,8 @@ static double soft_max(double a_us, double b_us, double knee)
 
 /* Reads from memory pass L1 while the warps wait for them; repeated reads from L1 belong to the arithmetic, beside which those of
    warps that drift overlap (tuning-log 195). From a block's last load to the first one of the block that takes its place, fewer
-   loads are in flight. */
+   loads are in flight. Warps that multiply what they load meet no others before the end: what their loads, their products, L1 and
+   each of them alone take overlaps as what is in flight does with the bandwidth (tuning-log 253). */
 static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
@@ -404,8 +405,10 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     double computing_us = at_least(own_us, again_us) + exposed * at_most(own_us, again_us);
     double knee = kernel->cost->drifts ? calibration.knee : 1;
     double between_us = at_least(perf->waves - 1, 0) * kernel->device->timing.block_wait_us,
-           loading_us = hypot(at_least(perf->dram_us, perf->l2_us) * kernel->alone, between_us);
-    return soft_max(soft_max(loading_us, computing_us, knee), own_steps_us(kernel), calibration.knee);
+           loading_us = at_least(perf->dram_us, perf->l2_us) * kernel->alone;
+    if (schedule_multiplies(kernel->kind->schedule) && !kernel->staged)
+        return hypot(hypot(loading_us, own_us), hypot(again_us, own_steps_us(kernel))) + between_us;
+    return soft_max(soft_max(hypot(loading_us, between_us), computing_us, knee), own_steps_us(kernel), calibration.knee);
 }
 
 /* Of what a block does while it multiplies nothing, what shows beside the products: phases are random, and R blocks of an SM hide

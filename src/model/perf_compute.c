@@ -87,32 +87,30 @@ double setup_us(const KernelCounts *kernel)
     return SETUP_INSTRUCTIONS * (busiest_warps(kernel, kernel->resident) - 1) / kernel->device->clock_mhz;
 }
 
-/* Instructions of one thread in each register step that the items of the schedule state. */
-static double own_instructions(const KernelCounts *kernel)
+/* Instructions of one thread that the items of the schedule state for its part of the inputs, or of the outputs, which threads that
+   share a reduction share, too. */
+static double stated_instructions(const KernelCounts *kernel, bool of_outputs)
 {
-    double once = kernel->problem->thread_instructions, each = 0;
-    for (int i = 0; i < kernel->space->tile_count; i++) {
-        const DataTile *data = &kernel->space->tiles[i];
-        if (kernel->problem->instructions[i] > 0)
-            *(data->output ? &once : &each) +=
-                kernel->problem->instructions[i] *
-                (double)data_tile_elements(data, kernel->inner, kernel->space->axis_count);
-    }
-    return once / (kernel->steps * kernel->inner_steps) + each;
+    const TileSpace *space = kernel->space;
+    double instructions = 0, sharing = of_outputs && space->least_reducers ? rtile_tiles(space, kernel->shared, kernel->inner, true) : 1;
+    for (int i = 0; i < space->tile_count; i++)
+        if (space->tiles[i].output == of_outputs && kernel->problem->instructions[i] > 0)
+            instructions += kernel->problem->instructions[i] *
+                            (double)data_tile_elements(&space->tiles[i], kernel->inner, space->axis_count);
+    return instructions / sharing;
 }
 
-/* Instructions of one thread for its outputs, one after the other, that the items of the schedule state: each waits for
-   the one before, or for the block's other warps. */
+/* The same of one thread in each register step. */
+static double own_instructions(const KernelCounts *kernel)
+{
+    double once = kernel->problem->thread_instructions + stated_instructions(kernel, true);
+    return once / (kernel->steps * kernel->inner_steps) + stated_instructions(kernel, false);
+}
+
+/* Of one thread for its outputs, one after the other: each waits for the one before, or for the block's other warps. */
 double finishing_us(const KernelCounts *kernel)
 {
-    double instructions = 0;
-    for (int i = 0; i < kernel->space->tile_count; i++) {
-        const DataTile *data = &kernel->space->tiles[i];
-        if (data->output)
-            instructions += kernel->problem->instructions[i] *
-                            (double)data_tile_elements(data, kernel->inner, kernel->space->axis_count);
-    }
-    return instructions * at_least(DEPENDENT_CYCLES, busiest_warps(kernel, 1)) / kernel->device->clock_mhz;
+    return stated_instructions(kernel, true) * at_least(DEPENDENT_CYCLES, busiest_warps(kernel, 1)) / kernel->device->clock_mhz;
 }
 
 /* Multiply-adds of a warp over those that its lanes need: if a tap lies inside the image for one line of the warp, no

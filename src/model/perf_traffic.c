@@ -20,12 +20,16 @@ static double bank_conflicts(const KernelCounts *kernel, const DataTile *data)
     return across < lanes ? 1 : 1 + (double)(lanes - greatest_common_divisor(lanes, across)) / (double)across;
 }
 
-/* Lines that a warp touches for those of its bytes, or what it reads of memory for them. */
+/* Lines that a warp touches for those of its bytes, or what it reads of memory for them. Of a block with fewer columns than lanes that
+   L1 answers at a time the others are in lines of their own. */
 static double spread(const KernelCounts *kernel, const DataTile *data)
 {
-    int run = (int)lround(log2((double)kernel->inner->size[data->lines_axis]));
-    double lines = run < MAX_RUNS && data->lines_apart[run] > 0 ? data->lines_apart[run] : data->lines;
-    return lines > 0 ? lines : at_least(data->scatter, 1);
+    int run = (int)lround(log2((double)kernel->inner->size[data->lines_axis])),
+        columns = space_last_spatial(kernel->space, kernel->space->axis_count);
+    double lines = run < MAX_RUNS && data->lines_apart[run] > 0 ? data->lines_apart[run] : data->lines,
+           lanes = at_most(LINE_BYTES / load_bytes(data), kernel->device->warp_size),
+           across = (double)(kernel->shared->size[columns] / kernel->inner->size[columns]);
+    return lines > 0 ? lines * (data->across ? at_least(lanes / across, 1) : 1) : at_least(data->scatter, 1);
 }
 
 /* Bytes that the threads read or write, in shared memory or through L1, which has the same bandwidth. */

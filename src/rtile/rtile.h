@@ -88,6 +88,7 @@ typedef struct DataTile {
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
     double run_points[MAX_RUNS];   // adjacent points that hold 2^r contiguous elements; 0: no number of them does
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes, or cycles; 0: 1
+    bool across;                // lanes lie along a block's last spatial axis first
     double parts;               // of an output of which threads store runs that begin or end within sectors: accesses of L2 for
                                 // each of its sectors; 0: nobody counted
     int lines_axis;             // where threads take several positions of this axis each, 2^r, the same lies apart:

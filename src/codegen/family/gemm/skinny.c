@@ -21,7 +21,6 @@ enum {
     INPUT_BYTES = 128,   // and of the large one
     ALONG_TOGETHER = 4,  // of the small one that it reads along k, where the large one lies along n
     ACROSS_THREADS = 64, // of a block, at least, where few of them share columns
-    BANKS_BYTES = 128,   // that L1 answers in a clock, no two from one bank
     MAX_THREADS = 512,   // of a block
     RUN_BYTES = 128,     // contiguous bytes that lanes read along n, at least,
     LEAST_RUN_BYTES = 64 // and along k: see reduce.c
@@ -76,15 +75,16 @@ static int most_together(const Fusion *fusion, const Product *product, int facto
     return product_vector(fusion, product, SMALL, along_k ? most_together(fusion, product, LARGE) : VECTOR_BYTES);
 }
 
-/* Time of L1 for what a warp reads of the small factor, over that of its bytes. The lanes along k are some of its rows apart, and
-   share the banks that the distance leaves them; the other lanes read the same. */
+/* Time of L1 for what a warp reads of the small factor, over that of its bytes: 16 bytes are read by eight lanes at a time, as many as
+   share a line of them in a clock. The lanes along k are some of its rows apart, the others read the same: eight rows of f32 take 16
+   clocks for four where these are 128 bytes apart, 8 where they are 32. */
 static double across_lines(const Fusion *fusion, const Product *product, const DataTile *tile)
 {
     int64_t row_bytes = product->group[GROUP_M].extent * tile->element_bits / 8,
             apart = row_bytes * product_vector(fusion, product, LARGE, VECTOR_BYTES),
-            each = greatest_common_divisor(apart, BANKS_BYTES);
-    double read_bytes = tile->vector * tile->element_bits / 8.0 * LANES;
-    return fmax(least_reducers(fusion, product) * (double)each / read_bytes, 1);
+            each = greatest_common_divisor(apart, LINE_BYTES),
+            together = smaller(least_reducers(fusion, product), 8 * LINE_BYTES / (tile->vector * tile->element_bits));
+    return fmax((double)(together * each) / LINE_BYTES, 1);
 }
 
 static DataTile operand_tile(const Fusion *fusion, const Product *product, int factor)
@@ -97,6 +97,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.lines = WORD_BITS / (double)smaller(tile.vector * tile.element_bits, WORD_BITS);
     if (factor == SMALL && lies_across(fusion, product))
         tile.lines = fmax(tile.lines, across_lines(fusion, product, &tile));
+    tile.across = factor == LARGE && !product_along_k(fusion, product, LARGE);
     return tile;
 }
 
@@ -185,7 +186,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
                                  });
     schedule_load(&schedule, (Move){.tiles = product_read_beside(space)});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space)});
+    double each = product_end_instructions(fusion, product, 1);
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .instructions = each});
     return schedule_copy(arena, &schedule);
 }
 
@@ -279,15 +281,12 @@ static int columns_stored(const KernelPlan *plan, const Product *product)
     return stores_along_m(plan->fusion, product) ? 1 : (int)most;
 }
 
-/* Blocks of an SM that registers must leave room for: compilers issue the loads of several steps in what they are not refused, and
-   147 registers left one block of eight warps where two had been expected. With three warps a scheduler, more wait for fewer loads. */
+/* Blocks of an SM that registers must leave room for: all that are expected. Compilers issue the loads of several steps in what they
+   are not refused: 158 registers for 128 left three blocks of four, 0.70 of the time with four (tuning-log 253). */
 static int64_t promised_blocks(const KernelPlan *plan)
 {
-    enum { SCHEDULER_WARPS = 3 };   // of two kernels: tuning-log 242 and 249
-    const DeviceSpec *device = plan->device;
-    int64_t enough = ceil_div((int64_t)SCHEDULER_WARPS * device->schedulers_per_sm * device->warp_size, plan->threads),
-            blocks = smaller(ceil_div(plan->program->grid, device->sm_count), plan->program->sure_blocks);
-    return device->dialect == DIALECT_HIP ? 1 : larger(smaller(enough, blocks), 1);
+    int64_t blocks = smaller(ceil_div(plan->program->grid, plan->device->sm_count), plan->program->sure_blocks);
+    return plan->device->dialect == DIALECT_HIP ? 1 : larger(blocks, 1);
 }
 
 static void emit_constants(StrBuf *out, const KernelPlan *plan, const Product *product, int stored)
