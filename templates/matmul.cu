@@ -65,6 +65,8 @@ struct Walk {
 struct OperandA {
     static constexpr bool ALONG_K = true;   // k is contiguous in memory
     static constexpr int VECTOR = 4;        // elements of one access
+    static constexpr bool PLACED = false;   // at() says where they lie; EVEN: terms of a step are TERM apart
+    static constexpr bool EVEN = false;
     static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index m, Index step, int inner,
                                                 Value (&v)[VECTOR])
     {
@@ -74,6 +76,7 @@ struct OperandA {
 struct OperandB {
     static constexpr bool ALONG_K = false;
     static constexpr int VECTOR = 4;
+    static constexpr bool PLACED = false, EVEN = false;
     static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index n, Index step, int inner,
                                                 Value (&v)[VECTOR])
     {
@@ -149,6 +152,7 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     // line takes several vectors of every thread. APART: so are their rows.
     static constexpr bool WIDE = FAST % THREADS == 0;
     static constexpr int PERIOD = WIDE ? 1 : FAST / greatest_common_divisor(FAST, THREADS), LINES = THREADS * PERIOD / FAST;
+    static constexpr int ROWS = WIDE ? FAST / THREADS : PERIOD;    // vectors of a thread, until its first row's next one
     static constexpr bool APART = ALONG_K && !WIDE && BB == 1 && LANES * GN % LINES == 0 && LINES % GN == 0;
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
     static constexpr bool BY_ELEMENTS = VECTOR == 1;               // each is copied to its own place
@@ -229,10 +233,19 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
         if constexpr (COPIED) {
             Operand::AFFINE && step < whole ? copy_tile<true>(t, batch, row0, step, tile) : copy_tile<false>(t, batch, row0, step, tile);
         } else {
+            // Vectors of one row share an address and, as the term where they end, the test of what is there.
+            constexpr bool SHARES = Operand::EVEN && !ALONG_K;
             UNROLL for (int i = 0; i < LOADS; ++i) {
-                const Mine it(i);
-                const Index of = batch + it.product, row = row0 + it.row, k = (SKIPS ? quotient_by<TAPS>(step) : step) * BK + it.k;
-                if (it.exists && (BATCH % BB == 0 || of < BATCH) && row < EXTENT && k < TERMS) {
+                const Mine it(i), first(SHARES ? i % ROWS : i);
+                const Index of = batch + it.product, row = row0 + first.row, begun = (SKIPS ? quotient_by<TAPS>(step) : step) * BK;
+                bool inside = it.exists & (BATCH % BB == 0 || of < BATCH) & (EXTENT % BR == 0 || row < EXTENT);
+                if constexpr (Operand::PLACED) {
+                    const Value *from = Operand::at(t, of, row, step, first.k, inside) + (it.k - first.k) * Operand::TERM;
+                    if (SHARES)
+                        load_below(it.k, inside ? TERMS - begun : 0, from, v[i]);
+                    else
+                        load_below<Index>(0, inside & (TERMS % BK == 0 || begun + it.k < TERMS), from, v[i]);
+                } else if (inside && begun + it.k < TERMS) {
                     Operand::read(t, of, row, step, it.k, v[i]);
                 } else {
                     UNROLL for (int e = 0; e < VECTOR; ++e)

@@ -346,11 +346,8 @@ static bool stays(const Access *access, double all, double own, double room, dou
 /* The loops from `outer` on read what L1 keeps. Those outside of them read it again, unless no loop moves it. */
 static double bytes_again(const Access *access, const Fusion *fusion, int outer)
 {
-    uint32_t moves = 0;
     double again = 1;
-    for (int d = 0; d < access->rank; d++)
-        for (int a = fusion->spatial_count; a < fusion->axis_count; a++)
-            moves |= (uint32_t)(access->dims[d].index.coef[a] != 0) << a;
+    bool moves = access_axes(access) >> fusion->spatial_count;
     for (int a = fusion->spatial_count; a < outer && moves; a++)
         again *= (double)fusion->axes[a].extent;
     return again;

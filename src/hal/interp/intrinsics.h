@@ -129,6 +129,11 @@ static inline void wait_for_earlier() { rollerc_interp::wait_for_earlier(); }
 template <class Chunk> static inline Chunk read_global(const Chunk *p) { return *p; }
 template <class Chunk> static __forceinline__ Chunk stream_global(const Chunk *p) { return *p; }
 static inline void prefetch(const void *) {}
+template <class Index, class T, int N> static inline void load_below(Index k, Index end, const T *p, T (&out)[N])
+{
+    for (int i = 0; i < N; i++)
+        out[i] = k < end ? p[i] : T();
+}
 
 // By one access.
 template <int N> static __forceinline__ void store_shared(void *shared, const unsigned (&words)[N])

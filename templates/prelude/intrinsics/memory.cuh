@@ -35,6 +35,35 @@ template <class Chunk> DEVICE Chunk stream_global(const Chunk *p)
 #endif
 }
 
+// Loads N elements by one aligned access if k < end, or has zeros in their place. There is no branch: a jump around each
+// load takes more instructions than the load and its address.
+template <class Index, class T, int N> DEVICE void load_below(Index k, Index end, const T *p, T (&out)[N])
+{
+#if defined(__CUDA_ARCH__)
+    union {
+        T at[N];
+        unsigned words[N * sizeof(T) / 4];
+    } read;
+    const int there = static_cast<int>(k), least = static_cast<int>(end);
+    if constexpr (sizeof read == 16)
+        asm volatile("{ .reg .pred p; setp.lt.s32 p, %5, %6; mov.u32 %0, 0; mov.u32 %1, 0; mov.u32 %2, 0; mov.u32 %3, 0; "
+                     "@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+                     : "=&r"(read.words[0]), "=&r"(read.words[1]), "=&r"(read.words[2]), "=&r"(read.words[3])
+                     : "l"(p), "r"(there), "r"(least));
+    else if constexpr (sizeof read == 8)
+        asm volatile("{ .reg .pred p; setp.lt.s32 p, %3, %4; mov.u32 %0, 0; mov.u32 %1, 0; @p ld.global.v2.u32 {%0, %1}, [%2]; }"
+                     : "=&r"(read.words[0]), "=&r"(read.words[1]) : "l"(p), "r"(there), "r"(least));
+    else
+        asm volatile("{ .reg .pred p; setp.lt.s32 p, %2, %3; mov.u32 %0, 0; @p ld.global.u32 %0, [%1]; }"
+                     : "=&r"(read.words[0]) : "l"(p), "r"(there), "r"(least));
+    UNROLL for (int i = 0; i < N; i++)
+        out[i] = read.at[i];
+#else
+    UNROLL for (int i = 0; i < N; i++)
+        out[i] = k < end ? p[i] : T();
+#endif
+}
+
 // Prefetches a line to L2.
 DEVICE void prefetch(const void *global)
 {

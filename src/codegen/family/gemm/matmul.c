@@ -119,7 +119,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.vector = product_vector(fusion, product, factor, MAX_TILE);
     tile.line_places = product_has_line_places(fusion, product, factor);
     tile.grouped = true;
-    product_count_search(&tile, fusion, product, factor);
+    product_count_search(&tile, fusion, product, factor, true);
     return tile;
 }
 
@@ -254,7 +254,7 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     for (int factor = 0; factor < 2; factor++)
         if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS) {
             kind.space->tiles[factor].vector = 1;
-            product_count_search(&kind.space->tiles[factor], fusion, product, factor);
+            product_count_search(&kind.space->tiles[factor], fusion, product, factor, false);
         }
     kind.schedule = schedule_of(arena, fusion, product, kind.space, device, 3);
     kind.lay_out = lay_out_staged;
@@ -375,8 +375,8 @@ static void emit_operand(StrBuf *out, const KernelPlan *plan, const Scope *scope
     int vector = operand_vector(plan, product, factor);
     ProductSteps steps =
         product_steps(plan->fusion, product, plan->program->tile[LEVEL_SHARED].size[GROUP_K]);
-    product_emit_operand(out, scope, product, factor, vector, copied ? OPERAND_COPIED : OPERAND_LOADED,
-                         &steps);
+    product_emit_operand(out, scope, product, factor, vector, copied ? OPERAND_COPIED
+                         : is_of_values(plan->fusion, product->factor[factor]) ? OPERAND_HELD : OPERAND_LOADED, &steps);
 }
 
 static bool collects_rows(const KernelPlan *plan)

@@ -232,13 +232,17 @@ bool product_lies_apart(const Fusion *fusion, const Product *product, int factor
     return expr->kind != EXPR_ACCESS || product->guard || !product_lies_in_order(fusion, product, &expr->access, group);
 }
 
+uint32_t guard_axes(const Guard *guard)
+{
+    uint32_t axes = 0;
+    for (int i = 0; guard && i < guard->count; i++)
+        axes |= affine_axes(&guard->bounds[i].index);
+    return axes;
+}
+
 uint32_t product_factor_axes(const Product *product, int factor)
 {
-    uint32_t axes = expr_axes(product->factor[factor]);
-    for (int d = 0; product->guard && d < product->guard->count; d++)
-        for (int a = 0; a < MAX_AXES; a++)
-            axes |= (uint32_t)(product->guard->bounds[d].index.coef[a] != 0) << a;
-    return axes;
+    return expr_axes(product->factor[factor]) | guard_axes(product->guard);
 }
 
 int product_element_bits(const Expr *factor)

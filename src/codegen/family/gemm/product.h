@@ -112,6 +112,8 @@ bool product_lies_in_order(const Fusion *fusion, const Product *product, const A
 /* Whether adjacent elements of a factor may be strided, shared, or computed from several elements or none. */
 bool product_lies_apart(const Fusion *fusion, const Product *product, int factor);
 
+uint32_t guard_axes(const Guard *guard);   // of its bounds; NULL: none
+
 /* The axes of a factor, those of the guard above the product among them. */
 uint32_t product_factor_axes(const Product *product, int factor);
 
@@ -136,7 +138,7 @@ void product_add_results(TileSpace *space, const Fusion *fusion, const Product *
 uint32_t product_read_beside(const TileSpace *space);
 
 /* Fills in the instructions that find an element of a staged tile. */
-void product_count_search(DataTile *tile, const Fusion *fusion, const Product *product, int factor);
+void product_count_search(DataTile *tile, const Fusion *fusion, const Product *product, int factor, bool held);
 
 /* Instructions to find the address of a vector that is copied: where threads share lines evenly, or else. */
 double product_copy_instructions(const Fusion *fusion, const Product *product, int factor, bool even);
@@ -174,6 +176,7 @@ void product_emit_terms(StrBuf *out, const Scope *scope, const AxisGroup *terms,
 typedef enum OperandWay {
     OPERAND_LOADED,     // into registers;
     OPERAND_STREAMED,   // likewise, and no other thread reads it: it is an access
+    OPERAND_HELD,       // into registers, from where it lies: aligned vectors or elements of an access, or zeros in their place;
     OPERAND_COPIED      // to shared memory: aligned vectors or elements of an access, or zeros in their place
 } OperandWay;
 

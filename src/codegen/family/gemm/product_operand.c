@@ -6,12 +6,14 @@
 
 // ---- vectors ----
 
-/* Neighbours along the axis are all there, or none of them. */
-static bool guard_holds_along(const Guard *guard, int axis)
+/* So many neighbours along the axis are all there, or none of them: a bound does not depend on it, or is one of whole vectors. */
+static bool guard_holds_along(const Guard *guard, int axis, int64_t vector)
 {
     bool holds = true;
-    for (int i = 0; guard && i < guard->count; i++)
-        holds &= guard->bounds[i].index.coef[axis] == 0;
+    for (int i = 0; guard && i < guard->count; i++) {
+        const Dim *bound = &guard->bounds[i];
+        holds &= bound->index.coef[axis] == 0 || (bound->size % vector == 0 && affine_allows_vector(&bound->index, axis, vector));
+    }
     return holds;
 }
 
@@ -43,10 +45,10 @@ int product_vector(const Fusion *fusion, const Product *product, int factor, int
     Affine offset = access_offset(access);
     int vector = VECTOR_BYTES * 8 / dtype_info[access->tensor->dtype].bits;
     int axis = axis_group_innermost(fast);
-    if (!guard_holds_along(own_guard(product->factor[factor]), axis) ||
-        !guard_holds_along(product->guard, axis))
-        return 1;
+    bool taps = product->group[GROUP_K].count > 1;   // else elements are copied ahead, which is faster
     while (vector > 1 && (tile % vector || !affine_allows_vector(&offset, axis, vector) ||
+                          !guard_holds_along(own_guard(product->factor[factor]), axis, taps ? vector : INT64_MAX) ||
+                          !guard_holds_along(product->guard, axis, taps ? vector : INT64_MAX) ||
                           !(product->skinny ? fusion->axes[axis].extent % vector == 0
                                             : product_ends_in_vectors(fusion, access, fast, vector))))
         vector /= 2;
@@ -102,21 +104,13 @@ static void emit_factor(StrBuf *out, const Scope *scope, const Product *product,
 }
 
 /* Up to the positions of its axes. */
-static void emit_opening(StrBuf *out, int factor, OperandWay way, const char *k)
+static void emit_opening(StrBuf *out, int factor, bool placed, const char *k)
 {
-    const char *rows = group_variable(factor ? GROUP_N : GROUP_M);
-    if (way == OPERAND_COPIED)
-        strbuf_printf(
-            out,
-            "    static __device__ __forceinline__ const Value *at(const Tensors &t, Index batch, Index %s, "
-            "%s, bool &exists)\n    {\n        (void)batch;\n",
-            rows, k);
-    else
-        strbuf_printf(
-            out,
-            "    static __device__ __forceinline__ void read(const Tensors &t, Index batch, Index %s, %s, "
-            "Value (&v)[VECTOR])\n    {\n        (void)batch;\n",
-            rows, k);
+    strbuf_printf(out,
+                  "    static __device__ __forceinline__ %s(const Tensors &t, Index batch, Index %s, %s, %s)\n    {\n"
+                  "        (void)batch;\n",
+                  placed ? "const Value *at" : "void read", group_variable(factor ? GROUP_N : GROUP_M), k,
+                  placed ? "bool &exists" : "Value (&v)[VECTOR]");
 }
 
 bool product_guard_ends_k(const Product *product)
@@ -153,7 +147,7 @@ static bool emit_exists(StrBuf *out, const Scope *scope, const Product *product,
     return true;
 }
 
-/* Where elements lie, and whether they exist, is affine in rows and terms: those strides. */
+/* Where elements lie, and whether they exist, is affine in rows and terms: those strides. Or of terms of a step alone. */
 static void emit_strides(StrBuf *out, const Scope *scope, const Product *product, int factor, const ProductSteps *steps)
 {
     const AxisGroup *rows = &product->group[factor ? GROUP_N : GROUP_M], *k = &product->group[GROUP_K];
@@ -163,8 +157,12 @@ static void emit_strides(StrBuf *out, const Scope *scope, const Product *product
     bool affine = steps->channel < 0 && !product->skips && (!guarded || (rows->count <= 1 && k->count <= 1)) &&
                   axis_group_has_stride(rows, scope->fusion, &offset, row) &&
                   axis_group_has_stride(k, scope->fusion, &offset, term);
+    int along = steps->channel >= 0 ? steps->channel : k->count == 1 ? k->axes[0] : -1;
     STATIC_CONSTEXPR(out, "bool AFFINE", NULL, affine);
-    STATIC_CONSTEXPR(out, "Index ROW, TERM", "strides of an affine one", row, term);
+    STATIC_CONSTEXPR(out, "bool PLACED, EVEN", NULL, true, along >= 0 && guard_holds_along(product->guard, along, INT64_MAX) &&
+                     guard_holds_along(own_guard(product->factor[factor]), along, INT64_MAX));
+    STATIC_CONSTEXPR(out, "Index ROW, TERM", "strides of an affine one, of a step's terms", row,
+                     steps->channel >= 0 ? offset.coef[steps->channel] : term);
 }
 
 /* Without branches, so that elements of one row test what they have in common once: steps of skipped taps have few terms. */
@@ -178,17 +176,14 @@ static void emit_bounds_apart(StrBuf *out, const Scope *scope, const Guard *guar
 }
 
 /* Where a vector or an element lies, and whether it exists. */
-static void emit_place(StrBuf *out, const Scope *scope, const Product *product, int factor)
+static void emit_place(StrBuf *out, const Scope *scope, const Product *product, int factor, OperandWay way)
 {
     const Access *access = vector_access(product, product->factor[factor]);
-    const Guard *own = own_guard(product->factor[factor]);
-    if (!own && !product->guard) {
-        strbuf_puts(out, "        (void)exists;\n");
-    } else if (product->skips) {
+    strbuf_puts(out, "        (void)exists;\n");
+    if (product->skips || way == OPERAND_HELD) {
         emit_bounds_apart(out, scope, product->guard);
-        emit_bounds_apart(out, scope, own);
-    } else {
-        emit_exists(out, scope, product, product->factor[factor], "        exists = exists && ");
+        emit_bounds_apart(out, scope, own_guard(product->factor[factor]));
+    } else if (emit_exists(out, scope, product, product->factor[factor], "        exists = exists && ")) {
         strbuf_puts(out, ";\n");
     }
     strbuf_printf(out, "        return t.in%d + (%s);\n", input_position(scope->fusion, access->tensor),
@@ -199,19 +194,13 @@ static void emit_place(StrBuf *out, const Scope *scope, const Product *product, 
 static void emit_vector(StrBuf *out, const Scope *scope, const Product *product, const Expr *factor,
                         OperandWay way)
 {
-    static const char *const begins[] = {[OPERAND_LOADED] = "load_vector<VECTOR>(t.in%d, ",
-                                         [OPERAND_STREAMED] = "stream_vector<VECTOR>(t.in%d, "};
     const Access *access = vector_access(product, factor);
-    Affine offset = access_offset(access);
     bool guarded = emit_exists(out, scope, product, factor, "        if (");
     strbuf_puts(out, guarded ? ")\n            " : "        ");
-    strbuf_printf(out, begins[way], input_position(scope->fusion, access->tensor));
-    emit_affine(out, &offset, scope->axis);
-    strbuf_puts(out, ", v);\n");
+    strbuf_printf(out, "%s_vector<VECTOR>(t.in%d, %s, v);\n", way == OPERAND_STREAMED ? "stream" : "load",
+                  input_position(scope->fusion, access->tensor), offset_text(out->arena, access, scope->axis));
     if (guarded)
-        strbuf_puts(
-            out,
-            "        else\n            UNROLL for (int e = 0; e < VECTOR; ++e)\n                v[e] = 0;\n");
+        strbuf_puts(out, "        else\n            UNROLL for (int e = 0; e < VECTOR; ++e)\n                v[e] = 0;\n");
 }
 
 /* Of the step's terms `inner` is one: so many channels under one tap, then under the next one. */
@@ -247,9 +236,12 @@ void product_emit_operand(StrBuf *out, const Scope *scope, const Product *produc
     strbuf_printf(out, "\nstruct Operand%c {\n", "AB"[factor]);
     STATIC_CONSTEXPR(out, "bool ALONG_K", NULL, along_k);
     STATIC_CONSTEXPR(out, "int VECTOR", NULL, vector);
-    if (way == OPERAND_COPIED)
+    bool placed = way >= OPERAND_HELD;
+    if (placed)
         emit_strides(out, scope, product, factor, steps);
-    emit_opening(out, factor, way, steps ? "Index step, int inner" : "Index k");
+    else if (steps)
+        STATIC_CONSTEXPR(out, "bool PLACED, EVEN", NULL, false, false);
+    emit_opening(out, factor, placed, steps ? "Index step, int inner" : "Index k");
     uint32_t used = product_factor_axes(product, factor);
     product_emit_positions(out, scope, product, GROUP_BATCH, "batch", used);
     product_emit_positions(out, scope, product, rows, group_variable(rows), used);
@@ -257,8 +249,8 @@ void product_emit_operand(StrBuf *out, const Scope *scope, const Product *produc
         emit_step_positions(out, scope, product, steps, used);
     else
         product_emit_terms(out, scope, &product->group[GROUP_K], "k", used);
-    if (way == OPERAND_COPIED) {
-        emit_place(out, scope, product, factor);
+    if (placed) {
+        emit_place(out, scope, product, factor, way);
     } else if (vector > 1 || (way == OPERAND_STREAMED && !product->guard)) {
         emit_vector(out, scope, product, product->factor[factor], way);
     } else {

@@ -8,14 +8,6 @@
 
 enum { MAX_TAPS = 64, LEAST_ROWS = 64, LEAST_MMA_ROWS = 32 };   // of a phase, so that tiles lie within one
 
-static uint32_t guard_axes(const Guard *guard)
-{
-    uint32_t axes = 0;
-    for (int i = 0; i < guard->count; i++)
-        axes |= affine_axes(&guard->bounds[i].index);
-    return axes;
-}
-
 static AxisGroup only_axes(const Fusion *fusion, const AxisGroup *group, uint32_t axes)
 {
     AxisGroup only = {.extent = 1};
