@@ -294,23 +294,24 @@ static FusionPair *pair_of(Arena *arena, const Fusion *fusion, const Cut *cut, F
     return pair;
 }
 
-/* Terms that lie side by side in both factors of a product, and which a thread loads at once; 1: there are
-   none. Parts that begin within them are slow: of 448 channels under nine taps 14 are three times and a half
-   as much, and each is an access of its own. */
-static int64_t terms_together(const Fusion *fusion, int cut)
+/* Terms that lie side by side in both factors of a product, or in one of them under taps, and which a thread
+   loads at once; 1: there are none. Parts that begin within them are slow: of 448 channels under nine taps 14
+   are three times and a half as much, and each is an access of its own. */
+static int64_t terms_together(const Fusion *fusion, int cut, bool taps)
 {
     FusedAccess found[MAX_ACCESSES];
-    int count = fusion_accesses(fusion, found, MAX_ACCESSES), factors = 0;
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES), factors = taps;
     int64_t together = 1;
     for (int i = 0; i < count; i++) {
         const Access *access = found[i].access;
         if (found[i].op != 0 || !(access_axes(access) >> cut & 1))
             continue;
         int bits = dtype_info[access->tensor->dtype].bits;
-        if (access->dims[access->rank - 1].index.coef[cut] != 1 ||
-            fusion->axes[cut].extent * bits % VECTOR_BITS != 0)
+        bool beside = access->dims[access->rank - 1].index.coef[cut] == 1 &&
+                      fusion->axes[cut].extent * bits % VECTOR_BITS == 0;
+        if (!beside && !taps)
             return 1;
-        if (VECTOR_BITS / bits > together)
+        if (beside && VECTOR_BITS / bits > together)
             together = VECTOR_BITS / bits;
         factors++;
     }
@@ -339,7 +340,7 @@ static bool round_shares(const Fusion *fusion, Cut *cut)
     int64_t extent = fusion->axes[cut->axis].extent, wanted = cut->shares;
     int left =
         fusion->axis_count - fusion->spatial_count - cut->whole_count;   // axes along which parts are summed
-    cut->chunk = round_up(ceil_div(extent, wanted), terms_together(fusion, cut->axis));
+    cut->chunk = round_up(ceil_div(extent, wanted), terms_together(fusion, cut->axis, left > 1));
     if (left == 1 && cut->chunk > MANY_STEPS * STEP_TERMS && extent % cut->chunk != 0)
         cut->chunk = round_up(cut->chunk, STEP_TERMS);
     cut->shares = ceil_div(extent, cut->chunk);
