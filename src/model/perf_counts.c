@@ -81,7 +81,7 @@ static PhasedTiles phased_tiles(const KernelKind *kind, const RProgram *program)
     return (PhasedTiles){.phases = space->phases,
                          .size = shared[along],
                          .across = ceil_div(space->axes[along].extent, shared[along]),
-                         .run = along == columns ? smaller(program->panel, others) : others,
+                         .run = along == columns ? smaller(program->panel, others) : program->panel == 1 ? others : 1,
                          .backwards = schedule_is_backwards(kind->schedule)};
 }
 

@@ -138,17 +138,27 @@ static bool fill_shape(const KernelKind *kind, const DeviceSpec *device, const i
     return true;
 }
 
+/* A unit of threads takes no longer for the terms of a result than memory for the sector that it is a part of. */
+static bool is_brief(const TapPhases *phases, const DeviceSpec *device)
+{
+    double flop = 2.0 * (double)phases_extent(phases, 1), sector = device->dram.transaction_bytes;
+    return flop / perf_unit_peak(device, UNIT_FP32) < sector / device->dram.bandwidth_gb_s;
+}
+
 /* A wave of blocks covers nearly a square (tuning-log 40): 132 blocks of 128 x 256 are 16 rows of 8.25, which read 2048
    rows of one factor and 2112 columns of the other. Phases have sums of unequal length: blocks advance along them
-   together, so that each gets tiles of every phase (tuning-log 166). */
-static int64_t panel_rows(const KernelKind *kind, const RTile *shared, double blocks)
+   together, so that each gets tiles of every phase (tuning-log 166). But results of rows that are phases lie between each
+   other: sectors that are stored in parts at different times are read and written again, for longer than brief sums. */
+static int64_t panel_rows(const KernelKind *kind, const RTile *shared, double blocks, const DeviceSpec *device)
 {
     int columns = space_last_spatial(kind->space, kind->space->axis_count);
     int rows = space_last_spatial(kind->space, columns);
     if (!schedule_in_panels(kind->schedule) || rows < 0)
         return 0;
-    if (kind->space->phases)
-        return kind->space->phases->columns_axis == columns ? (int64_t)blocks : 1;
+    const TapPhases *phases = kind->space->phases;
+    bool brief = phases && kind_tile_threads(kind) == 1 && is_brief(phases, device);
+    if (phases)
+        return phases->columns_axis == columns ? (int64_t)blocks : brief ? ceil_div(kind->space->axes[rows].extent, shared->size[rows]) : 1;
     int64_t panel = llround(sqrt(blocks * (double)shared->size[columns] / (double)shared->size[rows]));
     return panel > 1 ? panel : 1;
 }
@@ -169,7 +179,7 @@ bool rprogram_complete(const KernelKind *kind, const PerfProblem *problem, const
         return false;
     }
     program->tile[LEVEL_GLOBAL] = problem->whole;
-    program->panel = panel_rows(kind, &program->tile[LEVEL_SHARED], (double)blocks * device->sm_count);
+    program->panel = panel_rows(kind, &program->tile[LEVEL_SHARED], (double)blocks * device->sm_count, device);
     program->perf = device_is_bulk_synchronous(device) ? superstep_estimate(kind, program, device)
                                                        : perf_estimate(kind, problem, program, device);
     return true;
