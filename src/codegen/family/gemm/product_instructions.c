@@ -37,15 +37,14 @@ static double guard_instructions(const Fusion *fusion, const Product *product, i
 
 void product_count_search(DataTile *tile, const Fusion *fusion, const Product *product, int factor, bool held)
 {
-    enum { TERMS = 16 };          // of a step: all may belong to one tap, whose position is found once
+    enum { TERMS = 16 };   // of a step: all may belong to one tap, whose position is found once
     enum { WALK = 100 };   // instructions beside: loops of 16 terms have 116 to 159 less in SASS than twice those of 8
     bool of_one_tap = product_steps(fusion, product, TERMS).channel >= 0;
     uint32_t used = product_factor_axes(product, factor) & ~(of_one_tap ? axis_group_mask(&product->group[GROUP_K]) : 0);
-    bool pixels = product->skips && factor == (product->skips->rows == GROUP_M);
-    bool shared = (held || pixels) && of_one_tap && !product_along_k(fusion, product, factor);   // by elements of a row
+    bool shared = held && of_one_tap && !product_along_k(fusion, product, factor);   // by elements of a row
     double vector = tile->vector, beside = (shared ? 0 : guard_instructions(fusion, product, factor, held)) -
                                            (vector > 1 ? ELEMENT_INSTRUCTIONS : 0);
-    if (pixels)
+    if (product->skips && factor == (product->skips->rows == GROUP_M))
         tile->step_instructions = WALK;
     tile->instructions = (search_instructions(fusion, product, used) + beside) / vector;
     tile->line_instructions = (line_instructions(fusion, product, factor, used) + beside) / vector;

@@ -27,10 +27,7 @@ static const Access *vector_access(const Product *product, const Expr *factor)
                                                                                          : NULL;
 }
 
-static const Guard *own_guard(const Expr *factor)
-{
-    return factor->kind == EXPR_GUARD ? &factor->guard : NULL;
-}
+static const Guard *own_guard(const Expr *factor) { return factor->kind == EXPR_GUARD ? &factor->guard : NULL; }
 
 int product_vector(const Fusion *fusion, const Product *product, int factor, int64_t tile)
 {
