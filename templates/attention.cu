@@ -72,6 +72,7 @@ constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16, HEIGHTS = 
 constexpr int PIECE = 8;                                   // elements of a 16-byte vector
 constexpr Index BLOCKS = (ROWS + BM - 1) / BM;             // of a batch
 constexpr bool EVEN = !MASKS && COLUMNS % BN == 0;         // all columns of a step exist, unmasked
+constexpr bool AHEAD = SPLITS > 1;   // a warp alone on its scheduler multiplies K of the next step beside this one's softmax
 constexpr int HALVES = ROWS > 8 ? 2 : 1;                   // halves of a 16-row tile that exist
 constexpr int HELD = HEIGHTS * DEPTHS <= 8 ? DEPTHS : 1;   // of DEPTHS of Q, in registers
 constexpr int AT_ONCE = HELD == DEPTHS ? DEPTHS : 4;       // a warp of 32 rows lacks registers for more
@@ -103,6 +104,7 @@ DEVICE void fetch(Element (&tile)[LINES][PITCH], Index first, Index end, At at)
     }
 }
 
+struct Scores { float at[HEIGHTS][BN / 8][4]; };   // (WM,BN) of a warp
 // Online softmax of a lane's rows l / 4 and l / 4 + 8. `scaled` is M; `sum` is over this lane's columns only.
 struct Softmax {
     float maximum[2] = {LOWEST, LOWEST}, scaled[2] = {-infinity<float>(), -infinity<float>()}, sum[2] = {}, factor[2] = {};
@@ -118,7 +120,7 @@ DEVICE void add_scores(Softmax &softmax, int half, float (&s)[BN / 8][4])
         largest = op_max(largest, warp_shuffle_xor(largest, lanes, 4));
     const float origin = origin_of(largest, SCALE), base = origin != 0.0f ? 0.0f : scaled_of(largest, SCALE);
     softmax.factor[half] = power_of_two(fmaf(origin_of(maximum, SCALE) - origin, SCALE, scaled - base));
-    if (origin != 0.0f)
+    if (AHEAD || origin != 0.0f)   // no branch between products that may overlap
         UNROLL for (int j = 0; j < BN / 4; ++j)
             own(j) -= origin;
     UNROLL for (int j = 0; j < BN / 4; ++j)
@@ -169,119 +171,78 @@ template <int LINES> struct alignas(16) Slab {
     Row rows[LINES];
 };
 constexpr int MADE_ROWS = WM / 2 * HALVES;                                          // that a warp computes
-constexpr int SENT_ROWS = ((ROWS < WM ? (int)ROWS : WM) + CLUSTER - 1) / CLUSTER;   // that a block of a cluster stores
-struct SplitShared : Shared {
-    float maxima[WARPS][MADE_ROWS];
+constexpr int KEPT_ROWS = ROWS < WM ? (int)ROWS : WM, SENT_ROWS = (KEPT_ROWS + CLUSTER - 1) / CLUSTER;   // that exist; of a block
+// Of the warps; and what each block of the cluster contributes to the rows that this one stores.
+struct Ends { Slab<MADE_ROWS> left[WARPS]; Slab<SENT_ROWS> sent[CLUSTER]; };
 
-    __device__ __forceinline__ Slab<MADE_ROWS> &slab(int warp) { return reinterpret_cast<Slab<MADE_ROWS> *>(this)[warp]; }
-    // Behind the slabs: what each block of the cluster contributes to the rows that this one stores.
-    __device__ __forceinline__ Slab<SENT_ROWS> &sent(int rank) { return reinterpret_cast<Slab<SENT_ROWS> *>(&slab(WARPS))[rank]; }
-};
-
-// Warps agree on the maximum of each row and write their sums, scaled to it, to their slabs.
-DEVICE void leave_rows(SplitShared &shared, const float (&acc)[WIDTHS * 2][4], const Softmax &softmax)
+DEVICE void leave_rows(Slab<MADE_ROWS> &slab, const float (&acc)[WIDTHS * 2][4], const Softmax &softmax)
 {
-    static_assert(WARPS * sizeof(Slab<MADE_ROWS>) + (CLUSTER > 1 ? CLUSTER * sizeof(Slab<SENT_ROWS>) : 0) <= sizeof(Shared),
-                  "slabs fit");
-    static_assert((int)sizeof(SplitShared) <= EVERYTHING.bytes, "it fits");
-    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
-    UNROLL for (int half = 0; half < HALVES; ++half)
-        if (lane % 4 == 0)
-            shared.maxima[warp][half * 8 + lane / 4] = softmax.maximum[half];
-    block_sync();   // and all tiles have been read
+    const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int half = 0; half < HALVES; ++half) {
         const int line = half * 8 + lane / 4;
-        float largest = shared.maxima[0][line];
-        UNROLL for (int i = 1; i < WARPS; ++i)
-            largest = op_max(largest, shared.maxima[i][line]);
-        const float weight = power_of_two((softmax.maximum[half] - largest) * SCALE);
-        const bool counts = weight != 0.0f;
         if (lane % 4 == 0)
-            shared.slab(warp).rows[line] = {largest, counts ? softmax.sum[half] * weight : 0.0f, 0.0f};
-        UNROLL for (int n = 0; n < WIDTHS * 2; ++n) {
-            const float two[2] = {counts ? acc[n][half * 2] * weight : 0.0f, counts ? acc[n][half * 2 + 1] * weight : 0.0f};
-            move_vector<2>(shared.slab(warp).at[line] + n * 8 + lane % 4 * 2, two);
+            slab.rows[line] = {softmax.maximum[half], softmax.sum[half], 0.0f};
+        UNROLL for (int n = 0; n < WIDTHS * 2; ++n)
+            *(Vector<float, 2> *)(slab.at[line] + n * 8 + lane % 4 * 2) = {{acc[n][half * 2], acc[n][half * 2 + 1]}};
+    }
+}
+
+// Adds up slabs, rescaled to the overall maximum; of LINES rows each has as many threads. Calls `make(line, n, totals, row)`
+// for each vector. A slab whose columns are all masked or negligible has no weight.
+template <int LINES, int COUNT, int KEPT, class Make>
+DEVICE void combine(const Slab<KEPT> (&slabs)[COUNT], int lines, Make make)
+{
+    constexpr int SHARE = THREADS / LINES;   // threads of a row
+    const int line = (int)threadIdx.x / SHARE;
+    if (line >= lines)
+        return;
+    float weight[COUNT];
+    Row of = {slabs[0].rows[line].maximum, 0.0f, 0.0f};
+    UNROLL for (int i = 1; i < COUNT; ++i)
+        of.maximum = op_max(of.maximum, slabs[i].rows[line].maximum);
+    UNROLL for (int i = 0; i < COUNT; ++i) {
+        weight[i] = power_of_two((slabs[i].rows[line].maximum - of.maximum) * SCALE);
+        of.sum += weight[i] == 0.0f ? 0.0f : slabs[i].rows[line].sum * weight[i];
+    }
+    for (int n = (int)threadIdx.x % SHARE * QN; n < WIDTH; n += SHARE * QN) {
+        float totals[QN] = {};
+        UNROLL for (int i = 0; i < COUNT; ++i) {
+            const Vector<float, QN> own = *(const Vector<float, QN> *)(slabs[i].at[line] + n);
+            UNROLL for (int e = 0; e < QN; ++e)
+                totals[e] += weight[i] == 0.0f ? 0.0f : own.at[e] * weight[i];
         }
+        make(line, n, totals, of);
     }
-    block_sync();
-}
-
-// Sums QN columns over the slabs of all warps.
-DEVICE Row add_up(SplitShared &shared, int line, int n, float (&totals)[QN])
-{
-    float sum = 0.0f;
-    UNROLL for (int e = 0; e < QN; ++e)
-        totals[e] = 0.0f;
-    UNROLL for (int i = 0; i < WARPS; ++i) {
-        float own[QN];
-        move_vector<QN>(own, shared.slab(i).at[line] + n);
-        sum += shared.slab(i).rows[line].sum;
-        UNROLL for (int e = 0; e < QN; ++e)
-            totals[e] += own[e];
-    }
-    return {shared.slab(0).rows[line].maximum, sum, 1.0f / sum};
-}
-
-// Sums what the blocks of a cluster have sent, rescaled to the overall maximum. A block whose columns are all masked or
-// negligible contributes nothing.
-DEVICE Row combine(SplitShared &shared, int line, int n, float (&totals)[QN])
-{
-    float largest = shared.sent(0).rows[line].maximum, sum = 0.0f;
-    UNROLL for (int i = 1; i < CLUSTER; ++i)
-        largest = op_max(largest, shared.sent(i).rows[line].maximum);
-    UNROLL for (int e = 0; e < QN; ++e)
-        totals[e] = 0.0f;
-    UNROLL for (int i = 0; i < CLUSTER; ++i) {
-        const Slab<SENT_ROWS> &sent = shared.sent(i);
-        const float weight = power_of_two((sent.rows[line].maximum - largest) * SCALE);
-        float own[QN];
-        move_vector<QN>(own, sent.at[line] + n);
-        sum += weight == 0.0f ? 0.0f : sent.rows[line].sum * weight;
-        UNROLL for (int e = 0; e < QN; ++e)
-            totals[e] += weight == 0.0f ? 0.0f : own[e] * weight;
-    }
-    return {largest, sum, 1.0f / sum};
-}
-
-// Calls `make(line, n)` for each vector of so many rows.
-template <class Make> DEVICE void for_vectors(int lines, Make make)
-{
-    constexpr int VECTORS = WIDTH / QN;
-#pragma unroll 1
-    for (unsigned number = threadIdx.x; (int)number < lines * VECTORS; number += THREADS)
-        make(number / VECTORS, number % VECTORS * QN);
 }
 
 // Blocks of a cluster finish rows round-robin.
-DEVICE void combine_and_store(const Tensors &t, SplitShared &shared, Index batch, Index row0, int rank)
+DEVICE void combine_and_store(const Tensors &t, Ends &ends, Index batch, Index row0, int rank)
 {
     const int lines = (int)op_min<Index>(ROWS - row0, BM);
-    const auto finish = [&](Index row, int n, const float (&totals)[QN], const Row &of) {
+    const auto finish = [&](Index row, int n, const float (&totals)[QN], Row of) {
+        of.inverse = 1.0f / of.sum;
         if (n == 0)
             finish_row(t, batch, row, of);
         finish_vector(t, batch, row, n, totals, of);
     };
     if (CLUSTER > 1)
         cluster_wait();   // all blocks of the cluster have used their tiles
-    for_vectors(lines, [&](int line, int n) {
-        float totals[QN];
-        const Row own = add_up(shared, line, n, totals);
+    combine<KEPT_ROWS>(ends.left, lines, [&](int line, int n, const float (&totals)[QN], const Row &of) {
         if (CLUSTER == 1)
-            finish(row0 + line, n, totals, own);
+            finish(row0 + line, n, totals, of);
         else {
-            Slab<SENT_ROWS> &there = *cluster_map(&shared.sent(rank), line % CLUSTER);
+            Slab<SENT_ROWS> &there = *cluster_map(&ends.sent[rank], line % CLUSTER);
             if (n == 0)
-                there.rows[line / CLUSTER] = own;
-            move_vector<QN>(there.at[line / CLUSTER] + n, totals);
+                there.rows[line / CLUSTER] = of;
+            *(Vector<float, QN> *)(there.at[line / CLUSTER] + n) = {{totals[0], totals[1], totals[2], totals[3]}};
         }
     });
     if (CLUSTER > 1) {
         cluster_sync();
-        for_vectors((lines - rank + CLUSTER - 1) / CLUSTER, [&](int line, int n) {
-            float totals[QN];
-            const Row own = combine(shared, line, n, totals);
-            finish(row0 + line * CLUSTER + rank, n, totals, own);
-        });
+        combine<SENT_ROWS>(ends.sent, (lines - rank + CLUSTER - 1) / CLUSTER,
+                           [&](int line, int n, const float (&totals)[QN], const Row &of) {
+                               finish(row0 + line * CLUSTER + rank, n, totals, of);
+                           });
     }
 }
 
@@ -307,46 +268,70 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         UNROLL for (int i = 0; i < HEIGHTS; ++i)
             load_matrices(rows[i][d % HELD], &shared.queries[line0 + i * 16 + lane % 16][d * 16 + lane / 16 * 8]);
     };
-    const auto copy = [&](Index column, int stage) {
-        if (column < all.end) {
+    const auto copy_k = [&](Index column, int stage) {
+        if (column < all.end)
             fetch<OWNERS, DEPTH, EVEN>(keys[stage], column, all.end,
                                        [&](Index line, int d) { return k_at(t, batch, line, d); });
+    };
+    const auto copy_v = [&](Index column, int stage) {
+        if (column < all.end)
             fetch<OWNERS, WIDTH, EVEN>(values[stage], column, all.end,
                                        [&](Index line, int n) { return v_at(t, batch, line, n); });
-        }
-        async_commit();
     };
-    fetch<THREADS, DEPTH, false>(shared.queries, row0, ROWS, [&](Index line, int d) { return q_at(t, batch, line, d); });
-    UNROLL for (int stage = 0; stage < STAGES - 1; ++stage)
-        copy(begin + stage * STEP, stage);
-    if (SPLITS > 1) {   // warps synchronise once, for Q
-        async_wait<STAGES - 2>();
-        block_sync();
-    }
-    int now = 0;   // stage
-#pragma unroll 1
-    for (Index column = begin; column < all.end; column += STEP) {
-        async_wait<STAGES - 2>();
-        if (SPLITS > 1)
-            warp_sync();
-        else
-            block_sync();
-        if (HELD == DEPTHS && column == begin)
-            UNROLL for (int d = 0; d < DEPTHS; ++d)
-                load_q(d);
-        copy(column + (STAGES - 1) * STEP, now == 0 ? STAGES - 1 : now - 1);
-        float s[HEIGHTS][BN / 8][4] = {};   // (WM,BN)
+    Scores s = {};
+    const auto multiply_k = [&](int stage, Scores &scores) {
 #pragma unroll AT_ONCE
         for (int d = 0; d < DEPTHS; ++d) {
             if (HELD < DEPTHS)
                 load_q(d);
             UNROLL for (int j = 0; j < BN / 16; ++j) {
                 unsigned two[4];   // adjacent right operands: matrix i has lines of half i / 2
-                load_matrices(two, &keys[now][j * 16 + lane / 16 * 8 + lane % 8][d * 16 + lane / 8 % 2 * 8]);
+                load_matrices(two, &keys[stage][j * 16 + lane / 16 * 8 + lane % 8][d * 16 + lane / 8 % 2 * 8]);
                 UNROLL for (int i = 0; i < HEIGHTS; ++i)
                     UNROLL for (int half = 0; half < 2; ++half)
-                        multiply_tiles(Element(), rows[i][d % HELD], two[half * 2], two[half * 2 + 1], s[i][j * 2 + half]);
+                        multiply_tiles(Element(), rows[i][d % HELD], two[half * 2], two[half * 2 + 1], scores.at[i][j * 2 + half]);
             }
+        }
+    };
+    fetch<THREADS, DEPTH, false>(shared.queries, row0, ROWS, [&](Index line, int d) { return q_at(t, batch, line, d); });
+    if (AHEAD) {
+        copy_k(begin, 0);
+        async_commit();
+    }
+    UNROLL for (int stage = 0; stage < STAGES - 1; ++stage) {
+        copy_v(begin + stage * STEP, stage);
+        copy_k(begin + (stage + AHEAD) * STEP, stage + AHEAD);
+        async_commit();
+    }
+    if (AHEAD) {   // warps synchronise once, for Q
+        async_wait<STAGES - 1>();
+        block_sync();
+        UNROLL for (int d = 0; d < HELD; ++d)
+            load_q(d);
+        if (begin < all.end)
+            multiply_k(0, s);
+    }
+    int now = 0;   // stage
+#pragma unroll 1
+    for (Index column = begin; column < all.end; column += STEP) {
+        async_wait<STAGES - 2>();
+        if (AHEAD)
+            warp_sync();
+        else
+            block_sync();
+        const int next = now + 1 == STAGES ? 0 : now + 1, last = now == 0 ? STAGES - 1 : now - 1;
+        copy_v(column + (STAGES - 1) * STEP, last);
+        copy_k(column + (STAGES - 1 + AHEAD) * STEP, AHEAD ? now : last);
+        async_commit();
+        Scores ahead = {};
+        if (AHEAD)
+            multiply_k(column + STEP < all.end ? next : now, ahead);   // behind the last step nobody needs them
+        else {
+            if (HELD == DEPTHS && column == begin)
+                UNROLL for (int d = 0; d < DEPTHS; ++d)
+                    load_q(d);
+            s = {};
+            multiply_k(now, s);
         }
         const bool clear = EVEN || (column >= all.clear_begin && column + BN <= all.clear_end);
         UNROLL for (int i = 0; i < HEIGHTS; ++i)
@@ -354,7 +339,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                 UNROLL for (int e = 0; e < HALVES * 2; ++e) {
                     const Index row = op_min<Index>(row0 + line0 + i * 16 + lane / 4 + e / 2 * 8, ROWS - 1);
                     const Index own = column + j * 8 + lane % 4 * 2 + e % 2;
-                    float &total = s[i][j][e];
+                    float &total = s.at[i][j][e];
                     if (!clear)
                         total = own < COLUMNS ? score<false>(t, batch, row, own, total) : -infinity<float>();
                     else if (FINISHED)
@@ -362,7 +347,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                 }
         UNROLL for (int i = 0; i < HEIGHTS; ++i) {
             UNROLL for (int half = 0; half < HALVES; ++half)
-                add_scores(softmax[i], half, s[i]);
+                add_scores(softmax[i], half, s.at[i]);
             UNROLL for (int n = 0; n < WIDTHS * 2; ++n)
                 UNROLL for (int e = 0; e < HALVES * 2; ++e)
                     acc[i][n][e] *= softmax[i].factor[e / 2];
@@ -371,7 +356,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
             unsigned p[PARTS][HEIGHTS][4] = {};
             UNROLL for (int i = 0; i < HEIGHTS; ++i)
                 UNROLL for (int e = 0; e < 4; e += 3 - HALVES) {
-                    const float (&two)[4] = s[i][j * 2 + e / 2];
+                    const float (&two)[4] = s.at[i][j * 2 + e / 2];
                     if (PARTS == 1)
                         p[0][i][e] = pair_of(Element(), two[e % 2 * 2], two[e % 2 * 2 + 1]);
                     else {
@@ -389,7 +374,9 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                             multiply_tiles(Element(), p[part][i], two[half * 2], two[half * 2 + 1], acc[i][n * 2 + half]);
             }
         }
-        now = now + 1 == STAGES ? 0 : now + 1;
+        if (AHEAD)
+            s = ahead;
+        now = next;
     }
     async_wait<0>();
     if (CLUSTER > 1)
@@ -406,8 +393,11 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                           {softmax[i].maximum[half], sum, 1.0f / sum});
         }
     if (SPLITS > 1) {
-        SplitShared &ends = static_cast<SplitShared &>(shared);
-        leave_rows(ends, acc[0], softmax[0]);
+        static_assert(sizeof(Ends) <= sizeof(Shared), "sums fit");
+        Ends &ends = reinterpret_cast<Ends &>(shared);
+        block_sync();   // all tiles have been read
+        leave_rows(ends.left[warp], acc[0], softmax[0]);
+        block_sync();   // all slabs are there
         combine_and_store(t, ends, batch, row0, rank);
     }
 }

@@ -3,8 +3,7 @@
 // et al., "FlashAttention-3", 2024). The online softmax of a step overlaps the product of the previous p and V:
 //   tensor cores    s0 = Q K0 |              s1 = Q K1 | Y += p0 V0 |              s2 = Q K2 | Y += p1 V1 | …
 //   warp group                | p0 = softmax           |            p1 = softmax             |            …
-// Groups take turns on the tensor cores (ping-pong): one computes its softmax during another's products. The loads of a
-// persistent block's next tile of Y overlap the end of the current one.
+// Groups take turns (ping-pong): one's softmax runs beside another's products. What the next tile needs comes meanwhile.
 #include "prelude.cuh"
 
 namespace KERNEL {
@@ -74,7 +73,7 @@ DEVICE void finish_vector(const Tensors &t, Index batch, Index row, Index n, con
 }
 // </rollerc>
 
-constexpr int GROUPS = BM / WM * SPLITS, GROUP_WARPS = 4, LINE = 64;   // elements in 128 bytes
+constexpr int GROUPS = BM / WM * SPLITS, GROUP_WARPS = 4, GROUP = GROUP_WARPS * WARP, LINE = 64;   // elements in 128 bytes
 constexpr int DEPTH_LINES = (DEPTH + LINE - 1) / LINE, WIDTH_LINES = (WIDTH + LINE - 1) / LINE, WIDE = WIDTH_LINES * LINE;
 constexpr Index TILES_M = (ROWS + BM - 1) / BM, TILES = BATCH * TILES_M;
 constexpr float LOWEST = -3.402823466e38f;   // of finite numbers
@@ -90,6 +89,7 @@ static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <=
 static_assert(GROUPS >= 2 && GROUPS <= 4, "as registers are dealt");
 static_assert(BLOCKS * TURNS >= TILES && BLOCKS <= TILES, "all tiles are made");
 static_assert(SPLITS == 1 || (BM == WM && TURNS == 1), "warps that share columns have the same rows");
+static_assert(SPLITS == 1 || STAGES * BN >= 2 * SPLITS * BM, "what they leave fits in place of K and V");
 static_assert(QN == 4 && Q_STAGES <= STAGES, "pairs of lanes exchange columns");
 
 // The tiles of a persistent block. With masks, blocks take tiles in alternating order, which balances their columns.
@@ -114,8 +114,7 @@ DEVICE void fetch(Element (&tiles)[COUNT][PARTS][LINES][LINE], Shared &shared, i
     UNROLL for (int part = 0; part < PARTS; ++part)
         copy_box(tiles[n % COUNT][part], map, corner.x + part * LINE, (int)line, corner.z, full);
 }
-// By a warp: one lane arrives.
-DEVICE void arrive(unsigned long long *barrier) { if ((int)threadIdx.x % WARP == 0) mbarrier_arrive(barrier); }
+DEVICE void arrive(unsigned long long *barrier) { if ((int)threadIdx.x % WARP == 0) mbarrier_arrive(barrier); }   // by a warp
 // Online softmax of a lane's rows l / 4 and l / 4 + 8. `scaled` is M; `sum` is over this lane's columns only.
 struct Softmax { float maximum[2], scaled[2], sum[2], factor[2]; };
 // Scores become p relative to the running maximum; `factor` rescales the previous sums. -inf never is the maximum.
@@ -173,90 +172,39 @@ DEVICE void store_row(const Tensors &t, Index batch, Index row, int half, float 
     }
 }
 
-// Where there are few tiles, the columns are split across SPLITS warp groups, which take interleaved steps of the
-// same rows. At the end they agree on the maximum of each row and reduce their sums through shared memory in a fixed
-// order: slabs replace the tiles. Such a block computes one tile.
-constexpr int SLAB_ROWS = 16;
-struct Slab {
-    float at[SLAB_ROWS][WIDE + 8];   // padding: no bank conflicts in a store
-    Row rows[SLAB_ROWS];
-};
-struct SplitShared : Shared {
-    float maxima[SPLITS][WM];
-
-    __device__ __forceinline__ Slab &slab(int split, int warp)
-    {
-        return reinterpret_cast<Slab *>(this)[split * GROUP_WARPS + warp];
-    }
-};
-static_assert(SPLITS * GROUP_WARPS * (int)sizeof(Slab) <= (int)sizeof(Shared), "slabs fit");
-
-// Synchronises all threads: after the tiles were used, and after the sums were written.
-__device__ __forceinline__ void meet() { roles_sync<(1 + GROUPS) * GROUP_WARPS * WARP>(); }
-
-// Groups exchange the maximum of each row, then write their sums, scaled to it. A group whose columns are all masked
-// or negligible writes zeros.
-DEVICE void leave_rows(SplitShared &shared, int split, const float (&acc)[WIDE / 2], const Softmax &softmax)
+// Where there are few tiles, SPLITS warp groups take interleaved steps of the same rows. At the end each leaves its sums in
+// place of K and V. Of each row 2 * SPLITS threads add them up, in a fixed order. Such a block computes one tile.
+struct Ends { float acc[SPLITS][BM][WIDE + 8]; Row rows[SPLITS][BM]; };   // padding: no bank conflicts in a store
+DEVICE void store_together(const Tensors &t, Ends &ends, const Work &work, int group, float (&acc)[WIDE / 2], Softmax &softmax)
 {
-    static_assert((int)sizeof(SplitShared) + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");
-    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP % GROUP_WARPS;
-    Slab &slab = shared.slab(split, warp);
-    UNROLL for (int half = 0; half < 2; ++half)
-        if (lane % 4 == 0)
-            shared.maxima[split][warp * 16 + half * 8 + lane / 4] = softmax.maximum[half];
-    meet();
+    const int line0 = (int)threadIdx.x % GROUP / WARP * 16 + (int)threadIdx.x % WARP / 4, pair = (int)threadIdx.x % 4 * 2;
+    roles_sync<(1 + GROUPS) * GROUP>();   // all tiles have been used
     UNROLL for (int half = 0; half < 2; ++half) {
-        const int line = half * 8 + lane / 4;
-        float largest = shared.maxima[0][warp * 16 + line];
-        UNROLL for (int i = 1; i < SPLITS; ++i)
-            largest = op_max(largest, shared.maxima[i][warp * 16 + line]);
-        const float weight = power_of_two((softmax.maximum[half] - largest) * SCALE);
-        const bool counts = weight != 0.0f;
-        if (lane % 4 == 0)
-            slab.rows[line] = {largest, counts ? softmax.sum[half] * weight : 0.0f, 0.0f};
-        UNROLL for (int j = 0; j < WIDE / 8; ++j) {
-            const int at = j * 4 + half * 2;
-            const float two[2] = {counts ? acc[at] * weight : 0.0f, counts ? acc[at + 1] * weight : 0.0f};
-            move_vector<2>(slab.at[line] + j * 8 + lane % 4 * 2, two);
-        }
+        if (pair == 0)
+            ends.rows[group][line0 + half * 8] = {softmax.maximum[half], softmax.sum[half], 0.0f};
+        UNROLL for (int i = 0; i < WIDE / 8; ++i)
+            *(Vector<float, 2> *)&ends.acc[group][line0 + half * 8][i * 8 + pair] = {{acc[i * 4 + half * 2], acc[i * 4 + half * 2 + 1]}};
     }
-}
-
-// Sums QN columns over the slabs of all groups.
-DEVICE Row combine(SplitShared &shared, int row, int n, float (&totals)[QN])
-{
-    const int warp = row / SLAB_ROWS, line = row % SLAB_ROWS;
-    float sum = 0.0f;
-    UNROLL for (int e = 0; e < QN; ++e)
-        totals[e] = 0.0f;
+    roles_sync<(1 + GROUPS) * GROUP>();   // all sums are there
+    const int own = (int)threadIdx.x - GROUP, line = own / (2 * SPLITS);
+    float largest = ends.rows[0][line].maximum, sum = 0.0f, weight[SPLITS];   // 0: all columns are masked or negligible
+    UNROLL for (int i = 1; i < SPLITS; ++i)
+        largest = op_max(largest, ends.rows[i][line].maximum);
     UNROLL for (int i = 0; i < SPLITS; ++i) {
-        const Slab &of = shared.slab(i, warp);
-        float own[QN];
-        load_vector<QN>(of.at[line], n, own);
-        sum += of.rows[line].sum;
-        UNROLL for (int e = 0; e < QN; ++e)
-            totals[e] += own[e];
+        weight[i] = power_of_two((ends.rows[i][line].maximum - largest) * SCALE);
+        sum += weight[i] == 0.0f ? 0.0f : ends.rows[i][line].sum * weight[i];
     }
-    return {shared.slab(0, warp).rows[line].maximum, sum, 1.0f / sum};
-}
-
-// By the consumer groups.
-DEVICE void combine_and_store(const Tensors &t, SplitShared &shared, const Work &work, int split, const float (&acc)[WIDE / 2],
-                              const Softmax &softmax)
-{
-    constexpr unsigned VECTORS = WIDTH / QN, THREADS = GROUPS * GROUP_WARPS * WARP;   // vectors of a row
-    leave_rows(shared, split, acc, softmax);
-    meet();
-#pragma unroll 1
-    for (unsigned number = threadIdx.x - GROUP_WARPS * WARP; number < BM * VECTORS; number += THREADS) {
-        const int line = number / VECTORS, n = number % VECTORS * QN;
-        if (work.row0 + line >= ROWS)
-            break;
-        float totals[QN];
-        const Row own = combine(shared, line, n, totals);
+    const Row of = {largest, sum, 1.0f / sum};
+    for (int n = own % (2 * SPLITS) * QN; n < WIDTH && work.row0 + line < ROWS; n += 2 * SPLITS * QN) {
+        float totals[QN] = {};
+        UNROLL for (int i = 0; i < SPLITS; ++i) {
+            const Vector<float, QN> left = *(const Vector<float, QN> *)&ends.acc[i][line][n];
+            UNROLL for (int e = 0; e < QN; ++e)
+                totals[e] += weight[i] == 0.0f ? 0.0f : left.at[e] * weight[i];
+        }
         if (n == 0)
-            finish_row(t, work.batch, work.row0 + line, own);
-        finish_vector(t, work.batch, work.row0 + line, n, totals, own);
+            finish_row(t, work.batch, work.row0 + line, of);
+        finish_vector(t, work.batch, work.row0 + line, n, totals, of);
     }
 }
 
@@ -266,7 +214,7 @@ constexpr int PIECE = 128 / (int)sizeof(Beside), PIECE_BYTES = (BESIDE_ROWS > 1 
 constexpr int BESIDE_BYTES = BN / PIECE * PIECE_BYTES;
 DEVICE unsigned char *beside_at(Shared &shared, unsigned byte)
 {
-    constexpr int AT = ((int)sizeof(SplitShared) + 1023) / 1024 * 1024;
+    constexpr int AT = ((int)sizeof(Shared) + 1023) / 1024 * 1024;
     static_assert(AT + STAGES * BESIDE_BYTES + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");
     return reinterpret_cast<unsigned char *>(&shared) + AT + byte;
 }
@@ -404,9 +352,7 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
                     p[i / 4 * PARTS + part][i % 4] = hold_word(pair.at[PARTS - 1 - part]);
             }
     };
-    Index column = work.begin;
-    if (SPLITS > 1)
-        column += (Index)step * BN;
+    Index column = work.begin + (SPLITS > 1 ? group * BN : 0);
     if (SPLITS == 1 || column < work.end) {
         mbarrier_wait(&shared.full[Q][tile % Q_STAGES], tile / Q_STAGES % 2);
         add_step(true, column);
@@ -418,7 +364,8 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
         begin_sums(step);
         wait_products<0>(acc);
         arrive(&shared.free[V][step % STAGES]);
-        step += SPLITS;
+        if (SPLITS == 1)
+            ++step;
     }
     UNROLL for (int half = 0; half < 2; ++half) {
         float &sum = softmax.sum[half];
@@ -430,10 +377,10 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
             store_row(t, work.batch, row + half * 8, half, acc, {softmax.maximum[half], sum, 1.0f / sum});
     }
     if (SPLITS > 1)
-        combine_and_store(t, static_cast<SplitShared &>(shared), work, group, acc, softmax);
+        store_together(t, reinterpret_cast<Ends &>(shared), work, group, acc, softmax);
 }
 
-extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 1)
+extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP, 1)
     ENTRY(PARAMETERS, MAPS)
 {
     Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % 1024);
@@ -442,7 +389,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 
         mbarrier_init(&shared.full[threadIdx.x / STAGES][threadIdx.x % STAGES], STAGED && threadIdx.x / STAGES == K ? 2 : 1);
         mbarrier_init(&shared.free[threadIdx.x / STAGES][threadIdx.x % STAGES], BM / WM * GROUP_WARPS);
     }
-    if (threadIdx.x < GROUPS)
+    if (SPLITS == 1 && threadIdx.x < GROUPS)
         mbarrier_init(&shared.turn[threadIdx.x], GROUP_WARPS);
     const TensorMap *const maps[] = MAP_LIST;   // of Q, K, V, and what is STAGED
     if (threadIdx.x == WARP)
@@ -471,8 +418,8 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP_WARPS * WARP, 
                 }
             });
         if (SPLITS > 1) {
-            meet();
-            meet();
+            roles_sync<(1 + GROUPS) * GROUP>();
+            roles_sync<(1 + GROUPS) * GROUP>();
         }
     } else {   // compute and store
         take_registers<GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112>();

@@ -228,9 +228,11 @@ static void count_wait(CountWalk *walk, int item, int64_t times)
     if (!is_of_last_maker(walk))
         return;
     walk->counts->waits += times;
-    if (schedule_rounds_ahead(walk->kind->schedule) > 1) {
+    int ahead = schedule_rounds_ahead(walk->kind->schedule);
+    if (ahead > 1) {
         bool before = walk->under_way && !is_in_loop(walk->kind->schedule, item);
-        walk->counts->pending += before ? smaller(behind, groups_ahead(walk, item)) : (times - 1) * behind;
+        int64_t groups = groups_ahead(walk, item) + (behind == ahead);   // it may wait for none of the loop's
+        walk->counts->pending += before ? smaller(behind, groups) : (times - 1) * behind;
         return;
     }
     walk->under_way = walk->under_way < behind ? walk->under_way : behind;

@@ -28,19 +28,16 @@ static const struct {
 
 static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
 
-/* As Shared of the template: tiles with padding, which slabs of warps that share columns replace, and rows that blocks of a cluster
-   exchange. Beside them are the maxima of these warps, which others write while tiles are in use. */
+/* As Shared of the template: tiles with padding, in whose place warps that share columns leave their sums, and blocks of a cluster
+   those that they send. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {
-    enum { ELEMENT = 2, SUM = 4 };
+    enum { ELEMENT = 2 };
     (void)inner, (void)device;
     const AttentionTile *tile = kind->choice.value;
     int64_t depth = wide(tile->depth) + PAD, width = wide(tile->width) + PAD, rows = block->size[ATTENTION_ROW];
-    int64_t bytes = (rows * depth + tile->stages * block->size[ATTENTION_COLUMN] * (depth + width)) * ELEMENT;
-    if (tile->splits > 1)
-        bytes += tile->splits * attention_made_rows(tile) * SUM;
-    layout_add(layout, "EVERYTHING", bytes);
+    layout_add(layout, "EVERYTHING", (rows * depth + tile->stages * block->size[ATTENTION_COLUMN] * (depth + width)) * ELEMENT);
 }
 
 /* See HELD of the template. */
@@ -66,8 +63,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
     if (keeps_q(tile))   // loaded in the first step
         schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .from = PLACE_SHARED});
-    if (is_split) {   // warps synchronise once, for q
-        schedule_wait(&schedule, tile->stages - 2);
+    if (is_split) {   // warps synchronise once, for q; k is a step ahead of v
+        schedule_wait(&schedule, tile->stages - 1);
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
     schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
@@ -90,12 +87,12 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     return schedule_copy(arena, &schedule);
 }
 
-/* Registers for scores, and for p, which replaces them, two in a register; for fragments of q that are held, maxima and sums
-   of rows, addresses. */
+/* Registers for scores, also those of the next step where warps split the columns, and for p, two in a register; for fragments
+   of q that are held, maxima and sums of rows, addresses. */
 static int register_overhead(const AttentionTile *tile, int warp, bool masks)
 {
     const int scores = tile->rows * tile->columns / warp;
-    return (int)(scores + scores / 2 + (masks ? MASK_REGISTERS : 0) +
+    return (int)(scores * (tile->splits > 1 ? 2 : 1) + scores / 2 + (masks ? MASK_REGISTERS : 0) +
                  4 * (keeps_q(tile) ? kept_tiles(tile) : tile->rows / ATOM_ROWS) +
                  8 * (tile->rows / ATOM_ROWS) + 4 * (tile->parts - 1) * (tile->rows / ATOM_ROWS) +
                  OTHER_REGISTERS);

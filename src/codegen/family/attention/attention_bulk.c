@@ -14,7 +14,6 @@ enum {
     GROUP_ROWS = 64,
     LINE = 64,
     BARRIER_BYTES = 8,
-    MAXIMUM_BYTES = 4,
     ALIGNMENT = 1024,
     PIECE_BYTES = 16,   // that strides are multiples of
     BESIDE = 3,   // behind q, k and v: what is read for each score
@@ -134,14 +133,14 @@ static int64_t block_rows(const AttentionTile *tile)
     return (int64_t)tile->groups / tile->splits * GROUP_ROWS;
 }
 
-/* As Shared of the template: slabs of groups that split the columns replace tiles. What is read for each score lies behind. */
+/* As Shared of the template: groups that split the columns leave their sums in place of tiles. What is read for each score lies
+   behind. */
 static int64_t tile_bytes(const AttentionTile *tile)
 {
     int64_t q = block_rows(tile) * in_lines(tile->depth),
             step = tile->splits * tile->columns * (in_lines(tile->depth) + in_lines(tile->width)),
-            barriers = 3 * 2 * tile->stages * tile->splits + tile->groups,
-            maxima = tile->splits > 1 || tile->staged ? tile->splits * GROUP_ROWS : 0;
-    int64_t bytes = (tile->q_stages * q + tile->stages * step) * MAP_LINE_BYTES + barriers * BARRIER_BYTES + maxima * MAXIMUM_BYTES,
+            barriers = 3 * 2 * tile->stages * tile->splits + tile->groups;
+    int64_t bytes = (tile->q_stages * q + tile->stages * step) * MAP_LINE_BYTES + barriers * BARRIER_BYTES,
             piece = larger(tile->staged_rows * MAP_LINE_BYTES, ALIGNMENT),
             beside = tile->stages * tile->splits * tile->columns * tile->staged / MAP_LINE_BYTES * piece;
     return (beside ? round_up(bytes, ALIGNMENT) + beside : bytes) + ALIGNMENT;

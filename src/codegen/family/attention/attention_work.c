@@ -53,6 +53,12 @@ static int64_t steps_made(const AttentionStep *step)
 /* Splits that have a step. */
 static int64_t busy_splits(const AttentionStep *step) { return smaller(step->splits, step->own); }
 
+/* Of the first product: a warp that splits the columns begins a step ahead, and repeats its last one beside that step's softmax. */
+static int64_t scores_made(const AttentionStep *step)
+{
+    return steps_made(step) + (step->splits > 1 && !step->tile.groups ? busy_splits(step) : 0);
+}
+
 /* Columns of these steps that exist: the last one of all may be short. */
 static int64_t columns_made(const AttentionStep *step)
 {
@@ -91,7 +97,7 @@ static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
     elements += tiles & ATTENTION_Q ? step->rows * step->depth : 0;
     elements += tiles & ATTENTION_K ? readers * step->columns * step->depth : 0;
     elements += tiles & ATTENTION_V ? readers * step->columns * step->width * (step->tile.groups ? step->tile.parts : 1) : 0;
-    int64_t times = step->splits == 1 ? step->at->times : before ? busy_splits(step) : steps_made(step);
+    int64_t times = step->splits == 1 ? step->at->times : before ? busy_splits(step) : tiles & ATTENTION_K ? scores_made(step) : steps_made(step);
     work->shared_read = times * elements * ELEMENT + beside_bytes(step, tiles, step->rows);
 }
 
@@ -99,8 +105,8 @@ static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
 
 static void multiply(const AttentionStep *step, bool scores, ItemWork *work)
 {
-    work->tensor_products = steps_made(step) * step->rows * step->columns *
-                            (scores ? step->depth : step->tile.parts * step->width);
+    work->tensor_products = step->rows * step->columns * (scores ? scores_made(step) * step->depth
+                                                                 : steps_made(step) * step->tile.parts * step->width);
 }
 
 /* p of f32 is scaled to the upper half of f16's range before it is split, and the sums are scaled back at the end. */
@@ -127,9 +133,10 @@ static void make_shares(const AttentionStep *step, ItemWork *work)
 static void correct(const AttentionStep *step, ItemWork *work)
 {
     int64_t columns = step->columns / LANES_OF_A_ROW, times = steps_made(step), first = busy_splits(step);
+    bool ahead = step->splits > 1 && !step->tile.groups;   // subtracts where M is taken from without asking
     const ExprWork of = {
         .comparisons = (int)columns,
-        .additions = (int)columns + 7,   // M, where it is taken from, now and before; how far it has grown, the sum
+        .additions = (int)columns * (1 + ahead) + 7,   // M, where it is taken from, now and before; how far it has grown, the sum
         .multiplications = 5,
         .functions = 1,
     };
@@ -152,38 +159,21 @@ static int64_t own_rows(const AttentionStep *step)
     return ceil_div(step->at->count[ATTENTION_ROW] - step->rank, step->cluster);
 }
 
-/* To combine so many slabs, for each vector: the maximum, then the weight of each slab and its addition. */
-static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t rows, ItemWork *work)
+/* To add up so many slabs: of `lines` rows as many threads as the block has, each of which finds the maximum and the weights for
+   itself; then of each vector of existing rows. */
+static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t lines, int64_t rows, ItemWork *work)
 {
-    enum { ROW_VALUES = 3, vector = ATTENTION_VECTOR };   // the maximum, twice, and the sum
-    int64_t vectors = rows * step->tile.width / vector;
-    const ExprWork of = {
+    enum { ROW_VALUES = 3, WARP = 32 };   // the maximum, twice, and the sum
+    int64_t threads = step->splits * (step->tile.groups ? 4 : 1) * WARP / lines * (step->tile.groups ? lines : rows);
+    const ExprWork weights = {
         .comparisons = (int)(slabs - 1),
-        .additions = (int)(slabs * (1 + 1 + vector)),
-        .multiplications = (int)(slabs * (1 + 1 + vector)),
+        .additions = (int)(slabs * 2),
+        .multiplications = (int)(slabs * 2),
         .functions = (int)slabs,
     };
-    work_add_values(work, &of, vectors);
-    work->shared_read += vectors * slabs * (vector + ROW_VALUES) * SUM;
-}
-
-/* Each lane scales its part of a row to the maximum over all warps that split the columns; then slabs are added. */
-static void combine_splits(const AttentionStep *step, ItemWork *work)
-{
-    const int64_t vector = ATTENTION_VECTOR, slabs = step->splits;
-    int64_t vectors = step->at->count[ATTENTION_ROW] * step->tile.width / vector;
-    int64_t lines = slabs * step->made;
-    const ExprWork of = {
-        .comparisons = (int)(slabs - 1),
-        .additions = 1,
-        .multiplications = 1,
-        .functions = 1,
-    };
-    work_add_values(work, &of, lines * LANES_OF_A_ROW);
-    work_add_values(work, &(ExprWork){.multiplications = 1}, lines);
-    work_add_values(work, &(ExprWork){.additions = (int)(slabs * (1 + vector))}, vectors);
-    work->shared_written += lines * SUM;
-    work->shared_read += (lines * LANES_OF_A_ROW * slabs + vectors * (slabs * (vector + 1) + 1)) * SUM;
+    work_add_values(work, &weights, threads);
+    work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1}, slabs * rows * step->tile.width);
+    work->shared_read += slabs * (threads * ROW_VALUES + rows * step->tile.width) * SUM;
 }
 
 /* A block sends each row to the block that finishes it. */
@@ -191,7 +181,7 @@ static void combine_cluster(const AttentionStep *step, ItemWork *work)
 {
     enum { ROW_VALUES = 3 };   // the maximum, the sum and its inverse
     work->shared_written += step->at->count[ATTENTION_ROW] * (step->tile.width + ROW_VALUES) * SUM;
-    combine_slabs(step, step->cluster, own_rows(step), work);
+    combine_slabs(step, step->cluster, ceil_div(step->tile.kept_rows, step->cluster), own_rows(step), work);
 }
 
 /* Warps that split the columns leave their sums in shared memory, with the row's values; others store what lanes exchange. */
@@ -199,7 +189,7 @@ static void stage(const AttentionStep *step, int64_t lines, ItemWork *work)
 {
     enum { ROW_VALUES = 3 * SUM };
     work->shared_written = lines * (step->width * SUM + ROW_VALUES);
-    combine_splits(step, work);
+    combine_slabs(step, step->splits, step->tile.kept_rows, step->at->count[ATTENTION_ROW], work);
     if (step->cluster > 1)
         combine_cluster(step, work);
 }
@@ -221,8 +211,7 @@ static void turn(const AttentionStep *step, ItemWork *work)
                                       .multiplications = fused + scales + is_lifted(step),
                                       .functions = corrected},
                     lines * LANES_OF_A_ROW);
-    work_add_values(work, &(ExprWork){.multiplications = scales + (step->splits > 1)},
-                    lines * step->width);
+    work_add_values(work, &(ExprWork){.multiplications = scales}, lines * step->width);
     work_add_values(work, &(ExprWork){.multiplications = scaled_maxima(step, attention->results)}, vectors);
     work_add_values(work, &share, rows * step->tile.width);
     work_add_values(work, &(ExprWork){.multiplications = scaled_maxima(step, attention->rows)}, rows);
