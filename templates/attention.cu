@@ -299,8 +299,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         async_commit();
     }
     UNROLL for (int stage = 0; stage < STAGES - 1; ++stage) {
-        copy_v(begin + stage * STEP, stage);
         copy_k(begin + (stage + AHEAD) * STEP, stage + AHEAD);
+        copy_v(begin + stage * STEP, stage);
         async_commit();
     }
     if (AHEAD) {   // warps synchronise once, for Q
@@ -320,8 +320,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         else
             block_sync();
         const int next = now + 1 == STAGES ? 0 : now + 1, last = now == 0 ? STAGES - 1 : now - 1;
-        copy_v(column + (STAGES - 1) * STEP, last);
         copy_k(column + (STAGES - 1 + AHEAD) * STEP, AHEAD ? now : last);
+        copy_v(column + (STAGES - 1) * STEP, last);
         async_commit();
         Scores ahead = {};
         if (AHEAD)
