@@ -397,6 +397,33 @@ static void construct_rounds(Construction *c, int enough)
     }
 }
 
+// ---- kinds that differ in extents alone ----
+
+/* Its sizes are legal here too; a block's along the reduction are rounded up to such. */
+static bool becomes_legal(const Construction *c, Level level, const RTile *inner, RTile *tile)
+{
+    for (int a = 0; a < c->kind->space->axis_count; a++) {
+        int64_t size = 0;
+        while ((size = rtile_next_size(c->kind->space, level, inner, a, size, c->tolerance)) != 0 && size < tile->size[a])
+            ;
+        if (!size || (size != tile->size[a] && grows(c, level, a)))
+            return false;
+        tile->size[a] = size;
+    }
+    return true;
+}
+
+static void construct_known(Construction *c, const RProgram *program, Growth shared)
+{
+    Growth inner = {.tile = program->tile[LEVEL_REGISTER]};
+    const RProgram *made;
+    c->tolerance->allowed = 1;
+    if (becomes_legal(c, LEVEL_REGISTER, NULL, &inner.tile) && becomes_legal(c, LEVEL_SHARED, &inner.tile, &shared.tile) &&
+        fits_level(c, LEVEL_REGISTER, NULL, &inner.tile, &inner.cost.footprint) &&
+        fits_level(c, LEVEL_SHARED, &inner.tile, &shared.tile, &shared.cost.footprint))
+        construct_program(c, &inner, &shared, &made);
+}
+
 static int compare_tiles(const RTile *a, const RTile *b)
 {
     for (int i = 0; i < MAX_AXES; i++)
@@ -418,12 +445,10 @@ static int compare_programs(const void *left, const void *right)
     return order ? order : compare_tiles(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER]);
 }
 
-int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *target, int keep, RProgram *kept,
-                       ConstructStats *stats)
+static Construction begin(Arena *arena, const KernelKind *kind, const Target *target, Tolerance *tolerance, ConstructStats *stats)
 {
-    Tolerance tolerance = {0};
     Construction c = {
-        .kind = kind, .target = target, .device = target->device, .tolerance = &tolerance, .arena = arena, .stats = stats};
+        .kind = kind, .target = target, .device = target->device, .tolerance = tolerance, .arena = arena, .stats = stats};
     c.problem = perf_problem(kind);
     c.problem.moves = perf_moves_new(arena, kind);
     c.traffic = tile_memo_new(arena, MOST_TILES, 1);
@@ -432,14 +457,44 @@ int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *targe
     c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
     for (int a = 0; a < kind->space->axis_count; a++)
         (*(kind->space->axes[a].reduction ? &c.steps : &c.axes))++;
-    construct_rounds(&c, ENOUGH * keep);
-    if (c.count == 0)
+    return c;
+}
+
+static int keep_best(Construction *c, int keep, RProgram *kept)
+{
+    if (c->count == 0)
         return 0;
-    if (!lacks(&c, PART_MODEL))
-        qsort(c.programs, (size_t)c.count, sizeof *c.programs, compare_programs);
-    int count = rprogram_diverse(arena, kind, target->device, c.programs, c.count, keep, kept);
+    if (!lacks(c, PART_MODEL))
+        qsort(c->programs, (size_t)c->count, sizeof *c->programs, compare_programs);
+    int count = rprogram_diverse(c->arena, c->kind, c->device, c->programs, c->count, keep, kept);
     for (int i = 0; i < count; i++)
-        rprogram_pad(kind, target->device, &kept[i]);
-    stats->pruned[PRUNE_SLOWER] += c.count - count;
+        rprogram_pad(c->kind, c->device, &kept[i]);
+    c->stats->pruned[PRUNE_SLOWER] += c->count - count;
     return count;
+}
+
+int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *target, int keep, RProgram *kept,
+                       ConstructStats *stats)
+{
+    Tolerance tolerance = {0};
+    Construction c = begin(arena, kind, target, &tolerance, stats);
+    construct_rounds(&c, ENOUGH * keep);
+    return keep_best(&c, keep, kept);
+}
+
+int rprogram_construct_like(Arena *arena, const KernelKind *kind, const Target *target, const RProgram *like, int count,
+                            RProgram *kept, ConstructStats *stats)
+{
+    Tolerance tolerance = {0};
+    Construction c = begin(arena, kind, target, &tolerance, stats);
+    for (int i = 0; i < count; i++) {
+        Growth shared = {.tile = like[i].tile[LEVEL_SHARED]};
+        construct_known(&c, &like[i], shared);
+        for (int a = 0; a < kind->space->axis_count; a++)
+            if (kind->space->axes[a].reduction)
+                shared.tile.size[a] = ceil_div(size_product(shared.tile.size[a], c.problem.whole.size[a]),
+                                               like[i].tile[LEVEL_GLOBAL].size[a]);
+        construct_known(&c, &like[i], shared);
+    }
+    return keep_best(&c, count, kept);
 }

@@ -1,5 +1,6 @@
 #include "rprogram/memo.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -52,23 +53,29 @@ static uint64_t hash_of(const char *bytes, size_t length)
     return hash;
 }
 
-static Key key_of(Arena *arena, const KernelKind *kind)
+static Key key_of(Arena *arena, const KernelKind *kind, bool known)
 {
     KernelKind own = *kind;
     own.space = NULL, own.schedule = NULL, own.choice.value = NULL, own.name = NULL;
     TileSpace *space = space_copy(arena, kind->space);
+    TapPhases phases = space->phases ? *space->phases : (TapPhases){.count = 0};
+    space->phases = NULL, phases.offsets = NULL;
     for (int a = 0; a < space->axis_count; a++)
         space->axes[a].name = NULL;
     for (int i = 0; i < space->tile_count; i++)
         space->tiles[i].name = NULL;
-    size_t of_space = space_bytes(space), of_schedule = schedule_bytes(kind->schedule);
-    Key key = {.length = sizeof own + of_space + of_schedule + kind->choice.bytes};
-    char *bytes = arena_room(arena, key.length);
-    memcpy(bytes, &own, sizeof own);
-    memcpy(bytes + sizeof own, space, of_space);
-    memcpy(bytes + sizeof own + of_space, kind->schedule, of_schedule);
-    if (kind->choice.value)
-        memcpy(bytes + key.length - kind->choice.bytes, kind->choice.value, kind->choice.bytes);
+    const struct Part {
+        const void *bytes;
+        size_t length;
+    } parts[] = {{&own, sizeof own}, {space, space_bytes(space)}, {kind->schedule, schedule_bytes(kind->schedule)}, {&phases, sizeof phases},
+                 {kind->choice.value, kind->choice.bytes}, {&known, sizeof known}};
+    Key key = {.length = 0};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        key.length += parts[i].length;
+    char *bytes = arena_room(arena, key.length), *end = bytes;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].length)
+            end = (char *)memcpy(end, parts[i].bytes, parts[i].length) + parts[i].length;
     key.bytes = bytes;
     key.hash = hash_of(bytes, key.length);
     return key;
@@ -124,20 +131,79 @@ static void remember(Arena *arena, MemoEntry *entry, const Key *key, const RProg
     entry->key.bytes = copy_of(arena, key->bytes, key->length);
 }
 
-int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, RProgram *kept,
+// ---- series ----
+
+typedef struct KnownTiles {
+    const KernelKind *kind;
+    const RProgram *programs;
+    int count;
+    struct KnownTiles *next;
+} KnownTiles;
+
+struct TileSeries {
+    Arena *arena;
+    KnownTiles *first;
+};
+
+TileSeries *tile_series_new(Arena *arena)
+{
+    TileSeries *series = NEW(arena, TileSeries);
+    series->arena = arena;
+    return series;
+}
+
+static void add_known(TileSeries *series, const KernelKind *kind, const RProgram *programs, int count)
+{
+    KnownTiles *known = NEW(series->arena, KnownTiles);
+    *known = (KnownTiles){kind, copy_of(series->arena, programs, (size_t)count * sizeof *programs), count, series->first};
+    series->first = known;
+}
+
+/* How many times as long sums of one kind are as those of the other, as a logarithm. */
+static double sums_apart(const KernelKind *kind, const KernelKind *other)
+{
+    double longer = 1;
+    for (int a = 0; a < kind->space->axis_count; a++)
+        if (kind->space->axes[a].reduction)
+            longer *= (double)kind->space->axes[a].extent / (double)other->space->axes[a].extent;
+    return fabs(log2(longer));
+}
+
+/* Tiles of the kind whose sums are nearest in length; NULL: none are near. */
+static const KnownTiles *known_tiles(const TileSeries *series, const KernelKind *kind)
+{
+    static const double NEAR = 2.1;   // limit of the search: four times
+    const KnownTiles *nearest = NULL;
+    for (const KnownTiles *known = series ? series->first : NULL; known; known = known->next)
+        if (strcmp(known->kind->name, kind->name) == 0 && known->kind->cost == kind->cost &&
+            known->kind->space->axis_count == kind->space->axis_count &&
+            sums_apart(kind, known->kind) < (nearest ? sums_apart(kind, nearest->kind) : NEAR))
+            nearest = known;
+    return nearest;
+}
+
+int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, TileSeries *series, RProgram *kept,
                        ConstructStats *stats)
 {
-    Key key = key_of(scratch, kind);
+    const KnownTiles *known = known_tiles(series, kind);
+    Key key = key_of(scratch, kind, known);
     MemoEntry *entry = place_of(memo, &key);
-    if (entry->key.bytes) {
-        if (entry->count)
-            memcpy(kept, entry->programs, (size_t)entry->count * sizeof *kept);
-        add_stats(stats, &entry->stats);
-        return entry->count;
-    }
     ConstructStats own = {0};
-    int count = rprogram_construct(scratch, kind, memo->target, memo->keep, kept, &own);
+    int count = 0;
+    if (entry->key.bytes) {
+        count = entry->count, own = entry->stats;
+        if (count)
+            memcpy(kept, entry->programs, (size_t)count * sizeof *kept);
+    } else if (known) {
+        count = rprogram_construct_like(scratch, kind, memo->target, known->programs, known->count, kept, &own);
+    }
+    if (!count && !entry->key.bytes)
+        count = rprogram_construct(scratch, kind, memo->target, memo->keep, kept, &own);
     add_stats(stats, &own);
+    if (series && !known && count)
+        add_known(series, kind_copy(series->arena, kind), kept, count);
+    if (entry->key.bytes)
+        return count;
     bool is_new = !entry->used;
     size_t bytes = key.length + (size_t)count * sizeof *kept;
     if (memo->bytes + bytes <= (is_new ? FIRST_BYTES : MOST_BYTES)) {

@@ -29,6 +29,11 @@ typedef struct ConstructStats {
 int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *target, int keep, RProgram *kept,
                        ConstructStats *stats);
 
+/* The same with the tiles of programs of a kind that differs in extents alone, as far as they are legal here; steps are as long as
+   they were, or in proportion to the reduction. Writes at most as many. */
+int rprogram_construct_like(Arena *arena, const KernelKind *kind, const Target *target, const RProgram *like, int count,
+                            RProgram *kept, ConstructStats *stats);
+
 /* Fills grid, threads, shared_bytes, registers, panel and perf from the tiles, whose footprints
    (kind_footprint) are known from their growing. False, with the reason, if a limit of the device is
    broken. */

@@ -144,6 +144,9 @@ static void join_lines(ConditionFold *fold, Slice whole, Slice taken)
 /* What stands between two separators; `asks`: only its truth matters. */
 static void fold_segment(ConditionFold *fold, Slice text, bool asks)
 {
+    size_t length = slice_length(text);
+    if (!memchr(text.start, '?', length) && !memchr(text.start, '&', length) && !memchr(text.start, '|', length))
+        return;
     text = without_blanks(text);
     const char *question = find_one(text, "?"), *colon = question ? find_colon((Slice){question + 1, text.end}) : NULL;
     if (!colon) {

@@ -50,40 +50,113 @@ static Choice with_behind(Planner *planner, const Companions *companions, Choice
     return choice_extend_by_all(planner, choice, companions->behind, companions->behind_count);
 }
 
-/* Split-K: the time of the best kernels of both launches, and the kernel of the parts. */
-typedef struct Split {
-    double time_us;   // INFINITY: there is none
-    int64_t parts;
-    PlannedLaunch first;
-} Split;
-
 /* Families of parts: any; or else those that tile both factors, and one more (NULL: none). */
 typedef struct PartFamilies {
     bool any, tile_both;
     const Family *also;
 } PartFamilies;
 
-static Split add_split(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
-                       int64_t parts, PartFamilies of)
+static bool may_make_parts(const Family *family, PartFamilies of)
 {
-    FusionPair *pair = fusion_split(planner->arena, fusion, parts);
+    return of.any || (of.tile_both && family->tiles_both) || family == of.also;
+}
+
+/* Split-K: the time of the best kernels of both launches, and the kernel of the parts. */
+typedef struct Split {
+    double time_us;   // INFINITY: there is none
+    int64_t parts;
+    PartFamilies of;
+    PlannedLaunch first;
+} Split;
+
+/* What is split: the fusion, its kernels, and the least time so far. */
+typedef struct Splitting {
+    const Companions *companions;
+    const Fusion *fusion;
+    const ChoiceList *ways;
+    bool slow;                  // see is_slow()
+    double best_us;
+    TileSeries *parts, *sums;   // of kernels of the parts, and of those that add them
+} Splitting;
+
+/* What a kernel takes at least of a part: its sums are shorter, and where its blocks leave SMs idle there are more of them. */
+static double part_us(const PlannedLaunch *launch, int64_t parts)
+{
+    const PerfEstimate *perf = &launch->program.perf;
+    double share = fmin(fmax(1.0 / (double)parts, perf->waves), 1);
+    return perf->launch_us + share * (perf->time_us - perf->launch_us);
+}
+
+/* What the launch that adds so many parts takes at least, beside those of the companions. */
+static double sum_us(const Planner *planner, const Splitting *whole, int64_t parts)
+{
+    const DeviceSpec *device = planner->device;
+    double bytes = (double)parts * (double)spatial_points(whole->fusion) * sizeof(float);
+    return whole->companions->before.time_us + device->launch_us + device->dram_latency_ns / 1e3 - device->early_launch_us +
+           bytes / device->dram.bandwidth_gb_s / 1e3;
+}
+
+enum { MOST_FAMILIES = 64 };   // bits of Planner.passed_over
+
+/* What so many parts take at least, by each family's kernels of the whole (INFINITY: it has none) and by the best of them. */
+static double least_us(const Planner *planner, const Splitting *whole, int64_t parts, double of_families[MOST_FAMILIES])
+{
+    double adding_us = sum_us(planner, whole, parts), least_us = INFINITY;
+    for (int f = 0; planner->families[f]; f++)
+        of_families[f] = INFINITY;
+    for (int i = 0; i < whole->ways->count; i++) {
+        const Choice *choice = whole->ways->choices[i];
+        for (int f = 0; choice->count == 1 && planner->families[f]; f++)
+            if (planner->families[f] == choice->launches[0].family)
+                of_families[f] = fmin(of_families[f], adding_us + part_us(&choice->launches[0], parts));
+    }
+    for (int f = 0; planner->families[f]; f++)
+        least_us = fmin(least_us, of_families[f]);
+    return least_us;
+}
+
+/* The power of two from which to begin: what it takes tells which others are not worth constructing. */
+static int64_t first_parts(const Planner *planner, const Splitting *whole)
+{
+    double of_families[MOST_FAMILIES], best_us = INFINITY;
+    int64_t best = 2;
+    for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
+        double time_us = least_us(planner, whole, parts, of_families);
+        best = time_us < best_us ? parts : best;
+        best_us = fmin(best_us, time_us);
+    }
+    return best;
+}
+
+static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whole, int64_t parts, PartFamilies of)
+{
+    const Companions *companions = whole->companions;
     Split best = {.time_us = INFINITY};
+    double of_families[MOST_FAMILIES], promised_us = least_us(planner, whole, parts, of_families);
+    bool promises = whole->slow || promised_us <= PAST_THE_BEST * whole->best_us;
+    FusionPair *pair = promises ? fusion_split(planner->arena, whole->fusion, parts) : NULL;
     if (!pair)
         return best;
-    prepared_mark_parts(fusion, (Fusion *[]){pair->partial, pair->final}, 2);
-    ChoiceList first = choices_best_of(planner, rewritten_launches, pair->partial, PARTIAL_KEPT),
-               second = choices_best_of(planner, choices_single, pair->final, 1);
+    prepared_mark_parts(whole->fusion, (Fusion *[]){pair->partial, pair->final}, 2);
+    uint64_t passed_over = planner->passed_over;
+    for (int f = 0; planner->families[f]; f++)
+        if (!may_make_parts(planner->families[f], of) ||
+            (isfinite(of_families[f]) && of_families[f] > fmin(PAST_THE_BEST * whole->best_us, FAR_SLOWER * promised_us)))
+            planner->passed_over |= (uint64_t)1 << f;
+    planner->series = whole->parts;
+    ChoiceList first = choices_best_of(planner, rewritten_launches, pair->partial, PARTIAL_KEPT);
+    planner->passed_over = passed_over;
+    planner->series = whole->sums;
+    ChoiceList second = choices_best_of(planner, choices_single, pair->final, 1);
+    planner->series = NULL;
     Choice split = companions->before;
     split.partial_ops = with_definition(planner->arena, &companions->before, pair->definition);
     split.partial_count++;
     for (int i = 0; i < first.count && second.count; i++) {
-        const Family *family = first.choices[i]->launches[0].family;
-        if (!of.any && !(of.tile_both && family->tiles_both) && family != of.also)
-            continue;
         Choice choice = choice_extend(planner, split, first.choices[i]);
         choice = with_behind(planner, companions, choice_extend(planner, choice, second.choices[0]));
         if (choice.time_us < best.time_us)
-            best = (Split){choice.time_us, parts, first.choices[i]->launches[0]};
+            best = (Split){choice.time_us, parts, of, first.choices[i]->launches[0]};
         choices_add(planner, list, choice);
     }
     return best;
@@ -91,22 +164,24 @@ static Split add_split(Planner *planner, ChoiceList *list, const Companions *com
 
 /* Powers of two seldom fill the last wave: 81 tiles in 8 parts, 264 at a time, are 2.45 waves and take as long as three; in
    13 parts they are four waves. */
-static void add_whole_waves(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
-                            const Split *split)
+static Split add_whole_waves(Planner *planner, ChoiceList *list, const Splitting *whole, Split least)
 {
-    const RProgram *program = &split->first.program;
+    const RProgram *program = &least.first.program;
     int64_t places = (int64_t)program->perf.blocks_per_sm * planner->device->sm_count;
-    int64_t waves = program->dealt / places;
-    for (int64_t whole = waves > 1 ? waves : 1; whole <= waves + 1; whole++) {
-        int64_t parts = whole * places * split->parts / program->dealt;
-        if (parts >= 2 && parts != split->parts && parts <= MAX_PARTS)
-            add_split(planner, list, companions, fusion, parts, (PartFamilies){.any = true});
+    int64_t dealt = program->dealt, waves = dealt / places, power = least.parts;
+    for (int64_t count = waves > 1 ? waves : 1; count <= waves + 1; count++) {
+        int64_t parts = count * places * power / dealt;
+        if (parts < 2 || parts == power || parts > MAX_PARTS)
+            continue;
+        Split split = add_split(planner, list, whole, parts, (PartFamilies){.any = true});
+        least = split.time_us < least.time_us ? split : least;
     }
+    return least;
 }
 
 /* Numbers of parts between powers of two, by quarters: another tile may fill its waves with them. 50 tiles, 264 at a time, are
    0.76 waves in 4 parts and 1.52 in 8, but 0.95 in 5. Of parts that take no longer than two launches waves are a small part. */
-static Split add_between(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion, Split least)
+static Split add_between(Planner *planner, ChoiceList *list, const Splitting *whole, Split least)
 {
     int64_t power = least.parts, last = 0;
     bool short_parts = planned_us(&least.first) <= 2 * planner->device->launch_us;
@@ -114,27 +189,11 @@ static Split add_between(Planner *planner, ChoiceList *list, const Companions *c
         int64_t parts = power * quarters / 4;
         if (parts < 2 || parts == power || parts == last)
             continue;
-        Split split = add_split(planner, list, companions, fusion, parts, (PartFamilies){.any = true});
+        Split split = add_split(planner, list, whole, parts, (PartFamilies){.any = true});
         least = split.time_us < least.time_us ? split : least;
         last = parts;
     }
     return least;
-}
-
-/* Outputs share what they read, and have more terms each than there are outputs: a block that computes all of them over a
-   part of the terms reuses most. */
-static bool is_deep(const Fusion *fusion)
-{
-    int64_t outputs = spatial_points(fusion);
-    if (!fusion_is_reduction(fusion) || reduction_points(fusion) < outputs)
-        return false;
-    FusedAccess found[MAX_ACCESSES];
-    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
-    uint32_t spatial = fusion->ops[0].spatial;
-    for (int i = 0; i < count; i++)
-        if (found[i].op == 0 && (access_axes(found[i].access) & spatial) != spatial)
-            return true;
-    return false;
 }
 
 /* The kernel of another family than the first one's that would be best with blocks for all SMs, if it then took less than
@@ -187,38 +246,59 @@ static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedL
     return on_cuda_cores(best) && !best->family->tiles_both && planned_us(best) > MANY_TIMES * floor_us;
 }
 
-/* Split-K where a kernel leaves SMs idle: of the best kernel, or of the one that would be best then. */
+/* Outputs share what they read, and have more terms each than there are outputs: a block that computes all of them over a
+   part of the terms reuses most. */
+static bool is_deep(const Fusion *fusion)
+{
+    int64_t outputs = spatial_points(fusion);
+    if (!fusion_is_reduction(fusion) || reduction_points(fusion) < outputs)
+        return false;
+    FusedAccess found[MAX_ACCESSES];
+    int count = fusion_accesses(fusion, found, MAX_ACCESSES);
+    uint32_t spatial = fusion->ops[0].spatial;
+    for (int i = 0; i < count; i++)
+        if (found[i].op == 0 && (access_axes(found[i].access) & spatial) != spatial)
+            return true;
+    return false;
+}
+
+/* Split-K where kernels leave SMs idle: in powers of two, then near the best of them, of which all tiles are constructed. */
 static void add_splits(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
                        const ChoiceList *whole)
 {
-    const PlannedLaunch *best = &whole->choices[0]->launches[0], *spread = best_spread(planner, whole, best);
-    bool rewritten = planner->rewrite, deep = is_deep(fusion);
-    bool slow = !rewritten && is_slow(planner, fusion, best);
-    int64_t idle = choices_idle_sms(planner, best);
-    if (deep)
-        idle = 2 * planner->device->sm_count;   // a block for each part, whose outputs share what it reads
-    bool few_waves = best->program.perf.waves < 1, product = few_waves && best->family->tiles_both;
-    bool of_tensor_cores = product && !on_cuda_cores(best);
-    double best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best);
+    const PlannedLaunch *best = &whole->choices[0]->launches[0];
+    Splitting of = {.companions = companions,
+                .fusion = fusion,
+                .ways = whole,
+                .slow = !planner->rewrite && is_slow(planner, fusion, best),
+                .best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best),
+                .parts = tile_series_new(planner->choices),
+                .sums = tile_series_new(planner->choices)};
+    const PlannedLaunch *spread = best_spread(planner, whole, best);
+    bool deep = is_deep(fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
+    int64_t idle = deep ? 2 * planner->device->sm_count : choices_idle_sms(planner, best);   // deep: a block for each part
     Split least = {.time_us = INFINITY};
-    for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
-        PartFamilies of = {.any = choices_employ(parts, idle) || slow || (product && !of_tensor_cores),
-                           .tile_both = of_tensor_cores,
-                           .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
-        if (!of.any && !of.tile_both && !of.also)
+    int64_t first = first_parts(planner, &of);
+    for (int64_t power = 1; power <= MAX_PARTS; power *= 2) {
+        int64_t parts = power == 1 ? first : power;
+        PartFamilies makers = {.any = of.slow || choices_employ(parts, idle) || (product && on_cuda_cores(best)),
+                                 .tile_both = product,
+                                 .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
+        if (power == first || (!makers.any && !makers.tile_both && !makers.also))
             continue;
-        Split split = add_split(planner, list, companions, fusion,
-                                deep || rewritten ? fusion_even_parts(fusion, parts) : parts, of);
-        bool fills = split.first.program.perf.waves >= 1;
-        if (isfinite(split.time_us) && split.time_us > PAST_THE_BEST * best_us && fills && !slow)
-            break;
-        best_us = fmin(best_us, split.time_us);
+        Split split = add_split(planner, list, &of, deep || planner->rewrite ? fusion_even_parts(fusion, parts) : parts, makers);
+        of.best_us = fmin(of.best_us, split.time_us);
         least = split.time_us < least.time_us ? split : least;
+        bool fills = split.first.program.perf.waves >= 1 && !of.slow && power > first;   // more parts only take longer to add
+        if (fills && planned_us(&split.first) + sum_us(planner, &of, 2 * parts) > PAST_THE_BEST * of.best_us)
+            break;
     }
-    if (!isfinite(least.time_us) || !least.first.family->tiles_both)
+    if (!isfinite(least.time_us))
         return;
-    least = add_between(planner, list, companions, fusion, least);
-    add_whole_waves(planner, list, companions, fusion, &least);
+    if (least.first.family->tiles_both)
+        least = add_whole_waves(planner, list, &of, add_between(planner, list, &of, least));
+    of.parts = of.sums = NULL;
+    add_split(planner, list, &of, least.parts, least.of);
 }
 
 /* Kernels of the rewritten fusion, with the launches before and after it. */

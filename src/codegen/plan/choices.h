@@ -32,6 +32,7 @@ typedef struct Planner {
     const DeviceSpec *device;   // its own,
     const Family *const *families;   // and those that serve it
     uint64_t passed_over;  // families that do not serve the rewritten form: bit f
+    TileSeries *series;    // of kinds that differ in the number of a sum's parts; NULL: of others
     const Rewrite *rewrite;   // of the form that is planned; NULL: the fusion as it is
     int64_t room;          // bytes of the device's memory left by the program's tensors; negative: they do not fit
     int keep;

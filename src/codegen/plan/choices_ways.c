@@ -59,7 +59,7 @@ static int construct(Planner *planner, const KernelKind *kind)
 {
     Arena *scratch = planner->scratch;
     arena_reset(scratch);
-    return construct_memo_ask(planner->memo, scratch, kind, planner->programs, &planner->stats);
+    return construct_memo_ask(planner->memo, scratch, kind, planner->series, planner->programs, &planner->stats);
 }
 
 /* With the threads or blocks that a family adds to those of the program, a launch may have too many. */

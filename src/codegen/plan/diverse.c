@@ -5,7 +5,6 @@
 #include <string.h>
 
 static const double EQUAL_TIMES = 1e-4;   // a share: the model sees no difference
-static const double FAR_SLOWER = 8;       // limit of the search: times the best, no error of the model turns that round
 
 /* The launch that a choice is told by, and not by those that bring its factors in order. */
 static const PlannedLaunch *lead(const Choice *choice) { return &choice->launches[choice->copies]; }

@@ -2,6 +2,8 @@
 #pragma once
 #include "codegen/plan/choices.h"
 
+static const double FAR_SLOWER = 8;   // limit of the search: times the best, no error of the model turns that round
+
 /* The same kernels except for the sizes of tiles and blocks. */
 bool launches_same_kernels(const PlannedLaunch *left, const PlannedLaunch *right, int count);
 /* The same sizes, too: of one fusion, or of two of the same text, this is one program. */

@@ -35,7 +35,7 @@ static Answer ask(const KernelKind *kind)
 {
     Answer answer = {.count = 0};
     Arena *scratch = arena_new();
-    answer.count = construct_memo_ask(memo, scratch, kind, answer.kept, &answer.stats);
+    answer.count = construct_memo_ask(memo, scratch, kind, NULL, answer.kept, &answer.stats);
     arena_free(scratch);
     return answer;
 }
