@@ -76,13 +76,13 @@ struct OperandB {
 
 // What the epilogue loads besides the sums of QN columns of a row: per row, and per column.
 struct Beside {};
-__device__ __forceinline__ void read_beside(const Tensors &, Index, Index, Index, Beside &) {}
+__device__ __forceinline__ void read_beside(const Tensors &, Index, Index, Index, Index, Index, Beside &) {}
 struct Columns {};
 __device__ __forceinline__ void read_columns(const Tensors &, Index, Index, Index, Columns &) {}
-__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n,
+__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m0, Index n0, Index down, Index right,
                                               const Value (&total)[QN], const Beside &, const Columns &)
 {
-    store_vector<QN>(t.out0, m * 1024 + n, total);
+    store_vector<QN>(t.out0 + (m0 * 1024 + n0), down * 1024 + right, total);
 }
 
 // A row's results over the columns of a tile, and how they are reduced.
@@ -239,9 +239,10 @@ template <class Operand, Index EXTENT, int BR> struct Tile {
     };
 };
 
-// A thread's part of the copy of a tile: asynchronous, or held in registers from begin() to end().
+// A thread's part of the copy of a tile: asynchronous, or held in registers from ask() to end().
 template <class Operand, class Tile, bool = Operand::PIECES> struct Fetch {
     __device__ __forceinline__ explicit Fetch(const Tensors &) {}
+    __device__ __forceinline__ void ask(const Tensors &, Index, Index, Index) {}
     __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *tile)
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
@@ -262,7 +263,8 @@ template <class Operand, class Tile> struct Fetch<Operand, Tile, false> {
         return it.exists && (!Operand::ENDS || it.k < Operand::end(it.batch));
     }
     __device__ __forceinline__ explicit Fetch(const Tensors &t) : last(Operand::last(t)) {}
-    __device__ __forceinline__ void begin(const Tensors &t, Index batch, Index row0, Index k0, Element *)
+    __device__ __forceinline__ void begin(const Tensors &, Index, Index, Index, Element *) {}
+    __device__ __forceinline__ void ask(const Tensors &t, Index batch, Index row0, Index k0)
     {
         UNROLL for (int i = 0; i < Tile::EACH; ++i) {
             const typename Tile::Mine it(i, batch, row0, k0);
@@ -314,22 +316,28 @@ struct Corner {
     int rank;   // of its block in the cluster
 };
 
-// One of a lane's vectors of these rows; adjacent lanes have adjacent columns.
+// One of a lane's vectors of these rows; adjacent lanes have adjacent columns. Where lanes cover whole rows, or a part of one, it
+// lies so many rows `down` and columns to the `right` of the lane's first one, which are constants: vectors share an address.
 struct LaneVector {
     static constexpr int LINE = WN / QN, COUNT = (OWN_ROWS * LINE + WARP - 1) / WARP;
+    static constexpr bool EVEN = !ROWS_FIRST && (LINE % WARP == 0 || WARP % LINE == 0);
     int line, column;
-    Index m, n;
-    bool exists;
+    Index m0, n0, down, right;
+    bool exists_in_row, exists;
 
     __device__ __forceinline__ LaneVector(const Corner &corner, int part, int i)
     {
-        const int vector = i * WARP + (int)threadIdx.x % WARP;
-        line = ROWS_FIRST ? vector % OWN_ROWS : vector / LINE;
-        column = (ROWS_FIRST ? vector / OWN_ROWS : vector % LINE) * QN;
-        const int row = line * CLUSTER + corner.rank;
-        m = corner.m + (CLUSTER > 1 ? row : part / 2 * 16 + TileA::row_of(part % 2, row));
-        n = corner.n + column;
-        exists = vector < OWN_ROWS * LINE && (BATCH % BB == 0 || corner.batch < BATCH) && m < M && n < N;
+        const int lane = (int)threadIdx.x % WARP, first = EVEN ? lane : 0, beyond = i * WARP + lane - first;
+        const int rows = ROWS_FIRST ? beyond % OWN_ROWS : beyond / LINE;
+        line = first / LINE + rows;
+        right = (ROWS_FIRST ? beyond / OWN_ROWS : beyond % LINE) * QN;
+        column = first % LINE * QN + right;
+        m0 = corner.m + (CLUSTER > 1 ? first / LINE * CLUSTER + corner.rank : TileA::row_of(0, first / LINE));
+        down = CLUSTER > 1 ? rows * CLUSTER : part / 2 * 16 + TileA::row_of(part % 2, rows);
+        n0 = corner.n + column - right;
+        exists_in_row = i * WARP + lane < OWN_ROWS * LINE && (BATCH % BB == 0 || corner.batch < BATCH) &&
+                        n0 < N - right;
+        exists = exists_in_row && m0 < M - down;
     }
 };
 
@@ -348,15 +356,16 @@ struct Ahead {
     __device__ __forceinline__ void ask_row(const Tensors &t, const Corner &corner, int vector)
     {
         const LaneVector own(corner, vector / LaneVector::COUNT, vector % LaneVector::COUNT);
-        if (own.exists)
-            read_beside(t, corner.batch, own.m, own.n, rows[vector % OF_ROWS]);
+        const Index left = own.exists_in_row ? M - own.m0 : 0;   // not `exists`, which compilers would keep until the store
+        if (own.down < left)
+            read_beside(t, corner.batch, own.m0, own.n0, own.down, own.right, rows[vector % OF_ROWS]);
     }
     __device__ __forceinline__ void begin(const Tensors &t, const Corner &corner)
     {
         UNROLL for (int i = 0; i < OF_COLUMNS; ++i) {
             const LaneVector own(corner, 0, i);
-            if (own.n < N)
-                read_columns(t, corner.batch, own.m, own.n, columns[i]);
+            if (own.n0 < N - own.right)
+                read_columns(t, corner.batch, own.m0, own.n0 + own.right, columns[i]);
         }
         UNROLL for (int vector = 0; vector < OF_ROWS; ++vector)
             ask_row(t, corner, vector);
@@ -372,8 +381,8 @@ __device__ __forceinline__ void store_part(const Tensors &t, const Slab &slab, c
         Value total[QN];
         if (own.exists) {
             slab.read(own.line, own.column, total);
-            finish_vector(t, corner.batch, own.m, own.n, total, ahead.rows[vector % Ahead::OF_ROWS],
-                          ahead.columns[i % Ahead::OF_COLUMNS]);
+            finish_vector(t, corner.batch, own.m0, own.n0, own.down, own.right, total,
+                          ahead.rows[vector % Ahead::OF_ROWS], ahead.columns[i % Ahead::OF_COLUMNS]);
         }
         if (vector + Ahead::OF_ROWS < Ahead::ALL)
             ahead.ask_row(t, corner, vector + Ahead::OF_ROWS);
@@ -454,17 +463,28 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     hold_loads();
     Fetch<OperandA, TileA> fetch_a(t);
     Fetch<OperandB, TileB> fetch_b(t);
+    const auto ask = [&](Index step) {
+        if (step < steps) {
+            fetch_a.ask(t, batch, m0, place(step));
+            fetch_b.ask(t, batch, n0, place(step));
+        }
+    };
+    const auto end = [&](Index step, int stage) {
+        fetch_a.end(batch, m0, place(step), As[stage]);
+        fetch_b.end(batch, n0, place(step), Bs[stage]);
+    };
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {
         if (has(step)) {
             if (!EARLY_A)
                 fetch_a.begin(t, batch, m0, place(step), As[step]);
             if (!EARLY_B)
                 fetch_b.begin(t, batch, n0, place(step), Bs[step]);
-            fetch_a.end(batch, m0, place(step), As[step]);
-            fetch_b.end(batch, n0, place(step), Bs[step]);
+            ask(step);
+            end(step, step);
         }
         async_commit();
     }
+    ask(STAGES - 1);
     if (Ahead::EARLY)
         ahead.begin(t, corner);
     async_wait<STAGES - 2>();
@@ -490,10 +510,9 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         UNROLL for (int part = 0; part < PARTS; ++part) {
             const int used = part % 2, other = 1 - used;
             if (part == PARTS - 1) {
-                if (ahead < steps) {
-                    fetch_a.end(batch, m0, place(ahead), As[free]);
-                    fetch_b.end(batch, n0, place(ahead), Bs[free]);
-                }
+                if (ahead < steps)
+                    end(ahead, free);
+                ask(ahead + 1);   // in flight until the next step's last part
                 async_wait<STAGES - 2>();
                 block_sync();
             }

@@ -102,19 +102,19 @@ static void emit_read(StrBuf *out, const Scope *scope, const Product *product, c
                       int index, int columns)
 {
     const Access *access = beside->access[index];
-    const char *even = product_offset_text(out->arena, scope->fusion, product, access);
-    const char *offset = even ? even : offset_text(out->arena, access, scope->axis);
-    int position = input_position(scope->fusion, access->tensor);
     bool ordered = beside->ordered && beside->of_rows[index];
+    const char *tensor = arena_printf(out->arena, "t.in%d", input_position(scope->fusion, access->tensor));
+    ElementPlace place = product_place(out->arena, scope->fusion, product, access, tensor, beside->apart && beside->of_rows[index]);
+    const char *offset = place.index ? place.index : offset_text(out->arena, access, scope->axis);
     if (is_packed(access, columns))
-        strbuf_printf(out, "    %s(t.in%d, %s, beside.x%d);\n", ordered ? "stream_packed" : "load_packed", position, offset,
+        strbuf_printf(out, "    %s(%s, %s, beside.x%d);\n", ordered ? "stream_packed" : "load_packed", place.pointer, offset,
                       index);
     else if (columns == 1 && ordered)
-        strbuf_printf(out, "    beside.x%d[0] = stream_global(t.in%d + (%s));\n", index, position, offset);
+        strbuf_printf(out, "    beside.x%d[0] = stream_global(%s + (%s));\n", index, place.pointer, offset);
     else if (is_held(access, columns))
-        strbuf_printf(out, "    move_vector<QN>(beside.x%d, t.in%d + (%s));\n", index, position, offset);
+        strbuf_printf(out, "    move_vector<QN>(beside.x%d, %s + (%s));\n", index, place.pointer, offset);
     else
-        strbuf_printf(out, "    load_vector<QN>(t.in%d, %s, beside.x%d);\n", position, offset, index);
+        strbuf_printf(out, "    load_vector<QN>(%s, %s, beside.x%d);\n", place.pointer, offset, index);
 }
 
 typedef struct Spelling {
@@ -152,7 +152,7 @@ static uint32_t uneven_axes(Arena *arena, const Scope *scope, const Product *pro
 {
     uint32_t axes = 0;
     for (int i = 0; i < beside->count; i++)
-        if (beside->of_rows[i] == of_rows && !product_offset_text(arena, scope->fusion, product, beside->access[i]))
+        if (beside->of_rows[i] == of_rows && !product_place(arena, scope->fusion, product, beside->access[i], "", false).index)
             axes |= access_axes(beside->access[i]);
     return axes;
 }
@@ -170,11 +170,12 @@ static void emit_part(StrBuf *out, const Scope *scope, const Product *product, c
                       int columns, bool of_rows)
 {
     const char *type = of_rows ? "Beside" : "Columns", *reader = of_rows ? "read_beside" : "read_columns";
+    bool apart = beside->apart && of_rows;
     if (!has_part(beside, of_rows)) {
         strbuf_printf(out,
                       "struct %s {};\n"
-                      "__device__ __forceinline__ void %s(const Tensors &, Index, Index, Index, %s &) {}\n",
-                      type, reader, type);
+                      "__device__ __forceinline__ void %s(const Tensors &, Index, Index, Index%s, %s &) {}\n",
+                      type, reader, apart ? ", Index, Index" : "", type);
         return;
     }
     strbuf_printf(out, "struct %s {\n", type);
@@ -183,9 +184,8 @@ static void emit_part(StrBuf *out, const Scope *scope, const Product *product, c
             emit_member(out, beside, i, columns);
     strbuf_printf(
         out,
-        "};\n__device__ __forceinline__ void %s(const Tensors &t, Index batch, Index m, Index n, %s "
-        "&beside)\n{\n    (void)batch;\n",
-        reader, type);
+        "};\n__device__ __forceinline__ void %s(const Tensors &t, Index batch, %s, %s &beside)\n{\n    (void)batch;\n%s",
+        reader, position_parameters(apart), type, position_opening(apart));
     uint32_t axes = uneven_axes(out->arena, scope, product, beside, of_rows);
     for (int g = GROUP_BATCH; g <= GROUP_N; g++)
         emit_group_positions(out, "    ", group_variable(g), scope, &product->group[g], axes);
@@ -211,6 +211,6 @@ void beside_emit(StrBuf *out, const Scope *scope, const Product *product, const 
     Scope own = *scope;
     own.loaded = loaded;
     own.context = &(Spelling){.beside = beside};
-    FinishReads reads = {", const Beside &beside, const Columns &columns", axes_left(beside)};
+    FinishReads reads = {", const Beside &beside, const Columns &columns", axes_left(beside), beside->apart};
     emit_finish_vector(out, &own, product, true, kept, &reads);
 }

@@ -11,6 +11,7 @@ typedef struct Beside {
     int columns;   // of a vector
     int sums;   // of its ops, which read factors
     bool ordered;   // what varies along m is loaded between barriers and stores, which ptxas moves read-only loads behind
+    bool apart;     // product_place()
     const Access *access[MAX_BESIDE];
     bool of_rows[MAX_BESIDE];   // it varies along m or across the batch
     int count;

@@ -98,9 +98,9 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
     const char *more = product->sums > 1 ? "JOINED * " : "";
     strbuf_printf(
         out,
-        "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, Index m, Index n, "
-        "const %s (&totals)[%sQN]%s)\n{\n    (void)batch;\n",
-        kept ? "Kept" : "Value", more, reads->parameters);
+        "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, %s, "
+        "const %s (&totals)[%sQN]%s)\n{\n    (void)batch;\n%s",
+        position_parameters(reads->apart), kept ? "Kept" : "Value", more, reads->parameters, position_opening(reads->apart));
     if (!vector_stores) {
         strbuf_printf(out,
                       "    UNROLL for (int e = 0; e < QN; ++e)\n        finish(t, batch, m, n + e, %s);\n}\n",
@@ -109,7 +109,7 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
     }
     if (!moved)
         emit_vector_results(out, scope, product, kept, reads->axes);
-    if (product_emit_flat_stores(out, scope, product, moved)) {
+    if (product_emit_flat_stores(out, scope, product, moved, reads->apart)) {
         strbuf_puts(out, "}\n");
         return;
     }

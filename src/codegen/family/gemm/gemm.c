@@ -18,7 +18,7 @@ enum {
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8 };
 enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
-enum { OTHERS = 26, OTHERS_ONCE = 24, OF_RESIDUAL = 20 };   // registers: counted in what ptxas takes of 500 kernels (tuning-log 242)
+enum { OTHERS = 26, OTHERS_ONCE = 24, OF_RESIDUAL = 16 };   // registers: counted in what ptxas takes of 500 kernels (tuning-log 242)
 enum { MAX_PRODUCTS = 4 };   // of a block, which waits for all of them
 
 // ---- kinds ----
@@ -177,19 +177,19 @@ static double registers_of_vectors(const KernelKind *kind, const DataTile *facto
     return each * ceil(elements * factor->element_bits / (8 * VECTOR_BYTES * threads));
 }
 
-/* As they are read in a loop, fragments of three parts of a step are alive. In a single step there is no next part, nor are there
-   addresses of a later step. */
+/* As they are read in a loop, fragments of three parts of a step are alive. A single step has no addresses of a later one, and
+   compilers multiply a part of the tile when they store it: 16 x 64, 32 x 32 and 64 x 16 take 56, 16 x 128 and 32 x 64 86. */
 static int64_t registers_taken_by_warps(const KernelKind *kind, const RTile *block, const RTile *inner,
                                         RegisterBudget budget)
 {
     bool once = kind_is_one_step(kind, block);
     double threads = kind_tile_threads(kind) * rtile_tiles(kind->space, block, inner, false);
-    int64_t values = kind_registers(kind, inner, once ? 1 : 3) - kind->registers.others;
+    int64_t values = kind_registers(kind, inner, once ? 0 : 3) - kind->registers.others;
     double registers = once ? (double)larger(values, budget.passing) : (double)values + (double)budget.places / 2;
     for (int i = 0; i < kind->space->tile_count; i++) {
         const DataTile *data = &kind->space->tiles[i];
         bool residual = data->beside && data_tile_depends(data, GROUP_M) && data_tile_depends(data, GROUP_N);
-        if (residual && (!once || data->dims[data->rank - 1].size % 2 != 0))   // single elements have an address each
+        if (residual)
             registers += OF_RESIDUAL;
         if (data->staged && !data->output && !once)
             registers += registers_of_vectors(kind, data, block, threads);

@@ -195,7 +195,7 @@ static void emit_of_rows(StrBuf *out, const KernelPlan *plan, const Product *pro
     if (boxed)
         strbuf_puts(out, "constexpr bool BESIDE = false;\n");
     else
-        beside_emit_reads(out, &scope, product, &(Beside){.fusion = scope.fusion}, 1);
+        beside_emit_reads(out, &scope, product, &(Beside){.fusion = scope.fusion, .apart = !boxed}, 1);
     product_rows_emit(out, &own, rows, product);
 }
 
@@ -240,9 +240,9 @@ void mma_emit(StrBuf *out, const KernelPlan *plan, const Product *product, const
     bool kept = boxed && mma_is_kept(plan->fusion, product);
     Beside beside = product->beside ? *product->beside : (Beside){.fusion = plan->fusion, .sums = product->sums};
     beside.columns = columns;
-    beside.ordered = !boxed;
+    beside.ordered = beside.apart = !boxed;
     if (ahead)
         beside_emit(out, &scope, product, &beside, columns, kept);
     else
-        emit_finish_vector(out, &scope, product, columns > 1, kept, &(FinishReads){"", epilogue_axes(plan->fusion)});
+        emit_finish_vector(out, &scope, product, columns > 1, kept, &(FinishReads){"", epilogue_axes(plan->fusion), false});
 }

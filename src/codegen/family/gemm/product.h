@@ -209,21 +209,40 @@ void emit_finish(StrBuf *out, const Scope *scope, const Product *product);
    `place_of`, where it lies; `result`, what it is. */
 void product_emit_shifted(StrBuf *out, const Scope *scope, const Product *product);
 
-/* The access's offset as `m * 128 + n`, where elements have constant strides along each group, or along its inner and its
-   outer axes; otherwise NULL. */
-const char *product_offset_text(Arena *arena, const Fusion *fusion, const Product *product, const Access *access);
+/* `pointer + index` is the access's element at (batch, m, n), of the tensor's text. If `apart` m is m0 + down and n is n0 + right,
+   and index has what is of `down` and `right` alone, constants of unrolled loops: all vectors of a lane share one address, `m0` and
+   `n0`, where products of m itself would be computed for each. `index` is NULL unless strides are constant along each
+   group, or along its inner and its outer axes. */
+typedef struct ElementPlace {
+    const char *pointer, *index;
+} ElementPlace;
+
+ElementPlace product_place(Arena *arena, const Fusion *fusion, const Product *product, const Access *access,
+                           const char *tensor, bool apart);
+
+/* Parameters of a function of an element of C, and what makes m and n of them. */
+static inline const char *position_parameters(bool apart)
+{
+    return apart ? "Index m0, Index n0, Index down, Index right" : "Index m, Index n";
+}
+
+static inline const char *position_opening(bool apart)
+{
+    return apart ? "    [[maybe_unused]] const Index m = m0 + down, n = n0 + right;\n" : "";
+}
 
 /* One element of all outputs there; nothing, and false, where strides are not constant. */
 bool product_emit_flat_elements(StrBuf *out, const Scope *scope, const Product *product);
 
 /* Vectors of all outputs there, or, if `moved`, of the sums unconverted; nothing, and false, where strides are
    not constant. */
-bool product_emit_flat_stores(StrBuf *out, const Scope *scope, const Product *product, bool moved);
+bool product_emit_flat_stores(StrBuf *out, const Scope *scope, const Product *product, bool moved, bool apart);
 
 /* Further arguments of finish_vector, and axes whose positions each element still needs. */
 typedef struct FinishReads {
     const char *parameters;
     uint32_t axes;
+    bool apart;   // of product_place()
 } FinishReads;
 
 void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product, bool vector_stores,

@@ -44,16 +44,25 @@ static bool emit_group_term(StrBuf *out, const Fusion *fusion, const AxisGroup *
     return !group->count;
 }
 
-const char *product_offset_text(Arena *arena, const Fusion *fusion, const Product *product, const Access *access)
+ElementPlace product_place(Arena *arena, const Fusion *fusion, const Product *product, const Access *access,
+                           const char *tensor, bool apart)
 {
-    StrBuf text = strbuf_new(arena);
+    static const char *const first[] = {"batch", "m0", "n0"}, *const beyond[] = {"", "down", "right"};
+    StrBuf text = strbuf_new(arena), more = strbuf_new(arena);
     Affine offset = access_offset(access);
-    for (int g = GROUP_BATCH; g <= GROUP_N; g++)
-        if (!emit_group_term(&text, fusion, &product->group[g], group_variable(g), &offset))
-            return NULL;
+    for (int g = GROUP_BATCH; g <= GROUP_N; g++) {
+        const AxisGroup *group = &product->group[g];
+        int64_t stride = axis_group_stride(group, &offset);
+        bool splits = apart && g != GROUP_BATCH && axis_group_has_stride(group, fusion, &offset, stride);
+        if (!emit_group_term(&text, fusion, group, splits ? first[g] : group_variable(g), &offset))
+            return (ElementPlace){tensor, NULL};
+        emit_term(&more, beyond[g], splits ? stride : 0);
+    }
     if (offset.constant || !text.length)
         strbuf_printf(&text, "%s%" PRId64, text.length ? " + " : "", offset.constant);
-    return text.text;
+    if (!apart)
+        return (ElementPlace){tensor, text.text};
+    return (ElementPlace){arena_printf(arena, "%s + (%s)", tensor, text.text), more.length ? more.text : "0"};
 }
 
 bool product_emit_flat_elements(StrBuf *out, const Scope *scope, const Product *product)
@@ -63,7 +72,7 @@ bool product_emit_flat_elements(StrBuf *out, const Scope *scope, const Product *
         const FusedOp *op = &scope->fusion->ops[i];
         if (!op->stored)
             continue;
-        const char *offset = product_offset_text(out->arena, scope->fusion, product, &op->store);
+        const char *offset = product_place(out->arena, scope->fusion, product, &op->store, "", false).index;
         if (op->out->dtype == DTYPE_B1 || !offset)
             return false;
         strbuf_printf(&text, "        store(t.out%d, %s, v%d);\n", output_position(scope->fusion, op->out), offset, i);
@@ -72,7 +81,7 @@ bool product_emit_flat_elements(StrBuf *out, const Scope *scope, const Product *
     return true;
 }
 
-bool product_emit_flat_stores(StrBuf *out, const Scope *scope, const Product *product, bool moved)
+bool product_emit_flat_stores(StrBuf *out, const Scope *scope, const Product *product, bool moved, bool apart)
 {
     StrBuf text = strbuf_new(out->arena);
     for (int i = 0; i < scope->fusion->op_count; i++) {
@@ -80,13 +89,14 @@ bool product_emit_flat_stores(StrBuf *out, const Scope *scope, const Product *pr
         if (!op->stored)
             continue;
         int position = output_position(scope->fusion, op->out);
-        const char *offset = product_offset_text(out->arena, scope->fusion, product, &op->store);
-        if (!offset)
+        const char *tensor = arena_printf(out->arena, "t.out%d", position);
+        ElementPlace place = product_place(out->arena, scope->fusion, product, &op->store, tensor, apart);
+        if (!place.index)
             return false;
         if (moved)
-            strbuf_printf(&text, "    move_vector<QN>(t.out%d + (%s), totals);\n", position, offset);
+            strbuf_printf(&text, "    move_vector<QN>(%s + (%s), totals);\n", place.pointer, place.index);
         else
-            strbuf_printf(&text, "    store_vector<QN>(t.out%d, %s, y%d);\n", position, offset, position);
+            strbuf_printf(&text, "    store_vector<QN>(%s, %s, y%d);\n", place.pointer, place.index, position);
     }
     strbuf_puts(out, text.text);
     return true;
