@@ -23,6 +23,13 @@ template <long long BY, class Index> DEVICE Index remainder_by(Index k) { return
 
 template <class T, class Index> DEVICE compute_type<T> load(const T *p, Index index) { return widen(p[index]); }
 
+// An element of 16 bits where it exists, else the one of these bits. Widened behind the choice: a conversion under the condition
+// would keep its predicate until the element has come, and there are predicates for seven loads.
+template <class T, class Index> DEVICE compute_type<T> load_or(bool exists, unsigned short otherwise, const T *p, Index index)
+{
+    return widen(exists ? p[index] : T{otherwise});
+}
+
 template <class T, class Index, class V>
 DEVICE void store(T *p, Index index, V value) { p[index] = narrow<T>(value); }
 

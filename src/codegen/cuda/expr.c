@@ -254,6 +254,8 @@ static const char *loaded_text(const Scope *scope, const Expr *expr)
     return reads && scope->loaded ? scope->loaded(scope->context, expr) : NULL;
 }
 
+static bool is_exact(const Fusion *fusion, const Expr *expr, DType type);
+
 static Binding binding_of(const Scope *scope, const Expr *expr)
 {
     if (loaded_text(scope, expr))
@@ -282,6 +284,21 @@ static void emit_load(StrBuf *out, const Scope *scope, const Access *access, con
     assert(position >= 0);
     Affine offset = access_offset(access);
     strbuf_puts(out, load_text(out->arena, access->tensor->dtype, position, element_text(out->arena, scope, fetch, &offset)));
+}
+
+bool emit_load_or(StrBuf *out, const Scope *scope, const Guard *guard, const char *condition)
+{
+    static const char LOAD[] = "load(";
+    const Tensor *tensor = expr_tensor(guard->body);
+    bool narrow = tensor && dtype_info[tensor->dtype].is_real && dtype_info[tensor->dtype].bits == 16;
+    const char *loaded = narrow ? expr_text(out->arena, scope, guard->body) : "";
+    if (strncmp(loaded, LOAD, strlen(LOAD)) != 0 || guard->otherwise->kind != EXPR_CONST ||
+        !is_exact(scope->fusion, guard->otherwise, tensor->dtype))
+        return false;
+    uint16_t bits;
+    dtype_store(tensor->dtype, &bits, 0, guard->otherwise->constant.real);
+    strbuf_printf(out, "load_or(%s, 0x%x, %s", condition, bits, loaded + strlen(LOAD));
+    return true;
 }
 
 static void emit_guard(StrBuf *out, const Scope *scope, const Guard *guard)

@@ -48,6 +48,8 @@ void emit_affine(StrBuf *out, const Affine *form, const char *const *axis);
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr);
 /* In ( ) where it is an operator's result. */
 void emit_operand_of(StrBuf *out, const Scope *scope, const Expr *expr);
+/* `load_or(p >= 3, 0xfc00, t.in0, i)`: an element of 16 bits, or a constant that they hold. False: it is no such guard. */
+bool emit_load_or(StrBuf *out, const Scope *scope, const Guard *guard, const char *condition);
 
 /* The same as text: an affine form, the offset of an access, an expression. */
 const char *affine_text(Arena *arena, const Affine *form, const char *const *axis);

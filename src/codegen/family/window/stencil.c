@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -388,6 +389,18 @@ static const Expr *count_elements(Arena *arena, const Stencil *stencil, const Wi
     return expr_substitute(arena, expr, forms, MAX_AXES);
 }
 
+/* No two windows share an element, so that each load waits for memory. Where they overlap, loads that are all in flight gain nothing:
+   75 kernels took 0.998 of the time, 41 of windows that lie apart 0.918 (tuning-log 255). */
+static bool lie_apart(const WindowOperand *operand)
+{
+    bool apart = true;
+    for (Direction direction = 0; direction < DIRECTIONS; direction++) {
+        const WindowAxis *reach = &operand->reach[direction];
+        apart &= reach->output < 0 || llabs(reach->stride) > (reach->taps - 1) * llabs(reach->dilation);
+    }
+    return apart;
+}
+
 void operand_emit(StrBuf *out, const Stencil *stencil, const WindowOperand *operand, int64_t height,
                   Scope *scope)
 {
@@ -407,6 +420,8 @@ void operand_emit(StrBuf *out, const Stencil *stencil, const WindowOperand *oper
     for (int i = 0; i < guarded->guard.count; i++)
         emit_bound(&condition, stencil, operand, &guarded->guard.bounds[i], &element->guard.bounds[i].index,
                    height, scope, &any);
+    if (any && lie_apart(operand) && emit_load_or(out, scope, &element->guard, condition.text))
+        return;
     if (any)
         strbuf_printf(out, "%s ? ", condition.text);
     emit_expr(out, scope, element->guard.body);
