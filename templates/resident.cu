@@ -70,6 +70,7 @@ constexpr int CLUSTER = 2;      // blocks of a row
 constexpr int THREADS = 256;
 constexpr int VECTOR = 4;       // contiguous elements of an access
 constexpr int SLOTS = 1;        // reductions
+constexpr int KEPT_AT_ONCE = 8;   // vectors of a thread whose loads are in flight
 constexpr int KEPT = 80;        // bytes of shared memory before the copy of the row
 static_assert(KEPT + SHARE * (int)sizeof(float) <= SHARED_BYTES, "what is kept has room");
 
@@ -129,7 +130,6 @@ struct Pass1 : Pass<Pass0> {
 using LastPass = Pass1;
 // </rollerc>
 
-constexpr int KEPT_AT_ONCE = 8;                                     // vectors of a thread whose loads are in flight
 constexpr int SLOT_BYTES = 8;                                       // of any result
 constexpr int WARPS = THREADS / WARP;
 static_assert(THREADS % WARP == 0, "whole warps");

@@ -150,6 +150,7 @@ static void emit_constants(PassEmitter *emitter)
     CONSTEXPR(out, "int THREADS", NULL, plan->threads);
     CONSTEXPR(out, "int VECTOR", "contiguous elements of an access", emitter->vector);
     CONSTEXPR(out, "int SLOTS", "reductions", fusion_reductions(emitter->fusion));
+    CONSTEXPR(out, "int KEPT_AT_ONCE", "vectors of a thread whose loads are in flight", (int64_t)KEPT_AT_ONCE);
     CONSTEXPR(out, "int KEPT", "bytes of shared memory before the copy of the row", layout.partial_bytes);
     FOR_BITS (i, kept_by(emitter))
         CONSTEXPR(out, arena_printf(out->arena, "int KEPT_X%d", i), NULL, layout.at[i]);

@@ -27,6 +27,7 @@ typedef struct ResidentKernel {
     const ResidentView *view;
     int cluster, threads, warp;   // threads of a block, of a warp
 } ResidentKernel;
+enum { KEPT_AT_ONCE = 8 };   // vectors of a thread whose loads are in flight
 void resident_state(Schedule *schedule, const ResidentKernel *resident);
 
 /* Family.emit */

@@ -3,7 +3,7 @@
 #include "codegen/family/rows/resident_parts.h"
 
 enum { ROW, COLUMN };   // space axes
-enum { SLOT_BYTES = 8, KEPT_AT_ONCE = 8 };   // of a result in shared memory; vectors of a thread in flight, in templates/resident.cu
+enum { SLOT_BYTES = 8 };   // of a result in shared memory
 
 typedef struct ResidentStatement {
     Schedule *schedule;

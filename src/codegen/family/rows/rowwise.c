@@ -31,11 +31,13 @@ enum {
     DIVISION_INSTRUCTIONS = 9,
     ROW_DIVISION_INSTRUCTIONS = 4,   // all elements of a row by one value
     SOFTMAX_INSTRUCTIONS = 2,        // softmax_exp_f16
-    SOFTMAX_DIVISION_INSTRUCTIONS = 1
+    SOFTMAX_DIVISION_INSTRUCTIONS = 1,
+    GATHER_INSTRUCTIONS = 3   // a position, clamped to the row, and the conversion
 };
 
 typedef struct WorkSearch {
     const Fusion *fusion;
+    const Reads *reads;
     FusionWork work;
     bool softmax;   // see rowwise_softmax_type
 } WorkSearch;
@@ -64,10 +66,13 @@ static void work_visit(Expr *expr, void *context)
     work->special += is_function || divides;
     if (expr->kind == EXPR_APPLY || expr->kind == EXPR_ACCESS)
         work->flops += is_function ? function : divides ? DIVISION_INSTRUCTIONS : 1;
+    int index = expr->kind == EXPR_ACCESS && search->reads->walk.unaligned ? reads_index(search->reads, &expr->access) : -1;
+    if (index >= 0 && search->reads->reads[index].pattern == PATTERN_GATHER)
+        work->flops += GATHER_INSTRUCTIONS;
 }
 
 /* Work of one point of the space, in instructions. Later passes recompute elements that are not held in registers. */
-static FusionWork work_of(const PassPlan *plan, RowHome home)
+static FusionWork work_of(const PassPlan *plan, RowHome home, const Reads *reads)
 {
     const Fusion *fusion = plan->fusion;
     FusionWork total = {0};
@@ -75,6 +80,7 @@ static FusionWork work_of(const PassPlan *plan, RowHome home)
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
         WorkSearch search = {.fusion = fusion,
+                             .reads = reads,
                              .work = {.flops = 1},   // the reduction, or storing
                              .softmax = softmax};
         if (op->reduce == REDUCE_NONE && !fusion_is_of_elements(fusion, &fusion->ops[i]))
@@ -120,7 +126,9 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
     space_add_flat_tiles(kind->space, fusion, fusion->axis_count - 1, device);
     clip_columns(kind->space, reduction_points(fusion));
     space_fix_axis(kind->space, ROW, 1, 1);
-    FusionWork work = work_of(view->passes[variant.home], variant.home);
+    RowShape shape = rowwise_shape_of(view, variant);
+    const Reads *reads = rowwise_reads_of(view, shape);
+    FusionWork work = work_of(view->passes[variant.home], variant.home, reads);
     kind->space->instructions = work.flops;
     kind->space->special = work.special;
     kind->cost = &calibration.in_turn;
@@ -128,8 +136,6 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
     kind->registers.accumulator_bits = 32;
     kind->registers.others = 16;
     kind->registers.input_buffers = 1;
-    RowShape shape = rowwise_shape_of(view, variant);
-    const Reads *reads = rowwise_reads_of(view, shape);
     rowwise_state(kind->schedule, &(RowKernel){
                                        .fusion = fusion,
                                        .space = kind->space,
@@ -240,9 +246,7 @@ static void walking_kind(Arena *arena, KernelKind *kind, const RowView *view, co
                           const DeviceSpec *device, RowVariant variant)
 {
     RowShape shape = view->shape;
-    int64_t vectors = rowwise_vectors(fusion, shape, variant.group), at_once = 1;
-    if (variant.home == ROW_IN_MEMORY)
-        at_once = rowwise_at_once(vectors, variant.group);
+    int64_t vectors = rowwise_vectors(fusion, shape, variant.group), at_once = variant.at_once ? variant.at_once : 1;
     int64_t each = shape.vector * at_once, width = each * variant.group / variant.cluster;
     int passes = view->passes[variant.home]->count;
     begin(arena, kind, view, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
@@ -383,6 +387,14 @@ static int add_ahead_kind(Arena *arena, const RowView *view, const Fusion *fusio
     return 1;
 }
 
+/* Vectors of a thread that keep as many bytes under way as memory brings an SM in a latency: 34 bytes a ns and 400 ns are 13.7 KB,
+   four vectors of 256 threads. A block has them by itself: more registers would cost large blocks their second one. */
+static int64_t vectors_under_way(const DeviceSpec *device, int group)
+{
+    double bytes = device->dram.bandwidth_gb_s / device->sm_count * device->dram_latency_ns;
+    return ceil_div((int64_t)bytes, (int64_t)group * VECTOR_BYTES);
+}
+
 /* A row that no registers hold: in shared memory, spread over few blocks or many small ones, or read
    again. */
 static int add_walking_kinds(Arena *arena, const RowView *view, const Fusion *fusion,
@@ -407,10 +419,13 @@ static int add_walking_kinds(Arena *arena, const RowView *view, const Fusion *fu
             if (is_pair)
                 walking_kind(arena, &variants[count++], view, fusion, device, variant);
         }
-    for (int group = LEAST_WALKING_GROUP; group <= most; group *= 4)
-        if (rowwise_vectors(fusion, view->shape, group) > 1)
+    for (int group = LEAST_WALKING_GROUP; group <= most; group *= 4) {
+        int64_t vectors = rowwise_vectors(fusion, view->shape, group);
+        if (vectors > 1)
             walking_kind(arena, &variants[count++], view, fusion, device,
-                          (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1});
+                          (RowVariant){.home = ROW_IN_MEMORY, .group = group, .cluster = 1,
+                                       .at_once = (int)smaller(vectors, vectors_under_way(device, group))});
+    }
     return count;
 }
 

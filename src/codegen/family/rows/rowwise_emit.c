@@ -58,7 +58,7 @@ static void emit_vector_constants(const RowEmitter *row)
     bool written_out = vectors <= ROWWISE_MOST_UNROLLED && !row->weighed;
     if (home == ROW_IN_MEMORY)
         CONSTEXPR(out, "int VECTORS_AT_ONCE", "vectors that are loaded before the first is used; 0: compilers choose",
-                  written_out ? 0 : rowwise_at_once(vectors, row->variant.group));
+                  written_out ? 0 : row->variant.at_once);
     strbuf_printf(out, "#define UNROLL_VECTORS %s\n", rowwise_unrolling(row));
 }
 

@@ -31,6 +31,7 @@ typedef struct RowVariant {
     int cluster;   // blocks they are in
     int turns;     // rows that they make one after the other; 0 = 1
     int together;  // rows that they make at the same time, where rows are in shared memory; 0 = 1
+    int at_once;   // vectors that a thread loads before it uses the first, where rows are read from memory
     bool half;     // vectors of half of RowShape.vector: then neighbouring threads read weights of twice the width together
 } RowVariant;
 RowVariant rowwise_variant(const KernelKind *kind);
@@ -140,15 +141,6 @@ typedef struct RowEmitter {
 } RowEmitter;
 
 enum { ROWWISE_MOST_UNROLLED = 16 };   // vectors of a thread: more take more instructions than an instruction cache holds
-
-/* Vectors that a thread loads before it uses the first, of a row that is read from memory: 16 KB of a block, since by Little's
-   law an SM of 34 bytes a ns has 22 KB in flight in 650 ns. More registers would cost large blocks their second one. */
-static inline int64_t rowwise_at_once(int64_t vectors, int group)
-{
-    enum { OF_BLOCK = 1024 };
-    int64_t most = group < OF_BLOCK ? OF_BLOCK / group : 1;
-    return vectors < most ? vectors : most;
-}
 
 /* Adds what a pass does to a function of struct Row. */
 enum { BEFORE_PASSES = -1 };   // what is known without one

@@ -340,11 +340,12 @@ static void emit_load_function(RowEmitter *row, ReadKind kind)
 static void emit_ends(const RowEmitter *row)
 {
     begin_function(row->out, NULL, "void load_ends(const Tensors &t, Index row, Index at, Inputs &in)", "t, row, at, in");
-    if (row->reads.walk.ends_later)
-        emit_place(row, axes_of_loads(row, READ_IN));
+    StrBuf ends = strbuf_new(row->out->arena);
     FOR_BITS (i, row->reads.walk.ends_later ? reads_of(row, READ_IN) : 0)
-        reads_emit_end(row->out, &row->first, &row->reads, i);
-    strbuf_puts(row->out, "}\n");
+        reads_emit_end(&ends, &row->first, &row->reads, i);
+    if (ends.length)
+        emit_place(row, axes_of_loads(row, READ_IN));
+    strbuf_printf(row->out, "%s}\n", ends.text);
 }
 
 void rowwise_emit_reads(RowEmitter *row, ReadKind kind)

@@ -104,9 +104,8 @@ static void state_pass(RowStatement *s, int number)
     const RowPass *pass = &s->row->passes->pass[number];
     bool keeps = rowwise_keeps(s->row->variant->home);
     bool weights = reads_weights(s, pass) && !s->weights_first, loops = !keeps || weights;
-    bool from_memory = s->row->variant->home == ROW_IN_MEMORY;
-    int64_t at_once = from_memory ? rowwise_at_once(s->row->vectors, s->row->variant->group) : 0;
-    at_once = weights ? ceil_div(at_once, 2) : at_once;   // weights are loaded with them
+    int at_once = s->row->variant->at_once;
+    at_once = weights ? (at_once + 1) / 2 : at_once;   // weights are loaded with them
     if (loops)
         schedule_loop(s->schedule,
                       (Loop){.axis = COLUMN, .times = (int32_t)s->row->vectors, .at_once = (int16_t)at_once});
