@@ -369,6 +369,22 @@ static double rounds_wait_us(const KernelCounts *kernel)
     return at_least(wait_us - kernel->device->dram_latency_ns / 1e3, 0);
 }
 
+/* Waits for what a row reads late, vector by vector: compilers load that of two before they store the first of them. Counted in
+   machine code: five waits for ten vectors. */
+static double late_waits(const Schedule *schedule)
+{
+    const Loop *loop = NULL;
+    double waits = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const Item *item = &schedule->items[i];
+        if (item->kind == ITEM_LOOP || item->kind == ITEM_END)
+            loop = item->kind == ITEM_LOOP ? &item->loop : NULL;
+        if (item->kind == ITEM_LOAD && item->move.from == PLACE_L2 && loop)
+            waits = at_least(waits, ceil(loop->times / 2.0));
+    }
+    return waits;
+}
+
 /* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer, and all blocks of
    a cluster wait for them; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
    blocks and the end of the last (tuning-log 132). */
@@ -378,8 +394,10 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     double load_us = device->dram_latency_ns / 1e3, meetings = cluster_meetings(kernel->kind->schedule);
     double wait_us = load_us + rounds_wait_us(kernel) + meetings * device->timing.cluster_barrier_us;
     double others_us = (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
-    if (schedule_reads_late(kernel->kind->schedule))
+    if (schedule_reads_late(kernel->kind->schedule)) {   // blocks behind the first ones find most of it in L1
         wait_us += device->l2_latency_ns / 1e3;
+        others_us += at_least(late_waits(kernel->kind->schedule) - 1, 0) * device->l2_latency_ns / 1e3;
+    }
     if (schedule_loads_ahead(kernel->kind->schedule))
         return kernel->rounds * wait_us + others_us;
     if (kernel->staged)
@@ -399,7 +417,7 @@ static double soft_max(double a_us, double b_us, double knee)
    each of them alone take overlaps as what is in flight does with the bandwidth (tuning-log 253). */
 static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
-    double again = 1 - at_most(perf->dram_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
+    double again = 1 - at_most(perf->line_load_bytes / at_least(perf->shared_load_bytes, 1), 1);
     double own_us = perf->compute_us + perf->special_us, again_us = again * perf->shared_us;
     double exposed = kernel->cost->drifts ? exposed_share(kernel) : 1;
     double computing_us = at_least(own_us, again_us) + exposed * at_most(own_us, again_us);

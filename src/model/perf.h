@@ -27,6 +27,7 @@ typedef struct PerfEstimate {
     double unhidden_us;        // of the terms shorter than the largest throughput term, what shows beside it,
     double tail_us, wait_us;   // … while the last blocks end alone, and of latency: these, that term and launch_us are time_us
     double dram_load_bytes, dram_store_bytes, l2_load_bytes, l2_store_bytes;
+    double line_load_bytes;    // of memory, and what requests for parts of lines cost beside
     double shared_load_bytes, shared_store_bytes;   // loads include those past it, through L1
     double flops;              // done, padding included
     double instructions;       // the same where a family counts them, else 0

@@ -212,11 +212,22 @@ static double ready_share(const KernelCounts *kernel, double cycles)
     return together / (together + wait);
 }
 
+/* Steps of single elements in a loop that states how many it loads together are written out: operands of one come while others
+   compute. Those of vectors are unpacked and added one after the other. */
+static double steps_together(const KernelCounts *kernel)
+{
+    const Loop *loop = schedule_open_loop(kernel->kind->schedule);
+    bool vectors = false;
+    for (int i = 0; i < kernel->space->tile_count; i++)
+        vectors |= kernel->space->tiles[i].vector > 1;
+    return loop && loop->together && !vectors ? rounds_in_flight(kernel) : 1;
+}
+
 /* Share of the time in which a scheduler of so many warps has a ready one: u / (1 + u), where u is their busy cycles over
    those that a warp waits for its operands. */
 static double latency_hiding(const KernelCounts *kernel, double warps, double cycles)
 {
-    double u = warps * cycles / kernel->device->timing.operand_cycles;
+    double u = warps * cycles * steps_together(kernel) / kernel->device->timing.operand_cycles;
     bool alone = warps <= 1 && kind_reads_ahead(kernel->kind);   // its own wait is in u
     bool waits = kernel->cost->from_shared && !alone;
     double ready = waits ? 1 - pow(1 - ready_share(kernel, cycles), warps) : 1;

@@ -353,6 +353,15 @@ static double bytes_again(const Access *access, const Fusion *fusion, int outer)
     return again;
 }
 
+/* No two points or terms read the same element: each load of a warp misses L1, which takes a cycle for each line (tuning-log 207). */
+static bool is_read_once_in(const Affine *offset, const Fusion *fusion)
+{
+    for (int a = 0; a < fusion->axis_count; a++)
+        if (fusion->axes[a].extent > 1 && !offset->coef[a])
+            return false;
+    return true;
+}
+
 void space_set_loops(TileSpace *space, const Fusion *fusion, const DeviceSpec *device)
 {
     FusedAccess found[MAX_DATA_TILES];
@@ -377,7 +386,9 @@ void space_set_loops(TileSpace *space, const Fusion *fusion, const DeviceSpec *d
             DataTile *tile = space_flat_tile(space, fusion, found[i].access->tensor, &offset);
             if (!tile || found[i].fetch)
                 continue;
-            tile->lines = access_cycles(found[i].access, fusion, -1, 1, 1, device);
+            tile->lines = is_read_once_in(&offset, fusion)
+                              ? access_lines(found[i].access, fusion, 0, fusion->spatial_count, 1, 1, device)
+                              : access_cycles(found[i].access, fusion, -1, 1, 1, device);
             tile->kept |= (uint32_t)stays(found[i].access, all, bytes[i], room, share) << r;
             tile->loop_bytes[r] = bytes[i] * bytes_again(found[i].access, fusion, outer);
         }
