@@ -7,19 +7,6 @@
 #include "base/checked.h"
 #include "kernel/schedule/count.h"
 
-/* Threads that share rows of sums read adjacent groups of a line, as many at a time as there are banks for. Where the line ends
-   among them, those of the next rows read its beginning, in the same banks, unless all banks end there, too. */
-static double bank_conflicts(const KernelCounts *kernel, const DataTile *data)
-{
-    int columns = space_last_spatial(kernel->space, kernel->space->axis_count);
-    if (!data->grouped || !depends(kernel, data, columns))
-        return 1;
-    int64_t group = greatest_common_divisor(kernel->inner->size[columns], (int64_t)VECTOR_BYTES * 8 / data->staged_bits),
-            lanes = (int64_t)kernel->device->shared.transaction_bytes * 8 / (group * data->staged_bits),
-            across = kernel->shared->size[columns] / kernel->inner->size[columns];
-    return across < lanes ? 1 : 1 + (double)(lanes - greatest_common_divisor(lanes, across)) / (double)across;
-}
-
 /* Lines that a warp touches for those of its bytes, or what it reads of memory for them. Of a block with fewer columns than lanes that
    L1 answers at a time the others are in lines of their own. */
 static double spread(const KernelCounts *kernel, const DataTile *data)
@@ -38,7 +25,7 @@ static double thread_read_bytes(const KernelCounts *kernel, const DataTile *data
     double tile_bytes = kernel->kind->registers.input_buffers
                             ? bytes_of(kernel, data)->thread
                             : all_points(kernel->space, kernel->inner) * data->element_bits / 8;
-    double scatter = data->staged ? bank_conflicts(kernel, data) : spread(kernel, data);
+    double scatter = data->staged ? 1 : spread(kernel, data);
     return kernel->block_tiles
          * kernel->register_tiles
          * thread_visits(kernel, data)
@@ -339,21 +326,28 @@ static double loading_bytes(const KernelCounts *kernel, const DataTile *data)
     return kernel->block_tiles * block_visits(kernel, data) * inside_share(kernel, data) * bytes_of(kernel, data)->lines;
 }
 
-/* Elements of an output that a thread stores with one access. Rows that begin anywhere may be cut where aligned
-   accesses begin. */
-static double stored_vector(const KernelCounts *kernel, const DataTile *data, int columns)
+/* Contiguous elements of an output. */
+static int64_t row_elements(const DataTile *data) { return data->run ? data->run : data->dims[data->rank - 1].size; }
+
+/* Threads of a tile share its rows. */
+static bool shares_rows(const KernelCounts *kernel)
 {
-    int64_t most = (int64_t)VECTOR_BYTES * 8 / data->element_bits, size = data->dims[data->rank - 1].size;
-    if (schedule_cuts_rows(kernel->kind->schedule))
-        return (double)most;
-    return (double)greatest_common_divisor(greatest_common_divisor(kernel->inner->size[columns], most), size);
+    return kind_tile_threads(kernel->kind) == 1 && schedule_in_panels(kernel->kind->schedule);
 }
 
-/* Threads of a tile, which share its rows, store single elements. */
-static bool stores_elements(const KernelCounts *kernel, double vector)
+/* Elements of an output that a thread stores with one access. Rows that begin anywhere may be cut where aligned
+   accesses begin. Threads that share rows store all of their vector or single elements. */
+static double stored_vector(const KernelCounts *kernel, const DataTile *data, int columns)
 {
-    return vector == 1 && kind_tile_threads(kernel->kind) == 1 && schedule_in_panels(kernel->kind->schedule);
+    int64_t most = (int64_t)VECTOR_BYTES * 8 / data->element_bits;
+    if (schedule_cuts_rows(kernel->kind->schedule))
+        return (double)most;
+    int64_t whole = greatest_common_divisor(kernel->inner->size[columns], most),
+            vector = greatest_common_divisor(whole, row_elements(data));
+    return shares_rows(kernel) && vector < whole ? 1 : (double)vector;
 }
+
+static bool stores_elements(const KernelCounts *kernel, double vector) { return vector == 1 && shares_rows(kernel); }
 
 /* Contiguous elements that a warp stores at once: a vector for each thread that shares a row, and where these are single
    elements, those of the following accesses, too; or a whole row of the tile, as far as lanes reach, where rows pass through
@@ -365,7 +359,7 @@ static double stored_run(const KernelCounts *kernel, const DataTile *data, int c
     bool of_warps = kind_tile_threads(kernel->kind) > 1;
     double lanes = of_warps ? own / vector : across / own;
     bool collected = lanes < schedule_collecting_lanes(kernel->kind->schedule);
-    double size = (double)data->dims[data->rank - 1].size;
+    double size = (double)row_elements(data);
     if (collected || of_warps)
         return across >= size ? most : collected ? at_most(across, most) : at_most(lanes * vector, most);
     int64_t group = (int64_t)VECTOR_BYTES * 8 / data->element_bits;
@@ -398,7 +392,7 @@ static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
         return data->parts;
     int columns = contiguous_axis(kernel, data);
     int64_t sector = kernel->device->dram.transaction_bytes,
-            row_bits = data->dims[data->rank - 1].size * data->element_bits;
+            row_bits = row_elements(data) * data->element_bits;
     double vector = stored_vector(kernel, data, columns), element_bytes = data->element_bits / 8.0,
            run = stored_run(kernel, data, columns, vector) * element_bytes,
            granule = at_least((double)greatest_common_divisor(row_bits, sector * 8) / 8, vector * element_bytes),
@@ -412,7 +406,7 @@ static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
         return store->accesses;
     if (store && store->lines > 0)
         return END_ACCESSES * store->lines * (double)sector / (kernel->device->warp_size * element_bytes);
-    return data->apart ? 1 : (part * (touched - whole) + whole + ends) * (double)sector / run;
+    return data->apart && !data->run ? 1 : (part * (touched - whole) + whole + ends) * (double)sector / run;
 }
 
 double busy_store_bytes(const KernelCounts *kernel)

@@ -10,6 +10,8 @@ static DataTile tile_of(const Fusion *fusion, const Product *product, const Acce
     tile.rank = FLAT_GROUPS;
     static const int groups[FLAT_GROUPS] = {GROUP_BATCH, GROUP_M, GROUP_N};
     tile.apart = tile.element_bits < 8 || !product_lies_in_order(fusion, product, access, groups);
+    int64_t row = product_contiguous(fusion, &product->group[GROUP_N], access);   // of planes: those of one image
+    tile.run = tile.element_bits >= 8 && 1 < row && row < product->group[GROUP_N].extent ? row : 0;
     return tile;
 }
 
