@@ -411,6 +411,21 @@ static double soft_max(double a_us, double b_us, double knee)
     return pow(pow(a_us, knee) + pow(b_us, knee), 1 / knee);
 }
 
+/* Blocks that multiply what they staged once: those of the first wave load together, then multiply together; of later ones R blocks
+   of an SM hide all but an R-th of the shorter time. */
+static bool stages_once(const KernelCounts *kernel)
+{
+    const KindCost *cost = kernel->cost;
+    return cost->pace == PACE_BY_STEPS && !cost->drifts && !cost->from_shared && kernel->staged && kernel->steps <= 1 &&
+           schedule_multiplies(kernel->kind->schedule);
+}
+
+/* Of a block that loads, multiplies and stores once, as every kernel does that does so: until it has begun, synchronised and ended. */
+static double once_us(const KernelCounts *kernel)
+{
+    return kernel->device->timing.block_wait_us + kernel->device->timing.copy_wait_us;
+}
+
 /* Reads from memory pass L1 while the warps wait for them; repeated reads from L1 belong to the arithmetic, beside which those of
    warps that drift overlap (tuning-log 195). From a block's last load to the first one of the block that takes its place, fewer
    loads are in flight. Warps that multiply what they load meet no others before the end: what their loads, their products, L1 and
@@ -426,7 +441,11 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
            loading_us = at_least(perf->dram_us, perf->l2_us) * kernel->alone;
     if (schedule_multiplies(kernel->kind->schedule) && !kernel->staged)
         return hypot(hypot(loading_us, own_us), hypot(again_us, own_steps_us(kernel))) + between_us;
-    return soft_max(soft_max(hypot(loading_us, between_us), computing_us, knee), own_steps_us(kernel), calibration.knee);
+    loading_us = hypot(loading_us, between_us);
+    if (stages_once(kernel))
+        return loading_us + computing_us -
+               (1 - 1 / kernel->resident) * (1 - 1 / at_least(perf->waves, 1)) * at_most(loading_us, computing_us);
+    return soft_max(soft_max(loading_us, computing_us, knee), own_steps_us(kernel), calibration.knee);
 }
 
 /* Of what a block does while it multiplies nothing, what shows beside the products: phases are random, and R blocks of an SM hide
@@ -447,10 +466,9 @@ static double stores_us(const KernelCounts *kernel)
    wait as all do that load, compute and store once. */
 static double between_us(const KernelCounts *kernel)
 {
-    const Timing *timing = &kernel->device->timing;
-    double waves = kernel->blocks / (kernel->resident * kernel->device->sm_count),
-           once_us = kernel->steps <= 1 ? timing->block_wait_us + timing->copy_wait_us : 0;
-    return at_least(waves - 1, 0) * (own_setup_us(kernel) + first_load_us(kernel) + kernel->end_us + once_us);
+    double waves = kernel->blocks / (kernel->resident * kernel->device->sm_count);
+    return at_least(waves - 1, 0) *
+           (own_setup_us(kernel) + first_load_us(kernel) + kernel->end_us + (kernel->steps <= 1 ? once_us(kernel) : 0));
 }
 
 static double largest_us(const double *terms_us, int count, double *sum_us)
@@ -611,6 +629,8 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     throughput_us += perf.tail_us;
     if (!in_turn)
         perf.latency_us = latency_time_us(&kernel, &perf, throughput_us);
+    if (stages_once(&kernel))
+        perf.latency_us += once_us(&kernel);
     perf.launch_us = device->launch_us;
     perf.wait_us = in_turn ? device->dram_latency_ns / 1e3 : perf.latency_us;
     perf.time_us = throughput_us + perf.wait_us + perf.launch_us;

@@ -397,7 +397,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
                    (Move){.tiles = space_outputs(space),
                           .lines = (float)way->stored_lines,
                           .accesses = (float)way->stored_accesses,
-                          .completed = way->stored_accesses > 0 && way->adjacent == 1,
+                          .completed = way->adjacent == 1,
                           .instructions = way->stored > 1 ? 0 : alone});
     return schedule_copy(arena, &schedule);
 }
