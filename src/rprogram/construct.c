@@ -399,7 +399,7 @@ static void construct_rounds(Construction *c, int enough)
 
 // ---- kinds that differ in extents alone ----
 
-/* Its sizes are legal here too; a block's along the reduction are rounded up to such. */
+/* Its sizes are legal here, too; those of a block along the reduction are rounded up to legal ones. */
 static bool becomes_legal(const Construction *c, Level level, const RTile *inner, RTile *tile)
 {
     for (int a = 0; a < c->kind->space->axis_count; a++) {
@@ -445,10 +445,15 @@ static int compare_programs(const void *left, const void *right)
     return order ? order : compare_tiles(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER]);
 }
 
-static Construction begin(Arena *arena, const KernelKind *kind, const Target *target, Tolerance *tolerance, ConstructStats *stats)
+static Construction begin(Arena *arena, const KernelKind *kind, const Target *target, Tolerance *tolerance,
+                          ConstructStats *stats)
 {
-    Construction c = {
-        .kind = kind, .target = target, .device = target->device, .tolerance = tolerance, .arena = arena, .stats = stats};
+    Construction c = {.kind = kind,
+                      .target = target,
+                      .device = target->device,
+                      .tolerance = tolerance,
+                      .arena = arena,
+                      .stats = stats};
     c.problem = perf_problem(kind);
     c.problem.moves = perf_moves_new(arena, kind);
     c.traffic = tile_memo_new(arena, MOST_TILES, 1);
@@ -491,9 +496,10 @@ int rprogram_construct_like(Arena *arena, const KernelKind *kind, const Target *
         Growth shared = {.tile = like[i].tile[LEVEL_SHARED]};
         construct_known(&c, &like[i], shared);
         for (int a = 0; a < kind->space->axis_count; a++)
-            if (kind->space->axes[a].reduction)
-                shared.tile.size[a] = ceil_div(size_product(shared.tile.size[a], c.problem.whole.size[a]),
-                                               like[i].tile[LEVEL_GLOBAL].size[a]);
+            if (kind->space->axes[a].reduction) {
+                int64_t scaled = size_product(shared.tile.size[a], c.problem.whole.size[a]);
+                shared.tile.size[a] = ceil_div(scaled, like[i].tile[LEVEL_GLOBAL].size[a]);
+            }
         construct_known(&c, &like[i], shared);
     }
     return keep_best(&c, count, kept);

@@ -53,13 +53,14 @@ static uint64_t hash_of(const char *bytes, size_t length)
     return hash;
 }
 
-static Key key_of(Arena *arena, const KernelKind *kind, bool known)
+/* `tried`: the hash of the kind whose tiles are tried; 0: all are constructed. */
+static Key key_of(Arena *arena, const KernelKind *kind, uint64_t tried)
 {
     KernelKind own = *kind;
     own.space = NULL, own.schedule = NULL, own.choice.value = NULL, own.name = NULL;
     TileSpace *space = space_copy(arena, kind->space);
     TapPhases phases = space->phases ? *space->phases : (TapPhases){.count = 0};
-    space->phases = NULL, phases.offsets = NULL;
+    space->phases = NULL, phases.offsets = NULL;   // where elements lie makes no difference
     for (int a = 0; a < space->axis_count; a++)
         space->axes[a].name = NULL;
     for (int i = 0; i < space->tile_count; i++)
@@ -67,8 +68,8 @@ static Key key_of(Arena *arena, const KernelKind *kind, bool known)
     const struct Part {
         const void *bytes;
         size_t length;
-    } parts[] = {{&own, sizeof own}, {space, space_bytes(space)}, {kind->schedule, schedule_bytes(kind->schedule)}, {&phases, sizeof phases},
-                 {kind->choice.value, kind->choice.bytes}, {&known, sizeof known}};
+    } parts[] = {{&own, sizeof own}, {space, space_bytes(space)}, {kind->schedule, schedule_bytes(kind->schedule)},
+                 {&phases, sizeof phases}, {kind->choice.value, kind->choice.bytes}, {&tried, sizeof tried}};
     Key key = {.length = 0};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         key.length += parts[i].length;
@@ -135,6 +136,7 @@ static void remember(Arena *arena, MemoEntry *entry, const Key *key, const RProg
 
 typedef struct KnownTiles {
     const KernelKind *kind;
+    uint64_t hash;   // of its key
     const RProgram *programs;
     int count;
     struct KnownTiles *next;
@@ -152,27 +154,33 @@ TileSeries *tile_series_new(Arena *arena)
     return series;
 }
 
-static void add_known(TileSeries *series, const KernelKind *kind, const RProgram *programs, int count)
+static void add_known(TileSeries *series, const KernelKind *kind, uint64_t hash, const RProgram *programs, int count)
 {
     KnownTiles *known = NEW(series->arena, KnownTiles);
-    *known = (KnownTiles){kind, copy_of(series->arena, programs, (size_t)count * sizeof *programs), count, series->first};
+    *known = (KnownTiles){
+        .kind = kind_copy(series->arena, kind),
+        .hash = hash,
+        .programs = copy_of(series->arena, programs, (size_t)count * sizeof *programs),
+        .count = count,
+        .next = series->first,
+    };
     series->first = known;
 }
 
-/* How many times as long sums of one kind are as those of the other, as a logarithm. */
+/* How many times as long the longer sums of two kinds are. */
 static double sums_apart(const KernelKind *kind, const KernelKind *other)
 {
     double longer = 1;
     for (int a = 0; a < kind->space->axis_count; a++)
         if (kind->space->axes[a].reduction)
             longer *= (double)kind->space->axes[a].extent / (double)other->space->axes[a].extent;
-    return fabs(log2(longer));
+    return fmax(longer, 1 / longer);
 }
 
 /* Tiles of the kind whose sums are nearest in length; NULL: none are near. */
 static const KnownTiles *known_tiles(const TileSeries *series, const KernelKind *kind)
 {
-    static const double NEAR = 2.1;   // limit of the search: four times
+    static const double NEAR = 4.3;   // limit of the search: four times, and parts that are rounded up
     const KnownTiles *nearest = NULL;
     for (const KnownTiles *known = series ? series->first : NULL; known; known = known->next)
         if (strcmp(known->kind->name, kind->name) == 0 && known->kind->cost == kind->cost &&
@@ -182,27 +190,30 @@ static const KnownTiles *known_tiles(const TileSeries *series, const KernelKind 
     return nearest;
 }
 
+/* All tiles are constructed where none of the known ones is legal. */
+static int construct(const ConstructMemo *memo, Arena *scratch, const KernelKind *kind, const KnownTiles *known,
+                     RProgram *kept, ConstructStats *stats)
+{
+    int count = known ? rprogram_construct_like(scratch, kind, memo->target, known->programs, known->count, kept, stats)
+                      : 0;
+    return count ? count : rprogram_construct(scratch, kind, memo->target, memo->keep, kept, stats);
+}
+
 int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, TileSeries *series, RProgram *kept,
                        ConstructStats *stats)
 {
     const KnownTiles *known = known_tiles(series, kind);
-    Key key = key_of(scratch, kind, known);
+    Key key = key_of(scratch, kind, known ? known->hash : 0);
     MemoEntry *entry = place_of(memo, &key);
-    ConstructStats own = {0};
-    int count = 0;
-    if (entry->key.bytes) {
-        count = entry->count, own = entry->stats;
-        if (count)
-            memcpy(kept, entry->programs, (size_t)count * sizeof *kept);
-    } else if (known) {
-        count = rprogram_construct_like(scratch, kind, memo->target, known->programs, known->count, kept, &own);
-    }
-    if (!count && !entry->key.bytes)
-        count = rprogram_construct(scratch, kind, memo->target, memo->keep, kept, &own);
+    bool remembered = entry->key.bytes;
+    ConstructStats own = remembered ? entry->stats : (ConstructStats){0};
+    int count = remembered ? entry->count : construct(memo, scratch, kind, known, kept, &own);
+    if (remembered && count)
+        memcpy(kept, entry->programs, (size_t)count * sizeof *kept);
     add_stats(stats, &own);
     if (series && !known && count)
-        add_known(series, kind_copy(series->arena, kind), kept, count);
-    if (entry->key.bytes)
+        add_known(series, kind, key.hash, kept, count);
+    if (remembered)
         return count;
     bool is_new = !entry->used;
     size_t bytes = key.length + (size_t)count * sizeof *kept;

@@ -7,12 +7,13 @@ typedef struct ConstructMemo ConstructMemo;
 
 ConstructMemo *construct_memo_new(Arena *arena, const Target *target, int keep);
 
-/* Kinds that differ in extents alone, as those of a sum in two parts, in four, ...: the first is constructed, and its tiles are
-   tried for others whose sums are nearly as long. */
+/* Kinds that differ in extents alone, as those of a sum in two parts, in four, ...: the first is constructed, and its
+   tiles are tried for others whose sums are up to four times as long or as short. */
 typedef struct TileSeries TileSeries;
 
 TileSeries *tile_series_new(Arena *arena);
 
-/* rprogram_construct(), or what it said of the same kind before. Names of axes make no difference. `series` may be NULL. */
+/* rprogram_construct(), or what it said of the same kind before; of a kind of a series (NULL: there is none) with tiles of
+   the one whose sums are nearest in length. Names of axes make no difference. */
 int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, TileSeries *series, RProgram *kept,
                        ConstructStats *stats);

@@ -29,8 +29,8 @@ typedef struct ConstructStats {
 int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *target, int keep, RProgram *kept,
                        ConstructStats *stats);
 
-/* The same with the tiles of programs of a kind that differs in extents alone, as far as they are legal here; steps are as long as
-   they were, or in proportion to the reduction. Writes at most as many. */
+/* The same with the tiles of programs of a kind that differs in extents alone, as far as they are legal here. Steps are as
+   long as they were, and in proportion to the reduction. Writes at most as many. */
 int rprogram_construct_like(Arena *arena, const KernelKind *kind, const Target *target, const RProgram *like, int count,
                             RProgram *kept, ConstructStats *stats);
 

@@ -74,12 +74,11 @@ typedef struct Splitting {
     const Companions *companions;
     const Fusion *fusion;
     const ChoiceList *ways;
-    bool slow;                  // see is_slow()
     double best_us;
     TileSeries *parts, *sums;   // of kernels of the parts, and of those that add them
 } Splitting;
 
-/* What a kernel takes at least of a part: its sums are shorter, and where its blocks leave SMs idle there are more of them. */
+/* A kernel of a part takes no less: its sums are shorter, and as many blocks more as there are parts fill SMs that idle. */
 static double part_us(const PlannedLaunch *launch, int64_t parts)
 {
     const PerfEstimate *perf = &launch->program.perf;
@@ -87,44 +86,34 @@ static double part_us(const PlannedLaunch *launch, int64_t parts)
     return perf->launch_us + share * (perf->time_us - perf->launch_us);
 }
 
-/* What the launch that adds so many parts takes at least, beside those of the companions. */
+/* Nor does the launch that adds so many parts, behind those that bring the factors in order. */
 static double sum_us(const Planner *planner, const Splitting *whole, int64_t parts)
 {
     const DeviceSpec *device = planner->device;
     double bytes = (double)parts * (double)spatial_points(whole->fusion) * sizeof(float);
-    return whole->companions->before.time_us + device->launch_us + device->dram_latency_ns / 1e3 - device->early_launch_us +
-           bytes / device->dram.bandwidth_gb_s / 1e3;
+    return whole->companions->before.time_us + device->launch_us + device->dram_latency_ns / 1e3 -
+           device->early_launch_us + bytes / device->dram.bandwidth_gb_s / 1e3;
 }
 
-enum { MOST_FAMILIES = 64 };   // bits of Planner.passed_over
-
-/* What so many parts take at least, by each family's kernels of the whole (INFINITY: it has none) and by the best of them. */
-static double least_us(const Planner *planner, const Splitting *whole, int64_t parts, double of_families[MOST_FAMILIES])
+/* Nor do both, by what the family's kernels take of the whole sum, or by those of all (NULL). INFINITY: it has none. */
+static double least_us(const Planner *planner, const Splitting *whole, int64_t parts, const Family *family)
 {
-    double adding_us = sum_us(planner, whole, parts), least_us = INFINITY;
-    for (int f = 0; planner->families[f]; f++)
-        of_families[f] = INFINITY;
+    double least = INFINITY;
     for (int i = 0; i < whole->ways->count; i++) {
         const Choice *choice = whole->ways->choices[i];
-        for (int f = 0; choice->count == 1 && planner->families[f]; f++)
-            if (planner->families[f] == choice->launches[0].family)
-                of_families[f] = fmin(of_families[f], adding_us + part_us(&choice->launches[0], parts));
+        if (choice->count == 1 && (!family || choice->launches[0].family == family))
+            least = fmin(least, part_us(&choice->launches[0], parts));
     }
-    for (int f = 0; planner->families[f]; f++)
-        least_us = fmin(least_us, of_families[f]);
-    return least_us;
+    return least + sum_us(planner, whole, parts);
 }
 
 /* The power of two from which to begin: what it takes tells which others are not worth constructing. */
 static int64_t first_parts(const Planner *planner, const Splitting *whole)
 {
-    double of_families[MOST_FAMILIES], best_us = INFINITY;
     int64_t best = 2;
-    for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
-        double time_us = least_us(planner, whole, parts, of_families);
-        best = time_us < best_us ? parts : best;
-        best_us = fmin(best_us, time_us);
-    }
+    for (int64_t parts = 4; parts <= MAX_PARTS; parts *= 2)
+        if (least_us(planner, whole, parts, NULL) < least_us(planner, whole, best, NULL))
+            best = parts;
     return best;
 }
 
@@ -132,17 +121,20 @@ static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whol
 {
     const Companions *companions = whole->companions;
     Split best = {.time_us = INFINITY};
-    double of_families[MOST_FAMILIES], promised_us = least_us(planner, whole, parts, of_families);
-    bool promises = whole->slow || promised_us <= PAST_THE_BEST * whole->best_us;
-    FusionPair *pair = promises ? fusion_split(planner->arena, whole->fusion, parts) : NULL;
+    double all_us = least_us(planner, whole, parts, NULL), past_us = PAST_THE_BEST * whole->best_us;
+    if (all_us > past_us)
+        return best;
+    FusionPair *pair = fusion_split(planner->arena, whole->fusion, parts);
     if (!pair)
         return best;
     prepared_mark_parts(whole->fusion, (Fusion *[]){pair->partial, pair->final}, 2);
     uint64_t passed_over = planner->passed_over;
-    for (int f = 0; planner->families[f]; f++)
-        if (!may_make_parts(planner->families[f], of) ||
-            (isfinite(of_families[f]) && of_families[f] > fmin(PAST_THE_BEST * whole->best_us, FAR_SLOWER * promised_us)))
+    for (int f = 0; planner->families[f]; f++) {
+        double own_us = least_us(planner, whole, parts, planner->families[f]);
+        bool slow = isfinite(own_us) && own_us > fmin(past_us, FAR_SLOWER * all_us);
+        if (slow || !may_make_parts(planner->families[f], of))
             planner->passed_over |= (uint64_t)1 << f;
+    }
     planner->series = whole->parts;
     ChoiceList first = choices_best_of(planner, rewritten_launches, pair->partial, PARTIAL_KEPT);
     planner->passed_over = passed_over;
@@ -267,29 +259,31 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
                        const ChoiceList *whole)
 {
     const PlannedLaunch *best = &whole->choices[0]->launches[0];
-    Splitting of = {.companions = companions,
-                .fusion = fusion,
-                .ways = whole,
-                .slow = !planner->rewrite && is_slow(planner, fusion, best),
-                .best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best),
-                .parts = tile_series_new(planner->choices),
-                .sums = tile_series_new(planner->choices)};
+    Splitting of = {
+        .companions = companions,
+        .fusion = fusion,
+        .ways = whole,
+        .best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best),
+        .parts = tile_series_new(planner->choices),
+        .sums = tile_series_new(planner->choices),
+    };
     const PlannedLaunch *spread = best_spread(planner, whole, best);
-    bool deep = is_deep(fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
+    bool slow = !planner->rewrite && is_slow(planner, fusion, best), deep = is_deep(fusion),
+         product = best->family->tiles_both && best->program.perf.waves < 1;
     int64_t idle = deep ? 2 * planner->device->sm_count : choices_idle_sms(planner, best);   // deep: a block for each part
     Split least = {.time_us = INFINITY};
     int64_t first = first_parts(planner, &of);
     for (int64_t power = 1; power <= MAX_PARTS; power *= 2) {
         int64_t parts = power == 1 ? first : power;
-        PartFamilies makers = {.any = of.slow || choices_employ(parts, idle) || (product && on_cuda_cores(best)),
-                                 .tile_both = product,
-                                 .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
+        PartFamilies makers = {.any = slow || choices_employ(parts, idle) || (product && on_cuda_cores(best)),
+                               .tile_both = product,
+                               .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
         if (power == first || (!makers.any && !makers.tile_both && !makers.also))
             continue;
         Split split = add_split(planner, list, &of, deep || planner->rewrite ? fusion_even_parts(fusion, parts) : parts, makers);
         of.best_us = fmin(of.best_us, split.time_us);
         least = split.time_us < least.time_us ? split : least;
-        bool fills = split.first.program.perf.waves >= 1 && !of.slow && power > first;   // more parts only take longer to add
+        bool fills = split.first.program.perf.waves >= 1 && power > first;   // more parts only take longer to add
         if (fills && planned_us(&split.first) + sum_us(planner, &of, 2 * parts) > PAST_THE_BEST * of.best_us)
             break;
     }
