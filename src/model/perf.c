@@ -370,7 +370,7 @@ static double rounds_wait_us(const KernelCounts *kernel)
 }
 
 /* Waits for what a row reads late, vector by vector: compilers load that of two before they store the first of them. Counted in
-   machine code: five waits for ten vectors. */
+   SASS: five waits for ten vectors. */
 static double late_waits(const Schedule *schedule)
 {
     const Loop *loop = NULL;
@@ -411,8 +411,8 @@ static double soft_max(double a_us, double b_us, double knee)
     return pow(pow(a_us, knee) + pow(b_us, knee), 1 / knee);
 }
 
-/* Blocks that multiply what they staged once: those of the first wave load together, then multiply together; of later ones R blocks
-   of an SM hide all but an R-th of the shorter time. */
+/* Blocks that multiply what they staged once. Those of the first wave load together, then multiply together; of later waves R blocks
+   of an SM hide all but an R-th of the shorter time: of five waves of four blocks 4/5 * 3/4 of it (tuning-log 254). */
 static bool stages_once(const KernelCounts *kernel)
 {
     const KindCost *cost = kernel->cost;

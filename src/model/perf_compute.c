@@ -92,7 +92,8 @@ double setup_us(const KernelCounts *kernel)
 static double stated_instructions(const KernelCounts *kernel, bool of_outputs)
 {
     const TileSpace *space = kernel->space;
-    double instructions = 0, sharing = of_outputs && space->least_reducers ? rtile_tiles(space, kernel->shared, kernel->inner, true) : 1;
+    bool shared = of_outputs && space->least_reducers;
+    double instructions = 0, sharing = shared ? rtile_tiles(space, kernel->shared, kernel->inner, true) : 1;
     for (int i = 0; i < space->tile_count; i++)
         if (space->tiles[i].output == of_outputs && kernel->problem->instructions[i] > 0)
             instructions += kernel->problem->instructions[i] *
@@ -213,7 +214,7 @@ static double ready_share(const KernelCounts *kernel, double cycles)
 }
 
 /* Steps of single elements in a loop that states how many it loads together are written out: operands of one come while others
-   compute. Those of vectors are unpacked and added one after the other. */
+   compute, so that 16 steps hide as one of 16 elements does. Vectors are unpacked and added one after the other. */
 static double steps_together(const KernelCounts *kernel)
 {
     const Loop *loop = schedule_open_loop(kernel->kind->schedule);

@@ -64,7 +64,8 @@ static double sm_balance(double blocks, int sms, double usable)
     return blocks / sms / ceil(blocks / usable);
 }
 
-/* Tiles of phases in order of launch: `run` of the same rows or columns, then those of the next; one after all others again. */
+/* Tiles of phases in order of launch: `run` of the same rows or columns, then those of the next; one after all others again. Phases
+   that are rows come one after the other, or each with its neighbours (panel_rows()). */
 typedef struct PhasedTiles {
     const TapPhases *phases;
     int64_t size, across, run;

@@ -7,8 +7,8 @@
 #include "base/checked.h"
 #include "kernel/schedule/count.h"
 
-/* Lines that a warp touches for those of its bytes, or what it reads of memory for them. Of a block with fewer columns than lanes that
-   L1 answers at a time the others are in lines of their own. */
+/* Lines that a warp touches for those of its bytes, or what it reads of memory for them. L1 answers a line's worth of lanes at a
+   time: of vectors of 16 bytes eight, which are in four lines where threads of a block are two side by side. */
 static double spread(const KernelCounts *kernel, const DataTile *data)
 {
     int run = (int)lround(log2((double)kernel->inner->size[data->lines_axis])),
@@ -87,8 +87,8 @@ static double request_cost(const KernelCounts *kernel, const DataTile *data)
     return !data->staged && block_scatter(kernel, data) * data->element_bits / 8 >= sector ? REQUEST_SECTORS : 1;
 }
 
-/* A request for a part of a line keeps L2 busy for the time of a line, where lanes read side by side: warps that load single elements
-   of 16 bits read memory at 3.1 to 3.5 TB/s, those that load 32 bits at 4.3 (tuning-log 255). */
+/* Where lanes read side by side a request for a part of a line keeps L2 busy for the time of a line: 32 elements of 16 bits are 64
+   bytes of 128, and count twice. Warps that load these read memory at 3.1 to 3.5 TB/s, of 32 bits at 4.3 (tuning-log 255). */
 static double line_share(const KernelCounts *kernel, const DataTile *data)
 {
     const DeviceSpec *device = kernel->device;
@@ -189,7 +189,7 @@ static RTile before_again(const KernelCounts *kernel, const DataTile *data, cons
 }
 
 /* Share of the bytes read between two reads of an element that L2 holds. What a pass reads again comes in the order of the pass
-   before: nothing is left of it where twice as much passes in between as L2 holds (tuning-log 255). */
+   before: where half as much again passes in between as L2 holds half of it is left, where twice as much, nothing (tuning-log 255). */
 static double hit_share(const KernelCounts *kernel, const DataTile *data, const RTile *wave,
                         double problem_bytes)
 {
