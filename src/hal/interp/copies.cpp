@@ -14,7 +14,7 @@ struct Copy {
 
 namespace {
 
-enum { MAX_COPIES = 1 << 16 };
+enum { MAX_COPIES = 1 << 18 };   // 16 blocks of a cluster that fill their 227 KB by 16 bytes have 232,448 under way
 Copy copies[MAX_COPIES], *free_copies;
 int copy_count;
 
