@@ -356,8 +356,7 @@ struct Ahead {
     __device__ __forceinline__ void ask_row(const Tensors &t, const Corner &corner, int vector)
     {
         const LaneVector own(corner, vector / LaneVector::COUNT, vector % LaneVector::COUNT);
-        const Index left = own.exists_in_row ? M - own.m0 : 0;   // not `exists`, which compilers would keep until the store
-        if (own.down < left)
+        if (own.down < (own.exists_in_row ? M - own.m0 : 0))   // not `exists`, which compilers would keep until the store
             read_beside(t, corner.batch, own.m0, own.n0, own.down, own.right, rows[vector % OF_ROWS]);
     }
     __device__ __forceinline__ void begin(const Tensors &t, const Corner &corner)
