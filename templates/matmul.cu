@@ -242,7 +242,7 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
                 if constexpr (Operand::PLACED) {
                     const Value *from = Operand::at(t, of, row, step, first.k, inside) + (it.k - first.k) * Operand::TERM;
                     if (SHARES)
-                        load_below(it.k, inside ? TERMS - begun : 0, from, v[i]);
+                        load_below<Index>(it.k, inside ? TERMS - begun : 0, from, v[i]);
                     else
                         load_below<Index>(0, inside & (TERMS % BK == 0 || begun + it.k < TERMS), from, v[i]);
                 } else if (inside && begun + it.k < TERMS) {

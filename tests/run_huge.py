@@ -12,6 +12,8 @@ CASES = [
     ("matmul", "M=1048576 N=1048576 K=512"),
     ("matmul_bias_gelu", "M=3000000000 N=128 K=128"),    # coordinates of boxes are signed
     ("matmul_bias_gelu", "M=2100000000 N=64 K=512"),     # more bytes than a stride of boxes may have
+    ("matmul_transposed", "M=50000001 N=100 K=64"),
+    ("conv2d_3x3", "N=11000 C=64 F=64 H=56 W=56"),
     ("group_norm", "N=8192 G=1024 C=32 H=64 W=64"),
     ("relu", "N=2147500001"),
     ("elementwise_chain", "R=70001 N=40000"),

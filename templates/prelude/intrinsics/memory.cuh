@@ -44,7 +44,8 @@ template <class Index, class T, int N> DEVICE void load_below(Index k, Index end
         T at[N];
         unsigned words[N * sizeof(T) / 4];
     } read;
-    const int there = static_cast<int>(k), least = static_cast<int>(end);
+    constexpr int MOST = 2147483647;   // an end of 64 bits may be beyond
+    const int there = static_cast<int>(k), least = end < MOST ? static_cast<int>(end) : MOST;
     if constexpr (sizeof read == 16)
         asm volatile("{ .reg .pred p; setp.lt.s32 p, %5, %6; mov.u32 %0, 0; mov.u32 %1, 0; mov.u32 %2, 0; mov.u32 %3, 0; "
                      "@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4]; }"
