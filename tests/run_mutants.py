@@ -312,7 +312,10 @@ TEXTS = {
              ("input A[40, 192] : f64  input B[40, 16] : f64  C[m, n] = sum[k](A[k, m] * B[k, n])  output C", SMALL),
              ("input A[20, 80] : i8  input B[80, 144] : i8  C[m, n] = sum[k](A[m, k] * B[k, n])  output C", SMALL),
              ("input A[512, 136] : f16  input B[136, 256] : f16  C[m, n] = sum[k](A[m, k] * B[k, n])  output C : f16",
-              SMALL)],
+              SMALL),
+             # vectors of a lane's rows are read ahead, and rows end within a tile
+             "input A[77, 40] : f16  input B[40, 72] : f16  input r[77, 72] : f16  C[i, j] = sum[k](A[i, k] * B[k, j])"
+             "  y[i, j] = C[i, j] + r[i, j]  output y : f16"],
     "skinny": ["input x[17] : f32  input B[17, 16] : f32  y[n] = sum[k](x[k] * B[k, n])  output y",
                "input A[5, 70] : f32  input x[70] : f32  y[i] = sum[k](A[i, k] * x[k])  output y",
                "input A[2, 3, 40] : f32  input B[2, 40, 8] : f32  y[b, i, n] = sum[k](A[b, i, k] * B[b, k, n])"
