@@ -97,7 +97,8 @@ static void read(const AttentionStep *step, uint32_t tiles, ItemWork *work)
     elements += tiles & ATTENTION_Q ? step->rows * step->depth : 0;
     elements += tiles & ATTENTION_K ? readers * step->columns * step->depth : 0;
     elements += tiles & ATTENTION_V ? readers * step->columns * step->width * (step->tile.groups ? step->tile.parts : 1) : 0;
-    int64_t times = step->splits == 1 ? step->at->times : before ? busy_splits(step) : tiles & ATTENTION_K ? scores_made(step) : steps_made(step);
+    int64_t made = tiles & ATTENTION_K ? scores_made(step) : steps_made(step);
+    int64_t times = step->splits == 1 ? step->at->times : before ? busy_splits(step) : made;
     work->shared_read = times * elements * ELEMENT + beside_bytes(step, tiles, step->rows);
 }
 
