@@ -74,6 +74,7 @@ typedef struct Splitting {
     const Companions *companions;
     const Fusion *fusion;
     const ChoiceList *ways;
+    bool slow;                  // see is_slow(): its kernels tell nothing of those of the parts
     double best_us;
     TileSeries *parts, *sums;   // of kernels of the parts, and of those that add them
 } Splitting;
@@ -122,7 +123,7 @@ static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whol
     const Companions *companions = whole->companions;
     Split best = {.time_us = INFINITY};
     double all_us = least_us(planner, whole, parts, NULL), past_us = PAST_THE_BEST * whole->best_us;
-    if (all_us > past_us)
+    if (!whole->slow && all_us > past_us)
         return best;
     FusionPair *pair = fusion_split(planner->arena, whole->fusion, parts);
     if (!pair)
@@ -263,19 +264,19 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
         .companions = companions,
         .fusion = fusion,
         .ways = whole,
+        .slow = !planner->rewrite && is_slow(planner, fusion, best),
         .best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best),
         .parts = tile_series_new(planner->choices),
         .sums = tile_series_new(planner->choices),
     };
     const PlannedLaunch *spread = best_spread(planner, whole, best);
-    bool slow = !planner->rewrite && is_slow(planner, fusion, best), deep = is_deep(fusion),
-         product = best->family->tiles_both && best->program.perf.waves < 1;
+    bool deep = is_deep(fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
     int64_t idle = deep ? 2 * planner->device->sm_count : choices_idle_sms(planner, best);   // deep: a block for each part
     Split least = {.time_us = INFINITY};
     int64_t first = first_parts(planner, &of);
     for (int64_t power = 1; power <= MAX_PARTS; power *= 2) {
         int64_t parts = power == 1 ? first : power;
-        PartFamilies makers = {.any = slow || choices_employ(parts, idle) || (product && on_cuda_cores(best)),
+        PartFamilies makers = {.any = of.slow || choices_employ(parts, idle) || (product && on_cuda_cores(best)),
                                .tile_both = product,
                                .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
         if (power == first || (!makers.any && !makers.tile_both && !makers.also))
@@ -283,7 +284,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
         Split split = add_split(planner, list, &of, deep || planner->rewrite ? fusion_even_parts(fusion, parts) : parts, makers);
         of.best_us = fmin(of.best_us, split.time_us);
         least = split.time_us < least.time_us ? split : least;
-        bool fills = split.first.program.perf.waves >= 1 && power > first;   // more parts only take longer to add
+        bool fills = split.first.program.perf.waves >= 1 && !of.slow && power > first;   // more parts only take longer to add
         if (fills && planned_us(&split.first) + sum_us(planner, &of, 2 * parts) > PAST_THE_BEST * of.best_us)
             break;
     }
