@@ -25,7 +25,8 @@ enum {
     AHEAD_MOST_NARROW = 144,
     AHEAD_K_STEP = 16,
     AHEAD_REGISTERS = 8,
-    WINDOW_REGISTERS = 48
+    WINDOW_REGISTERS = 48,
+    GUARD_REGISTERS = 8
 };
 
 /* Elements of one access of shared memory. */
@@ -233,6 +234,16 @@ static int64_t registers_taken_ahead(const KernelKind *kind, const RTile *block,
     return product_registers_taken(kind, block, inner, budget);
 }
 
+/* Addresses and tests of a factor's elements that may lie outside, in two stages: held to 80 registers, for 75 that were expected,
+   tiles of 2 x 4 sums under nine taps spilled 32 bytes (tuning-log 257). */
+static int guard_registers(const Product *product)
+{
+    int registers = 0;
+    for (int factor = 0; factor < 2; factor++)
+        registers += mma_guard(product, factor) ? GUARD_REGISTERS : 0;
+    return registers;
+}
+
 /* Only then there are tiles of all sizes. Addresses of pixels, of more than one axis, are computed one by one, which
    takes longer where lines and threads do not divide each other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us,
    48 x 128 by 128 threads 154 (tuning-log 155). */
@@ -323,7 +334,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         kind->space->rule[LEVEL_SHARED][g] = (AxisRule){1, MAX_TILE};
     }
     kind->registers.accumulator_bits = value_bits;
-    kind->registers.others = 28;   // tuning-log 127
+    kind->registers.others = 28 + guard_registers(product);   // tuning-log 127
     kind->registers.taken = product_registers_taken;
     kind->registers.input_buffers = 1;
     kind->registers.held_words = 1;
