@@ -201,7 +201,8 @@ void rprogram_pad(const KernelKind *kind, const DeviceSpec *device, RProgram *pr
 static int blocks_in_fours(int64_t blocks, int threads)
 {
     enum { FOUR_WARPS = 128 };   // one on each scheduler of an SM: CUDA programming guide, hardware multithreading
-    return (int)(blocks * threads / FOUR_WARPS * FOUR_WARPS / threads);
+    int64_t whole = blocks * threads / FOUR_WARPS * FOUR_WARPS / threads;
+    return whole > 1 ? (int)whole : 1;
 }
 
 int rprogram_least_blocks(const RProgram *program, int threads)
@@ -237,6 +238,5 @@ int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const 
         return holds_next_step(kind, program) || kind_unbuffered_loop(kind) || reads_fragments_ahead(kind, program) ? resident : 0;
     if (blocks > program->sure_blocks)
         return 0;
-    int in_fours = blocks_in_fours(blocks, program->threads);
-    return in_fours > 1 ? in_fours : 1;
+    return blocks_in_fours(blocks, program->threads);
 }

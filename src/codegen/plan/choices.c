@@ -255,7 +255,18 @@ static bool is_deep(const Fusion *fusion)
     return false;
 }
 
-/* Split-K where kernels leave SMs idle: in powers of two, then near the best of them, of which all tiles are constructed. */
+/* Keeps the best of them, and the best one of another family. */
+static void keep_split(Split *least, Split *other, Split split)
+{
+    bool better = split.time_us < least->time_us, another = split.first.family != least->first.family;
+    if (another && (better || split.time_us < other->time_us))
+        *other = better ? *least : split;
+    if (better)
+        *least = split;
+}
+
+/* Split-K where kernels leave SMs idle: in powers of two, then near the best of them, of which all tiles are constructed. Another
+   family that is nearly as good may be better with all of its own. */
 static void add_splits(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
                        const ChoiceList *whole)
 {
@@ -272,7 +283,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     const PlannedLaunch *spread = best_spread(planner, whole, best);
     bool deep = is_deep(fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
     int64_t idle = deep ? 2 * planner->device->sm_count : choices_idle_sms(planner, best);   // deep: a block for each part
-    Split least = {.time_us = INFINITY};
+    Split least = {.time_us = INFINITY}, other = least;
     int64_t first = first_parts(planner, &of);
     for (int64_t power = 1; power <= MAX_PARTS; power *= 2) {
         int64_t parts = power == 1 ? first : power;
@@ -283,7 +294,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
             continue;
         Split split = add_split(planner, list, &of, deep || planner->rewrite ? fusion_even_parts(fusion, parts) : parts, makers);
         of.best_us = fmin(of.best_us, split.time_us);
-        least = split.time_us < least.time_us ? split : least;
+        keep_split(&least, &other, split);
         bool fills = split.first.program.perf.waves >= 1 && !of.slow && power > first;   // more parts only take longer to add
         if (fills && planned_us(&split.first) + sum_us(planner, &of, 2 * parts) > PAST_THE_BEST * of.best_us)
             break;
@@ -294,6 +305,8 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
         least = add_whole_waves(planner, list, &of, add_between(planner, list, &of, least));
     of.parts = of.sums = NULL;
     add_split(planner, list, &of, least.parts, least.of);
+    if (other.time_us <= PAST_THE_BEST * of.best_us)
+        add_split(planner, list, &of, other.parts, (PartFamilies){.also = other.first.family});
 }
 
 /* Kernels of the rewritten fusion, with the launches before and after it. */
