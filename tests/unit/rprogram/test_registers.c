@@ -100,6 +100,14 @@ START_TEST(bounds_promise_what_the_budget_has)
 }
 END_TEST
 
+/* No bound at all: ten warps were given 96 registers, and kept 344 bytes in memory. */
+START_TEST(one_block_of_ten_warps_is_a_bound)
+{
+    ck_assert_int_eq(rprogram_least_blocks(&(RProgram){.sure_blocks = 1}, 320), 1);
+    ck_assert_int_eq(rprogram_least_blocks(&(RProgram){.sure_blocks = 7}, 64), 6);
+}
+END_TEST
+
 START_TEST(steps_of_a_block)
 {
     KernelKind kind = matmul_kind(4096, 4096, 17);
@@ -134,6 +142,7 @@ int main(void)
     tcase_add_test(cases, tiles_pass_through_registers);
     tcase_add_test(cases, a_family_counts_by_itself);
     tcase_add_test(cases, bounds_promise_what_the_budget_has);
+    tcase_add_test(cases, one_block_of_ten_warps_is_a_bound);
     tcase_add_test(cases, steps_of_a_block);
     tcase_add_test(cases, vectors_fill_registers);
     SRunner *runner = srunner_create(suite);
