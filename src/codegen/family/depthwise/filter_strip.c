@@ -74,15 +74,42 @@ static int64_t steps_of(const FilterGradient *gradient, const FilterStrip *strip
     return window_reach(&gradient->down, strip->height);
 }
 
-/* Sums, rows of d, one row of x, and the rows of both in flight, as they are in memory. */
+/* Registers of the rows of x and d in flight, as they are in memory. */
+static int64_t coming_registers(const FilterGradient *gradient, const FilterStrip *strip)
+{
+    int64_t coming = reach_of(gradient, strip->width) + ceil_div(strip->width, gradient->down.stride);
+    return STRIP_AHEAD *
+           ceil_div(strip->lanes * coming * dtype_info[gradient->x.access->tensor->dtype].bits, 32);
+}
+
+/* Are elements converted before they are multiplied? */
+static bool widens(const Fusion *fusion, const FilterGradient *gradient)
+{
+    return dtype_info[gradient->x.access->tensor->dtype].bits < dtype_info[fusion->ops[0].body->type].bits;
+}
+
+/* Sums, rows of d, one row of x, and the rows of both in flight. */
 static int64_t registers_of(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
 {
-    int64_t reach = reach_of(gradient, strip->width);
-    int64_t values = gradient->down.taps * gradient->along.taps + window_open(&gradient->down) * strip->width + reach;
-    int64_t coming = reach + ceil_div(strip->width, gradient->down.stride);
+    int64_t values = gradient->down.taps * gradient->along.taps + window_open(&gradient->down) * strip->width +
+                     reach_of(gradient, strip->width);
     return STRIP_COUNTERS + strip->lanes * values * dtype_info[fusion->ops[0].body->type].bits / 32 +
-           STRIP_AHEAD *
-               ceil_div(strip->lanes * coming * dtype_info[gradient->x.access->tensor->dtype].bits, 32);
+           coming_registers(gradient, strip);
+}
+
+/* Those that several blocks need room for. Columns that are loaded one by one, each behind a test of its own, and not
+   widened are copied when their row comes next, so that compilers have what is in flight twice: in 128 registers for two
+   blocks, 3 x 3 taps and eight columns (counted: 126) stored 68 words that they had just loaded, one after the other. */
+static int64_t registers_taken(const Fusion *fusion, const FilterGradient *gradient, const DeviceSpec *device,
+                               const FilterStrip *strip)
+{
+    int64_t least = registers_of(fusion, gradient, strip) + INPUTS;
+    if (!strip->channels_last || widens(fusion, gradient))
+        return least;
+    int64_t block = round_up(strip->threads, (int64_t)device->schedulers_per_sm * device->warp_size);
+    int64_t room = smaller(device->registers_per_sm / block, device->registers_per_thread);
+    int64_t whole = room / device->register_granule * device->register_granule;
+    return larger(smaller(least + coming_registers(gradient, strip), whole), least);
 }
 
 /* Is its code short enough, and do registers leave enough warps to hide latency? */
@@ -146,8 +173,17 @@ static SharedLayout layout_of(const Fusion *fusion, const FilterGradient *gradie
 static int64_t warps_of(const Fusion *fusion, const DeviceSpec *device, const FilterGradient *gradient,
                         const FilterStrip *strip)
 {
-    return filter_gradient_warps(device, strip->threads, registers_of(fusion, gradient, strip) + INPUTS,
+    return filter_gradient_warps(device, strip->threads, registers_taken(fusion, gradient, device, strip),
                                  layout_of(fusion, gradient, strip).bytes);
+}
+
+/* Of a thread for a row, whose columns are loaded one by one: a test, a zero, a load, and what widens it. Counted in
+   machine code: 59 beside the products of 7 x 7 taps, of 14 columns. */
+static double loading_instructions(const Fusion *fusion, const FilterGradient *gradient, const FilterStrip *strip)
+{
+    enum { EACH = 3 };
+    int64_t columns = reach_of(gradient, strip->width) + ceil_div(strip->width, gradient->down.stride);
+    return strip->channels_last ? (double)(columns * (EACH + (widens(fusion, gradient) ? strip->lanes : 0))) : 0;
 }
 
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGradient *gradient,
@@ -161,7 +197,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const FilterGra
     schedule_load(&schedule, (Move){.tiles = space_inputs(space)});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
     double steps = (double)(images * strip->turns * steps_of(gradient, strip));
-    schedule_takes(&schedule, calibration.strip_step_instructions * steps, steps / STRIP_AHEAD);
+    double each = calibration.strip_step_instructions + loading_instructions(fusion, gradient, strip);
+    schedule_takes(&schedule, each * steps, steps / STRIP_AHEAD);
     if (strip->turns > 1)
         schedule_end(&schedule);
     schedule_end(&schedule);
@@ -213,7 +250,7 @@ static KernelKind tile_kind(Arena *arena, const Fusion *fusion, const DeviceSpec
         .threads.most = device->max_threads_per_block,
         .registers.input_buffers = 1,
         .registers.most_inputs = INPUTS,   // those of a row are counted beside, as sums are
-        .registers.others = (int)registers_of(fusion, gradient, strip),
+        .registers.others = (int)registers_taken(fusion, gradient, device, strip) - INPUTS,
         .shared = layout_of(fusion, gradient, strip),
         .cost = &calibration.down,
     };
