@@ -295,7 +295,9 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
         Split split = add_split(planner, list, &of, deep || planner->rewrite ? fusion_even_parts(fusion, parts) : parts, makers);
         of.best_us = fmin(of.best_us, split.time_us);
         keep_split(&least, &other, split);
-        bool fills = split.first.program.perf.waves >= 1 && !of.slow && power > first;   // more parts only take longer to add
+        /* More parts of a family that fills the SMs only take longer to add; another one may still have none that suit it. */
+        bool fills = split.first.program.perf.waves >= 1 && !of.slow && power > first &&
+                     split.first.family == least.first.family;
         if (fills && planned_us(&split.first) + sum_us(planner, &of, 2 * parts) > PAST_THE_BEST * of.best_us)
             break;
     }
