@@ -323,7 +323,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         copy_k(column + (STAGES - 1 + AHEAD) * STEP, AHEAD ? now : last);
         copy_v(column + (STAGES - 1) * STEP, last);
         async_commit();
-        Scores ahead = {};
+        [[maybe_unused]] Scores ahead = {};
         if (AHEAD)
             multiply_k(column + STEP < all.end ? next : now, ahead);   // behind the last step nobody needs them
         else {
