@@ -138,7 +138,7 @@ static bool fill_shape(const KernelKind *kind, const DeviceSpec *device, const i
     return true;
 }
 
-/* The units take no longer for the terms of a result than memory for its sector: on an H200, 67 Tflop/s beside 32 bytes at
+/* The units take no longer for the terms of a result than memory for its sector: with 67 Tflop/s beside 32 bytes at
    4.5 TB/s, those of up to 237 multiply-adds. */
 static bool is_brief(const TapPhases *phases, const DeviceSpec *device)
 {
