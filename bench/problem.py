@@ -52,19 +52,24 @@ class Problem:
         values = self.function(expression)(*arguments)
         return values if isinstance(values, tuple) else (values,)
 
+    def rounded(self):
+        """What factors are wrong by: those of TF32, and what the program itself keeps in a narrow type."""
+        kept = self.entry.get("rounded")
+        return 2**-10 if self.tf32 else torch.finfo(timing.DTYPES[kept]).eps / 2 if kept else 0
+
     def terms(self):
         return eval(self.entry.get("terms", "1"), dict(self.params))
 
 
-def worst_error(out, ref, terms, tf32):
+def worst_error(out, ref, terms, rounded):
     """max |out - ref| / (u |ref| + 16 v sqrt(min(K, 4096)) (|ref| + rms(ref))): 1 is the most that is right.
 
-    u: half an ulp of the output's type, v: that of the type sums are kept in; as in tests/gpu_examples.py. Factors that
-    are rounded or cut off to 11 bits are wrong by 2^-10, by 2^-10 of the rms as much in sums of any length.
+    u: half an ulp of the output's type, v: that of the type sums are kept in; as in tests/gpu_examples.py. `rounded`: what factors
+    are wrong by, 2^-10 of those that are rounded or cut off to 11 bits; sums of any length are as much of the rms.
     """
     info = torch.finfo(out.dtype)
     wide = torch.finfo(torch.float64 if out.dtype == torch.float64 else torch.float32)
-    walk = 16 * wide.eps / 2 * math.sqrt(min(terms, 4096)) + (16 * 2**-10 if tf32 else 0)
+    walk = 16 * wide.eps / 2 * math.sqrt(min(terms, 4096)) + 16 * rounded
     out, ref = out.flatten(), ref.flatten()
     rms = math.sqrt(sum(float(part.double().square().sum()) for part in ref.split(PART)) / ref.numel())
     worst = 0.0
@@ -90,7 +95,7 @@ def compare(problem, raw_outputs):
             if share > (0 if problem.entry.get("exact") else problem.entry.get("may_differ", MAY_DIFFER)):
                 raise Wrong(f"{arg['name']}: {100 * share:.4f} % of the elements differ")
             continue
-        error = worst_error(out, ref, problem.terms(), problem.tf32)
+        error = worst_error(out, ref, problem.terms(), problem.rounded())
         if error > 1:
             raise Wrong(f"{arg['name']}: {error:.3g} times the error that rounding explains")
         worst = max(worst, error)

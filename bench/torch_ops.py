@@ -282,3 +282,55 @@ def lstm_cell(g, c):
     enter, forget, cell, leave = g.unbind(1)
     cn = torch.sigmoid(forget) * c + torch.sigmoid(enter) * torch.tanh(cell)
     return cn, torch.sigmoid(leave) * torch.tanh(cn)
+
+
+# ---- attention
+
+def window_mask(rows, columns, width):
+    """What flex_attention is told of the blocks that it may pass over."""
+    from torch.nn.attention.flex_attention import create_block_mask
+    return create_block_mask(lambda b, h, i, j: (j <= i) & (i - j < width), None, None, rows, columns)
+
+
+def score_terms(kind, s, bias, cap=50, width=256):
+    """Scores of all rows and columns, as the program has them."""
+    i = torch.arange(s.shape[-2], device=s.device)[:, None]
+    j = torch.arange(s.shape[-1], device=s.device)[None, :]
+    return {"plain": lambda: s, "bias": lambda: s + bias, "soft cap": lambda: cap * torch.tanh(s / cap),
+            "causal": lambda: torch.where(j <= i, s, -torch.inf),
+            "window": lambda: torch.where((j <= i) & (i - j < width), s, -torch.inf)}[kind]()
+
+
+def reference_attention(kind, q, k, v, bias):
+    """Head by head: a tensor of all scores in float64 would not fit."""
+    out = torch.empty_like(q)
+    for b in range(q.shape[0]):
+        for h in range(q.shape[1]):
+            of_k = h * k.shape[1] // q.shape[1]
+            s = q[b, h] @ k[b, of_k].T * q.shape[-1] ** -0.5
+            out[b, h] = torch.softmax(score_terms(kind, s, bias[h] if bias is not None else None), -1) @ v[b, of_k]
+    return out
+
+
+def flex(kind, q, k, v, bias, mask):
+    from torch.nn.attention.flex_attention import flex_attention
+    terms = {"bias": lambda s, b, h, i, j: s + bias[h, i, j], "soft cap": lambda s, b, h, i, j: 50 * torch.tanh(s / 50)}
+    return flex_attention(q, k, v, score_mod=terms.get(kind), block_mask=mask, enable_gqa=q.shape[1] != k.shape[1])
+
+
+def attention(how, kind, q, k, v, bias=None, mask=None):
+    """By one of PyTorch's back ends, flex_attention, or, with float64, as it is defined. Heads of a group have a dimension of their own."""
+    shape, k_heads = q.shape, k.shape[1]
+    q = q.reshape(shape[0], -1, *shape[-2:])
+    if how == "reference":
+        return reference_attention(kind, q, k, v, bias).reshape(shape)
+    if how == "flex":
+        return flex(kind, q, k, v, bias, mask)
+    if kind in ("window", "soft cap"):
+        raise ValueError("has no such argument")
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    backend = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION,
+               "efficient": SDPBackend.EFFICIENT_ATTENTION}[how]
+    with sdpa_kernel(backend):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias[None] if kind == "bias" else None, is_causal=kind == "causal",
+                                              enable_gqa=k_heads != q.shape[1])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run_bench.py --rollerc BINARY [--all]: does bench/ hold together, without a GPU?
 
-Every case of bench/cases.json compiles for the H200 at its own size; one program of each entry, of those at its
+Every case of bench/cases.json and bench/attention.py compiles for the H200 at its own size; one program of each entry, of those at its
 small sizes and types, is proven on the CPU (--all: all of them); README's table, the full table and the plots are
 what bench/report.py makes of the committed results. Programs of bench/draw.py and bench/operators.py compile for the H100.
 """
@@ -18,6 +18,7 @@ import common
 
 BENCH = os.path.join(os.path.dirname(common.TESTS), "bench")
 sys.path.insert(0, BENCH)
+import attention                             # noqa: E402
 import cases                                 # noqa: E402
 import draw                                  # noqa: E402
 import model                                 # noqa: E402
@@ -130,7 +131,7 @@ def main():
     small = [case for case in (small if args.all else one_of_each(small)) if re.search(args.only, case.name)]
 
     tally = common.Tally()
-    full = cases.load(args.only)
+    full = cases.load(args.only) + [case for case in attention.listed() if re.search(args.only, case.name)]
     for case, reason in zip(full, common.in_parallel(common.JOBS, lambda case: compile_case(args.rollerc, case), full)):
         tally.add(case.name, reason)
     proofs = common.in_parallel(common.JOBS, lambda case: compile_case(args.rollerc, case, "--verify"), small)
