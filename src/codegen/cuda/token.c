@@ -30,11 +30,14 @@ bool slice_same(Slice a, Slice b)
 }
 
 /* What a character may begin. A table, since all of the prelude is read for every kernel. */
-enum { SPACE = 1, DIGIT = 2, LETTER = 4, OPENS_SKIPPED = 8 };
+enum { SPACE = 1, DIGIT = 2, LETTER = 4, OPENS_SKIPPED = 8, BRACKET = 16, SEMICOLON = 32 };
 static const unsigned char kinds[UCHAR_MAX + 1] = {
     ['\t' ... '\r'] = SPACE, [' '] = SPACE,          ['0' ... '9'] = DIGIT,
     ['A' ... 'Z'] = LETTER,  ['a' ... 'z'] = LETTER, ['_'] = LETTER,
     ['/'] = OPENS_SKIPPED,   ['"'] = OPENS_SKIPPED,  ['\''] = OPENS_SKIPPED,
+    ['('] = BRACKET,         [')'] = BRACKET,        ['['] = BRACKET,
+    [']'] = BRACKET,         ['{'] = BRACKET,        ['}'] = BRACKET,
+    ['<'] = BRACKET,         ['>'] = BRACKET,        [';'] = SEMICOLON,
 };
 static bool is_any_of(const char *at, int kind) { return kinds[(unsigned char)*at] & kind; }
 
@@ -72,7 +75,7 @@ bool token_read(Slice *rest, Slice *token)
 {
     const char *at = rest->start, *end = rest->end;
     while (at < end && is_any_of(at, SPACE | DIGIT | OPENS_SKIPPED)) {
-        const char *behind = token_skip(at, end);
+        const char *behind = is_any_of(at, SPACE) ? at + 1 : token_skip(at, end);
         if (behind == at)
             break;   // a / that divides
         at = behind;
@@ -87,24 +90,50 @@ bool token_read(Slice *rest, Slice *token)
     return at < end;
 }
 
+char token_count_braces(Slice text, int *depth, char last)
+{
+    for (const char *at = text.start, *behind; at < text.end; at = behind) {
+        behind = is_any_of(at, OPENS_SKIPPED) ? token_skip(at, text.end) : at;
+        if (behind > at)
+            continue;
+        behind = at + 1;
+        *depth += (*at == '{') - (*at == '}');
+        last = is_any_of(at, SPACE) ? last : *at;
+    }
+    return last;
+}
+
+/* The next one outside of comments and strings. */
+static const char *find_any_of(const char *at, const char *end, int kind)
+{
+    while (at < end && !is_any_of(at, kind)) {
+        const char *behind = is_any_of(at, OPENS_SKIPPED) ? token_skip(at, end) : at;
+        at = behind > at ? behind : at + 1;
+    }
+    return at;
+}
+
 static char closing(char open) { return open == '(' ? ')' : open == '<' ? '>' : (char)(open + 2); }
 
 Slice token_read_group(Slice *rest, char open)
 {
-    Slice group = *rest, token;
-    while (token_read(rest, &token) && *token.start != closing(open))
-        if (*token.start == '(' || *token.start == '{' || *token.start == '[' || *token.start == open)
-            token_read_group(rest, *token.start);
-    group.end = token.start;
-    return group;
+    const char *start = rest->start, *at;
+    while ((at = find_any_of(rest->start, rest->end, BRACKET)) < rest->end && *at != closing(open)) {
+        rest->start = at + 1;
+        if (*at == '(' || *at == '{' || *at == '[' || *at == open)
+            token_read_group(rest, *at);
+    }
+    rest->start = at + (at < rest->end);
+    return (Slice){start, at};
 }
 
 void token_read_to_semicolon(Slice *rest, Slice token)
 {
-    while (*token.start != ';') {
-        if (strchr("({[", *token.start))
-            token_read_group(rest, *token.start);
-        if (!token_read(rest, &token))
+    for (const char *at = token.start; *at != ';'; rest->start++) {
+        if (*at == '(' || *at == '{' || *at == '[')
+            token_read_group(rest, *at);
+        at = rest->start = find_any_of(rest->start, rest->end, BRACKET | SEMICOLON);
+        if (at == rest->end)
             return;
     }
 }

@@ -114,6 +114,8 @@ Trim *trim_main(const TemplateStore *store, TextTarget target)
 /* What stands in the body for a word of the template; NULL: the word itself. */
 static const char *replaced(const KernelText *kernel, Slice word)
 {
+    if (!isupper((unsigned char)*word.start))
+        return NULL;
     return slice_equals(word, "ENTRY")        ? kernel->entry
            : slice_equals(word, "PARAMETERS") ? kernel->signature
            : slice_equals(word, "TENSORS")    ? kernel->tensors
@@ -173,18 +175,28 @@ static const Slice *idle_functions(Trim *trim, const TrimScope *scope)
     return idle;
 }
 
-/* First branches, which show what does nothing, then calls of that. */
+static bool has_any(const char *text, const Slice *names)
+{
+    while (names->start && !memmem(text, strlen(text), names->start, slice_length(*names)))
+        names++;
+    return names->start != NULL;
+}
+
+/* First branches, which show what does nothing, then calls of that; and what branches are left with fewer choices. */
 static void fold_scope(Trim *trim, TrimScope *scope)
 {
     static const Slice none = {0};
     bool keeps_lines = trim->store->line_directives;   // which are the template's
-    for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
-        unit->text = fold_branches(trim->arena, &scope->constants, &none, unit->text, keeps_lines);
-    for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
+    for (TextUnit *unit = scope->units.first; unit; unit = unit->next) {
+        const char *text = unit->text;
+        unit->text = fold_branches(trim->arena, &scope->constants, &none, text, keeps_lines);
         unit->text = fold_expressions(trim->arena, &scope->constants, unit->text, keeps_lines);
+        unit->folded = unit->text != text;
+    }
     const Slice *idle = idle_functions(trim, scope);
     for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
-        unit->text = fold_branches(trim->arena, &scope->constants, idle, unit->text, keeps_lines);
+        if (unit->folded || has_any(unit->text, idle))
+            unit->text = fold_branches(trim->arena, &scope->constants, idle, unit->text, keeps_lines);
 }
 
 void trim_add_kernel(Trim *trim, const KernelText *kernel)
@@ -226,9 +238,10 @@ static void use_declaration(Declaration *declaration, bool called)
 
 static void use_name(Trim *trim, const TrimScope *scope, Slice name, bool called)
 {
-    use_declaration(scope ? units_find(&scope->units, name) : NULL, called);
-    use_declaration(units_find(&trim->prelude.units, name), called);
-    for (int i = 0; i < TYPE_COUNT; i++)
+    Declaration *own = scope ? units_find(&scope->units, name) : NULL, *common = units_find(&trim->prelude.units, name);
+    use_declaration(own, called);
+    use_declaration(common, called);
+    for (int i = 0; i < TYPE_COUNT && !own && !common; i++)
         trim->occurs[i] |= slice_equals(name, TYPES[i]);
 }
 

@@ -23,7 +23,7 @@ typedef struct TokenReader {
     StrBuf text;            // of the unit that is being read
     TextUnit *unit;         // NULL: none is
     int depth;              // of braces
-    char last;              // the first character of the last token
+    char last;              // character of code
 } TokenReader;
 
 static void declare(TokenReader *reader, Slice name, Slice arguments)
@@ -160,15 +160,6 @@ static void end_paragraph(TokenReader *reader, const Line *line)
     reader->paragraph = NULL;
 }
 
-static void count_braces(TokenReader *reader, Slice line)
-{
-    Slice token;
-    while (token_read(&line, &token)) {
-        reader->depth += (*token.start == '{') - (*token.start == '}');
-        reader->last = *token.start;
-    }
-}
-
 /* Lines are read one by one: what a string that goes on in the next line holds would be taken for code. */
 static bool leaves_string_open(Slice line)
 {
@@ -206,7 +197,7 @@ static void add_line(TokenReader *reader, const Line *line)
     if (!line->is_directive) {
         if (leaves_string_open(line->text))
             fatal(EXIT_INPUT, "%s:%d: a string does not end in its line", reader->source->file, line->number);
-        count_braces(reader, line->text);
+        reader->last = token_count_braces(line->text, &reader->depth, reader->last);
         if (is_complete(reader, line->text))
             end_unit(reader);
     }

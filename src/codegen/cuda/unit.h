@@ -43,6 +43,7 @@ typedef struct TextUnit {
     const char *comment;   // its own; "" if it has none
     const char *text;      // whole lines
     Declaration *declarations;
+    bool folded;   // its text is no longer that of the template
     bool taken;
     bool leads;   // precedes the prelude
     struct TextUnit *next;
