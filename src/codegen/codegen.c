@@ -140,9 +140,9 @@ static KernelText kernel_text(Generator *generator, int index)
     const char *block = arena_printf(generator->arena, "%s%s", draft->tensors, draft->block);
     const TemplateStore *templates = generator->request->templates;
     Template template = template_read(templates, planned->family->template_path);
-    Names *names = names_copy(generator->taken);
+    Names *names = names_within(generator->taken);
     names_avoid(names, template.body);
-    Names *values = names_copy(names);
+    Names *values = names_within(names);
     name_values(generator->arena, values, planned->fusion, template.head, block);
     name_arguments(generator->arena, names, planned->fusion);
     return (KernelText){
@@ -186,7 +186,7 @@ static void write_kernels(Generator *generator)
         texts[k] = kernel_text(generator, kernel->leaders[k]);
         trim_add_kernel(trim, &texts[k]);
     }
-    Names *names = names_copy(generator->taken);
+    Names *names = names_within(generator->taken);
     bool hip = request->device->dialect == DIALECT_HIP;
     const char *launcher = launcher_text(generator->arena, kernel, hip, names);
     trim_add_user(trim, launcher);
@@ -248,7 +248,7 @@ static void write_main(Generator *generator, TextTarget target)
 {
     const CodegenRequest *request = generator->request;
     Trim *trim = trim_main(request->templates, target);
-    Names *names = names_copy(generator->taken);
+    Names *names = names_within(generator->taken);
     trim_avoid(trim, names);
     const char *text = plain_main(generator->arena, request->program, generator->kernel, names);
     trim_add_user(trim, text);

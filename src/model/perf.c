@@ -595,6 +595,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
                                             program->shared_bytes, &perf.limiter);
     KernelCounts kernel = kernel_counts(kind, problem, program, device, perf.blocks_per_sm);
+    count_instructions(&kernel);
     if (kernel.resident < perf.blocks_per_sm)
         perf.limiter = LIMIT_GRID;
     perf.waves = (double)program->dealt / (perf.blocks_per_sm * (double)device->sm_count);

@@ -56,7 +56,6 @@ static double busiest_warps(const KernelCounts *kernel, double blocks)
     return ceil(blocks * kernel->warps / kernel->device->schedulers_per_sm);
 }
 
-/* Instructions of one thread that copy the staged tiles, divided over the register steps that use them. */
 static double staging_instructions(const KernelCounts *kernel)
 {
     if (!kernel->staged)
@@ -73,7 +72,7 @@ static double staging_instructions(const KernelCounts *kernel)
 
 double issuing_us(const KernelCounts *kernel)
 {
-    double step = staging_instructions(kernel) * kernel->inner_steps;
+    double step = kernel->copy_instructions * kernel->inner_steps;
     return step * busiest_warps(kernel, kernel->resident) / kernel->device->clock_mhz;
 }
 
@@ -101,17 +100,17 @@ static double stated_instructions(const KernelCounts *kernel, bool of_outputs)
     return instructions / sharing;
 }
 
-/* The same of one thread in each register step. */
+/* What items state for one thread in each register step. */
 static double own_instructions(const KernelCounts *kernel)
 {
-    double once = kernel->problem->thread_instructions + stated_instructions(kernel, true);
+    double once = kernel->problem->thread_instructions + kernel->output_instructions;
     return once / (kernel->steps * kernel->inner_steps) + stated_instructions(kernel, false);
 }
 
 /* Of one thread for its outputs, one after the other: each waits for the one before, or for the block's other warps. */
 double finishing_us(const KernelCounts *kernel)
 {
-    return stated_instructions(kernel, true) * at_least(DEPENDENT_CYCLES, busiest_warps(kernel, 1)) / kernel->device->clock_mhz;
+    return kernel->output_instructions * at_least(DEPENDENT_CYCLES, busiest_warps(kernel, 1)) / kernel->device->clock_mhz;
 }
 
 /* Multiply-adds of a warp over those that its lanes need: if a tap lies inside the image for one line of the warp, no
@@ -151,16 +150,22 @@ static double step_flops(const KernelCounts *kernel)
     return points * point_flops(kernel->space) / kind_tile_threads(kernel->kind) * warp_share(kernel);
 }
 
-/* Its instructions in that step, but for what is staged. */
 static double step_instructions(const KernelCounts *kernel)
 {
     return step_flops(kernel) / flop_per_lane[kernel->space->unit] +
            load_instructions(kernel) / kind_tile_threads(kernel->kind) + own_instructions(kernel);
 }
 
+void count_instructions(KernelCounts *kernel)
+{
+    kernel->output_instructions = stated_instructions(kernel, true);
+    kernel->copy_instructions = staging_instructions(kernel);
+    kernel->step_instructions = step_instructions(kernel);
+}
+
 double own_steps_us(const KernelCounts *kernel)
 {
-    double cycles = step_instructions(kernel) * kernel->inner_steps * calibration.finding_cycles,
+    double cycles = kernel->step_instructions * kernel->inner_steps * calibration.finding_cycles,
            wait_us = kernel->device->dram_latency_ns / 1e3 / rounds_in_flight(kernel);
     double own_us = kernel->rounds * kernel->steps * (cycles / kernel->device->clock_mhz + wait_us),
            rows_us = kernel->rounds * kernel->problem->thread_waits * kernel->device->dram_latency_ns / 1e3;
@@ -170,7 +175,7 @@ double own_steps_us(const KernelCounts *kernel)
 double own_step_us(const KernelCounts *kernel, double load_us)
 {
     double each_us = calibration.finding_cycles * kernel->inner_steps / kernel->device->clock_mhz;
-    return staging_instructions(kernel) * each_us + at_least(load_us, step_instructions(kernel) * each_us);
+    return kernel->copy_instructions * each_us + at_least(load_us, kernel->step_instructions * each_us);
 }
 
 /* Cycles for which one warp's register step keeps its scheduler busy: the arithmetic pipe or the
@@ -185,10 +190,10 @@ static double busy_cycles(const KernelCounts *kernel)
     double flop_per_cycle = scheduler_gflop_s * 1e3 / device->clock_mhz;
     double math_cycles = lane_flop * device->warp_size / flop_per_cycle / peak_share(kernel);
 
-    double instructions = step_instructions(kernel);
+    double instructions = kernel->step_instructions;
     /* All warps store between the same barriers what they loaded into registers. */
     bool in_turn = kernel->kind->registers.held_words > 0;
-    double staging = staging_instructions(kernel);
+    double staging = kernel->copy_instructions;
     double scheduler_lanes = (double)device->lanes_per_sm / device->schedulers_per_sm;
     double issue_lanes = at_least(scheduler_lanes, device->warp_size);   // more: dual issue
     double issue_cycles = device->warp_size / issue_lanes;

@@ -363,8 +363,9 @@ double points_spread(const DataTile *data, double points, int unit_bytes)
     return least;
 }
 
-/* What a warp's own loads use of a transaction is there; what others of the block use of it as far as L1 holds their lines. */
-double block_scatter(const KernelCounts *kernel, const DataTile *data)
+/* What a warp's own loads use of a transaction is there; what others of the block use of it as far as L1 holds their lines. At both
+   ends of a block's points there are parts of transactions. */
+static double block_scatter(const KernelCounts *kernel, const DataTile *data)
 {
     const DeviceSpec *device = kernel->device;
     double points = all_points(kernel->space, kernel->shared), scatter = at_least(data->scatter, 1),
@@ -385,8 +386,9 @@ static void count_in_flight(KernelCounts *kernel, double l1_bytes)
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
         double bytes = data->output || data->again ? 0 : blocks * block_bytes_in_flight(kernel, data);
+        kernel->bytes[i].scatter = block_scatter(kernel, data);
         kernel->in_flight_bytes += bytes;
-        kernel->l2_in_flight_bytes += bytes * block_scatter(kernel, data);
+        kernel->l2_in_flight_bytes += bytes * kernel->bytes[i].scatter;
     }
     double lines = lines_share(kernel, l1_bytes);
     kernel->in_flight_bytes *= lines;

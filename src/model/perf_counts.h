@@ -8,6 +8,7 @@ typedef struct TileBytes {
     double moved;
     double asked;           // the same in whole requests to L2
     double lines;           // of what is staged the same in whole lines
+    double scatter;         // bytes that a block reads from L2 for each one that it uses
 } TileBytes;
 
 /* What several terms need to know about the kernel. */
@@ -44,6 +45,9 @@ typedef struct KernelCounts {
     double alone;                  // times as long as if all clusters ran at once, with a last round of few
     double staging_instructions;   // of one step, to find what is staged
     double chain_instructions;     // and of each thread, one after the other
+    double copy_instructions;      // of one thread that copy the staged tiles, divided over the register steps that use them
+    double step_instructions;      // its others in a register step
+    double output_instructions;    // that items of the schedule state for its part of the outputs
     double end_us;                 // of a tile, when nothing is left to multiply
     double in_flight_bytes;        // of loads that are in flight, over the whole device
     double l2_in_flight_bytes;     // in whole transactions
@@ -97,10 +101,6 @@ double all_points(const TileSpace *space, const RTile *tile);
 /* Of units of so many bytes that so many adjacent points use parts of: their bytes over those of the points. */
 double points_spread(const DataTile *data, double points, int unit_bytes);
 
-/* Bytes that a block reads from L2 for each one that it uses. What its warps use of a transaction one after the other
-   stays in L1, where there is room; at both ends of its points there are parts of transactions. */
-double block_scatter(const KernelCounts *kernel, const DataTile *data);
-
 /* Each element is loaded by one block only, so no cache holds it. */
 bool is_read_once(const KernelCounts *kernel, const DataTile *data);
 
@@ -123,6 +123,8 @@ double busy_store_bytes(const KernelCounts *kernel);
 
 // ---- perf_compute.c: each alone, for the whole kernel ----
 
+/* Fills the instructions that the others ask for. */
+void count_instructions(KernelCounts *kernel);
 double compute_time_us(const KernelCounts *kernel);
 double special_time_us(const KernelCounts *kernel);
 

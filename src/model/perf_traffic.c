@@ -84,7 +84,7 @@ static const double REQUEST_SECTORS = 1.5;
 static double request_cost(const KernelCounts *kernel, const DataTile *data)
 {
     double sector = kernel->device->dram.transaction_bytes;
-    return !data->staged && block_scatter(kernel, data) * data->element_bits / 8 >= sector ? REQUEST_SECTORS : 1;
+    return !data->staged && bytes_of(kernel, data)->scatter * data->element_bits / 8 >= sector ? REQUEST_SECTORS : 1;
 }
 
 /* Where lanes read side by side a request for a part of a line keeps L2 busy for the time of a line: 32 elements of 16 bits are 64
@@ -94,7 +94,7 @@ static double line_share(const KernelCounts *kernel, const DataTile *data)
     const DeviceSpec *device = kernel->device;
     bool single = data->loop_bytes[0] > 0 || data->lines_apart[0] > 0, vectors = data->vector && data->lines > 0;
     double lane_bytes = single ? data->element_bits / 8.0 : load_bytes(data),
-           request = lane_bytes * device->warp_size * block_scatter(kernel, data);
+           request = lane_bytes * device->warp_size * bytes_of(kernel, data)->scatter;
     bool side_by_side = (single || vectors) && !data->staged && !schedule_multiplies(kernel->kind->schedule);
     return side_by_side && request > device->dram.transaction_bytes ? at_least(device->shared.transaction_bytes / request, 1) : 1;
 }
@@ -121,7 +121,7 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
          * block_visits(kernel, data)
          * bytes_of(kernel, data)->asked
          * inside_share(kernel, data)
-         * block_scatter(kernel, data) * request_cost(kernel, data);
+         * bytes_of(kernel, data)->scatter * request_cost(kernel, data);
 }
 
 /* The tile of the blocks that run at the same time, and the number of waves. */

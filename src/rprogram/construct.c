@@ -413,15 +413,24 @@ static bool becomes_legal(const Construction *c, Level level, const RTile *inner
     return true;
 }
 
-static void construct_known(Construction *c, const RProgram *program, Growth shared)
+/* The tiles of the other kind's program: with steps as long as there, then with as many. */
+static void construct_known(Construction *c, const RProgram *like)
 {
-    Growth inner = {.tile = program->tile[LEVEL_REGISTER]};
     const RProgram *made;
-    c->tolerance->allowed = 1;
-    if (becomes_legal(c, LEVEL_REGISTER, NULL, &inner.tile) && becomes_legal(c, LEVEL_SHARED, &inner.tile, &shared.tile) &&
-        fits_level(c, LEVEL_REGISTER, NULL, &inner.tile, &inner.cost.footprint) &&
-        fits_level(c, LEVEL_SHARED, &inner.tile, &shared.tile, &shared.cost.footprint))
-        construct_program(c, &inner, &shared, &made);
+    Growth inner = {.tile = like->tile[LEVEL_REGISTER]}, shared = {.tile = like->tile[LEVEL_SHARED]};
+    if (!becomes_legal(c, LEVEL_REGISTER, NULL, &inner.tile) ||
+        !fits_level(c, LEVEL_REGISTER, NULL, &inner.tile, &inner.cost.footprint))
+        return;
+    for (int as_many = 0; as_many <= 1; as_many++) {
+        Growth legal = shared;
+        if (becomes_legal(c, LEVEL_SHARED, &inner.tile, &legal.tile) &&
+            fits_level(c, LEVEL_SHARED, &inner.tile, &legal.tile, &legal.cost.footprint))
+            construct_program(c, &inner, &legal, &made);
+        for (int a = 0; a < c->kind->space->axis_count; a++)
+            if (c->kind->space->axes[a].reduction)
+                shared.tile.size[a] = ceil_div(size_product(shared.tile.size[a], c->problem.whole.size[a]),
+                                               like->tile[LEVEL_GLOBAL].size[a]);
+    }
 }
 
 static int compare_tiles(const RTile *a, const RTile *b)
@@ -490,17 +499,9 @@ int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *targe
 int rprogram_construct_like(Arena *arena, const KernelKind *kind, const Target *target, const RProgram *like, int count,
                             RProgram *kept, ConstructStats *stats)
 {
-    Tolerance tolerance = {0};
+    Tolerance tolerance = {.allowed = 1};
     Construction c = begin(arena, kind, target, &tolerance, stats);
-    for (int i = 0; i < count; i++) {
-        Growth shared = {.tile = like[i].tile[LEVEL_SHARED]};
-        construct_known(&c, &like[i], shared);
-        for (int a = 0; a < kind->space->axis_count; a++)
-            if (kind->space->axes[a].reduction) {
-                int64_t scaled = size_product(shared.tile.size[a], c.problem.whole.size[a]);
-                shared.tile.size[a] = ceil_div(scaled, like[i].tile[LEVEL_GLOBAL].size[a]);
-            }
-        construct_known(&c, &like[i], shared);
-    }
+    for (int i = 0; i < count; i++)
+        construct_known(&c, &like[i]);
     return keep_best(&c, count, kept);
 }

@@ -57,8 +57,8 @@ static bool fits_shape(int64_t extent, int64_t size, Tolerance *tolerance)
     return false;
 }
 
-int64_t rtile_next_size(const TileSpace *space, Level level, const RTile *inner, int axis,
-                        int64_t size, Tolerance *tolerance)
+static int64_t find_next_size(const TileSpace *space, Level level, const RTile *inner, int axis, int64_t size,
+                              Tolerance *tolerance)
 {
     int64_t extent = space->axes[axis].extent;
     int64_t limit = space->rule[level][axis].limit;
@@ -73,6 +73,18 @@ int64_t rtile_next_size(const TileSpace *space, Level level, const RTile *inner,
             return next;
     }
     return 0;
+}
+
+int64_t rtile_next_size(const TileSpace *space, Level level, const RTile *inner, int axis,
+                        int64_t size, Tolerance *tolerance)
+{
+    enum { KNOWN_BITS = 6 };
+    int64_t around = level == LEVEL_SHARED && inner ? inner->size[axis] : 0, place = (around * 2 + (level == LEVEL_SHARED)) * MAX_AXES + axis + 1;
+    uint64_t hash = ((uint64_t)place ^ (uint64_t)size << 8) * 0x9E3779B97F4A7C15u;
+    NextSize *known = &tolerance->known[hash >> (64 - KNOWN_BITS)];
+    if (known->place != place || known->size != size)
+        *known = (NextSize){place, size, find_next_size(space, level, inner, axis, size, tolerance)};
+    return known->next;
 }
 
 int64_t rtile_previous_size(const TileSpace *space, const RTile *inner, int axis, int64_t size, Tolerance *tolerance)

@@ -280,10 +280,16 @@ static inline bool axis_shared_by_threads(const TileSpace *space, int axis)
 
 // ---- align.c: which sizes are legal ----
 
-/* The share of an axis that tiles may waste. */
+/* A size along an axis of a level, in a block's tile around a register tile, and the next one. */
+typedef struct NextSize {
+    int64_t place, size, next;   // place 0: none
+} NextSize;
+
+/* The share of an axis of one space that tiles may waste. */
 typedef struct Tolerance {
     double allowed;
     double refused;   // the least share that a size was refused for; below it there is no other size
+    NextSize known[64];   // by hash: tiles grow through the same sizes again and again
 } Tolerance;
 
 /* Next size of `axis` above `size` that is legal on the level: a multiple of the granule (and, for

@@ -39,11 +39,17 @@ static const char MACROS[] = "CHAR_BIT CHAR_MAX CHAR_MIN INT_MAX INT_MIN LLONG_M
 
 struct Names {
     Arena *arena;
+    const Names *outer;   // whose words are known, too
     WordTable words;   // of whatever is not NULL: they are known
     WordTable given;   // numbered ones, and their names
 };
 
-static bool has(const Names *names, Slice word) { return word_find(&names->words, word) != NULL; }
+static bool has(const Names *names, Slice word)
+{
+    while (names && !word_find(&names->words, word))
+        names = names->outer;
+    return names != NULL;
+}
 
 void names_avoid_word(Names *names, Slice word) { *word_place(&names->words, word) = names; }
 
@@ -57,11 +63,12 @@ Names *names_new(Arena *arena)
     return names;
 }
 
-Names *names_copy(const Names *names)
+Names *names_within(const Names *outer)
 {
-    Names *copy = NEW(names->arena, Names);
-    *copy = (Names){.arena = names->arena, .words = word_table_copy(&names->words), .given = {.arena = names->arena}};
-    return copy;
+    Names *names = NEW(outer->arena, Names);
+    *names = (Names){
+        .arena = outer->arena, .outer = outer, .words = {.arena = outer->arena}, .given = {.arena = outer->arena}};
+    return names;
 }
 
 void names_avoid(Names *names, const char *text)

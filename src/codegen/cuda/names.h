@@ -13,8 +13,8 @@ typedef struct Names Names;
 /* None is taken but the words of C++ and of the headers that compilers include. */
 Names *names_new(Arena *arena);
 
-/* The same words are taken; no names were given. */
-Names *names_copy(const Names *names);
+/* What is taken there is taken here, too; no names were given. */
+Names *names_within(const Names *outer);
 
 /* All words of the text are taken. */
 void names_avoid(Names *names, const char *text);

@@ -17,14 +17,6 @@ WordTable word_table_new(Arena *arena, size_t capacity)
     return (WordTable){.arena = arena, .words = NEW_ARRAY(arena, Word, capacity), .capacity = capacity};
 }
 
-WordTable word_table_copy(const WordTable *table)
-{
-    WordTable copy = word_table_new(table->arena, table->capacity);
-    copy.count = table->count;
-    memcpy(copy.words, table->words, sizeof *copy.words * copy.capacity);
-    return copy;
-}
-
 /* Where the name is, or would be. */
 static Word *place_of(const WordTable *table, Slice name)
 {

@@ -16,8 +16,6 @@ typedef struct WordTable {
 
 WordTable word_table_new(Arena *arena, size_t capacity);
 
-WordTable word_table_copy(const WordTable *table);
-
 /* NULL if it is not known. */
 void *word_find(const WordTable *table, Slice name);
 

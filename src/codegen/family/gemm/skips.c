@@ -17,32 +17,36 @@ static AxisGroup only_axes(const Fusion *fusion, const AxisGroup *group, uint32_
     return only;
 }
 
-static bool is_inside(const Guard *guard, const int64_t *at)
+/* What a position of the group adds to the bound's index. */
+static int64_t index_at(const Fusion *fusion, const Dim *bound, const AxisGroup *group, int64_t position)
 {
-    bool inside = true;
-    for (int i = 0; i < guard->count; i++) {
-        int64_t index = guard->bounds[i].index.constant;
-        for (int a = 0; a < MAX_AXES; a++)
-            index += guard->bounds[i].index.coef[a] * at[a];
-        inside &= index >= 0 && index < guard->bounds[i].size;
-    }
-    return inside;
+    int64_t at[MAX_AXES] = {0}, index = 0;
+    axis_group_place(group, fusion, position, at);
+    for (int a = 0; a < MAX_AXES; a++)
+        index += bound->index.coef[a] * at[a];
+    return index;
 }
 
 /* False: every phase has every tap. */
 static bool find_used(const Fusion *fusion, const Guard *guard, const AxisGroup *rows, const AxisGroup *taps,
                       TapPhases *phases)
 {
-    bool all = true;
-    for (int64_t i = 0; i < rows->extent * taps->extent; i++) {
-        int64_t at[MAX_AXES] = {0};
-        axis_group_place(rows, fusion, i / taps->extent, at);
-        axis_group_place(taps, fusion, i % taps->extent, at);
-        bool inside = is_inside(guard, at);
-        phases->used[i / taps->extent] |= (uint64_t)inside << i % taps->extent;
-        all &= inside;
+    uint64_t outside[MAX_PHASES] = {0}, any = 0;
+    for (const Dim *bound = guard->bounds; bound < guard->bounds + guard->count; bound++) {
+        int64_t of_tap[MAX_TAPS];
+        for (int64_t tap = 0; tap < taps->extent; tap++)
+            of_tap[tap] = index_at(fusion, bound, taps, tap);
+        for (int64_t row = 0; row < rows->extent; row++) {
+            int64_t from = bound->index.constant + index_at(fusion, bound, rows, row);
+            for (int64_t tap = 0; tap < taps->extent; tap++)
+                outside[row] |= (uint64_t)(from + of_tap[tap] < 0 || from + of_tap[tap] >= bound->size) << tap;
+        }
     }
-    return !all;
+    for (int64_t row = 0; row < rows->extent; row++) {
+        phases->used[row] = ~outside[row] & UINT64_MAX >> (64 - taps->extent);
+        any |= outside[row];
+    }
+    return any;
 }
 
 static void put_outermost(const Fusion *fusion, AxisGroup *group, const AxisGroup *first)
