@@ -430,10 +430,9 @@ static void add_item(PerfProblem *problem, const TileSpace *space, const Item *i
             problem->instructions[i] += item->move.instructions;
 }
 
-TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind)
+TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind, int tiles)
 {
-    enum { MOST_TILES = 512 };   // in a hash table: others are computed each time
-    return tile_memo_new(arena, MOST_TILES, kind->space->tile_count * (int)(sizeof(BlockBytes) / sizeof(double)));
+    return tile_memo_new(arena, tiles, kind->space->tile_count * (int)(sizeof(BlockBytes) / sizeof(double)));
 }
 
 PerfProblem perf_problem(const KernelKind *kind)

@@ -26,8 +26,7 @@ enum {
     SLOTS = 2 * MAX_PROGRAMS, // of the hash table, at least half empty
     TOLERANCE_STEPS = 5,      // limit of the search: 0.2 each
     ENOUGH = 4,               // limit of the search: times `keep` programs end the raising of the tolerance
-    MOST_TILES = 512,         // tiles whose numbers a hash table keeps; those of others are computed again
-    MOST_PAIRS = 1024         // pairs in a hash table likewise
+    MOST_TILES = 512          // block tiles whose numbers hash tables keep, and half of the pairs; those of others are computed again
 };
 
 typedef struct Construction {
@@ -454,7 +453,8 @@ static int compare_programs(const void *left, const void *right)
     return order ? order : compare_tiles(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER]);
 }
 
-static Construction begin(Arena *arena, const KernelKind *kind, const Target *target, Tolerance *tolerance,
+/* `tiles`: how many block tiles may be tried. */
+static Construction begin(Arena *arena, const KernelKind *kind, const Target *target, Tolerance *tolerance, int tiles,
                           ConstructStats *stats)
 {
     Construction c = {.kind = kind,
@@ -464,9 +464,9 @@ static Construction begin(Arena *arena, const KernelKind *kind, const Target *ta
                       .arena = arena,
                       .stats = stats};
     c.problem = perf_problem(kind);
-    c.problem.moves = perf_moves_new(arena, kind);
-    c.traffic = tile_memo_new(arena, MOST_TILES, 1);
-    c.footprints = tile_memo_new(arena, MOST_PAIRS, 1);
+    c.problem.moves = perf_moves_new(arena, kind, tiles);
+    c.traffic = tile_memo_new(arena, tiles, 1);
+    c.footprints = tile_memo_new(arena, 2 * tiles, 1);
     c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
     c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
     for (int a = 0; a < kind->space->axis_count; a++)
@@ -491,7 +491,7 @@ int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *targe
                        ConstructStats *stats)
 {
     Tolerance tolerance = {0};
-    Construction c = begin(arena, kind, target, &tolerance, stats);
+    Construction c = begin(arena, kind, target, &tolerance, MOST_TILES, stats);
     construct_rounds(&c, ENOUGH * keep);
     return keep_best(&c, keep, kept);
 }
@@ -500,7 +500,7 @@ int rprogram_construct_like(Arena *arena, const KernelKind *kind, const Target *
                             RProgram *kept, ConstructStats *stats)
 {
     Tolerance tolerance = {.allowed = 1};
-    Construction c = begin(arena, kind, target, &tolerance, stats);
+    Construction c = begin(arena, kind, target, &tolerance, 2 * count, stats);
     for (int i = 0; i < count; i++)
         construct_known(&c, &like[i]);
     return keep_best(&c, count, kept);

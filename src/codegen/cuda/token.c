@@ -93,12 +93,13 @@ bool token_read(Slice *rest, Slice *token)
 char token_count_braces(Slice text, int *depth, char last)
 {
     for (const char *at = text.start, *behind; at < text.end; at = behind) {
-        behind = is_any_of(at, OPENS_SKIPPED) ? token_skip(at, text.end) : at;
+        behind = is_any_of(at, SPACE | OPENS_SKIPPED) ? token_skip(at, text.end) : at;
         if (behind > at)
             continue;
-        behind = at + 1;
         *depth += (*at == '{') - (*at == '}');
-        last = is_any_of(at, SPACE) ? last : *at;
+        for (behind++; behind < text.end && !is_any_of(behind, SPACE | OPENS_SKIPPED | BRACKET);)
+            behind++;
+        last = behind[-1];
     }
     return last;
 }
