@@ -242,7 +242,7 @@ static void use_name(Trim *trim, const TrimScope *scope, Slice name, bool called
     use_declaration(own, called);
     use_declaration(common, called);
     for (int i = 0; i < TYPE_COUNT && !own && !common; i++)
-        trim->occurs[i] |= slice_equals(name, TYPES[i]);
+        trim->occurs[i] |= *name.start == *TYPES[i] && slice_equals(name, TYPES[i]);
 }
 
 /* 1.5 is a double, 1.5f a float, 1ll a long long. */

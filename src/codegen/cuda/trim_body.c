@@ -155,10 +155,18 @@ static const char *body_text(const Trim *trim, const TrimScope *scope)
     return out.text;
 }
 
-/* The text of its body, from which its kernel is written apart. */
+static bool has_same_template(const TrimScope *a, const TrimScope *b)
+{
+    return strcmp(a->text->template.path, b->text->template.path) == 0;
+}
+
+/* The text of its body, from which its kernel is written apart; of a template that another kernel has, too. */
 static void find_body(const Trim *trim, TrimScope *scope)
 {
-    TextUnit *unit = scope->text->shares_body ? entry_unit(scope) : NULL;
+    int same = 0;
+    for (int k = 0; k < trim->kernel_count; k++)
+        same += has_same_template(&trim->kernels[k], scope);
+    TextUnit *unit = scope->text->shares_body && same > 1 ? entry_unit(scope) : NULL;
     if (!unit)
         return;
     EntryParts parts = entry_parts(unit, scope->text->entry);
@@ -173,8 +181,7 @@ static void find_body(const Trim *trim, TrimScope *scope)
 
 static bool is_same_body(const TrimScope *a, const TrimScope *b)
 {
-    return a->body && b->body && strcmp(a->text->template.path, b->text->template.path) == 0 &&
-           strcmp(a->body, b->body) == 0;
+    return a->body && b->body && has_same_template(a, b) && strcmp(a->body, b->body) == 0;
 }
 
 void trim_share_bodies(Trim *trim)

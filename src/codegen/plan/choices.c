@@ -8,12 +8,6 @@
 
 static const double MANY_TIMES = 2;          // what its bytes and its arithmetic take
 
-/* The time of a kernel that has blocks for some of the SMs only, if it were split over all of them. */
-static double spread_us(const Planner *planner, const PlannedLaunch *launch)
-{
-    return planned_us(launch) * rprogram_sm_share(&launch->program, planner->device);
-}
-
 static bool on_cuda_cores(const PlannedLaunch *launch)
 {
     Unit unit = launch->kind->space->unit;
@@ -50,7 +44,7 @@ static Choice with_behind(Planner *planner, const Companions *companions, Choice
     return choice_extend_by_all(planner, choice, companions->behind, companions->behind_count);
 }
 
-/* Families of parts: any; or else those that tile both factors, and one more (NULL: none). */
+/* Families of parts: any; or else those that tile both factors, or one (NULL: none). */
 typedef struct PartFamilies {
     bool any, tile_both;
     const Family *also;
@@ -77,6 +71,7 @@ typedef struct Splitting {
     bool slow;                  // see is_slow(): its kernels tell nothing of those of the parts
     double best_us;
     TileSeries *parts, *sums;   // of kernels of the parts, and of those that add them
+    bool tried[2 * MAX_PARTS];   // so many parts, by all families
 } Splitting;
 
 /* A kernel of a part takes no less: its sums are shorter, and as many blocks more as there are parts fill SMs that idle. */
@@ -155,66 +150,37 @@ static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whol
     return best;
 }
 
+/* Adds a number of parts that was not tried yet; gives the better one of it and the best so far. */
+static Split add_number(Planner *planner, ChoiceList *list, Splitting *whole, int64_t parts, Split least)
+{
+    if (parts < 2 || parts > MAX_PARTS || whole->tried[parts])
+        return least;
+    whole->tried[parts] = true;
+    Split split = add_split(planner, list, whole, parts, (PartFamilies){.any = true});
+    return split.time_us < least.time_us ? split : least;
+}
+
 /* Powers of two seldom fill the last wave: 81 tiles in 8 parts, 264 at a time, are 2.45 waves and take as long as three; in
    13 parts they are four waves. */
-static Split add_whole_waves(Planner *planner, ChoiceList *list, const Splitting *whole, Split least)
+static Split add_whole_waves(Planner *planner, ChoiceList *list, Splitting *whole, Split least)
 {
     const RProgram *program = &least.first.program;
     int64_t places = (int64_t)program->perf.blocks_per_sm * planner->device->sm_count;
     int64_t dealt = program->dealt, waves = dealt / places, power = least.parts;
-    for (int64_t count = waves > 1 ? waves : 1; count <= waves + 1; count++) {
-        int64_t parts = count * places * power / dealt;
-        if (parts < 2 || parts == power || parts > MAX_PARTS)
-            continue;
-        Split split = add_split(planner, list, whole, parts, (PartFamilies){.any = true});
-        least = split.time_us < least.time_us ? split : least;
-    }
+    for (int64_t count = waves > 1 ? waves : 1; count <= waves + 1; count++)
+        least = add_number(planner, list, whole, count * places * power / dealt, least);
     return least;
 }
 
 /* Numbers of parts between powers of two, by quarters: another tile may fill its waves with them. 50 tiles, 264 at a time, are
    0.76 waves in 4 parts and 1.52 in 8, but 0.95 in 5. Of parts that take no longer than two launches waves are a small part. */
-static Split add_between(Planner *planner, ChoiceList *list, const Splitting *whole, Split least)
+static Split add_between(Planner *planner, ChoiceList *list, Splitting *whole, Split least)
 {
-    int64_t power = least.parts, last = 0;
+    int64_t power = least.parts;
     bool short_parts = planned_us(&least.first) <= 2 * planner->device->launch_us;
-    for (int quarters = 3; !short_parts && quarters < 8 && power * quarters / 4 <= MAX_PARTS; quarters++) {
-        int64_t parts = power * quarters / 4;
-        if (parts < 2 || parts == power || parts == last)
-            continue;
-        Split split = add_split(planner, list, whole, parts, (PartFamilies){.any = true});
-        least = split.time_us < least.time_us ? split : least;
-        last = parts;
-    }
+    for (int quarters = 3; !short_parts && quarters < 8 && power * quarters / 4 <= MAX_PARTS; quarters++)
+        least = add_number(planner, list, whole, power * quarters / 4, least);
     return least;
-}
-
-/* The kernel of another family than the first one's that would be best with blocks for all SMs, if it then took less than
-   half of the time; or NULL. */
-static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList *list, const PlannedLaunch *first)
-{
-    const PlannedLaunch *best = NULL;
-    double least_us = spread_us(planner, first) / 2;
-    for (int i = 1; i < list->count; i++) {
-        const PlannedLaunch *launch = &list->choices[i]->launches[0];
-        if (list->choices[i]->count == 1 && launch->family != first->family && spread_us(planner, launch) < least_us) {
-            least_us = spread_us(planner, launch);
-            best = launch;
-        }
-    }
-    return best;
-}
-
-/* So many parts give that kernel blocks for all SMs, or another one of its family on tensor cores, whose blocks are larger. */
-static bool employs(const Planner *planner, const ChoiceList *list, const PlannedLaunch *spread, int64_t parts)
-{
-    bool any = spread && choices_employ(parts, choices_idle_sms(planner, spread));
-    for (int i = 1; i < list->count && spread && !any; i++) {
-        const PlannedLaunch *launch = &list->choices[i]->launches[0];
-        any = list->choices[i]->count == 1 && launch->family == spread->family && !on_cuda_cores(launch) &&
-              choices_employ(parts, choices_idle_sms(planner, launch));
-    }
-    return any;
 }
 
 static double bytes_of_all(Tensor *const *tensors, int count)
@@ -280,7 +246,6 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
         .parts = tile_series_new(planner->choices),
         .sums = tile_series_new(planner->choices),
     };
-    const PlannedLaunch *spread = best_spread(planner, whole, best);
     bool deep = is_deep(fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
     int64_t idle = deep ? 2 * planner->device->sm_count : choices_idle_sms(planner, best);   // deep: a block for each part
     Split least = {.time_us = INFINITY}, other = least;
@@ -288,11 +253,12 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     for (int64_t power = 1; power <= MAX_PARTS; power *= 2) {
         int64_t parts = power == 1 ? first : power;
         PartFamilies makers = {.any = of.slow || choices_employ(parts, idle) || (product && on_cuda_cores(best)),
-                               .tile_both = product,
-                               .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
-        if (power == first || (!makers.any && !makers.tile_both && !makers.also))
+                               .tile_both = product};
+        if (power == first || (!makers.any && !makers.tile_both))
             continue;
-        Split split = add_split(planner, list, &of, deep || planner->rewrite ? fusion_even_parts(fusion, parts) : parts, makers);
+        int64_t even = deep || planner->rewrite ? fusion_even_parts(fusion, parts) : parts;
+        of.tried[even] |= makers.any;
+        Split split = add_split(planner, list, &of, even, makers);
         of.best_us = fmin(of.best_us, split.time_us);
         keep_split(&least, &other, split);
         /* More parts of a family that fills the SMs only take longer to add; another one may still have none that suit it. */
