@@ -184,7 +184,8 @@ static bool saturated(const Construction *c, Level level, const TileCost *cost)
 /* A block tile of fewer threads than the kind asks for makes no program. */
 static bool has_threads(const Construction *c, Level level, const RTile *inner, const RTile *tile)
 {
-    return level == LEVEL_REGISTER || rprogram_threads(c->kind, c->device, tile, inner) >= c->kind->threads.least;
+    int least = c->kind->threads.least;
+    return level == LEVEL_REGISTER || least <= 1 || rprogram_threads(c->kind, c->device, tile, inner) >= least;
 }
 
 /* Block tiles grow along spatial axes here, and along the reduction in grow_steps. */
@@ -201,12 +202,17 @@ static double reuse_score(const Construction *c, const TileCost *tile, const Til
     return lacks(c, PART_SCORE) ? 0 : rtile_reuse_score(tile, grown);
 }
 
-/* Inserts by falling score; of equal tiles and equal scores the first stays. */
+static bool is_among(const Growth *list, int count, const RTile *tile)
+{
+    int i = 0;
+    while (i < count && memcmp(&list[i].tile, tile, sizeof *tile) != 0)
+        i++;
+    return i < count;
+}
+
+/* Inserts by falling score; of equal scores the first stays. */
 static void insert_growth(Growth *list, int *count, const Growth *growth, int beam)
 {
-    for (int i = 0; i < *count; i++)
-        if (memcmp(&list[i].tile, &growth->tile, sizeof(RTile)) == 0)
-            return;
     int at = *count;
     while (at > 0 && list[at - 1].score < growth->score)
         at--;
@@ -218,9 +224,9 @@ static void insert_growth(Growth *list, int *count, const Growth *growth, int be
     *count += *count < beam;
 }
 
-/* T'_i: the tile grown along one axis to its next aligned size. */
+/* T'_i: the tile grown along one axis to its next aligned size, if it is none of the others. */
 static bool grow(const Construction *c, Level level, const RTile *inner, const Growth *from,
-                 int axis, Growth *grown)
+                 int axis, const Growth *others, int count, Growth *grown)
 {
     *grown = *from;
     int64_t size = from->tile.size[axis];
@@ -228,9 +234,9 @@ static bool grow(const Construction *c, Level level, const RTile *inner, const G
     if (!next)
         return false;
     grown->tile.size[axis] = next;
-    if (!weigh(c, level, inner, grown))
+    if (is_among(others, count, &grown->tile) || !weigh(c, level, inner, grown))
         return false;
-    bool enough = has_threads(c, level, inner, &grown->tile) && saturated(c, level, &grown->cost);
+    bool enough = saturated(c, level, &grown->cost) && has_threads(c, level, inner, &grown->tile);
     grown->beyond = enough ? from->beyond + 1 : 0;
     grown->score = reuse_score(c, &from->cost, &grown->cost);
     return grown->beyond <= BEYOND_SATURATION;
@@ -245,7 +251,7 @@ static int next_generation(const Construction *c, Level level, const RTile *inne
     for (int i = 0; i < count; i++)
         for (int a = c->kind->space->axis_count - 1; a >= 0; a--) {
             Growth grown;
-            if (grows(c, level, a) && grow(c, level, inner, &frontier[i], a, &grown))
+            if (grows(c, level, a) && grow(c, level, inner, &frontier[i], a, next, next_count, &grown))
                 insert_growth(next, &next_count, &grown, lacks(c, PART_BEAM) ? 1 : BEAM);
         }
     return next_count;

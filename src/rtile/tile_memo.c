@@ -34,7 +34,10 @@ static uint64_t hash_of(const RTile *tile, const RTile *inner, int axis_count)
 
 static bool is_same(const RTile *a, const RTile *b, int axis_count)
 {
-    return !memcmp(a->size, b->size, (size_t)axis_count * sizeof *a->size);
+    int axis = 0;
+    while (axis < axis_count && a->size[axis] == b->size[axis])
+        axis++;
+    return axis == axis_count;
 }
 
 double *tile_memo_numbers(TileMemo *memo, const RTile *tile, const RTile *inner, int axis_count, bool *is_new)

@@ -90,18 +90,20 @@ bool token_read(Slice *rest, Slice *token)
     return at < end;
 }
 
-char token_count_braces(Slice text, int *depth, char last)
+bool token_count_braces(Slice text, int *depth, char *last)
 {
     for (const char *at = text.start, *behind; at < text.end; at = behind) {
         behind = is_any_of(at, SPACE | OPENS_SKIPPED) ? token_skip(at, text.end) : at;
+        if (behind == text.end && (*at == '"' || *at == '\''))
+            return false;
         if (behind > at)
             continue;
         *depth += (*at == '{') - (*at == '}');
         for (behind++; behind < text.end && !is_any_of(behind, SPACE | OPENS_SKIPPED | BRACKET);)
             behind++;
-        last = behind[-1];
+        *last = behind[-1];
     }
-    return last;
+    return true;
 }
 
 /* The next one outside of comments and strings. */

@@ -24,8 +24,8 @@ bool token_read(Slice *rest, Slice *token);
 /* Behind what is no token: white space, a comment, a string or a number; `at` where there is none of them. */
 const char *token_skip(const char *at, const char *end);
 
-/* Adds the braces of the text to the depth; gives the last character of code, `last` if there is none. */
-char token_count_braces(Slice text, int *depth, char last);
+/* Adds the braces of the text to the depth; `last` becomes its last character of code, if it has any. False: a string does not end. */
+bool token_count_braces(Slice text, int *depth, char *last);
 
 /* Inside of ( ), { }, [ ] or < >, whose first character has been read; the last one is read, too. */
 Slice token_read_group(Slice *rest, char open);

@@ -160,21 +160,6 @@ static void end_paragraph(TokenReader *reader, const Line *line)
     reader->paragraph = NULL;
 }
 
-/* Lines are read one by one: what a string that goes on in the next line holds would be taken for code. */
-static bool leaves_string_open(Slice line)
-{
-    size_t length = slice_length(line);
-    if (!memchr(line.start, '"', length) && !memchr(line.start, '\'', length))
-        return false;
-    while (line.start < line.end) {
-        const char *behind = token_skip(line.start, line.end);
-        if (behind == line.end && strchr("\"'", *line.start))
-            return true;
-        line.start = behind > line.start ? behind : behind + 1;
-    }
-    return false;
-}
-
 static bool is_complete(const TokenReader *reader, Slice line)
 {
     if (reader->text.text[0] == '#')
@@ -195,9 +180,9 @@ static void add_line(TokenReader *reader, const Line *line)
     strbuf_write(&reader->text, line->text.start, slice_length(line->text));
     reader->number = line->number;
     if (!line->is_directive) {
-        if (leaves_string_open(line->text))
+        /* Lines are read one by one: what a string that goes on in the next line holds would be taken for code. */
+        if (!token_count_braces(line->text, &reader->depth, &reader->last))
             fatal(EXIT_INPUT, "%s:%d: a string does not end in its line", reader->source->file, line->number);
-        reader->last = token_count_braces(line->text, &reader->depth, reader->last);
         if (is_complete(reader, line->text))
             end_unit(reader);
     }

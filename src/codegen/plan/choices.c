@@ -8,6 +8,12 @@
 
 static const double MANY_TIMES = 2;          // what its bytes and its arithmetic take
 
+/* The time of a kernel that has blocks for some of the SMs only, if it were split over all of them. */
+static double spread_us(const Planner *planner, const PlannedLaunch *launch)
+{
+    return planned_us(launch) * rprogram_sm_share(&launch->program, planner->device);
+}
+
 static bool on_cuda_cores(const PlannedLaunch *launch)
 {
     Unit unit = launch->kind->space->unit;
@@ -44,7 +50,7 @@ static Choice with_behind(Planner *planner, const Companions *companions, Choice
     return choice_extend_by_all(planner, choice, companions->behind, companions->behind_count);
 }
 
-/* Families of parts: any; or else those that tile both factors, or one (NULL: none). */
+/* Families of parts: any; or else those that tile both factors, and one more (NULL: none). */
 typedef struct PartFamilies {
     bool any, tile_both;
     const Family *also;
@@ -150,10 +156,20 @@ static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whol
     return best;
 }
 
-/* Adds a number of parts that was not tried yet; gives the better one of it and the best so far. */
+/* What the best split would take in so many parts if these filled the SMs evenly. */
+static double even_us(const Planner *planner, const Splitting *whole, const Split *least, int64_t parts)
+{
+    const PerfEstimate *perf = &least->first.program.perf;
+    double idle_us = (1 - perf->tail_efficiency) * (perf->time_us - perf->launch_us);
+    return least->time_us - idle_us + sum_us(planner, whole, parts) - sum_us(planner, whole, least->parts);
+}
+
+/* Adds a number of parts that was not tried yet and may be better; gives the better one of it and the best so far. */
 static Split add_number(Planner *planner, ChoiceList *list, Splitting *whole, int64_t parts, Split least)
 {
-    if (parts < 2 || parts > MAX_PARTS || whole->tried[parts])
+    static const double WORTH = 0.99;   // limit of the search: of the least time so far
+    if (parts < 2 || parts > MAX_PARTS || whole->tried[parts] ||
+        even_us(planner, whole, &least, parts) > WORTH * least.time_us)
         return least;
     whole->tried[parts] = true;
     Split split = add_split(planner, list, whole, parts, (PartFamilies){.any = true});
@@ -181,6 +197,34 @@ static Split add_between(Planner *planner, ChoiceList *list, Splitting *whole, S
     for (int quarters = 3; !short_parts && quarters < 8 && power * quarters / 4 <= MAX_PARTS; quarters++)
         least = add_number(planner, list, whole, power * quarters / 4, least);
     return least;
+}
+
+/* The kernel of another family than the first one's that would be best with blocks for all SMs, if it then took less than
+   half of the time; or NULL. */
+static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList *list, const PlannedLaunch *first)
+{
+    const PlannedLaunch *best = NULL;
+    double least_us = spread_us(planner, first) / 2;
+    for (int i = 1; i < list->count; i++) {
+        const PlannedLaunch *launch = &list->choices[i]->launches[0];
+        if (list->choices[i]->count == 1 && launch->family != first->family && spread_us(planner, launch) < least_us) {
+            least_us = spread_us(planner, launch);
+            best = launch;
+        }
+    }
+    return best;
+}
+
+/* So many parts give that kernel blocks for all SMs, or another one of its family on tensor cores, whose blocks are larger. */
+static bool employs(const Planner *planner, const ChoiceList *list, const PlannedLaunch *spread, int64_t parts)
+{
+    bool any = spread && choices_employ(parts, choices_idle_sms(planner, spread));
+    for (int i = 1; i < list->count && spread && !any; i++) {
+        const PlannedLaunch *launch = &list->choices[i]->launches[0];
+        any = list->choices[i]->count == 1 && launch->family == spread->family && !on_cuda_cores(launch) &&
+              choices_employ(parts, choices_idle_sms(planner, launch));
+    }
+    return any;
 }
 
 static double bytes_of_all(Tensor *const *tensors, int count)
@@ -246,6 +290,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
         .parts = tile_series_new(planner->choices),
         .sums = tile_series_new(planner->choices),
     };
+    const PlannedLaunch *spread = best_spread(planner, whole, best);
     bool deep = is_deep(fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
     int64_t idle = deep ? 2 * planner->device->sm_count : choices_idle_sms(planner, best);   // deep: a block for each part
     Split least = {.time_us = INFINITY}, other = least;
@@ -253,8 +298,9 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     for (int64_t power = 1; power <= MAX_PARTS; power *= 2) {
         int64_t parts = power == 1 ? first : power;
         PartFamilies makers = {.any = of.slow || choices_employ(parts, idle) || (product && on_cuda_cores(best)),
-                               .tile_both = product};
-        if (power == first || (!makers.any && !makers.tile_both))
+                               .tile_both = product,
+                               .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
+        if (power == first || (!makers.any && !makers.tile_both && !makers.also))
             continue;
         int64_t even = deep || planner->rewrite ? fusion_even_parts(fusion, parts) : parts;
         of.tried[even] |= makers.any;
