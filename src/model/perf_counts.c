@@ -237,25 +237,19 @@ static BlockBytes block_bytes(const KernelCounts *kernel, const DataTile *data)
 static void count_bytes(KernelCounts *kernel)
 {
     const TileSpace *space = kernel->space;
+    BlockBytes own[MAX_DATA_TILES], *block = own;
     bool is_new = true;
-    double *known = kernel->problem->moves
-                        ? tile_memo_numbers(kernel->problem->moves, kernel->shared, NULL, space->axis_count, &is_new)
-                        : NULL;
+    if (kernel->problem->moves)
+        block = tile_memo_find(kernel->problem->moves, kernel->shared, NULL, space->axis_count, own, &is_new);
     for (int i = 0; i < space->tile_count; i++) {
-        BlockBytes block;
-        size_t at = (size_t)i * sizeof block / sizeof *known;
         if (is_new)
-            block = block_bytes(kernel, &space->tiles[i]);
-        else
-            memcpy(&block, known + at, sizeof block);
-        if (is_new && known)
-            memcpy(known + at, &block, sizeof block);
+            block[i] = block_bytes(kernel, &space->tiles[i]);
         kernel->bytes[i] = (TileBytes){
             .thread = data_tile_bytes(&space->tiles[i], kernel->inner, space->axis_count),
-            .block = block.held,
-            .moved = block.moved,
-            .asked = block.asked,
-            .lines = block.lines,
+            .block = block[i].held,
+            .moved = block[i].moved,
+            .asked = block[i].asked,
+            .lines = block[i].lines,
         };
     }
 }
@@ -432,7 +426,7 @@ static void add_item(PerfProblem *problem, const TileSpace *space, const Item *i
 
 TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind, int tiles)
 {
-    return tile_memo_new(arena, tiles, kind->space->tile_count * (int)(sizeof(BlockBytes) / sizeof(double)));
+    return tile_memo_new(arena, tiles, (size_t)kind->space->tile_count * sizeof(BlockBytes));
 }
 
 PerfProblem perf_problem(const KernelKind *kind)

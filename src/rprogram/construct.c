@@ -125,17 +125,13 @@ static bool construct_program(Construction *c, const Growth *inner, const Growth
 /* kind_footprint(), of block tiles once: rounds meet them again. */
 static int64_t footprint_of(const Construction *c, Level level, const RTile *inner, const RTile *tile)
 {
+    int64_t own, *known = &own;
     bool is_new = true;
-    double *known =
-        level == LEVEL_SHARED ? tile_memo_numbers(c->footprints, tile, inner, c->kind->space->axis_count, &is_new) : NULL;
-    int64_t footprint;
+    if (level == LEVEL_SHARED)
+        known = tile_memo_find(c->footprints, tile, inner, c->kind->space->axis_count, &own, &is_new);
     if (is_new)
-        footprint = kind_footprint(c->kind, tile, inner, c->device, level);
-    else
-        memcpy(&footprint, known, sizeof footprint);
-    if (is_new && known)
-        memcpy(known, &footprint, sizeof footprint);
-    return footprint;
+        *known = kind_footprint(c->kind, tile, inner, c->device, level);
+    return *known;
 }
 
 /* What the tile holds, if it fits the level; if not, no larger one will. */
@@ -154,13 +150,13 @@ static bool fits_level(const Construction *c, Level level, const RTile *inner, c
 /* rtile_traffic(), which does not depend on the tile inside. */
 static double traffic_of(const Construction *c, Level level, const RTile *tile)
 {
-    const TileSpace *space = c->kind->space;
+    double own, *known = &own;
     bool is_new = true;
-    double *known = level == LEVEL_SHARED ? tile_memo_numbers(c->traffic, tile, NULL, space->axis_count, &is_new) : NULL;
-    double traffic = is_new ? rtile_traffic(space, tile, c->device, level) : *known;
-    if (known)
-        *known = traffic;
-    return traffic;
+    if (level == LEVEL_SHARED)
+        known = tile_memo_find(c->traffic, tile, NULL, c->kind->space->axis_count, &own, &is_new);
+    if (is_new)
+        *known = rtile_traffic(c->kind->space, tile, c->device, level);
+    return *known;
 }
 
 /* What the grown tile moves and holds, if it fits the level. */
@@ -471,8 +467,8 @@ static Construction begin(Arena *arena, const KernelKind *kind, const Target *ta
                       .stats = stats};
     c.problem = perf_problem(kind);
     c.problem.moves = perf_moves_new(arena, kind, tiles);
-    c.traffic = tile_memo_new(arena, tiles, 1);
-    c.footprints = tile_memo_new(arena, 2 * tiles, 1);
+    c.traffic = tile_memo_new(arena, tiles, sizeof(double));
+    c.footprints = tile_memo_new(arena, 2 * tiles, sizeof(int64_t));
     c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
     c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
     for (int a = 0; a < kind->space->axis_count; a++)

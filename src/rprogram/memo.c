@@ -4,22 +4,18 @@
 #include <string.h>
 
 enum {
-    FIRST_CAPACITY = 512,    // places of the hash table
-    MOST_BYTES = 512 << 20,   // of memory, for kinds that occur again, 20 KB each
-    FIRST_BYTES = 224 << 20   // of memory, for kinds that may do so: half of it
+    FIRST_CAPACITY = 512,   // places of the hash table
+    MOST_BYTES = 512 << 20  // of memory, for kinds that may occur again, 20 KB each
 };
 
-/* All of a kind, its space and its schedule that a construction can depend on, as bytes. */
+/* 128 bits of all of a kind, its space and its schedule that a construction can depend on: no two that differ have the same. */
 typedef struct Key {
-    uint64_t hash;
-    size_t length;
-    const char *bytes;
+    uint64_t first, second;
 } Key;
 
-/* Most kinds of a long program occur once: past FIRST_BYTES only their hash is stored. The rest is stored when they occur again. */
 typedef struct MemoEntry {
     bool used;
-    Key key;   // `bytes` NULL: it occurred once
+    Key key;
     RProgram *programs;
     int count;
     ConstructStats stats;
@@ -42,19 +38,26 @@ ConstructMemo *construct_memo_new(Arena *arena, const Target *target, int keep)
     return memo;
 }
 
-/* FNV-1a, eight bytes at a time. */
-static uint64_t hash_of(const char *bytes, size_t length)
+/* Two multiplicative hashes, eight bytes at a time; what products have above goes below for the next ones. */
+static void add_bytes(Key *key, const void *bytes, size_t length)
 {
-    uint64_t hash = 0xcbf29ce484222325u, word;
-    for (size_t i = 0; i + sizeof word <= length; i += sizeof word) {
-        memcpy(&word, bytes + i, sizeof word);
-        hash = (hash ^ word) * 0x100000001b3u;
+    const char *at = bytes;
+    for (uint64_t word = 0; length; word = 0) {
+        size_t taken = length < sizeof word ? length : sizeof word;
+        if (taken == sizeof word)
+            memcpy(&word, at, sizeof word);
+        else
+            memcpy(&word, at, taken);
+        key->first = (key->first ^ word) * 0x9E3779B97F4A7C15u;
+        key->second = (key->second ^ word) * 0xC2B2AE3D27D4EB4Fu;
+        key->first ^= key->first >> 32;
+        key->second ^= key->second >> 29;
+        at += taken, length -= taken;
     }
-    return hash;
 }
 
-/* `tried`: the hash of the kind whose tiles are tried; 0: all are constructed. */
-static Key key_of(Arena *arena, const KernelKind *kind, uint64_t tried)
+/* `tried`: of the kind whose tiles are tried; 0: all are constructed. */
+static Key key_of(Arena *arena, const KernelKind *kind, Key tried)
 {
     KernelKind own = *kind;
     own.space = NULL, own.schedule = NULL, own.choice.value = NULL, own.name = NULL;
@@ -65,34 +68,21 @@ static Key key_of(Arena *arena, const KernelKind *kind, uint64_t tried)
         space->axes[a].name = NULL;
     for (int i = 0; i < space->tile_count; i++)
         space->tiles[i].name = NULL;
-    const struct Part {
-        const void *bytes;
-        size_t length;
-    } parts[] = {{&own, sizeof own}, {space, space_bytes(space)}, {kind->schedule, schedule_bytes(kind->schedule)},
-                 {&phases, sizeof phases}, {kind->choice.value, kind->choice.bytes}, {&tried, sizeof tried}};
-    Key key = {.length = 0};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        key.length += parts[i].length;
-    char *bytes = arena_room(arena, key.length), *end = bytes;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].length)
-            end = (char *)memcpy(end, parts[i].bytes, parts[i].length) + parts[i].length;
-    key.bytes = bytes;
-    key.hash = hash_of(bytes, key.length);
-    return key;
+    add_bytes(&tried, &own, sizeof own);
+    add_bytes(&tried, space, space_bytes(space));
+    add_bytes(&tried, kind->schedule, schedule_bytes(kind->schedule));
+    add_bytes(&tried, &phases, sizeof phases);
+    add_bytes(&tried, kind->choice.value, kind->choice.bytes);
+    return tried;
 }
 
 /* Where the kind is, or would be. */
-static MemoEntry *place_of(const ConstructMemo *memo, const Key *key)
+static MemoEntry *place_of(const ConstructMemo *memo, Key key)
 {
-    for (size_t at = key->hash & (memo->capacity - 1);; at = (at + 1) & (memo->capacity - 1)) {
-        MemoEntry *entry = &memo->entries[at];
-        bool alike = entry->key.hash == key->hash &&
-                     (!entry->key.bytes || !key->bytes ||
-                      (entry->key.length == key->length && memcmp(entry->key.bytes, key->bytes, key->length) == 0));
-        if (!entry->used || alike)
-            return entry;
-    }
+    size_t at = key.first & (memo->capacity - 1);
+    while (memo->entries[at].used && (memo->entries[at].key.first != key.first || memo->entries[at].key.second != key.second))
+        at = (at + 1) & (memo->capacity - 1);
+    return &memo->entries[at];
 }
 
 static void grow(ConstructMemo *memo)
@@ -102,7 +92,7 @@ static void grow(ConstructMemo *memo)
     grown.entries = NEW_ARRAY(memo->arena, MemoEntry, grown.capacity);
     for (size_t i = 0; i < memo->capacity; i++)
         if (memo->entries[i].used)
-            *place_of(&grown, &memo->entries[i].key) = memo->entries[i];
+            *place_of(&grown, memo->entries[i].key) = memo->entries[i];
     *memo = grown;
 }
 
@@ -119,24 +109,11 @@ static void *copy_of(Arena *arena, const void *bytes, size_t length)
     return length ? memcpy(arena_room(arena, length), bytes, length) : NULL;
 }
 
-static void remember(Arena *arena, MemoEntry *entry, const Key *key, const RProgram *programs, int count,
-                     const ConstructStats *stats)
-{
-    *entry = (MemoEntry){
-        .used = true,
-        .key = *key,
-        .programs = copy_of(arena, programs, (size_t)count * sizeof *programs),
-        .count = count,
-        .stats = *stats,
-    };
-    entry->key.bytes = copy_of(arena, key->bytes, key->length);
-}
-
 // ---- series ----
 
 typedef struct KnownTiles {
     const KernelKind *kind;
-    uint64_t hash;   // of its key
+    Key key;
     const RProgram *programs;
     int count;
     struct KnownTiles *next;
@@ -154,12 +131,12 @@ TileSeries *tile_series_new(Arena *arena)
     return series;
 }
 
-static void add_known(TileSeries *series, const KernelKind *kind, uint64_t hash, const RProgram *programs, int count)
+static void add_known(TileSeries *series, const KernelKind *kind, Key key, const RProgram *programs, int count)
 {
     KnownTiles *known = NEW(series->arena, KnownTiles);
     *known = (KnownTiles){
         .kind = kind_copy(series->arena, kind),
-        .hash = hash,
+        .key = key,
         .programs = copy_of(series->arena, programs, (size_t)count * sizeof *programs),
         .count = count,
         .next = series->first,
@@ -203,26 +180,22 @@ int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *ki
                        ConstructStats *stats)
 {
     const KnownTiles *known = known_tiles(series, kind);
-    Key key = key_of(scratch, kind, known ? known->hash : 0);
-    MemoEntry *entry = place_of(memo, &key);
-    bool remembered = entry->key.bytes;
+    Key key = key_of(scratch, kind, known ? known->key : (Key){0});
+    MemoEntry *entry = place_of(memo, key);
+    bool remembered = entry->used;
     ConstructStats own = remembered ? entry->stats : (ConstructStats){0};
     int count = remembered ? entry->count : construct(memo, scratch, kind, known, kept, &own);
+    size_t bytes = (size_t)count * sizeof *kept;
     if (remembered && count)
-        memcpy(kept, entry->programs, (size_t)count * sizeof *kept);
+        memcpy(kept, entry->programs, bytes);
     add_stats(stats, &own);
     if (series && !known && count)
-        add_known(series, kind, key.hash, kept, count);
-    if (remembered)
+        add_known(series, kind, key, kept, count);
+    if (remembered || memo->bytes + bytes > MOST_BYTES)
         return count;
-    bool is_new = !entry->used;
-    size_t bytes = key.length + (size_t)count * sizeof *kept;
-    if (memo->bytes + bytes <= (is_new ? FIRST_BYTES : MOST_BYTES)) {
-        memo->bytes += bytes;
-        remember(memo->arena, entry, &key, kept, count, &own);
-    } else if (is_new)
-        *entry = (MemoEntry){.used = true, .key = {.hash = key.hash}};
-    if (is_new && 2 * ++memo->count > memo->capacity)
+    memo->bytes += bytes;
+    *entry = (MemoEntry){.used = true, .key = key, .programs = copy_of(memo->arena, kept, bytes), .count = count, .stats = own};
+    if (2 * ++memo->count > memo->capacity)
         grow(memo);
     return count;
 }

@@ -4,21 +4,22 @@
 
 typedef struct MemoTile {
     RTile tile, inner;
-    double numbers[];
+    _Alignas(8) char numbers[];
 } MemoTile;
 
 struct TileMemo {
     Arena *arena;
-    int most, count, tiles;
+    int most, tiles;
+    size_t bytes;
     MemoTile *slots[];   // of a hash table, 2 * most
 };
 
-TileMemo *tile_memo_new(Arena *arena, int most, int count)
+TileMemo *tile_memo_new(Arena *arena, int most, size_t bytes)
 {
     TileMemo *memo = arena_alloc(arena, sizeof *memo + 2 * (size_t)most * sizeof *memo->slots);
     memo->arena = arena;
     memo->most = most;
-    memo->count = count;
+    memo->bytes = bytes;
     return memo;
 }
 
@@ -40,7 +41,7 @@ static bool is_same(const RTile *a, const RTile *b, int axis_count)
     return axis == axis_count;
 }
 
-double *tile_memo_numbers(TileMemo *memo, const RTile *tile, const RTile *inner, int axis_count, bool *is_new)
+void *tile_memo_find(TileMemo *memo, const RTile *tile, const RTile *inner, int axis_count, void *own, bool *is_new)
 {
     uint64_t slots = 2 * (uint64_t)memo->most, at = hash_of(tile, inner, axis_count) % slots;
     for (; memo->slots[at]; at = (at + 1) % slots)
@@ -51,8 +52,8 @@ double *tile_memo_numbers(TileMemo *memo, const RTile *tile, const RTile *inner,
         }
     *is_new = true;
     if (memo->tiles == memo->most)
-        return NULL;
-    MemoTile *added = arena_room(memo->arena, sizeof *added + (size_t)memo->count * sizeof *added->numbers);
+        return own;
+    MemoTile *added = arena_room(memo->arena, sizeof *added + memo->bytes);
     added->tile = *tile;
     if (inner)
         added->inner = *inner;

@@ -5,9 +5,9 @@
 
 typedef struct TileMemo TileMemo;
 
-/* `most`: tiles; `count`: numbers of each. */
-TileMemo *tile_memo_new(Arena *arena, int most, int count);
+/* `most`: tiles; `bytes`: of the numbers of each. */
+TileMemo *tile_memo_new(Arena *arena, int most, size_t bytes);
 
-/* The numbers of the tile with that one inside (NULL: whatever is inside); `is_new`: nobody has filled them yet. NULL: there is no
-   room for more tiles. */
-double *tile_memo_numbers(TileMemo *memo, const RTile *tile, const RTile *inner, int axis_count, bool *is_new);
+/* The numbers of the tile with that one inside (NULL: whatever is inside), `own` where there is no room for more tiles;
+   `is_new`: nobody has filled them yet. */
+void *tile_memo_find(TileMemo *memo, const RTile *tile, const RTile *inner, int axis_count, void *own, bool *is_new);

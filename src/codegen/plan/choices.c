@@ -160,7 +160,7 @@ static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whol
 static double even_us(const Planner *planner, const Splitting *whole, const Split *least, int64_t parts)
 {
     const PerfEstimate *perf = &least->first.program.perf;
-    double idle_us = (1 - perf->tail_efficiency) * (perf->time_us - perf->launch_us);
+    double idle_us = (perf->waves < 2 ? 1 : 1 - perf->tail_efficiency) * (perf->time_us - perf->launch_us);
     return least->time_us - idle_us + sum_us(planner, whole, parts) - sum_us(planner, whole, least->parts);
 }
 
