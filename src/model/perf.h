@@ -59,8 +59,8 @@ typedef struct PerfProblem {
 
 PerfProblem perf_problem(const KernelKind *kind);
 
-/* For `moves`, of so many block tiles: worth its room where many programs of the kind are estimated. */
-TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind, int tiles);
+/* For `moves`: worth its room where many programs of the kind are estimated. */
+TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind);
 
 /* An rProgram is a constructed kernel shape: one rTile per memory level and what follows from them. A value: copied
    with =, no pointers inside. */

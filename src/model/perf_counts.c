@@ -240,7 +240,7 @@ static void count_bytes(KernelCounts *kernel)
     BlockBytes own[MAX_DATA_TILES], *block = own;
     bool is_new = true;
     if (kernel->problem->moves)
-        block = tile_memo_find(kernel->problem->moves, kernel->shared, NULL, space->axis_count, own, &is_new);
+        block = tile_memo_find(kernel->problem->moves, kernel->shared, NULL, &is_new);
     for (int i = 0; i < space->tile_count; i++) {
         if (is_new)
             block[i] = block_bytes(kernel, &space->tiles[i]);
@@ -424,9 +424,9 @@ static void add_item(PerfProblem *problem, const TileSpace *space, const Item *i
             problem->instructions[i] += item->move.instructions;
 }
 
-TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind, int tiles)
+TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind)
 {
-    return tile_memo_new(arena, tiles, (size_t)kind->space->tile_count * sizeof(BlockBytes));
+    return tile_memo_new(arena, kind->space->axis_count, (size_t)kind->space->tile_count * sizeof(BlockBytes));
 }
 
 PerfProblem perf_problem(const KernelKind *kind)

@@ -23,10 +23,8 @@ enum {
     BEYOND_SATURATION = 3,    // limit of the search: generations kept once compute limits, as occupancy may still gain
     MAX_REGISTER_TILES = 48,
     MAX_PROGRAMS = 768,       // the best are of the first: large register tiles are tried before small ones
-    SLOTS = 2 * MAX_PROGRAMS, // of the hash table, at least half empty
     TOLERANCE_STEPS = 5,      // limit of the search: 0.2 each
-    ENOUGH = 4,               // limit of the search: times `keep` programs end the raising of the tolerance
-    MOST_TILES = 512          // block tiles whose numbers hash tables keep, and half of the pairs; those of others are computed again
+    ENOUGH = 4                // limit of the search: times `keep` programs end the raising of the tolerance
 };
 
 typedef struct Construction {
@@ -36,13 +34,11 @@ typedef struct Construction {
     PerfProblem problem;
     Tolerance *tolerance;
     TileMemo *traffic;          // of block tiles
-    TileMemo *footprints;       // of these with the register tiles inside
+    TileMemo *pairs;            // of these with the register tiles inside: each a Pair
     Arena *arena;
     RProgram **programs;      // MAX_PROGRAMS places
     int count;                // of them, those that are taken
     RProgram *spare;          // room for the next one; NULL: the last took it
-    uint16_t
-        *slots;   // SLOTS places, by hash of the tiles: how many programs there were with this one; 0: free
     int axes,
         steps;   // spatial axes, and those of the reduction: a score is asked for where there are several
     ConstructStats *stats;
@@ -58,37 +54,27 @@ typedef struct Growth {
 
 // ---- one program ----
 
-static uint64_t hash_tiles(const RTile *inner, const RTile *shared, int axis_count)
-{
-    uint64_t hash = 0;
-    for (int a = 0; a < axis_count; a++) {
-        hash = (hash ^ (uint64_t)inner->size[a]) * 0x9E3779B97F4A7C15u;
-        hash = (hash ^ (uint64_t)shared->size[a]) * 0x9E3779B97F4A7C15u;
-    }
-    return hash >> 32;
-}
+typedef struct Pair {
+    int64_t footprint;   // of the block tile
+    RProgram *program;   // NULL: none yet
+} Pair;
 
-/* The place of the program with these tiles, taken or free. */
-static uint16_t *find_slot(const Construction *c, const RTile *inner, const RTile *shared)
+static Pair *pair_of(const Construction *c, const RTile *inner, const RTile *shared)
 {
-    uint64_t slot = hash_tiles(inner, shared, c->kind->space->axis_count) % SLOTS;
-    while (c->slots[slot]) {
-        const RTile *tile = c->programs[c->slots[slot] - 1]->tile;
-        if (!memcmp(&tile[LEVEL_REGISTER], inner, sizeof *inner)
-            && !memcmp(&tile[LEVEL_SHARED], shared, sizeof *shared))
-            break;
-        slot = (slot + 1) % SLOTS;
-    }
-    return &c->slots[slot];
+    bool is_new;
+    Pair *pair = tile_memo_find(c->pairs, shared, inner, &is_new);
+    if (is_new)
+        *pair = (Pair){kind_footprint(c->kind, shared, inner, c->device, LEVEL_SHARED), NULL};
+    return pair;
 }
 
 /* Why no program came of two tiles; PRUNE_COUNT: one did. */
 static PruneReason record(Construction *c, const Growth *inner, const Growth *shared,
                           const RProgram **recorded)
 {
-    uint16_t *slot = find_slot(c, &inner->tile, &shared->tile);
-    *recorded = *slot ? c->programs[*slot - 1] : NULL;
-    if (*slot || c->count == MAX_PROGRAMS)
+    Pair *pair = pair_of(c, &inner->tile, &shared->tile);
+    *recorded = pair->program;
+    if (pair->program || c->count == MAX_PROGRAMS)
         return PRUNE_DUPLICATE;
     RProgram *program = c->spare ? c->spare : NEW(c->arena, RProgram);
     program->tolerance = c->tolerance->allowed;
@@ -102,8 +88,7 @@ static PruneReason record(Construction *c, const Growth *inner, const Growth *sh
         return reason;
     c->spare = NULL;
     c->programs[c->count++] = program;
-    *slot = (uint16_t)c->count;
-    *recorded = program;
+    *recorded = pair->program = program;
     return PRUNE_COUNT;
 }
 
@@ -122,16 +107,10 @@ static bool construct_program(Construction *c, const Growth *inner, const Growth
 
 // ---- scale-up ----
 
-/* kind_footprint(), of block tiles once: rounds meet them again. */
 static int64_t footprint_of(const Construction *c, Level level, const RTile *inner, const RTile *tile)
 {
-    int64_t own, *known = &own;
-    bool is_new = true;
-    if (level == LEVEL_SHARED)
-        known = tile_memo_find(c->footprints, tile, inner, c->kind->space->axis_count, &own, &is_new);
-    if (is_new)
-        *known = kind_footprint(c->kind, tile, inner, c->device, level);
-    return *known;
+    return level == LEVEL_SHARED ? pair_of(c, inner, tile)->footprint
+                                 : kind_footprint(c->kind, tile, inner, c->device, level);
 }
 
 /* What the tile holds, if it fits the level; if not, no larger one will. */
@@ -153,7 +132,7 @@ static double traffic_of(const Construction *c, Level level, const RTile *tile)
     double own, *known = &own;
     bool is_new = true;
     if (level == LEVEL_SHARED)
-        known = tile_memo_find(c->traffic, tile, NULL, c->kind->space->axis_count, &own, &is_new);
+        known = tile_memo_find(c->traffic, tile, NULL, &is_new);
     if (is_new)
         *known = rtile_traffic(c->kind->space, tile, c->device, level);
     return *known;
@@ -455,8 +434,7 @@ static int compare_programs(const void *left, const void *right)
     return order ? order : compare_tiles(&a->tile[LEVEL_REGISTER], &b->tile[LEVEL_REGISTER]);
 }
 
-/* `tiles`: how many block tiles may be tried. */
-static Construction begin(Arena *arena, const KernelKind *kind, const Target *target, Tolerance *tolerance, int tiles,
+static Construction begin(Arena *arena, const KernelKind *kind, const Target *target, Tolerance *tolerance,
                           ConstructStats *stats)
 {
     Construction c = {.kind = kind,
@@ -466,11 +444,10 @@ static Construction begin(Arena *arena, const KernelKind *kind, const Target *ta
                       .arena = arena,
                       .stats = stats};
     c.problem = perf_problem(kind);
-    c.problem.moves = perf_moves_new(arena, kind, tiles);
-    c.traffic = tile_memo_new(arena, tiles, sizeof(double));
-    c.footprints = tile_memo_new(arena, 2 * tiles, sizeof(int64_t));
+    c.problem.moves = perf_moves_new(arena, kind);
+    c.traffic = tile_memo_new(arena, kind->space->axis_count, sizeof(double));
+    c.pairs = tile_memo_new(arena, kind->space->axis_count, sizeof(Pair));
     c.programs = arena_room(arena, MAX_PROGRAMS * sizeof *c.programs);
-    c.slots = NEW_ARRAY(arena, uint16_t, SLOTS);
     for (int a = 0; a < kind->space->axis_count; a++)
         (*(kind->space->axes[a].reduction ? &c.steps : &c.axes))++;
     return c;
@@ -493,7 +470,7 @@ int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *targe
                        ConstructStats *stats)
 {
     Tolerance tolerance = {0};
-    Construction c = begin(arena, kind, target, &tolerance, MOST_TILES, stats);
+    Construction c = begin(arena, kind, target, &tolerance, stats);
     construct_rounds(&c, ENOUGH * keep);
     return keep_best(&c, keep, kept);
 }
@@ -502,7 +479,7 @@ int rprogram_construct_like(Arena *arena, const KernelKind *kind, const Target *
                             RProgram *kept, ConstructStats *stats)
 {
     Tolerance tolerance = {.allowed = 1};
-    Construction c = begin(arena, kind, target, &tolerance, 2 * count, stats);
+    Construction c = begin(arena, kind, target, &tolerance, stats);
     for (int i = 0; i < count; i++)
         construct_known(&c, &like[i]);
     return keep_best(&c, count, kept);

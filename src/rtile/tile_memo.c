@@ -1,25 +1,25 @@
 #include "rtile/tile_memo.h"
 
-#include <string.h>
+enum { FIRST_SLOTS = 128 };
 
 typedef struct MemoTile {
+    uint64_t hash;
     RTile tile, inner;
     _Alignas(8) char numbers[];
 } MemoTile;
 
 struct TileMemo {
     Arena *arena;
-    int most, tiles;
-    size_t bytes;
-    MemoTile *slots[];   // of a hash table, 2 * most
+    int axis_count;
+    size_t bytes, count, slot_count;   // a power of two
+    MemoTile **slots;                  // of a hash table, at least half empty
 };
 
-TileMemo *tile_memo_new(Arena *arena, int most, size_t bytes)
+TileMemo *tile_memo_new(Arena *arena, int axis_count, size_t bytes)
 {
-    TileMemo *memo = arena_alloc(arena, sizeof *memo + 2 * (size_t)most * sizeof *memo->slots);
-    memo->arena = arena;
-    memo->most = most;
-    memo->bytes = bytes;
+    TileMemo *memo = NEW(arena, TileMemo);
+    *memo = (TileMemo){.arena = arena, .axis_count = axis_count, .bytes = bytes, .slot_count = FIRST_SLOTS};
+    memo->slots = NEW_ARRAY(arena, MemoTile *, FIRST_SLOTS);
     return memo;
 }
 
@@ -41,23 +41,39 @@ static bool is_same(const RTile *a, const RTile *b, int axis_count)
     return axis == axis_count;
 }
 
-void *tile_memo_find(TileMemo *memo, const RTile *tile, const RTile *inner, int axis_count, void *own, bool *is_new)
+static void grow(TileMemo *memo)
 {
-    uint64_t slots = 2 * (uint64_t)memo->most, at = hash_of(tile, inner, axis_count) % slots;
-    for (; memo->slots[at]; at = (at + 1) % slots)
-        if (is_same(&memo->slots[at]->tile, tile, axis_count) &&
-            (!inner || is_same(&memo->slots[at]->inner, inner, axis_count))) {
+    TileMemo grown = *memo;
+    grown.slot_count *= 2;
+    grown.slots = NEW_ARRAY(memo->arena, MemoTile *, grown.slot_count);
+    for (size_t i = 0; i < memo->slot_count; i++) {
+        size_t at = memo->slots[i] ? memo->slots[i]->hash & (grown.slot_count - 1) : 0;
+        while (memo->slots[i] && grown.slots[at])
+            at = (at + 1) & (grown.slot_count - 1);
+        if (memo->slots[i])
+            grown.slots[at] = memo->slots[i];
+    }
+    *memo = grown;
+}
+
+void *tile_memo_find(TileMemo *memo, const RTile *tile, const RTile *inner, bool *is_new)
+{
+    if (2 * memo->count == memo->slot_count)
+        grow(memo);
+    uint64_t hash = hash_of(tile, inner, memo->axis_count), at = hash & (memo->slot_count - 1);
+    for (MemoTile *known; (known = memo->slots[at]); at = (at + 1) & (memo->slot_count - 1))
+        if (known->hash == hash && is_same(&known->tile, tile, memo->axis_count) &&
+            (!inner || is_same(&known->inner, inner, memo->axis_count))) {
             *is_new = false;
-            return memo->slots[at]->numbers;
+            return known->numbers;
         }
-    *is_new = true;
-    if (memo->tiles == memo->most)
-        return own;
     MemoTile *added = arena_room(memo->arena, sizeof *added + memo->bytes);
+    added->hash = hash;
     added->tile = *tile;
     if (inner)
         added->inner = *inner;
     memo->slots[at] = added;
-    memo->tiles++;
+    memo->count++;
+    *is_new = true;
     return added->numbers;
 }

@@ -5,9 +5,9 @@
 
 typedef struct TileMemo TileMemo;
 
-/* `most`: tiles; `bytes`: of the numbers of each. */
-TileMemo *tile_memo_new(Arena *arena, int most, size_t bytes);
+/* Of tiles of so many axes, and so many bytes of numbers each. */
+TileMemo *tile_memo_new(Arena *arena, int axis_count, size_t bytes);
 
-/* The numbers of the tile with that one inside (NULL: whatever is inside), `own` where there is no room for more tiles;
-   `is_new`: nobody has filled them yet. */
-void *tile_memo_find(TileMemo *memo, const RTile *tile, const RTile *inner, int axis_count, void *own, bool *is_new);
+/* The numbers of the tile with that one inside (NULL: whatever is inside), which stay where they are; `is_new`: nobody has
+   filled them yet. */
+void *tile_memo_find(TileMemo *memo, const RTile *tile, const RTile *inner, bool *is_new);
