@@ -175,13 +175,6 @@ static const Slice *idle_functions(Trim *trim, const TrimScope *scope)
     return idle;
 }
 
-static bool has_any(const char *text, const Slice *names)
-{
-    while (names->start && !memmem(text, strlen(text), names->start, slice_length(*names)))
-        names++;
-    return names->start != NULL;
-}
-
 /* First branches, which show what does nothing, then calls of that; and what branches are left with fewer choices. */
 static void fold_scope(Trim *trim, TrimScope *scope)
 {
@@ -195,7 +188,7 @@ static void fold_scope(Trim *trim, TrimScope *scope)
     }
     const Slice *idle = idle_functions(trim, scope);
     for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
-        if (unit->folded || has_any(unit->text, idle))
+        if (unit->folded || idle->start)
             unit->text = fold_branches(trim->arena, &scope->constants, idle, unit->text, keeps_lines);
 }
 
