@@ -107,12 +107,6 @@ static bool construct_program(Construction *c, const Growth *inner, const Growth
 
 // ---- scale-up ----
 
-static int64_t footprint_of(const Construction *c, Level level, const RTile *inner, const RTile *tile)
-{
-    return level == LEVEL_SHARED ? pair_of(c, inner, tile)->footprint
-                                 : kind_footprint(c->kind, tile, inner, c->device, level);
-}
-
 /* What the tile holds, if it fits the level; if not, no larger one will. */
 static bool fits_level(const Construction *c, Level level, const RTile *inner, const RTile *tile,
                        int64_t *footprint)
@@ -122,7 +116,8 @@ static bool fits_level(const Construction *c, Level level, const RTile *inner, c
     if (level == LEVEL_SHARED &&
         rprogram_threads(c->kind, c->device, tile, inner) > c->device->max_threads_per_block)
         return false;
-    *footprint = footprint_of(c, level, inner, tile);
+    *footprint = level == LEVEL_SHARED ? pair_of(c, inner, tile)->footprint
+                                       : kind_footprint(c->kind, tile, inner, c->device, level);
     return *footprint <= room;
 }
 
@@ -252,16 +247,11 @@ static int scale_up(const Construction *c, Level level, const RTile *inner, Grow
 
 // ---- small operators ----
 
-static int64_t smaller_size(const Construction *c, const RTile *inner, int axis, int64_t size)
-{
-    return rtile_previous_size(c->kind->space, inner, axis, size, c->tolerance);
-}
-
 /* What a block's tile moves and holds. Along a single axis there is nothing to compare what it moves with. */
 static TileCost shared_cost(const Construction *c, const RTile *inner, const RTile *tile)
 {
     return (TileCost){c->axes > 1 ? traffic_of(c, LEVEL_SHARED, tile) : 0,
-                      footprint_of(c, LEVEL_SHARED, inner, tile)};
+                      pair_of(c, inner, tile)->footprint};
 }
 
 /* The tile without its last growth step along the spatial axis where that saved least traffic per byte. False
@@ -275,7 +265,7 @@ static bool shrink_tile(const Construction *c, const RTile *inner, Growth *share
         int64_t *size = &smaller.tile.size[a];
         if (c->kind->space->axes[a].reduction)
             continue;
-        *size = smaller_size(c, inner, a, *size);
+        *size = rtile_previous_size(c->kind->space, inner, a, *size, c->tolerance);
         if (!*size)
             continue;
         smaller.cost = shared_cost(c, inner, &smaller.tile);

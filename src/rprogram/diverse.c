@@ -5,21 +5,14 @@
 
 enum { DISTINCT_TILES = 4 };   // limit of the search: register tiles, and block tiles, among the kept programs
 
-static bool same_register_tile(const TileSpace *space, const RProgram *a, const RProgram *b)
+/* Along the axes of outputs, of blocks; along all, of threads. */
+static bool same_tile(const TileSpace *space, const RProgram *a, const RProgram *b, Level level)
 {
-    for (int i = 0; i < space->axis_count; i++)
-        if (a->tile[LEVEL_REGISTER].size[i] != b->tile[LEVEL_REGISTER].size[i])
-            return false;
-    return true;
-}
-
-static bool same_block_tile(const TileSpace *space, const RProgram *a, const RProgram *b)
-{
-    for (int i = 0; i < space->axis_count; i++)
-        if (!space->axes[i].reduction
-            && a->tile[LEVEL_SHARED].size[i] != b->tile[LEVEL_SHARED].size[i])
-            return false;
-    return true;
+    int i = 0;
+    while (i < space->axis_count && (a->tile[level].size[i] == b->tile[level].size[i] ||
+                                     (level == LEVEL_SHARED && space->axes[i].reduction)))
+        i++;
+    return i == space->axis_count;
 }
 
 typedef struct Selection {
@@ -31,13 +24,12 @@ typedef struct Selection {
     int picked_count;
 } Selection;
 
-/* Have fewer than `most` of the picked programs the register tile of this one, or the block tile? */
-typedef bool IsAlike(const TileSpace *space, const RProgram *a, const RProgram *b);
-static bool is_rare(const Selection *s, const RProgram *program, IsAlike *is_alike, int most)
+/* Have fewer than `most` of the picked programs the tile of this one? */
+static bool is_rare(const Selection *s, const RProgram *program, Level level, int most)
 {
     int alike = 0;
     for (int i = 0; i < s->picked_count && alike < most; i++)
-        alike += is_alike(s->space, s->picks[i], program);
+        alike += same_tile(s->space, s->picks[i], program, level);
     return alike < most;
 }
 
@@ -50,8 +42,8 @@ static bool admits(const Selection *s, DiversityPass pass, const RProgram *progr
     if (pass == PASS_ANY)
         return true;
     if (pass == PASS_ONE_NEW)
-        return is_rare(s, program, same_register_tile, 1) || is_rare(s, program, same_block_tile, 1);
-    return is_rare(s, program, same_register_tile, cap) && is_rare(s, program, same_block_tile, cap);
+        return is_rare(s, program, LEVEL_REGISTER, 1) || is_rare(s, program, LEVEL_SHARED, 1);
+    return is_rare(s, program, LEVEL_REGISTER, cap) && is_rare(s, program, LEVEL_SHARED, cap);
 }
 
 static void take(Selection *s, int i)
@@ -69,18 +61,12 @@ static void pick(Selection *s, DiversityPass pass)
             take(s, i);
 }
 
-/* The time of the program if other blocks filled the remaining SMs, as with split-K. */
-static double spread_us(const RProgram *program, const DeviceSpec *device)
-{
-    return program->perf.time_us * rprogram_sm_share(program, device);
-}
-
 /* The fastest, and the fastest as a part of split-K, however slow it is alone: it decides whether sums are split. */
 static void pick_fastest(Selection *s, const DeviceSpec *device)
 {
     int of_parts = 0;
     for (int i = 1; i < s->count; i++)
-        if (spread_us(s->sorted[i], device) < spread_us(s->sorted[of_parts], device))
+        if (rprogram_spread_us(s->sorted[i], device) < rprogram_spread_us(s->sorted[of_parts], device))
             of_parts = i;
     take(s, 0);
     take(s, of_parts);

@@ -119,18 +119,6 @@ typedef struct KnownTiles {
     struct KnownTiles *next;
 } KnownTiles;
 
-struct TileSeries {
-    Arena *arena;
-    KnownTiles *first;
-};
-
-TileSeries *tile_series_new(Arena *arena)
-{
-    TileSeries *series = NEW(arena, TileSeries);
-    series->arena = arena;
-    return series;
-}
-
 static void add_known(TileSeries *series, const KernelKind *kind, Key key, const RProgram *programs, int count)
 {
     KnownTiles *known = NEW(series->arena, KnownTiles);

@@ -9,9 +9,10 @@ ConstructMemo *construct_memo_new(Arena *arena, const Target *target, int keep);
 
 /* Kinds that differ in extents alone, as those of a sum in two parts, in four, ...: the first is constructed, and its
    tiles are tried for others whose sums are up to four times as long or as short. */
-typedef struct TileSeries TileSeries;
-
-TileSeries *tile_series_new(Arena *arena);
+typedef struct TileSeries {
+    Arena *arena;
+    struct KnownTiles *first;
+} TileSeries;
 
 /* rprogram_construct(), or what it said of the same kind before; of a kind of a series (NULL: there is none) with tiles of
    the one whose sums are nearest in length. Names of axes make no difference. */

@@ -44,10 +44,9 @@ static void fill_grid(const KernelKind *kind, const DeviceSpec *device, RProgram
     program->dealt = persistent ? tiles : program->grid;
 }
 
-double rprogram_sm_share(const RProgram *program, const DeviceSpec *device)
+double rprogram_spread_us(const RProgram *program, const DeviceSpec *device)
 {
-    double share = (double)program->dealt / device->sm_count;
-    return share < 1 ? share : 1;
+    return program->perf.time_us * fmin((double)program->dealt / device->sm_count, 1);
 }
 
 int64_t rprogram_threads(const KernelKind *kind, const DeviceSpec *device, const RTile *shared, const RTile *inner)

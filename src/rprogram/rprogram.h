@@ -43,9 +43,8 @@ bool rprogram_complete(const KernelKind *kind, const PerfProblem *problem, const
 /* The padding, which only programs that are kept need. */
 void rprogram_pad(const KernelKind *kind, const DeviceSpec *device, RProgram *program);
 
-/* Of the device's SMs the share that has its blocks, at most 1. A kernel alone takes its time on them; where its blocks are
-   part of many, as those of a sum in parts, as much of the device's as this share. */
-double rprogram_sm_share(const RProgram *program, const DeviceSpec *device);
+/* The time of the program if other blocks filled the remaining SMs, as with split-K. */
+double rprogram_spread_us(const RProgram *program, const DeviceSpec *device);
 
 /* Of `count` programs in ascending order, picks `keep` that differ and keeps their order: no
    register tile and no block tile (the spatial part of the shared tile) more than ceil(keep/4)

@@ -8,12 +8,6 @@
 
 static const double MANY_TIMES = 2;          // what its bytes and its arithmetic take
 
-/* The time of a kernel that has blocks for some of the SMs only, if it were split over all of them. */
-static double spread_us(const Planner *planner, const PlannedLaunch *launch)
-{
-    return planned_us(launch) * rprogram_sm_share(&launch->program, planner->device);
-}
-
 static bool on_cuda_cores(const PlannedLaunch *launch)
 {
     Unit unit = launch->kind->space->unit;
@@ -204,11 +198,12 @@ static Split add_between(Planner *planner, ChoiceList *list, Splitting *whole, S
 static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList *list, const PlannedLaunch *first)
 {
     const PlannedLaunch *best = NULL;
-    double least_us = spread_us(planner, first) / 2;
+    double least_us = rprogram_spread_us(&first->program, planner->device) / 2;
     for (int i = 1; i < list->count; i++) {
         const PlannedLaunch *launch = &list->choices[i]->launches[0];
-        if (list->choices[i]->count == 1 && launch->family != first->family && spread_us(planner, launch) < least_us) {
-            least_us = spread_us(planner, launch);
+        double us = rprogram_spread_us(&launch->program, planner->device);
+        if (list->choices[i]->count == 1 && launch->family != first->family && us < least_us) {
+            least_us = us;
             best = launch;
         }
     }
@@ -287,8 +282,8 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
         .ways = whole,
         .slow = !planner->rewrite && is_slow(planner, fusion, best),
         .best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best),
-        .parts = tile_series_new(planner->choices),
-        .sums = tile_series_new(planner->choices),
+        .parts = &(TileSeries){.arena = planner->choices},
+        .sums = &(TileSeries){.arena = planner->choices},
     };
     const PlannedLaunch *spread = best_spread(planner, whole, best);
     bool deep = is_deep(fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
