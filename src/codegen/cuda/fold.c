@@ -427,7 +427,7 @@ const char *fold_branches(Arena *arena, const Constants *constants, const Slice 
 
 const char *fold_expressions(Arena *arena, const Constants *constants, const char *text, bool keeps_lines)
 {
-    if (strstr(text, "\n#if") || *text == '#' || !fold_has_choice(slice_of(text)))
+    if (strstr(text, "\n#if") || *text == '#' || !(strchr(text, '?') || strstr(text, "&&") || strstr(text, "||")))
         return text;
     Constants visible = {.table = {.arena = arena}, .outer = constants};
     ConditionFold fold = fold_of(&visible, text, keeps_lines);

@@ -141,23 +141,11 @@ static void join_lines(ConditionFold *fold, Slice whole, Slice taken)
         fold_remove(fold, end, whole.start - 1);   // but for a blank
 }
 
-static bool has_pair(Slice text, char c)
-{
-    while ((text.start = memchr(text.start, c, slice_length(text))))
-        if (++text.start < text.end && *text.start == c)
-            return true;
-    return false;
-}
-
-bool fold_has_choice(Slice text)
-{
-    return memchr(text.start, '?', slice_length(text)) || has_pair(text, '&') || has_pair(text, '|');
-}
-
 /* What stands between two separators; `asks`: only its truth matters. */
 static void fold_segment(ConditionFold *fold, Slice text, bool asks)
 {
-    if (!fold_has_choice(text))
+    size_t length = slice_length(text);
+    if (!memchr(text.start, '?', length) && !memchr(text.start, '&', length) && !memchr(text.start, '|', length))
         return;
     text = without_blanks(text);
     const char *question = find_one(text, "?"), *colon = question ? find_colon((Slice){question + 1, text.end}) : NULL;
@@ -234,10 +222,8 @@ static void fold_group(ConditionFold *fold, Slice text, bool asks)
             start = rest.start;
         } else if (opens(token, fold->text)) {
             Slice inside = token_read_group(&rest, *token.start);
-            bool folds = fold_has_choice(inside);
-            if (folds)
-                fold_group(fold, inside, *token.start == '(' && (slice_equals(last, "if") || slice_equals(last, "while")));
-            if (folds && *token.start == '(')
+            fold_group(fold, inside, *token.start == '(' && (slice_equals(last, "if") || slice_equals(last, "while")));
+            if (*token.start == '(')
                 unwrap(fold, last, inside, text.end);
             if (*token.start == '{')
                 start = rest.start;

@@ -42,8 +42,5 @@ bool fold_only_asks(Slice condition);
 /* Whether a condition is known: also `x > 1 && false`, where nothing else happens. */
 bool fold_evaluate(const Constants *constants, Slice condition, int64_t *value);
 
-/* The text has a choice, or conditions that `&&` or `||` joins. */
-bool fold_has_choice(Slice text);
-
 /* Of all expressions of the text. */
 void fold_choices(ConditionFold *fold, Slice text);
