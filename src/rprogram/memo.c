@@ -104,11 +104,6 @@ static void add_stats(ConstructStats *sum, const ConstructStats *stats)
         sum->pruned[reason] += stats->pruned[reason];
 }
 
-static void *copy_of(Arena *arena, const void *bytes, size_t length)
-{
-    return length ? memcpy(arena_room(arena, length), bytes, length) : NULL;
-}
-
 // ---- series ----
 
 typedef struct KnownTiles {
@@ -125,7 +120,7 @@ static void add_known(TileSeries *series, const KernelKind *kind, Key key, const
     *known = (KnownTiles){
         .kind = kind_copy(series->arena, kind),
         .key = key,
-        .programs = copy_of(series->arena, programs, (size_t)count * sizeof *programs),
+        .programs = arena_copy(series->arena, programs, (size_t)count * sizeof *programs),
         .count = count,
         .next = series->first,
     };
@@ -182,7 +177,7 @@ int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *ki
     if (remembered || memo->bytes + bytes > MOST_BYTES)
         return count;
     memo->bytes += bytes;
-    *entry = (MemoEntry){.used = true, .key = key, .programs = copy_of(memo->arena, kept, bytes), .count = count, .stats = own};
+    *entry = (MemoEntry){.used = true, .key = key, .programs = arena_copy(memo->arena, kept, bytes), .count = count, .stats = own};
     if (2 * ++memo->count > memo->capacity)
         grow(memo);
     return count;

@@ -24,7 +24,7 @@ bool token_read(Slice *rest, Slice *token);
 /* Behind what is no token: white space, a comment, a string or a number; `at` where there is none of them. */
 const char *token_skip(const char *at, const char *end);
 
-/* Adds the braces of the text to the depth; `last` becomes its last character of code, if it has any. False: a string does not end. */
+/* Adds the braces of the text to the depth; `last` becomes its last character of code. False: a string does not end. */
 bool token_count_braces(Slice text, int *depth, char *last);
 
 /* Inside of ( ), { }, [ ] or < >, whose first character has been read; the last one is read, too. */

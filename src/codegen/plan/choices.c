@@ -47,12 +47,14 @@ static Choice with_behind(Planner *planner, const Companions *companions, Choice
 /* Families of parts: any; or else those that tile both factors, and one more (NULL: none). */
 typedef struct PartFamilies {
     bool any, tile_both;
+    bool no_products;   // of those none that tile both
     const Family *also;
 } PartFamilies;
 
 static bool may_make_parts(const Family *family, PartFamilies of)
 {
-    return of.any || (of.tile_both && family->tiles_both) || family == of.also;
+    bool excluded = of.no_products && family->tiles_both;
+    return !excluded && (of.any || (of.tile_both && family->tiles_both) || family == of.also);
 }
 
 /* Split-K: the time of the best kernels of both launches, and the kernel of the parts. */
@@ -150,20 +152,24 @@ static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whol
     return best;
 }
 
-/* What the best split would take in so many parts if these filled the SMs evenly. */
-static double even_us(const Planner *planner, const Splitting *whole, const Split *least, int64_t parts)
+/* Less than the best split so far takes, if so many parts of it filled the SMs evenly. Of few waves or few terms kernels may be
+   others. */
+static bool may_gain(const Planner *planner, const Splitting *whole, const Split *least, int64_t parts)
 {
+    enum { FEW_TERMS = 256 };           // limits of the search: a part of fewer may be a single step,
+    static const double WORTH = 0.99;   // and of the least time so far
     const PerfEstimate *perf = &least->first.program.perf;
-    double idle_us = (perf->waves < 2 ? 1 : 1 - perf->tail_efficiency) * (perf->time_us - perf->launch_us);
-    return least->time_us - idle_us + sum_us(planner, whole, parts) - sum_us(planner, whole, least->parts);
+    if (perf->waves < 2 || reduction_points(whole->fusion) < FEW_TERMS * parts)
+        return true;
+    double idle_us = (1 - perf->tail_efficiency) * (perf->time_us - perf->launch_us),
+           more_us = sum_us(planner, whole, parts) - sum_us(planner, whole, least->parts);
+    return least->time_us - idle_us + more_us <= WORTH * least->time_us;
 }
 
-/* Adds a number of parts that was not tried yet and may be better; gives the better one of it and the best so far. */
+/* Adds a number of parts that was not tried yet; gives the better one of it and the best so far. */
 static Split add_number(Planner *planner, ChoiceList *list, Splitting *whole, int64_t parts, Split least)
 {
-    static const double WORTH = 0.99;   // limit of the search: of the least time so far
-    if (parts < 2 || parts > MAX_PARTS || whole->tried[parts] ||
-        even_us(planner, whole, &least, parts) > WORTH * least.time_us)
+    if (parts < 2 || parts > MAX_PARTS || whole->tried[parts] || !may_gain(planner, whole, &least, parts))
         return least;
     whole->tried[parts] = true;
     Split split = add_split(planner, list, whole, parts, (PartFamilies){.any = true});
@@ -290,16 +296,22 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     int64_t idle = deep ? 2 * planner->device->sm_count : choices_idle_sms(planner, best);   // deep: a block for each part
     Split least = {.time_us = INFINITY}, other = least;
     int64_t first = first_parts(planner, &of);
+    double last_us = 0;
+    bool past = false;   // more parts of products only take longer to add
     for (int64_t power = 1; power <= MAX_PARTS; power *= 2) {
         int64_t parts = power == 1 ? first : power;
+        past |= last_us > least.time_us && parts > least.parts && least.first.family->tiles_both && !of.slow &&
+                !may_gain(planner, &of, &least, parts);
         PartFamilies makers = {.any = of.slow || choices_employ(parts, idle) || (product && on_cuda_cores(best)),
                                .tile_both = product,
+                               .no_products = past,
                                .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
         if (power == first || (!makers.any && !makers.tile_both && !makers.also))
             continue;
         int64_t even = deep || planner->rewrite ? fusion_even_parts(fusion, parts) : parts;
-        of.tried[even] |= makers.any;
+        of.tried[even] |= makers.any && !makers.no_products;
         Split split = add_split(planner, list, &of, even, makers);
+        last_us = split.time_us;
         of.best_us = fmin(of.best_us, split.time_us);
         keep_split(&least, &other, split);
         /* More parts of a family that fills the SMs only take longer to add; another one may still have none that suit it. */
