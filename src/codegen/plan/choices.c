@@ -300,8 +300,8 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     bool past = false;   // more parts of products only take longer to add
     for (int64_t power = 1; power <= MAX_PARTS; power *= 2) {
         int64_t parts = power == 1 ? first : power;
-        past |= last_us > least.time_us && parts > least.parts && least.first.family->tiles_both && !of.slow &&
-                !may_gain(planner, &of, &least, parts);
+        past |= last_us > least.time_us && parts > least.parts && least.first.family->tiles_both &&
+                !of.slow && !may_gain(planner, &of, &least, parts);
         PartFamilies makers = {.any = of.slow || choices_employ(parts, idle) || (product && on_cuda_cores(best)),
                                .tile_both = product,
                                .no_products = past,
