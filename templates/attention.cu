@@ -166,16 +166,14 @@ DEVICE void store_row(const Tensors &t, Index batch, Index row, int half, float 
 
 // Where there are few rows, the columns are split across SPLITS warps of a block and CLUSTER blocks, which take interleaved
 // steps of the same rows. At the end their sums are reduced through shared memory in a fixed order: slabs replace the tiles.
-template <int LINES> struct alignas(16) Slab {
-    float at[LINES][WIDTHS * 16 + PIECE];   // padding: no bank conflicts in a store
-    Row rows[LINES];
+constexpr int MADE_ROWS = WM / 2 * HALVES, KEPT_ROWS = ROWS < WM ? (int)ROWS : WM;   // that a warp computes; that exist
+struct alignas(16) Slab {
+    float at[MADE_ROWS][WIDTHS * 16 + PIECE];   // padding: no bank conflicts in a store
+    Row rows[MADE_ROWS];
 };
-constexpr int MADE_ROWS = WM / 2 * HALVES;                                          // that a warp computes
-constexpr int KEPT_ROWS = ROWS < WM ? (int)ROWS : WM, SENT_ROWS = (KEPT_ROWS + CLUSTER - 1) / CLUSTER;   // that exist; of a block
-// Of the warps; and what each block of the cluster contributes to the rows that this one stores.
-struct Ends { Slab<MADE_ROWS> left[WARPS]; Slab<SENT_ROWS> sent[CLUSTER]; };
+struct Ends { Slab left[WARPS], sum; };   // of the warps; of the block, for all blocks of the cluster
 
-DEVICE void leave_rows(Slab<MADE_ROWS> &slab, const float (&acc)[WIDTHS * 2][4], const Softmax &softmax)
+DEVICE void leave_rows(Slab &slab, const float (&acc)[WIDTHS * 2][4], const Softmax &softmax)
 {
     const int lane = (int)threadIdx.x % WARP;
     UNROLL for (int half = 0; half < HALVES; ++half) {
@@ -187,31 +185,40 @@ DEVICE void leave_rows(Slab<MADE_ROWS> &slab, const float (&acc)[WIDTHS * 2][4],
     }
 }
 
-// Adds up slabs, rescaled to the overall maximum; of LINES rows each has as many threads. Calls `make(line, n, totals, row)`
-// for each vector. A slab whose columns are all masked or negligible has no weight.
-template <int LINES, int COUNT, int KEPT, class Make>
-DEVICE void combine(const Slab<KEPT> (&slabs)[COUNT], int lines, Make make)
+// Adds up slabs, rescaled to the overall maximum: every STEP-th line from `first` on, each by SHARE threads. Calls
+// `make(line, n, totals, row)` for each vector. A slab whose columns are all masked or negligible has no weight.
+template <int STEP, int COUNT, class Slabs, class Make> DEVICE void combine(int first, int lines, Slabs slab, Make make)
 {
-    constexpr int SHARE = THREADS / LINES;   // threads of a row
-    const int line = (int)threadIdx.x / SHARE;
+    constexpr int OF_LINE = THREADS / ((KEPT_ROWS + STEP - 1) / STEP), SHARE = OF_LINE < WIDTH / QN ? OF_LINE : WIDTH / QN;
+    const int line = (int)threadIdx.x / SHARE * STEP + first;
     if (line >= lines)
         return;
+    int n = (int)threadIdx.x % SHARE * QN;
+    Row rows[COUNT];
+    Vector<float, QN> own[COUNT];
+    const auto load = [&](int i) { own[i] = *(const Vector<float, QN> *)(slab(i).at[line] + n); };
+    UNROLL for (int i = 0; i < COUNT; ++i)
+        rows[i] = slab(i).rows[line];
+    UNROLL for (int i = 0; i < COUNT; ++i)
+        load(i);   // beside the rows: other blocks are far
     float weight[COUNT];
-    Row of = {slabs[0].rows[line].maximum, 0.0f, 0.0f};
+    Row of = {rows[0].maximum, 0.0f, 0.0f};
     UNROLL for (int i = 1; i < COUNT; ++i)
-        of.maximum = op_max(of.maximum, slabs[i].rows[line].maximum);
+        of.maximum = op_max(of.maximum, rows[i].maximum);
     UNROLL for (int i = 0; i < COUNT; ++i) {
-        weight[i] = power_of_two((slabs[i].rows[line].maximum - of.maximum) * SCALE);
-        of.sum += weight[i] == 0.0f ? 0.0f : slabs[i].rows[line].sum * weight[i];
+        weight[i] = power_of_two((rows[i].maximum - of.maximum) * SCALE);
+        of.sum += weight[i] == 0.0f ? 0.0f : rows[i].sum * weight[i];
     }
-    for (int n = (int)threadIdx.x % SHARE * QN; n < WIDTH; n += SHARE * QN) {
+    while (true) {
         float totals[QN] = {};
-        UNROLL for (int i = 0; i < COUNT; ++i) {
-            const Vector<float, QN> own = *(const Vector<float, QN> *)(slabs[i].at[line] + n);
+        UNROLL for (int i = 0; i < COUNT; ++i)
             UNROLL for (int e = 0; e < QN; ++e)
-                totals[e] += weight[i] == 0.0f ? 0.0f : own.at[e] * weight[i];
-        }
+                totals[e] = fmaf(weight[i] == 0.0f ? 0.0f : own[i].at[e], weight[i], totals[e]);
         make(line, n, totals, of);
+        if ((n += SHARE * QN) >= WIDTH)
+            return;
+        UNROLL for (int i = 0; i < COUNT; ++i)
+            load(i);
     }
 }
 
@@ -219,30 +226,24 @@ DEVICE void combine(const Slab<KEPT> (&slabs)[COUNT], int lines, Make make)
 DEVICE void combine_and_store(const Tensors &t, Ends &ends, Index batch, Index row0, int rank)
 {
     const int lines = (int)op_min<Index>(ROWS - row0, BM);
-    const auto finish = [&](Index row, int n, const float (&totals)[QN], Row of) {
+    const auto left = [&](int i) -> const Slab & { return ends.left[i]; };
+    const auto finish = [&](int line, int n, const float (&totals)[QN], Row of) {
         of.inverse = 1.0f / of.sum;
         if (n == 0)
-            finish_row(t, batch, row, of);
-        finish_vector(t, batch, row, n, totals, of);
+            finish_row(t, batch, row0 + line, of);
+        finish_vector(t, batch, row0 + line, n, totals, of);
     };
-    if (CLUSTER > 1)
-        cluster_wait();   // all blocks of the cluster have used their tiles
-    combine<KEPT_ROWS>(ends.left, lines, [&](int line, int n, const float (&totals)[QN], const Row &of) {
-        if (CLUSTER == 1)
-            finish(row0 + line, n, totals, of);
-        else {
-            Slab<SENT_ROWS> &there = *cluster_map(&ends.sent[rank], line % CLUSTER);
+    if (CLUSTER == 1)
+        combine<1, WARPS>(0, lines, left, finish);
+    else {
+        combine<1, WARPS>(0, lines, left, [&](int line, int n, const float (&totals)[QN], const Row &of) {
             if (n == 0)
-                there.rows[line / CLUSTER] = of;
-            *(Vector<float, QN> *)(there.at[line / CLUSTER] + n) = {{totals[0], totals[1], totals[2], totals[3]}};
-        }
-    });
-    if (CLUSTER > 1) {
+                ends.sum.rows[line] = of;
+            *(Vector<float, QN> *)(ends.sum.at[line] + n) = {{totals[0], totals[1], totals[2], totals[3]}};
+        });
         cluster_sync();
-        combine<SENT_ROWS>(ends.sent, (lines - rank + CLUSTER - 1) / CLUSTER,
-                           [&](int line, int n, const float (&totals)[QN], const Row &of) {
-                               finish(row0 + line * CLUSTER + rank, n, totals, of);
-                           });
+        combine<CLUSTER, CLUSTER>(rank, lines, [&](int i) -> const Slab & { return *cluster_map(&ends.sum, i); }, finish);
+        cluster_leave();   // others may still read this block's sums
     }
 }
 
@@ -379,8 +380,6 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         now = next;
     }
     async_wait<0>();
-    if (CLUSTER > 1)
-        cluster_arrive();
     UNROLL for (int i = 0; i < HEIGHTS; ++i)
         UNROLL for (int half = 0; half < HALVES; ++half) {
             float &sum = softmax[i].sum[half];

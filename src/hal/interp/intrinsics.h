@@ -115,6 +115,7 @@ static inline void cluster_sync(ROLLERC_PLACE)
     rollerc_interp::cluster_arrive(place);
     rollerc_interp::cluster_wait(place);
 }
+static inline void cluster_leave(ROLLERC_PLACE) { cluster_sync(place); }
 template <class T> static inline T *cluster_map(T *shared, int rank, ROLLERC_PLACE)
 {
     return static_cast<T *>(rollerc_interp::cluster_map(shared, rank, place));

@@ -6,8 +6,9 @@
 //   part[0] = total;                             // SHARED(…, part, …)
 //   cluster_sync();
 //   other = cluster_map(part, cluster_rank() ^ 1)[0];
-//   cluster_sync();                              // before the end: no block exits while others access its shared memory
+//   cluster_leave();                             // before the end: no block exits while others access its shared memory
 //
+// cluster_leave() orders no accesses, so it does not wait for stores; what was read from other blocks has been used before it.
 // All threads of the cluster call cluster_sync(), or cluster_arrive() and later cluster_wait(). Without
 // clusters, and on a device that has none, a cluster is one block.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -25,6 +26,10 @@ DEVICE int cluster_size()
 }
 DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
 DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+DEVICE void cluster_leave()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
+}
 template <class T> DEVICE T *cluster_map(T *shared, int rank)
 {
     T *there;
@@ -36,6 +41,7 @@ DEVICE int cluster_rank() { return 0; }
 DEVICE int cluster_size() { return 1; }
 DEVICE void cluster_arrive() {}
 DEVICE void cluster_wait() { block_sync(); }
+DEVICE void cluster_leave() {}
 template <class T> DEVICE T *cluster_map(T *shared, int) { return shared; }
 #endif
 

@@ -40,7 +40,7 @@ START_TEST(blocks_of_a_cluster_read_each_others_shared_memory)
     const float *x = float_input();
     Case c = CLUSTERS;
     c.kernel = PART "part[t] = load(x, i); cluster_sync();\n"
-                    "store(y, i, cluster_map(part, 3 - cluster_rank())[t]); cluster_sync();";
+                    "store(y, i, cluster_map(part, 3 - cluster_rank())[t]); cluster_leave();";
     for (int i = 0; i < 512; i++)
         expected[i] = x[(i / 64 / 4 * 4 + 3 - i / 64 % 4) * 64 + i % 64];
     run_all_ways(c, expected, 512);

@@ -160,12 +160,13 @@ static int64_t own_rows(const AttentionStep *step)
     return ceil_div(step->at->count[ATTENTION_ROW] - step->rank, step->cluster);
 }
 
-/* To add up so many slabs: of `lines` rows as many threads as the block has, each of which finds the maximum and the weights for
-   itself; then of each vector of existing rows. */
+/* To add up so many slabs: of `lines` rows as many threads as the block has and rows have vectors, each of which finds the maximum
+   and the weights for itself; then of each vector of existing rows. */
 static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t lines, int64_t rows, ItemWork *work)
 {
-    enum { ROW_VALUES = 3, WARP = 32 };   // the maximum, twice, and the sum
-    int64_t threads = step->splits * (step->tile.groups ? 4 : 1) * WARP / lines * (step->tile.groups ? lines : rows);
+    enum { ROW_VALUES = 3, WARP = 32 };   // of groups the maximum, twice, and the sum; of warps also what is not used yet
+    int64_t of_line = smaller(step->splits * WARP / lines, step->tile.width / ATTENTION_VECTOR);
+    int64_t threads = step->tile.groups ? step->splits * 4 * WARP : of_line * rows;
     const ExprWork weights = {
         .comparisons = (int)(slabs - 1),
         .additions = (int)(slabs * 2),
@@ -177,22 +178,18 @@ static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t line
     work->shared_read += slabs * (threads * ROW_VALUES + rows * step->tile.width) * SUM;
 }
 
-/* A block sends each row to the block that finishes it. */
-static void combine_cluster(const AttentionStep *step, ItemWork *work)
-{
-    enum { ROW_VALUES = 3 };   // the maximum, the sum and its inverse
-    work->shared_written += step->at->count[ATTENTION_ROW] * (step->tile.width + ROW_VALUES) * SUM;
-    combine_slabs(step, step->cluster, ceil_div(step->tile.kept_rows, step->cluster), own_rows(step), work);
-}
-
-/* Warps that split the columns leave their sums in shared memory, with the row's values; others store what lanes exchange. */
+/* Warps that split the columns leave their sums in shared memory, with the row's values; others store what lanes exchange. A
+   block of a cluster leaves its rows, and of those that it finishes reads what each block has left. */
 static void stage(const AttentionStep *step, int64_t lines, ItemWork *work)
 {
-    enum { ROW_VALUES = 3 * SUM };
-    work->shared_written = lines * (step->width * SUM + ROW_VALUES);
-    combine_slabs(step, step->splits, step->tile.kept_rows, step->at->count[ATTENTION_ROW], work);
-    if (step->cluster > 1)
-        combine_cluster(step, work);
+    enum { ROW_VALUES = 3 };   // the maximum, the sum and its inverse
+    int64_t rows = step->at->count[ATTENTION_ROW];
+    work->shared_written = lines * (step->width + ROW_VALUES) * SUM;
+    combine_slabs(step, step->splits, step->tile.kept_rows, rows, work);
+    if (step->cluster == 1)
+        return;
+    work->shared_written += rows * (step->tile.width + ROW_VALUES) * SUM;
+    combine_slabs(step, step->cluster, ceil_div(step->tile.kept_rows, step->cluster), own_rows(step), work);
 }
 
 /* The epilogue. M was rounded, which a factor of the row's sums corrects where they are seen; sums of p * V are divided. */
