@@ -181,7 +181,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         variants[count++] = tile_kind(arena, space, fusion, device, attention, variant, 1);
     if (has_few_tiles(device, attention, SPLITS_VARIANT))
         variants[count++] = tile_kind(arena, space, fusion, device, attention, SPLITS_VARIANT, 1);
-    for (int cluster = 2; cluster <= PORTABLE_CLUSTER_BLOCKS && cluster_fits(device, attention, cluster); cluster *= 2)
+    for (int cluster = 2; cluster_fits(device, attention, cluster); cluster *= 2)
         variants[count++] = tile_kind(arena, space, fusion, device, attention, CLUSTER_VARIANT, cluster);
     return count;
 }
