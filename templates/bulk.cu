@@ -70,7 +70,7 @@ constexpr bool IM2COL_A = false, IM2COL_B = false, TAPS_A = false, TAPS_B = fals
 constexpr Index PART = 0;                                     // of k in each batch, if it is split
 constexpr Index TAP = K;                                      // a tap's channels, in whole lines
 // Columns of C may be phases with different taps. A tile skips the taps that none of its columns has.
-constexpr bool PHASES = false;
+constexpr bool PHASES = false, BACKWARDS = false;             // the last tiles first: they have the most taps
 constexpr Index PHASE = N, TAPS = 1;                          // columns of a phase, taps in all
 constexpr bool BESIDE = false;   // the epilogue loads vectors, which are prefetched
 constexpr bool ROWS_FIRST = false;                            // vectors of adjacent rows of C lie side by side
@@ -286,7 +286,9 @@ struct Place {
 
 // The tile of C of an iteration. In the last iteration, which may be partial, the last blocks have tiles.
 // Copies of boxes that cross the end of a tensor are slow: with BACK_M or BACK_N the last tile is shifted
-// back. It then overlaps its neighbour, and does not store the common elements.
+// back. It then overlaps its neighbour, and does not store the common elements. Phases have tiles of unequal
+// length, of all batches together and the longest first. Blocks go through them to and fro, so that after a
+// long one comes a short one: of 9, 6, 6 and 4 taps one has the first and the last, one the two between.
 struct Corner {
     Index batch, m, n;      // first element stored
     Index tile_m, tile_n;   // first element of the tile
@@ -294,15 +296,18 @@ struct Corner {
 
     __device__ __forceinline__ explicit Corner(Index turn)
     {
-        constexpr Index ALL = CLUSTERS_M * BLOCKS_N, FREE = CLUSTERS * TURNS - ALL * BATCHES;
-        const Index rank = (Index)blockIdx.x % MULTICAST;
-        const Index number = turn * CLUSTERS + (Index)blockIdx.x / (MULTICAST * SPLITS);
-        const Index cluster = number - (turn + 1 == TURNS ? FREE : 0), block = cluster % ALL;
+        constexpr Index EACH = CLUSTERS_M * BLOCKS_N, ALL = EACH * BATCHES;
+        constexpr Index LINES = CLUSTERS_M * (PHASES ? BATCHES : 1);
+        const Index rank = (Index)blockIdx.x % MULTICAST, own = (Index)blockIdx.x / (MULTICAST * SPLITS);
+        const Index number = turn * CLUSTERS + (PHASES && turn % 2 == 1 ? CLUSTERS - 1 - own : own);
+        const Index cluster = number - (!PHASES && turn + 1 == TURNS ? CLUSTERS * TURNS - ALL : 0);
+        const Index block = !PHASES ? cluster % EACH : BACKWARDS ? ALL - 1 - cluster : cluster;
         const Index panel = block / (ROWS * BLOCKS_N) * ROWS;   // first row of clusters of the panel
-        const Index rows = op_min<Index>(CLUSTERS_M - panel, ROWS);
-        exists = cluster >= turn * CLUSTERS;
-        batch = cluster / ALL;
-        m = ((panel + block % (ROWS * BLOCKS_N) % rows) * MULTICAST + rank) * BM;
+        const Index rows = op_min<Index>(LINES - panel, ROWS);
+        const Index row = panel + block % (ROWS * BLOCKS_N) % rows;
+        exists = PHASES ? cluster < ALL : cluster >= turn * CLUSTERS;
+        batch = PHASES ? row / CLUSTERS_M : cluster / EACH;
+        m = ((PHASES ? row % CLUSTERS_M : row) * MULTICAST + rank) * BM;
         n = block % (ROWS * BLOCKS_N) / rows * BN;
         tile_m = BACK_M ? op_min<Index>(m, M - BM) : m;
         tile_n = BACK_N ? op_min<Index>(n, N - BN) : n;

@@ -76,9 +76,10 @@ static PhasedTiles phased_tiles(const KernelKind *kind, const RProgram *program)
 {
     const TileSpace *space = kind->space;
     const int64_t *shared = program->tile[LEVEL_SHARED].size;
-    int along = space->phases->columns_axis, columns = space_last_spatial(space, space->axis_count),
-        other = along == columns ? space_last_spatial(space, columns) : columns;
-    int64_t others = ceil_div(space->axes[other].extent, shared[other]);
+    int along = space->phases->columns_axis, columns = space_last_spatial(space, space->axis_count);
+    int64_t others = 1;
+    for (int a = 0; a < space->axis_count; a++)
+        others *= a == along || space->axes[a].reduction ? 1 : ceil_div(space->axes[a].extent, shared[a]);
     return (PhasedTiles){.phases = space->phases,
                          .size = shared[along],
                          .across = ceil_div(space->axes[along].extent, shared[along]),
@@ -94,7 +95,7 @@ static int taps_of(const PhasedTiles *tiles, int64_t number)
 }
 
 /* Tiles of the busiest SM, as multiples of the mean one. Those that start together are dealt in turn; of the others each goes
-   to the SM that has the least. */
+   to the SM that has the least. Persistent blocks go to and fro, which is 1.02 times as long. */
 static double unequal_tiles(const PhasedTiles *tiles, int64_t count, int64_t sms, int64_t blocks_per_sm)
 {
     enum { MOST_TAPS = 2048 };   // limit of the search: of more tiles of an SM no order matters
@@ -492,9 +493,11 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     double dealt = (double)program->dealt;
     kernel.sm_tiles = kernel.block_tiles / dealt * ceil(dealt / sms);
     kernel.balance = sm_balance(dealt, device->sm_count, sms);
-    if (space->phases && !schedule_is_persistent(kind->schedule)) {
+    if (space->phases) {
         PhasedTiles tiles = phased_tiles(kind, program);
-        kernel.sm_tiles = unequal_tiles(&tiles, program->dealt, device->sm_count, blocks_per_sm);
+        kernel.sm_tiles = schedule_is_persistent(kind->schedule)
+                            ? unequal_tiles(&tiles, program->dealt, program->grid, 0)
+                            : unequal_tiles(&tiles, program->dealt, device->sm_count, blocks_per_sm);
         kernel.balance = dealt / device->sm_count / kernel.sm_tiles;
     }
     kernel.stages = at_least(schedule_buffers(kind->schedule), 1);

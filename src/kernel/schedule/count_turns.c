@@ -20,15 +20,17 @@ static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
         columns = space_last_spatial(kind->space, kind->space->axis_count),
         rows = space_last_spatial(kind->space, columns);
     assert(rows >= 0);
-    int64_t across = tiles_along(walk, columns), down = tiles_along(walk, rows),
+    int64_t across = tiles_along(walk, columns), down = tiles_along(walk, rows), lines = down,
             each = walk->block->panel / multicast;
-    int64_t height = each > 1 ? each : 1, all = across * down, block = number % all;
-    int64_t panel = block / (height * across) * height, left = down - panel,
+    for (int a = 0; a < rows && kind->space->phases; a++)
+        lines *= kind->space->axes[a].reduction ? 1 : tiles_along(walk, a);
+    int64_t height = each > 1 ? each : 1, all = across * lines, block = number % all;
+    int64_t panel = block / (height * across) * height, left = lines - panel,
             inside = block % (height * across);
-    int64_t high = left < height ? left : height;
+    int64_t high = left < height ? left : height, row = panel + inside % high;
     TilePlace place = {{0}};
-    number /= all;
-    place.at[rows] = panel + inside % high;
+    number = number / all + row / down;
+    place.at[rows] = row % down;
     place.at[columns] = inside / high;
     for (int a = rows - 1; a >= 0; a--)
         if (!kind->space->axes[a].reduction) {
@@ -47,12 +49,14 @@ int64_t count_places(const CountWalk *walk, TilePlace *places)
             all = 1, count = 0, turns = walk->block->turns;
     for (int a = 0; a < space->axis_count; a++)
         all *= space->axes[a].reduction ? 1 : tiles_along(walk, a);
-    for (int64_t turn = 0; turn < turns;
-         turn++) {   // the last one may have fewer, which the last blocks make
-        int64_t number = turn * clusters + (walk->block->last ? clusters - 1 : 0);
-        number -= turn + 1 == turns ? clusters * turns - all : 0;
-        if (number >= turn * clusters)
-            places[count++] = place_of(walk, number, walk->block->last ? multicast - 1 : 0);
+    for (int64_t turn = 0; turn < turns; turn++) {   // the last one may have fewer, of the last blocks
+        bool last = walk->block->last != (space->phases && turn % 2);   // phases: to and fro
+        int64_t number = turn * clusters + (last ? clusters - 1 : 0);
+        number -= turn + 1 == turns && !space->phases ? clusters * turns - all : 0;
+        if (number < turn * clusters || number >= all)
+            continue;
+        number = schedule_is_backwards(walk->kind->schedule) ? all - 1 - number : number;
+        places[count++] = place_of(walk, number, walk->block->last ? multicast - 1 : 0);
     }
     return count;
 }

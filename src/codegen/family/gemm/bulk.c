@@ -9,6 +9,7 @@
 #include "codegen/family/gemm/pack.h"
 #include "codegen/family/gemm/parts.h"
 #include "codegen/family/gemm/phases.h"
+#include "codegen/family/gemm/skips.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
@@ -45,19 +46,6 @@ static uint32_t axes_back(const Fusion *fusion, const Product *product)
     return axes;
 }
 
-/* Blocks of cluster split-K compute one tile each. */
-static void begin_tiles(Schedule *schedule, int variant)
-{
-    if (variant != CLUSTER_KIND)
-        schedule_loop(schedule, (Loop){.tiles = true});
-}
-
-static void end_tiles(Schedule *schedule, int variant)
-{
-    if (variant != CLUSTER_KIND)
-        schedule_end(schedule);
-}
-
 static bool has_multicast(int variant) { return variant == MULTICAST_KIND || variant == PING_PONG_KIND; }
 
 /* One thread copies boxes as far ahead as there are stages; the products of a step begin when its boxes have arrived. */
@@ -65,7 +53,9 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
                              const TileSpace *space, int stages, int variant)
 {
     const Product *product = products->boxed;
-    Schedule schedule = {.order = ORDER_PANELS, .stages = stages};
+    bool loops = variant != CLUSTER_KIND;   // blocks of cluster split-K compute one tile each
+    const TapPhases *phases = product->phased ? &product->phased->phases : NULL;
+    Schedule schedule = {.order = phases_order(phases), .stages = stages};
     if (has_multicast(variant))
         schedule.cluster = MULTICAST, schedule.cluster_axis = GROUP_M;
     if (variant == PING_PONG_KIND)
@@ -82,16 +72,19 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     if (variant == CLUSTER_KIND)   // waited for before sums are exchanged
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
-    begin_tiles(&schedule, variant);
+    if (loops)
+        schedule_loop(&schedule, (Loop){.tiles = true});
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
     schedule_wait(&schedule, 0);
     schedule_load(
         &schedule,
         (Move){.tiles = operands, .to = PLACE_SHARED, .async = true, .ahead = (uint8_t)(stages - 1)});
     schedule_end(&schedule);
-    end_tiles(&schedule, variant);
+    if (loops)
+        schedule_end(&schedule);
     schedule_role(&schedule, WARPS_COMPUTE);
-    begin_tiles(&schedule, variant);
+    if (loops)
+        schedule_loop(&schedule, (Loop){.tiles = true});
     if (variant == PING_PONG_KIND)   // until the other group waits for no more boxes
         schedule_wait(&schedule, 0);
     schedule_loop(&schedule, (Loop){.axis = GROUP_K});
@@ -112,7 +105,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     else
         mma_schedule_store(&schedule, fusion, product, space, exchange, mma_kept_type(fusion, product),
                            beside_has_vectors(product->beside) && !exchange.slab ? 1 : 0);
-    end_tiles(&schedule, variant);
+    if (loops)
+        schedule_end(&schedule);
     if (has_multicast(variant))
         schedule_barrier(&schedule, SCOPE_CLUSTER);
     return schedule_copy(arena, &schedule);
@@ -443,6 +437,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
         im2col_emit_flags(out, product->pixels, factor);
     CONSTEXPR(out, "Index PART", "of k in each batch, if it is split", product->share.chunk);
     CONSTEXPR(out, "bool PHASES", "columns of C are phases with different taps", product->phased != NULL);
+    CONSTEXPR(out, "bool BACKWARDS", "the last tiles first", schedule_is_backwards(plan->kind->schedule));
     /* The producer thread of a block that begins late copies everything that may come early before the first box of the
        other factor: after 128 blocks on 132 SMs, 96 took 11.9 us, and 9.6 with nothing early (tuning-log 148). */
     mma_emit_early(out, plan, product, plan->finds_room && !product->phased ? 3 : 0);

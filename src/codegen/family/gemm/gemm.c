@@ -47,8 +47,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
                              const TileSpace *space, int stages, int cluster)
 {
     const Product *product = products->tiled;
-    Schedule schedule = {
-        .order = skips_order(product->skips), .stages = stages, .cluster = cluster, .cluster_axis = GROUP_K};
+    Schedule schedule = {.stages = stages, .cluster = cluster, .cluster_axis = GROUP_K};
+    schedule.order = phases_order(product->skips ? &product->skips->phases : NULL);
     uint32_t copied = tiles_read(product, true), held = tiles_read(product, false);
     uint8_t ahead = (uint8_t)(stages - 1);
     schedule_wait(&schedule, stages - 2);

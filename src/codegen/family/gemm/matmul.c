@@ -171,7 +171,8 @@ static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint3
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *product,
                              const TileSpace *space, const DeviceSpec *device, int stages)
 {
-    Schedule schedule = {.order = skips_order(product->skips), .stages = stages};
+    const TapPhases *phases = product->skips ? &product->skips->phases : NULL;
+    Schedule schedule = {.order = phases_order(phases), .stages = stages};
     int bits = dtype_info[fusion->ops[0].body->type].bits;
     uint32_t operands = FACTOR_TILES, copied = tiles_copied(fusion, product, stages);
     if (copied)

@@ -161,9 +161,8 @@ void skips_set_tiles(TileSpace *space, const Skips *skips, int64_t most)
     rows->limit = larger(smaller(rows->limit, skips->phases.columns), rows->granule);
 }
 
-BlockOrder skips_order(const Skips *skips)
+BlockOrder phases_order(const TapPhases *phases)
 {
-    const TapPhases *phases = skips ? &skips->phases : NULL;
     bool grows = phases && tap_count(phases->used[phases->count - 1]) > tap_count(phases->used[0]);
     return grows ? ORDER_PANELS_BACKWARDS : ORDER_PANELS;
 }
@@ -189,7 +188,7 @@ static void emit_constants(StrBuf *out, const Skips *skips)
 {
     CONSTEXPR(out, "bool SKIPS", "taps that no row of a tile has", skips != NULL);
     CONSTEXPR(out, "bool BACKWARDS", "the last tiles first: they have the most taps",
-              skips_order(skips) == ORDER_PANELS_BACKWARDS);
+              phases_order(skips ? &skips->phases : NULL) == ORDER_PANELS_BACKWARDS);
 }
 
 void skips_emit(StrBuf *out, const Skips *skips)

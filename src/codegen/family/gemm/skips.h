@@ -27,7 +27,7 @@ const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product);
 void skips_set_tiles(TileSpace *space, const Skips *skips, int64_t most);
 
 /* Tiles with the most taps come first, so that short ones are last. NULL: there are no phases. */
-BlockOrder skips_order(const Skips *skips);
+BlockOrder phases_order(const TapPhases *phases);
 
 /* `taps_of_tile`, SKIPS and BACKWARDS; and `Walk`, which goes from step to step. */
 void skips_emit(StrBuf *out, const Skips *skips);
