@@ -160,10 +160,13 @@ static bool has_chains(const FilterGradient *gradient, const GroupsWay *way)
 
 // ---- the schedule ----
 
-void filter_groups_add_tiles(TileSpace *space, const Fusion *fusion, const FilterGradient *gradient)
+void filter_groups_set_space(TileSpace *space, const Fusion *fusion, const FilterGradient *gradient,
+                             const int64_t *block)
 {
     const Depthwise *shape = &gradient->shape;
     const Pictures *pictures[] = {&gradient->x, &gradient->d};
+    direct_add_axes(space, shape);
+    space_add_axis(space, "summed", shape->summed.extent, true);
     for (int i = 0; i < 2; i++) {
         DataTile *tile = &space->tiles[space->tile_count++];
         *tile = direct_tile(fusion, shape, pictures[i]->access, i == X_TILE ? OF_INPUTS : OF_TAPS);
@@ -172,16 +175,10 @@ void filter_groups_add_tiles(TileSpace *space, const Fusion *fusion, const Filte
         tile->staged_inner = tile->rank - 1;
     }
     direct_add_outer_tiles(space, fusion, shape);
-}
-
-static void set_copies(TileSpace *space, const FilterGradient *gradient, const GroupsWay *way)
-{
-    int64_t columns = gradient->d.columns;
-    if (way->vector_x)
-        space->tiles[X_TILE].instructions =
-            planes_instructions(way->vector_x, gradient->along.pad, window_reach(&gradient->along, columns));
-    if (way->vector_d)
-        space->tiles[D_TILE].instructions = planes_instructions(way->vector_d, 0, columns);
+    int64_t all[SUMMED + 1] = {[DOWN] = gradient->down.taps, [ALONG] = gradient->along.taps};
+    all[ALONG_TAP] = gradient->d.columns;
+    for (int a = 0; a < space->axis_count; a++)
+        space_fix_axis(space, a, all[a] ? all[a] : block[a], all[a] ? all[a] : block[a]);
 }
 
 static Schedule *schedule_of(Arena *arena, const FilterGradient *gradient, const Fusion *fusion, const TileSpace *space,
@@ -292,24 +289,22 @@ static int64_t rows_together(const FilterGradient *gradient, const GroupsWay *wa
 }
 
 /* Warps with the same filters share taps, and the pixels of a strip. */
-static void set_tiles(TileSpace *space, const FilterGradient *gradient, const GroupsWay *way)
+static void set_tiles(TileSpace *space, const Fusion *fusion, const FilterGradient *gradient,
+                      const GroupsWay *way)
 {
-    int64_t block[] = {[CHANNEL] = way->groups,
-                       [MULTIPLIER] = way->filters,
-                       [BATCH] = way->channels,
-                       [DOWN] = gradient->down.taps,
-                       [ALONG] = gradient->along.taps,
-                       [DOWN_TAP] = way->rows,
-                       [ALONG_TAP] = gradient->d.columns,
-                       [SUMMED] = way->images};
+    const int64_t block[] = {[CHANNEL] = way->groups, [MULTIPLIER] = way->filters, [BATCH] = way->channels,
+                             [DOWN_TAP] = way->rows,  [SUMMED] = way->images};
     int64_t columns = smaller(PIXELS * way->sets, gradient->d.columns);
-    block[ALONG_TAP] = round_up(gradient->d.columns, columns);
-    for (int a = 0; a < space->axis_count; a++)
-        space_fix_axis(space, a, block[a], block[a]);
+    filter_groups_set_space(space, fusion, gradient, block);
     space_fix_axis(space, CHANNEL, 1, way->groups);
     space_fix_axis(space, DOWN_TAP, rows_together(gradient, way), way->rows);
-    space_fix_axis(space, ALONG_TAP, columns, block[ALONG_TAP]);
+    space_fix_axis(space, ALONG_TAP, columns, round_up(gradient->d.columns, columns));
     space_fix_axis(space, SUMMED, 1, way->images);
+    int64_t reach = window_reach(&gradient->along, gradient->d.columns);
+    if (way->vector_x)
+        space->tiles[X_TILE].instructions = planes_instructions(way->vector_x, gradient->along.pad, reach);
+    if (way->vector_d)
+        space->tiles[D_TILE].instructions = planes_instructions(way->vector_d, 0, gradient->d.columns);
 }
 
 /* Of taps and pixels whole tiles are multiplied. */
@@ -341,13 +336,9 @@ static KernelKind kind_of(Arena *arena, const FilterGradient *gradient, const Fu
     layout_add(&kind.shared, "STAGED_X", 2 * 2 * way->stage_x);
     layout_add(&kind.shared, "STAGED_D", 2 * 2 * way->stage_d);
     layout_put(&kind.shared, "SUMS", 0, left_bytes(way));
-    direct_add_axes(kind.space, &gradient->shape);
-    space_add_axis(kind.space, "summed", gradient->shape.summed.extent, true);
     kind.space->unit = gradient->atom->unit;
     kind.space->flops = flops_of(gradient, way);
-    filter_groups_add_tiles(kind.space, fusion, gradient);
-    set_copies(kind.space, gradient, way);
-    set_tiles(kind.space, gradient, way);
+    set_tiles(kind.space, fusion, gradient, way);
     kind.schedule = schedule_of(arena, gradient, fusion, kind.space, way);
     return kind;
 }

@@ -2,5 +2,6 @@
 #pragma once
 #include "codegen/family/depthwise/filter_gradient.h"
 
-/* The tiles of x and d, staged, and those of the epilogue. */
-void filter_groups_add_tiles(TileSpace *space, const Fusion *fusion, const FilterGradient *gradient);
+/* Axes; tiles of x and d, staged, and those of the epilogue. `block`: a block's extents, but for taps and columns. */
+void filter_groups_set_space(TileSpace *space, const Fusion *fusion, const FilterGradient *gradient,
+                             const int64_t *block);

@@ -216,20 +216,6 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
 
 // ---- kinds ----
 
-static void set_tiles(TileSpace *space, const FilterGradient *gradient, const WideWay *way)
-{
-    const int64_t block[] = {[CHANNEL] = 1,
-                             [MULTIPLIER] = SIDE,
-                             [BATCH] = SIDE,
-                             [DOWN] = gradient->down.taps,
-                             [ALONG] = gradient->along.taps,
-                             [DOWN_TAP] = way->rows,
-                             [ALONG_TAP] = gradient->d.columns,
-                             [SUMMED] = way->images};
-    for (int a = 0; a < space->axis_count; a++)
-        space_fix_axis(space, a, block[a], block[a]);
-}
-
 static KernelKind kind_of(Arena *arena, const FilterGradient *gradient, const Fusion *fusion, const DeviceSpec *device,
                           const WideWay *way)
 {
@@ -245,13 +231,12 @@ static KernelKind kind_of(Arena *arena, const FilterGradient *gradient, const Fu
                                      .others = OTHERS + (int)gradient->along.taps * SIDE / 2}};
     kind_choose(arena, &kind, way, sizeof *way);
     layout_add(&kind.shared, "EVERYTHING", shared_bytes(gradient, way));
-    direct_add_axes(kind.space, shape);
-    space_add_axis(kind.space, "summed", shape->summed.extent, true);
     kind.space->unit = gradient->shared_atom->unit;
     kind.space->flops = 2 * (double)(steps_of(gradient, way) * way->runs * EIGHT) /
                         (double)(shape->summed.extent * gradient->d.rows * gradient->d.columns);
-    filter_groups_add_tiles(kind.space, fusion, gradient);
-    set_tiles(kind.space, gradient, way);
+    const int64_t block[] = {
+        [CHANNEL] = 1, [MULTIPLIER] = SIDE, [BATCH] = SIDE, [DOWN_TAP] = way->rows, [SUMMED] = way->images};
+    filter_groups_set_space(kind.space, fusion, gradient, block);
     kind.schedule = schedule_of(arena, fusion, gradient, kind.space, way);
     return kind;
 }
