@@ -62,6 +62,15 @@ DEVICE void read_vector(const T *p, Index index, V (&out)[N])
         widen_vector(read_global(chunks + i), out + i * COUNT);
 }
 
+// Every second of 2 N elements, which read_vector() loads.
+template <int N, class T, class Index, class V> DEVICE void read_second(const T *p, Index index, V (&out)[N])
+{
+    V all[2 * N];
+    read_vector<2 * N>(p, index, all);
+    UNROLL for (int i = 0; i < N; i++)
+        out[i] = all[2 * i];
+}
+
 // As load_vector(), of global memory by one stream_global() access.
 template <int N, class T, class Index, class V>
 DEVICE void stream_vector(const T *p, Index index, V (&out)[N])

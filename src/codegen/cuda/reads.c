@@ -63,6 +63,15 @@ static Pattern pattern_of_fetch(const Walk *walk, const Fetch *fetch)
                                                                                            : PATTERN_GATHER;
 }
 
+/* Vectors of a flat walk, each in one row. */
+static bool is_every_second(const Walk *walk, const Access *access, const Affine *offset)
+{
+    int64_t all = 2 * walk->vector;
+    bool vectors = walk->flat && walk->lines && walk->vector > 1 && access->tensor->dtype != DTYPE_B1;
+    return vectors && offset->coef[walk->axis] == 2 && others_are_multiples(offset, walk->axis, all) &&
+           tensor_elements(access->tensor) % all == 0;
+}
+
 static Pattern pattern_of(const Walk *walk, const Access *access)
 {
     Affine offset = access_offset(access);
@@ -78,6 +87,8 @@ static Pattern pattern_of(const Walk *walk, const Access *access)
         return PATTERN_BROADCAST;
     if (whole && step == 1 && others_are_multiples(&offset, walk->axis, walk->vector))
         return PATTERN_ROW;
+    if (whole && is_every_second(walk, access, &offset))
+        return PATTERN_SECOND;
     bool is_line = step == 0 || (step == 1 && access->tensor->dtype != DTYPE_B1);
     return is_line && has_lines(walk) ? PATTERN_LINE : PATTERN_GATHER;
 }
@@ -350,6 +361,7 @@ static void emit_vector(StrBuf *out, const char *indent, const Scope *scope, con
         return;
     }
     const char *function = is_bits                           ? "load_bits"
+                           : read->pattern == PATTERN_SECOND ? "read_second"
                            : whole                           ? "load_if_inside"
                            : read->pattern == PATTERN_LINE   ? "load_anywhere"
                            : read->pattern == PATTERN_PADDED ? "load_anywhere"
@@ -398,7 +410,8 @@ void reads_emit_vector(StrBuf *out, const char *indent, const Scope *scope, cons
                        const char *flat)
 {
     bool anywhere = reads->walk.unaligned && is_chosen(reads, index, 1u << PATTERN_LINE);
-    if (anywhere || is_chosen(reads, index, 1u << PATTERN_FLAT | 1u << PATTERN_ROW | 1u << PATTERN_PADDED))
+    uint32_t vectors = 1u << PATTERN_FLAT | 1u << PATTERN_ROW | 1u << PATTERN_SECOND | 1u << PATTERN_PADDED;
+    if (anywhere || is_chosen(reads, index, vectors))
         emit_vector(out, indent, scope, reads, index, flat);
     else if (is_chosen(reads, index, 1u << PATTERN_BROADCAST | 1u << PATTERN_PADDED_BROADCAST))
         emit_broadcast(out, indent, scope, reads, index);

@@ -17,6 +17,7 @@ enum {
 typedef enum Pattern {
     PATTERN_FLAT,        // in the order of the flat spatial position
     PATTERN_ROW,         // contiguous along the vector's axis, vectors aligned
+    PATTERN_SECOND,      // every second element along the vector's axis, of aligned vectors twice as long
     PATTERN_BROADCAST,   // the same element for a whole vector
     PATTERN_LINE,        // contiguous along the vector's axis from anywhere, or the same element; the vector may go on in
                          // the next row
@@ -29,7 +30,8 @@ typedef enum Pattern {
 
 /* Reads of a whole vector for which its first point's position is needed. */
 enum {
-    VECTOR_PATTERNS = 1 << PATTERN_ROW | 1 << PATTERN_BROADCAST | 1 << PATTERN_PADDED | 1 << PATTERN_PADDED_BROADCAST
+    VECTOR_PATTERNS = 1 << PATTERN_ROW | 1 << PATTERN_SECOND | 1 << PATTERN_BROADCAST | 1 << PATTERN_PADDED |
+                      1 << PATTERN_PADDED_BROADCAST
 };
 
 /* The vector of points that a thread takes at once. */

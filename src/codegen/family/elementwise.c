@@ -120,20 +120,21 @@ static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, const R
     return reused;
 }
 
-/* Tiles whose elements are read one by one. */
-static uint32_t find_single(TileSpace *space, const Fusion *fusion, const Reads *reads)
+/* Of tiles whose elements are read in this way, one by one or every second. */
+static void set_lines(TileSpace *space, const Fusion *fusion, const Reads *reads, Pattern pattern, int apart,
+                      const DeviceSpec *device)
 {
     FusedAccess found[MAX_DATA_TILES];
     int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
-    uint32_t single = 0;
+    uint32_t tiles = 0;
     for (int i = 0; i < count; i++) {
         Affine offset = fused_offset(fusion, &found[i]);
         const DataTile *tile = space_flat_tile(space, fusion, found[i].access->tensor, &offset);
         int index = reads_index(reads, found[i].access);
-        if (tile && (index < 0 || reads->reads[index].pattern == PATTERN_GATHER))
-            single |= 1u << (tile - space->tiles);
+        if (tile && (index < 0 ? PATTERN_GATHER : reads->reads[index].pattern) == pattern)
+            tiles |= 1u << (tile - space->tiles);
     }
-    return single;
+    space_set_lines(space, fusion, tiles, apart, device);
 }
 
 /* What guards keep is read by the two pieces that hold a vector, unless it is one of them. Is there any? */
@@ -242,7 +243,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         kind_choose(arena, kind, &(PointChoice){vector, reused}, sizeof(PointChoice));
         state(kind->schedule, fusion, kind->space, reads, reused);
         bool padded = find_padded(kind->space, fusion, reads);
-        space_set_lines(kind->space, fusion, find_single(kind->space, fusion, reads), vector, device);
+        set_lines(kind->space, fusion, reads, PATTERN_GATHER, vector, device);
+        set_lines(kind->space, fusion, reads, PATTERN_SECOND, 1, device);
         find_pieces(kind->space, fusion, reads);
         int most = padded ? vector : vector * vectors;
         int64_t warp = (int64_t)vector * device->warp_size;

@@ -492,15 +492,19 @@ static Rewritten *with_planes_turned(Arena *arena, Rewritten *outer, const Targe
     return inner && fusion_nest(outer, inner) ? outer : NULL;
 }
 
-/* Pixels of planes under a filter of one tap that are apart become adjacent: whole vectors are copied then. */
+/* Pixels of planes under a filter of one tap that are apart become adjacent: whole vectors are copied then.
+   Where planes are none, as of 7 x 7, those of all images follow each other. */
 static Rewritten *take_steps(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
     const Product *product = of_elements(view);
-    for (int image = 0; product && image < 2; image++) {
+    for (int turn = 0; product && turn < 4; turn++) {
+        int image = turn % 2;
+        const AxisGroup *rows = &product->group[image ? GROUP_N : GROUP_M];
         const Access *x = mma_access(product->factor[image]);
-        if (!x || product->factor[image]->kind != EXPR_ACCESS)
+        if (!x || product->factor[image]->kind != EXPR_ACCESS || !has_windows(x))
             continue;
         TurnWish wish = {.images = {x}, .image_count = 1, .steps = true};
+        wish.last[0] = turn < 2 || rows->count < 2 ? 0 : axis_group_mask(rows);
         Rewritten *taken = fusion_turn(arena, fusion, &wish);
         const Products *products = taken ? product_view(arena, taken->main, target) : NULL;
         if (products && products->tiled && has_vectors(taken->main, products->tiled, image))
