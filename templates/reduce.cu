@@ -183,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         UNROLL for (int o = 0; o < OUTS; ++o)
             if (holds)
                 part[first + p * next + o * TS] = total[o];
-        for (int parts = PARTS; parts > 1;) {   // each of a few takes several others, whose loads are under way together
+        UNROLL for (int parts = PARTS; parts > 1;) {   // each of a few takes several others, whose loads are under way together
             const int left = (parts + TOGETHER - 1) / TOGETHER;
             block_sync();
             if (holds && p < left)

@@ -46,28 +46,18 @@ const char *const bound_name[] = {
 // ---- memory time ----
 
 /* Little's law with a soft knee (tuning-log 9). Loads are bound by the bytes in flight and the latency, and all bytes by the
-   bandwidth. Stores expose no latency, nor does a kernel without inputs: 256 KB that are all in flight take one latency,
-   however much is stored (tuning-log 132). Of staged products the first latency is that of the first load. */
-static double memory_time_us(const KernelCounts *kernel, double moving_us, double load_bytes, double in_flight_bytes,
-                             double latency_ns)
+   bandwidth. The first latency is that of the first load, with which every kernel begins (tuning-log 268). Stores expose none. */
+static double memory_time_us(double moving_us, double load_bytes, double in_flight_bytes, double latency_ns)
 {
-    double latencies = in_flight_bytes > 0 && load_bytes > 0 ? at_least(load_bytes / in_flight_bytes, 1) : 0;
-    if (latencies > 0 && kernel->staged && schedule_multiplies(kernel->kind->schedule))
-        latencies -= 1;
+    double latencies = in_flight_bytes > 0 ? at_least(load_bytes / in_flight_bytes - 1, 0) : 0;
     return hypot(moving_us, latencies * latency_ns / 1e3);
 }
 
-/* Full waves, then the last one, whose blocks have as many bytes in flight as there are of them. */
 static double dram_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
 {
     double share = kernel->cost->by_pieces ? kernel->device->dram_pieces_share : 1;
-    double moving_us = (load_bytes + store_bytes) / share / kernel->device->dram.bandwidth_gb_s / 1e3,
-           waves = kernel->blocks / (kernel->resident * kernel->device->sm_count), latency_ns = kernel->device->dram_latency_ns;
-    if (waves < 1)
-        return memory_time_us(kernel, moving_us, load_bytes, kernel->in_flight_bytes, latency_ns);
-    double left = waves - floor(waves), last = left / waves;
-    return memory_time_us(kernel, moving_us * (1 - last), load_bytes * (1 - last), kernel->in_flight_bytes, latency_ns) +
-           memory_time_us(kernel, moving_us * last, load_bytes * last, kernel->in_flight_bytes * left, latency_ns);
+    double moving_us = (load_bytes + store_bytes) / share / kernel->device->dram.bandwidth_gb_s / 1e3;
+    return memory_time_us(moving_us, load_bytes, kernel->in_flight_bytes, kernel->device->dram_latency_ns);
 }
 
 static double l2_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
@@ -75,13 +65,8 @@ static double l2_time_us(const KernelCounts *kernel, double load_bytes, double s
     const DeviceSpec *device = kernel->device;
     double moving_us = (load_bytes + store_bytes) / device->l2.bandwidth_gb_s / 1e3 + hottest_slice_us(kernel);
     double ports = at_most(device->l2_port_share * kernel->blocks / device->sm_count, 1);
-    double waiting_us = memory_time_us(kernel, moving_us, load_bytes, kernel->l2_in_flight_bytes, device->l2_latency_ns);
+    double waiting_us = memory_time_us(moving_us, load_bytes, kernel->l2_in_flight_bytes, device->l2_latency_ns);
     return at_least(waiting_us, moving_us / ports);
-}
-
-static double shared_time_us(const KernelCounts *kernel, double bytes)
-{
-    return bytes / kernel->device->shared.bandwidth_gb_s / 1e3 / kernel->balance;
 }
 
 // ---- the sum ----
@@ -333,15 +318,6 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     return load_us + steps * barriers_us + (steps - 1) * uncovered_us + kernel->rounds * combine_us;
 }
 
-/* Barriers of a cluster in a tile. */
-static double cluster_meetings(const Schedule *schedule)
-{
-    int meetings = 0;
-    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
-        meetings += item->exchange.scope == SCOPE_CLUSTER;
-    return meetings;
-}
-
 /* Blocks of a cluster find places that become free at independent times. The mean time until the last of them is free, as a
    multiple of that of one. */
 static double last_of(double places)
@@ -385,15 +361,34 @@ static double late_waits(const Schedule *schedule)
     return waits;
 }
 
+/* Until threads of the first wave have each other's results; later ones wait beside others. Shuffles across a warp;
+   where several warps have a row a barrier, and the results of all, of more than eight by shuffles again
+   (tuning-log 268). Clusters meet in each wave. */
+static double exchanges_us(const KernelCounts *kernel)
+{
+    enum { FEW = 8 };
+    const Timing *timing = &kernel->device->timing;
+    double cycles = 0, meeting_us = 0;
+    for (const Item *item = NULL; (item = schedule_next(kernel->kind->schedule, ITEM_EXCHANGE, item));) {
+        const Exchange *exchange = &item->exchange;
+        double shuffles = log2(at_least(exchange->width, 1)) * (timing->operand_cycles + DEPENDENT_CYCLES);
+        double others = exchange->parts > FEW ? shuffles : exchange->parts * DEPENDENT_CYCLES;
+        cycles += shuffles;
+        if (exchange->scope == SCOPE_BLOCK)
+            cycles += timing->barrier_cycles + timing->operand_cycles + others;
+        meeting_us += exchange->scope == SCOPE_CLUSTER ? timing->cluster_barrier_us : 0;
+    }
+    return cycles / kernel->device->clock_mhz + kernel->rounds * meeting_us;
+}
+
 /* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer, and all blocks of
    a cluster wait for them; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
    blocks and the end of the last (tuning-log 132). */
 static double turn_time_us(const KernelCounts *kernel, double l2_us)
 {
     const DeviceSpec *device = kernel->device;
-    double load_us = device->dram_latency_ns / 1e3, meetings = cluster_meetings(kernel->kind->schedule);
-    double wait_us = load_us + rounds_wait_us(kernel) + meetings * device->timing.cluster_barrier_us;
-    double others_us = (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
+    double wait_us = device->dram_latency_ns / 1e3 + rounds_wait_us(kernel);
+    double others_us = exchanges_us(kernel) + (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
     if (schedule_reads_late(kernel->kind->schedule)) {   // blocks behind the first ones find most of it in L1
         wait_us += device->l2_latency_ns / 1e3;
         others_us += at_least(late_waits(kernel->kind->schedule) - 1, 0) * device->l2_latency_ns / 1e3;
@@ -517,32 +512,37 @@ static double first_wave_us(const KernelCounts *kernel, const PerfEstimate *perf
     return shorter_us / at_least(perf->waves, 1) / sqrt(independent_parts(kernel));
 }
 
-/* Blocks that stage their input once load all of it, then each thread computes its own outputs. Of R blocks of an SM in random
-   phases, the share that does the same varies by the root of R: so much more of the shorter of both shows (tuning-log 236). */
-static double staged_once_us(const KernelCounts *kernel, const PerfEstimate *perf)
+/* Blocks whose threads load once, then compute their own outputs. Of R blocks of an SM in random phases, the share that does the same
+   varies by the root of R: so much more of the shorter of both shows (tuning-log 236). Warps of a block load together (268). */
+static double once_shown_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     const Schedule *schedule = kernel->kind->schedule;
-    bool once = kernel->staged && kernel->stages == 1 && kernel->steps == 1 && !schedule_multiplies(schedule);
+    bool once = kernel->staged ? kernel->stages == 1 && kernel->steps == 1 && !schedule_multiplies(schedule)
+                               : warps_drift(kernel) && !schedule_next(schedule, ITEM_LOOP, NULL);
     for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
         once &= item->exchange.combine == COMBINE_NOTHING;
     if (!once)
         return 0;
-    double shorter_us = at_most(at_least(perf->dram_us, perf->l2_us), at_least(perf->compute_us, perf->shared_us));
-    return calibration.once_exposed * shorter_us / sqrt(kernel->resident);
+    double own_us = kernel->staged ? at_least(perf->compute_us, perf->shared_us) : perf->compute_us,
+           share = 1 / sqrt(kernel->resident);
+    share = kernel->staged ? calibration.once_exposed * share : share - exposed_share(kernel);
+    return share * at_most(at_least(perf->dram_us, perf->l2_us), own_us);
 }
 
 /* All terms, by how loads and arithmetic of the kernel's warps overlap. At least the largest. */
 static double both_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double largest_us, double sum_us)
 {
-    if (kernel->cost->pace == PACE_IN_TURN)
-        return soft_max(largest_us, perf->compute_us + perf->latency_us, calibration.knee) +
+    if (kernel->cost->pace == PACE_IN_TURN) {   // both begin with the first load, which is counted apart
+        double load_us = kernel->device->dram_latency_ns / 1e3;
+        return soft_max(largest_us + load_us, perf->compute_us + perf->latency_us, calibration.knee) - load_us +
                first_wave_us(kernel, perf);
+    }
     if (kernel->cost->pace == PACE_BY_STEPS)
         return at_least(steps_time_us(kernel, perf), largest_us);
     if (stores_behind_products(kernel))
         return at_least(products_time_us(kernel, perf), largest_us);
     double first_us = kernel->cost->pace == PACE_IN_STEP ? first_wave_us(kernel, perf) : 0;
-    return largest_us + at_least(exposed_share(kernel) * (sum_us - largest_us), first_us) + staged_once_us(kernel, perf);
+    return largest_us + at_least(exposed_share(kernel) * (sum_us - largest_us), first_us) + once_shown_us(kernel, perf);
 }
 
 /* The largest term, and the exposed part of the others. */
@@ -555,12 +555,6 @@ static double throughput_time_us(const KernelCounts *kernel, PerfEstimate *perf)
     double both_us = both_time_us(kernel, perf, most_us, sum_us);
     perf->unhidden_us = both_us - most_us;
     return both_us;
-}
-
-/* Blocks that start at the same time end at any time within that of one: on average, SMs idle for half of it. */
-static double tail_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
-{
-    return kernel->cost->drifts ? throughput_us / at_least(perf->waves, 1) / 2 : 0;
 }
 
 static BoundBy largest_term(const PerfEstimate *perf)
@@ -607,7 +601,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.compute_us = compute_time_us(&kernel);
     perf.compute_us += ends_time_us(&kernel, perf.compute_us);
     perf.special_us = special_time_us(&kernel);
-    perf.shared_us = shared_time_us(&kernel, perf.shared_load_bytes + perf.shared_store_bytes);
+    perf.shared_us = (perf.shared_load_bytes + perf.shared_store_bytes) / device->shared.bandwidth_gb_s / 1e3 / kernel.balance;
     /* Of threads that iterate down an image each stores its own channels; warps collect those of their block. */
     bool counted = false;
     for (int i = 0; i < kernel.space->tile_count; i++)
@@ -626,7 +620,8 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     if (in_turn)
         perf.latency_us = turn_time_us(&kernel, perf.l2_us);
     double throughput_us = throughput_time_us(&kernel, &perf);
-    perf.tail_us = tail_time_us(&kernel, &perf, throughput_us);
+    if (kernel.cost->drifts)   // blocks that start together end at any time within that of one: SMs idle for half of it
+        perf.tail_us = throughput_us / at_least(perf.waves, 1) / 2;
     throughput_us += perf.tail_us;
     if (!in_turn)
         perf.latency_us = latency_time_us(&kernel, &perf, throughput_us);

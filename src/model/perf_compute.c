@@ -9,9 +9,6 @@
    accumulators. Counted in SASS of gemm kernels: 138 to 181. */
 static const double SETUP_INSTRUCTIONS = 160;
 
-/* Latency of an integer instruction: micro-kernels of Volta and later GPUs. */
-static const double DEPENDENT_CYCLES = 4;
-
 /* Flop (or results) of one lane of one instruction: a fused multiply-add, or a lane's share of the
    smallest mma that feeds the unit: m16n8k16 is 4096 flop for 32 lanes. */
 static const double flop_per_lane[UNIT_COUNT] = {

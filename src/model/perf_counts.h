@@ -2,6 +2,9 @@
 #pragma once
 #include "model/perf.h"
 
+/* Latency of an integer instruction: micro-kernels of Volta and later GPUs. */
+enum { DEPENDENT_CYCLES = 4 };
+
 /* Different bytes of a data tile, and what a block moves for its own in whole transactions. */
 typedef struct TileBytes {
     double thread, block;   // inside the register tile, the shared tile

@@ -296,21 +296,24 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
 
 static Layout chosen_layout(const KernelKind *kind) { return *(const Layout *)kind->choice.value; }
 
-/* What is loaded before the first vector is needed, and a sum of each. Vectors of 16 bits are unpacked beside: compilers do that
-   for all of them at once (tuning-log 188). */
+/* What is loaded before the first vector is needed, of columns in all rounds that are in flight, and a sum of each. Vectors of
+   16 bits are unpacked beside: compilers do that for all of them at once (tuning-log 188). Columns need two others less. */
 static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *block, const RTile *inner,
                                         RegisterBudget budget)
 {
-    (void)block, (void)budget;
+    (void)budget;
     const TileSpace *space = kind->space;
     Layout layout = chosen_layout(kind);
     int64_t sums = inner->size[0] * inner->size[1] / (layout.row ? layout.vector : 1);
     int64_t registers = OTHER_REGISTERS + sums * ceil_div(kind->registers.accumulator_bits, 32);
+    registers -= layout.row ? 0 : 2;
     uint32_t loaded = space_inputs(space) & space_along(space, 1);
     for (int i = 0; i < space->tile_count; i++)
         if (loaded >> i & 1) {
             int bits = space->tiles[i].element_bits;
             int64_t elements = data_tile_distinct(&space->tiles[i], inner, space->axis_count);
+            if (!layout.row)
+                elements *= larger(1, smaller(ELEMENTS / elements, space->axes[1].extent / block->size[1]));
             registers += vector_registers(elements, layout.vector, bits) + (layout.vector > 1 && bits < 32 ? elements : 0);
         }
     return registers;
