@@ -301,13 +301,13 @@ struct Corner {
         const Index rank = (Index)blockIdx.x % MULTICAST, own = (Index)blockIdx.x / (MULTICAST * SPLITS);
         const Index number = turn * CLUSTERS + (PHASES && turn % 2 == 1 ? CLUSTERS - 1 - own : own);
         const Index cluster = number - (!PHASES && turn + 1 == TURNS ? CLUSTERS * TURNS - ALL : 0);
-        const Index block = !PHASES ? cluster % EACH : BACKWARDS ? ALL - 1 - cluster : cluster;
+        const Index block = (PHASES && BACKWARDS ? ALL - 1 - cluster : cluster) % (PHASES ? ALL : EACH);
         const Index panel = block / (ROWS * BLOCKS_N) * ROWS;   // first row of clusters of the panel
         const Index rows = op_min<Index>(LINES - panel, ROWS);
         const Index row = panel + block % (ROWS * BLOCKS_N) % rows;
-        exists = PHASES ? cluster < ALL : cluster >= turn * CLUSTERS;
-        batch = PHASES ? row / CLUSTERS_M : cluster / EACH;
-        m = ((PHASES ? row % CLUSTERS_M : row) * MULTICAST + rank) * BM;
+        exists = PHASES ? CLUSTERS * TURNS == ALL || cluster < ALL : cluster >= turn * CLUSTERS;
+        batch = PHASES && BATCHES > 1 ? row / CLUSTERS_M : cluster / EACH;
+        m = ((PHASES && BATCHES > 1 ? row % CLUSTERS_M : row) * MULTICAST + rank) * BM;
         n = block % (ROWS * BLOCKS_N) / rows * BN;
         tile_m = BACK_M ? op_min<Index>(m, M - BM) : m;
         tile_n = BACK_N ? op_min<Index>(n, N - BN) : n;
