@@ -52,11 +52,16 @@ constexpr int WRITTEN_OUT = 4;                                // terms of a step
 constexpr bool COPIED_A = false, COPIED_B = false;            // copied asynchronously, from at()
 constexpr bool SKIPS = false;                                 // taps that no row of a tile has
 constexpr bool BACKWARDS = false;                             // the last tiles first: they have the most taps
+constexpr bool BY_WARP = false;                               // a warp has adjacent rows, and passes over taps that these lack
+constexpr Index ROUND = 132;                                  // blocks that begin together, one on each SM
 constexpr int TAPS = 1;                                       // of a channel
+
+__device__ __forceinline__ unsigned taps_of(Index m0, Index n0, Index rows) { return 1; }
 
 // With SKIPS: the steps of a tile, each of one of its taps.
 struct Walk {
     Index step, count;
+    unsigned own = 0, wanted = 0;   // taps of the warp's rows; steps from the present one on that have one of these
     __device__ __forceinline__ Walk(Index step) : step(step), count(0) {}
     __device__ __forceinline__ Walk(Index m0, Index n0) : Walk(m0) {}
     __device__ __forceinline__ void advance() {}
@@ -102,6 +107,9 @@ constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index BLOCKS = BLOCKS_M * BLOCKS_N, PRODUCTS = (BATCH + BB - 1) / BB;
 constexpr Index TERMS = SKIPS ? K / TAPS : K;                     // with SKIPS of a tap; the last step of each may be shorter
 constexpr Index STEPS = SKIPS ? (TERMS + BK - 1) / BK * TAPS : (K + BK - 1) / BK;
+constexpr int TEAM = BN / TN < 32 ? 32 / (BN / TN) : 1;           // threads of a warp along the rows
+// From the first row of a thread to the next thread's, and from one group of its rows to the next one.
+constexpr int NEXT_THREAD = BY_WARP ? TM : GM, NEXT_GROUP = BY_WARP ? GM : BM / TM * GM;
 constexpr bool COPIES = COPIED_A || COPIED_B, AHEAD = STAGES > 2;
 constexpr __device__ int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
 
@@ -133,6 +141,19 @@ template <class Operand> struct InParts<Operand, true> {
     static constexpr bool VALUE = Operand::ALONG_K || Operand::AFFINE;
 };
 
+// Where rows are found one by one, and by how many threads, so that each has as many rows as the others, all at one place in a line.
+template <class Operand, bool COPIED> struct FindsRows { static constexpr bool VALUE = false; };
+template <class Operand> struct FindsRows<Operand, true> {
+    static constexpr bool VALUE = !Operand::ALONG_K && !Operand::AFFINE;
+};
+constexpr __device__ int even_threads(int line)
+{
+    int threads = line;
+    for (int parts = 2; threads > THREADS; ++parts)
+        threads = line % parts == 0 ? line / parts : threads;
+    return THREADS / threads * threads;
+}
+
 // A thread's part of the copy of a tile from global to shared memory: LOADS vectors along the operand's
 // contiguous dimension.
 template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> struct Fetch {
@@ -147,17 +168,22 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     static_assert(LENGTH % FAST == 0, "parts are equally long");
     static constexpr int PARTS = LENGTH / FAST;
     static constexpr int VECTORS = BK * BB * BR / VECTOR / PARTS;  // of a part
-    static constexpr int LOADS = (VECTORS + THREADS - 1) / THREADS * PARTS;
+    static constexpr bool BY_ELEMENTS = VECTOR == 1;               // each is copied to its own place
+    // Threads that copy. Pixels are found one by one: of 160 threads and lines of 64 pixels 128 have one pixel each.
+    static constexpr int WORKERS = FindsRows<Operand, COPIED && BY_ELEMENTS>::VALUE ? even_threads(FAST) : THREADS;
+    static constexpr int LOADS = (VECTORS + WORKERS - 1) / WORKERS * PARTS;
     // The vectors of a thread are PERIOD sequences, in each of which they are LINES lines apart. WIDE: each
     // line takes several vectors of every thread. APART: so are their rows.
-    static constexpr bool WIDE = FAST % THREADS == 0;
-    static constexpr int PERIOD = WIDE ? 1 : FAST / greatest_common_divisor(FAST, THREADS), LINES = THREADS * PERIOD / FAST;
-    static constexpr int ROWS = WIDE ? FAST / THREADS : PERIOD;    // vectors of a thread, until its first row's next one
+    static constexpr bool WIDE = FAST % WORKERS == 0;
+    static constexpr int PERIOD = WIDE ? 1 : FAST / greatest_common_divisor(FAST, WORKERS), LINES = WORKERS * PERIOD / FAST;
+    static constexpr int ROWS = WIDE ? FAST / WORKERS : PERIOD;    // vectors of a thread, until its first row's next one
     static constexpr bool APART = ALONG_K && !WIDE && BB == 1 && LANES * GN % LINES == 0 && LINES % GN == 0;
     static_assert((ALONG_K ? BK : BR) % VECTOR == 0, "a tile holds whole vectors");
-    static constexpr bool BY_ELEMENTS = VECTOR == 1;               // each is copied to its own place
     static_assert(!COPIED || BY_ELEMENTS || (!ALONG_K && VECTOR * sizeof(Value) == 16 && !(OF_B && DEALT)),
                   "vectors that are copied have their place as they are");
+
+    // Vectors of one row share an address and, as the term where they end, the test of what is there.
+    static constexpr bool SHARES = Operand::EVEN && !ALONG_K;
 
     Value v[LOADS][VECTOR];
 
@@ -172,16 +198,16 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
         __device__ __forceinline__ explicit Mine(int load)
         {
             const int i = load / PARTS, part = load % PARTS;
-            const int number = (int)threadIdx.x + i % PERIOD * THREADS;
-            const int line = WIDE ? i * THREADS / FAST : number / FAST + i / PERIOD * LINES;
-            const int vector = part * FAST + (WIDE ? i * THREADS % FAST + number : number % FAST);
+            const int number = (int)threadIdx.x + i % PERIOD * WORKERS;
+            const int line = WIDE ? i * WORKERS / FAST : number / FAST + i / PERIOD * LINES;
+            const int vector = part * FAST + (WIDE ? i * WORKERS % FAST + number : number % FAST);
             product = BB > 1 ? line / (ALONG_K ? BR : BK) : 0;
             place = line - product * BR;
             row = !ALONG_K ? vector * VECTOR
                   : APART  ? row_at<OF_B>(number / FAST) + row_at<OF_B>(i / PERIOD * LINES)
                            : row_at<OF_B>(place);
             k = ALONG_K ? vector * VECTOR : line - product * BK;
-            exists = VECTORS % THREADS == 0 || (int)threadIdx.x + i * THREADS < VECTORS;
+            exists = VECTORS % WORKERS == 0 || (int)threadIdx.x + i * WORKERS < VECTORS;
         }
     };
 
@@ -215,15 +241,22 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
     template <bool WHOLE>
     static __device__ __forceinline__ void copy_tile(const Tensors &t, Index batch, Index row0, Index step, Value (&tile)[BK][LD])
     {
+        constexpr bool BY_ROWS = SHARES && !Operand::AFFINE && TERMS % BK;
+        if (WORKERS < THREADS && (int)threadIdx.x >= WORKERS)
+            return;
         UNROLL for (int i = 0; i < LOADS; ++i) {
-            const Mine it(i), first(Operand::AFFINE ? i / PARTS % PERIOD * PARTS : i);
-            const Index row = row0 + it.row, k = (SKIPS ? quotient_by<TAPS>(step) : step) * BK + it.k;
-            bool inside = (EXTENT % BR == 0 || row < EXTENT) && (TERMS % BK == 0 || k < TERMS), any = true;
-            Operand::at(t, batch, row, step, it.k, inside);
+            const Mine it(i), first(BY_ROWS           ? i / PARTS % ROWS * PARTS + i % PARTS
+                                    : Operand::AFFINE ? i / PARTS % PERIOD * PARTS
+                                                      : i);
+            const Mine &tested = BY_ROWS ? first : it;
+            const Index row = row0 + tested.row, begun = (SKIPS ? quotient_by<TAPS>(step) : step) * BK;
+            bool inside = EXTENT % BR == 0 || row < EXTENT, any = true;
+            Operand::at(t, batch, row, step, tested.k, inside);
+            inside = BY_ROWS ? it.k < (inside ? TERMS - begun : 0) : inside && (TERMS % BK == 0 || begun + it.k < TERMS);
             const Value *from = Operand::at(t, batch, row0 + first.row, step, first.k, any);
             const Index apart = (it.row - first.row) * Operand::ROW + (it.k - first.k) * Operand::TERM;
             if (it.exists)
-                copy(WHOLE || inside, &tile[it.k][it.at(0)], from + apart);
+                copy(WHOLE || inside, BY_ROWS ? &tile[first.k][first.at(0)] + (it.k - first.k) * LD : &tile[it.k][it.at(0)], from + apart);
         }
     }
 
@@ -233,8 +266,6 @@ template <class Operand, bool OF_B, bool COPIED, Index EXTENT, int BR, int LD> s
         if constexpr (COPIED) {
             Operand::AFFINE && step < whole ? copy_tile<true>(t, batch, row0, step, tile) : copy_tile<false>(t, batch, row0, step, tile);
         } else {
-            // Vectors of one row share an address and, as the term where they end, the test of what is there.
-            constexpr bool SHARES = Operand::EVEN && !ALONG_K;
             UNROLL for (int i = 0; i < LOADS; ++i) {
                 const Mine it(i), first(SHARES ? i % ROWS : i);
                 const Index of = batch + it.product, row = row0 + first.row, begun = (SKIPS ? quotient_by<TAPS>(step) : step) * BK;
@@ -310,7 +341,7 @@ struct Collected {
         const int number = j * THREADS + (int)threadIdx.x;
         line = number / BN;
         column = number % BN;
-        m = m0 + i / GM * (BM / TM * GM) + line * GM + i % GM;
+        m = m0 + i / GM * NEXT_GROUP + line * NEXT_THREAD + i % GM;
         n = n0 + column;
         exists = m < M && n < N;
     }
@@ -330,7 +361,7 @@ __device__ __forceinline__ void store_tile(const Tensors &t, Index batch, Index 
     constexpr int ROWS = FIT < 1 ? 1 : FIT < TM ? FIT : TM;
     Columns columns[VECTORS];
     Beside rows[ROWS][VECTORS];
-    const auto row = [&](int i) { return m0 + i / GM * (BM / TM * GM) + ty * GM + i % GM; };
+    const auto row = [&](int i) { return m0 + i / GM * NEXT_GROUP + ty * NEXT_THREAD + i % GM; };
     const auto column = [&](int j) {
         return n0 + j / OF_GROUP * (BN / TN * GN) + (DEALT ? tx + j % OF_GROUP * (BN / TN) : tx * GN + j % OF_GROUP * QN);
     };
@@ -366,7 +397,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     SHARED_AT(STAGES * BK * LDA * (int)sizeof(Value), Value, Bs, [STAGES][BK][LDB]);   // (STAGES,BK,BN)
     static_assert((int)(sizeof As + sizeof Bs) <= STAGED.bytes, "all stages of both tiles fit");
     Value acc[TM][TN] = {};                                                   // (TM,TN)
-    Fragment<TM, GM, BM / TM * GM> a[2];                                      // (2,TM): of this k and the next, if AHEAD
+    Fragment<TM, GM, NEXT_GROUP> a[2];                                        // (2,TM): of this k and the next, if AHEAD
     Fragment<TN, GN, BN / TN * GN> b[2];                                      // (2,TN)
 
     const Index tile = BACKWARDS ? BLOCKS * PRODUCTS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
@@ -377,8 +408,10 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
     const int own = BB > 1 ? (int)threadIdx.x / EACH : 0;                     // product in the block
-    const int ty = ((int)threadIdx.x - own * EACH) / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
-    const int row = own * BM + ty * GM, column = own * BN + tx * GN;          // its first ones in shared memory
+    // BY_WARP: in the next block of an SM other warps have these rows, so that each scheduler gets warps of all phases.
+    const int line = ((int)threadIdx.x - own * EACH) / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
+    const int ty = BY_WARP ? (line + (int)((tile + tile / ROUND) % (BM / TM)) * TEAM) % (BM / TM) : line;
+    const int row = own * BM + ty * NEXT_THREAD, column = own * BN + tx * GN;          // its first ones in shared memory
 
     // Load the first tiles.
     Fetch<OperandA, false, COPIED_A, M, BM, LDA> fetch_a;
@@ -386,8 +419,12 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     [[maybe_unused]] auto walk = SKIPS ? Walk(m0, n0) : 0;                    // with SKIPS: the step copied next
     const Index steps = SKIPS ? walk.count : STEPS;
     const Index whole_a = fetch_a.whole_steps(t, batch, m0, steps), whole_b = fetch_b.whole_steps(t, batch, n0, steps);
-    const auto begin = [&](Index number, int stage) {
+    if (BY_WARP)
+        walk.own = taps_of(m0 + ty / TEAM * (TEAM * TM), n0, TEAM * TM);
+    const auto begin = [&](Index number, int stage, int ahead) {
         const Index step = SKIPS ? walk.step : number;
+        if (BY_WARP)
+            walk.wanted |= (unsigned)(walk.own >> remainder_by<TAPS>(step) & 1) << ahead;
         fetch_a.begin(t, batch, m0, step, whole_a, As[stage]);
         fetch_b.begin(t, batch, n0, step, whole_b, Bs[stage]);
         if (SKIPS)
@@ -399,7 +436,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     };
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {
         if (step < steps) {
-            begin(step, step);
+            begin(step, step, step);
             end(step);
         }
         if (COPIES)
@@ -422,7 +459,9 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         const bool more = ahead < steps;
         const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // after the last step: any stage
         if (!AHEAD && more)
-            begin(ahead, free);
+            begin(ahead, free, STAGES - 1);
+        // Compilers see that all lanes agree.
+        [[maybe_unused]] const bool wants = BY_WARP ? warp_ballot(walk.wanted & 1) != 0 : true;
 #pragma unroll WRITTEN_OUT
         for (int k = 0; k < BK; ++k) {
             const int used = AHEAD ? k % 2 : 0, other = AHEAD ? 1 - used : 0;
@@ -435,13 +474,15 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                 block_sync();
             }
             const int stage = last ? next : now, line = AHEAD ? (k + 1) % BK : k;
-            a[other].read(As[stage][line], row);
-            b[other].read(Bs[stage][line], column);
+            if (!BY_WARP || last || wants) {
+                a[other].read(As[stage][line], row);
+                b[other].read(Bs[stage][line], column);
+            }
             if (first && more)
-                begin(ahead, free);
+                begin(ahead, free, STAGES - 1);
             if (first && COPIES)
                 async_commit();
-            UNROLL for (int n = 0; n < TM * TN; ++n) {
+            UNROLL for (int n = 0; n < (!BY_WARP || wants ? TM * TN : 0); ++n) {
                 const int i = row_of(n), j = column_of(n);
                 acc[i][j] = op_add(op_mul(a[used].at(i), b[used].at(j)), acc[i][j]);
             }
@@ -452,6 +493,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         }
         before = now;
         turn = next;
+        if (BY_WARP)
+            walk.wanted >>= 1;
     }
 
     // Epilogue: stores C, in vectors where possible.

@@ -144,7 +144,8 @@ static double peak_share(const KernelCounts *kernel)
 static double step_flops(const KernelCounts *kernel)
 {
     double points = all_points(kernel->space, kernel->inner);
-    return points * point_flops(kernel->space) / kind_tile_threads(kernel->kind) * warp_share(kernel);
+    double flops = points * point_flops(kernel->space) / kind_tile_threads(kernel->kind);
+    return flops * warp_share(kernel) * kernel->wanted;
 }
 
 static double step_instructions(const KernelCounts *kernel)

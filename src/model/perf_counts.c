@@ -99,7 +99,8 @@ static int taps_of(const PhasedTiles *tiles, int64_t number)
 static double unequal_tiles(const PhasedTiles *tiles, int64_t count, int64_t sms, int64_t blocks_per_sm)
 {
     enum { MOST_TAPS = 2048 };   // limit of the search: of more tiles of an SM no order matters
-    double mean = (double)phases_extent(tiles->phases, 1) / (double)tiles->phases->step, equal = (double)count / (double)sms;
+    double mean = (double)phases_extent(tiles->phases, 1, tiles->size) / (double)tiles->phases->step;
+    double equal = (double)count / (double)sms;
     int64_t first = smaller(count, sms * blocks_per_sm), having[MOST_TAPS] = {0};   // SMs that have so many taps
     if ((equal + (double)blocks_per_sm) * tiles->phases->taps >= MOST_TAPS)
         return equal;
@@ -134,7 +135,8 @@ static RTile padded_problem(const TileSpace *space, const RTile *shared)
     RTile padded = {0};
     for (int a = 0; a < space->axis_count; a++) {
         bool taps = space->phases && !space->phases->box && space->phases->k_axis == a;   // each has whole steps
-        int64_t extent = taps ? phases_extent(space->phases, shared->size[a]) : space->axes[a].extent;
+        int64_t extent = taps ? phases_extent(space->phases, shared->size[a], shared->size[space->phases->columns_axis])
+                              : space->axes[a].extent;
         padded.size[a] = round_up(extent, shared->size[a]);
     }
     return padded;
@@ -257,8 +259,8 @@ static void count_bytes(KernelCounts *kernel)
 
 static bool lines_even(const KernelCounts *kernel, const DataTile *data)
 {
-    double threads = kernel->register_tiles * kind_tile_threads(kernel->kind);
-    return data_tile_lines_even(data, kernel->shared, kernel->space->axis_count, (int64_t)threads);
+    int64_t lanes = (int64_t)(kernel->register_tiles * kind_tile_threads(kernel->kind));
+    return data->copied_evenly || data_tile_lines_even(data, kernel->shared, kernel->space->axis_count, lanes);
 }
 
 /* Instructions of a thread that find one element of the staged tile. */
@@ -461,7 +463,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
                            const DeviceSpec *device, int blocks_per_sm)
 {
     const TileSpace *space = kind->space;
-    KernelCounts kernel = {.kind = kind, .space = space, .device = device};
+    KernelCounts kernel = {.kind = kind, .space = space, .device = device, .wanted = 1};
     kernel.cost = perf_cost(kind);
     kernel.blocks = (double)program->grid;
     kernel.block_tiles =
@@ -474,6 +476,11 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.cluster = kind_splits(kind);
     double most;
     kernel.visited = visited_share(space, kernel.shared, &most);
+    if (space->phases) {   // schedulers get warps of all phases
+        int64_t rows = phases_of_warp(space, kernel.shared, kernel.inner, device->warp_size),
+                all = kernel.shared->size[space->phases->columns_axis];
+        kernel.wanted = (double)phases_extent(space->phases, 1, rows) / (double)phases_extent(space->phases, 1, all);
+    }
     kernel.inner_steps = rtile_tiles(space, kernel.shared, &kernel.walk, true);
     int makers = schedule_makers(kind->schedule);   // of which one multiplies at a time
     kernel.register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
@@ -526,6 +533,6 @@ double block_visits(const KernelCounts *kernel, const DataTile *data)
 
 double thread_visits(const KernelCounts *kernel, const DataTile *data)
 {
-    double visits = visits_of(kernel, data, &kernel->padded, &kernel->walk);
+    double visits = visits_of(kernel, data, &kernel->padded, &kernel->walk) * kernel->wanted;
     return visits > 1 ? at_least(visits / kernel->cluster, 1) : visits;
 }

@@ -85,6 +85,7 @@ typedef struct DataTile {
     double step_instructions;   // and that, in each step, one after the other
     bool grouped;               // threads read groups of neighbours from shared memory that divide their own
     bool line_places;           // each line that a thread brings elements of has a place in registers
+    bool copied_evenly;         // only as many threads copy as share its lines evenly
     double scatter;             // bytes moved per byte a warp uses in thread order; 1: coalesced
     double run_points[MAX_RUNS];   // adjacent points that hold 2^r contiguous elements; 0: no number of them does
     double lines;               // L1 lines that a warp's access touches per line's worth of bytes, or cycles; 0: 1
@@ -114,6 +115,7 @@ typedef struct TapPhases {
     int count;                    // of phases; 0: there are none
     int64_t columns, step;        // positions of a phase, and of k for each tap
     int64_t box, atom;            // a tile's columns are copied and multiplied in multiples of these; 0: as they are
+    bool by_warp;                 // a warp has adjacent positions, and passes over taps that these lack
     uint64_t used[MAX_PHASES];    // bit t: tap t
     /* Where the filter's elements lie: those of a phase and a tap from there on, of a phase's taps in turn. */
     int taps;
@@ -222,8 +224,11 @@ uint64_t phases_used(const TapPhases *phases, int64_t first, int64_t columns);
 
 int tap_count(uint64_t taps);
 
-/* Positions along k of one phase, on average, where each tap has a multiple of `granule`. */
-int64_t phases_extent(const TapPhases *phases, int64_t granule);
+/* Positions along k of a tile of so many columns, on average, where each tap has a multiple of `granule`. */
+int64_t phases_extent(const TapPhases *phases, int64_t granule, int64_t columns);
+
+/* Positions of the phases that a warp of this tile has: the whole tile's, unless others than the other warps. */
+int64_t phases_of_warp(const TileSpace *space, const RTile *block, const RTile *inner, int warp_size);
 
 /* How many pixels are seen for each output, on average. */
 double pixels_per_output(const PixelWalk *walk);

@@ -447,8 +447,9 @@ START_TEST(each_phase_has_taps_of_its_own)
         taps += tap_count(phases->used[p]);
     ck_assert(taps == 9 && tap_count(phases->used[0]) == 1 && tap_count(phases->used[3]) == 4);
     ck_assert(tap_count(phases_used(phases, 0, 128)) == 1 && tap_count(phases_used(phases, 64, 128)) == 2);
-    ck_assert_int_eq(phases_extent(phases, 1), 9 * 64 / 4);
-    ck_assert_int_eq(phases_extent(phases, 48), 9 * 96 / 4);   // of a tap two steps
+    ck_assert_int_eq(phases_extent(phases, 1, 64), 9 * 64 / 4);
+    ck_assert_int_eq(phases_extent(phases, 48, 64), 9 * 96 / 4);   // of a tap two steps
+    ck_assert_int_eq(phases_extent(phases, 1, 256), (2 + 4) * 64 / 2);   // a tile has the taps of two phases
     /* Phase (1, 1) under tap (0, 0) is row 2, column 2 of the filter. */
     bool found = false;
     for (int tap = 0; tap < 4; tap++)

@@ -173,7 +173,7 @@ static void set_taps(const Product *product, TileSpace *space)
     }
     if (product->phased) {
         space->phases = &product->phased->phases;
-        space->axes[GROUP_K].extent = phases_extent(space->phases, 1);
+        space->axes[GROUP_K].extent = phases_extent(space->phases, 1, space->phases->columns);
     }
 }
 

@@ -12,21 +12,21 @@
 #include "rtile/space.h"
 
 enum { MAX_TILE = 256, MAX_REGISTER_TILE = 16, MAX_PRODUCTS = 64 };
-enum { MIN_K_STEP = 8, MAX_K_STEP = 16 };   // along k: short steps leave shared memory for more tiles at once
+enum { MIN_K_STEP = 8, MAX_K_STEP = SKIPPED_STEP };   // short ones leave shared memory for more tiles at once
 /* Tiles whose steps are copied ahead (tuning-log 54): threads; sizes along the rows of the copied factor (WIDE) and of the
    other one (NARROW), and along k, which is unrolled; a thread's rows and columns, of which more take more registers than
    leave room for other blocks (tuning-log 204). */
 enum {
-    AHEAD_THREADS = 256,
     AHEAD_LEAST_THREADS = 64,
+    AHEAD_THREADS = 256,
     AHEAD_MOST_THREADS = 288,
     AHEAD_WIDE = 256,
     AHEAD_NARROW = 128,
     AHEAD_MOST_NARROW = 144,
-    AHEAD_K_STEP = 16,
     AHEAD_REGISTERS = 8,
     WINDOW_REGISTERS = 48,
-    GUARD_REGISTERS = 8
+    GUARD_REGISTERS = 8,
+    WALK_REGISTERS = 8   // of what a warp wants; held to 128, tiles of 8 x 8 sums spilled 8 bytes
 };
 
 /* Elements of one access of shared memory. */
@@ -133,17 +133,11 @@ static uint32_t tiles_copied(const Fusion *fusion, const Product *product, int s
     return tiles;
 }
 
-static void schedule_fetch(Schedule *schedule, uint32_t copied, uint32_t held, uint8_t ahead)
-{
-    schedule_load(schedule, (Move){.tiles = copied, .to = PLACE_SHARED, .async = true, .ahead = ahead});
-    schedule_load(schedule, (Move){.tiles = held, .ahead = ahead});
-}
-
 /* The next tiles of both operands are loaded into registers while the block multiplies those in shared memory. */
 static void schedule_steps(Schedule *schedule, const Fusion *fusion, uint32_t operands)
 {
     schedule_loop(schedule, (Loop){.axis = GROUP_K});
-    schedule_fetch(schedule, 0, operands, 1);
+    schedule_load(schedule, (Move){.tiles = operands, .ahead = 1});
     schedule_store(schedule, (Move){.tiles = operands, .to = PLACE_SHARED});
     schedule_barrier(schedule, SCOPE_BLOCK);
     schedule_load(schedule, (Move){.tiles = operands, .from = PLACE_SHARED});
@@ -159,7 +153,8 @@ static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint3
     schedule_wait(schedule, stages - 2);
     schedule_barrier(schedule, SCOPE_BLOCK);
     schedule_loop(schedule, (Loop){.axis = GROUP_K});
-    schedule_fetch(schedule, copied, operands & ~copied, ahead);
+    schedule_load(schedule, (Move){.tiles = copied, .to = PLACE_SHARED, .async = true, .ahead = ahead});
+    schedule_load(schedule, (Move){.tiles = operands & ~copied, .ahead = ahead});
     schedule_load(schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .ahead = 1});
     schedule_product(schedule, schedule_ops(fusion, true));
     schedule_store(schedule, (Move){.tiles = operands & ~copied, .to = PLACE_SHARED, .ahead = ahead});
@@ -232,7 +227,9 @@ static int64_t registers_taken_ahead(const KernelKind *kind, const RTile *block,
 {
     int64_t next = kind_registers(kind, inner, 2) - kind_registers(kind, inner, 1);
     budget.enough -= smaller(next, budget.words);
-    return product_registers_taken(kind, block, inner, budget);
+    int64_t m = kind->space->phases ? phases_of_warp(kind->space, block, inner, LANES) : block->size[GROUP_M];
+    int64_t walk = m < block->size[GROUP_M] ? WALK_REGISTERS : 0;
+    return product_registers_taken(kind, block, inner, budget) + walk;
 }
 
 /* Addresses and tests of a factor's elements that may lie outside, in two stages: held to 80 registers, for 75 that were expected,
@@ -243,15 +240,6 @@ static int guard_registers(const Product *product)
     for (int factor = 0; factor < 2; factor++)
         registers += mma_guard(product, factor) ? GUARD_REGISTERS : 0;
     return registers;
-}
-
-/* Only then there are tiles of all sizes. Addresses of pixels, of more than one axis, are computed one by one, which
-   takes longer where lines and threads do not divide each other: 48 x 256 of a 1 x 1 convolution by 192 threads 196 us,
-   48 x 128 by 128 threads 154 (tuning-log 155). */
-static bool has_single_axes(const Product *product)
-{
-    const AxisGroup *group = product->group;
-    return group[GROUP_M].count == 1 && group[GROUP_N].count == 1 && group[GROUP_K].count == 1;
 }
 
 static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const Fusion *fusion,
@@ -265,45 +253,32 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.space = space_copy(arena, tiled->space);
     for (int factor = 0; factor < 2; factor++)
         if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS) {
-            kind.space->tiles[factor].vector = 1;
-            product_count_search(&kind.space->tiles[factor], fusion, product, factor, false);
+            DataTile *tile = &kind.space->tiles[factor];
+            tile->vector = 1;
+            product_count_search(tile, fusion, product, factor, false);
+            tile->copied_evenly = !product_along_k(fusion, product, factor);
         }
     kind.schedule = schedule_of(arena, fusion, product, kind.space, device, 3);
     kind.lay_out = lay_out_staged;
-    kind.space->rule[LEVEL_SHARED][GROUP_K].limit = AHEAD_K_STEP;   // which is SKIPPED_STEP
-    int64_t half = product->group[wide].extent <= AHEAD_NARROW / 2 ? AHEAD_NARROW / 2 : AHEAD_WIDE / 2;
+    /* There are tiles of all sizes only where addresses are of single axes (tuning-log 155, 264). */
+    bool single = product->group[GROUP_M].count * product->group[GROUP_N].count * product->group[GROUP_K].count == 1;
+    int64_t least = AHEAD_NARROW / (product->group[narrow].extent <= AHEAD_NARROW / 4 ? 4 : 2), most = AHEAD_NARROW;
+    int64_t half = AHEAD_NARROW / (product->group[wide].extent <= AHEAD_NARROW / 2 ? 2 : 1);
+    if (single) {
+        least = half = AHEAD_REGISTERS, most = copied == 3 ? AHEAD_WIDE : AHEAD_MOST_NARROW;
+        kind.space->even = 1u << GROUP_M | 1u << GROUP_N;   // 136 rows are three tiles of 48, not of 64
+    }
     kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){half, AHEAD_WIDE};
-    int64_t least = product->group[narrow].extent <= AHEAD_NARROW / 4 ? AHEAD_NARROW / 4 : AHEAD_NARROW / 2;
-    kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){least, AHEAD_NARROW};
+    kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){least, most};
     kind.space->rule[LEVEL_REGISTER][wide] = (AxisRule){vector, AHEAD_REGISTERS};
     kind.space->rule[LEVEL_REGISTER][narrow] = (AxisRule){vector, AHEAD_REGISTERS};
     kind.threads.least = AHEAD_LEAST_THREADS;
-    kind.threads.most = AHEAD_THREADS;
+    kind.threads.most = single ? AHEAD_MOST_THREADS : AHEAD_THREADS;
     kind.registers.others = 32 + place_registers(fusion, product);
     kind.registers.input_buffers = 2;
     kind.registers.taken = registers_taken_ahead;
     kind.registers.held_words = copied == 3 ? 0 : 1.0 / 3;   // of a narrow tile
-    if (!has_single_axes(product))
-        return kind;
-    kind.space->even = 1u << GROUP_M | 1u << GROUP_N;   // 136 rows are three tiles of 48, not of 64
-    kind.space->rule[LEVEL_SHARED][wide] = (AxisRule){AHEAD_REGISTERS, AHEAD_WIDE};
-    kind.space->rule[LEVEL_SHARED][narrow] = (AxisRule){AHEAD_REGISTERS, copied == 3 ? AHEAD_WIDE : AHEAD_MOST_NARROW};
-    kind.threads.most = AHEAD_MOST_THREADS;
     return kind;
-}
-
-/* Pixels that are copied one by one: as many threads as a power of two have one each, and find its window once in a step. With
-   160 threads for 128 pixels a loop of 512 multiply-adds had 1,113 instructions, with 128 threads 823 (tuning-log 245). */
-static void share_pixels_evenly(const Fusion *fusion, const Product *product, TileSpace *space)
-{
-    int rows = product->skips->rows, pixels = rows == GROUP_M ? 1 : 0;
-    AxisRule *rule = &space->rule[LEVEL_SHARED][rows];
-    if (coming_ahead(fusion, product, pixels) != COMES_BY_ELEMENTS || product_along_k(fusion, product, pixels))
-        return;
-    int64_t power = rule->granule;
-    while (2 * power <= rule->limit)
-        power *= 2;
-    rule->limit = power;
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
@@ -351,23 +326,12 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     if (!device->has.async_copy || !tiles_copied(fusion, product, 3))
         return 1;
     variants[1] = in_three_stages(arena, kind, fusion, product, device);
-    if (product->skips) {
+    if (product->skips)
         skips_set_tiles(variants[1].space, product->skips, SKIPPED_STEP);
-        share_pixels_evenly(fusion, product, variants[1].space);
-    }
     return 2;
 }
 
 // ---- the parameter block ----
-
-/* Adjacent rows or columns of a thread that are read as one vector of shared memory. */
-static int group_of(int64_t register_tile, int value_bits)
-{
-    int group = VECTOR_BYTES * 8 / value_bits;
-    while (register_tile % group)
-        group /= 2;
-    return group;
-}
 
 /* Elements of the factor that one thread copies at once. */
 static int operand_vector(const KernelPlan *plan, const Product *product, int factor)
@@ -457,13 +421,16 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Product *product = ((const Products *)plan->view)->tiled;
     Scope scope = scope_of(plan);
-    int value_bits = dtype_info[plan->fusion->ops[0].body->type].bits;
-    int gm = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_M], value_bits);
-    int gn = group_of(plan->program->tile[LEVEL_REGISTER].size[GROUP_N], value_bits);
+    const RTile *block = &plan->program->tile[LEVEL_SHARED], *inner = &plan->program->tile[LEVEL_REGISTER];
+    int64_t vector = shared_vector(plan->fusion);   // adjacent rows or columns of a thread are read as one
+    int gm = (int)greatest_common_divisor(vector, inner->size[GROUP_M]);
+    int gn = (int)greatest_common_divisor(vector, inner->size[GROUP_N]);
     bool vectors = !collects_rows(plan) && product_stores_vectors(plan->fusion, &product->group[GROUP_N], gn);
     int qn = vectors ? gn : 1;
     emit_constants(out, plan, product, gm, gn, qn);
-    skips_emit_walk(out, product->skips);
+    int rows = product->skips ? product->skips->rows : 0;
+    bool by_warp = rows && phases_of_warp(plan->kind->space, block, inner, LANES) < block->size[rows];
+    skips_emit_walk(out, product->skips, by_warp, plan->device->sm_count);
     for (int factor = 0; factor < 2; factor++)
         emit_operand(out, plan, &scope, product, factor);
     Beside beside = beside_in_vectors(plan->fusion, product, qn);

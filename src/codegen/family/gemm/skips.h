@@ -31,4 +31,4 @@ BlockOrder phases_order(const TapPhases *phases);
 
 /* `taps_of_tile`, SKIPS and BACKWARDS; and `Walk`, which goes from step to step. */
 void skips_emit(StrBuf *out, const Skips *skips);
-void skips_emit_walk(StrBuf *out, const Skips *skips);
+void skips_emit_walk(StrBuf *out, const Skips *skips, bool by_warp, int sms);
