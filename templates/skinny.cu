@@ -90,6 +90,15 @@ constexpr int LANES = ALONG_K ? (THREADS_K | WARP) & -(THREADS_K | WARP)
 constexpr int PARTS = THREADS_K / LANES;
 constexpr int SUMS = M * TN;
 constexpr Index BLOCKS_N = (N + BN - 1) / BN;
+
+// The step that reaches past the end: where it begins, and its runs, of which the last one may end within. It is one step of the
+// whole block: were it whole for some lanes of a warp, the warp would take it twice.
+constexpr Index LAST = K / BK * BK;
+constexpr int LAST_RUNS = (K - LAST + THREADS_K * RUN - 1) / (THREADS_K * RUN);
+template <bool WHOLE> __device__ __forceinline__ bool is_inside(int run, Index k)
+{
+    return WHOLE || run + 1 < LAST_RUNS || k < K;
+}
 constexpr bool ALONE = CLUSTER == 1;   // no split-K
 constexpr bool JOINS = !ALONE && PARTS > 1;   // the block reduces its parts before others read them
 constexpr int LEFT = JOINS ? 1 : PARTS;       // parts of a block's sum
@@ -164,13 +173,13 @@ struct TileB {
 
     template <bool WHOLE> __device__ __forceinline__ void load(const Tensors &t, Index batch, Index n0, int tn, Index k)
     {
-        UNROLL for (int r = 0; r < RUNS; ++r)
+        UNROLL for (int r = 0; r < (WHOLE ? RUNS : LAST_RUNS); ++r)
             UNROLL for (int e = 0; e < RUN; e += VECTOR_K)
                 UNROLL for (int j = 0; j < TN; j += VECTOR_N) {
                     const Index row = k + r * (THREADS_K * RUN) + e;
                     const Index column = op_min<Index>(n0 + column_of(tn, j), N - VECTOR_N);   // past the end: any
                     Value v[OperandB::VECTOR] = {};
-                    if (WHOLE || row < K)
+                    if (is_inside<WHOLE>(r, row))
                         OperandB::read(t, batch, column, row, v);
                     UNROLL for (int i = 0; i < OperandB::VECTOR; ++i)
                         at[r][e + (ALONG_K ? i : 0)][j + (ALONG_K ? 0 : i)] = v[i];
@@ -182,12 +191,12 @@ struct TileB {
 template <bool WHOLE>
 __device__ __forceinline__ void multiply(const Tensors &t, Index batch, Index k, const TileB &b, Sums &sums)
 {
-    UNROLL for (int r = 0; r < RUNS; ++r)
+    UNROLL for (int r = 0; r < (WHOLE ? RUNS : LAST_RUNS); ++r)
         UNROLL for (int m = 0; m < M; m += STEP_M)
             UNROLL for (int e = 0; e < RUN; e += STEP_K) {
                 const Index row = k + r * (THREADS_K * RUN) + e;
                 Value a[OperandA::VECTOR] = {};
-                if (WHOLE || row < K)
+                if (is_inside<WHOLE>(r, row))
                     OperandA::read(t, batch, m, row, a);
                 UNROLL for (int i = 0; i < OperandA::VECTOR; ++i)
                     UNROLL for (int j = 0; j < TN; ++j) {
@@ -220,16 +229,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS_PER_SM) ENTRY(P
     // ---- load and compute: this thread's part of the products ----
     Sums sums = {};
     if (active) {
-        Index k = (Index)rank * BK + tk * RUN;
+        const int run = tk * RUN;
         TileB b;
 #pragma unroll 1
-        for (; k + (RUNS - 1) * (THREADS_K * RUN) + RUN <= K; k += CLUSTER * BK) {
-            b.template load<true>(t, batch, n0, tn, k);
-            multiply<true>(t, batch, k, b, sums);
+        for (Index step = (Index)rank * BK; step < LAST; step += CLUSTER * BK) {
+            b.template load<true>(t, batch, n0, tn, step + run);
+            multiply<true>(t, batch, step + run, b, sums);
         }
-        if (K % BK != 0 && k < K) {
-            b.template load<false>(t, batch, n0, tn, k);
-            multiply<false>(t, batch, k, b, sums);
+        if (rank == LAST / BK % CLUSTER && LAST + run < K) {
+            b.template load<false>(t, batch, n0, tn, LAST + run);
+            multiply<false>(t, batch, LAST + run, b, sums);
         }
     }
 

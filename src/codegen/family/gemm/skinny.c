@@ -281,11 +281,14 @@ static int columns_stored(const KernelPlan *plan, const Product *product)
     return stores_along_m(plan->fusion, product) ? 1 : (int)most;
 }
 
-/* Blocks of an SM that registers must leave room for: all that are expected. Compilers issue the loads of several steps in what they
-   are not refused: 158 registers for 128 left three blocks of four, 0.70 of the time with four (tuning-log 253). */
+/* Blocks of an SM that registers must leave room for: all that are expected. Compilers issue loads of several
+   steps in what they are not refused: 158 registers for 128 left three blocks of four, 0.70 of the time with four
+   (tuning-log 253). Those of a cluster begin together: room for the grid's alone took 1.4 (tuning-log 267). */
 static int64_t promised_blocks(const KernelPlan *plan)
 {
-    int64_t blocks = smaller(ceil_div(plan->program->grid, plan->device->sm_count), plan->program->sure_blocks);
+    int64_t blocks = plan->program->sure_blocks;
+    if (plan->program->cluster == 1)
+        blocks = smaller(ceil_div(plan->program->grid, plan->device->sm_count), blocks);
     return plan->device->dialect == DIALECT_HIP ? 1 : larger(blocks, 1);
 }
 
@@ -322,20 +325,18 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     beside_emit(out, &scope, product, &beside, stored, false);
 }
 
-/* Steps of the threads that begin at each place along k: with zeros behind the end, where their last run lies
-   partly there. */
-static int64_t steps_of(const CountedItem *at, const Product *product)
+/* Terms of all threads that share a column: of whole steps, and of the last one's runs for threads whose first
+   run begins before the end, with zeros behind it. */
+static int64_t terms_of(const CountedItem *at, const Product *product)
 {
     int64_t extent = product->group[GROUP_K].extent, block = at->shared->size[GROUP_K],
-            each = at->inner->size[GROUP_K], run = run_of(at->fusion, product, at->inner);
-    int64_t cluster = larger(at->kind->schedule->cluster, 1), rank = at->last ? cluster - 1 : 0, steps = 0;
-    for (int64_t thread = 0; thread < block / each; thread++) {
-        int64_t k = rank * block + thread * run, reach = (each / run - 1) * (block / each * run) + run;
-        for (; k + reach <= extent; k += cluster * block)
-            steps++;
-        steps += extent % block != 0 && k < extent;
-    }
-    return steps;
+            threads = block / at->inner->size[GROUP_K], run = run_of(at->fusion, product, at->inner);
+    int64_t cluster = larger(at->kind->schedule->cluster, 1), rank = at->last ? cluster - 1 : 0;
+    int64_t whole = extent / block, last = extent % block;   // of all blocks of the cluster
+    int64_t terms = ceil_div(larger(whole - rank, 0), cluster) * block;
+    if (whole % cluster == rank)
+        terms += smaller(ceil_div(last, run), threads) * ceil_div(last, threads * run) * run;
+    return terms;
 }
 
 /* A step multiplies the thread's part of all rows and columns. */
@@ -347,8 +348,7 @@ static bool work_of(const void *view, const CountedItem *at, ItemWork *work)
     int64_t cluster = larger(at->kind->schedule->cluster, 1), rank = at->last ? cluster - 1 : 0;
     int64_t rounds =
         ceil_div(ceil_div(product->group[GROUP_K].extent, at->shared->size[GROUP_K]) - rank, cluster);
-    int64_t products = steps_of(at, product) * at->shared->size[GROUP_N] * at->shared->size[GROUP_M] *
-                       at->inner->size[GROUP_K];
+    int64_t products = terms_of(at, product) * at->shared->size[GROUP_N] * at->shared->size[GROUP_M];
     work->additions = work->multiplications = rounds ? products * at->times / rounds : 0;
     return true;
 }
