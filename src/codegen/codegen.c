@@ -149,8 +149,7 @@ static KernelText kernel_text(Generator *generator, int index)
         .entry = launch->entry,
         .parameters = names_put(names, names_put(values, block)),
         .provenance = provenance(generator->arena, generator->request, generator->kernel, index),
-        .signature =
-            names_put(names, emit_signature(generator->arena, planned->fusion, launch, NULL)),
+        .signature = names_put(names, emit_signature(generator->arena, planned->fusion, launch, NULL)),
         .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion, draft->mapped)),
         .maps = emit_maps(generator->arena, launch->map_count),
         .map_list = emit_map_list(generator->arena, launch->map_count),

@@ -106,8 +106,7 @@ static int64_t alignment_of(const LaunchArg *arg)
 static void write_arguments(StrBuf *out, const LaunchDraft *draft, const Launch *launch, const int *order)
 {
     const Fusion *fusion = draft->plan.fusion;
-    strbuf_printf(out, "%d %s\n", draft->plan.wide,
-                  emit_signature(out->arena, fusion, launch, order));
+    strbuf_printf(out, "%d %s\n", draft->plan.wide, emit_signature(out->arena, fusion, launch, order));
     for (int i = 0; i < launch->arg_count; i++)
         strbuf_printf(out, " %" PRId64, alignment_of(&launch->args[i < fusion->input_count ? order[i] : i]));
     for (int i = 0; i < launch->map_count; i++) {

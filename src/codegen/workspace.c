@@ -95,8 +95,7 @@ static void place_output_of(Tenants *tenants, const BitRows *later, int launch)
 
 static int add_life(Tenants *tenants, int64_t bytes, int writer)
 {
-    tenants->lives[tenants->count] =
-        (Life){.bytes = round_up(bytes, WORKSPACE_ALIGNMENT), .writer = writer};
+    tenants->lives[tenants->count] = (Life){.bytes = round_up(bytes, WORKSPACE_ALIGNMENT), .writer = writer};
     return tenants->count++;
 }
 

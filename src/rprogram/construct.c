@@ -228,8 +228,7 @@ static int next_generation(const Construction *c, Level level, const RTile *inne
 }
 
 /* Visits tiles of the level from the smallest upwards; writes at most `room` of them. */
-static int scale_up(const Construction *c, Level level, const RTile *inner, Growth *visited,
-                    int room)
+static int scale_up(const Construction *c, Level level, const RTile *inner, Growth *visited, int room)
 {
     Growth frontier[BEAM] = {0}, next[BEAM];
     if (!rtile_smallest(c->kind->space, level, inner, c->tolerance, &frontier[0].tile) ||

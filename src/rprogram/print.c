@@ -23,8 +23,7 @@ void rprogram_print(StrBuf *out, const KernelKind *kind, const RProgram *program
                   program->grid, program->threads);
     if (program->cluster > 1)
         strbuf_printf(out, "in clusters of %d, ", program->cluster);
-    strbuf_printf(out, "%" PRId64 " bytes shared, %d registers\n", program->shared_bytes,
-                  program->registers);
+    strbuf_printf(out, "%" PRId64 " bytes shared, %d registers\n", program->shared_bytes, program->registers);
     rtile_print_axes(out, kind->space);
     for (int level = LEVEL_GLOBAL; level >= LEVEL_REGISTER; level--)
         rtile_print(out, kind->space, (Level)level, &program->tile[level]);

@@ -173,8 +173,7 @@ int64_t data_tile_span_bytes(const DataTile *tile, const RTile *of, int axis_cou
     return span_bytes(tile, &extents);
 }
 
-double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
-                         int transaction_bytes)
+double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count, int transaction_bytes)
 {
     int64_t transaction_bits = transaction_bytes * 8;
     Extents extents = extents_of(tile, of, axis_count);

@@ -38,8 +38,7 @@ double rtile_tiles(const TileSpace *space, const RTile *outer, const RTile *inne
     return tiles;
 }
 
-double rtile_traffic(const TileSpace *space, const RTile *tile, const DeviceSpec *device,
-                     Level level)
+double rtile_traffic(const TileSpace *space, const RTile *tile, const DeviceSpec *device, Level level)
 {
     double bytes = 0;
     for (int i = 0; i < space->tile_count; i++) {

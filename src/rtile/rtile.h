@@ -197,8 +197,7 @@ double data_tile_bytes(const DataTile *tile, const RTile *of, int axis_count);
    boundary when both the tensor's rows and the run fit the transactions; otherwise its start is
    anywhere, and it moves run + transaction - element bytes on average: with 32-byte transactions 5
    floats of a long row move 32 or 64 bytes, 48 on average. */
-double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count,
-                         int transaction_bytes);
+double data_tile_traffic(const DataTile *tile, const RTile *of, int axis_count, int transaction_bytes);
 
 /* Bytes of the 16-byte vectors that hold everything between the tile's first element and its last: up to one more
    at each end. INT64_MAX if there are too many. */
@@ -256,8 +255,7 @@ double rtile_tiles(const TileSpace *space, const RTile *outer, const RTile *inne
 
 /* Traffic into the tile per point of work it does: Q(T) of the paper, bytes. Outputs move once per
    whole reduction. */
-double rtile_traffic(const TileSpace *space, const RTile *tile, const DeviceSpec *device,
-                     Level level);
+double rtile_traffic(const TileSpace *space, const RTile *tile, const DeviceSpec *device, Level level);
 
 /* Arithmetic of one point as the model takes it: an instruction is worth a multiply-add. */
 double point_flops(const TileSpace *space);

@@ -18,8 +18,7 @@ bool launches_same_kernels(const PlannedLaunch *left, const PlannedLaunch *right
 {
     bool same = true;
     for (int i = 0; i < count && same; i++)
-        same = left[i].family == right[i].family &&
-               strcmp(left[i].kind->name, right[i].kind->name) == 0;
+        same = left[i].family == right[i].family && strcmp(left[i].kind->name, right[i].kind->name) == 0;
     return same;
 }
 

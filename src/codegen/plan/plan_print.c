@@ -32,8 +32,7 @@ void plan_list_print(StrBuf *out, const PlanList *list)
         strbuf_printf(out, "candidate %d: %.3f us, plan %s\n", i + 1, plan->time_us, plan->fusion_plan);
         for (int k = 0; k < plan->count; k++) {
             const PlannedLaunch *launch = &plan->launches[k];
-            strbuf_printf(out, "  kernel %d through %s (%s)\n", k, launch->family->name,
-                          launch->kind->name);
+            strbuf_printf(out, "  kernel %d through %s (%s)\n", k, launch->family->name, launch->kind->name);
             rprogram_print(out, launch->kind, &launch->program);
         }
     }

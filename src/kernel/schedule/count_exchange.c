@@ -142,8 +142,7 @@ static Partials partials_of(const CountWalk *walk, const Exchange *exchange)
    block's. */
 static int64_t dealt_totals(const CountWalk *walk, const Partials *partials)
 {
-    int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0,
-            totals = 0;
+    int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0, totals = 0;
     int64_t inside = walk->region.count[columns_axis(walk)];
     for (int64_t row = 0; row < partials->rows; row++)
         for (int64_t column = 0; column < inside; column++) {
@@ -305,8 +304,7 @@ static void count_turns(CountWalk *walk, const Exchange *exchange)
     int64_t points =
         (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) * exchange->value_bytes;
     walk->counts->shuffles += at_least_1(exchange->values) * log2_of(exchange->width);
-    count_shared(walk, (parts - 1) * points + 2 * count_inside(walk) * exchange->value_bytes,
-                 parts * points);
+    count_shared(walk, (parts - 1) * points + 2 * count_inside(walk) * exchange->value_bytes, parts * points);
     walk->counts->barriers[SCOPE_BLOCK] += parts + 1;
     count_marks(walk);
 }

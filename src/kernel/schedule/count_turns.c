@@ -16,8 +16,7 @@ static int64_t tiles_along(const CountWalk *walk, int axis)
 static TilePlace place_of(const CountWalk *walk, int64_t number, int64_t rank)
 {
     const KernelKind *kind = walk->kind;
-    int multicast = kind_multicast(kind),
-        columns = space_last_spatial(kind->space, kind->space->axis_count),
+    int multicast = kind_multicast(kind), columns = space_last_spatial(kind->space, kind->space->axis_count),
         rows = space_last_spatial(kind->space, columns);
     assert(rows >= 0);
     int64_t across = tiles_along(walk, columns), down = tiles_along(walk, rows), lines = down,

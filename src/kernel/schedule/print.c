@@ -113,8 +113,7 @@ void schedule_print(StrBuf *out, const KernelKind *kind, const Fusion *fusion, c
 {
     const Schedule *schedule = kind->schedule;
     int depth = 1;
-    strbuf_printf(out, "schedule %s: threads %s, blocks %s\n", kind->name, pace,
-                  order_name[schedule->order]);
+    strbuf_printf(out, "schedule %s: threads %s, blocks %s\n", kind->name, pace, order_name[schedule->order]);
     for (int i = 0; i < schedule->count; i++) {
         const Item *item = &schedule->items[i];
         depth -= item->kind == ITEM_END;

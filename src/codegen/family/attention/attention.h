@@ -74,8 +74,7 @@ typedef struct AttentionTile {
 enum { ATTENTION_Q = 1, ATTENTION_K = 2, ATTENTION_V = 4, ATTENTION_FACTORS = 7 };   // tiles of the space, as bits
 
 /* Axes are the groups. */
-TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *attention,
-                          const Atom *atom);
+TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *attention, const Atom *atom);
 
 /* KernelKind.shared_moved: lines are whole ones of 16 or 64 elements, and rows' values pass there, too. */
 int64_t attention_shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,

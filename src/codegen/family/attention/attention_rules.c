@@ -141,8 +141,7 @@ static Band band_of(const Fusion *fusion, const Attention *attention)
     return band;
 }
 
-TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *attention,
-                          const Atom *atom)
+TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *attention, const Atom *atom)
 {
     static const char *const names[ATTENTION_GROUPS] = {"batch", "row", "column", "depth", "width"};
     TileSpace *space = space_new(arena, fusion);
