@@ -155,6 +155,4 @@ template <class Element, int PARTS> struct PairParts {
 
 // Stores four elements of 16 bits; p is aligned to all of them.
 template <class T> DEVICE void store_four(T *p, const float (&in)[4])
-{
-    *(Vector<unsigned, 2> *)p = {{pair_of(T(), in[0], in[1]), pair_of(T(), in[2], in[3])}};
-}
+{ *(Vector<unsigned, 2> *)p = {{pair_of(T(), in[0], in[1]), pair_of(T(), in[2], in[3])}}; }

@@ -6,19 +6,13 @@ struct alignas(64) TensorMap { unsigned char opaque[128]; };   // a tensor and t
 // expects. mbarrier_wait(barrier, n % 2) waits for phase n, counted from 0; a waiter may be at most one phase behind.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE void mbarrier_init(unsigned long long *barrier, int arrivals)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1; fence.mbarrier_init.release.cluster;"
-                 : : "r"(shared_address(barrier)), "r"(arrivals) : "memory");
-}
+{ asm volatile("mbarrier.init.shared::cta.b64 [%0], %1; fence.mbarrier_init.release.cluster;"
+               : : "r"(shared_address(barrier)), "r"(arrivals) : "memory"); }
 DEVICE void mbarrier_expect(unsigned long long *barrier, int bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 : : "r"(shared_address(barrier)), "r"(bytes) : "memory");
-}
+{ asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               : : "r"(shared_address(barrier)), "r"(bytes) : "memory"); }
 DEVICE void mbarrier_arrive(unsigned long long *barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(barrier)) : "memory");
-}
+{ asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(barrier)) : "memory"); }
 // Arrives at the same barrier of another block of the cluster. It releases a stage that tensor cores have read and
 // whose product was waited for. It does not order the thread's own stores to shared memory: a release at cluster
 // scope would double the time of a step.
@@ -35,10 +29,8 @@ DEVICE void mbarrier_wait(unsigned long long *barrier, unsigned parity)
 }
 DEVICE void prefetch_map(const TensorMap *map) { asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory"); }
 DEVICE void copy_box(void *target, const TensorMap *map, int x, int y, int z, unsigned long long *barrier)
-{
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-                 : : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)) : "memory");
-}
+{ asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+               : : "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)) : "memory"); }
 // Copies the box that begins at an element, for a tensor of any rank.
 template <int RANK> DEVICE void copy_box_at(void *target, const TensorMap *map, const int (&at)[RANK], unsigned long long *barrier)
 {

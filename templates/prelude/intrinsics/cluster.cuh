@@ -1,16 +1,7 @@
 // ---- thread block clusters ----
 
-// The blocks of a cluster read and write each other's shared memory:
-//
-//   cluster_sync();                              // before the first access: all blocks have started
-//   part[0] = total;                             // SHARED(…, part, …)
-//   cluster_sync();
-//   other = cluster_map(part, cluster_rank() ^ 1)[0];
-//   cluster_leave();                             // before the end: no block exits while others access its shared memory
-//
-// cluster_leave() orders no accesses, so it does not wait for stores; what was read from other blocks has been used before it.
-// All threads of the cluster call cluster_sync(), or cluster_arrive() and later cluster_wait(). Without
-// clusters, and on a device that has none, a cluster is one block.
+// Blocks of a cluster access each other's shared memory, cluster_map(part, rank)[0], when all have started and before any ends: between
+// two cluster_sync(), or cluster_arrive() and later cluster_wait(), of all their threads. Without clusters, one is a block.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE int cluster_rank()
 {
@@ -26,16 +17,13 @@ DEVICE int cluster_size()
 }
 DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
 DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+// Before the end: it orders no accesses, so it does not wait for stores; what was read from other blocks has been used before it.
 DEVICE void cluster_leave()
 {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
 }
 template <class T> DEVICE T *cluster_map(T *shared, int rank)
-{
-    T *there;
-    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(rank));
-    return there;
-}
+{ T *there; asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(rank)); return there; }
 #else
 DEVICE int cluster_rank() { return 0; }
 DEVICE int cluster_size() { return 1; }
@@ -45,11 +33,7 @@ DEVICE void cluster_leave() {}
 template <class T> DEVICE T *cluster_map(T *shared, int) { return shared; }
 #endif
 
-DEVICE void cluster_sync()
-{
-    cluster_arrive();
-    cluster_wait();
-}
+DEVICE void cluster_sync() { cluster_arrive(), cluster_wait(); }
 
 // Synchronises the grid of a cooperative launch. The driver keeps a word for each cooperative launch, 4 bytes
 // into its workspace (cooperative_groups/details/driver_abi.h of the toolkit). Each barrier adds 2^31 to it

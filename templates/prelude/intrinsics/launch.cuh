@@ -31,24 +31,17 @@ static cudaError_t launch_early(Kernel *kernel, dim3 grid, dim3 block, void **ar
 
 // Launches with a cluster and, if `early`, as launch_early().
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
-template <class Kernel>
-static cudaError_t launch_with(Kernel *kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream, bool early,
-                               dim3 cluster, bool cooperative = false)
+template <class Kernel> static cudaError_t launch_with(Kernel *kernel, dim3 grid, dim3 block, void **args, size_t shared,
+                                                       cudaStream_t stream, bool early, dim3 cluster, bool cooperative = false)
 {
     int driver = 0;
-    unsigned count = 0;
-    cudaLaunchAttribute with[3] = {};
-    with[count].id = cudaLaunchAttributeCooperative;
-    with[count++].val.cooperative = cooperative;
-    if (cluster.x * cluster.y * cluster.z > 1) {
-        with[count].id = cudaLaunchAttributeClusterDimension;
-        with[count++].val.clusterDim = {cluster.x, cluster.y, cluster.z};
-    }
-    if (early && CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030) {
-        with[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        with[count++].val.programmaticStreamSerializationAllowed = 1;
-    }
-    const cudaLaunchConfig_t config = {grid, block, shared, stream, with, count};
+    cudaLaunchAttribute with[] = {{cudaLaunchAttributeCooperative, {}, {}}, {cudaLaunchAttributeProgrammaticStreamSerialization, {}, {}},
+                                  {cudaLaunchAttributeClusterDimension, {}, {}}};
+    with[0].val.cooperative = cooperative;
+    with[1].val.programmaticStreamSerializationAllowed =
+        early && CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
+    with[2].val.clusterDim = {cluster.x, cluster.y, cluster.z};
+    const cudaLaunchConfig_t config = {grid, block, shared, stream, with, cluster.x * cluster.y * cluster.z > 1 ? 3u : 2u};
     return cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel), args);
 }
 #endif
@@ -69,9 +62,8 @@ template <class... Args> static cudaError_t call_driver(const char *name, Args..
 
 // Encodes a tensor for bulk copies: type of CUtensorMapDataType, sizes and box in elements, strides in bytes. L2 promotes by 128.
 #if !defined(__HIP__) && !defined(__CUDACC_RTC__)
-template <int RANK>
-static cudaError_t describe_tensor(TensorMap *map, const void *start, int type, const unsigned long long (&sizes)[RANK],
-                                   const unsigned long long (&strides)[RANK > 1 ? RANK - 1 : 1], const unsigned (&box)[RANK])
+template <int RANK> static cudaError_t describe_tensor(TensorMap *map, const void *start, int type,
+    const unsigned long long (&sizes)[RANK], const unsigned long long (&strides)[RANK > 1 ? RANK - 1 : 1], const unsigned (&box)[RANK])
 {
     const unsigned steps[] = {1, 1, 1, 1, 1};
     return call_driver("cuTensorMapEncodeTiled", map, type, RANK, start, sizes, strides, box, steps, 0, 3, 2, 0);

@@ -15,8 +15,7 @@ DEVICE void show_operands()
 #endif
 }
 
-// Keeps the compiler from moving accesses to accumulators across this point.
-DEVICE void hold_sum(float &c) { asm volatile("" : "+f"(c)::"memory"); }
+DEVICE void hold_sum(float &c) { asm volatile("" : "+f"(c)::"memory"); }   // compilers move no access to it across this point
 DEVICE void hold_sum(i32 &c) { asm volatile("" : "+r"(c)::"memory"); }
 
 #ifdef __CUDA_ARCH__
@@ -36,16 +35,10 @@ DEVICE void drop_sum(float &) {}
 // Products are issued in between and closed as a group. A thread must not touch its accumulators from open_products()
 // on until wait_products<N>(), which waits for all but the last N groups.
 template <class Value, int COUNT> DEVICE void open_products(Value (&c)[COUNT])
-{
-    UNROLL for (int i = 0; i < COUNT; i++) hold_sum(c[i]);
-    SM90A("wgmma.fence.sync.aligned;" ::: "memory");
-}
+{ UNROLL for (int i = 0; i < COUNT; i++) hold_sum(c[i]); SM90A("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void close_products() { SM90A("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class Value, int COUNT> DEVICE void wait_products(Value (&c)[COUNT])
-{
-    SM90A("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
-    UNROLL for (int i = 0; i < COUNT; i++) hold_sum(c[i]);
-}
+{ SM90A("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); UNROLL for (int i = 0; i < COUNT; i++) hold_sum(c[i]); }
 
 // Keeps the compiler from converting halves of accumulators in flight, which serialises products: 19 us instead of 16.8.
 #ifdef __CUDA_ARCH__
@@ -280,22 +273,19 @@ DEVICE void multiply_shared(Product<u8, 256>, int (&c)[128], unsigned long long 
 }
 
 // The same with a in registers: four matrices as of load_matrices(). They must not be changed until it was waited for.
-template <bool TURN_B>
-DEVICE void multiply_held(Held<f16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
+template <bool TURN_B> DEVICE void multiply_held(Held<f16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
     SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" TEN("") TEN("1") TEN("2")
           "%30, %31}, {%32, %33, %34, %35}, %36, 1, 1, 1, %37;"
           : SUMS_32("+f", 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
-template <bool TURN_B>
-DEVICE void multiply_held(Held<f16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
+template <bool TURN_B> DEVICE void multiply_held(Held<f16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
 {
     SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
           TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") "%60, %61, %62, %63}, {%64, %65, %66, %67}, %68, 1, 1, 1, %69;"
           : SUMS_32("+f", 0), SUMS_32("+f", 32) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
-template <bool TURN_B>
-DEVICE void multiply_held(Held<f16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
+template <bool TURN_B> DEVICE void multiply_held(Held<f16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
 {
     SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {"
           TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8")
@@ -303,8 +293,7 @@ DEVICE void multiply_held(Held<f16, 192>, float (&c)[96], const unsigned (&a)[4]
           : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64)
           : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
-template <bool TURN_B>
-DEVICE void multiply_held(Held<f16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
+template <bool TURN_B> DEVICE void multiply_held(Held<f16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
 {
     SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
           TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") TEN("9") TEN("10")
@@ -312,22 +301,19 @@ DEVICE void multiply_held(Held<f16, 256>, float (&c)[128], const unsigned (&a)[4
           : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64), SUMS_32("+f", 96)
           : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
-template <bool TURN_B>
-DEVICE void multiply_held(Held<bf16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
+template <bool TURN_B> DEVICE void multiply_held(Held<bf16, 64>, float (&c)[32], const unsigned (&a)[4], unsigned long long b)
 {
     SM90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" TEN("") TEN("1") TEN("2")
           "%30, %31}, {%32, %33, %34, %35}, %36, 1, 1, 1, %37;"
           : SUMS_32("+f", 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
-template <bool TURN_B>
-DEVICE void multiply_held(Held<bf16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
+template <bool TURN_B> DEVICE void multiply_held(Held<bf16, 128>, float (&c)[64], const unsigned (&a)[4], unsigned long long b)
 {
     SM90A("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
           TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") "%60, %61, %62, %63}, {%64, %65, %66, %67}, %68, 1, 1, 1, %69;"
           : SUMS_32("+f", 0), SUMS_32("+f", 32) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
-template <bool TURN_B>
-DEVICE void multiply_held(Held<bf16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
+template <bool TURN_B> DEVICE void multiply_held(Held<bf16, 192>, float (&c)[96], const unsigned (&a)[4], unsigned long long b)
 {
     SM90A("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
           TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8")
@@ -335,8 +321,7 @@ DEVICE void multiply_held(Held<bf16, 192>, float (&c)[96], const unsigned (&a)[4
           : SUMS_32("+f", 0), SUMS_32("+f", 32), SUMS_32("+f", 64)
           : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TURN_B));
 }
-template <bool TURN_B>
-DEVICE void multiply_held(Held<bf16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
+template <bool TURN_B> DEVICE void multiply_held(Held<bf16, 256>, float (&c)[128], const unsigned (&a)[4], unsigned long long b)
 {
     SM90A("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
           TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") TEN("9") TEN("10")
