@@ -33,7 +33,7 @@ constexpr int DEPTH = 128, WIDTH = 128;
 constexpr int BM = 128, BN = 128;                              // rTile, shared memory
 constexpr int WM = 64;                                         // rTile, registers of a warp group
 constexpr int PARTS = 1;                                       // narrow elements that represent a p
-constexpr int SPLITS = 1;                                      // warp groups that split the columns
+constexpr int SPLITS = 1, CLUSTER = 1, WAYS = 1;               // warp groups and blocks that split the columns; both
 constexpr int STAGES = 2, Q_STAGES = 2;                        // of the pipelines of K and V, and of Q
 constexpr bool STAGED = false, BITS = false;                   // that is copied to shared memory, too; is a mask of bits
 constexpr int BESIDE_ROWS = BM;                                // of a tile of that; 1: all rows have the same
@@ -78,18 +78,21 @@ constexpr int DEPTH_LINES = (DEPTH + LINE - 1) / LINE, WIDTH_LINES = (WIDTH + LI
 constexpr Index TILES_M = (ROWS + BM - 1) / BM, TILES = BATCH * TILES_M;
 constexpr float LOWEST = -3.402823466e38f;   // of finite numbers
 // Tiles: 64 elements of all lines, as of describe_operand(), then the next 64. Use n of a tile has stage n % COUNT.
-constexpr int Q = 0, K = 1, V = 2;
+constexpr int Q = 0, K = 1, V = 2, VECTORS = (WIDTH + 2 * WAYS * QN - 1) / (2 * WAYS * QN);   // of four sums, of a thread
 struct Shared {
     Element q[Q_STAGES][DEPTH_LINES][BM][LINE], k[STAGES][DEPTH_LINES][BN][LINE], v[STAGES][WIDTH_LINES][BN][LINE];
     unsigned long long full[3][STAGES], free[3][STAGES], turn[GROUPS];   // turn: that group may issue its products
 };
+struct Ends { float acc[SPLITS][BM][WIDE + 8]; Row rows[SPLITS][BM]; };   // padding: no bank conflicts in a store
 
 static_assert(BM % WM == 0 && WM == 64 && BN % LINE == 0 && BN <= 256 && WIDE <= 256,
               "groups of warps multiply whole lines");
 static_assert(GROUPS >= 2 && GROUPS <= 4, "as registers are dealt");
 static_assert(BLOCKS * TURNS >= TILES && BLOCKS <= TILES, "all tiles are made");
-static_assert(SPLITS == 1 || (BM == WM && TURNS == 1), "warps that share columns have the same rows");
-static_assert(SPLITS == 1 || STAGES * BN >= 2 * SPLITS * BM, "what they leave fits in place of K and V");
+static_assert(SPLITS == 1 || BM == WM, "warps that share columns have the same rows");
+static_assert(WAYS == SPLITS * CLUSTER && (WAYS == 1 || TURNS == 1), "slabs replace the tiles of a block");
+static_assert(WAYS == 1 || (Q_STAGES * DEPTH_LINES * BM + STAGES * BN * (DEPTH_LINES + WIDTH_LINES)) * 128 >= SPLITS * BM * (WIDE + 11) * 4,
+              "slabs fit in place of tiles");
 static_assert(QN == 4 && Q_STAGES <= STAGES, "pairs of lanes exchange columns");
 
 // The tiles of a persistent block. With masks, blocks take tiles in alternating order, which balances their columns.
@@ -97,16 +100,15 @@ template <class Make> DEVICE void for_each_tile(Make make)
 {
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; turn = next_turn(turn, TURNS)) {
-        const Index own = MASKS && turn % 2 ? BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
+        const Index own = MASKS && turn % 2 ? BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x / CLUSTER;
         const Index n = own + (turn + 1 < TURNS ? turn * BLOCKS : TILES - BLOCKS), tile = BACKWARDS ? TILES - 1 - n : n;
         if (turn == 0 || n >= turn * BLOCKS)   // in a partial iteration, the last one, the last blocks have tiles
-            make(work_of(tile / TILES_M, tile % TILES_M * BM));
+            make(WAYS > 1 && BACKWARDS ? work_of(tile % BATCH, tile / BATCH * BM) : work_of(tile / TILES_M, tile % TILES_M * BM));
     }
 }
 // By the producer: copies a tile's lines from `line` on, once its stage is free.
-template <int COUNT, int PARTS, int LINES>
-DEVICE void fetch(Element (&tiles)[COUNT][PARTS][LINES][LINE], Shared &shared, int of, unsigned n, const TensorMap *map,
-                  Corner corner, Index line)
+template <int COUNT, int PARTS, int LINES> DEVICE void fetch(Element (&tiles)[COUNT][PARTS][LINES][LINE], Shared &shared, int of,
+                                                             unsigned n, const TensorMap *map, Corner corner, Index line)
 {
     unsigned long long *const full = &shared.full[of][n % COUNT];
     mbarrier_wait(&shared.free[of][n % COUNT], n / COUNT % 2 ^ 1);
@@ -172,40 +174,44 @@ DEVICE void store_row(const Tensors &t, Index batch, Index row, int half, float 
     }
 }
 
-// Where there are few tiles, SPLITS warp groups take interleaved steps of the same rows. At the end each leaves its sums in
-// place of K and V. Of each row 2 * SPLITS threads add them up, in a fixed order. Such a block computes one tile.
-struct Ends { float acc[SPLITS][BM][WIDE + 8]; Row rows[SPLITS][BM]; };   // padding: no bank conflicts in a store
+// Where there are few tiles, SPLITS warp groups of CLUSTER blocks take interleaved steps of the same rows. At the end each leaves
+// its sums in place of Q, K and V. Of each row 2 * WAYS threads add them up, in a fixed order; blocks have rows in turn.
+DEVICE void sync_ways() { CLUSTER > 1 ? cluster_sync() : roles_sync<(1 + GROUPS) * GROUP>(); }
 DEVICE void store_together(const Tensors &t, Ends &ends, const Work &work, int group, float (&acc)[WIDE / 2], Softmax &softmax)
 {
-    const int line0 = (int)threadIdx.x % GROUP / WARP * 16 + (int)threadIdx.x % WARP / 4, pair = (int)threadIdx.x % 4 * 2;
+    const int split = SPLITS > 1 ? group : 0, line0 = (group - split) * WM + (int)threadIdx.x % GROUP / WARP * 16 + (int)threadIdx.x % WARP / 4;
+    const int pair = (int)threadIdx.x % 4 * 2, own = (int)threadIdx.x - GROUP, line = own / (2 * WAYS) * CLUSTER + (int)blockIdx.x % CLUSTER;
     roles_sync<(1 + GROUPS) * GROUP>();   // all tiles have been used
     UNROLL for (int half = 0; half < 2; ++half) {
         if (pair == 0)
-            ends.rows[group][line0 + half * 8] = {softmax.maximum[half], softmax.sum[half], 0.0f};
+            ends.rows[split][line0 + half * 8] = {softmax.maximum[half], softmax.sum[half], 0.0f};
         UNROLL for (int i = 0; i < WIDE / 8; ++i)
-            *(Vector<float, 2> *)&ends.acc[group][line0 + half * 8][i * 8 + pair] = {{acc[i * 4 + half * 2], acc[i * 4 + half * 2 + 1]}};
+            *(Vector<float, 2> *)&ends.acc[split][line0 + half * 8][i * 8 + pair] = {{acc[i * 4 + half * 2], acc[i * 4 + half * 2 + 1]}};
     }
-    roles_sync<(1 + GROUPS) * GROUP>();   // all sums are there
-    const int own = (int)threadIdx.x - GROUP, line = own / (2 * SPLITS);
-    float largest = ends.rows[0][line].maximum, sum = 0.0f, weight[SPLITS];   // 0: all columns are masked or negligible
-    UNROLL for (int i = 1; i < SPLITS; ++i)
-        largest = op_max(largest, ends.rows[i][line].maximum);
-    UNROLL for (int i = 0; i < SPLITS; ++i) {
-        weight[i] = power_of_two((ends.rows[i][line].maximum - largest) * SCALE);
-        sum += weight[i] == 0.0f ? 0.0f : ends.rows[i][line].sum * weight[i];
+    sync_ways();   // all sums are there
+    const Ends *left[CLUSTER];   // by each block
+    UNROLL for (int i = 0; i < CLUSTER; ++i)
+        left[i] = CLUSTER > 1 ? cluster_map(&ends, i) : &ends;
+    Row rows[WAYS], of = {-infinity<float>(), 0.0f, 0.0f};
+    float totals[VECTORS][QN] = {}, weight[WAYS];   // 0: all columns are masked or negligible
+    UNROLL for (int i = 0; i < WAYS; ++i)
+        rows[i] = left[i / SPLITS]->rows[i % SPLITS][line], of.maximum = op_max(of.maximum, rows[i].maximum);
+    UNROLL for (int i = 0; i < WAYS; ++i) {
+        weight[i] = power_of_two((rows[i].maximum - of.maximum) * SCALE);
+        of.sum += weight[i] == 0.0f ? 0.0f : rows[i].sum * weight[i];
     }
-    const Row of = {largest, sum, 1.0f / sum};
-    for (int n = own % (2 * SPLITS) * QN; n < WIDTH && work.row0 + line < ROWS; n += 2 * SPLITS * QN) {
-        float totals[QN] = {};
-        UNROLL for (int i = 0; i < SPLITS; ++i) {
-            const Vector<float, QN> left = *(const Vector<float, QN> *)&ends.acc[i][line][n];
+    of.inverse = 1.0f / of.sum;
+    const auto column = [&](int k) { return (own % (2 * WAYS) + k * 2 * WAYS) * QN; };
+    UNROLL for (int k = 0; k < VECTORS; ++k)   // no load waits behind a store
+        UNROLL for (int i = 0; i < WAYS && column(k) < WIDTH; ++i) {
+            const Vector<float, QN> part = *(const Vector<float, QN> *)&left[i / SPLITS]->acc[i % SPLITS][line][column(k)];
             UNROLL for (int e = 0; e < QN; ++e)
-                totals[e] += weight[i] == 0.0f ? 0.0f : left.at[e] * weight[i];
+                totals[k][e] += weight[i] == 0.0f ? 0.0f : part.at[e] * weight[i];
         }
-        if (n == 0)
-            finish_row(t, work.batch, work.row0 + line, of);
-        finish_vector(t, work.batch, work.row0 + line, n, totals, of);
-    }
+    if (column(0) == 0 && work.row0 + line < ROWS)
+        finish_row(t, work.batch, work.row0 + line, of);
+    UNROLL for (int k = 0; k < VECTORS && column(k) < WIDTH && work.row0 + line < ROWS; ++k)
+        finish_vector(t, work.batch, work.row0 + line, column(k), totals[k], of);
 }
 
 // What is read beside the scores of a step, STAGED: pieces of 128 bytes of all lines, swizzled as operands are. It comes
@@ -352,19 +358,19 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
                     p[i / 4 * PARTS + part][i % 4] = hold_word(pair.at[PARTS - 1 - part]);
             }
     };
-    Index column = work.begin + (SPLITS > 1 ? group * BN : 0);
-    if (SPLITS == 1 || column < work.end) {
-        mbarrier_wait(&shared.full[Q][tile % Q_STAGES], tile / Q_STAGES % 2);
+    Index column = work.begin + ((int)blockIdx.x % CLUSTER * SPLITS + (SPLITS > 1 ? group : 0)) * BN;
+    mbarrier_wait(&shared.full[Q][tile % Q_STAGES], tile / Q_STAGES % 2);
+    if (WAYS == 1 || column < work.end) {
         add_step(true, column);
 #pragma unroll 1
-        for (column += BN * SPLITS; column < work.end; column += BN * SPLITS)
+        for (column += BN * WAYS; column < work.end; column += BN * WAYS)
             add_step(false, column);
-        if (SPLITS == 1)   // else a block has one tile
+        if (WAYS == 1)   // else a block has one tile
             arrive(&shared.free[Q][tile % Q_STAGES]);
         begin_sums(step);
         wait_products<0>(acc);
         arrive(&shared.free[V][step % STAGES]);
-        if (SPLITS == 1)
+        if (WAYS == 1)
             ++step;
     }
     UNROLL for (int half = 0; half < 2; ++half) {
@@ -373,10 +379,10 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
             sum += warp_shuffle_xor(sum, lanes, 4);
         if (EXACT_SUMS || PARTS == 2)
             correct_sums(softmax, half, acc);
-        if (SPLITS == 1)
+        if (WAYS == 1)
             store_row(t, work.batch, row + half * 8, half, acc, {softmax.maximum[half], sum, 1.0f / sum});
     }
-    if (SPLITS > 1)
+    if (WAYS > 1)
         store_together(t, reinterpret_cast<Ends &>(shared), work, group, acc, softmax);
 }
 
@@ -404,26 +410,25 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP, 1)
             for_each_tile([&](const Work &work) {
                 fetch(shared.q, shared, Q, tile++, maps[Q], work.q, work.row0);
 #pragma unroll 1
-                for (Index column = work.begin; column < work.end; column += BN * SPLITS, step += SPLITS) {
-                    UNROLL for (int i = 0; i < SPLITS; ++i)
-                        if (SPLITS == 1 || column + i * BN < work.end)
-                            fetch(shared.k, shared, K, step + i, maps[K], work.k, column + i * BN);
+                for (Index column = work.begin + (int)blockIdx.x % CLUSTER * SPLITS * BN; column < work.end; column += BN * WAYS, step += SPLITS) {
+                    UNROLL for (int i = 0; i < SPLITS && column + i * BN < work.end; ++i)
+                        fetch(shared.k, shared, K, step + i, maps[K], work.k, column + i * BN);
                     if (STAGED)
-                        UNROLL for (int i = 0; i < SPLITS; ++i)
-                            if (SPLITS == 1 || column + i * BN < work.end)
-                                fetch_beside(shared, step + i, maps[3], work, column + i * BN);
-                    UNROLL for (int i = 0; i < SPLITS; ++i)
-                        if (SPLITS == 1 || column + i * BN < work.end)
-                            fetch(shared.v, shared, V, step + i, maps[V], work.v, column + i * BN);
+                        UNROLL for (int i = 0; i < SPLITS && column + i * BN < work.end; ++i)
+                            fetch_beside(shared, step + i, maps[3], work, column + i * BN);
+                    UNROLL for (int i = 0; i < SPLITS && column + i * BN < work.end; ++i)
+                        fetch(shared.v, shared, V, step + i, maps[V], work.v, column + i * BN);
                 }
             });
-        if (SPLITS > 1) {
+        if (WAYS > 1) {
             roles_sync<(1 + GROUPS) * GROUP>();
-            roles_sync<(1 + GROUPS) * GROUP>();
+            sync_ways();
         }
     } else {   // compute and store
         take_registers<GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112>();
         for_each_tile([&](const Work &work) { make_tile(t, shared, work, tile++, step, group); });
     }
+    if (CLUSTER > 1)
+        cluster_sync();   // others have read this block's sums
 }
 }   // namespace KERNEL

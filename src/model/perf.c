@@ -262,13 +262,22 @@ static double first_load_us(const KernelCounts *kernel)
     return setup_us(kernel) + at_least(each_us + latency_us, each_us * kernel->ahead);
 }
 
-/* Sums that a block sends to the others of its cluster; where each warp has a pipeline of its own, those of existing rows only. */
+/* Blocks of a cluster whose warp groups leave sums where tiles lay: others read them there, group by group. */
+static bool reads_slabs(const KernelCounts *kernel)
+{
+    return kernel->cluster > 1 && kernel->kind->schedule->computes == COMPUTES_OWN &&
+           kind_tile_threads(kernel->kind) > kernel->device->warp_size;
+}
+
+/* Sums that a block sends to others of its cluster, or reads; where warps have pipelines of their own, of existing rows. */
 static double sums_passed(const KernelCounts *kernel)
 {
     RTile tile = *kernel->shared;
     for (int a = 0; a < kernel->space->axis_count && kernel->kind->schedule->independent; a++)
         tile.size[a] = smaller(tile.size[a], kernel->space->axes[a].extent);
-    return rtile_points(kernel->space, &tile, false);
+    double groups = rtile_tiles(kernel->space, kernel->shared, kernel->inner, true);
+    return rtile_points(kernel->space, &tile, false) *
+           (reads_slabs(kernel) ? groups * (kernel->cluster - 1) / kernel->cluster : 1);
 }
 
 /* What passes registers to shared memory some elements at a time: a thread waits for each of these groups before it
@@ -297,9 +306,11 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     double barrier_us = timing->barrier_cycles / kernel->device->clock_mhz / kernel->resident;
     double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us;
     bool passes = schedule_passes_rows(kernel->kind->schedule);
-    bool aside = passes && kind_tile_threads(kernel->kind) > 1;   // single threads leave sums where operands lay
+    bool slabs = reads_slabs(kernel);
+    bool aside = passes && kind_tile_threads(kernel->kind) > 1 && !slabs;   // single threads leave sums there, too
     if (kernel->cluster > 1)   // before sums are read; before that or after it, too, where others use the same memory
         combine_us += (aside ? 1 : 2) * timing->cluster_barrier_us;
+    combine_us += slabs ? 2 * kernel->device->l2_latency_ns / 1e3 : 0;   // values of others' rows, then their sums
     if (kernel->cluster > 1 && passes)
         combine_us += kernel->resident * sums_passed(kernel) * 4 / kernel->device->exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)
@@ -462,8 +473,10 @@ static double stores_us(const KernelCounts *kernel)
 static double between_us(const KernelCounts *kernel)
 {
     double waves = kernel->blocks / (kernel->resident * kernel->device->sm_count);
-    return at_least(waves - 1, 0) *
-           (own_setup_us(kernel) + first_load_us(kernel) + kernel->end_us + (kernel->steps <= 1 ? once_us(kernel) : 0));
+    bool slabs = reads_slabs(kernel);   // of a cluster that waits until all of its places are free
+    return at_least((slabs ? kernel->rounds : waves) - 1, 0) *
+           (own_setup_us(kernel) + first_load_us(kernel) + kernel->end_us +
+            (slabs || kernel->steps <= 1 ? once_us(kernel) : 0));
 }
 
 static double largest_us(const double *terms_us, int count, double *sum_us)

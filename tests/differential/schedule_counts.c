@@ -51,13 +51,15 @@ typedef struct Subject {
     int failures, kinds, mutants, unseen;
 } Subject;
 
-/* "bulk/six stages", "bulk/six stages, persistent"; "gemm/two stages, rows", if these are reduced. */
+/* "bulk/six stages", "bulk/six stages, persistent"; "gemm/two stages, rows", if these are reduced; "attention_bulk/2 splits, 64 columns,
+   clusters" beside those without. */
 static const char *kernel_kind(Arena *arena, const PlannedLaunch *launch)
 {
     bool persistent = schedule_is_persistent(launch->kind->schedule) && launch->program.turns > 1;
     bool rows = launch->fusion->streams && launch->family->view == product_view;
-    return arena_printf(arena, "%s/%s%s%s", launch->family->name, launch->kind->name, rows ? ", rows" : "",
-                        persistent ? ", persistent" : "");
+    bool clusters = launch->fusion->streams && launch->family->copying_warps && launch->program.cluster > 1;
+    return arena_printf(arena, "%s/%s%s%s%s", launch->family->name, launch->kind->name, rows ? ", rows" : "",
+                        persistent ? ", persistent" : "", clusters ? ", clusters" : "");
 }
 
 // ---- one run ----

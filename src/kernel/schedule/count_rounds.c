@@ -8,7 +8,7 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
     if (loop->tiles)
         return 1;
     const Axis *axis = &walk->kind->space->axes[loop->axis];
-    if (loop->times)   // rows that a block makes in turn may be fewer at the end
+    if (loop->times && !loop->dealt)   // rows that a block makes in turn may be fewer at the end
         return axis->reduction ? loop->times
                                : ceil_div(walk->region.count[loop->axis], shared->size[loop->axis]);
     if (loop->by_thread)
@@ -18,11 +18,12 @@ int64_t count_rounds(const CountWalk *walk, const Loop *loop)
         return tap_count(phases_used(phases, walk->region.first[phases->columns_axis],
                                      shared->size[phases->columns_axis]))
              * ceil_div(phases->step, shared->size[loop->axis]);
-    int64_t steps = ceil_div(axis->extent, shared->size[loop->axis]);
+    int64_t steps = loop->times ? loop->times : ceil_div(axis->extent, shared->size[loop->axis]);
     int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
     if (!axis->reduction || cluster == 1)
         return steps;
-    int64_t run = larger(walk->kind->schedule->run / shared->size[loop->axis], 1), left = steps % (run * cluster) - rank * run;
+    int64_t run = larger(loop->times ? loop->dealt : walk->kind->schedule->run / shared->size[loop->axis], 1),
+            left = steps % (run * cluster) - rank * run;
     return steps / (run * cluster) * run + (left < 0 ? 0 : smaller(left, run));   // in turn
 }
 

@@ -16,6 +16,7 @@ enum {
     BARRIER_BYTES = 8,
     ALIGNMENT = 1024,
     PIECE_BYTES = 16,   // that strides are multiples of
+    SLAB_OTHERS = 8 + 3,   // floats of a row in a slab beside its sums: padding, and its values
     BESIDE = 3,   // behind q, k and v: what is read for each score
     OTHER_REGISTERS = 32,
     BESIDE_REGISTERS = 16,
@@ -107,12 +108,6 @@ static bool find_lines(const Fusion *fusion, const Attention *attention, int fac
            lines->planes < MOST_LINES && lines->elements < MOST_LINES;
 }
 
-/* What is read for each score differs by row. */
-static bool has_rows(const Attention *attention)
-{
-    return attention->beside && access_axes(attention->beside) & axis_group_mask(&attention->group[ATTENTION_ROW]);
-}
-
 static bool has_lines(const Fusion *fusion, const Attention *attention)
 {
     BoxLines lines;
@@ -146,25 +141,21 @@ static int64_t tile_bytes(const AttentionTile *tile)
     return (beside ? round_up(bytes, ALIGNMENT) + beside : bytes) + ALIGNMENT;
 }
 
-static int steps_of(const Attention *attention, const AttentionTile *tile)
-{
-    return (int)ceil_div(attention->group[ATTENTION_COLUMN].extent, tile->columns);
-}
-
 /* One thread copies boxes as far ahead as there are stages. Groups that split the columns compute one tile of y. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
-    bool is_split = tile->splits > 1;
-    int steps = steps_of(attention, tile), least = steps / tile->splits;   // of the last group
-    const Loop copied = {.axis = ATTENTION_COLUMN, .times = is_split ? steps : 0},
-               made = {.axis = ATTENTION_COLUMN, .times = is_split ? least : 0};
-    Schedule schedule = {.computes = COMPUTES_OWN, .stages = tile->stages};
+    bool is_split = tile->splits > 1, turns = tile->splits * tile->cluster == 1;
+    int steps = is_split ? (int)ceil_div(attention->group[ATTENTION_COLUMN].extent, tile->columns) : 0;
+    const Loop copied = {.axis = ATTENTION_COLUMN, .times = steps, .dealt = (int8_t)tile->splits},
+               made = {.axis = ATTENTION_COLUMN, .times = steps / tile->splits, .dealt = 1};   // last group
+    Schedule schedule = {.computes = COMPUTES_OWN, .stages = tile->stages, .cluster = tile->cluster};
+    schedule.cluster_axis = ATTENTION_COLUMN;
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
     schedule_barrier(&schedule, SCOPE_BLOCK);
     schedule_role(&schedule, WARPS_COPY);
-    if (!is_split)
+    if (turns)
         schedule_loop(&schedule, (Loop){.tiles = true});
     schedule_wait(&schedule, 0);
     schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
@@ -176,10 +167,10 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
                                     .async = true,
                                     .ahead = (uint8_t)(tile->stages - 1)});
     schedule_end(&schedule);
-    if (!is_split)
+    if (turns)
         schedule_end(&schedule);
     schedule_role(&schedule, WARPS_COMPUTE);
-    if (!is_split)
+    if (turns)
         schedule_loop(&schedule, (Loop){.tiles = true});
     schedule_wait(&schedule, 0);
     schedule_loop(&schedule, made);
@@ -189,13 +180,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
         schedule_wait(&schedule, 0);
     attention_schedule_step(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS, false);
     schedule_end(&schedule);
-    if (is_split) {   // before slabs replace tiles; before slabs are read
+    for (int i = tile->cluster > 1; i < 2 && !turns; i++)   // slabs replace tiles; a block alone reads them
         schedule_barrier(&schedule, SCOPE_BLOCK);
-        schedule_barrier(&schedule, SCOPE_BLOCK);
-    }
     attention_schedule_store(&schedule, fusion, attention, space, GROUP_ROWS / GROUP_WARPS,
-                             is_split ? SCOPE_BLOCK : SCOPE_WARP, is_split);
-    if (!is_split)
+                             tile->cluster > 1 ? SCOPE_CLUSTER : is_split ? SCOPE_BLOCK : SCOPE_WARP, !turns);
+    if (turns)
         schedule_end(&schedule);
     return schedule_copy(arena, &schedule);
 }
@@ -256,20 +245,20 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
     return kind;
 }
 
-/* Do its accumulators and p fit in registers, and its tiles in shared memory? */
-static bool fits(const AttentionTile *tile, const DeviceSpec *device)
+/* Do its accumulators and p fit in registers, and its tiles in shared memory? Blocks and groups that split the columns have
+   a step each, and slabs where tiles lay. A second wave overlaps with nothing: clusters half as large leave SMs idle. */
+static bool fits(const Attention *attention, const AttentionTile *tile, const DeviceSpec *device)
 {
-    int64_t sums = in_lines(tile->width) * LINE / 2;
-    return sums + step_registers(tile) <= group_registers[tile->groups] &&
-           tile_bytes(tile) <= device->shared_per_block_optin;
-}
-
-/* Splits of the columns have a step each at least, and each SM one block at most: a second wave would overlap with nothing. */
-static bool fits_splits(const Attention *attention, const AttentionTile *tile, const DeviceSpec *device)
-{
-    int64_t tiles_of_rows = ceil_div(attention->group[ATTENTION_ROW].extent, GROUP_ROWS);
-    return tile->splits <= steps_of(attention, tile) &&
-           tiles_of_rows * attention->group[ATTENTION_BATCH].extent <= device->sm_count;
+    int64_t width = in_lines(tile->width) * LINE, ways = (int64_t)tile->splits * tile->cluster;
+    int64_t tiles_of_rows = ceil_div(attention->group[ATTENTION_ROW].extent, block_rows(tile)),
+            blocks = larger(tile->cluster / 2, 1) * tiles_of_rows * attention->group[ATTENTION_BATCH].extent;
+    AttentionTile alone = *tile;
+    alone.staged = 0;   // slabs do not reach what lies behind the tiles
+    int64_t slabs = tile->splits * block_rows(tile) * (width + SLAB_OTHERS) * (int64_t)sizeof(float);
+    return width / 2 + step_registers(tile) <= group_registers[tile->groups] &&
+           tile_bytes(tile) <= device->shared_per_block_optin &&
+           (ways == 1 || ((ways - 1) * tile->columns < attention->group[ATTENTION_COLUMN].extent &&
+                          blocks <= device->sm_count && slabs + ALIGNMENT <= tile_bytes(&alone)));
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
@@ -281,7 +270,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     TileSpace *space = attention_space(arena, fusion, attention, attention->shared);
     BoxLines lines;
     bool bits = attention->beside && attention->beside->tensor->dtype == DTYPE_B1,
-         stages = attention->beside && !bits && find_lines(fusion, attention, BESIDE, &lines);
+         stages = attention->beside && !bits && find_lines(fusion, attention, BESIDE, &lines),
+         by_rows = attention->beside && access_axes(attention->beside) & axis_group_mask(line_group(attention, 0));
     int count = 0;
     for (int variant = 0; attention_bulk_family.variants[variant]; variant++) {
         AttentionTile tile = {
@@ -300,17 +290,21 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             .bits = bits,
             .staged = (int16_t)(stages ? element_bytes(attention, BESIDE) : 0),
         };
-        tile.staged_rows = (int16_t)(has_rows(attention) ? block_rows(&tile) : 1);
+        tile.staged_rows = (int16_t)(by_rows ? block_rows(&tile) : 1);
         bool borders = attention->masks || attention->group[ATTENTION_COLUMN].extent % tile.columns != 0;
         tile.beside |= tile.staged && borders;
-        if (!fits(&tile, device))
+        if (!fits(attention, &tile, device))
             tile.q_stages = 1;
-        if (!fits(&tile, device) && stages)
+        if (!fits(attention, &tile, device) && stages)
             tile.staged = 0, tile.beside = true;
-        if (!fits(&tile, device) || (tile.splits > 1 && !fits_splits(attention, &tile, device)))
-            continue;
-        variants[count] = tile_kind(arena, space, fusion, device, attention, &tile);
-        variants[count++].name = attention_bulk_family.variants[variant];
+        if (!fits(attention, &tile, device) && tile.splits > 1)
+            tile.stages = 1;
+        int64_t most = smaller(PORTABLE_CLUSTER_BLOCKS, device_most_cluster_blocks(device));
+        for (; tile.cluster <= most && fits(attention, &tile, device); tile.cluster *= 2) {
+            variants[count] = tile_kind(arena, space, fusion, device, attention, &tile);
+            variants[count++].name = attention_bulk_family.variants[variant];
+            tile.q_stages = 1;   // of clusters, which make one tile
+        }
     }
     return count;
 }
@@ -400,8 +394,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     CONSTEXPR(out, "bool STAGED, BITS", "that is copied to shared memory, too; is a mask of bits", tile->staged, tile->bits);
     CONSTEXPR(out, "int BESIDE_ROWS", "of a tile of that; 1: all rows have the same", tile->staged_rows);
     attention_emit_sizes(out, plan, &scope);
-    CONSTEXPR(out, "Index BLOCKS, TURNS", "persistent blocks; tiles of Y of each", plan->program->grid,
-              plan->program->turns);
+    CONSTEXPR(out, "Index BLOCKS, TURNS", "persistent blocks or clusters; tiles of Y of each",
+              plan->program->grid / tile->cluster, plan->program->turns);
     emit_work(out, &scope, attention, tile->staged);
     if (tile->bits)
         emit_word(out, &scope, attention);

@@ -402,8 +402,8 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Scope *scop
     CONSTEXPR(out, "int BM, BN, WM", tile->groups ? "rTile: of the block, rows of a warp group" : "rTile: of the block, rows of a warp",
               plan->program->tile[LEVEL_SHARED].size[ATTENTION_ROW], tile->columns, tile->rows);
     if (tile->groups) {
-        CONSTEXPR(out, "int PARTS, SPLITS", "narrow elements that represent a p; warp groups that split the columns", tile->parts,
-                  tile->splits);
+        CONSTEXPR(out, "int PARTS, SPLITS, CLUSTER, WAYS", "of a p; groups and blocks that split the columns, both",
+                  tile->parts, tile->splits, tile->cluster, tile->splits * tile->cluster);
         CONSTEXPR(out, "int STAGES, Q_STAGES", "of the pipelines of K and V, and of Q", tile->stages * tile->splits,
                   tile->q_stages);
     } else {

@@ -64,7 +64,7 @@ static int64_t columns_made(const AttentionStep *step)
 {
     int64_t extent = step->attention->group[ATTENTION_COLUMN].extent;
     bool has_last = (step->steps - 1) / step->splits % step->cluster == step->rank;
-    if (step->splits == 1)
+    if (step->splits * step->cluster == 1)
         return extent * steps_made(step) / step->steps;
     return step->own * step->columns - (has_last ? step->steps * step->columns - extent : 0);
 }
@@ -161,21 +161,22 @@ static int64_t own_rows(const AttentionStep *step)
 }
 
 /* To add up so many slabs: of `lines` rows as many threads as the block has and rows have vectors, each of which finds the maximum
-   and the weights for itself; then of each vector of existing rows. */
+   and the weights for itself; then of each vector of existing rows. Threads of warp groups all take part, and keep the maxima. */
 static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t lines, int64_t rows, ItemWork *work)
 {
-    enum { ROW_VALUES = 3, WARP = 32 };   // of groups the maximum, twice, and the sum; of warps also what is not used yet
+    enum { WARP = 32 };
+    int row_values = step->tile.groups ? 2 : 3;   // the maximum and the sum; of warps also what is not used yet
     int64_t of_line = smaller(step->splits * WARP / lines, step->tile.width / ATTENTION_VECTOR);
-    int64_t threads = step->tile.groups ? step->splits * 4 * WARP : of_line * rows;
+    int64_t threads = step->tile.groups ? step->tile.groups * 4 * WARP : of_line * rows;
     const ExprWork weights = {
-        .comparisons = (int)(slabs - 1),
+        .comparisons = (int)(step->tile.groups ? slabs : slabs - 1),
         .additions = (int)(slabs * 2),
         .multiplications = (int)(slabs * 2),
         .functions = (int)slabs,
     };
     work_add_values(work, &weights, threads);
     work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1}, slabs * rows * step->tile.width);
-    work->shared_read += slabs * (threads * ROW_VALUES + rows * step->tile.width) * SUM;
+    work->shared_read += slabs * (threads * row_values + rows * step->tile.width) * SUM;
 }
 
 /* Warps that split the columns leave their sums in shared memory, with the row's values; others store what lanes exchange. A
@@ -185,6 +186,10 @@ static void stage(const AttentionStep *step, int64_t lines, ItemWork *work)
     enum { ROW_VALUES = 3 };   // the maximum, the sum and its inverse
     int64_t rows = step->at->count[ATTENTION_ROW];
     work->shared_written = lines * (step->width + ROW_VALUES) * SUM;
+    if (step->tile.groups) {   // whose blocks read each other's slabs
+        combine_slabs(step, step->splits * step->cluster, step->tile.kept_rows, own_rows(step), work);
+        return;
+    }
     combine_slabs(step, step->splits, step->tile.kept_rows, rows, work);
     if (step->cluster == 1)
         return;
@@ -213,7 +218,7 @@ static void turn(const AttentionStep *step, ItemWork *work)
     work_add_values(work, &(ExprWork){.multiplications = scaled_maxima(step, attention->results)}, vectors);
     work_add_values(work, &share, rows * step->tile.width);
     work_add_values(work, &(ExprWork){.multiplications = scaled_maxima(step, attention->rows)}, rows);
-    if (step->splits > 1)
+    if (step->splits * step->cluster > 1)
         stage(step, lines, work);
 }
 
