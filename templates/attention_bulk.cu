@@ -38,6 +38,7 @@ constexpr int STAGES = 2, Q_STAGES = 2;                        // of the pipelin
 constexpr bool STAGED = false, BITS = false;                   // that is copied to shared memory, too; is a mask of bits
 constexpr int BESIDE_ROWS = BM;                                // of a tile of that; 1: all rows have the same
 constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
+constexpr bool HEADS_IN_TURN = false;                          // several waves: the longest rows of all come first
 constexpr bool MASKS = false;                                  // some columns are masked by their position
 constexpr bool FINISHED = false;                               // unmasked scores are not just sums
 constexpr bool EXACT_SUMS = false;                             // maxima or sums are used otherwise than in quotients
@@ -103,7 +104,7 @@ template <class Make> DEVICE void for_each_tile(Make make)
         const Index own = MASKS && turn % 2 ? BLOCKS - 1 - (Index)blockIdx.x : (Index)blockIdx.x / CLUSTER;
         const Index n = own + (turn + 1 < TURNS ? turn * BLOCKS : TILES - BLOCKS), tile = BACKWARDS ? TILES - 1 - n : n;
         if (turn == 0 || n >= turn * BLOCKS)   // in a partial iteration, the last one, the last blocks have tiles
-            make(WAYS > 1 && BACKWARDS ? work_of(tile % BATCH, tile / BATCH * BM) : work_of(tile / TILES_M, tile % TILES_M * BM));
+            make(HEADS_IN_TURN ? work_of(tile % BATCH, tile / BATCH * BM) : work_of(tile / TILES_M, tile % TILES_M * BM));
     }
 }
 // By the producer: copies a tile's lines from `line` on, once its stage is free.

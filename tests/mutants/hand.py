@@ -108,7 +108,7 @@ HAND = [
     ("AB6 sums keep the scale of the first step", "attention_bulk.cu", "acc[i] *= softmax.factor[i / 2 % 2];",
      "acc[i] *= 1.0f;", 1),
     ("AB7 columns of a group count for all", "attention_bulk.cu",
-     "weight[i] = power_of_two((ends.rows[i][line].maximum - largest) * SCALE);", "weight[i] = 1.0f;", 1),
+     "weight[i] = power_of_two((rows[i].maximum - of.maximum) * SCALE);", "weight[i] = 1.0f;", 1),
     ("AB8 sums replace tiles that others multiply", "attention_bulk.cu", "    roles_sync<(1 + GROUPS) * GROUP>();   // all tiles have been used\n",
      "", 1),
     # ---- matmul ----

@@ -394,6 +394,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     CONSTEXPR(out, "bool STAGED, BITS", "that is copied to shared memory, too; is a mask of bits", tile->staged, tile->bits);
     CONSTEXPR(out, "int BESIDE_ROWS", "of a tile of that; 1: all rows have the same", tile->staged_rows);
     attention_emit_sizes(out, plan, &scope);
+    CONSTEXPR(out, "bool HEADS_IN_TURN", "several waves: the longest rows of all come first",
+              tile->cluster > 1 && attention_is_longest_last(attention) && plan->program->perf.waves > 1);
     CONSTEXPR(out, "Index BLOCKS, TURNS", "persistent blocks or clusters; tiles of Y of each",
               plan->program->grid / tile->cluster, plan->program->turns);
     emit_work(out, &scope, attention, tile->staged);

@@ -28,8 +28,7 @@ static Rewritten *turn_groups(Arena *arena, const void *view, const Fusion *fusi
         return NULL;
     const Depthwise *shape = &gradient->shape;
     uint32_t groups = axis_group_mask(&shape->channel);
-    return fusion_turn(arena, fusion,
-                       &(TurnWish){.images = {gradient->x.access, gradient->d.access},
+    return fusion_turn(arena, fusion, &(TurnWish){.images = {gradient->x.access, gradient->d.access},
                                    .last = {groups | axis_group_mask(&shape->batch),
                                             groups | axis_group_mask(&shape->multiplier)},
                                    .image_count = 2});
