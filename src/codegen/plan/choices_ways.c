@@ -180,7 +180,7 @@ static double saved_us(const Planner *planner, const Choice *choice, const Plann
     if (!touches_earlier(choice, launch))
         return perf->wait_us + perf->launch_us;
     const PlannedLaunch *before = &choice->launches[choice->count - 1];
-    if (before->family->copying_warps && before->program.perf.limiter == LIMIT_REGISTERS)   // an SM's, until they end
+    if (before->family->copying_warps && before->program.perf.limiter == LIMIT_REGISTERS)   // all of an SM
         return 0;
     bool lone = launch->program.grid == 1 && launch->program.threads <= planner->device->warp_size;
     return (lone ? 2 : 1) * planner->device->early_launch_us;
