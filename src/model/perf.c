@@ -262,7 +262,7 @@ static double first_load_us(const KernelCounts *kernel)
     return setup_us(kernel) + at_least(each_us + latency_us, each_us * kernel->ahead);
 }
 
-/* Blocks of a cluster whose warp groups leave sums where tiles lay: others read them there, group by group. */
+/* Blocks of a cluster whose warp groups leave sums in place of tiles: others read them there. */
 static bool reads_slabs(const KernelCounts *kernel)
 {
     return kernel->cluster > 1 && kernel->kind->schedule->computes == COMPUTES_OWN &&
@@ -310,7 +310,7 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     bool aside = passes && kind_tile_threads(kernel->kind) > 1 && !slabs;   // single threads leave sums there, too
     if (kernel->cluster > 1)   // before sums are read; before that or after it, too, where others use the same memory
         combine_us += (aside ? 1 : 2) * timing->cluster_barrier_us;
-    combine_us += slabs ? 2 * kernel->device->l2_latency_ns / 1e3 : 0;   // values of others' rows, then their sums
+    combine_us += slabs ? 2 * kernel->device->l2_latency_ns / 1e3 : 0;   // rows of others, then sums
     if (kernel->cluster > 1 && passes)
         combine_us += kernel->resident * sums_passed(kernel) * 4 / kernel->device->exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)
@@ -474,9 +474,9 @@ static double between_us(const KernelCounts *kernel)
 {
     double waves = kernel->blocks / (kernel->resident * kernel->device->sm_count);
     bool slabs = reads_slabs(kernel);   // of a cluster that waits until all of its places are free
+    double once = slabs || kernel->steps <= 1 ? once_us(kernel) : 0;
     return at_least((slabs ? kernel->rounds : waves) - 1, 0) *
-           (own_setup_us(kernel) + first_load_us(kernel) + kernel->end_us +
-            (slabs || kernel->steps <= 1 ? once_us(kernel) : 0));
+           (own_setup_us(kernel) + first_load_us(kernel) + kernel->end_us + once);
 }
 
 static double largest_us(const double *terms_us, int count, double *sum_us)

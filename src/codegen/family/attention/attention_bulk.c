@@ -162,10 +162,8 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_loop(&schedule, copied);
     schedule_wait(&schedule, 0);   // until the stages of k and of v are free
     schedule_wait(&schedule, 0);
-    schedule_load(&schedule, (Move){.tiles = space_staged(space) & ~(uint32_t)ATTENTION_Q,
-                                    .to = PLACE_SHARED,
-                                    .async = true,
-                                    .ahead = (uint8_t)(tile->stages - 1)});
+    schedule_load(&schedule, (Move){.tiles = space_staged(space) & ~(uint32_t)ATTENTION_Q, .to = PLACE_SHARED,
+                                    .async = true, .ahead = (uint8_t)(tile->stages - 1)});
     schedule_end(&schedule);
     if (turns)
         schedule_end(&schedule);

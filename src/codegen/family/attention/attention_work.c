@@ -165,7 +165,7 @@ static int64_t own_rows(const AttentionStep *step)
 static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t lines, int64_t rows, ItemWork *work)
 {
     enum { WARP = 32 };
-    int row_values = step->tile.groups ? 2 : 3;   // the maximum and the sum; of warps also what is not used yet
+    int row_values = step->tile.groups ? 2 : 3;   // the last one is not used yet
     int64_t of_line = smaller(step->splits * WARP / lines, step->tile.width / ATTENTION_VECTOR);
     int64_t threads = step->tile.groups ? step->tile.groups * 4 * WARP : of_line * rows;
     const ExprWork weights = {
