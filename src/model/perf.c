@@ -490,14 +490,14 @@ static double largest_us(const double *terms_us, int count, double *sum_us)
     return largest_us;
 }
 
-/* The products with their loads, then the stores. Operands that threads read one step ahead cost nothing beside the products
-   but a bound (tuning-log 195). */
+/* The products with their loads, then the stores. Where products wait for operands from shared memory, its bandwidth
+   costs nothing beside them but a bound (tuning-log 195 and 266). */
 static double products_time_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
-    bool ahead = kind_reads_ahead(kernel->kind);
+    bool waits = kernel->cost->from_shared;
     const double terms_us[] = {
-        ahead ? at_least(perf->compute_us, perf->shared_us) : perf->compute_us,
-        ahead ? 0 : perf->shared_us,
+        waits ? at_least(perf->compute_us, perf->shared_us) : perf->compute_us,
+        waits ? 0 : perf->shared_us,
         perf->special_us,
         l2_time_us(kernel, perf->l2_load_bytes, 0),
         dram_time_us(kernel, perf->dram_load_bytes, 0),

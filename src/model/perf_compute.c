@@ -64,7 +64,7 @@ static double staging_instructions(const KernelCounts *kernel)
     double warps = busiest_warps(kernel, kernel->resident);   // few ones wait for their own instructions
     double finding = kernel->staging_instructions / threads * at_least(calibration.finding_cycles / warps, 1),
            chain = kernel->chain_instructions * at_least(DEPENDENT_CYCLES / warps, 1);
-    return (copies + stores + finding + chain) / kernel->inner_steps;
+    return (copies + stores + finding + chain + kernel->problem->step_instructions) / kernel->inner_steps;
 }
 
 double issuing_us(const KernelCounts *kernel)
@@ -232,9 +232,7 @@ static double steps_together(const KernelCounts *kernel)
 static double latency_hiding(const KernelCounts *kernel, double warps, double cycles)
 {
     double u = warps * cycles * steps_together(kernel) / kernel->device->timing.operand_cycles;
-    bool alone = warps <= 1 && kind_reads_ahead(kernel->kind);   // its own wait is in u
-    bool waits = kernel->cost->from_shared && !alone;
-    double ready = waits ? 1 - pow(1 - ready_share(kernel, cycles), warps) : 1;
+    double ready = kernel->cost->from_shared ? 1 - pow(1 - ready_share(kernel, cycles), warps) : 1;
     return u / (1 + u) * ready;
 }
 

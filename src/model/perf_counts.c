@@ -257,17 +257,20 @@ static void count_bytes(KernelCounts *kernel)
     }
 }
 
-static bool lines_even(const KernelCounts *kernel, const DataTile *data)
+/* What elements of a thread have in common is found once in a step. */
+static bool finds_once(const KernelCounts *kernel, const DataTile *data)
 {
     int64_t lanes = (int64_t)(kernel->register_tiles * kind_tile_threads(kernel->kind));
-    return data->copied_evenly || data_tile_lines_even(data, kernel->shared, kernel->space->axis_count, lanes);
+    bool once = data->copied_evenly || data_tile_lines_even(data, kernel->shared, kernel->space->axis_count, lanes);
+    for (int a = 0; a < kernel->space->axis_count; a++)
+        once &= !kernel->space->axes[a].reduction || data->even_terms % kernel->shared->size[a] == 0;
+    return once;
 }
 
 /* Instructions of a thread that find one element of the staged tile. */
 static double finding_instructions(const KernelCounts *kernel, const DataTile *data)
 {
-    return data->line_instructions > 0 && lines_even(kernel, data) ? data->line_instructions
-                                                                   : data->instructions;
+    return data->line_instructions > 0 && finds_once(kernel, data) ? data->line_instructions : data->instructions;
 }
 
 static void count_staged(KernelCounts *kernel)
@@ -283,7 +286,7 @@ static void count_staged(KernelCounts *kernel)
         kernel->staged_vectors += vectors;
         bool whole = data->staged_inner == data->rank - 1 || !data->vector;
         kernel->staged_stores += whole ? vectors : vectors * data->vector;
-        if (lines_even(kernel, data))
+        if (finds_once(kernel, data))
             kernel->chain_instructions += data->step_instructions;
         kernel->staging_instructions +=
             finding_instructions(kernel, data) * (double)data_tile_elements(data, kernel->shared, kernel->space->axis_count);
@@ -413,6 +416,7 @@ static WindowAxis window_along(const TileSpace *space, int output, int tap)
 
 static void add_item(PerfProblem *problem, const TileSpace *space, const Item *item)
 {
+    problem->step_instructions += item->kind == ITEM_LOOP ? item->loop.instructions : 0;
     if (item->kind == ITEM_LOOP && item->loop.skips && !problem->skips) {
         problem->skips = item->loop.skips;
         problem->skipped = window_along(space, item->loop.skips, item->loop.axis);

@@ -83,6 +83,7 @@ typedef struct DataTile {
     double line_instructions;   // the same where threads share lines evenly, so that what a thread's elements have
                                 // in common is found once; 0: no difference
     double step_instructions;   // and that, in each step, one after the other
+    int64_t even_terms;         // of the reduction in a step, or a divisor: in others nothing is found once; 0: any
     bool grouped;               // threads read groups of neighbours from shared memory that divide their own
     bool line_places;           // each line that a thread brings elements of has a place in registers
     bool copied_evenly;         // only as many threads copy as share its lines evenly

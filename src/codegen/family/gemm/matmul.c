@@ -121,6 +121,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.line_places = product_has_line_places(fusion, product, factor);
     tile.grouped = true;
     product_count_search(&tile, fusion, product, factor, true);
+    tile.even_terms = along_k ? 0 : product_even_terms(fusion, product, factor);
     return tile;
 }
 
@@ -134,9 +135,9 @@ static uint32_t tiles_copied(const Fusion *fusion, const Product *product, int s
 }
 
 /* The next tiles of both operands are loaded into registers while the block multiplies those in shared memory. */
-static void schedule_steps(Schedule *schedule, const Fusion *fusion, uint32_t operands)
+static void schedule_steps(Schedule *schedule, const Fusion *fusion, Loop steps, uint32_t operands)
 {
-    schedule_loop(schedule, (Loop){.axis = GROUP_K});
+    schedule_loop(schedule, steps);
     schedule_load(schedule, (Move){.tiles = operands, .ahead = 1});
     schedule_store(schedule, (Move){.tiles = operands, .to = PLACE_SHARED});
     schedule_barrier(schedule, SCOPE_BLOCK);
@@ -146,13 +147,13 @@ static void schedule_steps(Schedule *schedule, const Fusion *fusion, uint32_t op
 }
 
 /* Later steps are copied asynchronously; fragments are loaded one ahead, once more after the last step. */
-static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, uint32_t operands, uint32_t copied,
-                                 int stages)
+static void schedule_steps_ahead(Schedule *schedule, const Fusion *fusion, Loop steps, uint32_t operands,
+                                 uint32_t copied, int stages)
 {
     uint8_t ahead = (uint8_t)(stages - 1);
     schedule_wait(schedule, stages - 2);
     schedule_barrier(schedule, SCOPE_BLOCK);
-    schedule_loop(schedule, (Loop){.axis = GROUP_K});
+    schedule_loop(schedule, steps);
     schedule_load(schedule, (Move){.tiles = copied, .to = PLACE_SHARED, .async = true, .ahead = ahead});
     schedule_load(schedule, (Move){.tiles = operands & ~copied, .ahead = ahead});
     schedule_load(schedule, (Move){.tiles = operands, .from = PLACE_SHARED, .ahead = 1});
@@ -170,10 +171,12 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Product *
     Schedule schedule = {.order = phases_order(phases), .stages = stages};
     int bits = dtype_info[fusion->ops[0].body->type].bits;
     uint32_t operands = FACTOR_TILES, copied = tiles_copied(fusion, product, stages);
+    enum { STEP = 45, WALK = 105 };   // counted in SASS: a loop of two stages, one that walks over the taps of phases
+    Loop steps = {.axis = GROUP_K, .instructions = product->skips ? WALK : copied ? 0 : STEP};   // copies hide them
     if (copied)
-        schedule_steps_ahead(&schedule, fusion, operands, copied, stages);
+        schedule_steps_ahead(&schedule, fusion, steps, operands, copied, stages);
     else
-        schedule_steps(&schedule, fusion, operands);
+        schedule_steps(&schedule, fusion, steps, operands);
     int columns = (int)shared_vector(fusion);
     bool vectors = product_stores_vectors(fusion, &product->group[GROUP_N], columns);
     schedule_load(&schedule, (Move){.tiles = product_read_beside(space)});

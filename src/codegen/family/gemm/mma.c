@@ -46,7 +46,7 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     if (reading.way != BY_PIECES)
         tile.instructions = reading.way == FROM_ANYWHERE
                                 ? calibration.gemm.shift_instructions
-                                : product_search_instructions(fusion, product, factor);
+                                : product_search_instructions(product, factor);
     if (reading.way == BY_PIECES) {
         const AxisGroup *along = &product->group[reading.along_k ? GROUP_K : rows];
         int64_t run =
@@ -81,10 +81,8 @@ void mma_count_copies(TileSpace *space, const Fusion *fusion, const Product *pro
         if (product->reading[factor].way != BY_PIECES)
             continue;
         tile->vector = (int)piece;
-        tile->instructions = product_copy_instructions(fusion, product, factor, false) / (double)piece;
         tile->line_places = mma_guard(product, factor);
-        tile->step_instructions = product_step_instructions(fusion, product, factor);
-        tile->line_instructions = product_copy_instructions(fusion, product, factor, true) / (double)piece;
+        product_count_search(tile, fusion, product, factor, true);
     }
 }
 

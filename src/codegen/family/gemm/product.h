@@ -120,7 +120,7 @@ uint32_t product_factor_axes(const Product *product, int factor);
 int product_element_bits(const Expr *factor);
 
 /* Instructions of a thread to find the address of one element that is loaded alone. */
-double product_search_instructions(const Fusion *fusion, const Product *product, int factor);
+double product_search_instructions(const Product *product, int factor);
 
 /* The tile of a factor: batch, then rows and k, as they are contiguous. */
 TileSpace *product_space(Arena *arena, const Fusion *fusion, const Product *product);
@@ -139,12 +139,6 @@ uint32_t product_read_beside(const TileSpace *space);
 
 /* Fills in the instructions that find an element of a staged tile. */
 void product_count_search(DataTile *tile, const Fusion *fusion, const Product *product, int factor, bool held);
-
-/* Instructions to find the address of a vector that is copied: where threads share lines evenly, or else. */
-double product_copy_instructions(const Fusion *fusion, const Product *product, int factor, bool even);
-
-/* Positions along k common to all vectors of a thread, where threads share lines evenly. */
-double product_step_instructions(const Fusion *fusion, const Product *product, int factor);
 
 /* Whether its lines along k begin at windows: they have no constant stride, and each address is computed once
    and kept. */
@@ -195,6 +189,9 @@ typedef struct ProductSteps {
 /* Steps of one tap compute what their terms have in common once. Not used where they would be less contiguous
    along k. */
 ProductSteps product_steps(const Fusion *fusion, const Product *product, int64_t terms);
+
+/* DataTile.even_terms of a factor. */
+int64_t product_even_terms(const Fusion *fusion, const Product *product, int factor);
 
 /* `struct OperandA` or B, which loads `vector` elements of the factor, or has their address: of a step, or
    (NULL) from k on. */

@@ -144,6 +144,25 @@ static bool emit_exists(StrBuf *out, const Scope *scope, const Product *product,
     return true;
 }
 
+/* Whether terms of a step lie evenly apart, and exist or not together. */
+static bool is_even(const Product *product, int factor, const ProductSteps *steps)
+{
+    const AxisGroup *k = &product->group[GROUP_K];
+    int along = steps->channel >= 0 ? steps->channel : k->count == 1 ? k->axes[0] : -1;
+    return along >= 0 && guard_holds_along(product->guard, along, INT64_MAX) &&
+           guard_holds_along(own_guard(product->factor[factor]), along, INT64_MAX);
+}
+
+int64_t product_even_terms(const Fusion *fusion, const Product *product, int factor)
+{
+    for (int64_t terms = 16; terms > 1; terms /= 2) {   // steps have 8 or 16
+        ProductSteps steps = product_steps(fusion, product, terms);
+        if (is_even(product, factor, &steps))
+            return product->group[GROUP_K].count > 1 ? terms : 0;
+    }
+    return 1;
+}
+
 /* Where elements lie, and whether they exist, is affine in rows and terms: those strides. Or of terms of a step alone. */
 static void emit_strides(StrBuf *out, const Scope *scope, const Product *product, int factor, const ProductSteps *steps)
 {
@@ -154,10 +173,8 @@ static void emit_strides(StrBuf *out, const Scope *scope, const Product *product
     bool affine = steps->channel < 0 && !product->skips && (!guarded || (rows->count <= 1 && k->count <= 1)) &&
                   axis_group_has_stride(rows, scope->fusion, &offset, row) &&
                   axis_group_has_stride(k, scope->fusion, &offset, term);
-    int along = steps->channel >= 0 ? steps->channel : k->count == 1 ? k->axes[0] : -1;
     STATIC_CONSTEXPR(out, "bool AFFINE", NULL, affine);
-    STATIC_CONSTEXPR(out, "bool PLACED, EVEN", NULL, true, along >= 0 && guard_holds_along(product->guard, along, INT64_MAX) &&
-                     guard_holds_along(own_guard(product->factor[factor]), along, INT64_MAX));
+    STATIC_CONSTEXPR(out, "bool PLACED, EVEN", NULL, true, is_even(product, factor, steps));
     STATIC_CONSTEXPR(out, "Index ROW, TERM", "strides of an affine one, of a step's terms", row,
                      steps->channel >= 0 ? offset.coef[steps->channel] : term);
 }
