@@ -126,7 +126,7 @@ def product(size):
 
 def cycles_of_finding(rollerc):
     """Of a lone warp, from one instruction to the next, in steps whose elements lie anywhere."""
-    for size in (501, 1001, 2047):
+    for size in (1001, 1501, 2047):
         kernel, = kernels(rollerc, product(size), "gemm", "two stages")
         first, last = max(kernel.loops, key=lambda loop: kernel.code[loop[0]:loop[1]].count("LDG"))
         yield statistics.mean(kernel.stalls[first:last + 1])
