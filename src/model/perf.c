@@ -377,7 +377,7 @@ static double late_waits(const Schedule *schedule)
    (tuning-log 268). Clusters meet in each wave. */
 static double exchanges_us(const KernelCounts *kernel)
 {
-    enum { FEW = 8 };
+    enum { FEW = 8 };   // warps, as the CUDA text of templates/rowwise.cu has it
     const Timing *timing = &kernel->device->timing;
     double cycles = 0, meeting_us = 0;
     for (const Item *item = NULL; (item = schedule_next(kernel->kind->schedule, ITEM_EXCHANGE, item));) {
