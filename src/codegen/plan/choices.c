@@ -156,8 +156,8 @@ static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whol
    others. */
 static bool may_gain(const Planner *planner, const Splitting *whole, const Split *least, int64_t parts)
 {
-    enum { FEW_TERMS = 256 };           // limits of the search: a part of fewer may be a single step,
-    static const double WORTH = 0.99;   // and of the least time so far
+    enum { FEW_TERMS = 256 };           // limit of the search: a part of fewer may be a single step
+    static const double WORTH = 0.99;   // limit of the search: what gains less is not constructed
     const PerfEstimate *perf = &least->first.program.perf;
     if (perf->waves < 2 || reduction_points(whole->fusion) < FEW_TERMS * parts)
         return true;
