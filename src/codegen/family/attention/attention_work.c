@@ -164,8 +164,7 @@ static int64_t own_rows(const AttentionStep *step)
    and the weights for itself; then of each vector of existing rows. Threads of warp groups all take part, and keep the maxima. */
 static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t lines, int64_t rows, ItemWork *work)
 {
-    enum { WARP = 32 };
-    int row_values = step->tile.groups ? 2 : 3;   // the last one is not used yet
+    enum { ROW_VALUES = 3, WARP = 32 };   // of which the last one is not used yet
     int64_t of_line = smaller(step->splits * WARP / lines, step->tile.width / ATTENTION_VECTOR);
     int64_t threads = step->tile.groups ? step->tile.groups * 4 * WARP : of_line * rows;
     const ExprWork weights = {
@@ -176,7 +175,7 @@ static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t line
     };
     work_add_values(work, &weights, threads);
     work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1}, slabs * rows * step->tile.width);
-    work->shared_read += slabs * (threads * row_values + rows * step->tile.width) * SUM;
+    work->shared_read += slabs * (threads * ROW_VALUES + rows * step->tile.width) * SUM;
 }
 
 /* Warps that split the columns leave their sums in shared memory, with the row's values; others store what lanes exchange. A
@@ -186,8 +185,8 @@ static void stage(const AttentionStep *step, int64_t lines, ItemWork *work)
     enum { ROW_VALUES = 3 };   // the maximum, the sum and its inverse
     int64_t rows = step->at->count[ATTENTION_ROW];
     work->shared_written = lines * (step->width + ROW_VALUES) * SUM;
-    if (step->tile.groups) {   // whose blocks read each other's slabs
-        combine_slabs(step, step->splits * step->cluster, step->tile.kept_rows, own_rows(step), work);
+    if (step->tile.groups) {   // whose blocks read each other's slabs, also where no row is
+        combine_slabs(step, step->splits * step->cluster, step->rows, step->rows / step->cluster, work);
         return;
     }
     combine_slabs(step, step->splits, step->tile.kept_rows, rows, work);
