@@ -292,40 +292,41 @@ def window_mask(rows, columns, width):
     return create_block_mask(lambda b, h, i, j: (j <= i) & (i - j < width), None, None, rows, columns)
 
 
-def score_terms(kind, s, bias, cap=50, width=256):
+def score_terms(kind, s, bias, limit):
     """Scores of all rows and columns, as the program has them."""
     i = torch.arange(s.shape[-2], device=s.device)[:, None]
     j = torch.arange(s.shape[-1], device=s.device)[None, :]
-    return {"plain": lambda: s, "bias": lambda: s + bias, "soft cap": lambda: cap * torch.tanh(s / cap),
+    return {"plain": lambda: s, "bias": lambda: s + bias, "soft cap": lambda: limit * torch.tanh(s / limit),
             "causal": lambda: torch.where(j <= i, s, -torch.inf),
-            "window": lambda: torch.where((j <= i) & (i - j < width), s, -torch.inf)}[kind]()
+            "window": lambda: torch.where((j <= i) & (i - j < limit), s, -torch.inf)}[kind]()
 
 
-def reference_attention(kind, q, k, v, bias):
+def reference_attention(kind, q, k, v, bias, limit):
     """Head by head: a tensor of all scores in float64 would not fit."""
     out = torch.empty_like(q)
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
             of_k = h * k.shape[1] // q.shape[1]
             s = q[b, h] @ k[b, of_k].T * q.shape[-1] ** -0.5
-            out[b, h] = torch.softmax(score_terms(kind, s, bias[h] if bias is not None else None), -1) @ v[b, of_k]
+            out[b, h] = torch.softmax(score_terms(kind, s, bias[h] if bias is not None else None, limit), -1) @ v[b, of_k]
     return out
 
 
-def flex(kind, q, k, v, bias, mask):
+def flex(kind, q, k, v, bias, mask, limit):
     from torch.nn.attention.flex_attention import flex_attention
-    terms = {"bias": lambda s, b, h, i, j: s + bias[h, i, j], "soft cap": lambda s, b, h, i, j: 50 * torch.tanh(s / 50)}
+    terms = {"bias": lambda s, b, h, i, j: s + bias[h, i, j], "soft cap": lambda s, b, h, i, j: limit * torch.tanh(s / limit)}
     return flex_attention(q, k, v, score_mod=terms.get(kind), block_mask=mask, enable_gqa=q.shape[1] != k.shape[1])
 
 
-def attention(how, kind, q, k, v, bias=None, mask=None):
-    """By one of PyTorch's back ends, flex_attention, or, with float64, as it is defined. Heads of a group have a dimension of their own."""
+def attention(how, kind, q, k, v, bias=None, mask=None, limit=None):
+    """By one of PyTorch's back ends, flex_attention, or, with float64, as it is defined; `limit`: columns of a window, a cap of scores.
+    Heads of a group have a dimension of their own."""
     shape, k_heads = q.shape, k.shape[1]
     q = q.reshape(shape[0], -1, *shape[-2:])
     if how == "reference":
-        return reference_attention(kind, q, k, v, bias).reshape(shape)
+        return reference_attention(kind, q, k, v, bias, limit).reshape(shape)
     if how == "flex":
-        return flex(kind, q, k, v, bias, mask)
+        return flex(kind, q, k, v, bias, mask, limit)
     if kind in ("window", "soft cap"):
         raise ValueError("has no such argument")
     from torch.nn.attention import SDPBackend, sdpa_kernel

@@ -421,10 +421,8 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP, 1)
                         fetch(shared.v, shared, V, step + i, maps[V], work.v, column + i * BN);
                 }
             });
-        if (WAYS > 1) {
-            roles_sync<(1 + GROUPS) * GROUP>();
-            sync_ways();
-        }
+        if (WAYS > 1)   // barriers of clusters want whole warps
+            roles_sync<(1 + GROUPS) * GROUP>(), warp_sync(), sync_ways();
     } else {   // compute and store
         take_registers<GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112>();
         for_each_tile([&](const Work &work) { make_tile(t, shared, work, tile++, step, group); });

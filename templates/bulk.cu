@@ -284,10 +284,20 @@ struct Place {
     }
 };
 
+// The number of a cluster's tile where these go to and fro. The last cluster is in the place of the one that makes the last tile, so
+// that the first and the last tile are, as elsewhere, those of the outermost blocks.
+__device__ __forceinline__ Index to_and_fro(Index id, Index turn)
+{
+    constexpr Index LEFT = CLUSTERS_M * BLOCKS_N * BATCHES - (TURNS - 1) * CLUSTERS;   // tiles of the last turn
+    constexpr Index LAST = TURNS % 2 == 1 ? LEFT - 1 : CLUSTERS - LEFT;
+    const Index own = id == CLUSTERS - 1 ? LAST : id == LAST ? CLUSTERS - 1 : id;
+    return turn * CLUSTERS + (turn % 2 == 1 ? CLUSTERS - 1 - own : own);
+}
+
 // The tile of C of an iteration. In the last iteration, which may be partial, the last blocks have tiles.
 // Copies of boxes that cross the end of a tensor are slow: with BACK_M or BACK_N the last tile is shifted
 // back. It then overlaps its neighbour, and does not store the common elements. Phases have tiles of unequal
-// length, of all batches together and the longest first. Blocks go through them to and fro, so that after a
+// length: within a panel those of most taps first. Blocks go through them to and fro, so that after a
 // long one comes a short one: of 9, 6, 6 and 4 taps one has the first and the last, one the two between.
 struct Corner {
     Index batch, m, n;      // first element stored
@@ -299,7 +309,7 @@ struct Corner {
         constexpr Index EACH = CLUSTERS_M * BLOCKS_N, ALL = EACH * BATCHES;
         constexpr Index LINES = CLUSTERS_M * (PHASES ? BATCHES : 1);
         const Index rank = (Index)blockIdx.x % MULTICAST, own = (Index)blockIdx.x / (MULTICAST * SPLITS);
-        const Index number = turn * CLUSTERS + (PHASES && turn % 2 == 1 ? CLUSTERS - 1 - own : own);
+        const Index number = PHASES ? to_and_fro(own, turn) : turn * CLUSTERS + own;
         const Index cluster = number - (!PHASES && turn + 1 == TURNS ? CLUSTERS * TURNS - ALL : 0);
         const Index block = (PHASES && BACKWARDS ? ALL - 1 - cluster : cluster) % (PHASES ? ALL : EACH);
         const Index panel = block / (ROWS * BLOCKS_N) * ROWS;   // first row of clusters of the panel

@@ -10,7 +10,7 @@
 //        +-------+        +-----------+         In shared memory k is always the outer index.
 //
 // A thread's TM rows are groups of GM contiguous rows, BM / (TM/GM) rows apart, so that a warp reads shared
-// memory in vectors and without bank conflicts; likewise its columns. Where rows of C are not whole vectors,
+// memory in vectors and without bank conflicts, or all contiguous with BY_WARP; likewise its columns. Where rows of C are not whole vectors,
 // there are two other ways to coalesce stores: DEALT permutes the columns of B in shared memory, so that
 // adjacent threads have adjacent columns; COLLECTED stages C in shared memory, one row of each thread at a
 // time.
@@ -141,7 +141,7 @@ template <class Operand> struct InParts<Operand, true> {
     static constexpr bool VALUE = Operand::ALONG_K || Operand::AFFINE;
 };
 
-// Where rows are found one by one, and by how many threads, so that each has as many rows as the others, all at one place in a line.
+// Copies of single elements along rows: each thread that copies has as many rows as the others, all at one place in a line.
 template <class Operand, bool COPIED> struct FindsRows { static constexpr bool VALUE = false; };
 template <class Operand> struct FindsRows<Operand, true> {
     static constexpr bool VALUE = !Operand::ALONG_K && !Operand::AFFINE;
@@ -460,7 +460,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // after the last step: any stage
         if (!AHEAD && more)
             begin(ahead, free, STAGES - 1);
-        // Compilers see that all lanes agree.
+        // A ballot, so that compilers know that all lanes agree.
         [[maybe_unused]] const bool wants = BY_WARP ? warp_ballot(walk.wanted & 1) != 0 : true;
 #pragma unroll WRITTEN_OUT
         for (int k = 0; k < BK; ++k) {

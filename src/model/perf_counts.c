@@ -95,14 +95,14 @@ static int taps_of(const PhasedTiles *tiles, int64_t number)
 }
 
 /* Tiles of the busiest SM, as multiples of the mean one. Those that start together are dealt in turn; of the others each goes
-   to the SM that has the least. Persistent blocks go to and fro, which is 1.02 times as long. */
+   to the SM that has the least. Persistent blocks go to and fro, which is nearly as even. */
 static double unequal_tiles(const PhasedTiles *tiles, int64_t count, int64_t sms, int64_t blocks_per_sm)
 {
     enum { MOST_TAPS = 2048 };   // limit of the search: of more tiles of an SM no order matters
     double mean = (double)phases_extent(tiles->phases, 1, tiles->size) / (double)tiles->phases->step;
     double equal = (double)count / (double)sms;
     int64_t first = smaller(count, sms * blocks_per_sm), having[MOST_TAPS] = {0};   // SMs that have so many taps
-    if ((equal + (double)blocks_per_sm) * tiles->phases->taps >= MOST_TAPS)
+    if ((equal + (double)larger(blocks_per_sm, 1)) * tiles->phases->taps >= MOST_TAPS)
         return equal;
     for (int64_t sm = 0; sm < sms; sm++) {
         int taps = 0;

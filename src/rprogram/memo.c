@@ -8,7 +8,8 @@ enum {
     MOST_BYTES = 512 << 20  // of memory, for kinds that may occur again, 20 KB each
 };
 
-/* 128 bits of all of a kind, its space and its schedule that a construction can depend on: no two that differ have the same. */
+/* A hash of all of a kind, its space and its schedule that a construction can depend on. Kinds are not compared beside it: that two
+   which differ have the same 128 bits is less likely than an error of the machine. */
 typedef struct Key {
     uint64_t first, second;
 } Key;

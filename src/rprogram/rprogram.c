@@ -141,7 +141,7 @@ static bool fill_shape(const KernelKind *kind, const DeviceSpec *device, const i
    4.5 TB/s, those of up to 237 multiply-adds. */
 static bool is_brief(const TapPhases *phases, const DeviceSpec *device)
 {
-    double flop = 2.0 * (double)phases_extent(phases, 1, 1), sector = device->dram.transaction_bytes;
+    double flop = 2.0 * (double)phases_extent(phases, 1, phases->columns), sector = device->dram.transaction_bytes;
     return flop / perf_unit_peak(device, UNIT_FP32) < sector / device->dram.bandwidth_gb_s;
 }
 

@@ -78,8 +78,8 @@ static int64_t find_next_size(const TileSpace *space, Level level, const RTile *
 int64_t rtile_next_size(const TileSpace *space, Level level, const RTile *inner, int axis,
                         int64_t size, Tolerance *tolerance)
 {
-    enum { KNOWN_BITS = 6 };
-    int64_t around = level == LEVEL_SHARED && inner ? inner->size[axis] : 0, place = (around * 2 + (level == LEVEL_SHARED)) * MAX_AXES + axis + 1;
+    int64_t around = level == LEVEL_SHARED && inner ? inner->size[axis] : 0;
+    int64_t place = (around * 2 + (level == LEVEL_SHARED)) * MAX_AXES + axis + 1;
     uint64_t hash = ((uint64_t)place ^ (uint64_t)size << 8) * 0x9E3779B97F4A7C15u;
     NextSize *known = &tolerance->known[hash >> (64 - KNOWN_BITS)];
     if (known->place != place || known->size != size)

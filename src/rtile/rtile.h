@@ -227,7 +227,7 @@ int tap_count(uint64_t taps);
 /* Positions along k of a tile of so many columns, on average, where each tap has a multiple of `granule`. */
 int64_t phases_extent(const TapPhases *phases, int64_t granule, int64_t columns);
 
-/* Positions of the phases that a warp of this tile has: the whole tile's, unless others than the other warps. */
+/* Positions along the phases that a warp of this tile has: the whole tile's, unless warps have others each. */
 int64_t phases_of_warp(const TileSpace *space, const RTile *block, const RTile *inner, int warp_size);
 
 /* How many pixels are seen for each output, on average. */
@@ -290,10 +290,11 @@ typedef struct NextSize {
 } NextSize;
 
 /* The share of an axis of one space that tiles may waste. */
+enum { KNOWN_BITS = 6 };
 typedef struct Tolerance {
     double allowed;
     double refused;   // the least share that a size was refused for; below it there is no other size
-    NextSize known[64];   // by hash: tiles grow through the same sizes again and again
+    NextSize known[1 << KNOWN_BITS];   // by hash: tiles grow through the same sizes again and again
 } Tolerance;
 
 /* Next size of `axis` above `size` that is legal on the level: a multiple of the granule (and, for

@@ -276,7 +276,7 @@ HAND = [
     ("K5 missing barrier before sums are read", "skinny.cu", "    meet();\n\n    // ---- store", "\n    // ---- store",
      1),
     ("K6 a cluster's blocks leave while others read", "skinny.cu", "if (!ALONE)", "if (false)", 1),
-    ("K7 blocks of a cluster take the same steps", "skinny.cu", "(Index)rank * BK + tk * RUN", "tk * RUN", 1),
+    ("K7 blocks of a cluster take the same steps", "skinny.cu", "step = (Index)rank * BK;", "step = 0;", 1),
     ("K8 lanes keep the other's half", "skinny.cu", "sums.first += upper ? KEPT : 0;", "", 1),
     ("K9 every lane writes what it shares", "skinny.cu", "if (active && !sums.none)", "if (active)", 1),
     ("K10 one part is left out", "skinny.cu", "for (int p = 0; p < LEFT; ++p)", "for (int p = 1; p < LEFT; ++p)", 1),

@@ -120,7 +120,7 @@ static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, const R
     return reused;
 }
 
-/* Of tiles whose elements are read in this way, one by one or every second. */
+/* Lines of tiles whose elements are read in this way: one by one, or every second. */
 static void set_lines(TileSpace *space, const Fusion *fusion, const Reads *reads, Pattern pattern, int apart,
                       const DeviceSpec *device)
 {

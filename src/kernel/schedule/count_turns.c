@@ -48,9 +48,13 @@ int64_t count_places(const CountWalk *walk, TilePlace *places)
             all = 1, count = 0, turns = walk->block->turns;
     for (int a = 0; a < space->axis_count; a++)
         all *= space->axes[a].reduction ? 1 : tiles_along(walk, a);
+    int64_t left = all - (turns - 1) * clusters, end = clusters - 1, own = walk->block->last ? end : 0;
+    if (space->phases) {   // to and fro; who makes the last tile is the last block, which is in its place
+        end = turns % 2 == 1 ? left - 1 : clusters - left;
+        own = walk->block->last ? end : end == 0 ? clusters - 1 : 0;
+    }
     for (int64_t turn = 0; turn < turns; turn++) {   // the last one may have fewer, of the last blocks
-        bool last = walk->block->last != (space->phases && turn % 2);   // phases: to and fro
-        int64_t number = turn * clusters + (last ? clusters - 1 : 0);
+        int64_t number = turn * clusters + (space->phases && turn % 2 ? clusters - 1 - own : own);
         number -= turn + 1 == turns && !space->phases ? clusters * turns - all : 0;
         if (number < turn * clusters || number >= all)
             continue;

@@ -1,7 +1,7 @@
 // ---- thread block clusters ----
 
-// Blocks of a cluster access each other's shared memory, cluster_map(part, rank)[0], when all have started and before any ends: between
-// two cluster_sync(), or cluster_arrive() and later cluster_wait(), of all their threads. Without clusters, one is a block.
+// Blocks of a cluster access each other's shared memory, cluster_map(part, rank)[0], between two cluster_sync() of all
+// their threads: when all have started, and before any ends. Without clusters, a cluster is one block.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 DEVICE int cluster_rank()
 {
@@ -17,7 +17,8 @@ DEVICE int cluster_size()
 }
 DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
 DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
-// Before the end: it orders no accesses, so it does not wait for stores; what was read from other blocks has been used before it.
+// Before the end. It orders no accesses, so that no store is waited for: an instruction before it must have used
+// every value that was read from another block.
 DEVICE void cluster_leave()
 {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");

@@ -28,8 +28,8 @@ static const struct {
 
 static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
 
-/* As Shared of the template: tiles with padding, in whose place warps that share columns leave their sums, and blocks of a cluster
-   those that they send. */
+/* As Shared of the template: tiles with padding, in whose place warps that share columns leave their sums, and a block of a
+   cluster its own. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
 {

@@ -141,7 +141,7 @@ static int64_t tile_bytes(const AttentionTile *tile)
     return (beside ? round_up(bytes, ALIGNMENT) + beside : bytes) + ALIGNMENT;
 }
 
-/* One thread copies boxes as far ahead as there are stages. Groups that split the columns compute one tile of y. */
+/* One thread copies boxes as far ahead as there are stages. Groups and blocks that split the columns compute one tile of y. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
@@ -297,7 +297,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
             tile.staged = 0, tile.beside = true;
         if (!fits(attention, &tile, device) && tile.splits > 1)
             tile.stages = 1;
-        int64_t most = smaller(PORTABLE_CLUSTER_BLOCKS, device_most_cluster_blocks(device));
+        int64_t most = device_portable_cluster_blocks(device);
         for (; tile.cluster <= most && fits(attention, &tile, device); tile.cluster *= 2) {
             variants[count] = tile_kind(arena, space, fusion, device, attention, &tile);
             variants[count++].name = attention_bulk_family.variants[variant];

@@ -164,7 +164,7 @@ static int64_t own_rows(const AttentionStep *step)
    and the weights for itself; then of each vector of existing rows. Threads of warp groups all take part, and keep the maxima. */
 static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t lines, int64_t rows, ItemWork *work)
 {
-    enum { ROW_VALUES = 3, WARP = 32 };   // of which the last one is not used yet
+    enum { ROW_VALUES = 3, WARP = 32 };   // the last one pads a row
     int64_t of_line = smaller(step->splits * WARP / lines, step->tile.width / ATTENTION_VECTOR);
     int64_t threads = step->tile.groups ? step->tile.groups * 4 * WARP : of_line * rows;
     const ExprWork weights = {

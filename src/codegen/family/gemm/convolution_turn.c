@@ -493,7 +493,7 @@ static Rewritten *with_planes_turned(Arena *arena, Rewritten *outer, const Targe
 }
 
 /* Pixels of planes under a filter of one tap that are apart become adjacent: whole vectors are copied then.
-   Where planes are none, as of 7 x 7, those of all images follow each other. */
+   Where a plane is no whole number of vectors (7 x 7), those of all images follow each other. */
 static Rewritten *take_steps(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
     const Product *product = of_elements(view);

@@ -230,9 +230,9 @@ static int64_t registers_taken_ahead(const KernelKind *kind, const RTile *block,
 {
     int64_t next = kind_registers(kind, inner, 2) - kind_registers(kind, inner, 1);
     budget.enough -= smaller(next, budget.words);
-    int64_t m = kind->space->phases ? phases_of_warp(kind->space, block, inner, LANES) : block->size[GROUP_M];
-    int64_t walk = m < block->size[GROUP_M] ? WALK_REGISTERS : 0;
-    return product_registers_taken(kind, block, inner, budget) + walk;
+    const TapPhases *phases = kind->space->phases;
+    bool walks = phases && phases_of_warp(kind->space, block, inner, LANES) < block->size[phases->columns_axis];
+    return product_registers_taken(kind, block, inner, budget) + (walks ? WALK_REGISTERS : 0);
 }
 
 /* Addresses and tests of a factor's elements that may lie outside, in two stages: held to 80 registers, for 75 that were expected,

@@ -4,7 +4,7 @@
 //                                                 pad(w[f, c, a - 2*t + 1, b - 2*u + 1], 0))
 //
 // Rows of the second factor are the filter's channels c in phases (a, b): of the four taps (t, u) phase (0, 0) has
-// one, (1, 1) all four. Phases become the outermost axes of these rows, so that a tile lies within one, and a step
+// one, (1, 1) all four. Phases become the outermost axes of these rows, so that a tile has few of them, and a step
 // is of one tap. phases.h finds the same for bulk copies of pixels.
 #pragma once
 #include "codegen/family/gemm/product.h"
@@ -23,12 +23,14 @@ typedef struct Skips {
    needed. */
 const Skips *skips_find(Arena *arena, const Fusion *fusion, Product *product);
 
-/* A step belongs to one tap that its tile has: `most` terms at most. Tiles are within a phase where possible. */
+/* A step belongs to one tap that its tile has: `most` terms at most. Tiles lie within a phase, or hold several small ones. */
 void skips_set_tiles(TileSpace *space, const Skips *skips, int64_t most);
 
 /* Tiles with the most taps come first, so that short ones are last. NULL: there are no phases. */
 BlockOrder phases_order(const TapPhases *phases);
 
-/* `taps_of_tile`, SKIPS and BACKWARDS; and `Walk`, which goes from step to step. */
+/* `taps_of_tile`, SKIPS and BACKWARDS. */
 void skips_emit(StrBuf *out, const Skips *skips);
+
+/* What `Walk` asks, which goes from step to step: `taps_of`, BY_WARP, ROUND. */
 void skips_emit_walk(StrBuf *out, const Skips *skips, bool by_warp, int sms);
