@@ -498,7 +498,7 @@ def test_a_kernel_that_does_not_end_is_not_called_wrong(folder):
     text, mark = template.read_text(), "    const Tensors t = TENSORS;\n"
     assert mark in text
     template.write_text(text.replace(mark, mark + "    for (volatile int i = 0;; ) {}\n"))
-    result = run(ROOT / "examples/relu.te", "--device", "a100", "-D", "N=10", "--templates", folder / "templates", "--verify",
+    result = run(ROOT / "examples/relu.te", "--device", "a100", "-D", "N=1000", "--templates", folder / "templates", "--verify",
                  "--hang-after", "1", "-o", "k.cu", folder=folder, code=4)
     assert b"the proof takes too long" in result.stderr and b"does not end within 1 s" in result.stderr
     assert b"wrong" not in result.stderr and not (folder / "k.cu").exists()
@@ -507,7 +507,7 @@ def test_a_kernel_that_does_not_end_is_not_called_wrong(folder):
 # ---- the machine fails, not the kernel ----
 
 def verify_relu(folder, *arguments, **more):
-    return run(ROOT / "examples/relu.te", "--device", "a100", "-D", "N=10", "--verify", "-o", "k.cu", *arguments,
+    return run(ROOT / "examples/relu.te", "--device", "a100", "-D", "N=1000", "--verify", "-o", "k.cu", *arguments,
                folder=folder, **more)
 
 
