@@ -165,14 +165,8 @@ def result(row):
 
 
 def collect(paths, target):
-    rows = []
-    for path in paths:
-        with open(path) as file:
-            rows += [json.loads(line) for line in file]
-    about = [row["about"] for row in rows if "about" in row][-1]
-    groups = {}
-    for row in {row["case"]: row for row in rows if row.get("rank") == 1}.values():    # the last time of each
-        groups.setdefault(row["group"], []).append(result(row))
+    about, lines = cases.measured(paths)
+    groups = {name: [result(row) for row in found] for name, found in lines.items()}
     readings = {int(row["case"].split()[1]): row["us"] for row in groups.get("reading", []) if "us" in row}
     sizes = {case.name: case.entry.get("bytes of k") for case in listed()}
     for row in groups.get("few rows", []) + groups.get("few rows, small", []):

@@ -38,6 +38,18 @@ def expand(entry, sizes, names):
         yield Case(f"{entry['group']} {label} {dtype}", entry["group"], dtype, typed, size.split(), options, entry)
 
 
+def measured(paths):
+    """What bench/run.py appended: about the last run, and {group: lines of first choices}, of a case that was timed again the last."""
+    rows = []
+    for path in paths:
+        with open(path) as file:
+            rows += [json.loads(line) for line in file]
+    groups = {}
+    for row in {row["case"]: row for row in rows if row.get("rank") == 1}.values():
+        groups.setdefault(row["group"], []).append(row)
+    return [row["about"] for row in rows if "about" in row][-1], groups
+
+
 def load(only="", small=False):
     """Every case whose name holds the regular expression `only`; `small`: at the sizes that CI proves."""
     with open(os.path.join(BENCH, "cases.json")) as file:

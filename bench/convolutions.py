@@ -319,15 +319,8 @@ def result(row):
 
 def collect(paths, target):
     """Of first choices: each group's geometric mean and least."""
-    rows = []
-    for path in paths:
-        with open(path) as file:
-            rows += [json.loads(line) for line in file]
-    about = [row["about"] for row in rows if "about" in row][-1]
-    groups = {}
-    for row in rows:
-        if row.get("rank") == 1:
-            groups.setdefault(row["group"], []).append(result(row))
+    about, lines = cases.measured(paths)
+    groups = {name: [result(row) for row in found] for name, found in lines.items()}
     summary = {name: {"cases": len(found), "geomean": round(statistics.geometric_mean(row["ahead"] for row in found if "ahead" in row), 2),
                       "least": min(row["ahead"] for row in found if "ahead" in row)} for name, found in groups.items()}
     with open(target, "w") as file:

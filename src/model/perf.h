@@ -53,7 +53,7 @@ typedef struct PerfProblem {
     double instructions[MAX_DATA_TILES];   // of a thread for each of its elements, by the schedule's items,
     double thread_instructions;            // and in its whole life
     double thread_waits;                   // Arithmetic.waits
-    double step_instructions;              // Loop.instructions
+    double loop_instructions;              // Loop.instructions
     int skips;                             // Loop.skips of one of its loops, or 0,
     WindowAxis skipped;                    // and the window that goes along there
 } PerfProblem;

@@ -64,7 +64,7 @@ static double staging_instructions(const KernelCounts *kernel)
     double warps = busiest_warps(kernel, kernel->resident);   // few ones wait for their own instructions
     double finding = kernel->staging_instructions / threads * at_least(calibration.finding_cycles / warps, 1),
            chain = kernel->chain_instructions * at_least(DEPENDENT_CYCLES / warps, 1);
-    return (copies + stores + finding + chain + kernel->problem->step_instructions) / kernel->inner_steps;
+    return (copies + stores + finding + chain + kernel->problem->loop_instructions) / kernel->inner_steps;
 }
 
 double issuing_us(const KernelCounts *kernel)

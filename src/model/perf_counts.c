@@ -416,7 +416,7 @@ static WindowAxis window_along(const TileSpace *space, int output, int tap)
 
 static void add_item(PerfProblem *problem, const TileSpace *space, const Item *item)
 {
-    problem->step_instructions += item->kind == ITEM_LOOP ? item->loop.instructions : 0;
+    problem->loop_instructions += item->kind == ITEM_LOOP ? item->loop.instructions : 0;
     if (item->kind == ITEM_LOOP && item->loop.skips && !problem->skips) {
         problem->skips = item->loop.skips;
         problem->skipped = window_along(space, item->loop.skips, item->loop.axis);

@@ -74,7 +74,7 @@ typedef struct Loop {
     int16_t at_once;    // rounds whose loads a thread waits for together; 0: any number
     int8_t skips;    // a warp leaves out a tap that lies inside an input for none of its lanes along this axis; 0: for whatever lanes
     int8_t dealt;    // of `times`, so many at a time to the blocks of a cluster in turn; 0: each has all
-    int16_t instructions;   // of a thread in each round, besides those of its items
+    int16_t instructions;   // of a thread in each round that stages tiles, besides those of its items
     int32_t times;   // number of rounds; 0: depends on the tiles, and for `tiles` on the number of SMs
 } Loop;
 

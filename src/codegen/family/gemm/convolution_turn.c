@@ -501,10 +501,10 @@ static Rewritten *take_steps(Arena *arena, const void *view, const Fusion *fusio
         int image = turn % 2;
         const AxisGroup *rows = &product->group[image ? GROUP_N : GROUP_M];
         const Access *x = mma_access(product->factor[image]);
-        if (!x || product->factor[image]->kind != EXPR_ACCESS || !has_windows(x))
+        if (!x || product->factor[image]->kind != EXPR_ACCESS || !has_windows(x) || (turn >= 2 && rows->count < 2))
             continue;
         TurnWish wish = {.images = {x}, .image_count = 1, .steps = true};
-        wish.last[0] = turn < 2 || rows->count < 2 ? 0 : axis_group_mask(rows);
+        wish.last[0] = turn < 2 ? 0 : axis_group_mask(rows);
         Rewritten *taken = fusion_turn(arena, fusion, &wish);
         const Products *products = taken ? product_view(arena, taken->main, target) : NULL;
         if (products && products->tiled && has_vectors(taken->main, products->tiled, image))
