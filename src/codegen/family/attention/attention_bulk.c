@@ -244,7 +244,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
 }
 
 /* Do its accumulators and p fit in registers, and its tiles in shared memory? Blocks and groups that split the columns have
-   a step each, and slabs where tiles lay. A second wave overlaps with nothing: clusters half as large leave SMs idle. */
+   a step each, and slabs where tiles lay. A second wave overlaps with nothing: half as many blocks find an SM each. */
 static bool fits(const Attention *attention, const AttentionTile *tile, const DeviceSpec *device)
 {
     int64_t width = in_lines(tile->width) * LINE, ways = (int64_t)tile->splits * tile->cluster;
