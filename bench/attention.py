@@ -1,13 +1,13 @@
 """Attention and what is written around it, each as plain definitions, beside scaled_dot_product_attention and flex_attention.
 
     python3 bench/attention.py build/rollerc attention --device h200 --only 'causal'
-    python3 bench/run.py attention attention.jsonl --peers torch,cudnn,compile --only 'bias|window|soft cap'    # on a GPU machine
-    python3 bench/run.py attention attention.jsonl --peers torch,cudnn                                          # the others
+    python3 bench/run.py attention attention.jsonl --peers torch,cudnn,compile --seconds 300    # on a GPU machine
     python3 bench/attention.py collect attention.jsonl bench/results/h200-attention.json
 
-The peer `cudnn` is cuDNN's attention, `torch` FlashAttention's, of a bias the memory-efficient one, and `compile` flex_attention.
-Few rows are beside a kernel that reads as many bytes and keeps only maxima; the log-sum of logits beside its product alone and
-beside two launches with the logits in memory.
+The peer `cudnn` is cuDNN's attention, `torch` FlashAttention's, of a bias the memory-efficient one, and `compile` flex_attention
+of biases, windows and soft caps. Few rows are beside a kernel that reads as many bytes and keeps only maxima; the log-sum of
+logits beside its product alone and beside two launches with the logits in memory; the twelve layers of BERT-base beside
+PyTorch's, eager and by torch.compile, which tries kernels for each product (`max-autotune`): that takes it a minute.
 """
 import argparse
 import dataclasses
@@ -83,7 +83,7 @@ def case_of(case, group):
         return (f"attention({how!r}, {case.kind!r}, q, k, v{', bias' * (case.kind == 'bias')}"
                 f"{', mask=mask' * (case.kind == 'window')}{LIMITS.get(case.kind, '')})")
     entry = {"terms": str(case.columns), "rounded": case.dtype, "torch": call("efficient" if case.kind == "bias" else "flash"),
-             "cudnn": call("cudnn"), "reference": call("reference"), "bytes of k": case.bytes_of_k()}
+             "cudnn": call("cudnn"), "reference": call("reference"), "bytes of k": case.bytes_of_k(), "compile": None}
     if case.kind in ("bias", "window", "soft cap"):
         entry["compile"] = call("flex")
     if case.kind == "window":
@@ -117,7 +117,7 @@ SMALL = [few(rows, heads, columns, elements) for rows, sizes in {
 
 def reading(nbytes):
     text = f"input x[{nbytes // 2 // READ}, {READ}] : f16\ny[a] = max[b](x[a, b])\noutput y : f16\n"
-    return cases.Case(f"reading {nbytes}", "reading", "f16", text, [], [], {"torch": "x.amax(1)", "bytes of k": nbytes})
+    return cases.Case(f"reading {nbytes}", "reading", "f16", text, [], [], {"torch": "x.amax(1)", "reference": "x.amax(1)", "compile": None, "bytes of k": nbytes})
 
 
 LOGITS = "sum[k](x[i, k] * w[j, k])"
@@ -132,8 +132,60 @@ def logits():
              "product, f32": (HEAD + f"l[i, j] = {LOGITS}\noutput l : f32\n", "wide(x) @ wide(w).T", "(x @ w.T).float()"),
              "log-sum of what is stored": ("input l[8192, 50257] : f32\n" + LOG_SUM, "torch.logsumexp(l, 1)", "torch.logsumexp(l, 1)")}
     return [cases.Case(f"logits {name}", "logits", "f16", text, [], [],
-                       {"terms": "50257", "reference": reference, "torch": eager})
+                       {"terms": "50257", "reference": reference, "torch": eager, "compile": None})
             for name, (text, reference, eager) in texts.items()]
+
+
+# ---- BERT-base
+
+LAYERS, WIDTH, HEADS, HIDDEN = 12, 768, 12, 3072
+TENSORS = {**{f"w{of}": (WIDTH, WIDTH) for of in "qkvo"}, "w1": (WIDTH, HIDDEN), "w2": (HIDDEN, WIDTH),
+           **{f"b{of}": (WIDTH,) for of in "qkvo"}, "b1": (HIDDEN,), "b2": (WIDTH,),
+           **{f"{of}{of_layer}": (WIDTH,) for of in ("gamma", "beta") for of_layer in (1, 2)}}   # of a layer
+
+
+def normalised(name, of, gamma, beta):
+    return f"""\
+{name}_mean[b, i] = sum[c]({of}[b, i, c]) / {WIDTH}
+{name}_centred[b, i, c] = {of}[b, i, c] - {name}_mean[b, i]
+{name}_square[b, i] = sum[c](sq({name}_centred[b, i, c])) / {WIDTH}
+{name}[b, i, c] : f16 = {name}_centred[b, i, c] / sqrt({name}_square[b, i] + 1e-12) * {gamma}[c] + {beta}[c]
+"""
+
+
+def layer(n, images, rows):
+    """x{n} to x{n + 1}; its maps are of f16, scores are not."""
+    lines = "".join(f"""\
+{of}{n}_lines[b, i, c] : f16 = sum[k](x{n}[b, i, k] * w{of}_{n}[k, c]) + b{of}_{n}[c]
+view {of}{n}[{images}, {rows}, {HEADS}, {WIDTH // HEADS}] = {of}{n}_lines
+""" for of in "qkv")
+    return f"""{lines}\
+s{n}[b, h, i, j] = sum[d](q{n}[b, i, h, d] * k{n}[b, j, h, d]) / {(WIDTH // HEADS) ** 0.5}
+m{n}[b, h, i] = max[j](s{n}[b, h, i, j])
+e{n}[b, h, i, j] = exp(s{n}[b, h, i, j] - m{n}[b, h, i])
+z{n}[b, h, i] = sum[j](e{n}[b, h, i, j])
+p{n}[b, h, i, j] : f16 = e{n}[b, h, i, j] / z{n}[b, h, i]
+y{n}[b, i, h, d] : f16 = sum[j](p{n}[b, h, i, j] * v{n}[b, j, h, d])
+view y{n}_lines[{images}, {rows}, {WIDTH}] = y{n}
+a{n}[b, i, c] : f16 = sum[k](y{n}_lines[b, i, k] * wo_{n}[k, c]) + bo_{n}[c] + x{n}[b, i, c]
+{normalised(f"g{n}", f"a{n}", f"gamma1_{n}", f"beta1_{n}")}\
+l{n}[b, i, j] : f16 = sum[c](g{n}[b, i, c] * w1_{n}[c, j]) + b1_{n}[j]
+h{n}[b, i, j] : f16 = l{n}[b, i, j] * 0.5 * (1 + erf(l{n}[b, i, j] * {0.5 ** 0.5!r}))
+r{n}[b, i, c] : f16 = sum[j](h{n}[b, i, j] * w2_{n}[j, c]) + b2_{n}[c] + g{n}[b, i, c]
+{normalised(f"x{n + 1}", f"r{n}", f"gamma2_{n}", f"beta2_{n}")}"""
+
+
+def bert(images, rows):
+    """Errors of twelve layers, each of which rounds its maps, add up: as much as one of the next narrower type is right."""
+    names = [f"{name}_{n}" for n in range(LAYERS) for name in TENSORS]
+    sizes = [shape for _ in range(LAYERS) for shape in TENSORS.values()]
+    inputs = [f"input {name}[{', '.join(map(str, shape))}] : f16\n" for name, shape in zip(names, sizes)]
+    text = "".join([f"input x0[{images}, {rows}, {WIDTH}] : f16\n", *inputs, *(layer(n, images, rows) for n in range(LAYERS)),
+                    f"output x{LAYERS} : f16\n"])
+    call = f"bert(x0, {HEADS}, {len(TENSORS)}, [{', '.join(names)}])"
+    entry = {"torch": call, "reference": call, "compile": call, "mode": "max-autotune-no-cudagraphs", "terms": str(HIDDEN),
+             "rounded": "bf16", "inputs": dict.fromkeys(names, "small")}
+    return cases.Case(f"BERT {images}x{rows} f16", "BERT", "f16", text, [], [], entry)
 
 
 def listed():
@@ -145,7 +197,8 @@ def listed():
               "untyped": [Attention(images, heads, n, n, d, dtype, typed=False) for images, heads, n, d in AROUND for dtype in both],
               "few rows": LARGE, "few rows, small": SMALL}
     sizes = sorted({case.bytes_of_k() for case in LARGE + SMALL})
-    return [case_of(case, group) for group, found in groups.items() for case in found] + [reading(n) for n in sizes] + logits()
+    return [case_of(case, group) for group, found in groups.items() for case in found] + [reading(n) for n in sizes] + logits() + \
+        [bert(1, 128), bert(8, 384)]
 
 
 # ---- what was measured

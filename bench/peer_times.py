@@ -34,11 +34,18 @@ def torch_calls(problem, sets):
 def compiled(problem):
     import torch
     expression = problem.entry.get("compile", problem.entry["torch"])
-    return torch.compile(problem.function(expression), dynamic=False)
+    return torch.compile(problem.function(expression), dynamic=False, mode=problem.entry.get("mode"))
+
+
+def compiles(entry):
+    """It does, unless the entry says that there is nothing to be gained: `"compile": None`."""
+    return entry.get("compile", entry.get("torch")) is not None
 
 
 def compile_calls(problem, sets):
     import torch
+    if not compiles(problem.entry):
+        return None
     torch._dynamo.reset()                    # else later shapes silently fall back to eager
     calls = calls_of(problem, compiled(problem), sets)
     calls[0]()

@@ -241,7 +241,7 @@ def main():
         if "failed" in row:
             append(args.results, {key: row[key] for key in HEAD + ["failed"] if key in row})
     if "compile" in args.peers:
-        rows = [row for row in left_to_do(args) if row["rank"] == 1]
+        rows = [row for row in left_to_do(args) if row["rank"] == 1 and peer_times.compiles(row["entry"])]
         peer_times.warm(args.folder, rows, args.jobs, args.warm_seconds)
     while (before := left_to_do(args)) and time.time() < stop:
         died = run_worker(args, stop)

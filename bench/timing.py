@@ -15,6 +15,7 @@ DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf1
 MAX_SETS = 2048                              # of buffers: with 64 all tensors of less than 0.8 MB stayed in L2
 GRAPH_US, TOTAL_US = 400, 20000              # a graph lasts at least, its replays together at least
 WARM_US, WARM_REPLAYS = 40000, 40            # for the first 16 to 36 an H200 moved memory 10 % slower after a check
+SMALL = 0.05                                 # of weights
 WARM_MOST_US = 400000                        # so many of a graph that lasts 0.1 s would be 4 s
 FAR_BEHIND, FAR_TURNS = 3, 3                 # times as slow as the fastest: so few turns, once warm, tell by how much
 
@@ -97,14 +98,15 @@ def device_us(calls):
 # ---- inputs and outputs
 
 def make_input(arg, how):
-    """Normally distributed reals (`how` "uniform": in [0, 1)), integers in [-8, 8), bits by the toss of a coin."""
+    """Normally distributed reals (`how` "uniform": in [0, 1), "small": so that layers neither grow nor vanish), integers in [-8, 8), bits by the toss of a coin."""
     shape, dtype = arg["shape"], DTYPES[arg["dtype"]]
     if dtype == torch.bool:
         return torch.randint(0, 2, shape, device="cuda", dtype=torch.int8).bool()
     if not dtype.is_floating_point:
         return torch.randint(-8, 8, shape, device="cuda", dtype=dtype)
-    return torch.rand(shape, device="cuda", dtype=dtype) if how == "uniform" else torch.randn(
-        shape, device="cuda", dtype=dtype)
+    if how == "uniform":
+        return torch.rand(shape, device="cuda", dtype=dtype)
+    return torch.randn(shape, device="cuda", dtype=dtype) * (SMALL if how == "small" else 1)
 
 
 def pack_bits(bits):

@@ -335,3 +335,15 @@ def attention(how, kind, q, k, v, bias=None, mask=None, limit=None):
     with sdpa_kernel(backend):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=bias[None] if kind == "bias" else None, is_causal=kind == "causal",
                                               enable_gqa=k_heads != q.shape[1])
+
+
+def bert(x, heads, count, tensors):
+    """Layers of so many tensors each, in the order of attention.py."""
+    def split(y):
+        return y.unflatten(2, (heads, -1)).transpose(1, 2)
+    for n in range(0, len(tensors), count):
+        wq, wk, wv, wo, w1, w2, bq, bk, bv, bo, b1, b2, gamma1, gamma2, beta1, beta2 = tensors[n:n + count]
+        y = F.scaled_dot_product_attention(split(x @ wq + bq), split(x @ wk + bk), split(x @ wv + bv))
+        x = F.layer_norm(y.transpose(1, 2).flatten(2) @ wo + bo + x, x.shape[-1:], gamma1, beta1, 1e-12)
+        x = F.layer_norm(F.gelu(x @ w1 + b1) @ w2 + b2 + x, x.shape[-1:], gamma2, beta2, 1e-12)
+    return x
