@@ -378,6 +378,11 @@ int device_portable_cluster_blocks(const DeviceSpec *device)
     return most < PORTABLE_CLUSTER_BLOCKS ? most : PORTABLE_CLUSTER_BLOCKS;
 }
 
+int device_sms_of_clusters(const DeviceSpec *device, int blocks)
+{
+    return blocks > 2 && device->cluster_sms ? device->cluster_sms : device->sm_count;
+}
+
 int64_t device_most_blocks(const DeviceSpec *device, int64_t threads)
 {
     int64_t most = device->max_blocks_per_launch ? device->max_blocks_per_launch : MOST_BLOCKS;

@@ -128,6 +128,9 @@ int device_most_cluster_blocks(const DeviceSpec *device);
 /* Those that any kernel may have. */
 int device_portable_cluster_blocks(const DeviceSpec *device);
 
+/* SMs on which blocks in clusters of so many find room. */
+int device_sms_of_clusters(const DeviceSpec *device, int blocks);
+
 /* "sm_90a" -> 90; 0 for another dialect's. */
 int arch_capability(const char *arch);
 

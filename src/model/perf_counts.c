@@ -44,18 +44,12 @@ const KindCost *perf_cost(const KernelKind *kind)
     return kind->cost ? kind->cost : &usual;
 }
 
-/* Row kernels (in turn, in step) were calibrated in their clusters, so this is not for them. */
-static bool in_large_clusters(const KernelKind *kind, int cluster)
-{
-    Pace pace = perf_cost(kind)->pace;
-    return cluster > 2 && (pace == PACE_FREE || pace == PACE_BY_STEPS);
-}
-
 /* SMs that a launch's blocks can use. A large cluster lies in one part of the device, whose SMs are no multiple of its
-   blocks. */
+   blocks. Row kernels (in turn, in step) were calibrated in their clusters, so this is not for them. */
 static double usable_sms(const KernelKind *kind, int cluster, const DeviceSpec *device)
 {
-    return in_large_clusters(kind, cluster) && device->cluster_sms ? device->cluster_sms : device->sm_count;
+    Pace pace = perf_cost(kind)->pace;
+    return device_sms_of_clusters(device, pace == PACE_FREE || pace == PACE_BY_STEPS ? cluster : 1);
 }
 
 /* How full the last wave is: of 1024 blocks on 108 SMs each has 9.48 on average, the busiest 10. */

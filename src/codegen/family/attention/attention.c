@@ -163,10 +163,9 @@ static bool cluster_fits(const DeviceSpec *device, const Attention *attention, i
 {
     const AxisGroup *group = attention->group;
     int64_t columns = (int64_t)step_columns(attention, CLUSTER_VARIANT, cluster) * tiles[CLUSTER_VARIANT].splits;
-    int sms = cluster > 2 && device->cluster_sms ? device->cluster_sms : device->sm_count;
     return group[ATTENTION_ROW].extent <= tiles[CLUSTER_VARIANT].rows && cluster <= device_most_cluster_blocks(device) &&
            cluster * columns <= group[ATTENTION_COLUMN].extent &&
-           cluster * group[ATTENTION_BATCH].extent <= sms;
+           cluster * group[ATTENTION_BATCH].extent <= device_sms_of_clusters(device, cluster);
 }
 
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,

@@ -393,7 +393,8 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     CONSTEXPR(out, "int BESIDE_ROWS", "of a tile of that; 1: all rows have the same", tile->staged_rows);
     attention_emit_sizes(out, plan, &scope);
     CONSTEXPR(out, "bool HEADS_IN_TURN", "several waves: the longest rows of all come first",
-              tile->cluster > 1 && attention_is_longest_last(attention) && plan->program->perf.waves > 1);
+              tile->cluster > 1 && attention_is_longest_last(attention) &&
+                  plan->program->grid > device_sms_of_clusters(plan->device, tile->cluster));
     CONSTEXPR(out, "Index BLOCKS, TURNS", "persistent blocks or clusters; tiles of Y of each",
               plan->program->grid / tile->cluster, plan->program->turns);
     emit_work(out, &scope, attention, tile->staged);
