@@ -6,6 +6,7 @@
 #include "codegen/family/gemm/skips.h"
 #include "ir/fuse_axes.h"
 #include "ir/fuse_nest.h"
+#include "ir/fuse_taps.h"
 #include "ir/fuse_turn.h"
 
 /* The axes of the group along which a dimension of the tensor goes alone. */
@@ -409,6 +410,12 @@ static Rewritten *turn_filter(Arena *arena, const void *view, const Fusion *fusi
     return NULL;
 }
 
+static Rewritten *sum_behind(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    (void)target;
+    return ((const Products *)view)->tiled ? fusion_sum_taps_behind(arena, fusion) : NULL;
+}
+
 // ---- channels in whole pieces ----
 
 /* Threads copy both factors piece by piece. */
@@ -550,6 +557,7 @@ const Rewrite turn_planes = {.make = turn, .most_share = 1};
 const Rewrite turn_planes_to_columns = {.make = turn_to_columns, .most_share = 1};
 const Rewrite turn_planes_to_phases = {.make = turn_phases, .most_share = 1};
 const Rewrite turn_filter_of_lanes = {.make = turn_filter, .most_share = 1, .splits = true};
+const Rewrite sum_taps_behind = {.make = sum_behind, .most_share = 1, .splits = true};
 const Rewrite take_pixels = {.make = take_steps, .most_share = 1, .splits = true};
 const Rewrite make_first_pixels = {.make = make_first, .most_share = 1};
 const Rewrite lengthen_channels = {.make = lengthen_along_k, .most_share = 1, .splits = true};

@@ -26,6 +26,9 @@ extern const Rewrite turn_filter_of_lanes;
 /* The image of a filter of one tap, whose windows step over pixels: they are left out. */
 extern const Rewrite take_pixels;
 
+/* Sums over channels come first, those over taps are a launch of their own. */
+extern const Rewrite sum_taps_behind;
+
 /* Its gradient: the pixels that were read are made, and zeros are added between them. */
 extern const Rewrite make_first_pixels;
 

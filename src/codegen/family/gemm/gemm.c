@@ -265,7 +265,7 @@ const Family gemm_family = {
     .tiles_both = true,
     .view = product_view,
     .streams = true,
-    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &lengthen_channels,
+    .rewrites = (const Rewrite *const[]){&pack_for_tensor_cores, &sum_taps_behind, &lengthen_channels,
                                          &lengthen_channels_of_rows, &take_pixels, NULL},
     .kinds = kinds,
     .emit = emit,

@@ -449,7 +449,7 @@ const Family matmul_family = {
     .tiles_both = true,
     .adds_in_place = true,
     .view = product_view,
-    .rewrites = (const Rewrite *const[]){&turn_filter_of_lanes, NULL},
+    .rewrites = (const Rewrite *const[]){&turn_filter_of_lanes, &sum_taps_behind, NULL},
     .kinds = kinds,
     .emit = emit,
 };
