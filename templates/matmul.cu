@@ -10,7 +10,7 @@
 //        +-------+        +-----------+         In shared memory k is always the outer index.
 //
 // A thread's TM rows are groups of GM contiguous rows, BM / (TM/GM) rows apart, so that a warp reads shared
-// memory in vectors and without bank conflicts, or all contiguous with BY_WARP; likewise its columns. Where rows of C are not whole vectors,
+// memory in vectors and without bank conflicts; likewise its columns. Where rows of C are not whole vectors,
 // there are two other ways to coalesce stores: DEALT permutes the columns of B in shared memory, so that
 // adjacent threads have adjacent columns; COLLECTED stages C in shared memory, one row of each thread at a
 // time.
@@ -52,16 +52,11 @@ constexpr int WRITTEN_OUT = 4;                                // terms of a step
 constexpr bool COPIED_A = false, COPIED_B = false;            // copied asynchronously, from at()
 constexpr bool SKIPS = false;                                 // taps that no row of a tile has
 constexpr bool BACKWARDS = false;                             // the last tiles first: they have the most taps
-constexpr bool BY_WARP = false;                               // a warp has adjacent rows, and passes over taps that these lack
-constexpr Index ROUND = 132;                                  // blocks that begin together, one on each SM
 constexpr int TAPS = 1;                                       // of a channel
-
-__device__ __forceinline__ unsigned taps_of(Index m0, Index n0, Index rows) { return 1; }
 
 // With SKIPS: the steps of a tile, each of one of its taps.
 struct Walk {
     Index step, count;
-    unsigned own = 0, wanted = 0;   // taps of the warp's rows; steps from the present one on that have one of these
     __device__ __forceinline__ Walk(Index step) : step(step), count(0) {}
     __device__ __forceinline__ Walk(Index m0, Index n0) : Walk(m0) {}
     __device__ __forceinline__ void advance() {}
@@ -107,9 +102,6 @@ constexpr Index BLOCKS_M = (M + BM - 1) / BM, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index BLOCKS = BLOCKS_M * BLOCKS_N, PRODUCTS = (BATCH + BB - 1) / BB;
 constexpr Index TERMS = SKIPS ? K / TAPS : K;                     // with SKIPS of a tap; the last step of each may be shorter
 constexpr Index STEPS = SKIPS ? (TERMS + BK - 1) / BK * TAPS : (K + BK - 1) / BK;
-constexpr int TEAM = BN / TN < 32 ? 32 / (BN / TN) : 1;           // threads of a warp along the rows
-// From the first row of a thread to the next thread's, and from one group of its rows to the next one.
-constexpr int NEXT_THREAD = BY_WARP ? TM : GM, NEXT_GROUP = BY_WARP ? GM : BM / TM * GM;
 constexpr bool COPIES = COPIED_A || COPIED_B, AHEAD = STAGES > 2;
 constexpr __device__ int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
 
@@ -341,7 +333,7 @@ struct Collected {
         const int number = j * THREADS + (int)threadIdx.x;
         line = number / BN;
         column = number % BN;
-        m = m0 + i / GM * NEXT_GROUP + line * NEXT_THREAD + i % GM;
+        m = m0 + i / GM * (BM / TM * GM) + line * GM + i % GM;
         n = n0 + column;
         exists = m < M && n < N;
     }
@@ -361,7 +353,7 @@ __device__ __forceinline__ void store_tile(const Tensors &t, Index batch, Index 
     constexpr int ROWS = FIT < 1 ? 1 : FIT < TM ? FIT : TM;
     Columns columns[VECTORS];
     Beside rows[ROWS][VECTORS];
-    const auto row = [&](int i) { return m0 + i / GM * NEXT_GROUP + ty * NEXT_THREAD + i % GM; };
+    const auto row = [&](int i) { return m0 + i / GM * (BM / TM * GM) + ty * GM + i % GM; };
     const auto column = [&](int j) {
         return n0 + j / OF_GROUP * (BN / TN * GN) + (DEALT ? tx + j % OF_GROUP * (BN / TN) : tx * GN + j % OF_GROUP * QN);
     };
@@ -397,7 +389,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     SHARED_AT(STAGES * BK * LDA * (int)sizeof(Value), Value, Bs, [STAGES][BK][LDB]);   // (STAGES,BK,BN)
     static_assert((int)(sizeof As + sizeof Bs) <= STAGED.bytes, "all stages of both tiles fit");
     Value acc[TM][TN] = {};                                                   // (TM,TN)
-    Fragment<TM, GM, NEXT_GROUP> a[2];                                        // (2,TM): of this k and the next, if AHEAD
+    Fragment<TM, GM, BM / TM * GM> a[2];                                      // (2,TM): of this k and the next, if AHEAD
     Fragment<TN, GN, BN / TN * GN> b[2];                                      // (2,TN)
 
     const Index tile = BACKWARDS ? BLOCKS * PRODUCTS - 1 - (Index)blockIdx.x : (Index)blockIdx.x;
@@ -408,10 +400,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
     const int own = BB > 1 ? (int)threadIdx.x / EACH : 0;                     // product in the block
-    // BY_WARP: in the next block of an SM other warps have these rows, so that each scheduler gets warps of all phases.
-    const int line = ((int)threadIdx.x - own * EACH) / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
-    const int ty = BY_WARP ? (line + (int)((tile + tile / ROUND) % (BM / TM)) * TEAM) % (BM / TM) : line;
-    const int row = own * BM + ty * NEXT_THREAD, column = own * BN + tx * GN;          // its first ones in shared memory
+    const int ty = ((int)threadIdx.x - own * EACH) / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
+    const int row = own * BM + ty * GM, column = own * BN + tx * GN;          // its first ones in shared memory
 
     // Load the first tiles.
     Fetch<OperandA, false, COPIED_A, M, BM, LDA> fetch_a;
@@ -419,12 +409,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     [[maybe_unused]] auto walk = SKIPS ? Walk(m0, n0) : 0;                    // with SKIPS: the step copied next
     const Index steps = SKIPS ? walk.count : STEPS;
     const Index whole_a = fetch_a.whole_steps(t, batch, m0, steps), whole_b = fetch_b.whole_steps(t, batch, n0, steps);
-    if (BY_WARP)
-        walk.own = taps_of(m0 + ty / TEAM * (TEAM * TM), n0, TEAM * TM);
-    const auto begin = [&](Index number, int stage, int ahead) {
+    const auto begin = [&](Index number, int stage) {
         const Index step = SKIPS ? walk.step : number;
-        if (BY_WARP)
-            walk.wanted |= (unsigned)(walk.own >> remainder_by<TAPS>(step) & 1) << ahead;
         fetch_a.begin(t, batch, m0, step, whole_a, As[stage]);
         fetch_b.begin(t, batch, n0, step, whole_b, Bs[stage]);
         if (SKIPS)
@@ -436,7 +422,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     };
     UNROLL for (int step = 0; step < STAGES - 1; ++step) {
         if (step < steps) {
-            begin(step, step, step);
+            begin(step, step);
             end(step);
         }
         if (COPIES)
@@ -459,9 +445,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         const bool more = ahead < steps;
         const int next = step + 1 == steps ? now : now + 1 == STAGES ? 0 : now + 1;   // after the last step: any stage
         if (!AHEAD && more)
-            begin(ahead, free, STAGES - 1);
-        // A ballot, so that compilers know that all lanes agree.
-        [[maybe_unused]] const bool wants = BY_WARP ? warp_ballot(walk.wanted & 1) != 0 : true;
+            begin(ahead, free);
 #pragma unroll WRITTEN_OUT
         for (int k = 0; k < BK; ++k) {
             const int used = AHEAD ? k % 2 : 0, other = AHEAD ? 1 - used : 0;
@@ -474,15 +458,13 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
                 block_sync();
             }
             const int stage = last ? next : now, line = AHEAD ? (k + 1) % BK : k;
-            if (!BY_WARP || last || wants) {
-                a[other].read(As[stage][line], row);
-                b[other].read(Bs[stage][line], column);
-            }
+            a[other].read(As[stage][line], row);
+            b[other].read(Bs[stage][line], column);
             if (first && more)
-                begin(ahead, free, STAGES - 1);
+                begin(ahead, free);
             if (first && COPIES)
                 async_commit();
-            UNROLL for (int n = 0; n < (!BY_WARP || wants ? TM * TN : 0); ++n) {
+            UNROLL for (int n = 0; n < TM * TN; ++n) {
                 const int i = row_of(n), j = column_of(n);
                 acc[i][j] = op_add(op_mul(a[used].at(i), b[used].at(j)), acc[i][j]);
             }
@@ -493,8 +475,6 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
         }
         before = now;
         turn = next;
-        if (BY_WARP)
-            walk.wanted >>= 1;
     }
 
     // Epilogue: stores C, in vectors where possible.

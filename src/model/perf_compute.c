@@ -145,7 +145,7 @@ static double step_flops(const KernelCounts *kernel)
 {
     double points = all_points(kernel->space, kernel->inner);
     double flops = points * point_flops(kernel->space) / kind_tile_threads(kernel->kind);
-    return flops * warp_share(kernel) * kernel->wanted;
+    return flops * warp_share(kernel);
 }
 
 static double step_instructions(const KernelCounts *kernel)

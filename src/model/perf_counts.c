@@ -81,35 +81,43 @@ static PhasedTiles phased_tiles(const KernelKind *kind, const RProgram *program)
                          .backwards = schedule_is_backwards(kind->schedule)};
 }
 
-static int taps_of(const PhasedTiles *tiles, int64_t number)
+/* The taps of a tile, and how many from that one on have the same: others across the phase, and next to it inside the phase. */
+static int taps_of(const PhasedTiles *tiles, int64_t number, int64_t *alike)
 {
     int64_t at = number / tiles->run % tiles->across;
-    at = tiles->backwards ? tiles->across - 1 - at : at;
-    return tap_count(phases_used(tiles->phases, at * tiles->size, tiles->size));
+    int64_t first = (tiles->backwards ? tiles->across - 1 - at : at) * tiles->size;
+    int64_t before = first % tiles->phases->columns, behind = tiles->phases->columns - before - tiles->size;
+    int64_t more = behind < 0 ? 0 : (tiles->backwards ? before : behind) / tiles->size;
+    *alike = tiles->run * (1 + more) - number % tiles->run;
+    return tap_count(phases_used(tiles->phases, first, tiles->size));
 }
 
 /* Tiles of the busiest SM, as multiples of the mean one. Those that start together are dealt in turn; of the others each goes
    to the SM that has the least. Persistent blocks go to and fro, which is nearly as even. */
 static double unequal_tiles(const PhasedTiles *tiles, int64_t count, int64_t sms, int64_t blocks_per_sm)
 {
-    enum { MOST_TAPS = 2048 };   // limit of the search: of more tiles of an SM no order matters
+    enum { MOST_TAPS = 512, MOST_SMS = 1024 };   // limits of the search: of more tiles of an SM no order matters
     double mean = (double)phases_extent(tiles->phases, 1, tiles->size) / (double)tiles->phases->step;
     double equal = (double)count / (double)sms;
     int64_t first = smaller(count, sms * blocks_per_sm), having[MOST_TAPS] = {0};   // SMs that have so many taps
-    if ((equal + (double)larger(blocks_per_sm, 1)) * tiles->phases->taps >= MOST_TAPS)
+    int64_t alike = 0, sum[MOST_SMS] = {0};
+    if ((equal + (double)larger(blocks_per_sm, 1)) * tiles->phases->taps >= MOST_TAPS || sms > MOST_SMS)
         return equal;
-    for (int64_t sm = 0; sm < sms; sm++) {
-        int taps = 0;
-        for (int64_t number = sm; number < first; number += sms)
-            taps += taps_of(tiles, number);
-        having[taps]++;
+    for (int64_t number = 0, sm = 0, taps = 0; number < first; number++, alike--) {
+        taps = alike ? taps : taps_of(tiles, number, &alike);
+        sum[sm] += taps;
+        sm = sm + 1 == sms ? 0 : sm + 1;
     }
+    for (int64_t sm = 0; sm < sms; sm++)
+        having[sum[sm]]++;
     int least = 0, most = MOST_TAPS - 1;
-    for (int64_t number = first; number < count; number++) {
+    for (int64_t number = first, given; number < count; number += given) {
         while (!having[least])
             least++;
-        having[least]--;
-        having[least + taps_of(tiles, number)]++;
+        int taps = taps_of(tiles, number, &alike);
+        given = smaller(smaller(alike, count - number), having[least]);
+        having[least] -= given;
+        having[least + taps] += given;
     }
     while (most > 0 && !having[most])
         most--;
@@ -461,7 +469,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
                            const DeviceSpec *device, int blocks_per_sm)
 {
     const TileSpace *space = kind->space;
-    KernelCounts kernel = {.kind = kind, .space = space, .device = device, .wanted = 1};
+    KernelCounts kernel = {.kind = kind, .space = space, .device = device};
     kernel.cost = perf_cost(kind);
     kernel.blocks = (double)program->grid;
     kernel.block_tiles =
@@ -474,11 +482,6 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.cluster = kind_splits(kind);
     double most;
     kernel.visited = visited_share(space, kernel.shared, &most);
-    if (space->phases) {   // schedulers get warps of all phases
-        int64_t rows = phases_of_warp(space, kernel.shared, kernel.inner, device->warp_size),
-                all = kernel.shared->size[space->phases->columns_axis];
-        kernel.wanted = (double)phases_extent(space->phases, 1, rows) / (double)phases_extent(space->phases, 1, all);
-    }
     kernel.inner_steps = rtile_tiles(space, kernel.shared, &kernel.walk, true);
     int makers = schedule_makers(kind->schedule);   // of which one multiplies at a time
     kernel.register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
@@ -531,6 +534,6 @@ double block_visits(const KernelCounts *kernel, const DataTile *data)
 
 double thread_visits(const KernelCounts *kernel, const DataTile *data)
 {
-    double visits = visits_of(kernel, data, &kernel->padded, &kernel->walk) * kernel->wanted;
+    double visits = visits_of(kernel, data, &kernel->padded, &kernel->walk);
     return visits > 1 ? at_least(visits / kernel->cluster, 1) : visits;
 }

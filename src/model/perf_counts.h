@@ -29,7 +29,6 @@ typedef struct KernelCounts {
     double cluster;                // blocks that share the steps along the reduction
     double steps;                  // shared steps of a block: what an SM's time goes by
     double visited;                // share of all steps that blocks make on average: what is moved and multiplied
-    double wanted;                 // share of a block's steps in which a warp multiplies
     double inner_steps;            // register steps of a thread in each of them
     double register_tiles;         // of a block
     double warps;                  // of a block

@@ -64,19 +64,11 @@ int tap_count(uint64_t taps)
 int64_t phases_extent(const TapPhases *phases, int64_t granule, int64_t columns)
 {
     int64_t taps = 0, tiles = ceil_div(phases->count * phases->columns, columns);
-    for (int64_t tile = 0; tile < tiles; tile++)
-        taps += tap_count(phases_used(phases, tile * columns, columns));
+    for (int64_t tile = 0, alike; tile < tiles; tile += alike) {
+        int64_t first = tile * columns, inside = phases->columns - first % phases->columns;   // the phase in which it begins
+        alike = inside > columns ? inside / columns : 1;
+        taps += alike * tap_count(phases_used(phases, first, columns));
+    }
     int64_t extent = taps * round_up(phases->step, granule) / tiles;
     return extent ? extent : 1;
-}
-
-/* Threads are numbered along the last axis first: `team` of a warp lie along the phases. */
-int64_t phases_of_warp(const TileSpace *space, const RTile *block, const RTile *inner, int warp_size)
-{
-    int along = space->phases->columns_axis, last = space_last_spatial(space, space->axis_count);
-    int64_t lanes = block->size[last] / inner->size[last], across = block->size[along] / inner->size[along];
-    int64_t team = lanes < warp_size ? warp_size / lanes : 1;
-    bool even = lanes % warp_size == 0 || (warp_size % lanes == 0 && across % team == 0);
-    return even && space->phases->by_warp && block->size[along] > space->phases->columns ? team * inner->size[along]
-                                                                                         : block->size[along];
 }

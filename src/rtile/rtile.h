@@ -116,7 +116,6 @@ typedef struct TapPhases {
     int count;                    // of phases; 0: there are none
     int64_t columns, step;        // positions of a phase, and of k for each tap
     int64_t box, atom;            // a tile's columns are copied and multiplied in multiples of these; 0: as they are
-    bool by_warp;                 // a warp has adjacent positions, and passes over taps that these lack
     uint64_t used[MAX_PHASES];    // bit t: tap t
     /* Where the filter's elements lie: those of a phase and a tap from there on, of a phase's taps in turn. */
     int taps;
@@ -226,9 +225,6 @@ int tap_count(uint64_t taps);
 
 /* Positions along k of a tile of so many columns, on average, where each tap has a multiple of `granule`. */
 int64_t phases_extent(const TapPhases *phases, int64_t granule, int64_t columns);
-
-/* Positions along the phases that a warp of this tile has: the whole tile's, unless warps have others each. */
-int64_t phases_of_warp(const TileSpace *space, const RTile *block, const RTile *inner, int warp_size);
 
 /* How many pixels are seen for each output, on average. */
 double pixels_per_output(const PixelWalk *walk);

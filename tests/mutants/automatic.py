@@ -33,8 +33,6 @@ SAVINGS = {"gemm.cu": ("static constexpr int WIDE = ", "const int order = PAIRED
                          "constexpr bool DOWN = ",   # the order of sums;
                          "struct FindsRows", "for (int parts = 2;", "threads = line % parts", "return THREADS / threads",
                          "static constexpr int WORKERS = ", "constexpr bool BY_ROWS = ",   # who copies, and finds what once;
-                         "constexpr int TEAM = ", "const int ty = BY_WARP", "walk.own = ", "walk.wanted |= ",
-                         "const bool wants = ", "walk.wanted >>= ",   # what warps pass over;
                          "constexpr int WORDS = ", "constexpr int ROWS = FIT"),   # how many loads are under way
            "toeplitz.cu": ("constexpr bool ALL_ROWS = ", "constexpr bool SHORT = ", "constexpr int EACH = ", "constexpr int TOGETHER = ", "const bool idle = ",
                            "const int from = op_max(0, -(above", "const int last = idle", "const bool reached = ", "inside(row, op_min(IH, OH",

@@ -25,8 +25,7 @@ enum {
     AHEAD_MOST_NARROW = 144,
     AHEAD_REGISTERS = 8,
     WINDOW_REGISTERS = 48,
-    GUARD_REGISTERS = 8,
-    WALK_REGISTERS = 8   // of what a warp wants; held to 128, tiles of 8 x 8 sums spilled 8 bytes
+    GUARD_REGISTERS = 8
 };
 
 /* Elements of one access of shared memory. */
@@ -230,9 +229,7 @@ static int64_t registers_taken_ahead(const KernelKind *kind, const RTile *block,
 {
     int64_t next = kind_registers(kind, inner, 2) - kind_registers(kind, inner, 1);
     budget.enough -= smaller(next, budget.words);
-    const TapPhases *phases = kind->space->phases;
-    bool walks = phases && phases_of_warp(kind->space, block, inner, LANES) < block->size[phases->columns_axis];
-    return product_registers_taken(kind, block, inner, budget) + (walks ? WALK_REGISTERS : 0);
+    return product_registers_taken(kind, block, inner, budget);
 }
 
 /* Addresses and tests of a factor's elements that may lie outside, in two stages: held to 80 registers, for 75 that were expected,
@@ -424,16 +421,14 @@ static void emit(StrBuf *out, const KernelPlan *plan)
 {
     const Product *product = ((const Products *)plan->view)->tiled;
     Scope scope = scope_of(plan);
-    const RTile *block = &plan->program->tile[LEVEL_SHARED], *inner = &plan->program->tile[LEVEL_REGISTER];
+    const RTile *inner = &plan->program->tile[LEVEL_REGISTER];
     int64_t vector = shared_vector(plan->fusion);   // adjacent rows or columns of a thread are read as one
     int gm = (int)greatest_common_divisor(vector, inner->size[GROUP_M]);
     int gn = (int)greatest_common_divisor(vector, inner->size[GROUP_N]);
     bool vectors = !collects_rows(plan) && product_stores_vectors(plan->fusion, &product->group[GROUP_N], gn);
     int qn = vectors ? gn : 1;
     emit_constants(out, plan, product, gm, gn, qn);
-    int rows = product->skips ? product->skips->rows : 0;
-    bool by_warp = rows && phases_of_warp(plan->kind->space, block, inner, LANES) < block->size[rows];
-    skips_emit_walk(out, product->skips, by_warp, plan->device->sm_count);
+    skips_emit_walk(out, product->skips);
     for (int factor = 0; factor < 2; factor++)
         emit_operand(out, plan, &scope, product, factor);
     Beside beside = beside_in_vectors(plan->fusion, product, qn);

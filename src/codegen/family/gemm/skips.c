@@ -130,7 +130,6 @@ static bool find_in(const Fusion *fusion, Product *product, int factor, Skips *s
                                 .step = product->group[GROUP_K].extent / taps.extent,
                                 .taps = (int)taps.extent};
     skips->by_stride = is_by_stride(fusion, guard, axis_group_mask(&phases), axis_group_mask(&taps));
-    skips->phases.by_warp = skips->by_stride && rows == GROUP_M && !product->atom;
     int least = product->atom ? LEAST_MMA_ROWS : skips->by_stride ? 1 : LEAST_ROWS;
     return skips->phases.columns >= least &&
            find_used(fusion, guard, &phases, &taps, &skips->phases) &&
@@ -170,20 +169,19 @@ BlockOrder phases_order(const TapPhases *phases)
     return grows ? ORDER_PANELS_BACKWARDS : ORDER_PANELS;
 }
 
-static void emit_taps(StrBuf *out, const Skips *skips, const char *mask, const char *name, const char *more)
+static void emit_taps(StrBuf *out, const Skips *skips, const char *mask, const char *name)
 {
     const TapPhases *phases = &skips->phases;
     const char *first = skips->rows == GROUP_M ? "m0" : "n0", *tile = skips->rows == GROUP_M ? "BM" : "BN";
     strbuf_printf(out,
                   "constexpr int TAPS = %d;   // of a channel\n\n"
                   "// The taps that some of the rows has; the others are zeros.\n"
-                  "__device__ __forceinline__ %s %s(Index m0, Index n0%s)\n{\n"
+                  "__device__ __forceinline__ %s %s(Index m0, Index n0)\n{\n"
                   "    %s taps = 0;\n"
                   "    for (Index phase = %s / %" PRId64 "; phase < %d && phase * %" PRId64
                   " < %s + %s; ++phase)\n"
                   "        taps |= ",
-                  phases->taps, mask, name, more, mask, first, phases->columns, phases->count, phases->columns, first,
-                  *more ? "rows" : tile);
+                  phases->taps, mask, name, mask, first, phases->columns, phases->count, phases->columns, first, tile);
     phases_emit_taps(out, phases);
     strbuf_puts(out, ";\n    return taps;\n}\n");
 }
@@ -199,26 +197,22 @@ void skips_emit(StrBuf *out, const Skips *skips)
 {
     emit_constants(out, skips);
     if (skips)
-        emit_taps(out, skips, "unsigned long long", "taps_of_tile", "");
+        emit_taps(out, skips, "unsigned long long", "taps_of_tile");
 }
 
-void skips_emit_walk(StrBuf *out, const Skips *skips, bool by_warp, int sms)
+void skips_emit_walk(StrBuf *out, const Skips *skips)
 {
     emit_constants(out, skips);
-    CONSTEXPR(out, "bool BY_WARP", "a warp has adjacent rows, and passes over taps that these lack", by_warp);
-    CONSTEXPR(out, "Index ROUND", "blocks that begin together, one on each SM", sms);
     if (!skips)
         return;
     const char *mask = skips->phases.taps <= 32 ? "unsigned" : "unsigned long long";
-    emit_taps(out, skips, mask, "taps_of", ", Index rows");
+    emit_taps(out, skips, mask, "taps_of_tile");
     strbuf_printf(out, "\n"
                        "// The steps of a tile, in order, each of one of its taps: those of some channels, then of the next ones.\n"
                        "struct Walk {\n"
                        "    %s taps, left;   // of the tile; of these channels from the step's on\n"
-                       "    %s own = 0;      // with BY_WARP: of the warp's rows\n"
-                       "    unsigned wanted = 0;   // steps from the present one on that have one of these\n"
                        "    Index step = 0, count = 0;\n"
-                       "    __device__ __forceinline__ Walk(Index m0, Index n0) : taps(taps_of(m0, n0, %s)), left(taps)\n"
+                       "    __device__ __forceinline__ Walk(Index m0, Index n0) : taps(taps_of_tile(m0, n0)), left(taps)\n"
                        "    {\n"
                        "        UNROLL for (int tap = 0; tap < TAPS; ++tap)\n"
                        "            count += (Index)(taps >> tap & 1) * ((K / TAPS + BK - 1) / BK);\n"
@@ -239,5 +233,5 @@ void skips_emit_walk(StrBuf *out, const Skips *skips, bool by_warp, int sms)
                        "        }\n"
                        "        pass_over();\n"
                        "    }\n"
-                       "};\n", mask, mask, skips->rows == GROUP_M ? "BM" : "BN");
+                       "};\n", mask);
 }

@@ -33,4 +33,4 @@ BlockOrder phases_order(const TapPhases *phases);
 void skips_emit(StrBuf *out, const Skips *skips);
 
 /* What `Walk` asks, which goes from step to step: `taps_of`, BY_WARP, ROUND. */
-void skips_emit_walk(StrBuf *out, const Skips *skips, bool by_warp, int sms);
+void skips_emit_walk(StrBuf *out, const Skips *skips);
