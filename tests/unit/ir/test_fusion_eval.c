@@ -2,6 +2,7 @@
 #include "build.h"
 #include "differential/fusion_eval.h"
 #include "ir/fuse_split.h"
+#include "ir/fuse_taps.h"
 
 typedef struct Case {
     Build *build;
@@ -158,6 +159,46 @@ START_TEST(an_uneven_split_gives_the_whole_sum)
 }
 END_TEST
 
+/* y[h] = sum[r, f](x[f, stride*h + r] * w[f, r]): two taps, two channels. */
+static Rewritten *taps_behind(Build *build, Tensor *x, Tensor *w, int64_t stride, int64_t outputs, Tensor **y)
+{
+    Affine place = affine_axis(1);
+    place.coef[0] = stride;
+    Expr *image = build_access(build, x, (Affine[]){affine_axis(2), place});
+    Expr *term = build_op(build, OP_MUL, AT(build, w, 2, 1), image, NULL);
+    *y = REDUCTION(build, ROLE_OUTPUT, DTYPE_F32, REDUCE_SUM, 2, term, outputs, 2, 2);
+    FusionPlans plans = fuse(build->arena, &build->program);
+    return fusion_sum_taps_behind(build->arena, plans.plans[0].fusions[0]);
+}
+
+/* Each pixel times both taps, and what belongs to one output. */
+START_TEST(taps_are_summed_behind_products)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 2, 4), *w = INPUT(build, DTYPE_F32, 2, 2), *y;
+    Rewritten *form = taps_behind(build, x, w, 1, 3, &y);
+    ck_assert_ptr_nonnull(form);
+    Memory *memory = memory_new(build->arena, &build->program);
+    fill(memory, x);
+    fill(memory, w);
+    ck_assert_ptr_null(fusion_evaluate(memory, form->main));
+    expect(memory, form->main->outputs[0], (const double[]){64, 100, 144, 196, 144, 226, 328, 450});
+    ck_assert_ptr_null(fusion_evaluate(memory, form->behind[0]));
+    expect(memory, y, (const double[]){290, 428, 594});
+    build_free(build);
+}
+END_TEST
+
+/* Windows that lie far apart: most pixels are under none. */
+START_TEST(products_that_no_output_needs_are_not_made)
+{
+    Build *build = build_new();
+    Tensor *x = INPUT(build, DTYPE_F32, 2, 10), *w = INPUT(build, DTYPE_F32, 2, 2), *y;
+    ck_assert_ptr_null(taps_behind(build, x, w, 8, 2, &y));
+    build_free(build);
+}
+END_TEST
+
 /* Twenty terms of a product in two parts: of ten the second would begin within the third vector of four, so the first has twelve.
    Four parts of eight terms would have half a vector each: there are two. */
 START_TEST(parts_of_a_product_begin_at_whole_vectors)
@@ -299,6 +340,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_value_of_other_points_is_found);
     tcase_add_test(tests, a_tensor_that_is_not_listed_is_found);
     tcase_add_test(tests, an_uneven_split_gives_the_whole_sum);
+    tcase_add_test(tests, taps_are_summed_behind_products);
+    tcase_add_test(tests, products_that_no_output_needs_are_not_made);
     tcase_add_test(tests, parts_of_a_product_begin_at_whole_vectors);
     tcase_add_test(tests, more_parts_than_the_longest_axis_are_shares_of_each_row);
     tcase_add_test(tests, parts_of_a_filters_gradient_are_images);
