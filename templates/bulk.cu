@@ -15,9 +15,9 @@
 // Multicast: MULTICAST blocks of a cluster compute tiles adjacent along m. Each copies a part of the common
 // tile of B to all of them.
 //
-// Cluster split-K: where there are fewer tiles than SMs, SPLITS = 2 blocks of a cluster compute one tile,
-// each over half of k. At the end each writes half of its accumulators to the other's shared memory, and
-// reduces and stores the other half.
+// Cluster split-K: where there are fewer tiles than SMs, SPLITS blocks of a cluster compute one tile, each
+// over every SPLITS-th step of k. At the end each leaves its accumulators in place of its stages, reads those
+// of some rows of all blocks, and reduces and stores them.
 //
 // Ping-pong: where each block computes many tiles, MAKERS warp groups compute whole tiles alternately. The
 // epilogue of one overlaps the products of another.
@@ -160,14 +160,14 @@ struct Row {
 
 constexpr int WIDE = JOINED * ((WN + 31) / 32 * 32);   // columns of B of one instruction, for all sums
 constexpr int GROUPS_N = BN / WN, GROUPS_EACH = BM / WM * GROUPS_N;   // warp groups of a tile
-constexpr int GROUPS = MAKERS * GROUPS_EACH;
+constexpr int GROUPS = MAKERS * GROUPS_EACH, THREADS = (1 + GROUPS) * 4 * WARP;
 constexpr int BYTES = (int)sizeof(Element), AK = 32 / BYTES;   // k of an instruction
 constexpr Index CLUSTERS_M = ((M + BM - 1) / BM + MULTICAST - 1) / MULTICAST, BLOCKS_N = (N + BN - 1) / BN;
 constexpr Index ROWS = PANEL > MULTICAST ? PANEL / MULTICAST : 1;   // clusters along m in a panel
 constexpr Index STEPS = (K + BK - 1) / BK;
 constexpr Index SHARE = (STEPS + SPLITS - 1) / SPLITS;   // steps of the first block of the split
 constexpr bool CHAINS = SHARE > CHAIN;   // longer than one promotion interval
-constexpr int PARTS = 2 / SPLITS;       // eight-row halves of its sixteen that a warp stores
+constexpr int PARTS = 2;                 // eight-row halves of its sixteen that a warp stores
 constexpr int SLAB_PARTS = sizeof(Kept) == 2 ? PARTS : 1, SLAB_COLUMNS = 64;   // staged together
 // A thread of three warp groups has 168 of the 65536 registers: too few for 64 x 256 accumulators, or for 64
 // x 192 and prefetched vectors of the epilogue, and more than the producer needs. One of four has 128: too few
@@ -186,8 +186,8 @@ static_assert(!(TAPS_A && OperandA::ALONG_K) && !(TAPS_B && (OperandB::ALONG_K |
               "this block's boxes of channels");
 static_assert((STEPS - 1) * BK < K && STAGES >= 2, "no step is in vain");
 static_assert(MAKERS == 1 || (SPLITS == 1 && !PHASES && !REDUCES), "all tiles have as many steps");
-static_assert(SPLITS == 1 || (SPLITS == 2 && MULTICAST == 1 && TURNS == 1 && STEPS > 1),
-              "both have a step");
+static_assert(SPLITS == 1 || (16 % SPLITS == 0 && MULTICAST == 1 && TURNS == 1 && STEPS >= SPLITS && !PHASES && !REDUCES),
+              "all have a step, and rows");
 
 // A tile of an operand in shared memory, in the layout of describe_operand(); PARTS blocks of a cluster copy
 // a part each. For several sums it has BR rows of each, interleaved by EACH rows, so that a group multiplies
@@ -252,9 +252,9 @@ struct Slab {
     Kept at[SLAB_PARTS * 8][SLAB_COLUMNS + 8];   // padding: no bank conflicts in a store
 };
 
-// Split-K exchange: half of each thread's accumulators, written by the other block. Lanes are contiguous.
-struct Shared {
-    Value at[WIDE / 16][4 * WARP][4];
+// Split-K: a block's sums, which others read. Padding: no bank conflicts in a store.
+struct Sums {
+    Value at[BM][JOINED * BN + 8];
 };
 
 struct Ring {
@@ -262,8 +262,8 @@ struct Ring {
 };
 
 constexpr int ALIGNMENT = 1024, SLABS = STAGES * (int)sizeof(Stage);
-constexpr int SUMS = SLABS + GROUPS * 4 * (int)sizeof(Slab);
-constexpr int RING = SUMS + (SPLITS > 1 ? GROUPS * (int)sizeof(Shared) : 0);
+constexpr int RING = SPLITS == 1 ? SLABS + GROUPS * 4 * (int)sizeof(Slab)
+                   : SLABS > (int)sizeof(Sums) ? SLABS : (int)sizeof(Sums);
 
 // The position in the pipeline: the stage, and how often all stages were used.
 struct Place {
@@ -339,7 +339,7 @@ struct Steps {
     // One of two constants, so that the compiler knows the loop is entered. Otherwise it moves accumulators
     // between registers, which serialises the products.
     __device__ __forceinline__ explicit Steps(int split)
-        : first(split * SHARE), count(split == 0 ? SHARE : STEPS - SHARE)
+        : first(split), count(STEPS / SPLITS + (split < STEPS % SPLITS ? 1 : 0))
     {
     }
 };
@@ -394,11 +394,11 @@ __device__ __forceinline__ Steps steps_of(const Steps &steps, const Corner &corn
 // By the producer thread: copies rows that are channels within taps. Boxes past the last row copy the last
 // rows again; their products are not used.
 template <class Tile>
-__device__ __forceinline__ void fetch_taps(const TensorMap *map, Index rows, Index row0, Index k0,
+__device__ __forceinline__ void fetch_taps(const TensorMap *map, Index batch, Index rows, Index row0, Index k0,
                                            Element *tile, unsigned long long *full)
 {
     UNROLL for (int row = 0; row < Tile::OWN; row += Tile::BOX)
-        fetch_pixels(map, 0, k0, op_min<Index>(row0 + row, rows - Tile::BOX), tile + row * BK, full);
+        fetch_pixels(map, batch, k0, op_min<Index>(row0 + row, rows - Tile::BOX), tile + row * BK, full);
 }
 
 // By the producer thread: copies a filter's channels of a tap. Lines of a batch follow those of the one before.
@@ -418,9 +418,7 @@ __device__ __forceinline__ void fetch_a(const TensorMap *const *maps, const Corn
     else if (IM2COL_B)
         fetch_tap<TileA>(maps, corner.batch, M, corner.tile_m, k0, tile, full);
     else if (TAPS_A)
-        fetch_taps<TileA>(maps[0], M, corner.tile_m, k0, tile, full);
-    else if (TAPS_B)
-        TileA::fetch(maps, 0, corner.tile_m, k0, tile, full);
+        fetch_taps<TileA>(maps[0], corner.batch, M, corner.tile_m, k0, tile, full);
     else
         TileA::fetch(maps, corner.batch, corner.tile_m, k0, tile, full);
 }
@@ -434,16 +432,14 @@ __device__ __forceinline__ void fetch_b(const TensorMap *const *maps, const Corn
     else if (IM2COL_A)
         fetch_tap<TileB>(maps + 1, corner.batch, N, corner.tile_n, k0, tile, full);
     else if (TAPS_B)
-        fetch_taps<TileB>(maps[1], N, corner.tile_n, k0, tile, full);
-    else if (TAPS_A)
-        TileB::fetch(maps + 1, 0, corner.tile_n, k0, tile, full);
+        fetch_taps<TileB>(maps[1], corner.batch, N, corner.tile_n, k0, tile, full);
     else
         TileB::fetch(maps + 1, corner.batch, corner.tile_n, k0, tile, full);
 }
 
 __device__ __forceinline__ Index first_k(const Corner &corner, const Steps &steps, Index step)
 {
-    return corner.batch * PART + (steps.first + step) * BK;
+    return corner.batch * PART + (steps.first + step * SPLITS) * BK;
 }
 
 // By the producer thread, before it waits for earlier launches: copies operands that no launch writes, of the
@@ -570,38 +566,6 @@ __device__ __forceinline__ void multiply(Value (&acc)[WIDE / 2], const Stage *st
     wait_products<0>(acc);
     chain.add_to(acc);
     release(ring, last);
-}
-
-// By all threads of both blocks of a split: waits until both have started.
-__device__ __forceinline__ void await_split() { cluster_wait(); }
-
-// By all threads of both blocks of a split: the exchanged accumulators are visible afterwards.
-__device__ __forceinline__ void sync_splits() { cluster_sync(); }
-
-// By each warp: reduces across the split. A lane has accumulators of two of the warp's sixteen rows, eight
-// apart. One block keeps the first row of each pair, the other the second, in the registers of the first.
-__device__ __forceinline__ void add_shared(Value (&acc)[WIDE / 2], Shared &sums, int split)
-{
-    const int thread = (int)threadIdx.x % (4 * WARP);
-    Shared &there = *cluster_map(&sums, 1 - split);
-    await_split();
-    UNROLL for (int v = 0; v < WIDE / 16; ++v) {
-        Value left[4];
-        UNROLL for (int e = 0; e < 4; ++e) {
-            const int at = v * 8 + e / 2 * 4 + e % 2;
-            const Value first = acc[at], second = acc[at + 2];
-            left[e] = split ? first : second;
-            acc[at] = split ? second : first;
-        }
-        move_vector<4>(there.at[v][thread], left);
-    }
-    sync_splits();
-    UNROLL for (int v = 0; v < WIDE / 16; ++v) {
-        Value more[4];
-        move_vector<4>(more, sums.at[v][thread]);
-        UNROLL for (int e = 0; e < 4; ++e)
-            acc[v * 8 + e / 2 * 4 + e % 2] = op_add(acc[v * 8 + e / 2 * 4 + e % 2], more[e]);
-    }
 }
 
 // Loads QN neighbours of a row. Eight floats are two 16-byte accesses; half of each eight lanes begin with
@@ -772,6 +736,26 @@ struct ShiftedRows {
     }
 };
 
+// By all threads of the blocks of a split: all sums are left; and later, a block has read others' before they end.
+__device__ __forceinline__ void sync_splits() { cluster_sync(); }
+__device__ __forceinline__ void arrive_read()
+{
+    warp_sync();   // lanes go to a cluster's barrier together
+    cluster_arrive();
+}
+__device__ __forceinline__ void await_read() { cluster_wait(); }
+
+// By each warp: leaves its sums of the tile for the blocks of the split.
+__device__ __forceinline__ void leave_sums(const Value (&acc)[WIDE / 2], Sums &sums, int row, int column)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    UNROLL for (int j = 0; j < WIDE / 8; ++j)
+        UNROLL for (int i = 0; i < 2; ++i) {
+            const Value two[2] = {acc[j * 4 + i * 2], acc[j * 4 + i * 2 + 1]};
+            move_vector<2>(sums.at[row + i * 8 + lane / 4] + j * 8 / WN * BN + column + j * 8 % WN + lane % 4 * 2, two);
+        }
+}
+
 // A loop with few instructions, but for the selection of the lane's accumulators.
 __device__ __forceinline__ void store_shifted_rows(const Tensors &t, const Value *acc, Slab &slab,
                                                    Index batch, Index m0, Index n0)
@@ -907,7 +891,121 @@ __device__ __forceinline__ void store_tile_beside(const Tensors &t, const Value 
     }
 }
 
-extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
+// One of a lane's vectors of the warp's rows that this block of the split reduces: every SPLITS-th one.
+struct ShareVector {
+    static constexpr int LINE = WN / QN, ALL = 16 / SPLITS * LINE, COUNT = (ALL + WARP - 1) / WARP;
+    int row, column;   // of the warp's
+    bool exists;
+
+    __device__ __forceinline__ ShareVector(const Corner &corner, Index m0, Index n0, int split, int i)
+    {
+        const int vector = (int)threadIdx.x % WARP + i * WARP;
+        row = vector / LINE * SPLITS + split;
+        column = vector % LINE * QN;
+        exists = vector < ALL && corner.stores(m0 + row, n0 + column);
+    }
+    // Reduces in the order of the blocks. `at`: the vector in their sums.
+    __device__ __forceinline__ void read(Value *at, Kept (&kept)[JOINED * QN]) const
+    {
+        Value totals[SPLITS][JOINED * QN];
+        UNROLL for (int block = 0; block < SPLITS; ++block)
+            UNROLL for (int sum = 0; sum < JOINED; ++sum) {
+                Value part[QN];
+                load_vector<QN>(cluster_map(at, block), sum * BN, part);
+                UNROLL for (int e = 0; e < QN; ++e)
+                    totals[block][sum * QN + e] = part[e];
+            }
+        UNROLL for (int e = 0; e < JOINED * QN; ++e) {
+            UNROLL for (int block = 1; block < SPLITS; ++block)
+                totals[0][e] = op_add(totals[0][e], totals[block][e]);
+            kept[e] = narrow<Kept>(totals[0][e]);
+        }
+    }
+};
+
+// By each warp of a split: leaves its sums, and reduces and stores the block's share of the warp's rows. All blocks stay until
+// their sums are read.
+__device__ __forceinline__ void store_share(const Tensors &t, const Value (&acc)[WIDE / 2], Sums &sums,
+                                            const Corner &corner, int split, int row, int column)
+{
+    constexpr int COUNT = ShareVector::COUNT;
+    const Index m0 = corner.tile_m + row, n0 = corner.tile_n + column;
+    Kept kept[COUNT][QN];
+    leave_sums(acc, sums, row, column);
+    sync_splits();
+    UNROLL for (int i = 0; i < COUNT; ++i) {
+        const ShareVector own(corner, m0, n0, split, i);
+        if (own.exists)
+            own.read(sums.at[row + own.row] + column + own.column, kept[i]);
+    }
+    arrive_read();
+    UNROLL for (int i = 0; i < COUNT; ++i) {
+        const ShareVector own(corner, m0, n0, split, i);
+        if (own.exists)
+            finish_vector(t, corner.batch, m0 + own.row, n0 + own.column, kept[i]);
+    }
+    await_read();
+}
+
+// The same with vectors that the epilogue loads, before it waits for the other blocks.
+__device__ __forceinline__ void store_share_beside(const Tensors &t, const Value (&acc)[WIDE / 2], Sums &sums,
+                                                   const Corner &corner, int split, int row, int column)
+{
+    constexpr int COUNT = ShareVector::COUNT;
+    const Index m0 = corner.tile_m + row, n0 = corner.tile_n + column;
+    Kept kept[COUNT][JOINED * QN];
+    Beside rows[COUNT];
+    Columns columns[COUNT];
+    leave_sums(acc, sums, row, column);
+    UNROLL for (int i = 0; i < COUNT; ++i) {
+        const ShareVector own(corner, m0, n0, split, i);
+        if (own.exists) {
+            read_beside(t, corner.batch, m0 + own.row, n0 + own.column, rows[i]);
+            read_columns(t, corner.batch, m0 + own.row, n0 + own.column, columns[i]);
+        }
+    }
+    sync_splits();
+    UNROLL for (int i = 0; i < COUNT; ++i) {
+        const ShareVector own(corner, m0, n0, split, i);
+        if (own.exists)
+            own.read(sums.at[row + own.row] + column + own.column, kept[i]);
+    }
+    arrive_read();
+    UNROLL for (int i = 0; i < COUNT; ++i) {
+        const ShareVector own(corner, m0, n0, split, i);
+        if (own.exists)
+            finish_vector(t, corner.batch, m0 + own.row, n0 + own.column, kept[i], rows[i], columns[i]);
+    }
+    await_read();
+}
+
+// The same for rows that are not aligned, one element after the other.
+__device__ __forceinline__ void store_share_elements(const Tensors &t, const Value (&acc)[WIDE / 2], Sums &sums,
+                                                     const Corner &corner, int split, int row, int column)
+{
+    constexpr int COUNT = 16 / SPLITS * WN / WARP;
+    Value totals[COUNT];
+    leave_sums(acc, sums, row, column);
+    sync_splits();
+    UNROLL for (int i = 0; i < COUNT; ++i) {
+        const int e = (int)threadIdx.x % WARP + i * WARP, down = e / WN * SPLITS + split, right = e % WN;
+        if (!corner.stores(corner.tile_m + row + down, corner.tile_n + column + right))
+            continue;
+        totals[i] = cluster_map(&sums, 0)->at[row + down][column + right];
+        UNROLL for (int block = 1; block < SPLITS; ++block)
+            totals[i] = op_add(totals[i], cluster_map(&sums, block)->at[row + down][column + right]);
+    }
+    arrive_read();
+    UNROLL for (int i = 0; i < COUNT; ++i) {
+        const int e = (int)threadIdx.x % WARP + i * WARP;
+        const Index m = corner.tile_m + row + e / WN * SPLITS + split, n = corner.tile_n + column + e % WN;
+        if (corner.stores(m, n))
+            *place_of(t, corner.batch, m, n) = result(t, corner.batch, m, n, totals[i]);
+    }
+    await_read();
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     ENTRY(PARAMETERS, MAPS)
 {
     unsigned char *const start = rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT;
@@ -935,8 +1033,6 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
         cluster_sync();
     else
         block_sync();
-    if (SPLITS > 1)
-        cluster_arrive();   // this block has started
     if ((EARLY_A || EARLY_B) && threadIdx.x == 0)
         copy_early(maps, stages, ring, steps);
     const Tensors t = TENSORS;
@@ -959,8 +1055,10 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
             }
         warp_sync();
         if (SPLITS > 1) {
-            await_split();
+            roles_sync<THREADS>();
             sync_splits();
+            arrive_read();
+            await_read();
         }
     } else {
         // Compute and store.
@@ -988,20 +1086,26 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * 4 * WARP, 1)
                 multiply(acc, stages, ring, steps_of(steps, corner), place, turns, group_m, group_n);
                 reduce_rows<Row, WN>(t, acc, corner.batch, corner.m + group_m + warp % 4 * 16,
                                      corner.n + group_n, M, N);
+            } else if (SPLITS > 1) {
+                Sums &sums = *reinterpret_cast<Sums *>(start);
+                multiply(acc, stages, ring, steps, place, turns, group_m, group_n);
+                roles_sync<THREADS>();   // all products of the block are done
+                if (SHIFTED)
+                    store_share_elements(t, acc, sums, corner, split, group_m + warp % 4 * 16, group_n);
+                else if (BESIDE)
+                    store_share_beside(t, acc, sums, corner, split, group_m + warp % 4 * 16, group_n);
+                else
+                    store_share(t, acc, sums, corner, split, group_m + warp % 4 * 16, group_n);
             } else if (BESIDE) {
-                const Index m0 = corner.tile_m + group_m + warp % 4 * 16 + split * 8;
+                const Index m0 = corner.tile_m + group_m + warp % 4 * 16;
                 const Index n0 = corner.tile_n + group_n;
                 Ahead ahead;
                 ahead.begin(t, corner, m0, n0);
                 multiply(acc, stages, ring, steps_of(steps, corner), place, turns, group_m, group_n);
-                if (SPLITS > 1)
-                    add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], split);
                 store_tile_beside(t, acc, slab, corner, m0, n0, ahead);
             } else {
                 multiply(acc, stages, ring, steps_of(steps, corner), place, turns, group_m, group_n);
-                if (SPLITS > 1)
-                    add_shared(acc, reinterpret_cast<Shared *>(start + SUMS)[group], split);
-                store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16 + split * 8,
+                store_tile(t, acc, slab, corner, corner.tile_m + group_m + warp % 4 * 16,
                            corner.tile_n + group_n);
             }
         }

@@ -84,6 +84,7 @@ CASES = {
              ("bulk_boxes_of_pixels", "f16", dict(M=136, N=9)),
              ("bulk_pixels_of_groups", "f16", dict(M=72, N=9)), ("bulk_gradient_of_groups", "bf16", dict(M=9, N=7)),
              ("bulk_filter", "f16", dict(M=9, N=5)), ("bulk_filter_turned", "bf16", dict(M=9, N=7)),
+             ("bulk_filter_of_groups", "f16", dict(M=9, N=7)),
              ("bulk_phases", "bf16", dict(M=17, N=7)), ("bulk_phases_turned", "f16", dict(M=9, N=9)),
              ("bulk_planes_of_phases", "f16", dict(M=9, N=7)), ("bulk_phases_of_groups", "f16", dict(M=3, N=7))],
     "attention": [("attention", "f16", dict(M=37, N=70)), ("attention", "bf16", dict(M=16, N=129)),

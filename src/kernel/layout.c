@@ -128,7 +128,6 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
     case COMBINE_ROWS:     // in the place of staged tiles
     case COMBINE_TREE:
     case COMBINE_HALVES:   // of a block's tile: lay_out_sums
-    case COMBINE_SHARES:
     case COMBINE_TURNS:
     case COMBINE_DIAGONALS:
     case COMBINE_BITS: return 0;

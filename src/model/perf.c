@@ -265,8 +265,7 @@ static double first_load_us(const KernelCounts *kernel)
 /* Blocks of a cluster whose warp groups leave sums in place of tiles: others read them there. */
 static bool reads_slabs(const KernelCounts *kernel)
 {
-    return kernel->cluster > 1 && kernel->kind->schedule->computes == COMPUTES_OWN &&
-           kind_tile_threads(kernel->kind) > kernel->device->warp_size;
+    return kernel->cluster > 1 && kind_tile_threads(kernel->kind) > kernel->device->warp_size;
 }
 
 /* Sums that a block sends to others of its cluster, or reads; where warps have pipelines of their own, of existing rows. */
@@ -310,7 +309,8 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     bool aside = passes && kind_tile_threads(kernel->kind) > 1 && !slabs;   // single threads leave sums there, too
     if (kernel->cluster > 1)   // before sums are read; before that or after it, too, where others use the same memory
         combine_us += (aside ? 1 : 2) * timing->cluster_barrier_us;
-    combine_us += slabs ? 2 * kernel->device->l2_latency_ns / 1e3 : 0;   // rows of others, then sums
+    if (slabs && kernel->kind->schedule->computes == COMPUTES_OWN)   // rows of others, then sums
+        combine_us += 2 * kernel->device->l2_latency_ns / 1e3;
     if (kernel->cluster > 1 && passes)
         combine_us += kernel->resident * sums_passed(kernel) * 4 / kernel->device->exchange_gb_s / 1e3;
     if (kernel->cost->pace == PACE_IN_STEP)

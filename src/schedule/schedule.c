@@ -259,7 +259,7 @@ bool schedule_passes_rows(const Schedule *schedule)
 {
     for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
         if (item->exchange.scope == SCOPE_CLUSTER &&
-            (item->exchange.combine == COMBINE_ROWS || item->exchange.combine == COMBINE_SHARES))
+            item->exchange.combine == COMBINE_ROWS)
             return true;
     return false;
 }

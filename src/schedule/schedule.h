@@ -51,8 +51,6 @@ typedef enum Combine {
     COMBINE_DIAGONALS, // warps add up the diagonals of their tiles by way of shared memory, then the parts of
                        // a result; marks, too
     COMBINE_ROWS,      // none is combined: a warp's results lie in rows when they come back, those that exist
-    COMBINE_SHARES,    // a cluster's blocks leave each other their shares of a tile's sums, rows round-robin; then
-                       // COMBINE_ROWS
     COMBINE_BITS       // lanes pack their bits to words
 } Combine;
 

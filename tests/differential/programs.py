@@ -409,6 +409,10 @@ PROGRAMS = [
         input x[2, 3, 4, N, 128] : {T}  input d[2, 3, 4, N, 8 * M] : {T}
         y[q:3, r:1, s:3, c, f] = sum[n, t, h, v](d[n, t, h, v, f] * pad(x[n, t + 1 - q, h + r, v + s - 1, c], 0))
         output y : f32"""),
+    Program("bulk_filter_of_groups", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
+        input x[2, 3, 4, N, 3, 64] : {T}  input d[2, 3, 4, N, 3, 8 * M] : {T}
+        y[g, f, q:3, r:1, s:3, c] = sum[n, t, h, v](d[n, t, h, v, g, f] * pad(x[n, t + 1 - q, h + r, v + s - 1, g, c], 0))
+        output y : {T}"""),
     Program("bulk_phases", "bulk", HALVES, {"M": ("n", 9), "N": ("m", 18)}, """
         input d[3, 5, N, 8 * M] : {T}  input w[8 * M, 3, 5, 72] : {T}  input z[72] : f32
         t[n, h:5, a:2, v:N, b:3, c] = sum[p:2, q:2, f](pad(d[n, h + p, v + q - 1, f], 0) * pad(w[f, a - 2*p + 1, b - 3*q + 3, c], 0))

@@ -343,7 +343,6 @@ static int64_t combinations(CountWalk *walk, const Exchange *exchange)
     switch ((Combine)exchange->combine) {
     case COMBINE_NOTHING:
     case COMBINE_ROWS:   // counted there
-    case COMBINE_SHARES:
     case COMBINE_BITS: return 0;
     case COMBINE_LANES:
     case COMBINE_ALL: return count_all_combinations(walk, exchange);

@@ -166,7 +166,7 @@ static CutRows cut_rows(const CountWalk *walk, const Exchange *exchange)
 {
     int axis = columns_axis(walk), vector = VECTOR_BYTES / exchange->value_bytes;
     int64_t all = walk->block->shared->size[axis], wide = walk->block->inner->size[axis], count = walk->region.count[axis];
-    int64_t rows = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) / all / kind_splits(walk->kind);
+    int64_t rows = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) / all;
     CutRows cut = {0};
     for (int64_t first = 0; first < smaller(all, count); first += exchange->slab) {
         bool begins = first % wide == 0, ends = (first + exchange->slab) % wide == 0 || count - first <= exchange->slab;
@@ -227,61 +227,27 @@ static void count_slots(CountWalk *walk, const Exchange *exchange)
     walk->counts->barriers[exchange->scope]++;
 }
 
-/* Rows of the tile that begins there are dealt to the cluster's blocks round-robin, in runs of so many. */
-static void deal_rows(CountWalk *walk, const int64_t *first, int64_t run)
-{
-    int rows = space_last_spatial(walk->kind->space, columns_axis(walk));
-    if (rows >= 0)
-        walk->order = (Dealt){.axis = rows, .from = first[rows], .run = run};
-}
-
 /* All sums of the block's tile are left, and those that lie inside are read again: of a cluster every block
-   reads those of all, but only of some rows, which they left with it. */
+   reads those of all, but only of some rows, which are dealt round-robin from the first of the tile on. */
 static void count_rows(CountWalk *walk, const Exchange *exchange)
 {
     int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
-    int64_t columns = walk->region.count[columns_axis(walk)];
+    int64_t columns = walk->region.count[columns_axis(walk)], before = 0;
     int64_t rows = columns ? count_inside(walk) / columns : 0;
+    int64_t sums = cluster > 1 ? __builtin_popcountll(exchange->ops) : 1;   // all of them at once
     int64_t points = (int64_t)rtile_points(walk->kind->space, walk->block->shared, false);
-    int64_t own = ceil_div(rows - rank, cluster) * columns;
-    CutRows cut = exchange->slab ? cut_rows(walk, exchange) : (CutRows){points, own * cluster};
+    int axis = space_last_spatial(walk->kind->space, columns_axis(walk));
+    if (axis >= 0) {
+        before = walk->region.first[axis] - walk->loaded.first[axis];
+        walk->order = (Dealt){.axis = axis, .from = walk->loaded.first[axis], .run = 1};
+    }
+    int64_t own = (ceil_div(before + rows - rank, cluster) - ceil_div(before - rank, cluster)) * columns;
+    CutRows cut = exchange->slab ? cut_rows(walk, exchange) : (CutRows){sums * points, sums * own * cluster};
     count_shared(walk, cut.read * exchange->value_bytes, cut.results * exchange->value_bytes);
     if (exchange->scope == SCOPE_CLUSTER)
         walk->counts->barriers[SCOPE_CLUSTER] += 2;   // before, all have started
-    count_add(&walk->counts->additions, own * (cluster - 1));
-    deal_rows(walk, walk->region.first, 1);
+    count_add(&walk->counts->additions, sums * own * (cluster - 1));
     walk->dealt = cluster > 1;
-    share_totals(walk, exchange, own);
-}
-
-/* Of the first rows of the block's tile those that fall to it: a run of so many, then as many to the
-   cluster's next block. */
-static int64_t rows_of_share(const CountWalk *walk, int64_t rows, int64_t run)
-{
-    int64_t cluster = kind_splits(walk->kind), rank = walk->block->last ? cluster - 1 : 0;
-    int64_t left = rows % (cluster * run) - rank * run;
-    return rows / (cluster * run) * run + (left < 0 ? 0 : smaller(left, run));
-}
-
-/* Each block leaves the sums of the others' rows, whether they exist or not, and reads what comes in their
-   place. All of its own rows go on as those of COMBINE_ROWS. */
-static void count_shares(CountWalk *walk, const Exchange *exchange)
-{
-    int64_t cluster = kind_splits(walk->kind), run = exchange->parts;
-    int columns = columns_axis(walk), rows = space_last_spatial(walk->kind->space, columns);
-    int64_t first = walk->region.first[rows] - walk->loaded.first[rows],
-            end = first + walk->region.count[rows];
-    int64_t own = (rows_of_share(walk, end, run) - rows_of_share(walk, first, run)) *
-                  walk->region.count[columns];
-    int64_t sums = __builtin_popcountll(exchange->ops);
-    int64_t share = sums * (int64_t)rtile_points(walk->kind->space, walk->block->shared, false) / cluster;
-    int64_t left = share * (cluster - 1) * exchange->bytes;
-    int64_t read = exchange->slab ? cut_rows(walk, exchange).read : sums * own;
-    count_shared(walk, left + read * exchange->value_bytes, left + share * exchange->value_bytes);
-    count_add(&walk->counts->additions, share * (cluster - 1));
-    walk->counts->barriers[SCOPE_CLUSTER]++;
-    deal_rows(walk, walk->loaded.first, run);
-    walk->dealt = true;
     share_totals(walk, exchange, own);
 }
 
@@ -349,7 +315,6 @@ void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t times)
         count_marks(walk);
         return;
     case COMBINE_ROWS: count_rows(walk, exchange); return;
-    case COMBINE_SHARES: count_shares(walk, exchange); return;
     case COMBINE_BITS: count_bits(walk, exchange, times); return;
     }
 }

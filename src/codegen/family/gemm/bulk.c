@@ -16,18 +16,18 @@
 enum { SLAB_COLUMNS = 64, SLAB_COLUMN_BYTES = 32, SUM_BYTES = 4, BARRIER_BYTES = 8 };
 
 /* Kinds of kernels: blocks without clusters, by their stages; multicast: two blocks with adjacent tiles, each of which
-   copies half of b to both; cluster split-K of one tile by two blocks; ping-pong, with multicast. */
+   copies half of b to both; cluster split-K of one tile; ping-pong, with multicast. */
 static const int STAGES[] = {4, 6, 8};
 enum {
     MULTICAST = 2,
     ALONE_KINDS = 3,
     MULTICAST_KIND = ALONE_KINDS,
-    CLUSTER_KIND,
-    PING_PONG_KIND
+    CLUSTER_KIND,                        // by stages, too
+    PING_PONG_KIND = CLUSTER_KIND + 2
 };
 enum { MAKERS = 2, PING_PONG_STAGES = 5 };
-enum { SPLITS = 2, SPLIT_TILE = 64, FEW_TILES_STAGES = 8 };
-enum { SHARED_ROWS = 8 };   // a lane has sums of two rows, eight apart
+enum { FEW_TILES_STAGES = 8 };
+enum { SUMS_PADDING = 8 };   // columns
 
 // ---- kinds ----
 
@@ -50,18 +50,18 @@ static bool has_multicast(int variant) { return variant == MULTICAST_KIND || var
 
 /* One thread copies boxes as far ahead as there are stages; the products of a step begin when its boxes have arrived. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
-                             const TileSpace *space, int stages, int variant)
+                             const TileSpace *space, int stages, int variant, int splits)
 {
     const Product *product = products->boxed;
-    bool loops = variant != CLUSTER_KIND;   // blocks of cluster split-K compute one tile each
+    bool loops = splits == 1;   // blocks of cluster split-K compute one tile each
     const TapPhases *phases = product->phased ? &product->phased->phases : NULL;
     Schedule schedule = {.order = phases_order(phases), .stages = stages};
     if (has_multicast(variant))
         schedule.cluster = MULTICAST, schedule.cluster_axis = GROUP_M;
     if (variant == PING_PONG_KIND)
         schedule.makers = MAKERS;
-    if (variant == CLUSTER_KIND)
-        schedule.cluster = SPLITS, schedule.cluster_axis = GROUP_K;
+    if (splits > 1)
+        schedule.cluster = splits, schedule.cluster_axis = GROUP_K;
     if (stages == FEW_TILES_STAGES && variant >= ALONE_KINDS && !products->rows)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
@@ -69,8 +69,6 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
         schedule.cleared = 1u << GROUP_N;
     uint32_t operands = product_factor_tiles(product);
     schedule_barrier(&schedule, has_multicast(variant) ? SCOPE_CLUSTER : SCOPE_BLOCK);
-    if (variant == CLUSTER_KIND)   // waited for before sums are exchanged
-        schedule_barrier(&schedule, SCOPE_CLUSTER);
     schedule_role(&schedule, WARPS_COPY);
     if (loops)
         schedule_loop(&schedule, (Loop){.tiles = true});
@@ -93,18 +91,17 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     for (int s = 0; s < product->sums; s++)
         schedule_product(&schedule, UINT64_C(1) << s);
     schedule_end(&schedule);
-    Exchange exchange = {.scope = SCOPE_WARP, .combine = COMBINE_ROWS};
-    if (variant == CLUSTER_KIND)
-        exchange = (Exchange){.scope = SCOPE_CLUSTER,
-                              .combine = COMBINE_SHARES,
-                              .bytes = (uint8_t)mma_value_bytes(product),
-                              .parts = SHARED_ROWS};
-    exchange.slab = mma_is_shifted(fusion, product) ? SLAB_COLUMNS : 0;
+    if (splits > 1)   // sums lie in place of the stages
+        schedule_barrier(&schedule, SCOPE_BLOCK);
+    Exchange exchange = {.scope = splits > 1 ? SCOPE_CLUSTER : SCOPE_WARP, .combine = COMBINE_ROWS};
+    bool shifted = mma_is_shifted(fusion, product);
+    exchange.slab = shifted && loops ? SLAB_COLUMNS : 0;
     if (products->rows)
         product_rows_schedule(&schedule, products->rows, space);
     else
-        mma_schedule_store(&schedule, fusion, product, space, exchange, mma_kept_type(fusion, product),
-                           beside_has_vectors(product->beside) && !exchange.slab ? 1 : 0);
+        mma_schedule_store(&schedule, fusion, product, space, exchange,
+                           loops ? mma_kept_type(fusion, product) : mma_sum_type(product),
+                           beside_has_vectors(product->beside) && !shifted ? 1 : 0);
     if (loops)
         schedule_end(&schedule);
     if (has_multicast(variant))
@@ -141,17 +138,14 @@ static int64_t steps_of(const Product *product)
     return ceil_div(product->group[GROUP_K].extent, LINE_PIECES * mma_piece(product));
 }
 
-/* Cluster split-K, where all blocks find an SM at once. With larger tiles the exchange of sums costs more than it saves.
-   Boxes that cross the end of a are slow, except along k, where they are cut; few rows of tf32 lose (tuning-log 91, 93). */
-static bool fits_splits(const Product *product, const DeviceSpec *device)
+/* Blocks of cluster split-K, each with a step; 1: none. Boxes that cross the end of a are slow, except along k, where they are cut;
+   few rows of tf32 lose (tuning-log 91, 93). */
+static int most_splits(const Product *product, const DeviceSpec *device)
 {
-    double rows = (double)ceil_div(product->group[GROUP_M].extent, SPLIT_TILE);
-    double columns = (double)ceil_div(product->group[GROUP_N].extent, SPLIT_TILE);
-    double blocks = SPLITS * rows * columns * (double)product->group[GROUP_BATCH].extent;
-    return device_most_cluster_blocks(device) >= SPLITS && blocks <= device->sm_count &&
-           steps_of(product) >= SPLITS && !product->share.chunk && !product->phased &&
-           (product->group[GROUP_M].extent >= SPLIT_TILE ||
-            (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32));
+    bool rows = product->group[GROUP_M].extent >= product->shared_atom->m ||
+                (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32);
+    bool splits = rows && !product->share.chunk && !product->phased;
+    return splits ? (int)smaller(mma_largest_cluster(device, product), steps_of(product)) : 1;
 }
 
 /* What a step copies of an image or a filter. */
@@ -207,7 +201,8 @@ static void set_taps_along_k(const Product *product, TileSpace *space)
         DataTile *tile = &space->tiles[factor];
         tile->scatter = 1;
         tile->instructions = 0;
-        tile->dims[0] = (Dim){affine_constant(0), 1};
+        if (im2col->groups == 1)
+            tile->dims[0] = (Dim){affine_constant(0), 1};
         tile->dims[1] = (Dim){pixel, im2col->outputs.extent};
         tile->dims[2] = (Dim){affine_axis(rows), product->group[rows].extent};
         if (factor == im2col->factor)
@@ -218,7 +213,7 @@ static void set_taps_along_k(const Product *product, TileSpace *space)
     }
 }
 
-/* The stages of both operands, a slab of each warp, the sums that cluster split-K exchanges, two barriers for each stage,
+/* The stages of both operands, a slab of each warp, or sums of cluster split-K in their place, two barriers for each stage,
    and padding up to the alignment of the first tile. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
                     const DeviceSpec *device)
@@ -230,21 +225,21 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
         block->size[GROUP_M] / inner->size[GROUP_M] * (block->size[GROUP_N] / inner->size[GROUP_N]);
     int64_t slabs =
         groups * schedule_makers(kind->schedule) * GROUP_WARPS * (SLAB_COLUMNS + 8) * SLAB_COLUMN_BYTES;
-    int64_t sums = kind_splits(kind) > 1 ? rows * columns / SPLITS * SUM_BYTES : 0;
-    int64_t stage = (rows + round_up(columns, SLAB_COLUMNS)) * MAP_LINE_BYTES + 2 * BARRIER_BYTES;
-    int64_t turns = schedule_makers(kind->schedule) * BARRIER_BYTES;
+    int64_t stages = kind->schedule->stages * (rows + round_up(columns, SLAB_COLUMNS)) * MAP_LINE_BYTES;
+    int64_t sums = rows * (columns + SUMS_PADDING) * SUM_BYTES;
+    int64_t barriers = (2 * kind->schedule->stages + schedule_makers(kind->schedule)) * BARRIER_BYTES;
     layout_add(layout, "EVERYTHING",
-               kind->schedule->stages * stage + slabs + sums + turns + SHARED_ALIGNMENT);
+               (kind_splits(kind) > 1 ? larger(stages, sums) : stages + slabs) + barriers + SHARED_ALIGNMENT);
 }
 
 static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const Fusion *fusion,
-                               const Products *products, int variant, int stages)
+                               const Products *products, int variant, int stages, int splits)
 {
     const Product *product = products->boxed;
     KernelKind kind = *common;
     kind.name = bulk_family.variants[variant];
     kind.space = space_copy(arena, common->space);
-    kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, variant);
+    kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, variant, splits);
     kind.space->any = 1u << GROUP_M | 1u << GROUP_N;   // 25088 rows are a tile of 192 for each SM, or two of 128
     int64_t columns = SLAB_COLUMNS * kind_multicast(&kind);   // whole boxes each
     if (!product->phased || !product->phased->tile)
@@ -253,10 +248,6 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
        that are shifted more slowly (tuning-log 93). */
     if (has_multicast(variant) && !mma_is_shifted(fusion, product) && !products->rows)
         kind.space->rule[LEVEL_REGISTER][GROUP_N].granule = columns;
-    if (variant == CLUSTER_KIND) {
-        kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_SHARED][GROUP_N].limit = SPLIT_TILE;
-        kind.schedule->run = ceil_div(steps_of(product), SPLITS) * LINE_PIECES * mma_piece(product);
-    }
     if (variant == PING_PONG_KIND) {
         kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_REGISTER][GROUP_M].limit;
         kind.threads.least = kind.threads.most = MAKERS * kind.threads.of_tile;
@@ -297,13 +288,15 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         product_rows_add(&common, products->rows, product);
     int count = 0, multicast_stages = stages_of_multicast(product, device);
     for (; count < ALONE_KINDS; count++)
-        variants[count] = kind_of_variant(arena, &common, fusion, products, count, STAGES[count]);
+        variants[count] = kind_of_variant(arena, &common, fusion, products, count, STAGES[count], 1);
     if (multicast_stages)
-        variants[count++] = kind_of_variant(arena, &common, fusion, products, MULTICAST_KIND, multicast_stages);
-    if (fits_splits(product, device) && !products->rows)
-        variants[count++] = kind_of_variant(arena, &common, fusion, products, CLUSTER_KIND, FEW_TILES_STAGES);
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, MULTICAST_KIND, multicast_stages, 1);
+    for (int splits = 2; splits <= (products->rows ? 1 : most_splits(product, device)); splits *= 2)
+        for (int far = 0; far < 2; far++)
+            variants[count++] = kind_of_variant(arena, &common, fusion, products, CLUSTER_KIND + far,
+                                                far ? FEW_TILES_STAGES : STAGES[0], splits);
     if (fits_ping_pong(product, device) && !products->rows && multicast_stages)
-        variants[count++] = kind_of_variant(arena, &common, fusion, products, PING_PONG_KIND, PING_PONG_STAGES);
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, PING_PONG_KIND, PING_PONG_STAGES, 1);
     return count;
 }
 
@@ -335,7 +328,8 @@ static TensorMap map_of_other(const KernelPlan *plan, const Product *product, in
     int line_elements = (int)block->size[GROUP_K], element_bytes = MAP_LINE_BYTES / line_elements;
     const Im2col *im2col = product->pixels;
     int64_t rows = product->group[factor ? GROUP_N : GROUP_M].extent, k = line_elements_along_k(product);
-    int64_t batches = im2col ? im2col->taps.extent : product->group[GROUP_BATCH].extent;
+    bool filter = im2col && im2col_has_rows(im2col);
+    int64_t batches = filter ? im2col->taps.extent : product->group[GROUP_BATCH].extent;
     int64_t count = lines.along_k ? rows : k, batch = lines.batch ? lines.batch : lines.line * count;
     int boxes = factor ? kind_multicast(plan->kind) : 1;   // of a tile
     int of_tile = factor && product->sums > 1 ? (int)plan->program->tile[LEVEL_REGISTER].size[GROUP_N]
@@ -346,7 +340,7 @@ static TensorMap map_of_other(const KernelPlan *plan, const Product *product, in
         .rank = 3,
         .element_bytes = element_bytes,
         .tf32 = mma_element_type(product) == DTYPE_F32,
-        .sizes = {lines.along_k ? k : rows, im2col ? count * im2col->groups : count, lines.batch ? batches : 1},
+        .sizes = {lines.along_k ? k : rows, filter ? count * im2col->groups : count, lines.batch ? batches : 1},
         .strides = {lines.line * element_bytes, batch * element_bytes},
         .box = {line_elements, lines.along_k ? of_tile : line_elements, 1},
     };
@@ -450,7 +444,7 @@ const Family bulk_family = {
     .template_path = "templates/bulk.cu",
     .shares_body = true,
     .variants = (const char *const[]){"four stages", "six stages", "eight stages", "multicast", "cluster",
-                                      "multicast, ping-pong", NULL},
+                                      "cluster, eight stages", "multicast, ping-pong", NULL},
     .copying_warps = GROUP_WARPS,
     .streams = true,
     .joins = true,

@@ -153,13 +153,14 @@ static Rewritten *turn_factors(Arena *arena, const Fusion *fusion, const Product
 static Rewritten *turn_gradient(Arena *arena, const Fusion *fusion, const Product *product, int image)
 {
     const Access *x = mma_access(product->factor[image]), *dy = mma_access(product->factor[1 - image]);
-    if (!x || !dy || product->factor[1 - image]->kind != EXPR_ACCESS || has_windows(dy) || product->group[GROUP_BATCH].count)
+    if (!x || !dy || product->factor[1 - image]->kind != EXPR_ACCESS || has_windows(dy))
         return NULL;
     uint32_t channel = lone_axes(&product->group[image ? GROUP_N : GROUP_M], x);
     uint32_t filters = lone_axes(&product->group[image ? GROUP_M : GROUP_N], dy);
     if (!is_one(channel) || !is_one(filters))
         return NULL;
-    TurnWish wish = {.images = {x, dy}, .last = {channel, filters}, .image_count = 2, .results = channel};
+    uint32_t groups = axis_group_mask(&product->group[GROUP_BATCH]);
+    TurnWish wish = {.images = {x, dy}, .last = {groups | channel, groups | filters}, .image_count = 2, .results = channel};
     Rewritten *turned = fusion_turn(arena, fusion, &wish);
     if (turned)
         turned->main = with_axes_last(arena, turned->main, channel);

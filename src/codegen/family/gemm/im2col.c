@@ -47,9 +47,12 @@ static bool is_of_groups(const Fusion *fusion, const AxisGroup *batch, const Dim
            fusion->axes[batch->axes[0]].extent == dim->size;
 }
 
+/* Batches are groups of channels; or else parts of k. */
+static bool is_grouped(const Product *product) { return product->group[GROUP_BATCH].count && !product->share.chunk; }
+
 static bool find_axes(const Fusion *fusion, const Product *product, const Access *access, Im2col *im2col)
 {
-    bool grouped = im2col->pixels != GROUP_K && product->group[GROUP_BATCH].count;
+    bool grouped = is_grouped(product);
     if (grouped && !is_of_groups(fusion, &product->group[GROUP_BATCH], &access->dims[access->rank - 2]))
         return false;
     im2col->groups = grouped ? product->group[GROUP_BATCH].extent : 1;
@@ -165,7 +168,7 @@ static bool find(const Fusion *fusion, const Product *product, const Affine *fil
 {
     const Access *access = mma_access(product->factor[im2col->factor]);
     const Guard *guard = mma_guard(product, im2col->factor);
-    if (access->rank < 2 + (product->group[GROUP_BATCH].count && im2col->pixels != GROUP_K) || !find_axes(fusion, product, access, im2col))
+    if (access->rank < 2 + is_grouped(product) || !find_axes(fusion, product, access, im2col))
         return false;
     find_outputs(fusion, im2col);
     return has_pixels_in_order(product, im2col) &&
@@ -196,8 +199,7 @@ static bool has_rows_of_lines(const Product *product, const Im2col *im2col)
 bool im2col_find_along_k(const Fusion *fusion, const Product *product, int factor, Im2col *im2col)
 {
     *im2col = (Im2col){.factor = factor, .pixels = GROUP_K, .seen = factor ? GROUP_N : GROUP_M, .images = 1};
-    if (!mma_access(product->factor[0]) || !mma_access(product->factor[1]) || product->guard ||
-        (product->group[GROUP_BATCH].count && !product->share.chunk) || !product->group[im2col->seen].count)
+    if (!mma_access(product->factor[0]) || !mma_access(product->factor[1]) || product->guard || !product->group[im2col->seen].count)
         return false;
     Affine rows = affine_constant(0);   // in their order
     int64_t stride = 1;

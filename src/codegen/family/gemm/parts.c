@@ -31,7 +31,7 @@ static Rewritten *in_parts(Arena *arena, const void *view, const Fusion *fusion,
                            int64_t columns, int64_t wider, bool idle)
 {
     const Product *product = ((const Products *)view)->boxed;
-    if (!product || product->share.chunk || !product->pixels || im2col_has_rows(product->pixels))
+    if (!product || product->share.chunk || !product->pixels || product->pixels->groups > 1 || im2col_has_rows(product->pixels))
         return NULL;
     int64_t steps = steps_of_part(product, target, columns, idle);
     if (!steps || (wider && steps == steps_of_part(product, target, wider, idle)))
