@@ -64,7 +64,7 @@ CASES = {
                ("matmul_transposed", "f32", dict(M=132, N=130, K=52), SMALL),
                ("matmul_batched", "f32", dict(M=66, N=68, K=16), SMALL),
                ("convolution_phases", "f32", dict(M=9, N=18)), ("convolution_by_taps", "f32", dict(M=9, N=5)),
-               ("convolution_last", "f32", dict(M=12, N=9)), ("phases_of_channels", "f32", dict(M=1, N=7))],   # warps of a phase
+               ("convolution_last", "f32", dict(M=12, N=9))],
     "gemm": [("gemm_phases", "f16", dict(M=3, N=18)), ("gemm_planes_of_phases", "f16", dict(M=5, N=18)), ("gemm", "f16", dict(M=33, N=80, K=296)), ("gemm", "i8", dict(M=19, N=80, K=304)),
              ("gemm", "f32", dict(M=64, N=32, K=320)),
              ("gemm", "f64", dict(M=20, N=80, K=65)), ("gemm_transposed", "bf16", dict(M=40, N=34, K=261)),

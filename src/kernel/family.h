@@ -49,7 +49,6 @@ typedef struct KernelPlan {
 typedef struct Rewrite {
     /* From the families' view of the fusion. NULL: there is nothing to gain. */
     Rewritten *(*make)(Arena *arena, const void *view, const Fusion *fusion, const Target *target);
-    double most_share;   // launches besides the main one take at most this share of the best single kernel's time; 0: no limit
     bool splits;         // the main launch's reduction may be split across blocks, too
 } Rewrite;
 

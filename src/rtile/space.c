@@ -310,7 +310,7 @@ void space_set_lines(TileSpace *space, const Fusion *fusion, uint32_t tiles, int
 /* Different bytes, in whole transactions, that an access reads in a box of the fusion's axes. */
 static double box_bytes(const Access *access, const Fusion *fusion, const int64_t *sizes, const DeviceSpec *device)
 {
-    double element = dtype_info[access->tensor->dtype].bits / 8.0, bytes = element,
+    double element = dtype_info[access->tensor->dtype].bits / 8.0, bytes = element, elements = 1, points = 1,
            transaction = device->dram.transaction_bytes;
     for (int d = 0; d < access->rank; d++) {
         const Dim *dim = &access->dims[d];
@@ -318,13 +318,16 @@ static double box_bytes(const Access *access, const Fusion *fusion, const int64_
         for (int a = 0; a < fusion->axis_count; a++)
             positions = dim->index.coef[a] ? fitting_mul(positions, sizes[a]) : positions;
         double found = (double)smaller(positions, reached);
+        elements *= found;
         if (d == access->rank - 1 && reached < dim->size) {
             double span = (double)reached * element + transaction - element, apart = found * transaction;
             found = (span < apart ? span : apart) / element;
         }
         bytes *= found;
     }
-    return bytes;
+    for (int a = 0; a < fusion->axis_count; a++)
+        points *= access_axes(access) >> a & 1 ? (double)sizes[a] : 1;
+    return points < elements ? bytes * points / elements : bytes;   // a tap may move several dimensions
 }
 
 /* The points of a block: whole lines, as far as they go. */

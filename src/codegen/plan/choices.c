@@ -335,7 +335,6 @@ static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *f
 {
     Choice *before[MAX_BEFORE];
     Companions companions = {.behind_count = form->behind_count};
-    double share = planner->rewrite->most_share;
     if (!choices_best_each(planner, form->before, form->before_count, before) ||
         !choices_best_each(planner, form->behind, form->behind_count, companions.behind))
         return;
@@ -343,7 +342,7 @@ static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *f
     companions.before = choice_extend_by_all(planner, begun, before, form->before_count);
     companions.before.copies = form->before_count;
     double copies_us = with_behind(planner, &companions, companions.before).time_us;
-    if (share && copies_us > share * list->choices[0]->time_us)
+    if (copies_us > list->choices[0]->time_us)
         return;
     ChoiceList main = rewritten_launches(planner, form->main);
     for (int i = 0; i < main.count; i++) {

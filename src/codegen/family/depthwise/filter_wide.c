@@ -326,7 +326,7 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     filter_gradient_emit_functions(out, plan, gradient);
 }
 
-static const Rewrite in_parts = {.make = parts_of_images, .most_share = 1};
+static const Rewrite in_parts = {.make = parts_of_images};
 
 const Family filter_wide_family = {
     .name = "filter_wide",

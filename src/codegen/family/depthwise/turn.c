@@ -35,5 +35,5 @@ static Rewritten *turn_groups(Arena *arena, const void *view, const Fusion *fusi
 }
 
 /* Copies of channels to planes and back take less than the best kernel that needs none. */
-const Rewrite turn_images = {.make = turn, .most_share = 1};
-const Rewrite turn_planes_of_groups = {.make = turn_groups, .most_share = 1, .splits = true};
+const Rewrite turn_images = {.make = turn};
+const Rewrite turn_planes_of_groups = {.make = turn_groups, .splits = true};

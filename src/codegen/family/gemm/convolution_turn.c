@@ -413,8 +413,7 @@ static Rewritten *turn_filter(Arena *arena, const void *view, const Fusion *fusi
 
 static Rewritten *sum_behind(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
 {
-    (void)target;
-    return ((const Products *)view)->tiled ? fusion_sum_taps_behind(arena, fusion) : NULL;
+    return (void)target, ((const Products *)view)->tiled ? fusion_sum_taps_behind(arena, fusion) : NULL;
 }
 
 // ---- channels in whole pieces ----
@@ -553,13 +552,12 @@ static Rewritten *make_first(Arena *arena, const void *view, const Fusion *fusio
     return NULL;
 }
 
-/* Copies of planes take less than the best kernel that needs none. */
-const Rewrite turn_planes = {.make = turn, .most_share = 1};
-const Rewrite turn_planes_to_columns = {.make = turn_to_columns, .most_share = 1};
-const Rewrite turn_planes_to_phases = {.make = turn_phases, .most_share = 1};
-const Rewrite turn_filter_of_lanes = {.make = turn_filter, .most_share = 1, .splits = true};
-const Rewrite sum_taps_behind = {.make = sum_behind, .most_share = 1, .splits = true};
-const Rewrite take_pixels = {.make = take_steps, .most_share = 1, .splits = true};
-const Rewrite make_first_pixels = {.make = make_first, .most_share = 1};
-const Rewrite lengthen_channels = {.make = lengthen_along_k, .most_share = 1, .splits = true};
-const Rewrite lengthen_channels_of_rows = {.make = lengthen_rows, .most_share = 1, .splits = true};
+const Rewrite turn_planes = {.make = turn};
+const Rewrite turn_planes_to_columns = {.make = turn_to_columns};
+const Rewrite turn_planes_to_phases = {.make = turn_phases};
+const Rewrite turn_filter_of_lanes = {.make = turn_filter, .splits = true};
+const Rewrite sum_taps_behind = {.make = sum_behind, .splits = true};
+const Rewrite take_pixels = {.make = take_steps, .splits = true};
+const Rewrite make_first_pixels = {.make = make_first};
+const Rewrite lengthen_channels = {.make = lengthen_along_k, .splits = true};
+const Rewrite lengthen_channels_of_rows = {.make = lengthen_rows, .splits = true};
