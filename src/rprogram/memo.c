@@ -19,7 +19,6 @@ typedef struct MemoEntry {
     Key key;
     RProgram *programs;
     int count;
-    ConstructStats stats;
 } MemoEntry;
 
 struct ConstructMemo {
@@ -97,14 +96,6 @@ static void grow(ConstructMemo *memo)
     *memo = grown;
 }
 
-static void add_stats(ConstructStats *sum, const ConstructStats *stats)
-{
-    sum->generated += stats->generated;
-    sum->feasible += stats->feasible;
-    for (int reason = 0; reason < PRUNE_COUNT; reason++)
-        sum->pruned[reason] += stats->pruned[reason];
-}
-
 // ---- series ----
 
 typedef struct KnownTiles {
@@ -151,34 +142,32 @@ static const KnownTiles *known_tiles(const TileSeries *series, const KernelKind 
     return nearest;
 }
 
-/* All tiles are constructed where none of the known ones is legal. */
-static int construct(const ConstructMemo *memo, Arena *scratch, const KernelKind *kind, const KnownTiles *known,
-                     RProgram *kept, ConstructStats *stats)
+int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, TileSeries *series,
+                       double known_us, RProgram *kept, ConstructStats *stats)
 {
-    int count = known ? rprogram_construct_like(scratch, kind, memo->target, known->programs, known->count, kept, stats)
-                      : 0;
-    return count ? count : rprogram_construct(scratch, kind, memo->target, memo->keep, kept, stats);
-}
-
-int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, TileSeries *series, RProgram *kept,
-                       ConstructStats *stats)
-{
-    const KnownTiles *known = known_tiles(series, kind);
-    Key key = key_of(scratch, kind, known ? known->key : (Key){0});
+    Key key = key_of(scratch, kind, (Key){0});
     MemoEntry *entry = place_of(memo, key);
+    const KnownTiles *known = entry->used ? NULL : known_tiles(series, kind);
+    if (known) {
+        key = key_of(scratch, kind, known->key);
+        entry = place_of(memo, key);
+    }
     bool remembered = entry->used;
-    ConstructStats own = remembered ? entry->stats : (ConstructStats){0};
-    int count = remembered ? entry->count : construct(memo, scratch, kind, known, kept, &own);
-    size_t bytes = (size_t)count * sizeof *kept;
-    if (remembered && count)
-        memcpy(kept, entry->programs, bytes);
-    add_stats(stats, &own);
-    if (series && !known && count)
+    int count = remembered ? entry->count : 0;
+    if (count)
+        memcpy(kept, entry->programs, (size_t)count * sizeof *kept);
+    stats->stopped = false;
+    if (known && !remembered)
+        count = rprogram_construct_like(scratch, kind, memo->target, known->programs, known->count, kept, stats);
+    if (!count && !remembered)   // nor is any of the known tiles legal
+        count = rprogram_construct(scratch, kind, memo->target, known_us, memo->keep, kept, stats);
+    if (series && !known && count && !stats->stopped)
         add_known(series, kind, key, kept, count);
-    if (remembered || memo->bytes + bytes > MOST_BYTES)
+    size_t bytes = (size_t)count * sizeof *kept;
+    if (remembered || stats->stopped || memo->bytes + bytes > MOST_BYTES)
         return count;
     memo->bytes += bytes;
-    *entry = (MemoEntry){.used = true, .key = key, .programs = arena_copy(memo->arena, kept, bytes), .count = count, .stats = own};
+    *entry = (MemoEntry){true, key, arena_copy(memo->arena, kept, bytes), count};
     if (2 * ++memo->count > memo->capacity)
         grow(memo);
     return count;

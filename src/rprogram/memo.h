@@ -16,5 +16,5 @@ typedef struct TileSeries {
 
 /* rprogram_construct(), or what it said of the same kind before; of a kind of a series (NULL: there is none) with tiles of
    the one whose sums are nearest in length. Names of axes make no difference. */
-int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, TileSeries *series, RProgram *kept,
-                       ConstructStats *stats);
+int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, TileSeries *series,
+                       double known_us, RProgram *kept, ConstructStats *stats);

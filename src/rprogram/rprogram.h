@@ -18,6 +18,7 @@ extern const char *const prune_reason_name[PRUNE_COUNT];
 typedef struct ConstructStats {
     int64_t generated, feasible;
     int64_t pruned[PRUNE_COUNT];
+    bool stopped;   // the last construction was, since other kinds are much faster
 } ConstructStats;
 
 /* The paper's construction (OSDI'22, 3.2): scale-up from the smallest rTile at the register level
@@ -25,9 +26,10 @@ typedef struct ConstructStats {
    level, with the padding tolerance raised in steps; scale-out over the SMs (the paper: execution
    units); shrink along the axis with the least reuse when SMs would idle. Writes at most `keep` diverse
    programs in ascending order of estimated time (ties: fewer blocks, then smaller tiles, axis by
-   axis) and returns their number. 0: the device can hold none. `stats` is added to. */
-int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *target, int keep, RProgram *kept,
-                       ConstructStats *stats);
+   axis) and returns their number. 0: the device can hold none. `stats` is added to. Not all are constructed
+   where the first ones take much longer than `known_us`, which other kinds take; 0: there are none. */
+int rprogram_construct(Arena *arena, const KernelKind *kind, const Target *target, double known_us, int keep,
+                       RProgram *kept, ConstructStats *stats);
 
 /* The same with the tiles of programs of a kind that differs in extents alone, as far as they are legal here. Steps are as
    long as they were, and in proportion to the reduction. Writes at most as many. */

@@ -147,7 +147,7 @@ static bool launch_of(const Choices *of, const Fusion *fusion, const Family *fam
         if (name && strcmp(kinds[v].name, name) != 0)
             continue;
         *launch = (PlannedLaunch){.family = family, .fusion = fusion, .view = family_view(family, &viewed), .kind = &kinds[v]};
-        if (rprogram_construct(of->arena, &kinds[v], &(Target){.device = of->device}, 1, &launch->program, &stats) > 0)
+        if (rprogram_construct(of->arena, &kinds[v], &(Target){.device = of->device}, 0, 1, &launch->program, &stats) > 0)
             return true;
     }
     return false;

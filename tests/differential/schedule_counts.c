@@ -477,7 +477,7 @@ static void visit_single(Subject *subject, const FusionPlan *fusions)
             *launch = (PlannedLaunch){.family = families[f], .fusion = viewed.fusion, .kind = kind};
             launch->view = family_view(families[f], &viewed);
             *plan = (Plan){.fusion_plan = fusions->name, .launches = launch, .count = 1};
-            if (rprogram_construct(subject->arena, kind, &(Target){.device = subject->device}, 1, &launch->program, &stats))
+            if (rprogram_construct(subject->arena, kind, &(Target){.device = subject->device}, 0, 1, &launch->program, &stats))
                 visit_launch(subject, plan, 0);
         }
     }

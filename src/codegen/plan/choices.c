@@ -14,14 +14,6 @@ static bool on_cuda_cores(const PlannedLaunch *launch)
     return unit == UNIT_FP32 || unit == UNIT_FP64;
 }
 
-/* Launches of a rewritten fusion, and of a part of a sum. */
-static ChoiceList rewritten_launches(Planner *planner, const Fusion *fusion)
-{
-    ChoiceList list = {0};
-    choices_add_launches(planner, &list, fusion, planner->passed_over);
-    return list;
-}
-
 /* Adds the partial sums as a definition, so that the reference evaluator knows them. */
 static const TensorOp **with_definition(Arena *arena, const Choice *before, const TensorOp *definition)
 {
@@ -32,16 +24,21 @@ static const TensorOp **with_definition(Arena *arena, const Choice *before, cons
     return list;
 }
 
-/* Launches before and after a fusion's kernels: copies of inputs and outputs in another layout. */
-typedef struct Companions {
+/* A fusion as it is or rewritten, its kernels, and copies of inputs and outputs before and after them. */
+typedef struct PlannedForm {
+    const Rewrite *rewrite;   // NULL: as it is
+    uint64_t passed_over;     // families that do not serve it: bit f
+    const Fusion *fusion;
+    ChoiceList ways;
     Choice before;
     Choice *behind[MAX_BEHIND];
     int behind_count;
-} Companions;
+    struct PlannedForm *next;
+} PlannedForm;
 
-static Choice with_behind(Planner *planner, const Companions *companions, Choice choice)
+static Choice with_behind(Planner *planner, const PlannedForm *form, Choice choice)
 {
-    return choice_extend_by_all(planner, choice, companions->behind, companions->behind_count);
+    return choice_extend_by_all(planner, choice, form->behind, form->behind_count);
 }
 
 /* Families of parts: any; or else those that tile both factors, and one more (NULL: none). */
@@ -65,11 +62,9 @@ typedef struct Split {
     PlannedLaunch first;
 } Split;
 
-/* What is split: the fusion, its kernels, and the least time so far. */
+/* What is split, and the least time so far. */
 typedef struct Splitting {
-    const Companions *companions;
-    const Fusion *fusion;
-    const ChoiceList *ways;
+    const PlannedForm *form;
     bool slow;                  // see is_slow(): its kernels tell nothing of those of the parts
     double best_us;
     TileSeries *parts, *sums;   // of kernels of the parts, and of those that add them
@@ -88,8 +83,8 @@ static double part_us(const PlannedLaunch *launch, int64_t parts)
 static double sum_us(const Planner *planner, const Splitting *whole, int64_t parts)
 {
     const DeviceSpec *device = planner->device;
-    double bytes = (double)parts * (double)spatial_points(whole->fusion) * sizeof(float);
-    return whole->companions->before.time_us + device->launch_us + device->dram_latency_ns / 1e3 -
+    double bytes = (double)parts * (double)spatial_points(whole->form->fusion) * sizeof(float);
+    return whole->form->before.time_us + device->launch_us + device->dram_latency_ns / 1e3 -
            device->early_launch_us + bytes / device->dram.bandwidth_gb_s / 1e3;
 }
 
@@ -97,36 +92,46 @@ static double sum_us(const Planner *planner, const Splitting *whole, int64_t par
 static double least_us(const Planner *planner, const Splitting *whole, int64_t parts, const Family *family)
 {
     double least = INFINITY;
-    for (int i = 0; i < whole->ways->count; i++) {
-        const Choice *choice = whole->ways->choices[i];
+    for (int i = 0; i < whole->form->ways.count; i++) {
+        const Choice *choice = whole->form->ways.choices[i];
         if (choice->count == 1 && (!family || choice->launches[0].family == family))
             least = fmin(least, part_us(&choice->launches[0], parts));
     }
     return least + sum_us(planner, whole, parts);
 }
 
-/* The power of two from which to begin: what it takes tells which others are not worth constructing. */
+/* The power of two from which to begin: its time tells which others are not worth constructing. If parts have the
+   tiles of the whole sum, 98 of them, 132 at a time, take 2/2 of its time in 2 parts and 3/4 in 4. */
 static int64_t first_parts(const Planner *planner, const Splitting *whole)
 {
     int64_t best = 2;
-    for (int64_t parts = 4; parts <= MAX_PARTS; parts *= 2)
-        if (least_us(planner, whole, parts, NULL) < least_us(planner, whole, best, NULL))
-            best = parts;
+    double best_us = INFINITY;
+    for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2)
+        for (int i = 0; i < whole->form->ways.count; i++) {
+            const Choice *choice = whole->form->ways.choices[i];
+            const PerfEstimate *perf = &choice->launches[0].program.perf;
+            double waves = ceil(perf->waves * (double)parts) / (double)parts / ceil(perf->waves),
+                   us = waves * (perf->time_us - perf->launch_us) + perf->launch_us + sum_us(planner, whole, parts);
+            if (choice->count == 1 && us < best_us) {
+                best = parts;
+                best_us = us;
+            }
+        }
     return best;
 }
 
 static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whole, int64_t parts, PartFamilies of)
 {
-    const Companions *companions = whole->companions;
+    const PlannedForm *form = whole->form;
     Split best = {.time_us = INFINITY};
     double all_us = least_us(planner, whole, parts, NULL), past_us = PAST_THE_BEST * whole->best_us;
     if (!whole->slow && all_us > past_us)
         return best;
-    FusionPair *pair = fusion_split(planner->arena, whole->fusion, parts);
+    FusionPair *pair = fusion_split(planner->arena, whole->form->fusion, parts);
     if (!pair)
         return best;
-    prepared_mark_parts(whole->fusion, (Fusion *[]){pair->partial, pair->final}, 2);
-    uint64_t passed_over = planner->passed_over;
+    prepared_mark_parts(whole->form->fusion, (Fusion *[]){pair->partial, pair->final}, 2);
+    planner->passed_over = whole->form->passed_over;
     for (int f = 0; planner->families[f]; f++) {
         double own_us = least_us(planner, whole, parts, planner->families[f]);
         bool slow = isfinite(own_us) && own_us > fmin(past_us, FAR_SLOWER * all_us);
@@ -134,17 +139,22 @@ static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whol
             planner->passed_over |= (uint64_t)1 << f;
     }
     planner->series = whole->parts;
-    ChoiceList first = choices_best_of(planner, rewritten_launches, pair->partial, PARTIAL_KEPT);
-    planner->passed_over = passed_over;
+    ChoiceList first = choices_best_of(planner, choices_single, pair->partial, PARTIAL_KEPT);
+    planner->passed_over = 0;
     planner->series = whole->sums;
+    double both_us = first.count ? first.choices[0]->time_us + sum_us(planner, whole, parts) : INFINITY;
+    if (both_us > past_us) {   // whatever adds them up
+        planner->series = NULL;
+        return first.count ? (Split){both_us, parts, of, first.choices[0]->launches[0]} : best;
+    }
     ChoiceList second = choices_best_of(planner, choices_single, pair->final, 1);
     planner->series = NULL;
-    Choice split = companions->before;
-    split.partial_ops = with_definition(planner->arena, &companions->before, pair->definition);
+    Choice split = form->before;
+    split.partial_ops = with_definition(planner->arena, &form->before, pair->definition);
     split.partial_count++;
     for (int i = 0; i < first.count && second.count; i++) {
         Choice choice = choice_extend(planner, split, first.choices[i]);
-        choice = with_behind(planner, companions, choice_extend(planner, choice, second.choices[0]));
+        choice = with_behind(planner, form, choice_extend(planner, choice, second.choices[0]));
         if (choice.time_us < best.time_us)
             best = (Split){choice.time_us, parts, of, first.choices[i]->launches[0]};
         choices_add(planner, list, choice);
@@ -159,7 +169,7 @@ static bool may_gain(const Planner *planner, const Splitting *whole, const Split
     enum { FEW_TERMS = 256 };           // limit of the search: a part of fewer may be a single step
     static const double WORTH = 0.99;   // limit of the search: what gains less is not constructed
     const PerfEstimate *perf = &least->first.program.perf;
-    if (perf->waves < 2 || reduction_points(whole->fusion) < FEW_TERMS * parts)
+    if (perf->waves < 2 || reduction_points(whole->form->fusion) < FEW_TERMS * parts)
         return true;
     double idle_us = (1 - perf->tail_efficiency) * (perf->time_us - perf->launch_us),
            more_us = sum_us(planner, whole, parts) - sum_us(planner, whole, least->parts);
@@ -266,35 +276,23 @@ static bool is_deep(const Fusion *fusion)
     return false;
 }
 
-/* Keeps the best of them, and the best one of another family. */
-static void keep_split(Split *least, Split *other, Split split)
-{
-    bool better = split.time_us < least->time_us, another = split.first.family != least->first.family;
-    if (another && (better || split.time_us < other->time_us))
-        *other = better ? *least : split;
-    if (better)
-        *least = split;
-}
-
 /* Split-K where kernels leave SMs idle: in powers of two, then near the best of them, of which all tiles are constructed. Another
    family that is nearly as good may be better with all of its own. */
-static void add_splits(Planner *planner, ChoiceList *list, const Companions *companions, const Fusion *fusion,
-                       const ChoiceList *whole)
+static void add_splits(Planner *planner, ChoiceList *list, const PlannedForm *form)
 {
+    const ChoiceList *whole = &form->ways;
     const PlannedLaunch *best = &whole->choices[0]->launches[0];
     Splitting of = {
-        .companions = companions,
-        .fusion = fusion,
-        .ways = whole,
-        .slow = !planner->rewrite && is_slow(planner, fusion, best),
-        .best_us = with_behind(planner, companions, companions->before).time_us + planned_us(best),
+        .form = form,
+        .slow = !form->rewrite && is_slow(planner, form->fusion, best),
+        .best_us = list->choices[0]->time_us,
         .parts = &(TileSeries){.arena = planner->choices},
         .sums = &(TileSeries){.arena = planner->choices},
     };
     const PlannedLaunch *spread = best_spread(planner, whole, best);
-    bool deep = is_deep(fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
+    bool deep = is_deep(form->fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
     int64_t idle = deep ? 2 * planner->device->sm_count : choices_idle_sms(planner, best);   // deep: a block for each part
-    Split least = {.time_us = INFINITY}, other = least;
+    Split least = {.time_us = INFINITY};
     int64_t first = first_parts(planner, &of);
     double last_us = 0;
     bool past = false;   // more parts of products only take longer to add
@@ -308,15 +306,16 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
                                .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
         if (power == first || (!makers.any && !makers.tile_both && !makers.also))
             continue;
-        int64_t even = deep || planner->rewrite ? fusion_even_parts(fusion, parts) : parts;
+        int64_t even = deep || form->rewrite ? fusion_even_parts(form->fusion, parts) : parts;
         of.tried[even] |= makers.any && !makers.no_products;
         Split split = add_split(planner, list, &of, even, makers);
         last_us = split.time_us;
         of.best_us = fmin(of.best_us, split.time_us);
-        keep_split(&least, &other, split);
+        if (split.time_us < least.time_us)
+            least = split;
         /* More parts of a family that fills the SMs only take longer to add; another one may still have none that suit it. */
         bool fills = split.first.program.perf.waves >= 1 && !of.slow && power > first &&
-                     split.first.family == least.first.family;
+                     (split.first.family == least.first.family || past);
         if (fills && planned_us(&split.first) + sum_us(planner, &of, 2 * parts) > PAST_THE_BEST * of.best_us)
             break;
     }
@@ -325,32 +324,8 @@ static void add_splits(Planner *planner, ChoiceList *list, const Companions *com
     if (least.first.family->tiles_both)
         least = add_whole_waves(planner, list, &of, add_between(planner, list, &of, least));
     of.parts = of.sums = NULL;
-    add_split(planner, list, &of, least.parts, least.of);
-    if (other.time_us <= PAST_THE_BEST * of.best_us)
-        add_split(planner, list, &of, other.parts, (PartFamilies){.also = other.first.family});
-}
-
-/* Kernels of the rewritten fusion, with the launches before and after it. */
-static void add_rewritten(Planner *planner, ChoiceList *list, const Rewritten *form)
-{
-    Choice *before[MAX_BEFORE];
-    Companions companions = {.behind_count = form->behind_count};
-    if (!choices_best_each(planner, form->before, form->before_count, before) ||
-        !choices_best_each(planner, form->behind, form->behind_count, companions.behind))
-        return;
-    Choice begun = {.partial_ops = form->definitions, .partial_count = form->definition_count};
-    companions.before = choice_extend_by_all(planner, begun, before, form->before_count);
-    companions.before.copies = form->before_count;
-    double copies_us = with_behind(planner, &companions, companions.before).time_us;
-    if (copies_us > list->choices[0]->time_us)
-        return;
-    ChoiceList main = rewritten_launches(planner, form->main);
-    for (int i = 0; i < main.count; i++) {
-        Choice choice = choice_extend(planner, companions.before, main.choices[i]);
-        choices_add(planner, list, with_behind(planner, &companions, choice));
-    }
-    if (main.count && planner->rewrite->splits)
-        add_splits(planner, list, &companions, form->main, &main);
+    if (least.time_us <= PAST_THE_BEST * of.best_us)
+        add_split(planner, list, &of, least.parts, least.of);
 }
 
 static bool offers(const Family *family, const Rewrite *rewrite)
@@ -361,35 +336,54 @@ static bool offers(const Family *family, const Rewrite *rewrite)
     return own && *own;
 }
 
-/* By families that offer the rewrite; the others gain nothing from it. */
-static void plan_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed, const Rewrite *rewrite, int first)
+/* Kernels of families that offer the rewrite, as this one does; others gain nothing from it. NULL: there are none. */
+static PlannedForm *add_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed, const Rewrite *rewrite,
+                           const Family *family)
 {
-    const void *view = family_view(planner->families[first], viewed);
-    const Rewritten *form =
-        view ? rewrite->make(planner->arena, view, viewed->fusion, planner->target) : NULL;
-    if (!form)
-        return;
-    prepared_mark_parts(viewed->fusion, form->before, form->before_count);
-    prepared_mark_parts(viewed->fusion, (Fusion *[]){form->main}, 1);
-    prepared_mark_parts(viewed->fusion, form->behind, form->behind_count);
-    planner->rewrite = rewrite;
-    planner->passed_over = 0;
+    const void *view = family_view(family, viewed);
+    const Rewritten *made = view ? rewrite->make(planner->arena, view, viewed->fusion, planner->target) : NULL;
+    if (!made)
+        return NULL;
+    prepared_mark_parts(viewed->fusion, made->before, made->before_count);
+    prepared_mark_parts(viewed->fusion, (Fusion *[]){made->main}, 1);
+    prepared_mark_parts(viewed->fusion, made->behind, made->behind_count);
+    Choice *before[MAX_BEFORE];
+    PlannedForm *form = NEW(planner->choices, PlannedForm);
+    form->behind_count = made->behind_count;
+    if (!choices_best_each(planner, made->before, made->before_count, before) ||
+        !choices_best_each(planner, made->behind, made->behind_count, form->behind))
+        return NULL;
+    Choice begun = {.partial_ops = made->definitions, .partial_count = made->definition_count};
+    form->before = choice_extend_by_all(planner, begun, before, made->before_count);
+    form->before.copies = made->before_count;
+    if (with_behind(planner, form, form->before).time_us > list->choices[0]->time_us)
+        return NULL;
+    form->rewrite = rewrite;
+    form->fusion = made->main;
     for (int f = 0; planner->families[f]; f++)
-        planner->passed_over |= (uint64_t)!offers(planner->families[f], rewrite) << f;
-    add_rewritten(planner, list, form);
+        form->passed_over |= (uint64_t)!offers(planner->families[f], rewrite) << f;
+    choices_add_launches(planner, &form->ways, made->main, form->passed_over);
+    for (int i = 0; i < form->ways.count; i++) {
+        Choice choice = choice_extend(planner, form->before, form->ways.choices[i]);
+        choices_add(planner, list, with_behind(planner, form, choice));
+    }
+    return form->ways.count ? form : NULL;
 }
 
 /* Each rewrite that some family offers, once. */
-static void add_all_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed)
+static PlannedForm *add_all_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed)
 {
+    PlannedForm *forms = NULL, **last = &forms;
     for (int f = 0; planner->families[f]; f++)
         for (int r = 0; planner->families[f]->rewrites && planner->families[f]->rewrites[r]; r++) {
+            const Rewrite *rewrite = planner->families[f]->rewrites[r];
             int first = 0;
-            while (!offers(planner->families[first], planner->families[f]->rewrites[r]))
+            while (!offers(planner->families[first], rewrite))
                 first++;
-            if (first == f)
-                plan_rewritten(planner, list, viewed, planner->families[f]->rewrites[r], f);
+            if (first == f && (*last = add_rewritten(planner, list, viewed, rewrite, planner->families[f])))
+                last = &(*last)->next;
         }
+    return forms;
 }
 
 ChoiceList choices_of(Planner *planner, const Fusion *fusion)
@@ -411,10 +405,13 @@ ChoiceList choices_of(Planner *planner, const Fusion *fusion)
         choices_add_phases(planner, &list, fusion);
     if (!list.count)
         return list;
-    planner->rewrite = NULL;
-    planner->passed_over = 0;
-    add_splits(planner, &list, &(Companions){.behind_count = 0}, fusion, &list);
-    add_all_rewritten(planner, &list, &viewed);
+    /* Whole sums of all forms first: they tell which parts are not worth constructing. */
+    PlannedForm own = {.fusion = fusion, .ways = list};
+    own.ways.choices = arena_copy(planner->choices, list.choices, (size_t)list.count * sizeof *list.choices);
+    own.next = add_all_rewritten(planner, &list, &viewed);
+    for (PlannedForm *form = &own; form; form = form->next)
+        if (!form->rewrite || form->rewrite->splits)
+            add_splits(planner, &list, form);
     keep_diverse(&list, planner->keep);
     return list;
 }

@@ -31,13 +31,11 @@ typedef struct Planner {
     const Target *target;
     const DeviceSpec *device;   // its own,
     const Family *const *families;   // and those that serve it
-    uint64_t passed_over;  // families that do not serve the rewritten form: bit f
+    uint64_t passed_over;  // families that do not serve parts of the form that is planned: bit f
     TileSeries *series;    // of kinds that differ in the number of a sum's parts; NULL: of others
-    const Rewrite *rewrite;   // of the form that is planned; NULL: the fusion as it is
     int64_t room;          // bytes of the device's memory left by the program's tensors; negative: they do not fit
     int keep;
-    int most;              // programs of one construction, of which keep_diverse() keeps some
-    RProgram *programs;    // those
+    RProgram *programs;    // of one construction, of which keep_diverse() keeps some
     ConstructMemo *memo;   // 33 columns in 17 parts and in 18 are parts of two
     ConstructStats stats;
 } Planner;

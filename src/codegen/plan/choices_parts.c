@@ -39,15 +39,7 @@ static ChoiceList element_launches(Planner *planner, const Fusion *fusion)
     choices_add_launches(planner, &list, smallest->chunks, 0);
     if (small->columns)
         choices_add_launches(planner, &list, small->columns, 0);
-    int kept = 0;
-    for (int i = 0; i < list.count; i++) {
-        bool seen = false;
-        for (int k = 0; k < kept; k++)
-            seen |= choice_same_family(list.choices[k], list.choices[i]);
-        if (!seen)
-            list.choices[kept++] = list.choices[i];
-    }
-    list.count = kept;
+    list.count = best_of_families(&list, list.choices);
     return list;
 }
 

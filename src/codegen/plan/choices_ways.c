@@ -18,7 +18,6 @@ Planner planner_new(Arena *arena, const Target *target, int keep, bool alone, in
         .keep = keep,
         .room = room,
         .memo = construct_memo_new(arena, target, 2 * keep),
-        .most = 2 * keep,
         .programs = NEW_ARRAY(arena, RProgram, 2 * keep),
     };
 }
@@ -55,11 +54,13 @@ void choices_add(Planner *planner, ChoiceList *list, Choice choice)
     list->choices[at] = added;
 }
 
-static int construct(Planner *planner, const KernelKind *kind)
+static int construct(Planner *planner, const ChoiceList *list, const KernelKind *kind)
 {
     Arena *scratch = planner->scratch;
+    double known_us = list->count ? list->choices[0]->time_us : 0;
     arena_reset(scratch);
-    return construct_memo_ask(planner->memo, scratch, kind, planner->series, planner->programs, &planner->stats);
+    return construct_memo_ask(planner->memo, scratch, kind, planner->series, known_us, planner->programs,
+                              &planner->stats);
 }
 
 /* With the threads or blocks that a family adds to those of the program, a launch may have too many. */
@@ -86,7 +87,7 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
     for (int v = 0; v < count; v++) {
         KernelKind *kind = kind_copy(planner->choices, &drafts[v]);
         kind->space->unpadded = planner->target->without & PART_BANK_PADDING;
-        int made = construct(planner, kind);
+        int made = construct(planner, list, kind);
         PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
         for (int i = 0; i < made; i++) {
             launches[i] = (PlannedLaunch){family, viewed->fusion, view, kind, planner->programs[i]};
@@ -113,7 +114,7 @@ void choices_add_launches(Planner *planner, ChoiceList *list, const Fusion *fusi
 ChoiceList choices_single(Planner *planner, const Fusion *fusion)
 {
     ChoiceList list = {0};
-    choices_add_launches(planner, &list, fusion, 0);
+    choices_add_launches(planner, &list, fusion, planner->passed_over);
     return list;
 }
 

@@ -120,7 +120,7 @@ static void visit_kinds(const Family *family, const Fusion *fusion, const Progra
         PlannedLaunch launch = {.family = family, .fusion = fusion, .kind = &variants[v]};
         launch.view = family_view(family, &viewed);
         Plan plan = {.fusion_plan = "one", .launches = &launch, .count = 1};
-        if (rprogram_construct(arena, launch.kind, &(Target){.device = device}, 1, &launch.program, &stats))
+        if (rprogram_construct(arena, launch.kind, &(Target){.device = device}, 0, 1, &launch.program, &stats))
             visit(context, &plan, program, device);
     }
 }

@@ -65,7 +65,7 @@ static int emit(Arena *arena, const Family *family, Fusion *fusion, bool broken)
     for (int v = 0; v < variant_count; v++) {
         RProgram programs[MOST_PROGRAMS];
         ConstructStats stats = {0};
-        int made = rprogram_construct(arena, &variants[v], &(Target){.device = device}, MOST_PROGRAMS, programs, &stats);
+        int made = rprogram_construct(arena, &variants[v], &(Target){.device = device}, 0, MOST_PROGRAMS, programs, &stats);
         for (int i = 0; i < made; i++) {
             StrBuf out = strbuf_new(arena);
             KernelPlan plan = {.fusion = fusion, .kind = &variants[v], .program = &programs[i], .device = device};

@@ -19,7 +19,7 @@ static Result construct(const KernelKind *kind, const DeviceSpec *device)
     Result result;
     memset(&result, 0, sizeof result);
     Arena *arena = arena_new();
-    result.count = rprogram_construct(arena, kind, &(Target){.device = device}, KEEP, result.kept, &result.stats);
+    result.count = rprogram_construct(arena, kind, &(Target){.device = device}, 0, KEEP, result.kept, &result.stats);
     arena_free(arena);
     return result;
 }
@@ -236,7 +236,7 @@ START_TEST(the_best_program_is_always_kept)
     Arena *arena = arena_new();
     RProgram one;
     ConstructStats stats = {0};
-    ck_assert_int_eq(rprogram_construct(arena, &kind, &(Target){.device = &device}, 1, &one, &stats), 1);
+    ck_assert_int_eq(rprogram_construct(arena, &kind, &(Target){.device = &device}, 0, 1, &one, &stats), 1);
     Result ten = construct(&kind, &device);
     ck_assert_mem_eq(one.tile, ten.kept[0].tile, sizeof one.tile);
     arena_free(arena);

@@ -35,7 +35,7 @@ static Answer ask(const KernelKind *kind)
 {
     Answer answer = {.count = 0};
     Arena *scratch = arena_new();
-    answer.count = construct_memo_ask(memo, scratch, kind, NULL, answer.kept, &answer.stats);
+    answer.count = construct_memo_ask(memo, scratch, kind, NULL, 0, answer.kept, &answer.stats);
     arena_free(scratch);
     return answer;
 }
@@ -44,14 +44,14 @@ static Answer construct(const KernelKind *kind)
 {
     Answer answer = {.count = 0};
     Arena *scratch = arena_new();
-    answer.count = rprogram_construct(scratch, kind, &target, KEEP, answer.kept, &answer.stats);
+    answer.count = rprogram_construct(scratch, kind, &target, 0, KEEP, answer.kept, &answer.stats);
     arena_free(scratch);
     return answer;
 }
 
 static bool same(const Answer *left, const Answer *right)
 {
-    return left->count == right->count && memcmp(&left->stats, &right->stats, sizeof left->stats) == 0 &&
+    return left->count == right->count &&
            memcmp(left->kept, right->kept, sizeof left->kept[0] * (size_t)left->count) == 0;
 }
 
@@ -93,7 +93,7 @@ START_TEST(that_there_is_none_is_known_too)
     for (int again = 0; again < 3; again++) {
         Answer none = ask(&kind);
         ck_assert_int_eq(none.count, 0);
-        ck_assert_int_gt(none.stats.generated, 0);
+        ck_assert_int_eq(none.stats.generated > 0, !again);   // what is remembered is not constructed
         ck_assert_int_eq(none.stats.generated, none.stats.pruned[PRUNE_THREADS] + none.stats.pruned[PRUNE_DUPLICATE]);
     }
 }
