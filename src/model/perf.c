@@ -448,10 +448,10 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     if (schedule_multiplies(kernel->kind->schedule) && !kernel->staged)
         return hypot(hypot(loading_us, own_us), hypot(again_us, own_steps_us(kernel))) + between_us;
     loading_us = hypot(loading_us, between_us);
-    if (stages_once(kernel))
-        return loading_us + computing_us -
-               (1 - 1 / kernel->resident) * (1 - 1 / at_least(perf->waves, 1)) * at_most(loading_us, computing_us);
-    return soft_max(soft_max(loading_us, computing_us, knee), own_steps_us(kernel), calibration.knee);
+    double hidden = (1 - 1 / kernel->resident) * (1 - 1 / at_least(perf->waves, 1)),
+           both_us = stages_once(kernel) ? loading_us + computing_us - hidden * at_most(loading_us, computing_us)
+                                         : soft_max(loading_us, computing_us, knee);
+    return soft_max(both_us, own_steps_us(kernel), calibration.knee);
 }
 
 /* Of what a block does while it multiplies nothing, what shows beside the products: phases are random, and R blocks of an SM hide
