@@ -297,16 +297,17 @@ static void count_staged(KernelCounts *kernel)
 
 /* Loads of a loop that nothing buffers are under way in the registers that the SM's threads leave each other, as far as an
    instruction can name them. */
-static double unbuffered_rounds(const KernelCounts *kernel, int axis)
+static double unbuffered_rounds(const KernelCounts *kernel, const Loop *loop)
 {
     /* Counted in SASS of `loopnest`: 4, 12 and 20 rounds of two loads with 32, 48 and 64 registers. */
     enum { OTHERS = 24 };
     double threads = kernel->resident * kernel->warps * kernel->device->warp_size, loads = 0;
     for (int i = 0; i < kernel->space->tile_count; i++)
-        loads += depends(kernel, &kernel->space->tiles[i], axis);
+        loads += depends(kernel, &kernel->space->tiles[i], loop->axis);
     double registers = at_most((double)kernel->device->registers_per_sm / threads, kernel->device->registers_per_thread);
-    double rounds = (registers - OTHERS) / at_least(loads, 1);
-    return at_least(at_most(rounds, (double)kernel->space->axes[axis].extent), 1);
+    double rounds = (registers - OTHERS) / at_least(loads, 1),
+           most = loop->at_once ? loop->at_once : (double)kernel->space->axes[loop->axis].extent;
+    return at_least(at_most(rounds, most), 1);
 }
 
 double rounds_in_flight(const KernelCounts *kernel)
@@ -318,7 +319,7 @@ double rounds_in_flight(const KernelCounts *kernel)
     if (!loop)
         return 1;
     if (!kernel->kind->registers.input_buffers)
-        return unbuffered_rounds(kernel, loop->axis);
+        return unbuffered_rounds(kernel, loop);
     double points = all_points(kernel->space, kernel->inner),
            rounds = at_most(floor(MOST_ELEMENTS / points), loop->together ? MOST_ELEMENTS : MOST_ROUNDS);
     double whole = (double)(kernel->space->axes[loop->axis].extent / kernel->shared->size[loop->axis]);

@@ -25,16 +25,23 @@ static int64_t steps_together(const Fusion *fusion)
     return steps <= FEW ? steps : 1;
 }
 
-/* A guard may leave out a load. In a long loop the compiler then loads one element after the other into the same register, so
-   that each waits for the one before: counted in SASS of a depthwise filter gradient, whose time is that of one load under way. */
-static bool waits_for_each(const Fusion *fusion)
+/* A guard may leave out a load. Where a loop is written out, guards are predicates and loads go on; where it is not, compilers load one
+   element after the other into the same register, so that each waits for the one before. A guarded element of fewer than 32 bits
+   keeps its predicate until it is widened. Counted in SASS: f32 windows of 7 x 7 and 9 x 9 taps keep 20 loads under way, f16 ones 7,
+   11 x 11 the 11 of a row, a depthwise filter gradient over lines of 56 pixels one.
+   Rounds whose loads are under way together; 0: any number. */
+static int64_t rounds_at_once(const Fusion *fusion)
 {
+    enum { WRITTEN_OUT = 100, PREDICATES = 7 };   // 10 x 10 and 4 x 26 taps are written out, 1 x 100 and 11 x 11 are not
     FusedAccess found[MAX_ACCESSES];
     int count = steps_together(fusion) > 1 ? 0 : fusion_accesses(fusion, found, MAX_ACCESSES);
+    int64_t most = 0, rounds = 1;
     for (int i = 0; i < count; i++)
-        if (found[i].guarded && fusion->ops[found[i].op].reduce != REDUCE_NONE)
-            return true;
-    return false;
+        if (found[i].guarded && fusion->ops[found[i].op].reduce != REDUCE_NONE && most != PREDICATES)
+            most = dtype_info[found[i].access->tensor->dtype].bits < 32 ? PREDICATES : WRITTEN_OUT;
+    for (int a = fusion->axis_count - 1; a >= fusion->spatial_count && rounds * fusion->axes[a].extent <= WRITTEN_OUT; a--)
+        rounds *= fusion->axes[a].extent;
+    return smaller(rounds, most);
 }
 
 /* Of a thread, besides its terms' loads and arithmetic: its point's position along all axes, and each term's test of
@@ -56,7 +63,8 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     if (turns > 1)
         schedule_loop(schedule, (Loop){.tiles = true, .times = turns});
     if (fusion_reduces(fusion)) {
-        schedule_loop(schedule, (Loop){.axis = (int8_t)step, .waits = waits_for_each(fusion)});
+        int64_t rounds = rounds_at_once(fusion);
+        schedule_loop(schedule, (Loop){.axis = (int8_t)step, .waits = rounds == 1, .at_once = (int16_t)rounds});
         schedule_load(schedule, (Move){.tiles = inputs & steps});
         schedule_reduce(schedule, schedule_ops(fusion, true));
         schedule_takes(schedule, instructions_beside(fusion), 0);

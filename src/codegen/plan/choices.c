@@ -209,35 +209,6 @@ static Split add_between(Planner *planner, ChoiceList *list, Splitting *whole, S
     return least;
 }
 
-/* The kernel of another family than the first one's that would be best with blocks for all SMs, if it then took less than
-   half of the time; or NULL. */
-static const PlannedLaunch *best_spread(const Planner *planner, const ChoiceList *list, const PlannedLaunch *first)
-{
-    const PlannedLaunch *best = NULL;
-    double least_us = rprogram_spread_us(&first->program, planner->device) / 2;
-    for (int i = 1; i < list->count; i++) {
-        const PlannedLaunch *launch = &list->choices[i]->launches[0];
-        double us = rprogram_spread_us(&launch->program, planner->device);
-        if (list->choices[i]->count == 1 && launch->family != first->family && us < least_us) {
-            least_us = us;
-            best = launch;
-        }
-    }
-    return best;
-}
-
-/* So many parts give that kernel blocks for all SMs, or another one of its family on tensor cores, whose blocks are larger. */
-static bool employs(const Planner *planner, const ChoiceList *list, const PlannedLaunch *spread, int64_t parts)
-{
-    bool any = spread && choices_employ(parts, choices_idle_sms(planner, spread));
-    for (int i = 1; i < list->count && spread && !any; i++) {
-        const PlannedLaunch *launch = &list->choices[i]->launches[0];
-        any = list->choices[i]->count == 1 && launch->family == spread->family && !on_cuda_cores(launch) &&
-              choices_employ(parts, choices_idle_sms(planner, launch));
-    }
-    return any;
-}
-
 static double bytes_of_all(Tensor *const *tensors, int count)
 {
     double bytes = 0;
@@ -246,18 +217,16 @@ static double bytes_of_all(Tensor *const *tensors, int count)
     return bytes;
 }
 
-/* A kernel on CUDA cores takes much longer than its bytes and its arithmetic, since threads compute addresses and reload
-   elements. Another family, which has few blocks or no kernel for the whole sum, may be much faster on its parts. */
+/* It takes much longer than its bytes and its arithmetic: threads compute addresses and reload elements, or most of a tile is padding.
+   Another family, which has few blocks or no kernel for the whole sum, may be much faster on its parts. */
 static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedLaunch *best)
 {
     const PerfEstimate *perf = &best->program.perf;
-    const DeviceSpec *device = planner->device;
-    Unit unit = best->kind->space->unit;
     double bytes = bytes_of_all(fusion->inputs, fusion->input_count) +
                    bytes_of_all(fusion->outputs, fusion->output_count);
-    double floor_us = bytes / device->dram.bandwidth_gb_s / 1e3 + 2 * perf->launch_us +
-                      perf->flops / perf_unit_peak(device, unit) / 1e3;
-    return on_cuda_cores(best) && !best->family->tiles_both && planned_us(best) > MANY_TIMES * floor_us;
+    double floor_us = bytes / planner->device->dram.bandwidth_gb_s / 1e3 + 2 * perf->launch_us +
+                      perf->flops / perf_unit_peak(planner->device, best->kind->space->unit) / 1e3;
+    return planned_us(best) > MANY_TIMES * floor_us;
 }
 
 /* Outputs share what they read, and have more terms each than there are outputs: a block that computes all of them over a
@@ -289,7 +258,6 @@ static void add_splits(Planner *planner, ChoiceList *list, const PlannedForm *fo
         .parts = &(TileSeries){.arena = planner->choices},
         .sums = &(TileSeries){.arena = planner->choices},
     };
-    const PlannedLaunch *spread = best_spread(planner, whole, best);
     bool deep = is_deep(form->fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
     int64_t idle = deep ? 2 * planner->device->sm_count : choices_idle_sms(planner, best);   // deep: a block for each part
     Split least = {.time_us = INFINITY};
@@ -302,9 +270,8 @@ static void add_splits(Planner *planner, ChoiceList *list, const PlannedForm *fo
                 !of.slow && !may_gain(planner, &of, &least, parts);
         PartFamilies makers = {.any = of.slow || choices_employ(parts, idle) || (product && on_cuda_cores(best)),
                                .tile_both = product,
-                               .no_products = past,
-                               .also = employs(planner, whole, spread, parts) ? spread->family : NULL};
-        if (power == first || (!makers.any && !makers.tile_both && !makers.also))
+                               .no_products = past};
+        if (power == first || (!makers.any && !makers.tile_both))
             continue;
         int64_t even = deep || form->rewrite ? fusion_even_parts(form->fusion, parts) : parts;
         of.tried[even] |= makers.any && !makers.no_products;
