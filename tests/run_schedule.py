@@ -329,7 +329,7 @@ PROGRAMS = [
     (product_of_part(200, 328, 160, "u8", True), BULK),
     (product(256, 512, 256, "f64"), GEMM), (product(200, 328, 136, "f64", True), GEMM), (product(100, 91, 77, "f64"), GEMM),
     (product(256, 512, 512, "f16"), MULTICAST), (product(256, 512, 264, "bf16"), MULTICAST),
-    (product(200, 328, 264, "bf16"), MULTICAST), (product(20, 104, 520, "f16"), ["bulk/cluster, eight stages", "bulk/eight stages"]),
+    (product(200, 328, 264, "bf16"), MULTICAST), (product(20, 104, 520, "f16"), ["bulk/cluster", "bulk/eight stages"]),
     (product(256, 512, 200, "f16", True), MULTICAST), (skinny(256, 512, 512, "i8", True), MULTICAST), (product_of_part(200, 328, 256, "bf16"), MULTICAST),
     (product_rows(256, 512, 256), [*GEMM[:3], *BULK[:3], *MULTICAST]),
     (product_rows(200, 333, 136, "bf16", norms=True), [*GEMM[:3], *BULK[:3], *MULTICAST]), (product_rows(130, 264, 72, batch=3), PERSISTENT),

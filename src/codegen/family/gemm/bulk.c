@@ -22,11 +22,11 @@ enum {
     MULTICAST = 2,
     ALONE_KINDS = 3,
     MULTICAST_KIND = ALONE_KINDS,
-    CLUSTER_KIND,                        // by stages, too
-    PING_PONG_KIND = CLUSTER_KIND + 2
+    CLUSTER_KIND,
+    PING_PONG_KIND
 };
 enum { MAKERS = 2, PING_PONG_STAGES = 5 };
-enum { FEW_TILES_STAGES = 8 };
+enum { SPLITS = 2, SPLIT_TILE = 64, FEW_TILES_STAGES = 8 };
 enum { SUMS_PADDING = 8 };   // columns
 
 // ---- kinds ----
@@ -50,18 +50,18 @@ static bool has_multicast(int variant) { return variant == MULTICAST_KIND || var
 
 /* One thread copies boxes as far ahead as there are stages; the products of a step begin when its boxes have arrived. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products *products,
-                             const TileSpace *space, int stages, int variant, int splits)
+                             const TileSpace *space, int stages, int variant)
 {
     const Product *product = products->boxed;
-    bool loops = splits == 1;   // blocks of cluster split-K compute one tile each
+    bool loops = variant != CLUSTER_KIND;   // blocks of cluster split-K compute one tile each
     const TapPhases *phases = product->phased ? &product->phased->phases : NULL;
     Schedule schedule = {.order = phases_order(phases), .stages = stages};
     if (has_multicast(variant))
         schedule.cluster = MULTICAST, schedule.cluster_axis = GROUP_M;
     if (variant == PING_PONG_KIND)
         schedule.makers = MAKERS;
-    if (splits > 1)
-        schedule.cluster = splits, schedule.cluster_axis = GROUP_K;
+    if (!loops)
+        schedule.cluster = SPLITS, schedule.cluster_axis = GROUP_K;
     if (stages == FEW_TILES_STAGES && variant >= ALONE_KINDS && !products->rows)
         schedule.back = axes_back(fusion, product);
     schedule.cut = product->lines[0].along_k ? 1u << GROUP_M : 0;
@@ -91,9 +91,9 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Products 
     for (int s = 0; s < product->sums; s++)
         schedule_product(&schedule, UINT64_C(1) << s);
     schedule_end(&schedule);
-    if (splits > 1)   // sums lie in place of the stages
+    if (!loops)   // sums lie in place of the stages
         schedule_barrier(&schedule, SCOPE_BLOCK);
-    Exchange exchange = {.scope = splits > 1 ? SCOPE_CLUSTER : SCOPE_WARP, .combine = COMBINE_ROWS};
+    Exchange exchange = {.scope = loops ? SCOPE_WARP : SCOPE_CLUSTER, .combine = COMBINE_ROWS};
     bool shifted = mma_is_shifted(fusion, product);
     exchange.slab = shifted && loops ? SLAB_COLUMNS : 0;
     if (products->rows)
@@ -138,14 +138,17 @@ static int64_t steps_of(const Product *product)
     return ceil_div(product->group[GROUP_K].extent, LINE_PIECES * mma_piece(product));
 }
 
-/* Blocks of cluster split-K, each with a step; 1: none. Boxes that cross the end of a are slow, except along k, where they are cut;
-   few rows of tf32 lose (tuning-log 91, 93). */
-static int most_splits(const Product *product, const DeviceSpec *device)
+/* Cluster split-K, where all blocks find an SM at once. Larger tiles and more blocks lose (tuning-log 274). Boxes that cross the end
+   of a are slow, except along k, where they are cut; few rows of tf32 lose (tuning-log 91, 93). */
+static bool fits_splits(const Product *product, const DeviceSpec *device)
 {
-    bool rows = product->group[GROUP_M].extent >= product->shared_atom->m ||
-                (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32);
-    bool splits = rows && !product->share.chunk && !product->phased;
-    return splits ? (int)smaller(mma_largest_cluster(device, product), steps_of(product)) : 1;
+    double rows = (double)ceil_div(product->group[GROUP_M].extent, SPLIT_TILE);
+    double columns = (double)ceil_div(product->group[GROUP_N].extent, SPLIT_TILE);
+    double blocks = SPLITS * rows * columns * (double)product->group[GROUP_BATCH].extent;
+    return device_most_cluster_blocks(device) >= SPLITS && blocks <= device->sm_count &&
+           steps_of(product) >= SPLITS && !product->share.chunk && !product->phased &&
+           (product->group[GROUP_M].extent >= SPLIT_TILE ||
+            (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32));
 }
 
 /* What a step copies of an image or a filter. */
@@ -233,13 +236,13 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
 }
 
 static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const Fusion *fusion,
-                               const Products *products, int variant, int stages, int splits)
+                               const Products *products, int variant, int stages)
 {
     const Product *product = products->boxed;
     KernelKind kind = *common;
     kind.name = bulk_family.variants[variant];
     kind.space = space_copy(arena, common->space);
-    kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, variant, splits);
+    kind.schedule = schedule_of(arena, fusion, products, kind.space, stages, variant);
     kind.space->any = 1u << GROUP_M | 1u << GROUP_N;   // 25088 rows are a tile of 192 for each SM, or two of 128
     int64_t columns = SLAB_COLUMNS * kind_multicast(&kind);   // whole boxes each
     if (!product->phased || !product->phased->tile)
@@ -248,6 +251,8 @@ static KernelKind kind_of_variant(Arena *arena, const KernelKind *common, const 
        that are shifted more slowly (tuning-log 93). */
     if (has_multicast(variant) && !mma_is_shifted(fusion, product) && !products->rows)
         kind.space->rule[LEVEL_REGISTER][GROUP_N].granule = columns;
+    for (int g = GROUP_M; variant == CLUSTER_KIND && g <= GROUP_N; g++)
+        kind.space->rule[LEVEL_SHARED][g].limit = SPLIT_TILE;
     if (variant == PING_PONG_KIND) {
         kind.space->rule[LEVEL_SHARED][GROUP_M].limit = kind.space->rule[LEVEL_REGISTER][GROUP_M].limit;
         kind.threads.least = kind.threads.most = MAKERS * kind.threads.of_tile;
@@ -288,15 +293,13 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         product_rows_add(&common, products->rows, product);
     int count = 0, multicast_stages = stages_of_multicast(product, device);
     for (; count < ALONE_KINDS; count++)
-        variants[count] = kind_of_variant(arena, &common, fusion, products, count, STAGES[count], 1);
+        variants[count] = kind_of_variant(arena, &common, fusion, products, count, STAGES[count]);
     if (multicast_stages)
-        variants[count++] = kind_of_variant(arena, &common, fusion, products, MULTICAST_KIND, multicast_stages, 1);
-    for (int splits = 2; splits <= (products->rows ? 1 : most_splits(product, device)); splits *= 2)
-        for (int far = 0; far < 2; far++)
-            variants[count++] = kind_of_variant(arena, &common, fusion, products, CLUSTER_KIND + far,
-                                                far ? FEW_TILES_STAGES : STAGES[0], splits);
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, MULTICAST_KIND, multicast_stages);
+    if (fits_splits(product, device) && !products->rows)
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, CLUSTER_KIND, FEW_TILES_STAGES);
     if (fits_ping_pong(product, device) && !products->rows && multicast_stages)
-        variants[count++] = kind_of_variant(arena, &common, fusion, products, PING_PONG_KIND, PING_PONG_STAGES, 1);
+        variants[count++] = kind_of_variant(arena, &common, fusion, products, PING_PONG_KIND, PING_PONG_STAGES);
     return count;
 }
 
@@ -444,7 +447,7 @@ const Family bulk_family = {
     .template_path = "templates/bulk.cu",
     .shares_body = true,
     .variants = (const char *const[]){"four stages", "six stages", "eight stages", "multicast", "cluster",
-                                      "cluster, eight stages", "multicast, ping-pong", NULL},
+                                      "multicast, ping-pong", NULL},
     .copying_warps = GROUP_WARPS,
     .streams = true,
     .joins = true,

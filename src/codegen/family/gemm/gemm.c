@@ -17,7 +17,7 @@ enum {
 /* As many threads as 8 rows of each warp's tile, which are staged in shared memory, nearly fit in the stages. */
 enum { MAX_WARP_TILE = 128, MAX_TILE = 256, MAX_THREADS = 256 };
 enum { SLAB_PADDING = 8 };
-enum { CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
+enum { LARGE_TILE = 128, CLUSTER_VARIANT = 3, SEVERAL_VARIANT = 4 };
 enum { OTHERS = 26, OTHERS_ONCE = 24, OF_RESIDUAL = 16 };   // registers: counted in what ptxas takes of 500 kernels (tuning-log 242)
 enum { MAX_PRODUCTS = 4 };   // of a block, which waits for all of them
 
@@ -81,6 +81,18 @@ static double held_words(const Product *product)
     double elements = 32.0 / product_element_bits(product->factor[0]);
     const double words[] = {[BY_PIECES] = 0, [FROM_ANYWHERE] = 9.0 / 4, [BY_ELEMENTS] = elements};
     return (words[product->reading[0].way] + words[product->reading[1].way]) / 2;
+}
+
+/* Blocks of cluster split-K for large tiles, at most as many as find an SM at once, or nearly. */
+static int largest_cluster(const DeviceSpec *device, const Product *product)
+{
+    int64_t tiles = fitting_mul(ceil_div(product->group[GROUP_M].extent, LARGE_TILE),
+                                ceil_div(product->group[GROUP_N].extent, LARGE_TILE));
+    tiles = fitting_mul(tiles, product->group[GROUP_BATCH].extent);
+    int cluster = 1, most = device_portable_cluster_blocks(device);
+    while (2 * cluster <= most && cluster * tiles <= device->sm_count)
+        cluster *= 2;
+    return cluster;
 }
 
 /* Every block has a step. */
@@ -229,7 +241,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return count;
     if (product_is_small(fusion, product, device))
         variants[count++] = of_several_products(arena, &variants[0], fusion, device, products, atom);
-    for (int cluster = 2; cluster <= mma_largest_cluster(device, product); cluster *= 2)
+    for (int cluster = 2; cluster <= largest_cluster(device, product); cluster *= 2)
         if (product->group[GROUP_K].extent > cluster * MIN_K_PARTS * atom->k)
             variants[count++] = in_cluster(arena, &variants[copied], fusion, products, cluster);
     return count;

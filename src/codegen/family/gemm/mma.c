@@ -155,18 +155,6 @@ int mma_sum_bits(const Product *product)
     return mma_value_bytes(product) * (chains ? 16 : 8);
 }
 
-int mma_largest_cluster(const DeviceSpec *device, const Product *product)
-{
-    enum { LARGE_TILE = 128 };
-    int64_t tiles = fitting_mul(ceil_div(product->group[GROUP_M].extent, LARGE_TILE),
-                                ceil_div(product->group[GROUP_N].extent * product->sums, LARGE_TILE));
-    tiles = fitting_mul(tiles, product->group[GROUP_BATCH].extent);
-    int cluster = 1, most = device_portable_cluster_blocks(device);
-    while (2 * cluster <= most && cluster * tiles <= device->sm_count)
-        cluster *= 2;
-    return cluster;
-}
-
 void mma_group_kind(Arena *arena, KernelKind *kind, const Fusion *fusion, const DeviceSpec *device,
                      const Product *product, const Atom *atom)
 {

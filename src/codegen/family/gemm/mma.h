@@ -50,9 +50,6 @@ bool mma_is_shifted(const Fusion *fusion, const Product *product);
 enum { MAX_VECTOR = 8 };
 int mma_columns(const Fusion *fusion, const Product *product);
 
-/* Blocks of cluster split-K for large tiles, at most as many as find an SM at once, or nearly. */
-int mma_largest_cluster(const DeviceSpec *device, const Product *product);
-
 /* Common parts of kernels whose warp groups of GROUP_WARPS warps multiply operands in shared memory, in lines of
    128 bytes along k. Their tiles are aligned to SHARED_ALIGNMENT bytes there. */
 enum { GROUP_WARPS = 4, GROUP_LANES = GROUP_WARPS * LANES };
