@@ -190,17 +190,18 @@ DEVICE void leave_rows(Slab &slab, const float (&acc)[WIDTHS * 2][4], const Soft
 template <int STEP, int COUNT, class Slabs, class Make> DEVICE void combine(int first, int lines, Slabs slab, Make make)
 {
     constexpr int OF_LINE = THREADS / ((KEPT_ROWS + STEP - 1) / STEP), SHARE = OF_LINE < WIDTH / QN ? OF_LINE : WIDTH / QN;
-    const int line = (int)threadIdx.x / SHARE * STEP + first;
+    constexpr int VECTORS = (WIDTH / QN + SHARE - 1) / SHARE;   // of a thread
+    const int line = (int)threadIdx.x / SHARE * STEP + first, n0 = (int)threadIdx.x % SHARE * QN;
     if (line >= lines)
         return;
-    int n = (int)threadIdx.x % SHARE * QN;
     Row rows[COUNT];
-    Vector<float, QN> own[COUNT];
-    const auto load = [&](int i) { own[i] = *(const Vector<float, QN> *)(slab(i).at[line] + n); };
+    Vector<float, QN> own[VECTORS][COUNT];
     UNROLL for (int i = 0; i < COUNT; ++i)
         rows[i] = slab(i).rows[line];
-    UNROLL for (int i = 0; i < COUNT; ++i)
-        load(i);   // beside the rows: other blocks are far
+    UNROLL for (int turn = 0; turn < VECTORS; ++turn)
+        UNROLL for (int i = 0; i < COUNT; ++i)
+            if (n0 + turn * SHARE * QN < WIDTH)
+                own[turn][i] = *(const Vector<float, QN> *)(slab(i).at[line] + n0 + turn * SHARE * QN);   // beside the rows: other blocks are far
     float weight[COUNT];
     Row of = {rows[0].maximum, 0.0f, 0.0f};
     UNROLL for (int i = 1; i < COUNT; ++i)
@@ -209,16 +210,15 @@ template <int STEP, int COUNT, class Slabs, class Make> DEVICE void combine(int 
         weight[i] = power_of_two((rows[i].maximum - of.maximum) * SCALE);
         of.sum += weight[i] == 0.0f ? 0.0f : rows[i].sum * weight[i];
     }
-    while (true) {
+    UNROLL for (int turn = 0; turn < VECTORS; ++turn) {
+        const int n = n0 + turn * SHARE * QN;
+        if (n >= WIDTH)
+            return;
         float totals[QN] = {};
         UNROLL for (int i = 0; i < COUNT; ++i)
             UNROLL for (int e = 0; e < QN; ++e)
-                totals[e] = fmaf(weight[i] == 0.0f ? 0.0f : own[i].at[e], weight[i], totals[e]);
+                totals[e] = fmaf(weight[i] == 0.0f ? 0.0f : own[turn][i].at[e], weight[i], totals[e]);
         make(line, n, totals, of);
-        if ((n += SHARE * QN) >= WIDTH)
-            return;
-        UNROLL for (int i = 0; i < COUNT; ++i)
-            load(i);
     }
 }
 

@@ -48,6 +48,5 @@ const Calibration calibration = {
     // Bulk copies read L2 at 9.4 TB/s, loads at 7.7: micro-kernels, tuning-log 186
     .bulk = {.read_share = 0.82, .sum_cycles = SUM_CYCLES},
     .attention = ATTENTION_OF_WARPS(),
-    .attention_lone = ATTENTION_OF_WARPS(.ends_alone = true),
     .attention_bulk = ATTENTION(),
 };

@@ -26,7 +26,6 @@ typedef struct KindCost {
     bool by_pieces;             // blocks read and write pieces of rows, which lie apart in memory
     double read_share;          // of what blocks copy takes time of L2, as loads do; 0 = 1
     double sum_cycles;          // for each sum of a thread, once they are complete
-    bool ends_alone;            // its last step is multiplied by a warp that has all rows, when everything has come
 } KindCost;
 
 typedef struct WindowFit {
@@ -60,7 +59,7 @@ typedef struct Calibration {
         double shift_instructions;   // of a thread to bring one element that lies anywhere into its place
     } gemm;
     KindCost bulk;
-    KindCost attention, attention_lone, attention_bulk;
+    KindCost attention, attention_bulk;
 } Calibration;
 
 extern const Calibration calibration;

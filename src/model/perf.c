@@ -64,7 +64,10 @@ static double l2_time_us(const KernelCounts *kernel, double load_bytes, double s
 {
     const DeviceSpec *device = kernel->device;
     double moving_us = (load_bytes + store_bytes) / device->l2.bandwidth_gb_s / 1e3 + hottest_slice_us(kernel);
-    double ports = at_most(device->l2_port_share * kernel->blocks / device->sm_count, 1);
+    /* Warps with pipelines of their own draw what a port carries: as much as bulk copies read (tuning-log 270). */
+    bool own = kernel->kind->schedule->independent;
+    double share = own ? 1 / calibration.bulk.read_share : device->l2_port_share;
+    double ports = at_most(share * kernel->blocks / device->sm_count, 1);
     double waiting_us = memory_time_us(moving_us, load_bytes, kernel->l2_in_flight_bytes, device->l2_latency_ns);
     return at_least(waiting_us, moving_us / ports);
 }
@@ -117,14 +120,12 @@ static bool loads_next_step(const KernelCounts *kernel)
 }
 
 /* The part of each step's load latency that neither the other stages nor the other blocks hide. Loads of several steps in
-   flight are waited for one after the other. A warp with a pipeline of its own issues the copies of a later step when those
-   of this step have arrived: half a step less is in flight (tuning-log 150). */
+   flight are waited for one after the other. */
 static double uncovered_time_us(const KernelCounts *kernel, double step_us)
 {
     if (loads_next_step(kernel))
         return at_least(own_step_us(kernel, step_load_us(kernel)) - step_us, 0);
     double covering = kernel->ahead + (kernel->resident - 1) / kernel->resident;
-    covering -= kernel->kind->schedule->independent ? 0.5 : 0;
     double load_us = step_load_us(kernel);
     return at_least(covering > 1 ? load_us / covering - step_us : load_us - step_us * covering, 0);
 }
@@ -142,37 +143,43 @@ static double combining_us(const KernelCounts *kernel)
     return 2 * sums * SUM_BYTES * kernel->device->sm_count / kernel->device->shared.bandwidth_gb_s / 1e3;
 }
 
-/* The end of a tile, where the warps of a block reduce and store their sums, in a cluster those of their rows: code that
-   runs once. */
-static double end_time_us(const KernelCounts *kernel)
+/* Of the block's tile, as far as rows exist. */
+static double existing_points(const KernelCounts *kernel)
 {
-    double sums = rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
-    if (schedule_passes_rows(kernel->kind->schedule))
-        sums /= kernel->cluster;
-    return sums * kernel->cost->sum_cycles / kernel->device->clock_mhz + finishing_us(kernel) + combining_us(kernel);
+    RTile tile = *kernel->shared;
+    for (int a = 0; a < kernel->space->axis_count; a++)
+        tile.size[a] = smaller(tile.size[a], kernel->space->axes[a].extent);
+    return rtile_points(kernel->space, &tile, false);
 }
 
-/* Warps add their sums to those in shared memory one after the other: of each value a load, an addition and a store. */
+/* Of a value that others left in shared memory a load, an addition and a store: counted in SASS of filter_strip,
+   45 for 9 taps, 333 for 81. */
+static double value_cycles(void) { return 4.1 * calibration.finding_cycles; }
+
+/* The end of a tile, where the warps of a block reduce and store their sums, in a cluster those of their rows: code
+   that runs once. Warps that split the columns leave all; all threads make those of rows that exist (tuning-log 270). */
+static double end_time_us(const KernelCounts *kernel)
+{
+    double cycles = 0, sums = rtile_points(kernel->space, kernel->inner, false) / kind_tile_threads(kernel->kind);
+    if (kernel->kind->schedule->independent) {
+        sums /= kernel->warps;
+        cycles = existing_points(kernel) / kernel->device->warp_size * value_cycles();
+    } else if (schedule_passes_rows(kernel->kind->schedule))
+        sums /= kernel->cluster;
+    cycles += sums * kernel->cost->sum_cycles;
+    return cycles / kernel->device->clock_mhz + finishing_us(kernel) + combining_us(kernel);
+}
+
+/* Warps add their sums to those in shared memory one after the other. */
 static double turns_us(const KernelCounts *kernel)
 {
-    const double VALUE_INSTRUCTIONS = 4.1;   // counted in SASS of filter_strip: 45 for 9 taps, 333 for 81
     const Schedule *schedule = kernel->kind->schedule;
     double wait_cycles = kernel->device->timing.barrier_cycles + kernel->device->timing.operand_cycles, cycles = 0;
     for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
         if (item->exchange.combine == COMBINE_TURNS)
             cycles += kernel->warps *
-                      (item->exchange.values * VALUE_INSTRUCTIONS * calibration.finding_cycles + wait_cycles);
+                      (item->exchange.values * value_cycles() + wait_cycles);
     return cycles / kernel->device->clock_mhz * (1 + (kernel->rounds - 1) / kernel->resident);
-}
-
-/* A warp that has all rows multiplies its last step after the last copy has arrived: nothing overlaps with it. */
-static double lone_step_us(const KernelCounts *kernel)
-{
-    const DeviceSpec *device = kernel->device;
-    double points = rtile_points(kernel->space, kernel->inner, false) * rtile_points(kernel->space, kernel->inner, true);
-    double schedulers = (double)device->sm_count * device->schedulers_per_sm;
-    double gflop_s = perf_unit_peak(device, kernel->space->unit) / schedulers * kernel->cost->peak_share;
-    return kernel->cost->ends_alone ? points * kernel->space->flops / gflop_s / 1e3 : 0;
 }
 
 /* Staged products whose blocks compute one tile: no warp of a block multiplies while others store. */
@@ -224,25 +231,13 @@ static double missed_share(const KernelCounts *kernel, const PerfEstimate *perf)
     return known > 0 ? at_most(perf->l2_load_bytes / at_least(perf->shared_load_bytes, 1), 1) : 1;
 }
 
-/* Blocks that start together are at the same iteration, and all wait for elements that none of them has read before: of each
-   round of loads of the first wave a latency, as far as it exceeds the time by bandwidth. */
-static double first_rounds_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
-{
-    const Loop *loop = kind_unbuffered_loop(kernel->kind);
-    if (!loop)
-        return 0;
-    double waits = (double)kernel->space->axes[loop->axis].extent / rounds_in_flight(kernel) - 1,
-           wave_us = throughput_us / at_least(perf->waves, 1);
-    return hypot(waits * kernel->device->dram_latency_ns / 1e3, wave_us) - wave_us;
-}
-
 /* Iterations in each of which a thread waits for its loads: their latencies, as far as they exceed the time by bandwidth. Few
    threads of many iterations keep few bytes in flight (tuning-log 149). */
 static double waiting_rounds_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
     const Loop *loop = schedule_waiting_loop(kernel->kind->schedule);
     if (!loop)
-        return first_rounds_us(kernel, perf, throughput_us);
+        return 0;
     double rounds = (double)ceil_div(kernel->shared->size[loop->axis], kernel->inner->size[loop->axis]);
     const DeviceSpec *device = kernel->device;
     double missed = missed_share(kernel, perf), hit_us = device->timing.operand_cycles / device->clock_mhz,
@@ -271,12 +266,11 @@ static bool reads_slabs(const KernelCounts *kernel)
 /* Sums that a block sends to others of its cluster, or reads; where warps have pipelines of their own, of existing rows. */
 static double sums_passed(const KernelCounts *kernel)
 {
-    RTile tile = *kernel->shared;
-    for (int a = 0; a < kernel->space->axis_count && kernel->kind->schedule->independent; a++)
-        tile.size[a] = smaller(tile.size[a], kernel->space->axes[a].extent);
     double groups = rtile_tiles(kernel->space, kernel->shared, kernel->inner, true);
-    return rtile_points(kernel->space, &tile, false) *
-           (reads_slabs(kernel) ? groups * (kernel->cluster - 1) / kernel->cluster : 1);
+    if (kernel->kind->schedule->independent)
+        return existing_points(kernel);
+    double share = reads_slabs(kernel) ? groups * (kernel->cluster - 1) / kernel->cluster : 1;
+    return rtile_points(kernel->space, kernel->shared, false) * share;
 }
 
 /* What passes registers to shared memory some elements at a time: a thread waits for each of these groups before it
@@ -296,6 +290,25 @@ static double passing_us(const KernelCounts *kernel, double step_us)
     return at_least(groups * kernel->device->dram_latency_ns / 1e3 - step_us * (1 - 1 / kernel->resident), 0);
 }
 
+/* Groups of threads that have parts of a column: shuffles across those of a warp; then, between two barriers, some
+   threads read the warps' results one after the other, and all read what comes of them (tuning-log 270). */
+static double columns_us(const KernelCounts *kernel)
+{
+    const Timing *timing = &kernel->device->timing;
+    double cycles = 0;
+    for (const Item *item = NULL; (item = schedule_next(kernel->kind->schedule, ITEM_EXCHANGE, item));) {
+        const Exchange *exchange = &item->exchange;
+        if (exchange->combine != COMBINE_COLUMNS)
+            continue;
+        double of_warp = at_most(exchange->parts, (double)kernel->device->warp_size / exchange->width);
+        cycles += log2(at_least(of_warp, 1)) * (timing->operand_cycles + DEPENDENT_CYCLES);
+        if (exchange->scope == SCOPE_BLOCK)
+            cycles += 2 * (timing->barrier_cycles + timing->operand_cycles + kernel->warps * DEPENDENT_CYCLES) +
+                      kernel->warps * value_cycles();
+    }
+    return cycles / kernel->device->clock_mhz;
+}
+
 /* Latency that no bandwidth explains: the first load; in each step the barriers, and the part of a load's latency that is
    not hidden; at the end the pairwise reduction of the threads' partial results, and the epilogue. */
 static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
@@ -303,12 +316,17 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     const Timing *timing = &kernel->device->timing;
     double load_us = kernel->device->dram_latency_ns / 1e3;
     double barrier_us = timing->barrier_cycles / kernel->device->clock_mhz / kernel->resident;
-    double combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us;
+    double combine_us = columns_us(kernel);
+    if (combine_us == 0)
+        combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us;
     bool passes = schedule_passes_rows(kernel->kind->schedule);
     bool slabs = reads_slabs(kernel);
     bool aside = passes && kind_tile_threads(kernel->kind) > 1 && !slabs;   // single threads leave sums there, too
-    if (kernel->cluster > 1)   // before sums are read; before that or after it, too, where others use the same memory
-        combine_us += (aside ? 1 : 2) * timing->cluster_barrier_us;
+    /* Before sums are read; before that or after it, too, where others use the same memory. Clusters of more blocks
+       than are portable take as much more (tuning-log 270). */
+    bool large = kernel->cluster > device_portable_cluster_blocks(kernel->device);
+    if (kernel->cluster > 1)
+        combine_us += ((aside ? 1 : 2) + large) * timing->cluster_barrier_us;
     if (slabs && kernel->kind->schedule->computes == COMPUTES_OWN)   // rows of others, then sums
         combine_us += 2 * kernel->device->l2_latency_ns / 1e3;
     if (kernel->cluster > 1 && passes)
@@ -316,7 +334,7 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     if (kernel->cost->pace == PACE_IN_STEP)
         combine_us += timing->block_wait_us + load_us;
     combine_us += waits_beside(kernel) * kernel->device->dram_latency_ns / 1e3;
-    load_us = first_load_us(kernel) + kernel->end_us + lone_step_us(kernel) + turns_us(kernel);
+    load_us = first_load_us(kernel) + kernel->end_us + turns_us(kernel);
     if (kernel->steps == 1 && !schedule_multiplies(kernel->kind->schedule))   // of a block that copies once, all groups but the first
         load_us += kernel->rounds * at_least(passing_us(kernel, 0) - kernel->device->dram_latency_ns / 1e3, 0);
     if (!kernel->staged)
@@ -356,22 +374,6 @@ static double rounds_wait_us(const KernelCounts *kernel)
     return at_least(wait_us - kernel->device->dram_latency_ns / 1e3, 0);
 }
 
-/* Waits for what a row reads late, vector by vector: compilers load that of two before they store the first of them. Counted in
-   SASS: five waits for ten vectors. */
-static double late_waits(const Schedule *schedule)
-{
-    const Loop *loop = NULL;
-    double waits = 0;
-    for (int i = 0; i < schedule->count; i++) {
-        const Item *item = &schedule->items[i];
-        if (item->kind == ITEM_LOOP || item->kind == ITEM_END)
-            loop = item->kind == ITEM_LOOP ? &item->loop : NULL;
-        if (item->kind == ITEM_LOAD && item->move.from == PLACE_L2 && loop)
-            waits = at_least(waits, ceil(loop->times / 2.0));
-    }
-    return waits;
-}
-
 /* Until threads of the first wave have each other's results; later ones wait beside others. Shuffles across a warp;
    where several warps have a row a barrier, and the results of all, of more than eight by shuffles again
    (tuning-log 268). Clusters meet in each wave. */
@@ -400,10 +402,8 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     const DeviceSpec *device = kernel->device;
     double wait_us = device->dram_latency_ns / 1e3 + rounds_wait_us(kernel);
     double others_us = exchanges_us(kernel) + (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
-    if (schedule_reads_late(kernel->kind->schedule)) {   // blocks behind the first ones find most of it in L1
+    if (schedule_reads_late(kernel->kind->schedule))   // blocks behind the first ones find most of it in L1
         wait_us += device->l2_latency_ns / 1e3;
-        others_us += at_least(late_waits(kernel->kind->schedule) - 1, 0) * device->l2_latency_ns / 1e3;
-    }
     if (schedule_loads_ahead(kernel->kind->schedule))
         return kernel->rounds * wait_us + others_us;
     if (kernel->staged)

@@ -361,17 +361,20 @@ START_TEST(blocks_that_work_once_wait_to_begin_and_to_end)
 }
 END_TEST
 
-/* Clusters add up what their blocks have summed: they meet before and after, be they of two blocks or of eight. */
+/* Clusters add up what their blocks have summed: they meet before and after, be they of two blocks or of eight. Those of sixteen,
+   which are not portable, take as long as three meetings. */
 START_TEST(clusters_meet_twice)
 {
-    DeviceSpec device = a100(), slower = device;
+    DeviceSpec device = a100();
+    device.has.clusters = true, device.max_blocks_per_cluster = 16;
+    DeviceSpec slower = device;
     slower.timing.cluster_barrier_us += 1;
     KernelKind kind = reduce_kind(12, 8192);
     RTile shared = {{1, 1024}}, inner = {{1, 4}};
-    for (int cluster = 2; cluster <= 8; cluster *= 2) {
+    for (int cluster = 2; cluster <= 16; cluster *= 2) {
         kind.schedule->cluster = cluster, kind.schedule->cluster_axis = 1;   // r
         double us = complete(&kind, &device, shared, inner).perf.latency_us;
-        ck_assert_double_eq_tol(complete(&kind, &slower, shared, inner).perf.latency_us, us + 2, 1e-9);
+        ck_assert_double_eq_tol(complete(&kind, &slower, shared, inner).perf.latency_us, us + (cluster > 8 ? 3 : 2), 1e-9);
     }
 }
 END_TEST

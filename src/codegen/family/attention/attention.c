@@ -128,7 +128,6 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .kept_rows = (int16_t)smaller(group[ATTENTION_ROW].extent, tiles[variant].rows),
         .parts = (int16_t)attention->parts,
     };
-    bool lone = tile.splits == 1 && group[ATTENTION_ROW].extent <= tile.rows;
     KernelKind kind = {
         .space = space_copy(arena, space),
         .name = attention_family.variants[variant],
@@ -138,7 +137,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .registers.input_buffers = 1,
         .registers.most_inputs = 1,
         .registers.others = register_overhead(&tile, device->warp_size, attention->masks),
-        .cost = lone ? &calibration.attention_lone : &calibration.attention,
+        .cost = &calibration.attention,
         .lay_out = lay_out,
         .shared_moved = attention_shared_moved,
     };
