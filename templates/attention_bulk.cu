@@ -177,7 +177,6 @@ DEVICE void store_row(const Tensors &t, Index batch, Index row, int half, float 
 
 // Where there are few tiles, SPLITS warp groups of CLUSTER blocks take interleaved steps of the same rows. At the end each leaves
 // its sums in place of Q, K and V. Of each row 2 * WAYS threads add them up, in a fixed order; blocks have rows in turn.
-DEVICE void sync_ways() { CLUSTER > 1 ? cluster_sync() : roles_sync<(1 + GROUPS) * GROUP>(); }
 DEVICE void store_together(const Tensors &t, Ends &ends, const Work &work, int group, float (&acc)[WIDE / 2], Softmax &softmax)
 {
     const int split = SPLITS > 1 ? group : 0, line0 = (group - split) * WM + (int)threadIdx.x % GROUP / WARP * 16 + (int)threadIdx.x % WARP / 4;
@@ -189,7 +188,7 @@ DEVICE void store_together(const Tensors &t, Ends &ends, const Work &work, int g
         UNROLL for (int i = 0; i < WIDE / 8; ++i)
             *(Vector<float, 2> *)&ends.acc[split][line0 + half * 8][i * 8 + pair] = {{acc[i * 4 + half * 2], acc[i * 4 + half * 2 + 1]}};
     }
-    sync_ways();   // all sums are there
+    CLUSTER > 1 ? cluster_sync() : roles_sync<(1 + GROUPS) * GROUP>();   // all sums are there
     const Ends *left[CLUSTER];   // by each block
     UNROLL for (int i = 0; i < CLUSTER; ++i)
         left[i] = CLUSTER > 1 ? cluster_map(&ends, i) : &ends;
@@ -209,7 +208,7 @@ DEVICE void store_together(const Tensors &t, Ends &ends, const Work &work, int g
             UNROLL for (int e = 0; e < QN; ++e)
                 totals[k][e] += weight[i] == 0.0f ? 0.0f : part.at[e] * weight[i];
         }
-    if (column(0) == 0 && work.row0 + line < ROWS)
+    if (own % (2 * WAYS) == 0 && work.row0 + line < ROWS)
         finish_row(t, work.batch, work.row0 + line, of);
     UNROLL for (int k = 0; k < VECTORS && column(k) < WIDTH && work.row0 + line < ROWS; ++k)
         finish_vector(t, work.batch, work.row0 + line, column(k), totals[k], of);
@@ -399,8 +398,6 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP, 1)
     if (SPLITS == 1 && threadIdx.x < GROUPS)
         mbarrier_init(&shared.turn[threadIdx.x], GROUP_WARPS);
     const TensorMap *const maps[] = MAP_LIST;   // of Q, K, V, and what is STAGED
-    if (threadIdx.x == WARP)
-        prefetch_map(maps[Q]), prefetch_map(maps[K]), prefetch_map(maps[V]);
     block_sync();
     const Tensors t = TENSORS;
     const int group = same_in_warp((int)threadIdx.x / WARP) / GROUP_WARPS - 1;
@@ -422,7 +419,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP, 1)
                 }
             });
         if (WAYS > 1)   // barriers of clusters want whole warps
-            roles_sync<(1 + GROUPS) * GROUP>(), warp_sync(), sync_ways();
+            roles_sync<(1 + GROUPS) * GROUP>(), warp_sync(), CLUSTER > 1 ? cluster_sync() : roles_sync<(1 + GROUPS) * GROUP>();
     } else {   // compute and store
         take_registers<GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112>();
         for_each_tile([&](const Work &work) { make_tile(t, shared, work, tile++, step, group); });

@@ -394,14 +394,14 @@ typedef enum PlanKind {
     PLAN_MATERIALIZE,
     PLAN_ROWS,
     PLAN_BESIDE,
-    PLAN_STREAM,
     PLAN_TILES,
+    PLAN_STREAM,
     PLAN_KINDS
 } PlanKind;
 
 static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
 {
-    static const char *const names[] = {"inline", "materialize", "rows", "beside", "stream", "tiles"};
+    static const char *const names[] = {"inline", "materialize", "rows", "beside", "tiles", "stream"};
     DimOrder *orders = NEW_ARRAY(arena, DimOrder, program->tensor_count);
     bool rows = kind == PLAN_ROWS || kind == PLAN_STREAM || kind == PLAN_TILES;
     if (rows)
@@ -419,7 +419,9 @@ static Fuser fuser_new(Arena *arena, const Program *program, PlanKind kind)
         .ranges = ranges_new(arena, program),
         .rows = rows,
         .beside = kind == PLAN_BESIDE,
-        .plan = {.name = names[kind], .fusions = NEW_ARRAY(arena, Fusion *, program->op_count)},
+        .plan = {.name = names[kind],
+                 .fusions = NEW_ARRAY(arena, Fusion *, program->op_count),
+                 .has_chains = kind == PLAN_STREAM},
     };
     for (int i = 0; i < program->op_count; i++)
         fuser.definition[program->ops[i]->out->id] = program->ops[i];

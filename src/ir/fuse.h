@@ -42,6 +42,7 @@ typedef struct FusionPlan {
                  // reductions
     Fusion **fusions;                // in launch order
     int count;
+    bool has_chains;                 // of streams (ir/stream.h): other plans have tensors of all rows and columns in memory
 } FusionPlan;
 
 typedef struct FusionPlans {

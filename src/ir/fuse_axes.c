@@ -114,10 +114,11 @@ static void drop_unit_dims(View *view)
     view->access->rank = kept;
 }
 
+/* But those that chains of reductions walk (ir/stream.h). */
 static void drop_unit_axes(Fusion *fusion, Forms *forms)
 {
     for (int a = fusion->axis_count - 1; a >= 0; a--)
-        if (fusion->axes[a].extent == 1)
+        if (fusion->axes[a].extent == 1 && (!fusion->streams || a < fusion->spatial_count))
             remove_axis(fusion, forms, a);
     for (int i = 0; i < forms->view_count; i++)
         drop_unit_dims(&forms->views[i]);

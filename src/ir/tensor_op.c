@@ -49,14 +49,18 @@ int64_t tensor_bytes(const Tensor *tensor)
     return dtype_bytes(tensor->dtype, tensor_elements(tensor));
 }
 
-int64_t program_bytes(const Program *program)
+int64_t tensors_bytes(Tensor *const *tensors, int count)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < program->input_count; i++)
-        bytes += tensor_bytes(program->inputs[i]);
-    for (int i = 0; i < program->output_count; i++)
-        bytes += tensor_bytes(program->outputs[i]);
+    for (int i = 0; i < count; i++)
+        bytes += tensor_bytes(tensors[i]);
     return bytes;
+}
+
+int64_t program_bytes(const Program *program)
+{
+    return tensors_bytes(program->inputs, program->input_count) +
+           tensors_bytes(program->outputs, program->output_count);
 }
 
 Affine affine_constant(int64_t value)

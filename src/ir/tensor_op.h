@@ -220,6 +220,7 @@ void tensor_add_view(Arena *arena, Tensor *tensor, const Tensor *seen);
 /* Elements of a tensor. */
 int64_t tensor_elements(const Tensor *tensor);
 int64_t tensor_bytes(const Tensor *tensor);
+int64_t tensors_bytes(Tensor *const *tensors, int count);
 
 /* Of all inputs and outputs. */
 int64_t program_bytes(const Program *program);

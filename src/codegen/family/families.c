@@ -29,10 +29,11 @@ const void *family_view(const Family *family, Viewed *viewed)
     return viewed->found[at];
 }
 
-/* No fusion has one: it would stand in none of the groups of axes that emitters name. */
+/* No fusion has one, but what chains of reductions walk: it would stand in none of the groups of axes that
+   emitters name. */
 static bool has_unit_axis(const Fusion *fusion)
 {
-    for (int a = 0; a < fusion->axis_count; a++)
+    for (int a = 0; a < (fusion->streams ? fusion->spatial_count : fusion->axis_count); a++)
         if (fusion->axes[a].extent == 1)
             return true;
     return false;

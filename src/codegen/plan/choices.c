@@ -209,22 +209,14 @@ static Split add_between(Planner *planner, ChoiceList *list, Splitting *whole, S
     return least;
 }
 
-static double bytes_of_all(Tensor *const *tensors, int count)
-{
-    double bytes = 0;
-    for (int i = 0; i < count; i++)
-        bytes += (double)tensor_elements(tensors[i]) * dtype_info[tensors[i]->dtype].bits / 8;
-    return bytes;
-}
-
 /* It takes much longer than its bytes and its arithmetic: threads compute addresses and reload elements, or most of a tile is padding.
    Another family, which has few blocks or no kernel for the whole sum, may be much faster on its parts. */
 static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedLaunch *best)
 {
     const PerfEstimate *perf = &best->program.perf;
-    double bytes = bytes_of_all(fusion->inputs, fusion->input_count) +
-                   bytes_of_all(fusion->outputs, fusion->output_count);
-    double floor_us = bytes / planner->device->dram.bandwidth_gb_s / 1e3 + 2 * perf->launch_us +
+    int64_t bytes = tensors_bytes(fusion->inputs, fusion->input_count) +
+                    tensors_bytes(fusion->outputs, fusion->output_count);
+    double floor_us = (double)bytes / planner->device->dram.bandwidth_gb_s / 1e3 + 2 * perf->launch_us +
                       perf->flops / perf_unit_peak(planner->device, best->kind->space->unit) / 1e3;
     return planned_us(best) > MANY_TIMES * floor_us;
 }

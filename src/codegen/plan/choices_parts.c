@@ -102,11 +102,14 @@ void choices_add_row_tiles(Planner *planner, ChoiceList *list, const Fusion *fus
     }
 }
 
-/* Attention of parts of its columns, and the launches that combine them. */
+/* Attention of parts of its columns, and the launches that combine them. Where sums of parts are more than what
+   is read, as of as many rows as columns, blocks of a cluster keep theirs in shared memory instead. */
 static double add_parts_of_stream(Planner *planner, ChoiceList *list, const Fusion *fusion, int64_t count)
 {
     const StreamParts *parts = stream_split(planner->arena, fusion, count);
-    if (!parts)
+    if (!parts || (device_most_cluster_blocks(planner->device) > 1 &&
+                   tensors_bytes(parts->partial->outputs, parts->partial->output_count) >
+                       tensors_bytes(fusion->inputs, fusion->input_count)))
         return INFINITY;
     Fusion *all[] = {parts->partial, parts->results, parts->rows};
     int behind = parts->rows ? 2 : 1;

@@ -337,6 +337,8 @@ PlanList plan_program(Arena *arena, const FusionPlans *fusions, const Target *ta
         int count = routes_of(&planner, &fusions->plans[p], p, fusions->program, last, &routes);
         for (int i = 0; i < count; i++)
             list.count = insert_route(best, list.count, WIDE * keep, routes[i], planner.room);
+        if (count && fusions->plans[p].has_chains)
+            break;
     }
     for (int i = 0; i < list.count; i++)
         list.plans[i] = plan_of(arena, &best[i], planner.room);

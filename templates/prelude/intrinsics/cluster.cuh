@@ -17,6 +17,7 @@ DEVICE int cluster_size()
 }
 DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
 DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+DEVICE void cluster_sync() { asm volatile("barrier.cluster.arrive.aligned;\n barrier.cluster.wait.aligned;" ::: "memory"); }
 // Before the end. It orders no accesses, so that no store is waited for: an instruction before it must have used
 // every value that was read from another block.
 DEVICE void cluster_leave()
@@ -30,11 +31,10 @@ DEVICE int cluster_rank() { return 0; }
 DEVICE int cluster_size() { return 1; }
 DEVICE void cluster_arrive() {}
 DEVICE void cluster_wait() { block_sync(); }
+DEVICE void cluster_sync() { block_sync(); }
 DEVICE void cluster_leave() {}
 template <class T> DEVICE T *cluster_map(T *shared, int) { return shared; }
 #endif
-
-DEVICE void cluster_sync() { cluster_arrive(), cluster_wait(); }
 
 // Synchronises the grid of a cooperative launch. The driver keeps a word for each cooperative launch, 4 bytes
 // into its workspace (cooperative_groups/details/driver_abi.h of the toolkit). Each barrier adds 2^31 to it

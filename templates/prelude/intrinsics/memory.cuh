@@ -96,3 +96,9 @@ template <int N> DEVICE void store_shared(void *shared, const unsigned (&words)[
     *static_cast<Words<N> *>(shared) = copy;
 #endif
 }
+
+#ifdef __CUDA_ARCH__   // an address within the block's shared memory
+DEVICE unsigned shared_address(const void *p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+#else
+DEVICE unsigned shared_address(const void *p) { return static_cast<unsigned>(reinterpret_cast<unsigned long long>(p)); }
+#endif

@@ -16,26 +16,18 @@ using i32 = int;
 // Rows are 32 bytes, so 8-bit types have four elements a lane, floats one. Doubles have rows of 8.
 //
 // Lane l passes the address of row l % 8 of matrix l / 8: 16 bytes in shared memory (ldmatrix).
-DEVICE void load_matrices(unsigned (&tile)[4], const void *line)
-{
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
-    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(line));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(tile[0]), "=r"(tile[1]), "=r"(tile[2]), "=r"(tile[3])
-                 : "r"(address));
-#endif
-}
-
+DEVICE void load_matrices(unsigned (&tile)[4], const void *line)
+{ asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(tile[0]), "=r"(tile[1]), "=r"(tile[2]), "=r"(tile[3]) : "r"(shared_address(line))); }
 // As load_matrices(), for column-major tiles: each matrix is transposed (ldmatrix.trans).
 DEVICE void load_matrices_turned(unsigned (&tile)[4], const void *line)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
-    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(line));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(tile[0]), "=r"(tile[1]), "=r"(tile[2]), "=r"(tile[3])
-                 : "r"(address));
+{ asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(tile[0]), "=r"(tile[1]), "=r"(tile[2]), "=r"(tile[3]) : "r"(shared_address(line))); }
+#else
+DEVICE void load_matrices(unsigned (&)[4], const void *) {}
+DEVICE void load_matrices_turned(unsigned (&)[4], const void *) {}
 #endif
-}
 
 // c += a * b. a is a tile of 16 rows as above, b has 8 columns (both halves of k in b0 and b1), c is 16 x 8:
 // a lane has c[0] and c[1] in row l / 4 from column l % 4 * 2 on, c[2] and c[3] eight rows below. The first
@@ -46,39 +38,39 @@ DEVICE void load_matrices_turned(unsigned (&tile)[4], const void *line)
                  : word(a[0]), word(a[1]), word(a[2]), word(a[3]), word(b0), word(b1))
 
 DEVICE void multiply_tiles(f16, const unsigned (&a)[4], unsigned b0, unsigned b1, float (&c)[4])
-{
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    MULTIPLY_TILES("m16n8k16.row.col.f32.f16.f16.f32", "r", "f");
+{ MULTIPLY_TILES("m16n8k16.row.col.f32.f16.f16.f32", "r", "f"); }
+#else
+{}
 #endif
-}
 
 DEVICE void multiply_tiles(bf16, const unsigned (&a)[4], unsigned b0, unsigned b1, float (&c)[4])
-{
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    MULTIPLY_TILES("m16n8k16.row.col.f32.bf16.bf16.f32", "r", "f");
+{ MULTIPLY_TILES("m16n8k16.row.col.f32.bf16.bf16.f32", "r", "f"); }
+#else
+{}
 #endif
-}
 
 DEVICE void multiply_tiles(f32, const unsigned (&a)[4], unsigned b0, unsigned b1, float (&c)[4])
-{
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    MULTIPLY_TILES("m16n8k8.row.col.f32.tf32.tf32.f32", "r", "f");
+{ MULTIPLY_TILES("m16n8k8.row.col.f32.tf32.tf32.f32", "r", "f"); }
+#else
+{}
 #endif
-}
 
 DEVICE void multiply_tiles(i8, const unsigned (&a)[4], unsigned b0, unsigned b1, int (&c)[4])
-{
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    MULTIPLY_TILES("m16n8k32.row.col.s32.s8.s8.s32", "r", "r");
+{ MULTIPLY_TILES("m16n8k32.row.col.s32.s8.s8.s32", "r", "r"); }
+#else
+{}
 #endif
-}
 
 DEVICE void multiply_tiles(u8, const unsigned (&a)[4], unsigned b0, unsigned b1, int (&c)[4])
-{
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    MULTIPLY_TILES("m16n8k32.row.col.s32.u8.u8.s32", "r", "r");
+{ MULTIPLY_TILES("m16n8k32.row.col.s32.u8.u8.s32", "r", "r"); }
+#else
+{}
 #endif
-}
 
 // c += a * b over the first half of k alone, in half the time: matrices 0 and 1 of the tile.
 #define MULTIPLY_HALF_TILES(shape)                                                                                 \

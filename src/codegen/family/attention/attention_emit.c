@@ -168,17 +168,20 @@ static void emit_score(StrBuf *out, const Scope *scope, const Attention *attenti
     const char *first = first_score(out->arena, scope);
     uint32_t groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW | 1u << ATTENTION_COLUMN;
     bool is_total = strcmp(first, IS_TOTAL) == 0;
-    strbuf_printf(out, "// The score as a function of s. INSIDE: the column is unmasked.\n"
-                       "template <bool INSIDE> DEVICE float score(const Tensors &t, Index batch, Index row, Index column, float %s%s)"
-                       "\n{\n    (void)t, (void)batch, (void)row, (void)column;\n", is_total ? "v0" : "total",
-                  !scope->loaded ? "" : attention->beside->tensor->dtype == DTYPE_B1 ? ", bool bit" : ", Beside beside");
-    attention_emit_positions(out, "    ", scope, attention, groups, score_axes(scope->fusion, attention));
+    StrBuf body = strbuf_new(out->arena);
+    attention_emit_positions(&body, "    ", scope, attention, groups, score_axes(scope->fusion, attention));
     if (!is_total)
-        strbuf_puts(out, first);
+        strbuf_puts(&body, first);
     for (int i = 1; i < attention->score; i++)
-        emit_pointwise_op(out, "    ", scope, i);
-    emit_returned_score(out, scope, attention);
-    strbuf_puts(out, "}\n");
+        emit_pointwise_op(&body, "    ", scope, i);
+    emit_returned_score(&body, scope, attention);
+    strbuf_printf(out, "// The score as a function of s. INSIDE: the column is unmasked.\n"
+                       "template <bool INSIDE> DEVICE float score(const Tensors &t, Index batch, Index row, Index column, float %s%s)",
+                  is_total ? "v0" : "total",
+                  !scope->loaded ? "" : attention->beside->tensor->dtype == DTYPE_B1 ? ", bool bit" : ", Beside beside");
+    bool one = strchr(body.text, '\n') == body.text + body.length - 1;
+    strbuf_printf(out, one ? "\n{ %.*s }\n" : "\n{\n    (void)t, (void)batch, (void)row, (void)column;\n%.*s\n}\n",
+                  (int)body.length - 1 - (one ? 4 : 0), body.text + (one ? 4 : 0));
 }
 
 static bool finishes_scores(Arena *arena, const Scope *scope, const Attention *attention)
