@@ -31,6 +31,7 @@ constexpr int WM = 16;                                         // rTile, registe
 constexpr int PARTS = 1;                                       // narrow elements that represent a p
 constexpr int SPLITS = 1, CLUSTER = 1;                         // warps and blocks that split the columns
 constexpr int STAGES = 2;                                      // of the pipeline
+constexpr int PIECE = 8;                                       // elements of a line of Q, K and V that are copied at once
 constexpr bool BACKWARDS = false;                              // the last rows first: they have the most columns
 constexpr bool MASKS = false;                                  // some columns are masked by their position
 constexpr bool FINISHED = false;                               // unmasked scores are not just sums
@@ -69,7 +70,7 @@ DEVICE void finish_vector(const Tensors &t, Index batch, Index row, Index n, con
 constexpr int WARPS = BM / WM * SPLITS, THREADS = WARPS * WARP;
 constexpr int OWNERS = SPLITS > 1 ? WARP : THREADS;        // threads that copy a tile of K or V
 constexpr int DEPTHS = (DEPTH + 15) / 16, WIDTHS = (WIDTH + 15) / 16, HEIGHTS = WM / 16;   // 16 are multiplied at once
-constexpr int PIECE = 8;                                   // elements of a 16-byte vector
+constexpr int PAD = 8;                                     // elements of a 16-byte vector
 constexpr Index BLOCKS = (ROWS + BM - 1) / BM;             // of a batch
 constexpr bool EVEN = !MASKS && COLUMNS % BN == 0;         // all columns of a step exist, unmasked
 constexpr bool AHEAD = SPLITS > 1;   // a warp alone on its scheduler multiplies K of the next step beside this one's softmax
@@ -78,8 +79,8 @@ constexpr int HELD = HEIGHTS * DEPTHS <= 8 ? DEPTHS : 1;   // of DEPTHS of Q, in
 constexpr int AT_ONCE = HELD == DEPTHS ? DEPTHS : 4;       // a warp of 32 rows lacks registers for more
 constexpr float LOWEST = -3.402823466e38f;                 // of finite numbers
 struct Shared {   // lines are padded by one vector: the same vector of eight consecutive lines lies in eight groups of banks
-    Element queries[BM][DEPTHS * 16 + PIECE];
-    Element keys[SPLITS][STAGES][BN][DEPTHS * 16 + PIECE], values[SPLITS][STAGES][BN][WIDTHS * 16 + PIECE];
+    Element queries[BM][DEPTHS * 16 + PAD];
+    Element keys[SPLITS][STAGES][BN][DEPTHS * 16 + PAD], values[SPLITS][STAGES][BN][WIDTHS * 16 + PAD];
 };
 
 static_assert(BM % WM == 0 && WM % 16 == 0 && BN % 16 == 0, "tiles of 16 rows are multiplied");
@@ -91,7 +92,7 @@ static_assert(QN == 4, "pairs of lanes exchange columns");
 template <int OWNERS, int LINE, bool WHOLE, int LINES, int PITCH, class At>
 DEVICE void fetch(Element (&tile)[LINES][PITCH], Index first, Index end, At at)
 {
-    constexpr int PIECES = PITCH / PIECE - 1, STRIDE = OWNERS % PIECES ? 0 : OWNERS / PIECES;   // of a line; lines
+    constexpr int PIECES = (PITCH - PAD) / PIECE, STRIDE = OWNERS % PIECES ? 0 : OWNERS / PIECES;   // of a line; lines
     constexpr int ROUNDS = (LINES * PIECES + OWNERS - 1) / OWNERS;
     const unsigned own = threadIdx.x % OWNERS;   // unsigned: divisions are shifts
 #pragma unroll(ROUNDS <= 8 ? ROUNDS : 4)   // beyond 8, compilers keep the addresses in registers
@@ -99,8 +100,16 @@ DEVICE void fetch(Element (&tile)[LINES][PITCH], Index first, Index end, At at)
         const unsigned number = STRIDE ? own : i * OWNERS + own;
         const int line = number / PIECES + i * STRIDE, element = number % PIECES * PIECE;
         const bool exists = (WHOLE || first + line < end) && (LINE % 16 == 0 || element < LINE);
-        if (LINES * PIECES % OWNERS == 0 || line < LINES)
-            async_copy16_of_line(exists, &tile[line][element], at(first + line, element));
+        if (LINES * PIECES % OWNERS == 0 || line < LINES) {
+            Element *const to = &tile[line][element];
+            const Element *const from = at(first + line, element);
+            if (PIECE == 8)
+                async_copy16_of_line(exists, to, from);
+            else if (PIECE > 1)
+                async_copy_element_or_zero(exists, (Vector<Element, PIECE> *)to, (const Vector<Element, PIECE> *)from);
+            else
+                *to = exists ? *from : Element();
+        }
     }
 }
 
@@ -168,7 +177,7 @@ DEVICE void store_row(const Tensors &t, Index batch, Index row, int half, float 
 // steps of the same rows. At the end their sums are reduced through shared memory in a fixed order: slabs replace the tiles.
 constexpr int MADE_ROWS = WM / 2 * HALVES, KEPT_ROWS = ROWS < WM ? (int)ROWS : WM;   // that a warp computes; that exist
 struct alignas(16) Slab {
-    float at[MADE_ROWS][WIDTHS * 16 + PIECE];   // padding: no bank conflicts in a store
+    float at[MADE_ROWS][WIDTHS * 16 + PAD];   // padding: no bank conflicts in a store
     Row rows[MADE_ROWS];
 };
 struct Ends { Slab left[WARPS], sum; };   // of the warps; of the block, for all blocks of the cluster
@@ -189,8 +198,8 @@ DEVICE void leave_rows(Slab &slab, const float (&acc)[WIDTHS * 2][4], const Soft
 // `make(line, n, totals, row)` for each vector. A slab whose columns are all masked or negligible has no weight.
 template <int STEP, int COUNT, class Slabs, class Make> DEVICE void combine(int first, int lines, Slabs slab, Make make)
 {
-    constexpr int OF_LINE = THREADS / ((KEPT_ROWS + STEP - 1) / STEP), SHARE = OF_LINE < WIDTH / QN ? OF_LINE : WIDTH / QN;
-    constexpr int VECTORS = (WIDTH / QN + SHARE - 1) / SHARE;   // of a thread
+    constexpr int OF_ROW = (WIDTH + QN - 1) / QN, OF_LINE = THREADS / ((KEPT_ROWS + STEP - 1) / STEP);
+    constexpr int SHARE = OF_LINE < OF_ROW ? OF_LINE : OF_ROW, VECTORS = (OF_ROW + SHARE - 1) / SHARE;   // of a thread
     const int line = (int)threadIdx.x / SHARE * STEP + first, n0 = (int)threadIdx.x % SHARE * QN;
     if (line >= lines)
         return;

@@ -177,6 +177,7 @@ DEVICE void store_row(const Tensors &t, Index batch, Index row, int half, float 
 
 // Where there are few tiles, SPLITS warp groups of CLUSTER blocks take interleaved steps of the same rows. At the end each leaves
 // its sums in place of Q, K and V. Of each row 2 * WAYS threads add them up, in a fixed order; blocks have rows in turn.
+DEVICE void sync_ways() { CLUSTER > 1 ? cluster_sync() : roles_sync<(1 + GROUPS) * GROUP>(); }
 DEVICE void store_together(const Tensors &t, Ends &ends, const Work &work, int group, float (&acc)[WIDE / 2], Softmax &softmax)
 {
     const int split = SPLITS > 1 ? group : 0, line0 = (group - split) * WM + (int)threadIdx.x % GROUP / WARP * 16 + (int)threadIdx.x % WARP / 4;
@@ -188,7 +189,7 @@ DEVICE void store_together(const Tensors &t, Ends &ends, const Work &work, int g
         UNROLL for (int i = 0; i < WIDE / 8; ++i)
             *(Vector<float, 2> *)&ends.acc[split][line0 + half * 8][i * 8 + pair] = {{acc[i * 4 + half * 2], acc[i * 4 + half * 2 + 1]}};
     }
-    CLUSTER > 1 ? cluster_sync() : roles_sync<(1 + GROUPS) * GROUP>();   // all sums are there
+    sync_ways();   // all sums are there
     const Ends *left[CLUSTER];   // by each block
     UNROLL for (int i = 0; i < CLUSTER; ++i)
         left[i] = CLUSTER > 1 ? cluster_map(&ends, i) : &ends;
@@ -419,7 +420,7 @@ extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP, 1)
                 }
             });
         if (WAYS > 1)   // barriers of clusters want whole warps
-            roles_sync<(1 + GROUPS) * GROUP>(), warp_sync(), CLUSTER > 1 ? cluster_sync() : roles_sync<(1 + GROUPS) * GROUP>();
+            roles_sync<(1 + GROUPS) * GROUP>(), warp_sync(), sync_ways();
     } else {   // compute and store
         take_registers<GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112>();
         for_each_tile([&](const Work &work) { make_tile(t, shared, work, tile++, step, group); });

@@ -12,7 +12,7 @@
 
 enum { ATTENTION_BATCH, ATTENTION_ROW, ATTENTION_COLUMN, ATTENTION_DEPTH, ATTENTION_WIDTH, ATTENTION_GROUPS };
 
-enum { MAX_LIMITS = 4 };   // of columns, on either side
+enum { MAX_LIMITS = 4, ATTENTION_PIECE = 8 };   // of columns, on either side; elements in 16 bytes
 
 typedef struct Attention {
     AxisGroup group[ATTENTION_GROUPS];
@@ -29,6 +29,7 @@ typedef struct Attention {
     bool masks;              // any are
     Affine first[MAX_LIMITS], end[MAX_LIMITS];
     int first_count, end_count;
+    int piece;                                     // elements of a row of q, k and v that may be copied at once
     int parts;                                     // elements of q's type whose sum a share is: 1, of f32 2 of f16 or 3 of bf16
     const Atom *registers, *shared;                // what multiplies factors from there; NULL: nothing does
 } Attention;

@@ -111,7 +111,7 @@ static bool find_lines(const Fusion *fusion, const Attention *attention, int fac
 static bool has_lines(const Fusion *fusion, const Attention *attention)
 {
     BoxLines lines;
-    if (attention->bound)   // boxes would cross the end of the tensor
+    if (attention->bound || attention->piece < ATTENTION_PIECE)   // boxes would cross the end of the tensor
         return false;
     for (int factor = 0; factor < 3; factor++)
         if (!find_lines(fusion, attention, factor, &lines))

@@ -309,10 +309,18 @@ static bool is_aligned(const Fusion *fusion, const Attention *attention, const F
 {
     int axis = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
     Affine offset = access_offset(&op->store);
-    bool aligned = offset.coef[axis] == 1 && offset.constant % ATTENTION_VECTOR == 0;
+    bool aligned = offset.coef[axis] == 1 && (offset.constant | fusion->axes[axis].extent) % ATTENTION_VECTOR == 0;
     for (int a = 0; a < fusion->axis_count; a++)
         aligned &= a == axis || offset.coef[a] % ATTENTION_VECTOR == 0;
     return aligned;
+}
+
+/* Of a vector, which the last one of a row may have none of. */
+static const char *each_column(const Attention *attention)
+{
+    return attention->group[ATTENTION_WIDTH].extent % ATTENTION_VECTOR
+               ? "    UNROLL for (int e = 0; e < QN && n + e < WIDTH; ++e)"
+               : "    UNROLL for (int e = 0; e < QN; ++e)";
 }
 
 /* Two elements of 16 bits are one register of the tensor cores. */
@@ -324,8 +332,10 @@ static void emit_store(StrBuf *out, const Scope *known, const Attention *attenti
     bool is_four = op->out->dtype == DTYPE_F16 || op->out->dtype == DTYPE_BF16;
     scope.axis[width] = is_vector ? "n" : "(n + e)";
     const char *offset = offset_text(out->arena, &op->store, scope.axis);
-    const char *form = !is_vector ? "    UNROLL for (int e = 0; e < QN; ++e)\n        store(t.out%d, %s, y%d[e]);\n"
-                       : is_four ? "    store_four(t.out%d + (%s), y%d);\n"
+    if (!is_vector)
+        strbuf_puts(out, each_column(attention));
+    const char *form = !is_vector ? "\n        store(t.out%d, %s, y%d[e]);\n"
+                       : is_four  ? "    store_four(t.out%d + (%s), y%d);\n"
                                   : "    store_vector<QN>(t.out%d, %s, y%d);\n";
     strbuf_printf(out, form, output, offset, output);
 }
@@ -344,7 +354,7 @@ static void emit_element(StrBuf *out, const Scope *scope, const Attention *atten
     emit_result(&sum, scope, attention);
     const char *value = strncmp(sum.text, begin, strlen(begin)) == 0 ? sum.text + strlen(begin) : "";
     if (attention->sum == fusion->op_count - 1 && strchr(value, '\n') == sum.text + sum.length - 1) {
-        strbuf_printf(out, "    UNROLL for (int e = 0; e < QN; ++e)\n        y%d[e] = %s",
+        strbuf_printf(out, "%s\n        y%d[e] = %s", each_column(attention),
                       output_position(fusion, fusion->ops[attention->sum].out), value);
         return;
     }
@@ -354,7 +364,7 @@ static void emit_element(StrBuf *out, const Scope *scope, const Attention *atten
     for (int i = 0; i < fusion->op_count; i++)
         if (is_stored_result(&fusion->ops[i], attention))
             strbuf_printf(&body, "        y%d[e] = v%d;\n", output_position(fusion, fusion->ops[i].out), i);
-    strbuf_printf(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n%s    }\n", body.text);
+    strbuf_printf(out, "%s {\n%s    }\n", each_column(attention), body.text);
 }
 
 static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention *attention)
@@ -411,6 +421,7 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Scope *scop
                   tile->q_stages);
     } else {
         CONSTEXPR(out, "int PARTS, STAGES", "narrow elements that represent a p; of the pipeline", tile->parts, tile->stages);
+        CONSTEXPR(out, "int PIECE", "elements of a line of Q, K and V that are copied at once", attention->piece);
         CONSTEXPR(out, "int SPLITS, CLUSTER", "warps and blocks that split the columns", tile->splits, tile->cluster);
     }
     CONSTEXPR(out, "bool MASKS, BACKWARDS", "columns are masked by position; more of the first rows, which come last",

@@ -4,7 +4,7 @@
 #include "codegen/family/attention/attention.h"
 #include "ir/stream.h"
 
-enum { PIECE = 8, MAX_LINE = 256 };   // elements of a row that are copied together, and of a whole one
+enum { MAX_LINE = 256 };   // elements of a row
 
 // ---- ops ----
 
@@ -135,17 +135,19 @@ static void pack_rows(const Fusion *fusion, Attention *attention)
         find_groups(fusion, attention, shared, outer);
 }
 
-/* Its elements lie in whole pieces along the axis, which is all of the group. */
-static bool lies_in_pieces(const Fusion *fusion, const Access *access, const AxisGroup *group)
+/* Rows, which the group's axis is, are whole pieces of so many elements, a power of two; 0: they are not contiguous. */
+static int piece_of(const Fusion *fusion, const Access *access, const AxisGroup *group)
 {
-    if (group->count != 1 || group->extent % PIECE || group->extent > MAX_LINE)
-        return false;
     Affine offset = access_offset(access);
-    int axis = axis_group_innermost(group);
-    bool whole = offset.coef[axis] == 1 && offset.constant % PIECE == 0;
+    int axis = axis_group_innermost(group), piece = ATTENTION_PIECE;
+    if (group->count != 1 || group->extent > MAX_LINE || offset.coef[axis] != 1)
+        return 0;
+    int64_t multiples = group->extent | offset.constant;
     for (int a = 0; a < fusion->axis_count; a++)
-        whole &= a == axis || offset.coef[a] % PIECE == 0;
-    return whole;
+        multiples |= a == axis ? 0 : offset.coef[a];
+    while (multiples % piece)
+        piece /= 2;
+    return piece;
 }
 
 static uint32_t group_mask(const Attention *attention, int group)
@@ -153,17 +155,23 @@ static uint32_t group_mask(const Attention *attention, int group)
     return axis_group_mask(&attention->group[group]);
 }
 
-static bool factors_fit(const Fusion *fusion, const Attention *attention)
+/* The least of the three. */
+static int piece_of_all(const Fusion *fusion, const Attention *attention)
+{
+    int q = piece_of(fusion, attention->q, &attention->group[ATTENTION_DEPTH]),
+        k = piece_of(fusion, attention->k, &attention->group[ATTENTION_DEPTH]),
+        v = piece_of(fusion, attention->v, &attention->group[ATTENTION_WIDTH]), least = q < k ? q : k;
+    return v < least ? v : least;
+}
+
+static bool factors_fit(const Attention *attention)
 {
     uint32_t batch = group_mask(attention, ATTENTION_BATCH), column = group_mask(attention, ATTENTION_COLUMN),
              depth = group_mask(attention, ATTENTION_DEPTH), width = group_mask(attention, ATTENTION_WIDTH);
     return attention->group[ATTENTION_COLUMN].count == 1 &&
            !(access_axes(attention->q) & ~(attention->rows | depth)) &&
            !(access_axes(attention->k) & ~(batch | column | depth)) &&
-           !(access_axes(attention->v) & ~(batch | column | width)) &&
-           lies_in_pieces(fusion, attention->q, &attention->group[ATTENTION_DEPTH]) &&
-           lies_in_pieces(fusion, attention->k, &attention->group[ATTENTION_DEPTH]) &&
-           lies_in_pieces(fusion, attention->v, &attention->group[ATTENTION_WIDTH]);
+           !(access_axes(attention->v) & ~(batch | column | width)) && attention->piece;
 }
 
 /* What is stored belongs to rows, or to results. */
@@ -433,13 +441,14 @@ static const Attention *view_of(Arena *arena, const Fusion *fusion, const Target
         pack_rows(fusion, attention);
     DType element = attention->q->tensor->dtype;
     attention->parts = fusion->ops[attention->share].out->dtype == element ? 1 : element == DTYPE_F16 ? 2 : 3;
+    attention->piece = piece_of_all(fusion, attention);
     attention->registers = target_atom(target, element, IN_REGISTERS);
     attention->shared = target_atom(target, element, IN_SHARED);
     for (int i = 1; i <= attention->score && !attention->beside; i++)
         attention->beside = find_beside(attention, fusion->ops[i].body, group_mask(attention, ATTENTION_ROW));
     for (int i = 1; i <= attention->score && !attention->beside; i++)
         attention->beside = find_beside(attention, fusion->ops[i].body, 0);
-    bool fits = guards_fit(fusion, attention) && factors_fit(fusion, attention) && outputs_fit(fusion, attention);
+    bool fits = guards_fit(fusion, attention) && factors_fit(attention) && outputs_fit(fusion, attention);
     return fits ? attention : NULL;
 }
 

@@ -40,6 +40,7 @@ static void add_factor(TileSpace *space, const Fusion *fusion, const Attention *
     DataTile tile = tile_of(fusion, access, (int[]){ATTENTION_BATCH, line, element}, 3, attention);
     tile.staged = true;
     tile.staged_inner = 2;
+    tile.vector = attention->piece;
     space->tiles[space->tile_count++] = tile;
 }
 
