@@ -100,16 +100,15 @@ DEVICE void fetch(Element (&tile)[LINES][PITCH], Index first, Index end, At at)
         const unsigned number = STRIDE ? own : i * OWNERS + own;
         const int line = number / PIECES + i * STRIDE, element = number % PIECES * PIECE;
         const bool exists = (WHOLE || first + line < end) && (LINE % 16 == 0 || element < LINE);
-        if (LINES * PIECES % OWNERS == 0 || line < LINES) {
-            Element *const to = &tile[line][element];
-            const Element *const from = at(first + line, element);
-            if (PIECE == 8)
-                async_copy16_of_line(exists, to, from);
-            else if (PIECE > 1)
-                async_copy_element_or_zero(exists, (Vector<Element, PIECE> *)to, (const Vector<Element, PIECE> *)from);
-            else
-                *to = exists ? *from : Element();
-        }
+        if (LINES * PIECES % OWNERS != 0 && line >= LINES)
+            break;
+        if (PIECE == 8)
+            async_copy16_of_line(exists, &tile[line][element], at(first + line, element));
+        if (PIECE == 4 || PIECE == 2)
+            async_copy_element_or_zero(exists, (Vector<Element, PIECE> *)&tile[line][element],
+                                       (const Vector<Element, PIECE> *)at(first + line, element));
+        if (PIECE == 1)
+            tile[line][element] = exists ? *at(first + line, element) : Element();
     }
 }
 

@@ -135,7 +135,7 @@ const char *expr_text(Arena *arena, const Scope *scope, const Expr *expr)
     return text.text;
 }
 
-static void emit_real(StrBuf *out, DType type, double value)
+void emit_real(StrBuf *out, DType type, double value)
 {
     const char *name = value_type(type);
     if (isnan(value))

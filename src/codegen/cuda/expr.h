@@ -44,6 +44,9 @@ int64_t fusion_largest_tensor(const Fusion *fusion);
 /* Whether a kernel over this fusion needs 64-bit positions: tensors or padded spaces past 2^31. */
 bool fusion_is_wide(const Fusion *fusion);
 
+/* `0.5f` of f32. */
+void emit_real(StrBuf *out, DType type, double value);
+
 void emit_affine(StrBuf *out, const Affine *form, const char *const *axis);
 void emit_expr(StrBuf *out, const Scope *scope, const Expr *expr);
 /* In ( ) where it is an operator's result. */

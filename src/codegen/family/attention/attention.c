@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/checked.h"
 #include "codegen/family/attention/families.h"
 #include "model/calibration.h"
 
@@ -26,8 +25,6 @@ static const struct {
 
 // ---- kinds ----
 
-static int64_t wide(int64_t elements) { return round_up(elements, ATOM_ROWS); }
-
 /* As Shared of the template: tiles with padding, in whose place warps that share columns leave their sums, and a block of a
    cluster its own. */
 static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *block, const RTile *inner,
@@ -36,14 +33,14 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     enum { ELEMENT = 2 };
     (void)inner, (void)device;
     const AttentionTile *tile = kind->choice.value;
-    int64_t depth = wide(tile->depth) + PAD, width = wide(tile->width) + PAD, rows = block->size[ATTENTION_ROW];
+    int64_t depth = attention_wide(tile->depth) + PAD, width = attention_wide(tile->width) + PAD, rows = block->size[ATTENTION_ROW];
     layout_add(layout, "EVERYTHING", (rows * depth + tile->stages * block->size[ATTENTION_COLUMN] * (depth + width)) * ELEMENT);
 }
 
 /* See HELD of the template. */
 static int64_t kept_tiles(const AttentionTile *tile)
 {
-    return tile->rows / ATOM_ROWS * (wide(tile->depth) / ATOM_ROWS);
+    return tile->rows / ATOM_ROWS * (attention_wide(tile->depth) / ATOM_ROWS);
 }
 
 static bool keeps_q(const AttentionTile *tile) { return kept_tiles(tile) <= KEPT_TILES; }
@@ -104,7 +101,7 @@ static int16_t step_columns(const Attention *attention, int variant, int cluster
 {
     enum { STEP_ELEMENTS = 4096 };
     const AxisGroup *group = attention->group;
-    int64_t of_column = wide(group[ATTENTION_DEPTH].extent) + wide(group[ATTENTION_WIDTH].extent);
+    int64_t of_column = attention_wide(group[ATTENTION_DEPTH].extent) + attention_wide(group[ATTENTION_WIDTH].extent);
     int64_t warps = tiles[variant].splits * cluster;
     int16_t columns = tiles[variant].columns;
     while (warps > 1 && columns > ATOM_ROWS &&
@@ -139,7 +136,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .registers.others = register_overhead(&tile, device->warp_size, attention->masks),
         .cost = &calibration.attention,
         .lay_out = lay_out,
-        .shared_moved = attention_shared_moved,
+        .shared_unknown = true,
     };
     kind_choose(arena, &kind, &tile, sizeof tile);
     attention_set_axes(&kind, &tile, tile.splits > 1 ? tile.rows : MAX_ROWS);
@@ -186,36 +183,27 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 
 // ---- the parameter block ----
 
-/* `DEVICE int f(int x) { return x; }`, or more lines. */
-static void emit_function(StrBuf *out, const char *declaration, const char *positions, const char *value)
-{
-    bool one = !*positions && !strchr(value, '\n');
-    strbuf_printf(out, "DEVICE %s%s%s%sreturn %s;%s}\n", declaration, one ? " { " : "\n{\n", positions, one ? "" : "    ", value, one ? " " : "\n");
-}
-
 static void emit_factor(StrBuf *out, const Scope *known, const Attention *attention, const char *name,
                         const Access *access, int line, int element)
 {
     Scope scope = *known;
-    StrBuf positions = strbuf_new(out->arena);
+    StrBuf body = strbuf_new(out->arena);
     scope.axis[axis_group_innermost(&attention->group[element])] = attention_flat[element];
-    attention_emit_positions(&positions, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << line, access_axes(access));
-    emit_function(out,
-                  arena_printf(out->arena, "const Element *%s_at(const Tensors &t, Index batch, Index %s, Index %s)", name,
-                               attention_flat[line], attention_flat[element]),
-                  positions.text,
-                  arena_printf(out->arena, "t.in%d + (%s)", input_position(scope.fusion, access->tensor),
-                               offset_text(out->arena, access, scope.axis)));
+    attention_emit_positions(&body, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << line, access_axes(access));
+    strbuf_printf(&body, "    return t.in%d + (%s);\n", input_position(scope.fusion, access->tensor),
+                  offset_text(out->arena, access, scope.axis));
+    const char *form = "DEVICE const Element *%s_at(const Tensors &t, Index batch, Index %s, Index %s)";
+    attention_emit_function(out, arena_printf(out->arena, form, name, attention_flat[line], attention_flat[element]), &body);
 }
 
 static void emit_columns(StrBuf *out, const Scope *scope, const Attention *attention)
 {
-    StrBuf before = strbuf_new(out->arena);
-    attention_emit_positions(&before, "    ", scope, attention, 1u << ATTENTION_BATCH, attention_limit_axes(attention));
-    const char *columns = attention_emit_columns(&before, scope, attention);
+    StrBuf body = strbuf_new(out->arena);
+    attention_emit_positions(&body, "    ", scope, attention, 1u << ATTENTION_BATCH, attention_limit_axes(attention));
+    strbuf_printf(&body, "    return {%s};\n", attention_emit_columns(&body, scope, attention));
     strbuf_puts(out, "\n// The columns that any row of a tile of Y needs, and that all need.\n"
                      "struct Columns { Index begin, end, clear_begin, clear_end; };\n");
-    emit_function(out, "Columns columns_of(Index batch, Index row0)", before.text, arena_printf(out->arena, "{%s}", columns));
+    attention_emit_function(out, "DEVICE Columns columns_of(Index batch, Index row0)", &body);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

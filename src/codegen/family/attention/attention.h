@@ -4,6 +4,7 @@
 //   batch   in q and in k or v; or in q alone, but none of row's                  row     of q and of the result
 //   column  of k, v and the scores                depth   of q and k              width   of v and the result
 #pragma once
+#include "base/checked.h"
 #include "codegen/cuda/expr.h"
 #include "hal/atoms.h"
 #include "ir/axis_group.h"
@@ -29,7 +30,7 @@ typedef struct Attention {
     bool masks;              // any are
     Affine first[MAX_LIMITS], end[MAX_LIMITS];
     int first_count, end_count;
-    int piece;                                     // elements of a row of q, k and v that may be copied at once
+    int piece;                                     // elements of a row of a factor, copied at once
     int parts;                                     // elements of q's type whose sum a share is: 1, of f32 2 of f16 or 3 of bf16
     const Atom *registers, *shared;                // what multiplies factors from there; NULL: nothing does
 } Attention;
@@ -77,10 +78,6 @@ enum { ATTENTION_Q = 1, ATTENTION_K = 2, ATTENTION_V = 4, ATTENTION_FACTORS = 7 
 /* Axes are the groups. */
 TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *attention, const Atom *atom);
 
-/* KernelKind.shared_moved: lines are whole ones of 16 or 64 elements, and rows' values pass there, too. */
-int64_t attention_shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
-                               const RTile *inner, const int64_t *first);
-
 /* Whole tiles of the tile's sizes, but for a block's rows. */
 void attention_set_axes(KernelKind *kind, const AttentionTile *tile, int64_t block_rows);
 
@@ -94,6 +91,9 @@ void attention_schedule_step(Schedule *schedule, const Fusion *fusion, const Att
 void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const Attention *attention,
                               const TileSpace *space, int warp_rows, ThreadScope scope, bool staged);
 
+/* Elements of whole tiles that tensor cores multiply. */
+static inline int64_t attention_wide(int64_t elements) { return round_up(elements, 16); }
+
 /* Rows of a warp or group that it makes: of tiles of 16 whose last eight do not exist the first eight. */
 int attention_made_rows(const AttentionTile *tile);
 
@@ -101,6 +101,9 @@ int attention_made_rows(const AttentionTile *tile);
 StatedWork attention_work;
 
 // ---- text (attention_emit.c) ----
+
+/* `DEVICE int f(int x) { return x; }`, or more lines. */
+void attention_emit_function(StrBuf *out, const char *declaration, const StrBuf *body);
 
 /* The flat position along a group. */
 extern const char *const attention_flat[ATTENTION_GROUPS];

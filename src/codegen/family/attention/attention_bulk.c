@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/checked.h"
 #include "codegen/family/attention/attention.h"
 #include "codegen/family/attention/families.h"
 #include "model/calibration.h"
@@ -20,7 +19,8 @@ enum {
     BESIDE = 3,   // behind q, k and v: what is read for each score
     OTHER_REGISTERS = 32,
     BESIDE_REGISTERS = 16,
-    MOST_LINES = 1 << 30   // positions of boxes are numbers of 32 bits
+    MOST_LINES = 1 << 30,  // positions of boxes are numbers of 32 bits
+    MOST_WAYS = 12         // limit of the search: sums of more take longer than their steps (tuning-log 271)
 };
 
 /* Registers of a consumer thread, by the number of consumer groups beside the producer's. */
@@ -231,7 +231,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .registers.others = step_registers(tile),
         .registers.taken = taken_registers,
         .cost = &calibration.attention_bulk,
-        .shared_moved = attention_shared_moved,
+        .shared_unknown = true,
     };
     layout_add(&kind.shared, "EVERYTHING", tile_bytes(tile));
     kind_choose(arena, &kind, tile, sizeof *tile);
@@ -255,7 +255,7 @@ static bool fits(const Attention *attention, const AttentionTile *tile, const De
     int64_t slabs = tile->splits * block_rows(tile) * (width + SLAB_OTHERS) * (int64_t)sizeof(float);
     return width / 2 + step_registers(tile) <= group_registers[tile->groups] &&
            tile_bytes(tile) <= device->shared_per_block_optin &&
-           (ways == 1 || ((ways - 1) * tile->columns < attention->group[ATTENTION_COLUMN].extent &&
+           (ways == 1 || (ways <= MOST_WAYS && (ways - 1) * tile->columns < attention->group[ATTENTION_COLUMN].extent &&
                           blocks <= device->sm_count && slabs + ALIGNMENT <= tile_bytes(&alone)));
 }
 
@@ -373,11 +373,11 @@ static void emit_word(StrBuf *out, const Scope *scope, const Attention *attentio
 {
     const Access *beside = attention->beside;
     uint32_t groups = 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW | 1u << ATTENTION_COLUMN;
-    strbuf_puts(out, "DEVICE unsigned word_beside(const Tensors &t, Index batch, Index row, Index column)\n{\n"
-                     "    (void)batch, (void)row, (void)column;\n");
-    attention_emit_positions(out, "    ", scope, attention, groups, access_axes(beside));
-    strbuf_printf(out, "    return t.in%d[(%s) / 32];\n}\n", input_position(scope->fusion, beside->tensor),
+    StrBuf body = strbuf_new(out->arena);
+    attention_emit_positions(&body, "    ", scope, attention, groups, access_axes(beside));
+    strbuf_printf(&body, "    return t.in%d[(%s) / 32];\n", input_position(scope->fusion, beside->tensor),
                   offset_text(out->arena, beside, scope->axis));
+    attention_emit_function(out, "DEVICE unsigned word_beside(const Tensors &t, Index batch, Index row, Index column)", &body);
 }
 
 static void emit(StrBuf *out, const KernelPlan *plan)

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "codegen/family/attention/attention.h"
 
 static const double LOG2_E = 1.4426950408889634;
@@ -24,14 +23,13 @@ void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scop
             emit_group_positions(out, indent, attention_flat[g], scope, &attention->group[g], used);
 }
 
-static void emit_float(StrBuf *out, double value)
+void attention_emit_function(StrBuf *out, const char *declaration, const StrBuf *body)
 {
-    StrBuf number = strbuf_new(out->arena);
-    strbuf_float(&number, (float)value);
-    bool whole = true;
-    for (const char *c = number.text; *c; c++)
-        whole &= *c != '.' && *c != 'e';
-    strbuf_printf(out, "%s%sf", number.text, whole ? ".0" : "");
+    enum { LONG = 128, INDENT = 4 };
+    bool one = strchr(body->text, '\n') == body->text + body->length - 1;
+    int skipped = one ? INDENT : 0, length = (int)body->length - skipped - one;
+    const char *open = !one ? "\n{\n" : strlen(declaration) + body->length > LONG ? "\n{ " : " { ";
+    strbuf_printf(out, "%s%s%.*s%s}\n", declaration, open, length, body->text + skipped, one ? " " : "");
 }
 
 // ---- scores ----
@@ -175,13 +173,12 @@ static void emit_score(StrBuf *out, const Scope *scope, const Attention *attenti
     for (int i = 1; i < attention->score; i++)
         emit_pointwise_op(&body, "    ", scope, i);
     emit_returned_score(&body, scope, attention);
-    strbuf_printf(out, "// The score as a function of s. INSIDE: the column is unmasked.\n"
-                       "template <bool INSIDE> DEVICE float score(const Tensors &t, Index batch, Index row, Index column, float %s%s)",
-                  is_total ? "v0" : "total",
-                  !scope->loaded ? "" : attention->beside->tensor->dtype == DTYPE_B1 ? ", bool bit" : ", Beside beside");
-    bool one = strchr(body.text, '\n') == body.text + body.length - 1;
-    strbuf_printf(out, one ? "\n{ %.*s }\n" : "\n{\n    (void)t, (void)batch, (void)row, (void)column;\n%.*s\n}\n",
-                  (int)body.length - 1 - (one ? 4 : 0), body.text + (one ? 4 : 0));
+    const char *form = "template <bool INSIDE> DEVICE float score(const Tensors &t, Index batch, Index row, Index column, float %s%s)",
+               *beside = !scope->loaded                                  ? ""
+                         : attention->beside->tensor->dtype == DTYPE_B1 ? ", bool bit"
+                                                                        : ", Beside beside";
+    strbuf_puts(out, "// The score as a function of s. INSIDE: the column is unmasked.\n");
+    attention_emit_function(out, arena_printf(out->arena, form, is_total ? "v0" : "total", beside), &body);
 }
 
 static bool finishes_scores(Arena *arena, const Scope *scope, const Attention *attention)
@@ -217,7 +214,7 @@ static void emit_row_values(StrBuf *out, const Scope *scope, const Attention *at
         strbuf_puts(&text, i == attention->maximum ? "of.maximum" : "of.sum");
         if (i == attention->maximum && attention->scale != 1) {
             strbuf_puts(&text, " * ");
-            emit_float(&text, attention->scale);
+            emit_real(&text, DTYPE_F32, attention->scale);
         }
         emit_reduced_op(out, "    ", scope, i, text.text);
     }
@@ -309,7 +306,8 @@ static bool is_aligned(const Fusion *fusion, const Attention *attention, const F
 {
     int axis = axis_group_innermost(&attention->group[ATTENTION_WIDTH]);
     Affine offset = access_offset(&op->store);
-    bool aligned = offset.coef[axis] == 1 && (offset.constant | fusion->axes[axis].extent) % ATTENTION_VECTOR == 0;
+    bool aligned = offset.coef[axis] == 1 && offset.constant % ATTENTION_VECTOR == 0 &&
+                   fusion->axes[axis].extent % ATTENTION_VECTOR == 0;
     for (int a = 0; a < fusion->axis_count; a++)
         aligned &= a == axis || offset.coef[a] % ATTENTION_VECTOR == 0;
     return aligned;
@@ -429,7 +427,7 @@ void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Scope *scop
     CONSTEXPR(out, "bool FINISHED", "unmasked scores are not just sums", finishes_scores(out->arena, scope, attention));
     CONSTEXPR(out, "bool EXACT_SUMS", "maxima or sums are used otherwise than in quotients", attention_shows_sums(plan->fusion, attention));
     strbuf_puts(out, "constexpr float SCALE = ");
-    emit_float(out, attention->scale * LOG2_E);
+    emit_real(out, DTYPE_F32, attention->scale * LOG2_E);
     strbuf_puts(out, ";   // log2(e) times the factor of the scores\n");
 }
 

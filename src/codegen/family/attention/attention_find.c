@@ -135,12 +135,13 @@ static void pack_rows(const Fusion *fusion, Attention *attention)
         find_groups(fusion, attention, shared, outer);
 }
 
-/* Rows, which the group's axis is, are whole pieces of so many elements, a power of two; 0: they are not contiguous. */
-static int piece_of(const Fusion *fusion, const Access *access, const AxisGroup *group)
+/* Rows, which the group's axis is, are whole pieces of so many elements, or of half, …; 0: they are not
+   contiguous. */
+static int piece_of(const Fusion *fusion, const Access *access, const AxisGroup *group, int piece)
 {
     Affine offset = access_offset(access);
-    int axis = axis_group_innermost(group), piece = ATTENTION_PIECE;
-    if (group->count != 1 || group->extent > MAX_LINE || offset.coef[axis] != 1)
+    int axis = axis_group_innermost(group);
+    if (!piece || group->count != 1 || group->extent > MAX_LINE || offset.coef[axis] != 1)
         return 0;
     int64_t multiples = group->extent | offset.constant;
     for (int a = 0; a < fusion->axis_count; a++)
@@ -153,15 +154,6 @@ static int piece_of(const Fusion *fusion, const Access *access, const AxisGroup 
 static uint32_t group_mask(const Attention *attention, int group)
 {
     return axis_group_mask(&attention->group[group]);
-}
-
-/* The least of the three. */
-static int piece_of_all(const Fusion *fusion, const Attention *attention)
-{
-    int q = piece_of(fusion, attention->q, &attention->group[ATTENTION_DEPTH]),
-        k = piece_of(fusion, attention->k, &attention->group[ATTENTION_DEPTH]),
-        v = piece_of(fusion, attention->v, &attention->group[ATTENTION_WIDTH]), least = q < k ? q : k;
-    return v < least ? v : least;
 }
 
 static bool factors_fit(const Attention *attention)
@@ -441,7 +433,10 @@ static const Attention *view_of(Arena *arena, const Fusion *fusion, const Target
         pack_rows(fusion, attention);
     DType element = attention->q->tensor->dtype;
     attention->parts = fusion->ops[attention->share].out->dtype == element ? 1 : element == DTYPE_F16 ? 2 : 3;
-    attention->piece = piece_of_all(fusion, attention);
+    const AxisGroup *depth = &attention->group[ATTENTION_DEPTH], *width = &attention->group[ATTENTION_WIDTH];
+    attention->piece = piece_of(fusion, attention->q, depth, ATTENTION_PIECE);
+    attention->piece = piece_of(fusion, attention->k, depth, attention->piece);
+    attention->piece = piece_of(fusion, attention->v, width, attention->piece);
     attention->registers = target_atom(target, element, IN_REGISTERS);
     attention->shared = target_atom(target, element, IN_SHARED);
     for (int i = 1; i <= attention->score && !attention->beside; i++)

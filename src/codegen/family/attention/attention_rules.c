@@ -1,11 +1,8 @@
 // What the families of this room say alike of their tiles and steps.
-#include "base/checked.h"
 #include "codegen/family/attention/attention.h"
 #include "rtile/space.h"
 
-enum { ATOM_DEPTH = 16, ROWS_OF_A_LANE = 8 };   // of what tensor cores multiply at once; a lane has one of so many
-
-static int64_t wide(int64_t elements) { return round_up(elements, ATOM_DEPTH); }
+enum { ROWS_OF_A_LANE = 8 };   // a lane has one of so many
 
 /* The tensor's elements lie in memory as those groups do, outermost first. */
 static bool is_picture(const Fusion *fusion, const Access *access, const int *groups, int count,
@@ -149,25 +146,18 @@ TileSpace *attention_space(Arena *arena, const Fusion *fusion, const Attention *
     for (int g = 0; g < ATTENTION_GROUPS; g++)
         space_add_axis(space, names[g], attention->group[g].extent,
                        g == ATTENTION_COLUMN || g == ATTENTION_DEPTH);
-    double depth = (double)attention->group[ATTENTION_DEPTH].extent,
-           width = (double)attention->group[ATTENTION_WIDTH].extent;
+    int64_t depth = attention->group[ATTENTION_DEPTH].extent, width = attention->group[ATTENTION_WIDTH].extent,
+            products = attention_wide(depth) + attention->parts * attention_wide(width);
     space->unit = atom->unit;
     space->band = band_of(fusion, attention);
-    space->flops = 2 * (double)(wide((int64_t)depth) + attention->parts * wide((int64_t)width)) / (depth * width);
-    space->special = 1 / (depth * width);
+    space->flops = 2 * (double)products / (double)(depth * width);
+    space->special = 1 / (double)(depth * width);
     add_factor(space, fusion, attention, attention->q, ATTENTION_ROW, ATTENTION_DEPTH);
     add_factor(space, fusion, attention, attention->k, ATTENTION_COLUMN, ATTENTION_DEPTH);
     add_factor(space, fusion, attention, attention->v, ATTENTION_COLUMN, ATTENTION_WIDTH);
     add_others(space, fusion, attention);
     add_outputs(space, fusion, attention);
     return space;
-}
-
-int64_t attention_shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
-                               const RTile *inner, const int64_t *first)
-{
-    (void)kind, (void)tile, (void)written, (void)block, (void)inner, (void)first;
-    return COUNT_UNKNOWN;
 }
 
 void attention_set_axes(KernelKind *kind, const AttentionTile *tile, int64_t block_rows)
@@ -226,7 +216,7 @@ void attention_schedule_store(Schedule *schedule, const Fusion *fusion, const At
                               const TileSpace *space, int warp_rows, ThreadScope scope, bool staged)
 {
     enum { COLUMNS_OF_TWO = 8 };
-    int64_t columns = wide(attention->group[ATTENTION_WIDTH].extent);
+    int64_t columns = attention_wide(attention->group[ATTENTION_WIDTH].extent);
     schedule_lanes(schedule, ops_of(fusion, attention->rows, true) & ~(UINT64_C(1) << attention->maximum),
                    warp_rows);
     schedule_exchange(schedule, (Exchange){.ops = UINT64_C(1) << attention->sum,

@@ -1,7 +1,6 @@
 // Counts of what blocks of both families do for each item: an online softmax, which rescales its sums.
 //
 // Four lanes share a row, each with two of every eight columns: BM rows are 4 BM parts of rows.
-#include "base/checked.h"
 #include "codegen/family/attention/attention.h"
 
 enum { LANES_OF_A_ROW = 4, ATOM = 16, LINE = 64, ELEMENT = 2, SUM = 4 };
