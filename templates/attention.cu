@@ -95,7 +95,7 @@ DEVICE void fetch(Element (&tile)[LINES][PITCH], Index first, Index end, At at)
     constexpr int PIECES = (PITCH - PAD) / PIECE, STRIDE = OWNERS % PIECES ? 0 : OWNERS / PIECES;   // of a line; lines
     constexpr int ROUNDS = (LINES * PIECES + OWNERS - 1) / OWNERS;
     const unsigned own = threadIdx.x % OWNERS;   // unsigned: divisions are shifts
-#pragma unroll(ROUNDS <= 8 ? ROUNDS : 4)   // beyond 8, compilers keep the addresses in registers
+#pragma unroll(ROUNDS <= 8 ? ROUNDS : PIECE > 1 ? 4 : 16)   // beyond 8, compilers keep the addresses in registers
     for (int i = 0; i < ROUNDS; ++i) {
         const unsigned number = STRIDE ? own : i * OWNERS + own;
         const int line = number / PIECES + i * STRIDE, element = number % PIECES * PIECE;
