@@ -482,8 +482,8 @@ TEXTS = {
              "  output C : f16",
              "input x[2, 5, 9, 72] : f16  input w[72, 3, 2, 72] : f16"
              "  y[f, n, h:3, v:8] = sum[r, s, c](x[n, h + r, v + s, c] * w[f, r, s, c])  output y"],   # pixels are columns
-    # lines of pieces that fill no tile, q that does not stay in registers, one part after the other, clusters
-    "attention": [far_rows(), far_rows(D=136, W=120), far_rows(M=201, N=40, D=72), far_rows(share=""),
+    # lines of pieces that fill no tile, of 16 bytes or less, q that does not stay in registers, one part after the other, clusters
+    "attention": [far_rows(), far_rows(D=20, W=36), far_rows(D=26), far_rows(W=21), far_rows(D=136, W=120), far_rows(M=201, N=40, D=72), far_rows(share=""),
                   (far_rows(M=5, N=600, D=64, W=64), "h200"),
                   fewer_columns(40, 100, "i + j < 90"), fewer_columns(5, 300, "j > i + 130 && j < 290 - i"),
                   fewer_columns(9, 130, "j < 20 * i - 5"),

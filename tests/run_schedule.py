@@ -352,7 +352,7 @@ PROGRAMS = [
     (attention(2, 197, 131, 72, 40, typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 256, 256, 64, 64, "bf16", typed=False), [*ATTENTION, *ATTENTION_BULK]),
     (attention(3, 3, 600, 64, 64), FEW_ROWS), (attention(2, 16, 771, 72, 40, "bf16", more="output m : f32\n"), FEW_ROWS),
-    (attention(1, 11, 300, 128, 128, typed=False), FEW_ROWS),
+    (attention(1, 11, 300, 128, 128, typed=False), FEW_ROWS), (attention(1, 40, 50, 26, 20), ATTENTION), (attention(1, 11, 130, 25, 30), FEW_ROWS[:1]),
     (filter_gradients((8, 3, 32, 32), 5, 2), ["filter_direct/taps", "filter_gemm/diagonals"]),
     (filter_gradients((5, 2, 20, 21), 9, 4), ["filter_direct/taps", "filter_gemm/diagonals"]),
     (filter_gradients((8, 3, 32, 32), 5, 2, "f16"), ["filter_direct/taps", "filter_gemm/diagonals"]),

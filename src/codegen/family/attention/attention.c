@@ -49,7 +49,7 @@ static bool keeps_q(const AttentionTile *tile) { return kept_tiles(tile) <= KEPT
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention *attention,
                              const TileSpace *space, const AttentionTile *tile)
 {
-    bool is_split = tile->splits > 1;
+    bool is_split = tile->splits > 1, async = attention->piece > 1;   // else through registers
     Schedule schedule = {.computes = COMPUTES_OWN,
                          .stages = tile->stages,
                          .independent = is_split,
@@ -57,7 +57,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
                          .cluster_axis = ATTENTION_COLUMN};
     if (attention_is_longest_last(attention))
         schedule.order = ORDER_BACKWARDS;
-    schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = true});
+    schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .to = PLACE_SHARED, .async = async});
     if (keeps_q(tile))   // loaded in the first step
         schedule_load(&schedule, (Move){.tiles = ATTENTION_Q, .from = PLACE_SHARED});
     if (is_split) {   // warps synchronise once, for q; k is a step ahead of v
@@ -67,7 +67,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Attention
     schedule_loop(&schedule, (Loop){.axis = ATTENTION_COLUMN});
     schedule_load(&schedule, (Move){.tiles = ATTENTION_K | ATTENTION_V,
                                     .to = PLACE_SHARED,
-                                    .async = true,
+                                    .async = async,
                                     .ahead = (uint8_t)(tile->stages - 1)});
     schedule_wait(&schedule, tile->stages - 2);
     if (!is_split)

@@ -433,10 +433,9 @@ static const Attention *view_of(Arena *arena, const Fusion *fusion, const Target
         pack_rows(fusion, attention);
     DType element = attention->q->tensor->dtype;
     attention->parts = fusion->ops[attention->share].out->dtype == element ? 1 : element == DTYPE_F16 ? 2 : 3;
-    const AxisGroup *depth = &attention->group[ATTENTION_DEPTH], *width = &attention->group[ATTENTION_WIDTH];
-    attention->piece = piece_of(fusion, attention->q, depth, ATTENTION_PIECE);
-    attention->piece = piece_of(fusion, attention->k, depth, attention->piece);
-    attention->piece = piece_of(fusion, attention->v, width, attention->piece);
+    attention->piece = piece_of(fusion, attention->q, &attention->group[ATTENTION_DEPTH], ATTENTION_PIECE);
+    attention->piece = piece_of(fusion, attention->k, &attention->group[ATTENTION_DEPTH], attention->piece);
+    attention->piece = piece_of(fusion, attention->v, &attention->group[ATTENTION_WIDTH], attention->piece);
     attention->registers = target_atom(target, element, IN_REGISTERS);
     attention->shared = target_atom(target, element, IN_SHARED);
     for (int i = 1; i <= attention->score && !attention->beside; i++)

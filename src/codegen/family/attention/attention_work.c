@@ -11,6 +11,7 @@ typedef struct AttentionStep {
     AttentionTile tile;
     int64_t rows, columns;   // of a block, in a step; of a warp, if warps split the columns
     int64_t depth, width;    // padded to what an instruction multiplies
+    int64_t stored;          // columns in whole vectors
     int64_t splits;          // warps (groups) of a block that split the columns
     int64_t cluster, rank;   // blocks that do; this one's rank
     int64_t made;            // rows that each of them computes
@@ -33,6 +34,7 @@ static AttentionStep step_of(const Attention *attention, const CountedItem *at)
     step.columns = step.tile.columns;
     step.depth = round_up(step.tile.depth, ATOM);
     step.width = round_up(step.tile.width, step.tile.groups ? LINE : ATOM);
+    step.stored = round_up(step.tile.width, ATTENTION_VECTOR);
     step.made = step.rows / step.tile.rows * attention_made_rows(&step.tile);
     step.row_parts = step.made * LANES_OF_A_ROW;
     step.splits = step.tile.splits;
@@ -164,7 +166,7 @@ static int64_t own_rows(const AttentionStep *step)
 static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t lines, int64_t rows, ItemWork *work)
 {
     enum { ROW_VALUES = 3, WARP = 32 };   // the last one pads a row
-    int64_t of_line = smaller(step->splits * WARP / lines, step->tile.width / ATTENTION_VECTOR);
+    int64_t of_line = smaller(step->splits * WARP / lines, step->stored / ATTENTION_VECTOR);
     int64_t threads = step->tile.groups ? step->tile.groups * 4 * WARP : of_line * rows;
     const ExprWork weights = {
         .comparisons = (int)(step->tile.groups ? slabs : slabs - 1),
@@ -173,8 +175,8 @@ static void combine_slabs(const AttentionStep *step, int64_t slabs, int64_t line
         .functions = (int)slabs,
     };
     work_add_values(work, &weights, threads);
-    work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1}, slabs * rows * step->tile.width);
-    work->shared_read += slabs * (threads * ROW_VALUES + rows * step->tile.width) * SUM;
+    work_add_values(work, &(ExprWork){.additions = 1, .multiplications = 1}, slabs * rows * step->stored);
+    work->shared_read += slabs * (threads * ROW_VALUES + rows * step->stored) * SUM;
 }
 
 /* Warps that split the columns leave their sums in shared memory, with the row's values; others store what lanes exchange. A
@@ -191,7 +193,7 @@ static void stage(const AttentionStep *step, int64_t lines, ItemWork *work)
     combine_slabs(step, step->splits, step->tile.kept_rows, rows, work);
     if (step->cluster == 1)
         return;
-    work->shared_written += rows * (step->tile.width + ROW_VALUES) * SUM;
+    work->shared_written += rows * (step->stored + ROW_VALUES) * SUM;
     combine_slabs(step, step->cluster, ceil_div(step->tile.kept_rows, step->cluster), own_rows(step), work);
 }
 
@@ -201,7 +203,6 @@ static void turn(const AttentionStep *step, ItemWork *work)
     const Attention *attention = step->attention;
     int64_t times = step->at->times, rows = times * own_rows(step);
     int64_t lines = times * step->splits * step->made;   // that warps write
-    int64_t vectors = rows * step->tile.width / ATTENTION_VECTOR;
     const Expr *beside = attention_share_beside(step->at->fusion, attention);
     ExprWork share = beside ? expr_work(beside) : (ExprWork){0};
     share.multiplications += attention_quotient(step->at->fusion, attention) != NULL;
@@ -213,7 +214,7 @@ static void turn(const AttentionStep *step, ItemWork *work)
                                       .functions = corrected},
                     lines * LANES_OF_A_ROW);
     work_add_values(work, &(ExprWork){.multiplications = scales}, lines * step->width);
-    work_add_values(work, &(ExprWork){.multiplications = scaled_maxima(step, attention->results)}, vectors);
+    work_add_values(work, &(ExprWork){.multiplications = scaled_maxima(step, attention->results)}, rows * step->stored / ATTENTION_VECTOR);
     work_add_values(work, &share, rows * step->tile.width);
     work_add_values(work, &(ExprWork){.multiplications = scaled_maxima(step, attention->rows)}, rows);
     if (step->splits * step->cluster > 1)
