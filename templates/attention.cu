@@ -105,8 +105,8 @@ DEVICE void fetch(Element (&tile)[LINES][PITCH], Index first, Index end, At at)
         if (PIECE == 8)
             async_copy16_of_line(exists, &tile[line][element], at(first + line, element));
         if (PIECE == 4 || PIECE == 2)
-            async_copy_element_or_zero(exists, (Vector<Element, PIECE> *)&tile[line][element],
-                                       (const Vector<Element, PIECE> *)at(first + line, element));
+            async_copy_element_or_zero(exists, (Vector<Element, PIECE == 4 ? 4 : 2> *)&tile[line][element],
+                                       (const Vector<Element, PIECE == 4 ? 4 : 2> *)at(first + line, element));
         if (PIECE == 1)
             tile[line][element] = exists ? *at(first + line, element) : Element();
     }

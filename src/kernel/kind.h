@@ -55,7 +55,6 @@ struct KernelKind {
        where the family lays it out; or NULL. */
     int64_t (*shared_moved)(const KernelKind *kind, int tile, bool written, const RTile *block, const RTile *inner,
                             const int64_t *first);
-    bool shared_unknown;     // whole padded lines are moved, and other values: counts of them are not stated
 };
 static_assert(sizeof(KernelKind) <= 4096, "it is copied for every variant");
 

@@ -89,7 +89,7 @@ static void count_staging(CountWalk *walk, const Move *move, int index, int64_t 
     bool reads = move->from == PLACE_SHARED, writes = move->to == PLACE_SHARED;
     if (walk->kind->shared_moved)
         count_own(walk, move, index);
-    else if (walk->kind->shared_unknown || (reads && (tile->plane || tile->windows)) ||
+    else if (walk->kind->shared.unstated || (reads && (tile->plane || tile->windows)) ||
              ((reads || writes) && !walk->multiplies && !is_picture(walk, tile)))
         count_shared(walk, reads ? COUNT_UNKNOWN : 0, writes ? COUNT_UNKNOWN : 0);
     else if (reads)

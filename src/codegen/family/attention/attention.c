@@ -136,7 +136,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .registers.others = register_overhead(&tile, device->warp_size, attention->masks),
         .cost = &calibration.attention,
         .lay_out = lay_out,
-        .shared_unknown = true,
+        .shared.unstated = true,
     };
     kind_choose(arena, &kind, &tile, sizeof tile);
     attention_set_axes(&kind, &tile, tile.splits > 1 ? tile.rows : MAX_ROWS);

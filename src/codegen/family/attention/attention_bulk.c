@@ -231,7 +231,7 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
         .registers.others = step_registers(tile),
         .registers.taken = taken_registers,
         .cost = &calibration.attention_bulk,
-        .shared_unknown = true,
+        .shared.unstated = true,
     };
     layout_add(&kind.shared, "EVERYTHING", tile_bytes(tile));
     kind_choose(arena, &kind, tile, sizeof *tile);

@@ -25,7 +25,7 @@ void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scop
 
 void attention_emit_function(StrBuf *out, const char *declaration, const StrBuf *body)
 {
-    enum { LONG = 128, INDENT = 4 };
+    enum { LONG = 144, INDENT = 4 };
     bool one = strchr(body->text, '\n') == body->text + body->length - 1;
     int skipped = one ? INDENT : 0, length = (int)body->length - skipped - one;
     const char *open = !one ? "\n{\n" : strlen(declaration) + body->length > LONG ? "\n{ " : " { ";
