@@ -64,6 +64,7 @@ constexpr int ROUNDS = 1;           // reductions of a row
 template <int PASS> constexpr int ROUNDS_BEFORE = PASS == 0 ? 0 : 1;
 constexpr bool MEETS = false;       // each reduction crosses warps, through shared memory
 constexpr int RESULT_BYTES = 4;     // of the widest result, per warp
+constexpr bool FEW = true;          // every thread reduces the results of all warps; else lanes share them
 constexpr int VECTOR = 4, VECTORS = 4;   // contiguous elements of an access; accesses of a thread
 constexpr Index STEP = GROUP * VECTOR;            // from one vector of a thread to the next
 constexpr int PLACES = GROUP / CLUSTER * VECTOR;  // and of its copy in shared memory
@@ -191,8 +192,6 @@ __device__ __forceinline__ bool ends_inside(int k) { return (k + 1) * STEP <= CO
 __device__ __forceinline__ bool is_inner(int k) { return k > 0 && (k + 1) * STEP + VECTOR <= COLUMNS; }
 
 // ---- reductions ----
-
-constexpr bool FEW = WARPS_OF_GROUP <= 8;   // every thread reduces the results of all warps
 
 // Every warp writes its result to every block of the group. Rounds alternate between two buffers, so one barrier a
 // round suffices: a buffer is reused after the barrier of the round between, when it has been read. If each block

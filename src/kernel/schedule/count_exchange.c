@@ -12,8 +12,6 @@ static int log2_of(int64_t lanes)
     return steps;
 }
 
-enum { FEW_WARPS = 8 };   // of which every thread goes through all results
-
 /* Every warp leaves its result. Few are gone through by every thread, many by the lanes of every warp. */
 static void count_all(CountWalk *walk, const Exchange *exchange, int64_t times)
 {

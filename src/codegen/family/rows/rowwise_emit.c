@@ -36,6 +36,8 @@ static void emit_row_constants(const RowEmitter *row, const KernelPlan *plan)
     CONSTEXPR(out, "Index ROWS_APART", "from one of these rows to the next, with the same alignment",
               together > 1 ? rowwise_rows_apart(row->fusion, row->shape) : 1);
     CONSTEXPR(out, "int RESULT_BYTES", "of the widest result, per warp", rowwise_result_bytes(row->passes));
+    CONSTEXPR(out, "bool FEW", "every thread reduces the results of all warps; else lanes share them",
+              ceil_div(variant->group, plan->device->warp_size) <= FEW_WARPS);
 }
 
 static void emit_vector_constants(const RowEmitter *row)
