@@ -41,16 +41,16 @@ def alike(tiles, longest):
 
 
 def matched(timed, now):
-    """{id of a timed candidate: which of today's it is}, by id or, of several launches, by their families and the tiles of the longest."""
+    """{id of a timed candidate: which of today's it is}, by id or tiles or, of several launches, by their families and the tiles of the longest."""
     place = {row[0]: i for i, row in enumerate(now)}
     found = {row[0]: place[row[0]] for row in timed if row[0] in place}
     others = {}
     for i, (_, us, tiles, launches) in enumerate(now):
-        if len(tiles) > 1 and i not in found.values():
+        if i not in found.values():
             others.setdefault(alike(tiles, launches.index(max(launches))), []).append((us, i))
     for name, _, then, text, *_ in timed:
         tiles = text.split(" + ")
-        near = [pair for longest in range(len(tiles)) for pair in others.get(alike(tiles, longest), [])] if len(tiles) > 1 else []
+        near = [pair for longest in range(len(tiles)) for pair in others.get(alike(tiles, longest), [])]
         if name not in found and near:
             found[name] = min(near, key=lambda pair: abs(pair[0] - then))[1]
     return found

@@ -144,6 +144,15 @@ static RTile padded_problem(const TileSpace *space, const RTile *shared)
     return padded;
 }
 
+/* Of steps of several vectors the last one makes those that are left: five are a step of four and a quarter of one. */
+static double made_share(const KernelCounts *kernel)
+{
+    int axis = -1;
+    for (const Item *item = NULL; (item = schedule_next(kernel->kind->schedule, ITEM_LOOP, item));)
+        axis = item->loop.at_once ? item->loop.axis : axis;
+    return axis < 0 ? 1 : (double)kernel->space->axes[axis].extent / (double)kernel->padded.size[axis];
+}
+
 /* Share of the steps along a band's axis that tiles of so many positions make, and the tile that makes most: their positions need what
    the first or the last one needs. Of many tiles some stand for all. */
 static double visited_share(const TileSpace *space, const RTile *shared, double *most)
@@ -498,7 +507,7 @@ KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, c
     kernel.alone = kernel.cluster > 1 && waves > 1 ? ceil(waves) / waves : 1;
     // Tiles that all run at once end with the one of most steps.
     kernel.steps = ceil(rtile_tiles(space, &kernel.padded, kernel.shared, true) / kernel.cluster) *
-                   at_least(kernel.visited, most / kernel.rounds);
+                   at_least(kernel.visited, most / kernel.rounds) * made_share(&kernel);
     double dealt = (double)program->dealt;
     kernel.sm_tiles = kernel.block_tiles / dealt * ceil(dealt / sms);
     kernel.balance = sm_balance(dealt, device->sm_count, sms);

@@ -20,7 +20,6 @@ enum {
     MANY_ROWS = 4096,
     ROW_GROUPS = 32,     // rows of a block: larger blocks wait longer for their last warp,
     ROW_THREADS = 256,   // unless there would be fewer threads
-    OTHER_REGISTERS = 14   // addresses and counters, counted in what ptxas takes (tuning-log 133)
 };
 
 // ---- layouts: how threads and vectors lie ----
@@ -263,6 +262,9 @@ static void set_lines(TileSpace *space, const Fusion *fusion, Layout layout, con
    unpacks 16 bits waits (tuning-log 223). Columns, whose loads need no unpacking, are faster with branches. */
 static bool shares_vectors(Layout layout) { return layout.row && layout.vector > 1; }
 
+/* Of a thread, as the CUDA text has it. */
+static int elements_in_flight(Layout layout) { return layout.vector > 1 ? 2 * ELEMENTS : ELEMENTS; }
+
 /* Threads that share an output combine what they have: first those of a warp, along the terms. */
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Layout layout,
                   int reduced, const Ended *ended)
@@ -276,7 +278,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
         schedule->lacked = fusion->axes[0].extent * reduction_points(fusion) - ended->size * ended->inner;
     }
     schedule_load(schedule, (Move){.tiles = inputs & ~terms});
-    schedule_loop(schedule, (Loop){.axis = (int8_t)reduced, .together = layout.vector > 1 ? 2 * ELEMENTS : ELEMENTS});
+    schedule_loop(schedule, (Loop){.axis = (int8_t)reduced, .together = (int16_t)elements_in_flight(layout)});
     schedule_load(schedule, (Move){.tiles = inputs & terms, .instructions = each});
     schedule_reduce(schedule, total);
     schedule_end(schedule);
@@ -296,26 +298,24 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
 
 static Layout chosen_layout(const KernelKind *kind) { return *(const Layout *)kind->choice.value; }
 
-/* What is loaded before the first vector is needed, of columns in all rounds that are in flight, and a sum of each. Vectors of
-   16 bits are unpacked beside: compilers do that for all of them at once (tuning-log 188). Columns need two others less. */
+/* What all rounds in flight load, the sums (of single elements along rows they take no others), addresses
+   and counters: counted in what ptxas takes (tuning-log 133 and 277). */
 static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *block, const RTile *inner,
                                         RegisterBudget budget)
 {
     (void)budget;
     const TileSpace *space = kind->space;
     Layout layout = chosen_layout(kind);
-    int64_t sums = inner->size[0] * inner->size[1] / (layout.row ? layout.vector : 1);
-    int64_t registers = OTHER_REGISTERS + sums * ceil_div(kind->registers.accumulator_bits, 32);
-    registers -= layout.row ? 0 : 2;
-    uint32_t loaded = space_inputs(space) & space_along(space, 1);
-    for (int i = 0; i < space->tile_count; i++)
-        if (loaded >> i & 1) {
-            int bits = space->tiles[i].element_bits;
-            int64_t elements = data_tile_distinct(&space->tiles[i], inner, space->axis_count);
-            if (!layout.row)
-                elements *= larger(1, smaller(ELEMENTS / elements, space->axes[1].extent / block->size[1]));
-            registers += vector_registers(elements, layout.vector, bits) + (layout.vector > 1 && bits < 32 ? elements : 0);
-        }
+    int64_t sums = layout.row && layout.vector == 1 ? 0 : inner->size[0] * inner->size[1] / (layout.row ? layout.vector : 1),
+            registers = (shares_vectors(layout) ? 20 : layout.row ? 14 : 12) + sums * ceil_div(kind->registers.accumulator_bits, WORD_BITS);
+    for (int i = 0; i < space->tile_count; i++) {
+        if (!((space_inputs(space) & space_along(space, 1)) >> i & 1))
+            continue;
+        int64_t elements = data_tile_distinct(&space->tiles[i], inner, space->axis_count),
+                rounds = smaller(elements_in_flight(layout) / elements, space->axes[1].extent / block->size[1]);
+        elements *= larger(rounds, 1);
+        registers += vector_registers(elements, layout.vector, space->tiles[i].element_bits);
+    }
     return registers;
 }
 

@@ -249,7 +249,7 @@ static void walking_kind(Arena *arena, KernelKind *kind, const RowView *view, co
     int64_t vectors = rowwise_vectors(fusion, shape, variant.group), at_once = variant.at_once ? variant.at_once : 1;
     int64_t each = shape.vector * at_once, width = each * variant.group / variant.cluster;
     int passes = view->passes[variant.home]->count;
-    begin(arena, kind, view, fusion, device, variant, width * variant.cluster * ceil_div(vectors, at_once));
+    begin(arena, kind, view, fusion, device, variant, shape.vector * variant.group * vectors);
     int together = variant.together > 1 ? variant.together : 1;
     kind->name = variant.home == ROW_IN_MEMORY ? "memory"
                           : together > 1                ? "pairs-cluster"
