@@ -90,6 +90,11 @@ bool kind_reads_ahead(const KernelKind *kind)
     return kind->registers.input_buffers > 1 && kind_tile_threads(kind) == 1;
 }
 
+const Loop *kind_unbuffered_loop(const KernelKind *kind)
+{
+    return kind->registers.input_buffers ? NULL : schedule_open_loop(kind->schedule);
+}
+
 bool kind_is_one_step(const KernelKind *kind, const RTile *block)
 {
     const TileSpace *space = kind->space;

@@ -81,6 +81,9 @@ int kind_multicast(const KernelKind *kind);
 /* A thread has a register tile of its own, and reads the next register step's operands while it uses this one's. */
 bool kind_reads_ahead(const KernelKind *kind);
 
+/* The open loop (schedule_open_loop()) whose loads compilers issue in whatever registers are left, or NULL. */
+const Loop *kind_unbuffered_loop(const KernelKind *kind);
+
 /* Threads that hold one register tile. */
 static inline int kind_tile_threads(const KernelKind *kind)
 {

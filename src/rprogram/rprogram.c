@@ -233,9 +233,8 @@ int rprogram_grid_blocks(const KernelKind *kind, const RProgram *program, const 
         return program->sure_blocks;
     if (blocks >= resident && kind_reads_ahead(kind))
         return program->sure_blocks > 1 ? program->sure_blocks : resident;
-    bool fills_registers = !kind->registers.input_buffers && schedule_open_loop(kind->schedule);   // with loads
     if (blocks >= resident)
-        return holds_next_step(kind, program) || fills_registers || reads_fragments_ahead(kind, program) ? resident : 0;
+        return holds_next_step(kind, program) || kind_unbuffered_loop(kind) || reads_fragments_ahead(kind, program) ? resident : 0;
     if (blocks > program->sure_blocks)
         return 0;
     return blocks_in_fours(blocks, program->threads);

@@ -298,8 +298,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
 
 static Layout chosen_layout(const KernelKind *kind) { return *(const Layout *)kind->choice.value; }
 
-/* What all rounds in flight load, the sums (of single elements along rows they take no others), addresses
-   and counters: counted in what ptxas takes (tuning-log 133 and 277). */
+/* What rounds in flight load, the sums, and others: counted in what ptxas takes (tuning-log 133 and 277). */
 static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *block, const RTile *inner,
                                         RegisterBudget budget)
 {
@@ -312,9 +311,8 @@ static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *blo
         if (!((space_inputs(space) & space_along(space, 1)) >> i & 1))
             continue;
         int64_t elements = data_tile_distinct(&space->tiles[i], inner, space->axis_count),
-                rounds = smaller(elements_in_flight(layout) / elements, space->axes[1].extent / block->size[1]);
-        elements *= larger(rounds, 1);
-        registers += vector_registers(elements, layout.vector, space->tiles[i].element_bits);
+                rounds = larger(1, smaller(elements_in_flight(layout) / elements, space->axes[1].extent / block->size[1]));
+        registers += vector_registers(elements * rounds, layout.vector, space->tiles[i].element_bits);
     }
     return registers;
 }
