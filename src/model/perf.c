@@ -231,25 +231,13 @@ static double missed_share(const KernelCounts *kernel, const PerfEstimate *perf)
     return known > 0 ? at_most(perf->l2_load_bytes / at_least(perf->shared_load_bytes, 1), 1) : 1;
 }
 
-/* Blocks that start together are at the same iteration, and all wait for elements that none of them has read before: of each
-   round of loads of the first wave a latency, as far as it exceeds the time by bandwidth. */
-static double first_rounds_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
-{
-    const Loop *loop = kind_unbuffered_loop(kernel->kind);
-    if (!loop)
-        return 0;
-    double waits = (double)kernel->space->axes[loop->axis].extent / rounds_in_flight(kernel) - 1,
-           wave_us = throughput_us / at_least(perf->waves, 1);
-    return hypot(waits * kernel->device->dram_latency_ns / 1e3, wave_us) - wave_us;
-}
-
 /* Iterations in each of which a thread waits for its loads: their latencies, as far as they exceed the time by bandwidth. Few
    threads of many iterations keep few bytes in flight (tuning-log 149). */
 static double waiting_rounds_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
     const Loop *loop = schedule_waiting_loop(kernel->kind->schedule);
     if (!loop)
-        return first_rounds_us(kernel, perf, throughput_us);
+        return 0;
     double rounds = (double)ceil_div(kernel->shared->size[loop->axis], kernel->inner->size[loop->axis]);
     const DeviceSpec *device = kernel->device;
     double missed = missed_share(kernel, perf), hit_us = device->timing.operand_cycles / device->clock_mhz,
@@ -395,8 +383,8 @@ static double exchanges_us(const KernelCounts *kernel)
     return cycles / kernel->device->clock_mhz + kernel->rounds * meeting_us;
 }
 
-/* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer; of a cluster
-   the last place is free after twice the mean time; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
+/* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer; of a cluster the
+   last place is free after twice the mean time; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
    blocks and the end of the last (tuning-log 132). */
 static double turn_time_us(const KernelCounts *kernel, double l2_us)
 {
