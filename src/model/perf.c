@@ -152,6 +152,16 @@ static double existing_points(const KernelCounts *kernel)
     return rtile_points(kernel->space, &tile, false);
 }
 
+/* Cycles of a tile's end for each sum of a thread. What cuts rows waits after every few instructions: of tiles
+   of one step a sum took 81 with three warps a scheduler, 55 with two. */
+static double sum_cycles(const KernelCounts *kernel)
+{
+    const double CUT = 12.2;   // counted in SASS of bulk: 390 for 32 sums
+    if (kernel->cost->sum_cycles <= 0 || !schedule_cuts_rows(kernel->kind->schedule))
+        return kernel->cost->sum_cycles;
+    return CUT * calibration.finding_cycles * at_least(ceil(kernel->warps / kernel->device->schedulers_per_sm), 2);
+}
+
 /* Of a value that others left in shared memory a load, an addition and a store: counted in SASS of filter_strip,
    45 for 9 taps, 333 for 81. */
 static double value_cycles(void) { return 4.1 * calibration.finding_cycles; }
@@ -166,7 +176,7 @@ static double end_time_us(const KernelCounts *kernel)
         cycles = existing_points(kernel) / kernel->device->warp_size * value_cycles();
     } else if (schedule_passes_rows(kernel->kind->schedule))
         sums /= kernel->cluster;
-    cycles += sums * kernel->cost->sum_cycles;
+    cycles += sums * sum_cycles(kernel);
     return cycles / kernel->device->clock_mhz + finishing_us(kernel) + combining_us(kernel);
 }
 
@@ -453,7 +463,7 @@ static double shown_us(const KernelCounts *kernel, double alone_us, double produ
 /* Stores of sums, as far as they take longer than their instructions. */
 static double stores_us(const KernelCounts *kernel)
 {
-    double moving_us = busy_store_bytes(kernel) / kernel->device->dram.bandwidth_gb_s / 1e3;
+    double moving_us = busy_store_bytes(kernel, true) / kernel->device->dram.bandwidth_gb_s / 1e3;
     return at_least(moving_us - kernel->rounds * kernel->end_us, 0);
 }
 
@@ -612,11 +622,11 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
                     : kernel.cost->drifts ? kind_tile_threads(kind) == 1
                     : kernel.staged     ? schedule_multiplies(kind->schedule)
                                         : kernel.cost->parts_of_rows;
-    double stored_bytes = in_parts ? busy_store_bytes(&kernel) : 0;
+    double stored_bytes = in_parts ? busy_store_bytes(&kernel, false) : 0;
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, at_least(stored_bytes, perf.l2_store_bytes));
     const Move *store = schedule_last_store(kind->schedule);
     bool parts_reach_dram = in_parts && !(store && store->completed);
-    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes, parts_reach_dram ? stored_bytes : perf.dram_store_bytes);
+    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes, parts_reach_dram ? busy_store_bytes(&kernel, true) : perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
     if (in_turn)

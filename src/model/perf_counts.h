@@ -121,8 +121,8 @@ void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf);
 /* What the slice of L2 from which most blocks copy the same answers beside its share of all. */
 double hottest_slice_us(const KernelCounts *kernel);
 
-/* Of the outputs of a product, each sector as often as L2 accesses it. */
-double busy_store_bytes(const KernelCounts *kernel);
+/* Of the outputs of a product, each sector as often as L2 accesses it, or memory. */
+double busy_store_bytes(const KernelCounts *kernel, bool in_memory);
 
 // ---- perf_compute.c: each alone, for the whole kernel ----
 
