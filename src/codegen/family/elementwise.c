@@ -13,8 +13,7 @@ enum {
     MAX_VECTORS = 4,   // of a thread, whose loads are in flight at once
     MAX_WARPS = 16,
     MOVE_WARPS = 8,   // of a block whose threads move one element each, of a whole access
-    OTHER_REGISTERS = 6,   // addresses and counters, counted in what ptxas takes (tuning-log 133),
-    FEW_REUSED = 16        // which take no more of them (tuning-log 277)
+    OTHER_REGISTERS = 6   // addresses and counters, counted in what ptxas takes (tuning-log 133)
 };
 
 /* The family's view: what vectors of points read, as wide as they get, of a half and of a quarter. */
@@ -199,8 +198,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
 /* The family's choice. */
 typedef struct PointChoice {
     int vector;        // points of one access
-    uint32_t reused;   // tiles that are read when they are needed,
-    int registers;     // and of one vector held in so many
+    uint32_t reused;   // tiles that are read when they are needed
 } PointChoice;
 
 static PointChoice chosen(const KernelKind *kind) { return *(const PointChoice *)kind->choice.value; }
@@ -213,7 +211,6 @@ static int64_t registers_taken_by_points(const KernelKind *kind, const RTile *bl
     const TileSpace *space = kind->space;
     PointChoice choice = chosen(kind);
     int64_t vectors = ceil_div(inner->size[0], choice.vector), registers = OTHER_REGISTERS;
-    registers += choice.registers > FEW_REUSED ? choice.registers : 0;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
         int64_t elements = data_tile_distinct(data, inner, space->axis_count);
@@ -243,7 +240,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         int point = space_add_axis(kind->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
         uint32_t reused = find_reused_rows(kind->space, fusion, reads);
-        kind_choose(arena, kind, &(PointChoice){vector, reused, reused_registers(reads)}, sizeof(PointChoice));
+        kind_choose(arena, kind, &(PointChoice){vector, reused}, sizeof(PointChoice));
         state(kind->schedule, fusion, kind->space, reads, reused);
         bool padded = find_padded(kind->space, fusion, reads);
         set_lines(kind->space, fusion, reads, PATTERN_GATHER, vector, device);
