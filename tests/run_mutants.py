@@ -165,7 +165,7 @@ CASES = {
     "channelwise": [("channels_last", "f32", dict(M=133, N=64)), ("column_softmax", "f32", dict(M=70, N=33), "a100"),
                     ("channels_last", "f16", dict(M=64, N=96)), ("column_softmax", "f64", dict(M=5, N=6)),
                     ("column_softmax", "bf16", dict(M=300, N=7), "a100"),
-                    ("column_statistics", "f32", dict(M=257, N=24)),
+                    ("column_statistics", "f32", dict(M=2049, N=24)),
                     ("column_statistics", "f32", dict(M=5, N=8), "a100"),
                     ("column_statistics", "f64", dict(M=1000, N=6), "a100"),
                     ("column_gradient", "f32", dict(M=401, N=24), "a100"),

@@ -77,7 +77,7 @@ HAND = [
      "weight[i] = power_of_two((rows[i].maximum - of.maximum) * SCALE);", "weight[i] = 1.0f;",
      1),
     ("A10 a warp or block without a column makes a row no number", "attention.cu",
-     "fmaf(weight[i] == 0.0f ? 0.0f : own[i].at[e],", "fmaf(own[i].at[e],", 1),
+     "fmaf(weight[i] == 0.0f ? 0.0f : own[turn][i].at[e],", "fmaf(own[turn][i].at[e],", 1),
     ("A11 all warps walk along the first one's columns", "attention.cu", "(rank * SPLITS + split) * BN;",
      "rank * SPLITS * BN;", 1),
     ("A12 slabs are read before they are there", "attention.cu", "        block_sync();   // all slabs are there\n", "", 1),
