@@ -5,7 +5,7 @@
 
 #include "ir/fuse_axes.h"
 
-/* Which sums go where. */
+/* What is summed first, and what behind it. */
 typedef struct Tapped {
     const Fusion *fusion;
     const Access *factor[2];     // the image first
@@ -219,7 +219,7 @@ static Fusion *sums_fusion(Arena *arena, const Tapped *tapped, Tensor *tensor)
     return sums;
 }
 
-/* Under windows by 2 three of four products would belong to no output. */
+/* At least half of the products belong to an output: under windows by 2 in two dimensions a quarter would. */
 static bool are_needed(const Tapped *tapped)
 {
     double products = 1, terms = 1;

@@ -105,6 +105,7 @@ typedef struct Arithmetic {
 } Arithmetic;
 
 enum { FEW_WARPS = 8 };   // of a row, whose results every thread goes through; of more, lanes share them
+
 typedef struct Exchange {
     uint64_t ops;        // bit i: the result of op i of the fusion; 0: a barrier
     uint8_t scope;       // ThreadScope

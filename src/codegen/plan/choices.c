@@ -41,17 +41,15 @@ static Choice with_behind(Planner *planner, const PlannedForm *form, Choice choi
     return choice_extend_by_all(planner, choice, form->behind, form->behind_count);
 }
 
-/* Families of parts: any; or else those that tile both factors, and one more (NULL: none). */
+/* Families of parts: any; or else those that tile both factors; or none. */
 typedef struct PartFamilies {
     bool any, tile_both;
     bool no_products;   // of those none that tile both
-    const Family *also;
 } PartFamilies;
 
 static bool may_make_parts(const Family *family, PartFamilies of)
 {
-    bool excluded = of.no_products && family->tiles_both;
-    return !excluded && (of.any || (of.tile_both && family->tiles_both) || family == of.also);
+    return family->tiles_both ? !of.no_products && (of.any || of.tile_both) : of.any;
 }
 
 /* Split-K: the time of the best kernels of both launches, and the kernel of the parts. */
@@ -237,8 +235,8 @@ static bool is_deep(const Fusion *fusion)
     return false;
 }
 
-/* Split-K where kernels leave SMs idle: in powers of two, then near the best of them, of which all tiles are constructed. Another
-   family that is nearly as good may be better with all of its own. */
+/* Split-K where kernels leave SMs idle: in powers of two, then near the best of them, of which all tiles are
+   constructed. */
 static void add_splits(Planner *planner, ChoiceList *list, const PlannedForm *form)
 {
     const ChoiceList *whole = &form->ways;
@@ -295,9 +293,10 @@ static bool offers(const Family *family, const Rewrite *rewrite)
     return own && *own;
 }
 
-/* Kernels of families that offer the rewrite, as this one does; others gain nothing from it. NULL: there are none. */
+/* Kernels of families that offer the rewrite, as this one does; others gain nothing from it. NULL: there are none, or
+   the launches beside them take longer than the best choice so far. */
 static PlannedForm *add_rewritten(Planner *planner, ChoiceList *list, Viewed *viewed, const Rewrite *rewrite,
-                           const Family *family)
+                                  const Family *family)
 {
     const void *view = family_view(family, viewed);
     const Rewritten *made = view ? rewrite->make(planner->arena, view, viewed->fusion, planner->target) : NULL;

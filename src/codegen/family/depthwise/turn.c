@@ -34,6 +34,5 @@ static Rewritten *turn_groups(Arena *arena, const void *view, const Fusion *fusi
                                    .image_count = 2});
 }
 
-/* Copies of channels to planes and back take less than the best kernel that needs none. */
 const Rewrite turn_images = {.make = turn};
 const Rewrite turn_planes_of_groups = {.make = turn_groups, .splits = true};

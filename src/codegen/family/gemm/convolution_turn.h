@@ -26,11 +26,11 @@ extern const Rewrite turn_filter_of_lanes;
 /* The image of a filter of one tap, whose windows step over pixels: they are left out. */
 extern const Rewrite take_pixels;
 
-/* Sums over channels come first, those over taps are a launch of their own. */
-extern const Rewrite sum_taps_behind;
-
 /* Its gradient: the pixels that were read are made, and zeros are added between them. */
 extern const Rewrite make_first_pixels;
+
+/* Sums over channels come first, those over taps are a launch of their own (ir/fuse_taps.h). */
+extern const Rewrite sum_taps_behind;
 
 /* Pads strided channels to contiguous ones with zeros, so that threads copy 16-byte vectors instead of elements.
    k ends with the channels, or in a filter's gradient with images; or the rows of both factors do. */

@@ -32,5 +32,5 @@ BlockOrder phases_order(const TapPhases *phases);
 /* `taps_of_tile`, SKIPS and BACKWARDS. */
 void skips_emit(StrBuf *out, const Skips *skips);
 
-/* What `Walk` asks, which goes from step to step: `taps_of`, BY_WARP, ROUND. */
+/* The same, and `Walk`, which goes from step to step. */
 void skips_emit_walk(StrBuf *out, const Skips *skips);
