@@ -54,5 +54,8 @@ static inline bool choice_is_prepared(const Choice *choice)
     return fusion_is_prepared(choice->launches[choice->count - 1].fusion);
 }
 
+/* What it writes into the workspace. All of that counts as alive at once: launches are few. */
+int64_t choice_bytes(const Choice *choice);
+
 /* Copies a choice of the list to an arena that outlives them. */
 Choice *choice_retain(Arena *arena, const ChoiceList *choices, Choice *choice);

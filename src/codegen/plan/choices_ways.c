@@ -36,9 +36,23 @@ static bool comes_before(const Choice *left, const Choice *right)
     return left->time_us != right->time_us ? left->time_us < right->time_us : left->count < right->count;
 }
 
+int64_t choice_bytes(const Choice *choice)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < choice->count; i++) {
+        const Fusion *fusion = choice->launches[i].fusion;
+        for (int k = 0; k < fusion->output_count; k++)
+            if (fusion->outputs[k]->role == ROLE_TEMPORARY)
+                bytes += round_up(tensor_bytes(fusion->outputs[k]), WORKSPACE_ALIGNMENT);
+    }
+    return bytes;
+}
+
 void choices_add(Planner *planner, ChoiceList *list, Choice choice)
 {
     Arena *arena = planner->choices;
+    if (list->count && choice_bytes(&choice) > planner->room && choice_bytes(list->choices[0]) <= planner->room)
+        return;   // it cannot run, and would take the place of what can
     if (list->count == list->capacity) {
         list->capacity = list->capacity ? 2 * list->capacity : 16;
         Choice **grown = NEW_ARRAY(arena, Choice *, list->capacity);
@@ -46,8 +60,7 @@ void choices_add(Planner *planner, ChoiceList *list, Choice choice)
             memcpy(grown, list->choices, sizeof(Choice *) * (size_t)list->count);
         list->choices = grown;
     }
-    Choice *added = NEW(arena, Choice);
-    *added = choice;
+    Choice *added = arena_copy(arena, &choice, sizeof choice);
     int at = list->count++;
     for (; at > 0 && comes_before(added, list->choices[at - 1]); at--)
         list->choices[at] = list->choices[at - 1];

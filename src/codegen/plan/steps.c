@@ -2,21 +2,7 @@
 // makes another plan of the same fusions.
 #include "codegen/plan/steps.h"
 
-#include "base/checked.h"
 #include "codegen/plan/choices.h"
-
-/* What a choice writes into the workspace. Rewrites and split sums have few launches: all of it counts as alive at once. */
-static int64_t choice_bytes(const Choice *choice)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < choice->count; i++) {
-        const Fusion *fusion = choice->launches[i].fusion;
-        for (int k = 0; k < fusion->output_count; k++)
-            if (fusion->outputs[k]->role == ROLE_TEMPORARY)
-                bytes += round_up(tensor_bytes(fusion->outputs[k]), WORKSPACE_ALIGNMENT);
-    }
-    return bytes;
-}
 
 int64_t step_bytes(const PlanStep *step) { return step->kept_bytes + choice_bytes(step->choice); }
 

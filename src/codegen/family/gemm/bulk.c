@@ -26,8 +26,7 @@ enum {
     PING_PONG_KIND
 };
 enum { MAKERS = 2, PING_PONG_STAGES = 5 };
-enum { SPLITS = 2, SPLIT_TILE = 64, FEW_TILES_STAGES = 8 };
-enum { SUMS_PADDING = 8 };   // columns
+enum { SPLITS = 2, SPLIT_TILE = 64, SUMS_PADDING = 8, FEW_TILES_STAGES = 8 };   // padding: columns
 
 // ---- kinds ----
 
