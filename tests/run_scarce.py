@@ -128,9 +128,9 @@ class Cases:
         wanted = (threads < 2**26 and not name.startswith("bits")) or (name, file) == ("windows", "mi50")
         return f"none is pruned for its grid: {found['summary']}" if wanted and not found["summary"]["pruned"]["grid"] else None
 
-    def check_memory(self, file, workspace, warns):
+    def check_memory(self, file, workspace, warns, *options):
         """The workspace of the first candidate, and whether a warning names the device's memory."""
-        done = subprocess.run([self.rollerc, self.program("packed"), "--device", file, "-o", "-"], capture_output=True, text=True)
+        done = subprocess.run([self.rollerc, self.program("packed"), "--device", file, *options, "-o", "-"], capture_output=True, text=True)
         made = json.loads(done.stdout.split("\n", 1)[0].removeprefix("//rollerc: "))["workspace"] if done.returncode == 0 else None
         warned = re.search(r"warning: the tensors take 0.3 GB and the workspace 0.1 GB, and '.*' has \d.\d GB of memory", done.stderr)
         problem = (made > 0) != workspace or bool(warned) != warns or (not warns and done.stderr)
@@ -142,7 +142,8 @@ class Cases:
         for name, room, workspace, warns in (("roomy", 150 << 20, True, False), ("tight", 1 << 20, False, False),
                                              ("less", -1 << 20, True, True)):
             file = device(self.folder, "a100", name, {"dram.bytes": tensors + room})
-            yield ("packed", name), lambda file=file, wanted=(workspace, warns): self.check_memory(file, *wanted)
+            for options in ((), ("--top-k=1",)):
+                yield ("packed", name, *options), lambda file=file, wanted=(workspace, warns, *options): self.check_memory(file, *wanted)
 
     def without_tf32(self):
         """What is asked for and not there is told; what is there, not."""
