@@ -19,7 +19,7 @@ typedef struct SharedLayout {
     SharedRegion regions[MAX_REGIONS];
     int64_t bytes;    // of all
     int64_t beside;   // of these, without staged tiles
-    bool unstated;    // whole padded lines are moved, and other values: nothing says how many bytes
+    bool unstated;    // how many bytes copies to and from it move: whole padded lines, and other values, too
 } SharedLayout;
 
 /* Adds the regions that depend on the tiles of a block. */

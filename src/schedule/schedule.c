@@ -258,8 +258,7 @@ bool schedule_combines_rows(const Schedule *schedule)
 bool schedule_passes_rows(const Schedule *schedule)
 {
     for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
-        if (item->exchange.scope == SCOPE_CLUSTER &&
-            item->exchange.combine == COMBINE_ROWS)
+        if (item->exchange.scope == SCOPE_CLUSTER && item->exchange.combine == COMBINE_ROWS)
             return true;
     return false;
 }

@@ -50,7 +50,8 @@ typedef enum Combine {
                        // warps leave marks of what is no number
     COMBINE_DIAGONALS, // warps add up the diagonals of their tiles by way of shared memory, then the parts of
                        // a result; marks, too
-    COMBINE_ROWS,      // none is combined: a warp's results lie in rows when they come back, those that exist
+    COMBINE_ROWS,      // a warp's results lie in rows when they come back, those that exist: none is added,
+                       // but blocks of a cluster add up those of all, some rows each
     COMBINE_BITS       // lanes pack their bits to words
 } Combine;
 
@@ -69,7 +70,7 @@ typedef struct Loop {
                      // may leave out some in a proof
     bool waits;      // not unrolled: in each round a thread waits for what it loads
     int16_t together;   // elements of each tensor that a thread loads in as many rounds at once; 0: compilers unroll it
-    int16_t at_once;    // rounds whose loads a thread waits for together; 0: any number
+    int16_t at_once;    // most rounds whose loads a thread waits for together; 0: any number
     int8_t skips;    // a warp leaves out a tap that lies inside an input for none of its lanes along this axis; 0: for whatever lanes
     int8_t dealt;    // of `times`, so many at a time to the blocks of a cluster in turn; 0: each has all
     int16_t instructions;   // of a thread in each round that stages tiles, besides those of its items
@@ -110,7 +111,7 @@ typedef struct Exchange {
     uint64_t ops;        // bit i: the result of op i of the fusion; 0: a barrier
     uint8_t scope;       // ThreadScope
     uint8_t combine;     // Combine
-    uint8_t bytes;       // of one result in shared memory; of a sum that a block writes for another
+    uint8_t bytes;       // of one result in shared memory
     uint8_t value_bytes; // of the result
     bool along;          // lanes lie along the reduction. Of a tree, shuffles reduce across them first, and no others
     uint8_t slab;        // columns in shared memory at once, where rows are not aligned to the vectors that are read: some are
@@ -118,7 +119,7 @@ typedef struct Exchange {
     uint8_t values;      // of a thread that shuffles reduce; 0 = 1
     uint8_t times;       // rows of the block that do so in sequence; 0 = 1
     int16_t parts;       // that are reduced in shared memory: warps of a row, groups of a column, threads of a block;
-                         // bits of a word; adjacent rows of a share
+                         // bits of a word
     int16_t width;       // lanes that shuffles combine; results side by side; bits of a lane
 } Exchange;
 

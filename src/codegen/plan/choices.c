@@ -6,8 +6,6 @@
 #include "model/perf.h"
 #include "rtile/space.h"
 
-static const double MANY_TIMES = 2;          // what its bytes and its arithmetic take
-
 static bool on_cuda_cores(const PlannedLaunch *launch)
 {
     Unit unit = launch->kind->space->unit;
@@ -41,15 +39,16 @@ static Choice with_behind(Planner *planner, const PlannedForm *form, Choice choi
     return choice_extend_by_all(planner, choice, form->behind, form->behind_count);
 }
 
-/* Families of parts: any; or else those that tile both factors; or none. */
+/* Families of parts: any, or else those that tile both factors. */
 typedef struct PartFamilies {
     bool any, tile_both;
-    bool no_products;   // of those none that tile both
+    bool no_products;   // but of any, none that tile both
 } PartFamilies;
 
 static bool may_make_parts(const Family *family, PartFamilies of)
 {
-    return family->tiles_both ? !of.no_products && (of.any || of.tile_both) : of.any;
+    bool excluded = of.no_products && family->tiles_both;
+    return !excluded && (of.any || (of.tile_both && family->tiles_both));
 }
 
 /* Split-K: the time of the best kernels of both launches, and the kernel of the parts. */
@@ -125,11 +124,11 @@ static Split add_split(Planner *planner, ChoiceList *list, const Splitting *whol
     double all_us = least_us(planner, whole, parts, NULL), past_us = PAST_THE_BEST * whole->best_us;
     if (!whole->slow && all_us > past_us)
         return best;
-    FusionPair *pair = fusion_split(planner->arena, whole->form->fusion, parts);
+    FusionPair *pair = fusion_split(planner->arena, form->fusion, parts);
     if (!pair)
         return best;
-    prepared_mark_parts(whole->form->fusion, (Fusion *[]){pair->partial, pair->final}, 2);
-    planner->passed_over = whole->form->passed_over;
+    prepared_mark_parts(form->fusion, (Fusion *[]){pair->partial, pair->final}, 2);
+    planner->passed_over = form->passed_over;
     for (int f = 0; planner->families[f]; f++) {
         double own_us = least_us(planner, whole, parts, planner->families[f]);
         bool slow = isfinite(own_us) && own_us > fmin(past_us, FAR_SLOWER * all_us);
@@ -207,10 +206,11 @@ static Split add_between(Planner *planner, ChoiceList *list, Splitting *whole, S
     return least;
 }
 
-/* It takes much longer than its bytes and its arithmetic: threads compute addresses and reload elements, or most of a tile is padding.
-   Another family, which has few blocks or no kernel for the whole sum, may be much faster on its parts. */
+/* It takes much longer than its bytes and its arithmetic: threads compute addresses and reload elements, or
+   most of a tile is padding. Another family, with few blocks or none for the whole, may be much faster. */
 static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedLaunch *best)
 {
+    static const double MANY_TIMES = 2;   // limit of the search
     const PerfEstimate *perf = &best->program.perf;
     int64_t bytes = tensors_bytes(fusion->inputs, fusion->input_count) +
                     tensors_bytes(fusion->outputs, fusion->output_count);
@@ -235,8 +235,8 @@ static bool is_deep(const Fusion *fusion)
     return false;
 }
 
-/* Split-K where kernels leave SMs idle: in powers of two, then near the best of them, of which all tiles are
-   constructed. */
+/* Split-K where kernels leave SMs idle or are slow: in powers of two, then near the best of them, of which
+   all tiles are constructed. */
 static void add_splits(Planner *planner, ChoiceList *list, const PlannedForm *form)
 {
     const ChoiceList *whole = &form->ways;
