@@ -25,10 +25,11 @@ static int64_t steps_together(const Fusion *fusion)
     return steps <= FEW ? steps : 1;
 }
 
-/* A guard may leave out a load. Where a loop is written out, guards are predicates and loads go on; where it is not, compilers load one
-   element after the other into the same register, so that each waits for the one before. A guarded element of fewer than 32 bits
-   keeps its predicate until it is widened. Counted in SASS: f32 windows of 7 x 7 and 9 x 9 taps keep 20 loads under way, f16 ones 7,
-   11 x 11 the 11 of a row. Of lines of 56 pixels eight are written out; here all are taken to be.
+/* A guard may leave out a load. Where a loop is written out, guards are predicates and loads go on as far as
+   registers last; a guarded element of fewer than 32 bits keeps its predicate until it is widened. Counted in
+   SASS: f32 windows of 7 x 7 and 9 x 9 taps keep 20 loads under way, f16 ones 7, 11 x 11 the 11 of a row. Rows
+   of up to 100 terms are taken for written out, loops over longer ones for one load at a time; compilers have 4
+   rounds of 1 x 100 taps under way, 8 of a depthwise filter gradient over lines of 56 or 112 pixels.
    Rounds whose loads are under way together; 0: any number. */
 static int64_t rounds_at_once(const Fusion *fusion)
 {
