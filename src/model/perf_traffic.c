@@ -410,7 +410,7 @@ static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
 }
 
 /* A block's pieces of rows that begin anywhere end in sectors whose rest others store at another time: these
-   reach memory twice. Micro-kernels: pieces of 128 bytes 1.3 TB/s, of 256 1.8, of 512 2.0. For one stored. */
+   reach memory twice. Micro-kernels: pieces of 128 bytes 1.3 TB/s, of 256 1.8, of 512 2.0. A share of all. */
 static double sectors_twice(const KernelCounts *kernel, const DataTile *data)
 {
     int64_t sector = 8 * kernel->device->dram.transaction_bytes, row = data->rank ? row_elements(data) : 0;

@@ -206,8 +206,8 @@ static Split add_between(Planner *planner, ChoiceList *list, Splitting *whole, S
     return least;
 }
 
-/* It takes much longer than its bytes and its arithmetic: threads compute addresses and reload elements, or
-   most of a tile is padding. Another family, with few blocks or none for the whole, may be much faster. */
+/* It takes much longer than its bytes and its arithmetic, with that of padding: threads compute addresses and
+   reload elements. Another family, with few blocks or no kernel for the whole sum, may be much faster. */
 static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedLaunch *best)
 {
     static const double MANY_TIMES = 2;   // limit of the search
