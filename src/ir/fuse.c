@@ -395,7 +395,7 @@ typedef enum PlanKind {
     PLAN_ROWS,
     PLAN_BESIDE,
     PLAN_TILES,
-    PLAN_STREAM,
+    PLAN_STREAM,   // the last, since it is planned first, and the others only if it has no kernels
     PLAN_KINDS
 } PlanKind;
 

@@ -118,8 +118,8 @@ typedef struct Exchange {
                          // read twice; 0: rows are aligned
     uint8_t values;      // of a thread that shuffles reduce; 0 = 1
     uint8_t times;       // rows of the block that do so in sequence; 0 = 1
-    int16_t parts;       // that are reduced in shared memory: warps of a row, groups of a column, threads of a block;
-                         // bits of a word
+    int16_t parts;       // that are reduced in shared memory: warps of a row, of 32 threads each; groups of a column,
+                         // threads of a block; bits of a word
     int16_t width;       // lanes that shuffles combine; results side by side; bits of a lane
 } Exchange;
 

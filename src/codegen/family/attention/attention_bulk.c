@@ -20,7 +20,7 @@ enum {
     OTHER_REGISTERS = 32,
     BESIDE_REGISTERS = 16,
     MOST_LINES = 1 << 30,  // positions of boxes are numbers of 32 bits
-    MOST_WAYS = 12         // limit of the search: sums of more take longer than their steps (tuning-log 271)
+    MOST_WAYS = 12         // limit of the search: more gained at most 1 % (tuning-log 271)
 };
 
 /* Registers of a consumer thread, by the number of consumer groups beside the producer's. */
