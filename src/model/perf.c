@@ -357,6 +357,16 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     return load_us + steps * barriers_us + (steps - 1) * uncovered_us + kernel->rounds * combine_us;
 }
 
+/* Blocks of a cluster find places that become free at independent times. The mean time until the last of them is free, as a
+   multiple of that of one. */
+static double last_of(double places)
+{
+    double times = 0;
+    for (int i = 1; i <= places; i++)
+        times += 1.0 / i;
+    return times;
+}
+
 /* Of a block that loads in rounds: until all of its loads have arrived, but for the first. */
 static double rounds_wait_us(const KernelCounts *kernel)
 {
@@ -393,14 +403,14 @@ static double exchanges_us(const KernelCounts *kernel)
     return cycles / kernel->device->clock_mhz + kernel->rounds * meeting_us;
 }
 
-/* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer; of a cluster the
-   last place is free after twice the mean time; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
+/* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer, and all blocks of
+   a cluster wait for them; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
    blocks and the end of the last (tuning-log 132). */
 static double turn_time_us(const KernelCounts *kernel, double l2_us)
 {
     const DeviceSpec *device = kernel->device;
     double wait_us = device->dram_latency_ns / 1e3 + rounds_wait_us(kernel);
-    double others_us = exchanges_us(kernel) + (kernel->rounds - 1) * device->timing.block_wait_us * (kernel->cluster > 1 ? 2 : 1);
+    double others_us = exchanges_us(kernel) + (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
     if (schedule_reads_late(kernel->kind->schedule))   // blocks behind the first ones find most of it in L1
         wait_us += device->l2_latency_ns / 1e3;
     if (schedule_loads_ahead(kernel->kind->schedule))
