@@ -25,24 +25,25 @@ static int64_t steps_together(const Fusion *fusion)
     return steps <= FEW ? steps : 1;
 }
 
-/* A guard may leave out a load. Where a loop is written out, guards are predicates and loads go on as far as
-   registers last; a guarded element of fewer than 32 bits keeps its predicate until it is widened. Counted in
-   SASS: f32 windows of 7 x 7 and 9 x 9 taps keep 20 loads under way, f16 ones 7, 11 x 11 the 11 of a row. Rows
-   of up to 100 terms are taken for written out, loops over longer ones for one load at a time; compilers have 4
-   rounds of 1 x 100 taps under way, 8 of a depthwise filter gradient over lines of 56 or 112 pixels.
-   Rounds whose loads are under way together; 0: any number. */
+/* A guard may leave out a load. Where a loop is written out, guards are predicates and loads go on as far as registers last; of longer
+   ones compilers write out eight rounds. A guarded element of fewer than 32 bits keeps its predicate until it is widened. Counted in
+   SASS: f32 windows of 7 x 7 and 9 x 9 taps keep 20 loads under way, f16 ones 7, 11 x 11 the 11 of a row, a depthwise filter
+   gradient over lines of 56 or 112 pixels 8 of each tensor. Rounds whose loads are under way together; 0: any number. */
 static int64_t rounds_at_once(const Fusion *fusion)
 {
-    enum { WRITTEN_OUT = 100, PREDICATES = 7 };   // 10 x 10 and 4 x 26 taps are written out, 1 x 100 and 11 x 11 are not
+    enum { WRITTEN_OUT = 100, ROUNDS = 8, PREDICATES = 7 };   // loads: 10 x 10 and 4 x 26 taps are, 11 x 11 are not
     FusedAccess found[MAX_ACCESSES];
     int count = steps_together(fusion) > 1 ? 0 : fusion_accesses(fusion, found, MAX_ACCESSES);
-    int64_t most = 0, rounds = 1;
-    for (int i = 0; i < count; i++)
-        if (found[i].guarded && fusion->ops[found[i].op].reduce != REDUCE_NONE && most != PREDICATES)
+    int64_t most = 0, rounds = 1, loads = 0;
+    for (int i = 0; i < count; i++) {
+        bool reduced = fusion->ops[found[i].op].reduce != REDUCE_NONE;
+        loads += reduced;
+        if (reduced && found[i].guarded && most != PREDICATES)
             most = dtype_info[found[i].access->tensor->dtype].bits < 32 ? PREDICATES : WRITTEN_OUT;
-    for (int a = fusion->axis_count - 1; a >= fusion->spatial_count && rounds * fusion->axes[a].extent <= WRITTEN_OUT; a--)
+    }
+    for (int a = fusion->axis_count - 1; a >= fusion->spatial_count && loads * rounds * fusion->axes[a].extent <= WRITTEN_OUT; a--)
         rounds *= fusion->axes[a].extent;
-    return smaller(rounds, most);
+    return smaller(rounds > 1 ? rounds : ROUNDS, most);
 }
 
 /* Of a thread, besides its terms' loads and arithmetic: its point's position along all axes, and each term's test of
@@ -65,7 +66,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
         schedule_loop(schedule, (Loop){.tiles = true, .times = turns});
     if (fusion_reduces(fusion)) {
         int64_t rounds = rounds_at_once(fusion);
-        schedule_loop(schedule, (Loop){.axis = (int8_t)step, .waits = rounds == 1, .at_once = (int16_t)rounds});
+        schedule_loop(schedule, (Loop){.axis = (int8_t)step, .at_once = (int16_t)rounds});
         schedule_load(schedule, (Move){.tiles = inputs & steps});
         schedule_reduce(schedule, schedule_ops(fusion, true));
         schedule_takes(schedule, instructions_beside(fusion), 0);
