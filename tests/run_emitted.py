@@ -67,8 +67,8 @@ def test_it_is_short(rollerc, _):
 def test_causal_attention_is_short(rollerc, folder):
     for template, device, shape in (("attention_bulk", "h200", "[4, 16, 2048, 64]"), ("attention", "h200", "[16, 16, 197, 64]"),
                                     ("attention_bulk", "h200", "[1, 8, 512, 64]"), ("attention_bulk", "h200", "[1, 8, 512, 192]"),
-                                    ("attention", "h200", "[1, 4, 512, 128]"), ("attention", "h200", "[1, 2, 1024, 256]"),
-                                    ("attention", "h200", "[1, 1, 512, 256]"), ("attention_bulk", "h200", "[1, 1, 4096, 128]"),
+                                    ("attention_bulk", "h200", "[1, 4, 512, 128]"), ("attention_bulk", "h200", "[1, 2, 1024, 256]"),
+                                    ("attention_bulk", "h200", "[1, 1, 512, 256]"), ("attention_bulk", "h200", "[1, 1, 4096, 128]"),
                                     ("attention_bulk", "h200", "[1, 2, 3000, 16]"), ("attention", "h200", "[1, 1, 384, 192]"),
                                     ("attention", "h200", "[2, 1, 1, 64]"), ("attention", "h200", "[1, 1, 256, 64]"),
                                     ("attention", "a100", "[4, 16, 2048, 128]"), ("attention", "a100", "[20, 1, 4, 224]")):
