@@ -26,21 +26,25 @@ static int64_t steps_together(const Fusion *fusion)
 }
 
 /* A guard may leave out a load. Where a loop is written out, guards are predicates and loads go on as far as registers last; of longer
-   ones compilers write out eight rounds. A guarded element of fewer than 32 bits keeps its predicate until it is widened. Counted in
-   SASS: f32 windows of 7 x 7 and 9 x 9 taps keep 20 loads under way, f16 ones 7, 11 x 11 the 11 of a row, a depthwise filter
-   gradient over lines of 56 or 112 pixels 8 of each tensor. Rounds whose loads are under way together; 0: any number. */
+   ones compilers write out eight rounds. A guarded element of fewer than 32 bits keeps its predicate until it is widened. What guards
+   several loads is a branch: each round waits for the one before. Counted in SASS: f32 windows of 7 x 7 and 9 x 9 taps keep 20 loads
+   under way, f16 ones 7, 11 x 11 the 11 of a row, a depthwise filter gradient over lines of 56 or 112 pixels 8 of each tensor, over
+   parts of unequal size one. Rounds whose loads are under way together; 0: any number. */
 static int64_t rounds_at_once(const Fusion *fusion)
 {
     enum { WRITTEN_OUT = 100, ROUNDS = 8, PREDICATES = 7 };   // loads: 10 x 10 and 4 x 26 taps are, 11 x 11 are not
     FusedAccess found[MAX_ACCESSES];
-    int count = steps_together(fusion) > 1 ? 0 : fusion_accesses(fusion, found, MAX_ACCESSES);
+    int count = steps_together(fusion) > 1 ? 0 : fusion_accesses(fusion, found, MAX_ACCESSES), guarded = 0;
     int64_t most = 0, rounds = 1, loads = 0;
     for (int i = 0; i < count; i++) {
         bool reduced = fusion->ops[found[i].op].reduce != REDUCE_NONE;
         loads += reduced;
+        guarded += reduced && found[i].guarded;
         if (reduced && found[i].guarded && most != PREDICATES)
             most = dtype_info[found[i].access->tensor->dtype].bits < 32 ? PREDICATES : WRITTEN_OUT;
     }
+    if (guarded > 1)
+        return 1;
     for (int a = fusion->axis_count - 1; a >= fusion->spatial_count && loads * rounds * fusion->axes[a].extent <= WRITTEN_OUT; a--)
         rounds *= fusion->axes[a].extent;
     return smaller(rounds > 1 ? rounds : ROUNDS, most);
@@ -66,7 +70,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
         schedule_loop(schedule, (Loop){.tiles = true, .times = turns});
     if (fusion_reduces(fusion)) {
         int64_t rounds = rounds_at_once(fusion);
-        schedule_loop(schedule, (Loop){.axis = (int8_t)step, .at_once = (int16_t)rounds});
+        schedule_loop(schedule, (Loop){.axis = (int8_t)step, .waits = rounds == 1, .at_once = (int16_t)rounds});
         schedule_load(schedule, (Move){.tiles = inputs & steps});
         schedule_reduce(schedule, schedule_ops(fusion, true));
         schedule_takes(schedule, instructions_beside(fusion), 0);
