@@ -96,7 +96,7 @@ static int taps_of(const PhasedTiles *tiles, int64_t number, int64_t *alike)
    to the SM that has the least. Persistent blocks go to and fro, which is nearly as even. */
 static double unequal_tiles(const PhasedTiles *tiles, int64_t count, int64_t sms, int64_t blocks_per_sm)
 {
-    enum { MOST_TAPS = 512, MOST_SMS = 1024 };   // limits of the search: of more tiles of an SM no order matters
+    enum { MOST_TAPS = 512, MOST_SMS = 1024 };   // limit of the search: with more taps of an SM its order matters little
     double mean = (double)phases_extent(tiles->phases, 1, tiles->size) / (double)tiles->phases->step;
     double equal = (double)count / (double)sms;
     int64_t first = smaller(count, sms * blocks_per_sm), having[MOST_TAPS] = {0};   // SMs that have so many taps

@@ -346,8 +346,8 @@ static void construct_block(Construction *c, const Growth *inner, Growth shared)
    than half of what the first 32 take. */
 static bool is_hopeless(const Construction *c)
 {
-    enum { FIRST = 32 };
-    static const double SLOWER = 2;   // limits of the search
+    enum { FIRST = 32 };              // limit of the search
+    static const double SLOWER = 2;   // limit of the search
     return c->count >= FIRST && c->known_us && c->least_us > SLOWER * c->known_us;
 }
 
