@@ -191,8 +191,10 @@ static Expr *term_of(Arena *arena, const Tapped *tapped, Tensor *tensor)
     Affine indices[MAX_AXES];
     for (int d = 0; d < tapped->count; d++)
         indices[d] = tapped->dims[d].index;
-    int count = 0;
-    Dim *bounds = NEW_ARRAY(arena, Dim, MAX_AXES);
+    int count = 0, most = 0;
+    for (int i = 0; i < 2; i++)
+        most += tapped->guard[i] ? tapped->guard[i]->count : 0;
+    Dim *bounds = NEW_ARRAY(arena, Dim, most);
     for (int i = 0; i < 2; i++)
         for (int b = 0; tapped->guard[i] && b < tapped->guard[i]->count; b++)
             bounds[count++] = tapped->guard[i]->bounds[b];
