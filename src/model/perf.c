@@ -161,7 +161,8 @@ static double sum_cycles(const KernelCounts *kernel)
     const double CUT = 12.2;   // counted in SASS of bulk: 390 for 32 sums
     if (kernel->cost->sum_cycles <= 0 || !schedule_cuts_rows(kernel->kind->schedule))
         return kernel->cost->sum_cycles;
-    return CUT * calibration.finding_cycles * at_least(ceil(kernel->warps / kernel->device->schedulers_per_sm), 2);
+    double warps = at_least(ceil(kernel->warps / kernel->device->schedulers_per_sm), 2);   // of one nothing was timed alone
+    return CUT * calibration.finding_cycles * warps;
 }
 
 /* Of a value that others left in shared memory a load, an addition and a store: counted in SASS of filter_strip,
@@ -189,8 +190,7 @@ static double turns_us(const KernelCounts *kernel)
     double wait_cycles = kernel->device->timing.barrier_cycles + kernel->device->timing.operand_cycles, cycles = 0;
     for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
         if (item->exchange.combine == COMBINE_TURNS)
-            cycles += kernel->warps *
-                      (item->exchange.values * value_cycles() + wait_cycles);
+            cycles += kernel->warps * (item->exchange.values * value_cycles() + wait_cycles);
     return cycles / kernel->device->clock_mhz * (1 + (kernel->rounds - 1) / kernel->resident);
 }
 
@@ -638,7 +638,8 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, at_least(stored_bytes, perf.l2_store_bytes));
     const Move *store = schedule_last_store(kind->schedule);
     bool parts_reach_dram = in_parts && !(store && store->completed);
-    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes, parts_reach_dram ? busy_store_bytes(&kernel, true) : perf.dram_store_bytes);
+    perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes,
+                                parts_reach_dram ? busy_store_bytes(&kernel, true) : perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
     if (in_turn)
