@@ -63,7 +63,7 @@ static double dram_time_us(const KernelCounts *kernel, double load_bytes, double
 static double l2_time_us(const KernelCounts *kernel, double load_bytes, double store_bytes)
 {
     const DeviceSpec *device = kernel->device;
-    double moving_us = (load_bytes + store_bytes) / device->l2.bandwidth_gb_s / 1e3 + hottest_slice_us(kernel);
+    double moving_us = (load_bytes + store_bytes) / device->l2.bandwidth_gb_s / 1e3 + kernel->hottest_us;
     /* Warps with pipelines of their own draw what a port carries: as much as bulk copies read (tuning-log 270). */
     bool own = kernel->kind->schedule->independent;
     double share = own ? 1 / calibration.bulk.read_share : device->l2_port_share;
@@ -106,7 +106,7 @@ static double step_load_us(const KernelCounts *kernel)
 {
     const DeviceSpec *device = kernel->device;
     double port_gb_s = device->l2_port_share * device->l2.bandwidth_gb_s / device->sm_count;
-    if (schedule_rounds_ahead(kernel->kind->schedule) == 0)
+    if (kernel->problem->schedule.rounds_ahead == 0)
         return device->dram_latency_ns / 1e3;
     return device->dram_latency_ns / 1e3 + device->timing.copy_wait_us +
            kernel->staged_bytes / port_gb_s / 1e3;
@@ -159,7 +159,7 @@ static double existing_points(const KernelCounts *kernel)
 static double sum_cycles(const KernelCounts *kernel)
 {
     const double CUT = 12.2;   // counted in SASS of bulk: 390 for 32 sums
-    if (kernel->cost->sum_cycles <= 0 || !schedule_cuts_rows(kernel->kind->schedule))
+    if (kernel->cost->sum_cycles <= 0 || !kernel->problem->schedule.cuts_rows)
         return kernel->cost->sum_cycles;
     double warps = at_least(ceil(kernel->warps / kernel->device->schedulers_per_sm), 2);   // of one nothing was timed alone
     return CUT * calibration.finding_cycles * warps;
@@ -177,7 +177,7 @@ static double end_time_us(const KernelCounts *kernel)
     if (kernel->kind->schedule->independent) {
         sums /= kernel->warps;
         cycles = existing_points(kernel) / kernel->device->warp_size * value_cycles();
-    } else if (schedule_passes_rows(kernel->kind->schedule))
+    } else if (kernel->problem->schedule.passes_rows)
         sums /= kernel->cluster;
     cycles += sums * sum_cycles(kernel);
     return cycles / kernel->device->clock_mhz + finishing_us(kernel) + combining_us(kernel);
@@ -197,8 +197,8 @@ static double turns_us(const KernelCounts *kernel)
 /* Staged products whose blocks compute one tile: no warp of a block multiplies while others store. */
 static bool stores_behind_products(const KernelCounts *kernel)
 {
-    const Schedule *schedule = kernel->kind->schedule;
-    return kernel->staged && !schedule_is_persistent(schedule) && schedule_multiplies(schedule);
+    const ScheduleFacts *schedule = &kernel->problem->schedule;
+    return kernel->staged && !schedule->is_persistent && schedule->multiplies;
 }
 
 /* Ends of all tiles of a persistent block but the last. Where other warp groups multiply in that time, only what takes
@@ -296,8 +296,7 @@ static double passing_us(const KernelCounts *kernel, double step_us)
         bool passes = move->to == PLACE_SHARED && move->each;
         for (int t = 0; passes && t < space->tile_count; t++)
             if (move->tiles >> t & 1)
-                groups += ceil((double)data_tile_elements(&space->tiles[t], kernel->shared, space->axis_count) /
-                               (threads * move->each));
+                groups += ceil(kernel->bytes[t].elements / (threads * move->each));
     }
     return at_least(groups * kernel->device->dram_latency_ns / 1e3 - step_us * (1 - 1 / kernel->resident), 0);
 }
@@ -331,7 +330,7 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
     double combine_us = columns_us(kernel);
     if (combine_us == 0)
         combine_us = ceil(log2(threads_along_reduction(kernel))) * barrier_us;
-    bool passes = schedule_passes_rows(kernel->kind->schedule);
+    bool passes = kernel->problem->schedule.passes_rows;
     bool slabs = reads_slabs(kernel);
     bool aside = passes && kind_tile_threads(kernel->kind) > 1 && !slabs;   // single threads leave sums there, too
     /* Before sums are read; before that or after it, too, where others use the same memory. Clusters of more blocks
@@ -347,7 +346,7 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
         combine_us += timing->block_wait_us + load_us;
     combine_us += waits_beside(kernel) * kernel->device->dram_latency_ns / 1e3;
     load_us = first_load_us(kernel) + kernel->end_us + turns_us(kernel);
-    if (kernel->steps == 1 && !schedule_multiplies(kernel->kind->schedule))   // of a block that copies once, all groups but the first
+    if (kernel->steps == 1 && !kernel->problem->schedule.multiplies)   // of a block that copies once, all groups but the first
         load_us += kernel->rounds * at_least(passing_us(kernel, 0) - kernel->device->dram_latency_ns / 1e3, 0);
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, perf, throughput_us);
@@ -434,7 +433,7 @@ static bool stages_once(const KernelCounts *kernel)
 {
     const KindCost *cost = kernel->cost;
     return cost->pace == PACE_BY_STEPS && !cost->drifts && !cost->from_shared && kernel->staged && kernel->steps <= 1 &&
-           schedule_multiplies(kernel->kind->schedule);
+           kernel->problem->schedule.multiplies;
 }
 
 /* Of a block that loads, multiplies and stores once, as every kernel does that does so: until it has begun, synchronised and ended. */
@@ -456,7 +455,7 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     double knee = kernel->cost->drifts ? calibration.knee : 1;
     double between_us = at_least(perf->waves - 1, 0) * kernel->device->timing.block_wait_us,
            loading_us = at_least(perf->dram_us, perf->l2_us) * kernel->alone;
-    if (schedule_multiplies(kernel->kind->schedule) && !kernel->staged)
+    if (kernel->problem->schedule.multiplies && !kernel->staged)
         return hypot(hypot(loading_us, own_us), hypot(again_us, own_steps_us(kernel))) + between_us;
     loading_us = hypot(loading_us, between_us);
     double hidden = (1 - 1 / kernel->resident) * (1 - 1 / at_least(perf->waves, 1)),
@@ -475,7 +474,7 @@ static double shown_us(const KernelCounts *kernel, double alone_us, double produ
 /* Stores of sums, as far as they take longer than their instructions. */
 static double stores_us(const KernelCounts *kernel)
 {
-    double moving_us = busy_store_bytes(kernel, true) / kernel->device->dram.bandwidth_gb_s / 1e3;
+    double moving_us = kernel->busy_dram_bytes / kernel->device->dram.bandwidth_gb_s / 1e3;
     return at_least(moving_us - kernel->rounds * kernel->end_us, 0);
 }
 
@@ -541,7 +540,7 @@ static double first_wave_us(const KernelCounts *kernel, const PerfEstimate *perf
 static double once_shown_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     const Schedule *schedule = kernel->kind->schedule;
-    bool once = kernel->staged ? kernel->stages == 1 && kernel->steps == 1 && !schedule_multiplies(schedule)
+    bool once = kernel->staged ? kernel->stages == 1 && kernel->steps == 1 && !kernel->problem->schedule.multiplies
                                : warps_drift(kernel) && !schedule_next(schedule, ITEM_LOOP, NULL);
     for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
         once &= item->exchange.combine == COMBINE_NOTHING;
@@ -612,7 +611,8 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     bool in_turn = perf_cost(kind)->pace == PACE_IN_TURN;
     perf.blocks_per_sm = perf_blocks_per_sm(device, program->threads, program->registers,
                                             program->shared_bytes, &perf.limiter);
-    KernelCounts kernel = kernel_counts(kind, problem, program, device, perf.blocks_per_sm);
+    KernelCounts kernel;
+    kernel_counts(&kernel, kind, problem, program, device, perf.blocks_per_sm);
     count_instructions(&kernel);
     if (kernel.resident < perf.blocks_per_sm)
         perf.limiter = LIMIT_GRID;
@@ -632,14 +632,14 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
         counted |= kernel.space->tiles[i].parts > 0;
     bool in_parts = counted             ? true
                     : kernel.cost->drifts ? kind_tile_threads(kind) == 1
-                    : kernel.staged     ? schedule_multiplies(kind->schedule)
+                    : kernel.staged     ? problem->schedule.multiplies
                                         : kernel.cost->parts_of_rows;
-    double stored_bytes = in_parts ? busy_store_bytes(&kernel, false) : 0;
+    double stored_bytes = in_parts ? kernel.busy_l2_bytes : 0;
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, at_least(stored_bytes, perf.l2_store_bytes));
-    const Move *store = schedule_last_store(kind->schedule);
+    const Move *store = problem->schedule.last_store;
     bool parts_reach_dram = in_parts && !(store && store->completed);
     perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes,
-                                parts_reach_dram ? busy_store_bytes(&kernel, true) : perf.dram_store_bytes);
+                                parts_reach_dram ? kernel.busy_dram_bytes : perf.dram_store_bytes);
 
     perf.start_us = kernel.blocks * device->timing.block_start_cycles / device->clock_mhz;
     if (in_turn)

@@ -48,6 +48,7 @@ typedef struct PerfProblem {
     double bytes[MAX_DATA_TILES];     // different ones of each data tile inside it
     double positions[MAX_DATA_TILES]; // the same with those that overlapping windows share, once for each of them
     bool windows;                     // some staged tile has such
+    ScheduleFacts schedule;
     TileMemo *moves;                  // what blocks of each shared tile move; NULL: it is computed for each program
     uint32_t axes[MAX_DATA_TILES];    // along which a data tile changes, as bits
     double instructions[MAX_DATA_TILES];   // of a thread for each of its elements, by the schedule's items,
@@ -78,7 +79,7 @@ typedef struct RProgram {
     int registers;                   // of a thread, as many as the compiler is expected to take
     int enough_registers;            // with which it spills none
     int sure_blocks;                 // of an SM, whose threads all have that many
-    int64_t padding[MAX_DATA_TILES]; // bank padding of each staged data tile, elements
+    int32_t padding[MAX_DATA_TILES]; // bank padding of each staged data tile, elements
     double tolerance;                // the padding tolerance at which it was found
     PerfEstimate perf;
 } RProgram;

@@ -220,7 +220,7 @@ static double ready_share(const KernelCounts *kernel, double cycles)
    compute, so that 16 steps hide as one of 16 elements does. Vectors are unpacked and added one after the other. */
 static double steps_together(const KernelCounts *kernel)
 {
-    const Loop *loop = schedule_open_loop(kernel->kind->schedule);
+    const Loop *loop = kernel->problem->schedule.open_loop;
     bool vectors = false;
     for (int i = 0; i < kernel->space->tile_count; i++)
         vectors |= kernel->space->tiles[i].vector > 1;

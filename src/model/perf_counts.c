@@ -229,9 +229,9 @@ static double asked_bytes(const KernelCounts *kernel, const DataTile *data, doub
     return data_tile_bytes(&filled, kernel->shared, axis_count) * tap_line_time(data, line);
 }
 
-/* What blocks of the shared tile hold, move and ask for, and each in lines: numbers of a TileMemo. */
+/* What blocks of the shared tile hold, move and ask for, and of what is staged lines and elements: numbers of a TileMemo. */
 typedef struct BlockBytes {
-    double held, moved, asked, lines;
+    double held, moved, asked, lines, elements;
 } BlockBytes;
 
 static BlockBytes block_bytes(const KernelCounts *kernel, const DataTile *data)
@@ -243,8 +243,10 @@ static BlockBytes block_bytes(const KernelCounts *kernel, const DataTile *data)
         .moved = data_tile_traffic(data, kernel->shared, axes, device->dram.transaction_bytes),
     };
     bytes.asked = asked_bytes(kernel, data, bytes.moved);
-    if (data->staged)
+    if (data->staged) {
         bytes.lines = data_tile_traffic(data, kernel->shared, axes, device->shared.transaction_bytes);
+        bytes.elements = (double)data_tile_elements(data, kernel->shared, axes);
+    }
     return bytes;
 }
 
@@ -264,6 +266,7 @@ static void count_bytes(KernelCounts *kernel)
             .moved = block[i].moved,
             .asked = block[i].asked,
             .lines = block[i].lines,
+            .elements = block[i].elements,
         };
     }
 }
@@ -276,12 +279,6 @@ static bool finds_once(const KernelCounts *kernel, const DataTile *data)
     for (int a = 0; a < kernel->space->axis_count; a++)
         once &= !kernel->space->axes[a].reduction || data->even_terms % kernel->shared->size[a] == 0;
     return once;
-}
-
-/* Instructions of a thread that find one element of the staged tile. */
-static double finding_instructions(const KernelCounts *kernel, const DataTile *data)
-{
-    return data->line_instructions > 0 && finds_once(kernel, data) ? data->line_instructions : data->instructions;
 }
 
 static void count_staged(KernelCounts *kernel)
@@ -297,10 +294,11 @@ static void count_staged(KernelCounts *kernel)
         kernel->staged_vectors += vectors;
         bool whole = data->staged_inner == data->rank - 1 || !data->vector;
         kernel->staged_stores += whole ? vectors : vectors * data->vector;
-        if (finds_once(kernel, data))
+        bool once = finds_once(kernel, data);
+        if (once)
             kernel->chain_instructions += data->step_instructions;
         kernel->staging_instructions +=
-            finding_instructions(kernel, data) * (double)data_tile_elements(data, kernel->shared, kernel->space->axis_count);
+            (once && data->line_instructions > 0 ? data->line_instructions : data->instructions) * kernel->bytes[i].elements;
     }
 }
 
@@ -324,7 +322,7 @@ double rounds_in_flight(const KernelCounts *kernel)
     /* Rounds, and elements of each tensor, up to which compilers unroll such loops: counted in SASS. Loops that state it have as
        many elements under way in any number of rounds; of vectors `reduce` states twice as many, which hide no more. */
     enum { MOST_ROUNDS = 4, MOST_ELEMENTS = 16 };
-    const Loop *loop = schedule_open_loop(kernel->kind->schedule);
+    const Loop *loop = kernel->problem->schedule.open_loop;
     if (!loop)
         return 1;
     if (!kernel->kind->registers.input_buffers)
@@ -354,7 +352,7 @@ static double lines_share(const KernelCounts *kernel, double l1_bytes)
 {
     const TileSpace *space = kernel->space;
     double lines_bytes = 0;
-    if (!kernel->staged || !kind_passes_registers(kernel->kind, kernel->device) || !schedule_multiplies(kernel->kind->schedule))
+    if (!kernel->staged || !kind_passes_registers(kernel->kind, kernel->device) || !kernel->problem->schedule.multiplies)
         return 1;
     for (int i = 0; i < space->tile_count; i++)
         if (space->tiles[i].staged && !space->tiles[i].output)
@@ -451,7 +449,7 @@ TileMemo *perf_moves_new(Arena *arena, const KernelKind *kind)
 PerfProblem perf_problem(const KernelKind *kind)
 {
     const TileSpace *space = kind->space;
-    PerfProblem problem = {.whole = rtile_problem(space)};
+    PerfProblem problem = {.whole = rtile_problem(space), .schedule = schedule_facts(kind->schedule)};
     for (int i = 0; i < kind->schedule->count; i++)
         add_item(&problem, space, &kind->schedule->items[i]);
     for (int i = 0; i < space->tile_count; i++) {
@@ -467,63 +465,63 @@ PerfProblem perf_problem(const KernelKind *kind)
 
 /* Steps for which a load may be in flight. What passes registers is stored before the last register step of the step that
    loads it, whichever step it is for. */
-static double steps_ahead(const KernelKind *kind, const DeviceSpec *device, double stages, double inner_steps)
+static double steps_ahead(const KernelCounts *kernel)
 {
-    int ahead = schedule_rounds_ahead(kind->schedule);
+    int ahead = kernel->problem->schedule.rounds_ahead;
     if (!ahead)
-        return stages - 1;
-    return kind_passes_registers(kind, device) ? 1 - 1 / inner_steps : ahead;
+        return kernel->stages - 1;
+    return kind_passes_registers(kernel->kind, kernel->device) ? 1 - 1 / kernel->inner_steps : ahead;
 }
 
-KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
-                           const DeviceSpec *device, int blocks_per_sm)
+void kernel_counts(KernelCounts *kernel, const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
+                   const DeviceSpec *device, int blocks_per_sm)
 {
     const TileSpace *space = kind->space;
-    KernelCounts kernel = {.kind = kind, .space = space, .device = device};
-    kernel.cost = perf_cost(kind);
-    kernel.blocks = (double)program->grid;
-    kernel.block_tiles =
-        schedule_is_persistent(kind->schedule) ? (double)program->dealt : kernel.blocks * program->turns;
-    kernel.inner = &program->tile[LEVEL_REGISTER];
-    kernel.shared = &program->tile[LEVEL_SHARED];
-    kernel.problem = problem;
-    kernel.padded = padded_problem(space, kernel.shared);
-    kernel.walk = thread_walk(kind, kernel.shared, kernel.inner);
-    kernel.cluster = kind_splits(kind);
+    memset(kernel, 0, offsetof(KernelCounts, bytes));
+    kernel->kind = kind, kernel->space = space, kernel->device = device;
+    kernel->cost = perf_cost(kind);
+    kernel->blocks = (double)program->grid;
+    kernel->block_tiles =
+        problem->schedule.is_persistent ? (double)program->dealt : kernel->blocks * program->turns;
+    kernel->inner = &program->tile[LEVEL_REGISTER];
+    kernel->shared = &program->tile[LEVEL_SHARED];
+    kernel->problem = problem;
+    kernel->padded = padded_problem(space, kernel->shared);
+    kernel->walk = thread_walk(kind, kernel->shared, kernel->inner);
+    kernel->cluster = kind_splits(kind);
     double most;
-    kernel.visited = visited_share(space, kernel.shared, &most);
-    kernel.inner_steps = rtile_tiles(space, kernel.shared, &kernel.walk, true);
+    kernel->visited = visited_share(space, kernel->shared, &most);
+    kernel->inner_steps = rtile_tiles(space, kernel->shared, &kernel->walk, true);
     int makers = schedule_makers(kind->schedule);   // of which one multiplies at a time
-    kernel.register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
-    kernel.warps = (double)ceil_div(program->threads / makers, device->warp_size);
+    kernel->register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;
+    kernel->warps = (double)ceil_div(program->threads / makers, device->warp_size);
     double sms = usable_sms(kind, program->cluster, device);
-    kernel.resident = at_most(blocks_per_sm, ceil(kernel.blocks / sms));
+    kernel->resident = at_most(blocks_per_sm, ceil(kernel->blocks / sms));
     double shared_bytes = (double)(program->shared_bytes + device->shared_reserved_per_block);
-    kernel.l1_bytes = at_least((double)device->shared_per_sm - kernel.resident * shared_bytes, 0);
-    kernel.panel = (double)program->panel;
-    kernel.turns = (double)program->turns;
-    double waves = kernel.blocks / (blocks_per_sm * sms);
-    kernel.rounds = ceil(waves) * program->turns;
-    kernel.alone = kernel.cluster > 1 && waves > 1 ? ceil(waves) / waves : 1;
+    kernel->l1_bytes = at_least((double)device->shared_per_sm - kernel->resident * shared_bytes, 0);
+    kernel->panel = (double)program->panel;
+    kernel->turns = (double)program->turns;
+    double waves = kernel->blocks / (blocks_per_sm * sms);
+    kernel->rounds = ceil(waves) * program->turns;
+    kernel->alone = kernel->cluster > 1 && waves > 1 ? ceil(waves) / waves : 1;
     // Tiles that all run at once end with the one of most steps.
-    kernel.steps = ceil(rtile_tiles(space, &kernel.padded, kernel.shared, true) / kernel.cluster) *
-                   at_least(kernel.visited, most / kernel.rounds) * made_share(&kernel);
+    kernel->steps = ceil(rtile_tiles(space, &kernel->padded, kernel->shared, true) / kernel->cluster) *
+                   at_least(kernel->visited, most / kernel->rounds) * made_share(kernel);
     double dealt = (double)program->dealt;
-    kernel.sm_tiles = kernel.block_tiles / dealt * ceil(dealt / sms);
-    kernel.balance = sm_balance(dealt, device->sm_count, sms);
+    kernel->sm_tiles = kernel->block_tiles / dealt * ceil(dealt / sms);
+    kernel->balance = sm_balance(dealt, device->sm_count, sms);
     if (space->phases) {
         PhasedTiles tiles = phased_tiles(kind, program);
-        kernel.sm_tiles = schedule_is_persistent(kind->schedule)
+        kernel->sm_tiles = problem->schedule.is_persistent
                             ? unequal_tiles(&tiles, program->dealt, program->grid, 0)
                             : unequal_tiles(&tiles, program->dealt, device->sm_count, blocks_per_sm);
-        kernel.balance = dealt / device->sm_count / kernel.sm_tiles;
+        kernel->balance = dealt / device->sm_count / kernel->sm_tiles;
     }
-    kernel.stages = at_least(schedule_buffers(kind->schedule), 1);
-    kernel.ahead = steps_ahead(kind, device, kernel.stages, kernel.inner_steps);
-    count_bytes(&kernel);
-    count_staged(&kernel);
-    count_in_flight(&kernel, at_least((double)device->shared_per_sm - blocks_per_sm * shared_bytes, 1));
-    return kernel;
+    kernel->stages = at_least(schedule_buffers(kind->schedule), 1);
+    kernel->ahead = steps_ahead(kernel);
+    count_bytes(kernel);
+    count_staged(kernel);
+    count_in_flight(kernel, at_least((double)device->shared_per_sm - blocks_per_sm * shared_bytes, 1));
 }
 
 /* Tiles of it along the reduction. */

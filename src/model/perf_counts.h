@@ -12,6 +12,7 @@ typedef struct TileBytes {
     double asked;           // the same in whole requests to L2
     double lines;           // of what is staged the same in whole lines
     double scatter;         // bytes that a block reads from L2 for each one that it uses
+    double elements;        // of a staged input inside the shared tile
 } TileBytes;
 
 /* What several terms need to know about the kernel. */
@@ -54,12 +55,14 @@ typedef struct KernelCounts {
     double end_us;                 // of a tile, when nothing is left to multiply
     double in_flight_bytes;        // of loads that are in flight, over the whole device
     double l2_in_flight_bytes;     // in whole transactions
+    double hottest_us;             // that the slice of L2 from which most blocks copy the same answers beside its share of all
+    double busy_l2_bytes, busy_dram_bytes;   // of a product's outputs, each sector as often as L2 accesses it, or memory
     TileBytes bytes[MAX_DATA_TILES];
 } KernelCounts;
 
 /* Counts of a completed program, of which `blocks_per_sm` fit on one SM. */
-KernelCounts kernel_counts(const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
-                           const DeviceSpec *device, int blocks_per_sm);
+void kernel_counts(KernelCounts *kernel, const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
+                   const DeviceSpec *device, int blocks_per_sm);
 
 static inline const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
@@ -79,7 +82,7 @@ static inline double load_bytes(const DataTile *data)
 static inline bool copies_ahead(const KernelCounts *kernel)
 {
     int held = kind_passes_registers(kernel->kind, kernel->device);   // one step ahead, and stored when it is used
-    return kernel->staging_instructions > 0 && schedule_rounds_ahead(kernel->kind->schedule) > held;
+    return kernel->staging_instructions > 0 && kernel->problem->schedule.rounds_ahead > held;
 }
 
 static inline double problem_bytes_of(const KernelCounts *kernel, const DataTile *data)
@@ -116,13 +119,7 @@ double thread_visits(const KernelCounts *kernel, const DataTile *data);
 // ---- perf_traffic.c ----
 
 /* Fills the bytes that the kernel moves on each level. */
-void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf);
-
-/* What the slice of L2 from which most blocks copy the same answers beside its share of all. */
-double hottest_slice_us(const KernelCounts *kernel);
-
-/* Of the outputs of a product, each sector as often as L2 accesses it, or memory. */
-double busy_store_bytes(const KernelCounts *kernel, bool in_memory);
+void estimate_traffic(KernelCounts *kernel, PerfEstimate *perf);
 
 // ---- perf_compute.c: each alone, for the whole kernel ----
 

@@ -95,7 +95,7 @@ static double line_share(const KernelCounts *kernel, const DataTile *data)
     bool single = data->loop_bytes[0] > 0 || data->lines_apart[0] > 0, vectors = data->vector && data->lines > 0;
     double lane_bytes = single ? data->element_bits / 8.0 : load_bytes(data),
            request = lane_bytes * device->warp_size * bytes_of(kernel, data)->scatter;
-    bool side_by_side = (single || vectors) && !data->staged && !schedule_multiplies(kernel->kind->schedule);
+    bool side_by_side = (single || vectors) && !data->staged && !kernel->problem->schedule.multiplies;
     return side_by_side && request > device->dram.transaction_bytes ? at_least(device->shared.transaction_bytes / request, 1) : 1;
 }
 
@@ -279,7 +279,7 @@ static double copied_pieces(const KernelCounts *kernel, const DataTile *data)
 /* What lies side by side is in one slice of L2, which answers a request a clock: copies of four lanes are one, or as many as
    the pieces that L1 makes of them. Where all blocks read the same few lines, their slice is the last to be done: by counters
    such slices were busy for 65 to 83 % of the time, all on average for 24 to 45 % (tuning-log 206). */
-double hottest_slice_us(const KernelCounts *kernel)
+static double hottest_slice_us(const KernelCounts *kernel)
 {
     const double SLICE_BYTES = 256, GROUP_BYTES = 4 * VECTOR_BYTES;
     double most = 0;
@@ -340,7 +340,7 @@ static bool shares_rows(const KernelCounts *kernel)
 static double stored_vector(const KernelCounts *kernel, const DataTile *data, int columns)
 {
     int64_t most = (int64_t)VECTOR_BYTES * 8 / data->element_bits;
-    if (schedule_cuts_rows(kernel->kind->schedule))
+    if (kernel->problem->schedule.cuts_rows)
         return (double)most;
     int64_t whole = greatest_common_divisor(kernel->inner->size[columns], most),
             vector = greatest_common_divisor(whole, row_elements(data));
@@ -358,7 +358,7 @@ static double stored_run(const KernelCounts *kernel, const DataTile *data, int c
     double most = kernel->device->warp_size * vector;
     bool of_warps = kind_tile_threads(kernel->kind) > 1;
     double lanes = of_warps ? own / vector : across / own;
-    bool collected = lanes < schedule_collecting_lanes(kernel->kind->schedule);
+    bool collected = lanes < kernel->problem->schedule.collecting_lanes;
     double size = (double)row_elements(data);
     if (collected || of_warps)
         return across >= size ? most : collected ? at_most(across, most) : at_most(lanes * vector, most);
@@ -400,8 +400,8 @@ static double busy_sectors(const KernelCounts *kernel, const DataTile *data)
            whole = at_least(run + granule - (double)sector, 0) / (double)sector,
            part = stores_elements(kernel, vector) ? END_ACCESSES : 2;
     /* Single elements at both ends of a row that is cut. A row that begins aligned has none there: one of `vector` rows. */
-    double ends = schedule_cuts_rows(kernel->kind->schedule) ? 2 * (1 - 1 / vector) * END_ACCESSES : 0;
-    const Move *store = schedule_last_store(kernel->kind->schedule);
+    double ends = kernel->problem->schedule.cuts_rows ? 2 * (1 - 1 / vector) * END_ACCESSES : 0;
+    const Move *store = kernel->problem->schedule.last_store;
     if (store && store->accesses > 0)
         return store->accesses;
     if (store && store->lines > 0)
@@ -420,19 +420,22 @@ static double sectors_twice(const KernelCounts *kernel, const DataTile *data)
     return piece < row ? (double)sector / (double)(piece * data->element_bits) : 0;
 }
 
-double busy_store_bytes(const KernelCounts *kernel, bool in_memory)
+static void count_stores(KernelCounts *kernel)
 {
-    double bytes = 0;
     for (int i = 0; i < kernel->space->tile_count; i++) {
         const DataTile *data = &kernel->space->tiles[i];
-        if (data->output)
-            bytes += kernel->problem->bytes[i] * (busy_sectors(kernel, data) + (in_memory ? sectors_twice(kernel, data) : 0));
+        if (!data->output)
+            continue;
+        double sectors = busy_sectors(kernel, data);
+        kernel->busy_l2_bytes += kernel->problem->bytes[i] * sectors;
+        kernel->busy_dram_bytes += kernel->problem->bytes[i] * (sectors + sectors_twice(kernel, data));
     }
-    return bytes;
 }
 
-void estimate_traffic(const KernelCounts *kernel, PerfEstimate *perf)
+void estimate_traffic(KernelCounts *kernel, PerfEstimate *perf)
 {
+    kernel->hottest_us = hottest_slice_us(kernel);
+    count_stores(kernel);
     const TileSpace *space = kernel->space;
     Wave wave = find_wave(kernel);
     double problem_bytes = 0;

@@ -1,11 +1,13 @@
 #include "rtile/tile_memo.h"
 
+#include <string.h>
+
 enum { FIRST_SLOTS = 128 };
 
+/* Behind it the sizes of the tile along the axes, those of the tile inside if there is one, and the numbers. */
 typedef struct MemoTile {
     uint64_t hash;
-    RTile tile, inner;
-    _Alignas(8) char numbers[];
+    int64_t sizes[];
 } MemoTile;
 
 struct TileMemo {
@@ -33,10 +35,10 @@ static uint64_t hash_of(const RTile *tile, const RTile *inner, int axis_count)
     return hash >> 32;
 }
 
-static bool is_same(const RTile *a, const RTile *b, int axis_count)
+static bool is_same(const int64_t *sizes, const RTile *tile, int axis_count)
 {
     int axis = 0;
-    while (axis < axis_count && a->size[axis] == b->size[axis])
+    while (axis < axis_count && sizes[axis] == tile->size[axis])
         axis++;
     return axis == axis_count;
 }
@@ -60,20 +62,20 @@ void *tile_memo_find(TileMemo *memo, const RTile *tile, const RTile *inner, bool
 {
     if (2 * memo->count == memo->slot_count)
         grow(memo);
-    uint64_t hash = hash_of(tile, inner, memo->axis_count), at = hash & (memo->slot_count - 1);
+    int axes = memo->axis_count, sizes = inner ? 2 * axes : axes;
+    uint64_t hash = hash_of(tile, inner, axes), at = hash & (memo->slot_count - 1);
     for (MemoTile *known; (known = memo->slots[at]); at = (at + 1) & (memo->slot_count - 1))
-        if (known->hash == hash && is_same(&known->tile, tile, memo->axis_count) &&
-            (!inner || is_same(&known->inner, inner, memo->axis_count))) {
+        if (known->hash == hash && is_same(known->sizes, tile, axes) && (!inner || is_same(known->sizes + axes, inner, axes))) {
             *is_new = false;
-            return known->numbers;
+            return known->sizes + sizes;
         }
-    MemoTile *added = arena_room(memo->arena, sizeof *added + memo->bytes);
+    MemoTile *added = arena_room(memo->arena, sizeof *added + (size_t)sizes * sizeof *added->sizes + memo->bytes);
     added->hash = hash;
-    added->tile = *tile;
+    memcpy(added->sizes, tile->size, (size_t)axes * sizeof *added->sizes);
     if (inner)
-        added->inner = *inner;
+        memcpy(added->sizes + axes, inner->size, (size_t)axes * sizeof *added->sizes);
     memo->slots[at] = added;
     memo->count++;
     *is_new = true;
-    return added->numbers;
+    return added->sizes + sizes;
 }

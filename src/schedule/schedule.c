@@ -262,3 +262,17 @@ bool schedule_passes_rows(const Schedule *schedule)
             return true;
     return false;
 }
+
+ScheduleFacts schedule_facts(const Schedule *schedule)
+{
+    return (ScheduleFacts){
+        .multiplies = schedule_multiplies(schedule),
+        .is_persistent = schedule_is_persistent(schedule),
+        .cuts_rows = schedule_cuts_rows(schedule),
+        .passes_rows = schedule_passes_rows(schedule),
+        .rounds_ahead = schedule_rounds_ahead(schedule),
+        .collecting_lanes = schedule_collecting_lanes(schedule),
+        .last_store = schedule_last_store(schedule),
+        .open_loop = schedule_open_loop(schedule),
+    };
+}

@@ -285,3 +285,13 @@ bool schedule_combines_rows(const Schedule *schedule);
 
 /* Whether the blocks of a cluster exchange all sums of their tiles. */
 bool schedule_passes_rows(const Schedule *schedule);
+
+/* Answers to those of these questions that the model asks of each program. */
+typedef struct ScheduleFacts {
+    bool multiplies, is_persistent, cuts_rows, passes_rows;
+    int rounds_ahead, collecting_lanes;
+    const Move *last_store;
+    const Loop *open_loop;
+} ScheduleFacts;
+
+ScheduleFacts schedule_facts(const Schedule *schedule);

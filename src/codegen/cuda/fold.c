@@ -411,7 +411,7 @@ static ConditionFold fold_of(Constants *visible, const char *text, bool keeps_li
 
 const char *fold_branches(Arena *arena, const Constants *constants, const Slice *idle, const char *text, bool keeps_lines)
 {
-    if (strstr(text, "\n#if") || *text == '#')
+    if (strstr(text, "\n#if") || *text == '#' || !strchr(text, '{'))
         return text;
     Constants visible = {.table = {.arena = arena}, .outer = constants};
     ConditionFold fold = fold_of(&visible, text, keeps_lines);

@@ -256,7 +256,7 @@ static bool is_type_word(Slice word)
     static const char *const types[] = {"void",     "bool", "int",   "float", "double",
                                         "unsigned", "char", "short", "long"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (slice_equals(word, types[i]))
+        if (*word.start == *types[i] && slice_equals(word, types[i]))
             return true;
     return false;
 }
