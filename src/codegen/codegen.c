@@ -128,7 +128,7 @@ static void name_values(Arena *arena, Names *names, const Fusion *fusion, const 
 /* Compilers leave registers free for more blocks than there are, and load one element after the other for it. */
 static const char *launch_bounds(Arena *arena, const PlannedLaunch *planned, const DeviceSpec *device)
 {
-    int blocks = rprogram_grid_blocks(planned->kind, &planned->program, device);
+    int blocks = rprogram_grid_blocks(planned->kind, planned->program, device);
     return blocks && device->dialect != DIALECT_HIP ? arena_printf(arena, "THREADS, %d", blocks) : "THREADS";
 }
 

@@ -121,17 +121,17 @@ static bool reaches_far(const Fusion *fusion, const TileSpace *space, const RTil
 
 static KernelPlan kernel_plan(const CodegenRequest *request, const PlannedLaunch *planned)
 {
-    const RTile *tile = planned->program.tile;
+    const RTile *tile = planned->program->tile;
     return (KernelPlan){
         .fusion = planned->fusion,
         .view = planned->view,
         .kind = planned->kind,
-        .program = &planned->program,
+        .program = planned->program,
         .device = request->device,
         .shared = kind_layout(planned->kind, &tile[LEVEL_SHARED], &tile[LEVEL_REGISTER], request->device),
-        .threads = launch_threads(planned->family, &planned->program, request->device),
+        .threads = launch_threads(planned->family, planned->program, request->device),
         .wide = fusion_is_wide(planned->fusion) ||
-                reaches_far(planned->fusion, planned->kind->space, &planned->program.tile[LEVEL_SHARED]),
+                reaches_far(planned->fusion, planned->kind->space, &planned->program->tile[LEVEL_SHARED]),
     };
 }
 
@@ -141,7 +141,7 @@ static Launch make_launch(Arena *arena, const CodegenRequest *request, const Ker
     bool in_call = index >= kernel->prepare_count;
     const PlannedLaunch *planned = &request->plan->launches[index];
     const Fusion *fusion = planned->fusion;
-    const RProgram *program = &planned->program;
+    const RProgram *program = planned->program;
     KernelPlan plan = kernel_plan(request, planned);
     Launch launch = {
         .grid = {launch_blocks(planned->family, &plan), 1, 1},

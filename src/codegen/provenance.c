@@ -49,7 +49,7 @@ const char *provenance(Arena *arena, const CodegenRequest *request, const Kernel
 {
     const PlannedLaunch *planned = &request->plan->launches[index];
     StrBuf text = strbuf_new(arena), *out = &text;
-    const RProgram *program = &planned->program;
+    const RProgram *program = planned->program;
     const TileSpace *space = planned->kind->space;
     const PerfEstimate *perf = &program->perf;
     const char *which = request->rank >= 0 ? arena_printf(arena, "candidate %d of %d", request->rank + 1, request->kept)

@@ -256,14 +256,14 @@ bool candidate_spills(const Candidate *candidate)
 static double launch_judged_us(const PlannedLaunch *launch, const DeviceSpec *device, int registers)
 {
     Limiter limiter;
-    RProgram program = launch->program;
+    RProgram program = *launch->program;
     program.registers = registers;
     int blocks = perf_blocks_per_sm(device, program.threads, registers, program.shared_bytes, &limiter);
-    if (blocks == 0 || blocks >= launch->program.perf.blocks_per_sm)
-        return launch->program.perf.time_us;
+    if (blocks == 0 || blocks >= launch->program->perf.blocks_per_sm)
+        return launch->program->perf.time_us;
     PerfProblem problem = perf_problem(launch->kind);
     double judged_us = perf_estimate(launch->kind, &problem, &program, device).time_us;
-    return judged_us > launch->program.perf.time_us ? judged_us : launch->program.perf.time_us;
+    return judged_us > launch->program->perf.time_us ? judged_us : launch->program->perf.time_us;
 }
 
 /* Of a call, which runs no launch of NAME_prepare. */
@@ -276,7 +276,7 @@ static void judge(Arena *arena, Candidate *candidate, const DeviceSpec *device)
         const JitKernel *kernel = jit_find_kernel(code.compiled, code.entry);
         if (kernel)
             candidate->judged_us += launch_judged_us(&plan->launches[k], device, kernel->registers) -
-                                    plan->launches[k].program.perf.time_us;
+                                    plan->launches[k].program->perf.time_us;
     }
 }
 

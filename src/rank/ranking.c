@@ -32,14 +32,14 @@ static void add_config(Arena *arena, Json *launch, const PlannedLaunch *planned)
     const TileSpace *space = planned->kind->space;
     Json *config = json_set_object(launch, "config");
     json_set_string(config, "variant", planned->kind->name);
-    json_set_int(config, "threads", planned->program.threads);
+    json_set_int(config, "threads", planned->program->threads);
     if (stages_tiles(planned->kind))
         json_set_int(config, "stages", schedule_buffers(planned->kind->schedule));
     if (planned->kind->schedule->vectors > 0)
         json_set_int(config, "vectors", planned->kind->schedule->vectors);
     json_set_string(config, "schedule", plan_schedule_text(arena, planned));
     json_set_int(config, "tile_threads", kind_tile_threads(planned->kind));
-    json_set_double(config, "padding_tolerance", planned->program.tolerance);
+    json_set_double(config, "padding_tolerance", planned->program->tolerance);
     Json *reduced = json_set_array(config, "reduced");
     for (int a = 0; a < space->axis_count; a++)
         if (space->axes[a].reduction)
@@ -48,7 +48,7 @@ static void add_config(Arena *arena, Json *launch, const PlannedLaunch *planned)
     for (int level = LEVEL_GLOBAL; level >= LEVEL_REGISTER; level--) {
         Json *sizes = json_set_object(tile, level_name[level]);
         for (int a = 0; a < space->axis_count; a++)
-            json_set_int(sizes, space->axes[a].name, planned->program.tile[level].size[a]);
+            json_set_int(sizes, space->axes[a].name, planned->program->tile[level].size[a]);
     }
 }
 
@@ -97,8 +97,8 @@ static void add_occupancy(Json *predicted, const RProgram *program, const Reside
 static void add_estimate(Json *launch, const PlannedLaunch *planned, const DeviceSpec *device,
                          const JitKernel *compiled)
 {
-    const PerfEstimate *perf = &planned->program.perf;
-    Residency residency = residency_of(&planned->program, device, compiled);
+    const PerfEstimate *perf = &planned->program->perf;
+    Residency residency = residency_of(planned->program, device, compiled);
     Json *predicted = json_set_object(launch, "predicted");
     json_set_double(predicted, "time_us", perf->time_us);
     json_set_double(predicted, "compute_us", perf->compute_us);
@@ -117,7 +117,7 @@ static void add_estimate(Json *launch, const PlannedLaunch *planned, const Devic
         json_set_double(predicted, "supersteps", perf->supersteps);
     json_set_double(predicted, "waves", residency.waves);
     json_set_double(predicted, "tail_efficiency", perf->tail_efficiency);
-    add_occupancy(predicted, &planned->program, &residency, device);
+    add_occupancy(predicted, planned->program, &residency, device);
     Json *bytes = json_set_object(predicted, "bytes");
     json_set_double(bytes, "dram_load", perf->dram_load_bytes);
     json_set_double(bytes, "dram_store", perf->dram_store_bytes);
@@ -200,7 +200,7 @@ static Json *add_launch(Arena *arena, Json *launches, const PlannedLaunch *plann
     if (launch->early)
         json_set_bool(entry, "early", true);
     json_set_int(entry, "dynamic_smem_bytes", launch->shared_bytes);
-    json_set_int(entry, "estimated_registers", planned->program.registers);
+    json_set_int(entry, "estimated_registers", planned->program->registers);
     add_estimate(entry, planned, device, compiled);
     return entry;
 }
@@ -214,13 +214,13 @@ static char *candidate_id(Arena *arena, const Plan *plan)
     for (int k = 0; k < plan->count; k++) {
         const PlannedLaunch *planned = &plan->launches[k];
         strbuf_printf(&text, ";%s %s", planned->family->name, planned->kind->name);
-        if (planned->program.cluster > 1)
-            strbuf_printf(&text, " in %d", planned->program.cluster);
+        if (planned->program->cluster > 1)
+            strbuf_printf(&text, " in %d", planned->program->cluster);
         if (kind_tile_threads(planned->kind) > OF_INSTRUCTION)
             strbuf_printf(&text, " by %d", kind_tile_threads(planned->kind));
         for (int level = 0; level < LEVEL_COUNT; level++)
             for (int a = 0; a < planned->kind->space->axis_count; a++)
-                strbuf_printf(&text, " %" PRId64, planned->program.tile[level].size[a]);
+                strbuf_printf(&text, " %" PRId64, planned->program->tile[level].size[a]);
     }
     char *id = hash_of(arena, text.text, text.length);
     id[ID_LENGTH] = '\0';

@@ -17,7 +17,7 @@ typedef struct Key {
 typedef struct MemoEntry {
     bool used;
     Key key;
-    RProgram *programs;
+    const RProgram *programs;
     int count;
 } MemoEntry;
 
@@ -25,6 +25,7 @@ struct ConstructMemo {
     Arena *arena;
     const Target *target;
     int keep;
+    RProgram *kept;          // of the last construction
     MemoEntry *entries;      // by hash; at least half of them are free
     size_t count, capacity;  // a power of two
     size_t bytes;            // of kinds whose programs are stored
@@ -35,6 +36,7 @@ ConstructMemo *construct_memo_new(Arena *arena, const Target *target, int keep)
     ConstructMemo *memo = NEW(arena, ConstructMemo);
     *memo = (ConstructMemo){.arena = arena, .target = target, .keep = keep, .capacity = FIRST_CAPACITY};
     memo->entries = NEW_ARRAY(arena, MemoEntry, memo->capacity);
+    memo->kept = NEW_ARRAY(arena, RProgram, keep);
     return memo;
 }
 
@@ -112,7 +114,7 @@ static void add_known(TileSeries *series, const KernelKind *kind, Key key, const
     *known = (KnownTiles){
         .kind = kind_copy(series->arena, kind),
         .key = key,
-        .programs = arena_copy(series->arena, programs, (size_t)count * sizeof *programs),
+        .programs = programs,
         .count = count,
         .next = series->first,
     };
@@ -142,8 +144,8 @@ static const KnownTiles *known_tiles(const TileSeries *series, const KernelKind 
     return nearest;
 }
 
-int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *kind, TileSeries *series,
-                       double known_us, RProgram *kept, ConstructStats *stats)
+const RProgram *construct_memo_ask(ConstructMemo *memo, Arena *scratch, Arena *choices, const KernelKind *kind,
+                                   TileSeries *series, double known_us, int *count, ConstructStats *stats)
 {
     Key key = key_of(scratch, kind, (Key){0});
     MemoEntry *entry = place_of(memo, key);
@@ -153,22 +155,24 @@ int construct_memo_ask(ConstructMemo *memo, Arena *scratch, const KernelKind *ki
         entry = place_of(memo, key);
     }
     bool remembered = entry->used;
-    int count = remembered ? entry->count : 0;
-    if (count)
-        memcpy(kept, entry->programs, (size_t)count * sizeof *kept);
+    const RProgram *programs = entry->programs;
+    *count = entry->count;
     stats->stopped = false;
     if (known && !remembered)
-        count = rprogram_construct_like(scratch, kind, memo->target, known->programs, known->count, kept, stats);
-    if (!count && !remembered)   // nor is any of the known tiles legal
-        count = rprogram_construct(scratch, kind, memo->target, known_us, memo->keep, kept, stats);
-    if (series && !known && count && !stats->stopped)
-        add_known(series, kind, key, kept, count);
-    size_t bytes = (size_t)count * sizeof *kept;
-    if (remembered || stats->stopped || memo->bytes + bytes > MOST_BYTES)
-        return count;
+        *count = rprogram_construct_like(scratch, kind, memo->target, known->programs, known->count, memo->kept, stats);
+    if (!*count && !remembered)   // nor is any of the known tiles legal
+        *count = rprogram_construct(scratch, kind, memo->target, known_us, memo->keep, memo->kept, stats);
+    size_t bytes = (size_t)*count * sizeof *programs;
+    bool remembers = !stats->stopped && memo->bytes + bytes <= MOST_BYTES;
+    if (!remembered)
+        programs = arena_copy(remembers ? memo->arena : series ? series->arena : choices, memo->kept, bytes);
+    if (series && !known && *count && !stats->stopped)
+        add_known(series, kind, key, programs, *count);
+    if (remembered || !remembers)
+        return programs;
     memo->bytes += bytes;
-    *entry = (MemoEntry){true, key, arena_copy(memo->arena, kept, bytes), count};
+    *entry = (MemoEntry){true, key, programs, *count};
     if (2 * ++memo->count > memo->capacity)
         grow(memo);
-    return count;
+    return programs;
 }

@@ -194,7 +194,7 @@ void rprogram_pad(const KernelKind *kind, const DeviceSpec *device, RProgram *pr
     const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
     for (int i = 0; i < kind->space->tile_count; i++)
         if (kind->space->tiles[i].staged)
-            program->padding[i] = staged_lines(kind->space, &kind->space->tiles[i], shared, inner, device).padding;
+            program->padding[i] = (int32_t)staged_lines(kind->space, &kind->space->tiles[i], shared, inner, device).padding;
 }
 
 static int blocks_in_fours(int64_t blocks, int threads)

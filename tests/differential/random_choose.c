@@ -146,8 +146,9 @@ static bool launch_of(const Choices *of, const Fusion *fusion, const Family *fam
     for (int v = 0; v < count; v++) {
         if (name && strcmp(kinds[v].name, name) != 0)
             continue;
-        *launch = (PlannedLaunch){.family = family, .fusion = fusion, .view = family_view(family, &viewed), .kind = &kinds[v]};
-        if (rprogram_construct(of->arena, &kinds[v], &(Target){.device = of->device}, 0, 1, &launch->program, &stats) > 0)
+        RProgram *program = NEW(of->arena, RProgram);
+        *launch = (PlannedLaunch){family, fusion, family_view(family, &viewed), &kinds[v], program};
+        if (rprogram_construct(of->arena, &kinds[v], &(Target){.device = of->device}, 0, 1, program, &stats) > 0)
             return true;
     }
     return false;

@@ -55,9 +55,9 @@ typedef struct Subject {
    clusters" beside those without. */
 static const char *kernel_kind(Arena *arena, const PlannedLaunch *launch)
 {
-    bool persistent = schedule_is_persistent(launch->kind->schedule) && launch->program.turns > 1;
+    bool persistent = schedule_is_persistent(launch->kind->schedule) && launch->program->turns > 1;
     bool rows = launch->fusion->streams && launch->family->view == product_view;
-    bool clusters = launch->fusion->streams && launch->family->copying_warps && launch->program.cluster > 1;
+    bool clusters = launch->fusion->streams && launch->family->copying_warps && launch->program->cluster > 1;
     return arena_printf(arena, "%s/%s%s%s%s", launch->family->name, launch->kind->name, rows ? ", rows" : "",
                         persistent ? ", persistent" : "", clusters ? ", clusters" : "");
 }
@@ -231,7 +231,7 @@ static int differences(Subject *subject, const PlannedLaunch *launch, const Runt
                        const RuntimeTensor *tensors, int tensor_count, bool says)
 {
     int found = 0, blocks = result->blocks_total > 1 ? BLOCKS : 1;
-    const RProgram *program = &launch->program;
+    const RProgram *program = launch->program;
     if (launch->family->blocks && launch->kind->space->axes[0].extent % program->tile[LEVEL_SHARED].size[0])
         blocks = program->grid > 1 ? 1 : 0;   // others make the last tile
     for (int last = 0; last < blocks && (says || !found); last++) {
@@ -269,7 +269,7 @@ static bool is_unknown(const TileSpace *space, const Counts *counts, const Move 
 static bool is_alone(const PlannedLaunch *launch, const Exchange *exchange)
 {
     const TileSpace *space = launch->kind->space;
-    const RTile *tile = launch->program.tile;
+    const RTile *tile = launch->program->tile;
     bool shares = exchange->combine != COMBINE_TREE && exchange->width > 1;
     for (int a = 0; a < space->axis_count; a++)
         shares |= space->axes[a].reduction && tile[LEVEL_SHARED].size[a] > tile[LEVEL_REGISTER].size[a];
@@ -474,10 +474,10 @@ static void visit_single(Subject *subject, const FusionPlan *fusions)
             KernelKind *kind = NEW(subject->arena, KernelKind);
             ConstructStats stats = {0};
             *kind = variants[v];
-            *launch = (PlannedLaunch){.family = families[f], .fusion = viewed.fusion, .kind = kind};
-            launch->view = family_view(families[f], &viewed);
+            RProgram *program = NEW(subject->arena, RProgram);
+            *launch = (PlannedLaunch){families[f], viewed.fusion, family_view(families[f], &viewed), kind, program};
             *plan = (Plan){.fusion_plan = fusions->name, .launches = launch, .count = 1};
-            if (rprogram_construct(subject->arena, kind, &(Target){.device = subject->device}, 0, 1, &launch->program, &stats))
+            if (rprogram_construct(subject->arena, kind, &(Target){.device = subject->device}, 0, 1, program, &stats))
                 visit_launch(subject, plan, 0);
         }
     }

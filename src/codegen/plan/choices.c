@@ -71,7 +71,7 @@ typedef struct Splitting {
 /* A kernel of a part takes no less: its sums are shorter, and as many blocks more as there are parts fill SMs that idle. */
 static double part_us(const PlannedLaunch *launch, int64_t parts)
 {
-    const PerfEstimate *perf = &launch->program.perf;
+    const PerfEstimate *perf = &launch->program->perf;
     double share = fmin(fmax(1.0 / (double)parts, perf->waves), 1);
     return perf->launch_us + share * (perf->time_us - perf->launch_us);
 }
@@ -106,7 +106,7 @@ static int64_t first_parts(const Planner *planner, const Splitting *whole)
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2)
         for (int i = 0; i < whole->form->ways.count; i++) {
             const Choice *choice = whole->form->ways.choices[i];
-            const PerfEstimate *perf = &choice->launches[0].program.perf;
+            const PerfEstimate *perf = &choice->launches[0].program->perf;
             double waves = ceil(perf->waves * (double)parts) / (double)parts / ceil(perf->waves),
                    us = waves * (perf->time_us - perf->launch_us) + perf->launch_us + sum_us(planner, whole, parts);
             if (choice->count == 1 && us < best_us) {
@@ -165,7 +165,9 @@ static bool may_gain(const Planner *planner, const Splitting *whole, const Split
 {
     enum { FEW_TERMS = 256 };           // limit of the search: a part of fewer may be a single step
     static const double WORTH = 0.99;   // limit of the search: what gains less is not constructed
-    const PerfEstimate *perf = &least->first.program.perf;
+    if (!isfinite(least->time_us))
+        return true;
+    const PerfEstimate *perf = &least->first.program->perf;
     if (perf->waves < 2 || reduction_points(whole->form->fusion) < FEW_TERMS * parts)
         return true;
     double idle_us = (1 - perf->tail_efficiency) * (perf->time_us - perf->launch_us),
@@ -187,7 +189,7 @@ static Split add_number(Planner *planner, ChoiceList *list, Splitting *whole, in
    13 parts they are four waves. */
 static Split add_whole_waves(Planner *planner, ChoiceList *list, Splitting *whole, Split least)
 {
-    const RProgram *program = &least.first.program;
+    const RProgram *program = least.first.program;
     int64_t places = (int64_t)program->perf.blocks_per_sm * planner->device->sm_count;
     int64_t dealt = program->dealt, waves = dealt / places, power = least.parts;
     for (int64_t count = waves > 1 ? waves : 1; count <= waves + 1; count++)
@@ -211,7 +213,7 @@ static Split add_between(Planner *planner, ChoiceList *list, Splitting *whole, S
 static bool is_slow(const Planner *planner, const Fusion *fusion, const PlannedLaunch *best)
 {
     static const double MANY_TIMES = 2;   // limit of the search
-    const PerfEstimate *perf = &best->program.perf;
+    const PerfEstimate *perf = &best->program->perf;
     int64_t bytes = tensors_bytes(fusion->inputs, fusion->input_count) +
                     tensors_bytes(fusion->outputs, fusion->output_count);
     double floor_us = (double)bytes / planner->device->dram.bandwidth_gb_s / 1e3 + 2 * perf->launch_us +
@@ -248,7 +250,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const PlannedForm *fo
         .parts = &(TileSeries){.arena = planner->choices},
         .sums = &(TileSeries){.arena = planner->choices},
     };
-    bool deep = is_deep(form->fusion), product = best->family->tiles_both && best->program.perf.waves < 1;
+    bool deep = is_deep(form->fusion), product = best->family->tiles_both && best->program->perf.waves < 1;
     int64_t idle = deep ? 2 * planner->device->sm_count : choices_idle_sms(planner, best);   // deep: a block for each part
     Split least = {.time_us = INFINITY};
     int64_t first = first_parts(planner, &of);
@@ -271,7 +273,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const PlannedForm *fo
         if (split.time_us < least.time_us)
             least = split;
         /* More parts of a family that fills the SMs only take longer to add; another one may still have none that suit it. */
-        bool fills = split.first.program.perf.waves >= 1 && !of.slow && power > first &&
+        bool fills = isfinite(split.time_us) && split.first.program->perf.waves >= 1 && !of.slow && power > first &&
                      (split.first.family == least.first.family || past);
         if (fills && planned_us(&split.first) + sum_us(planner, &of, 2 * parts) > PAST_THE_BEST * of.best_us)
             break;

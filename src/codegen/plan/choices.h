@@ -35,7 +35,6 @@ typedef struct Planner {
     TileSeries *series;    // of kinds that differ in the number of a sum's parts; NULL: of others
     int64_t room;          // bytes of the device's memory left by the program's tensors; negative: they do not fit
     int keep;
-    RProgram *programs;    // of one construction, of which keep_diverse() keeps some
     ConstructMemo *memo;   // 33 columns in 17 parts and in 18 are parts of two
     ConstructStats stats;
 } Planner;

@@ -124,7 +124,7 @@ void choices_add_stream_parts(Planner *planner, ChoiceList *list, const Fusion *
         return;
     double best_us = list->choices[0]->time_us;
     const PlannedLaunch *whole = &list->choices[0]->launches[0];   // parts replace its clusters
-    int64_t idle = choices_idle_sms(planner, whole) * whole->program.cluster;
+    int64_t idle = choices_idle_sms(planner, whole) * whole->program->cluster;
     for (int64_t parts = 2; parts <= MAX_PARTS; parts *= 2) {
         if (!choices_employ(parts, idle))
             continue;

@@ -18,7 +18,6 @@ Planner planner_new(Arena *arena, const Target *target, int keep, bool alone, in
         .keep = keep,
         .room = room,
         .memo = construct_memo_new(arena, target, 2 * keep),
-        .programs = NEW_ARRAY(arena, RProgram, 2 * keep),
     };
 }
 
@@ -67,12 +66,11 @@ void choices_add(Planner *planner, ChoiceList *list, Choice choice)
     list->choices[at] = added;
 }
 
-static int construct(Planner *planner, const ChoiceList *list, const KernelKind *kind)
+static const RProgram *construct(Planner *planner, const ChoiceList *list, const KernelKind *kind, int *made)
 {
-    Arena *scratch = planner->scratch;
     double known_us = list->count ? list->choices[0]->time_us : 0;
-    arena_reset(scratch);
-    return construct_memo_ask(planner->memo, scratch, kind, planner->series, known_us, planner->programs,
+    arena_reset(planner->scratch);
+    return construct_memo_ask(planner->memo, planner->scratch, planner->choices, kind, planner->series, known_us, made,
                               &planner->stats);
 }
 
@@ -82,8 +80,8 @@ static bool fits_a_launch(Planner *planner, const PlannedLaunch *launch)
     KernelPlan plan = {
         .fusion = launch->fusion,
         .kind = launch->kind,
-        .program = &launch->program,
-        .threads = launch_threads(launch->family, &launch->program, planner->device),
+        .program = launch->program,
+        .threads = launch_threads(launch->family, launch->program, planner->device),
     };
     bool fits = launch_blocks(launch->family, &plan) <= device_most_blocks(planner->device, plan.threads);
     planner->stats.feasible -= !fits;
@@ -100,10 +98,11 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
     for (int v = 0; v < count; v++) {
         KernelKind *kind = kind_copy(planner->choices, &drafts[v]);
         kind->space->unpadded = planner->target->without & PART_BANK_PADDING;
-        int made = construct(planner, list, kind);
+        int made;
+        const RProgram *programs = construct(planner, list, kind, &made);
         PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
         for (int i = 0; i < made; i++) {
-            launches[i] = (PlannedLaunch){family, viewed->fusion, view, kind, planner->programs[i]};
+            launches[i] = (PlannedLaunch){family, viewed->fusion, view, kind, &programs[i]};
             if (fits_a_launch(planner, &launches[i]))
                 choices_add(planner, list,
                             (Choice){.launches = &launches[i], .count = 1, .time_us = planned_us(&launches[i])});
@@ -151,8 +150,10 @@ Choice *choice_retain(Arena *arena, const ChoiceList *choices, Choice *choice)
     *copy = *choice;
     size_t bytes = (size_t)choice->count * sizeof *choice->launches;
     PlannedLaunch *launches = memcpy(arena_room(arena, bytes), choice->launches, bytes);
-    for (int i = 0; i < copy->count; i++)
+    for (int i = 0; i < copy->count; i++) {
         launches[i].kind = retain_kind(arena, choices, choice->launches[i].kind);
+        launches[i].program = arena_copy(arena, choice->launches[i].program, sizeof *launches[i].program);
+    }
     copy->launches = launches;
     choice->retained = copy;
     return copy;
@@ -187,16 +188,16 @@ static bool touches_earlier(const Choice *choice, const PlannedLaunch *launch)
    blocks and is there when they end (tuning-log 209). */
 static double saved_us(const Planner *planner, const Choice *choice, const PlannedLaunch *launch)
 {
-    const PerfEstimate *perf = &launch->program.perf;
+    const PerfEstimate *perf = &launch->program->perf;
     if (!planner->device->has.early_launches || !choice->count || fusion_is_prepared(launch->fusion) ||
         fusion_is_prepared(choice->launches[choice->count - 1].fusion))
         return 0;
     if (!touches_earlier(choice, launch))
         return perf->wait_us + perf->launch_us;
     const PlannedLaunch *before = &choice->launches[choice->count - 1];
-    if (before->family->copying_warps && before->program.perf.limiter == LIMIT_REGISTERS)   // all of an SM
+    if (before->family->copying_warps && before->program->perf.limiter == LIMIT_REGISTERS)   // all of an SM
         return 0;
-    bool lone = launch->program.grid == 1 && launch->program.threads <= planner->device->warp_size;
+    bool lone = launch->program->grid == 1 && launch->program->threads <= planner->device->warp_size;
     return (lone ? 2 : 1) * planner->device->early_launch_us;
 }
 
@@ -215,7 +216,7 @@ Choice choice_extend(Planner *planner, Choice choice, const Choice *last)
 
 int64_t choices_idle_sms(const Planner *planner, const PlannedLaunch *launch)
 {
-    int64_t dealt = launch->program.dealt;
+    int64_t dealt = launch->program->dealt;
     return 2 * (int64_t)planner->device->sm_count / (dealt ? dealt : 1);
 }
 

@@ -30,7 +30,7 @@ bool choice_same_kernels(const Choice *left, const Choice *right)
 static bool same_tile(const Choice *left, const Choice *right, Level level)
 {
     return choice_same_family(left, right) &&
-           memcmp(&lead(left)->program.tile[level], &lead(right)->program.tile[level], sizeof(RTile)) == 0;
+           memcmp(&lead(left)->program->tile[level], &lead(right)->program->tile[level], sizeof(RTile)) == 0;
 }
 
 static bool same_register_tile(const Choice *left, const Choice *right)
@@ -63,7 +63,7 @@ static bool is_mirrored(const Choice *left, const Choice *right)
     if (!choice_same_kernels(left, right) ||
         fabs(left->time_us - right->time_us) > EQUAL_TIMES * left->time_us)
         return false;
-    const RProgram *a = &lead(left)->program, *b = &lead(right)->program;
+    const RProgram *a = lead(left)->program, *b = lead(right)->program;
     bool same = a->threads == b->threads;
     for (Level level = LEVEL_REGISTER; level <= LEVEL_SHARED && same; level++) {
         RTile of_a = sorted_sizes(a->tile[level]), of_b = sorted_sizes(b->tile[level]);
@@ -76,7 +76,7 @@ static bool is_mirrored(const Choice *left, const Choice *right)
    found in two ways, or the rows of one chunk, whatever its size. */
 static bool is_same_launch(const PlannedLaunch *left, const PlannedLaunch *right)
 {
-    const RProgram *a = &left->program, *b = &right->program;
+    const RProgram *a = left->program, *b = right->program;
     const FamilyChoice *of_a = &left->kind->choice, *of_b = &right->kind->choice;
     return a->grid == b->grid && a->threads == b->threads && a->registers == b->registers && a->cluster == b->cluster &&
            a->shared_bytes == b->shared_bytes && a->panel == b->panel && memcmp(a->tile, b->tile, sizeof a->tile) == 0 &&

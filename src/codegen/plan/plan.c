@@ -230,8 +230,8 @@ static bool same_idea(const Plan *left, const Plan *right)
 {
     return left->count == right->count &&
            launches_same_kernels(left->launches, right->launches, left->count) &&
-           memcmp(&main_launch(left)->program.tile[LEVEL_REGISTER],
-                  &main_launch(right)->program.tile[LEVEL_REGISTER], sizeof(RTile)) == 0;
+           memcmp(&main_launch(left)->program->tile[LEVEL_REGISTER],
+                  &main_launch(right)->program->tile[LEVEL_REGISTER], sizeof(RTile)) == 0;
 }
 
 /* Marks at most `most` plans of each idea, in order, until `keep` are marked. */

@@ -13,13 +13,13 @@ typedef struct PlannedLaunch {
     const Fusion *fusion;
     const void *view;   // of the fusion, the family's
     const KernelKind *kind;
-    RProgram program;
+    const RProgram *program;
 } PlannedLaunch;
 
 /* Time in a call. NAME_prepare's launches take none; a millionth of their time breaks ties. */
 static inline double planned_us(const PlannedLaunch *launch)
 {
-    return launch->program.perf.time_us * (fusion_is_prepared(launch->fusion) ? 1e-6 : 1);
+    return launch->program->perf.time_us * (fusion_is_prepared(launch->fusion) ? 1e-6 : 1);
 }
 
 /* A fusion of a plan, and its choice (choices.h). */

@@ -33,7 +33,7 @@ void plan_list_print(StrBuf *out, const PlanList *list)
         for (int k = 0; k < plan->count; k++) {
             const PlannedLaunch *launch = &plan->launches[k];
             strbuf_printf(out, "  kernel %d through %s (%s)\n", k, launch->family->name, launch->kind->name);
-            rprogram_print(out, launch->kind, &launch->program);
+            rprogram_print(out, launch->kind, launch->program);
         }
     }
     strbuf_printf(out, "generated %" PRId64 ", feasible %" PRId64 "\n", list->stats.generated,
@@ -43,12 +43,12 @@ void plan_list_print(StrBuf *out, const PlanList *list)
 Counts planned_counts(Arena *arena, const PlannedLaunch *launch, const DeviceSpec *device, bool last)
 {
     CountedBlock block = {
-        .shared = &launch->program.tile[LEVEL_SHARED],
-        .inner = &launch->program.tile[LEVEL_REGISTER],
-        .threads = launch_threads(launch->family, &launch->program, device),
-        .turns = launch->program.turns,
-        .grid = launch->program.grid,
-        .panel = launch->program.panel,
+        .shared = &launch->program->tile[LEVEL_SHARED],
+        .inner = &launch->program->tile[LEVEL_REGISTER],
+        .threads = launch_threads(launch->family, launch->program, device),
+        .turns = launch->program->turns,
+        .grid = launch->program->grid,
+        .panel = launch->program->panel,
         .last = last,
         .work = launch->family->work,
         .view = launch->view,

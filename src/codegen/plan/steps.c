@@ -15,7 +15,7 @@ double launches_overlap_us(const PlannedLaunch *launches, int count)
                 return 0;
             only = &launches[i];
         }
-    return only ? only->program.perf.overlap_us : 0;
+    return only ? only->program->perf.overlap_us : 0;
 }
 
 /* NAME_prepare's launches come first, in their order: they read nothing of a call's. */

@@ -146,7 +146,7 @@ START_TEST(the_models_own_choices_are_its_plan)
     for (int k = 0; k < plan.count; k++) {
         const PlannedLaunch *a = &plan.launches[k], *b = &first->launches[k];
         ck_assert(a->family == b->family && a->fusion->outputs[0]->id == b->fusion->outputs[0]->id);
-        ck_assert_mem_eq(a->program.tile, b->program.tile, sizeof a->program.tile);
+        ck_assert_mem_eq(a->program->tile, b->program->tile, sizeof a->program->tile);
     }
 }
 END_TEST

@@ -35,7 +35,8 @@ static Answer ask(const KernelKind *kind)
 {
     Answer answer = {.count = 0};
     Arena *scratch = arena_new();
-    answer.count = construct_memo_ask(memo, scratch, kind, NULL, 0, answer.kept, &answer.stats);
+    const RProgram *kept = construct_memo_ask(memo, scratch, scratch, kind, NULL, 0, &answer.count, &answer.stats);
+    memcpy(answer.kept, kept, (size_t)answer.count * sizeof *kept);
     arena_free(scratch);
     return answer;
 }
