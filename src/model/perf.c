@@ -138,7 +138,7 @@ static double combining_us(const KernelCounts *kernel)
 {
     const double SUM_BYTES = 4;
     bool groups = kind_tile_threads(kernel->kind) > kernel->device->warp_size;
-    if (!groups || !schedule_combines_rows(kernel->kind->schedule))
+    if (!groups || !kernel->problem->schedule.combines_rows)
         return 0;
     double splits = rtile_tiles(kernel->space, kernel->shared, kernel->inner, true),
            sums = splits * rtile_points(kernel->space, kernel->shared, false);
@@ -247,7 +247,7 @@ static double missed_share(const KernelCounts *kernel, const PerfEstimate *perf)
    threads of many iterations keep few bytes in flight (tuning-log 149). */
 static double waiting_rounds_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
-    const Loop *loop = schedule_waiting_loop(kernel->kind->schedule);
+    const Loop *loop = kernel->problem->schedule.waiting_loop;
     if (!loop)
         return 0;
     double rounds = (double)ceil_div(kernel->shared->size[loop->axis], kernel->inner->size[loop->axis]);
@@ -346,7 +346,7 @@ static double latency_time_us(const KernelCounts *kernel, const PerfEstimate *pe
         combine_us += timing->block_wait_us + load_us;
     combine_us += waits_beside(kernel) * kernel->device->dram_latency_ns / 1e3;
     load_us = first_load_us(kernel) + kernel->end_us + turns_us(kernel);
-    if (kernel->steps == 1 && !kernel->problem->schedule.multiplies)   // of a block that copies once, all groups but the first
+    if (kernel->steps == 1 && !kernel->problem->schedule.multiplies)   // that copies once: all groups but the first
         load_us += kernel->rounds * at_least(passing_us(kernel, 0) - kernel->device->dram_latency_ns / 1e3, 0);
     if (!kernel->staged)
         return load_us + kernel->rounds * combine_us + waiting_rounds_us(kernel, perf, throughput_us);
@@ -540,7 +540,8 @@ static double first_wave_us(const KernelCounts *kernel, const PerfEstimate *perf
 static double once_shown_us(const KernelCounts *kernel, const PerfEstimate *perf)
 {
     const Schedule *schedule = kernel->kind->schedule;
-    bool once = kernel->staged ? kernel->stages == 1 && kernel->steps == 1 && !kernel->problem->schedule.multiplies
+    bool multiplies = kernel->problem->schedule.multiplies;
+    bool once = kernel->staged ? kernel->stages == 1 && kernel->steps == 1 && !multiplies
                                : warps_drift(kernel) && !schedule_next(schedule, ITEM_LOOP, NULL);
     for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
         once &= item->exchange.combine == COMBINE_NOTHING;

@@ -229,7 +229,8 @@ static double asked_bytes(const KernelCounts *kernel, const DataTile *data, doub
     return data_tile_bytes(&filled, kernel->shared, axis_count) * tap_line_time(data, line);
 }
 
-/* What blocks of the shared tile hold, move and ask for, and of what is staged lines and elements: numbers of a TileMemo. */
+/* What blocks of the shared tile hold, move and ask for, and of what is staged lines and elements: numbers
+   of a TileMemo. */
 typedef struct BlockBytes {
     double held, moved, asked, lines, elements;
 } BlockBytes;
@@ -294,11 +295,11 @@ static void count_staged(KernelCounts *kernel)
         kernel->staged_vectors += vectors;
         bool whole = data->staged_inner == data->rank - 1 || !data->vector;
         kernel->staged_stores += whole ? vectors : vectors * data->vector;
-        bool once = finds_once(kernel, data);
+        bool once = finds_once(kernel, data), by_line = once && data->line_instructions > 0;
         if (once)
             kernel->chain_instructions += data->step_instructions;
         kernel->staging_instructions +=
-            (once && data->line_instructions > 0 ? data->line_instructions : data->instructions) * kernel->bytes[i].elements;
+            (by_line ? data->line_instructions : data->instructions) * kernel->bytes[i].elements;
     }
 }
 
@@ -352,7 +353,8 @@ static double lines_share(const KernelCounts *kernel, double l1_bytes)
 {
     const TileSpace *space = kernel->space;
     double lines_bytes = 0;
-    if (!kernel->staged || !kind_passes_registers(kernel->kind, kernel->device) || !kernel->problem->schedule.multiplies)
+    if (!kernel->staged || !kernel->problem->schedule.multiplies ||
+        !kind_passes_registers(kernel->kind, kernel->device))
         return 1;
     for (int i = 0; i < space->tile_count; i++)
         if (space->tiles[i].staged && !space->tiles[i].output)
@@ -473,8 +475,8 @@ static double steps_ahead(const KernelCounts *kernel)
     return kind_passes_registers(kernel->kind, kernel->device) ? 1 - 1 / kernel->inner_steps : ahead;
 }
 
-void kernel_counts(KernelCounts *kernel, const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
-                   const DeviceSpec *device, int blocks_per_sm)
+void kernel_counts(KernelCounts *kernel, const KernelKind *kind, const PerfProblem *problem,
+                   const RProgram *program, const DeviceSpec *device, int blocks_per_sm)
 {
     const TileSpace *space = kind->space;
     memset(kernel, 0, offsetof(KernelCounts, bytes));

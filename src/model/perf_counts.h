@@ -55,14 +55,15 @@ typedef struct KernelCounts {
     double end_us;                 // of a tile, when nothing is left to multiply
     double in_flight_bytes;        // of loads that are in flight, over the whole device
     double l2_in_flight_bytes;     // in whole transactions
-    double hottest_us;             // that the slice of L2 from which most blocks copy the same answers beside its share of all
-    double busy_l2_bytes, busy_dram_bytes;   // of a product's outputs, each sector as often as L2 accesses it, or memory
+    double hottest_us;             // of the slice of L2 from which most blocks copy, beside its share of all
+    double busy_l2_bytes,          // of a product's outputs, each sector as often as L2 accesses it,
+        busy_dram_bytes;           // or memory
     TileBytes bytes[MAX_DATA_TILES];
 } KernelCounts;
 
 /* Counts of a completed program, of which `blocks_per_sm` fit on one SM. */
-void kernel_counts(KernelCounts *kernel, const KernelKind *kind, const PerfProblem *problem, const RProgram *program,
-                   const DeviceSpec *device, int blocks_per_sm);
+void kernel_counts(KernelCounts *kernel, const KernelKind *kind, const PerfProblem *problem,
+                   const RProgram *program, const DeviceSpec *device, int blocks_per_sm);
 
 static inline const TileBytes *bytes_of(const KernelCounts *kernel, const DataTile *data)
 {

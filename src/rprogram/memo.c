@@ -144,8 +144,9 @@ static const KnownTiles *known_tiles(const TileSeries *series, const KernelKind 
     return nearest;
 }
 
-const RProgram *construct_memo_ask(ConstructMemo *memo, Arena *scratch, Arena *choices, const KernelKind *kind,
-                                   TileSeries *series, double known_us, int *count, ConstructStats *stats)
+const RProgram *construct_memo_ask(ConstructMemo *memo, Arena *scratch, Arena *choices,
+                                   const KernelKind *kind, TileSeries *series, double known_us, int *count,
+                                   ConstructStats *stats)
 {
     Key key = key_of(scratch, kind, (Key){0});
     MemoEntry *entry = place_of(memo, key);
@@ -159,7 +160,8 @@ const RProgram *construct_memo_ask(ConstructMemo *memo, Arena *scratch, Arena *c
     *count = entry->count;
     stats->stopped = false;
     if (known && !remembered)
-        *count = rprogram_construct_like(scratch, kind, memo->target, known->programs, known->count, memo->kept, stats);
+        *count = rprogram_construct_like(scratch, kind, memo->target, known->programs, known->count,
+                                         memo->kept, stats);
     if (!*count && !remembered)   // nor is any of the known tiles legal
         *count = rprogram_construct(scratch, kind, memo->target, known_us, memo->keep, memo->kept, stats);
     size_t bytes = (size_t)*count * sizeof *programs;

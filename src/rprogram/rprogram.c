@@ -192,9 +192,11 @@ bool rprogram_complete(const KernelKind *kind, const PerfProblem *problem, const
 void rprogram_pad(const KernelKind *kind, const DeviceSpec *device, RProgram *program)
 {
     const RTile *shared = &program->tile[LEVEL_SHARED], *inner = &program->tile[LEVEL_REGISTER];
-    for (int i = 0; i < kind->space->tile_count; i++)
-        if (kind->space->tiles[i].staged)
-            program->padding[i] = (int32_t)staged_lines(kind->space, &kind->space->tiles[i], shared, inner, device).padding;
+    const TileSpace *space = kind->space;
+    for (int i = 0; i < space->tile_count; i++)
+        if (space->tiles[i].staged)
+            program->padding[i] =
+                (int32_t)staged_lines(space, &space->tiles[i], shared, inner, device).padding;
 }
 
 static int blocks_in_fours(int64_t blocks, int threads)

@@ -4,7 +4,8 @@
 
 enum { FIRST_SLOTS = 128 };
 
-/* Behind it the sizes of the tile along the axes, those of the tile inside if there is one, and the numbers. */
+/* Behind it the sizes of the tile along the axes, those of the tile inside if there is one, and the
+   numbers. */
 typedef struct MemoTile {
     uint64_t hash;
     int64_t sizes[];
@@ -65,15 +66,16 @@ void *tile_memo_find(TileMemo *memo, const RTile *tile, const RTile *inner, bool
     int axes = memo->axis_count, sizes = inner ? 2 * axes : axes;
     uint64_t hash = hash_of(tile, inner, axes), at = hash & (memo->slot_count - 1);
     for (MemoTile *known; (known = memo->slots[at]); at = (at + 1) & (memo->slot_count - 1))
-        if (known->hash == hash && is_same(known->sizes, tile, axes) && (!inner || is_same(known->sizes + axes, inner, axes))) {
+        if (known->hash == hash && is_same(known->sizes, tile, axes) &&
+            (!inner || is_same(known->sizes + axes, inner, axes))) {
             *is_new = false;
             return known->sizes + sizes;
         }
-    MemoTile *added = arena_room(memo->arena, sizeof *added + (size_t)sizes * sizeof *added->sizes + memo->bytes);
+    MemoTile *added = arena_room(memo->arena, sizeof *added + (size_t)sizes * sizeof(int64_t) + memo->bytes);
     added->hash = hash;
-    memcpy(added->sizes, tile->size, (size_t)axes * sizeof *added->sizes);
+    memcpy(added->sizes, tile->size, (size_t)axes * sizeof(int64_t));
     if (inner)
-        memcpy(added->sizes + axes, inner->size, (size_t)axes * sizeof *added->sizes);
+        memcpy(added->sizes + axes, inner->size, (size_t)axes * sizeof(int64_t));
     memo->slots[at] = added;
     memo->count++;
     *is_new = true;

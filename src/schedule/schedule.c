@@ -125,27 +125,6 @@ Schedule *schedule_copy(Arena *arena, const Schedule *schedule)
 
 int schedule_makers(const Schedule *schedule) { return schedule->makers > 1 ? schedule->makers : 1; }
 
-bool schedule_multiplies(const Schedule *schedule)
-{
-    return schedule_next(schedule, ITEM_PRODUCT, NULL) != NULL;
-}
-
-int schedule_collecting_lanes(const Schedule *schedule)
-{
-    int lanes = 0;
-    for (const Item *store = NULL; (store = schedule_next(schedule, ITEM_STORE, store));)
-        lanes = store->move.lanes > lanes ? store->move.lanes : lanes;
-    return lanes;
-}
-
-const Move *schedule_last_store(const Schedule *schedule)
-{
-    const Move *last = NULL;
-    for (const Item *store = NULL; (store = schedule_next(schedule, ITEM_STORE, store));)
-        last = &store->move;
-    return last;
-}
-
 int schedule_buffers(const Schedule *schedule)
 {
     int each = schedule->vectors > 0 ? schedule->vectors : 1;
@@ -197,14 +176,6 @@ int schedule_rounds_ahead(const Schedule *schedule)
     return most;
 }
 
-const Loop *schedule_waiting_loop(const Schedule *schedule)
-{
-    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_LOOP, item));)
-        if (item->loop.waits)
-            return &item->loop;
-    return NULL;
-}
-
 const Loop *schedule_open_loop(const Schedule *schedule)
 {
     const ItemKind open[] = {ITEM_LOOP, ITEM_LOAD, ITEM_REDUCE, ITEM_END};
@@ -239,40 +210,27 @@ bool schedule_is_persistent(const Schedule *schedule)
 
 bool schedule_counts_turns(const Schedule *schedule) { return tile_loop(schedule) != NULL; }
 
-bool schedule_cuts_rows(const Schedule *schedule)
-{
-    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
-        if (item->exchange.slab)
-            return true;
-    return false;
-}
-
-bool schedule_combines_rows(const Schedule *schedule)
-{
-    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
-        if (item->exchange.scope == SCOPE_BLOCK && item->exchange.combine == COMBINE_ROWS)
-            return true;
-    return false;
-}
-
-bool schedule_passes_rows(const Schedule *schedule)
-{
-    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
-        if (item->exchange.scope == SCOPE_CLUSTER && item->exchange.combine == COMBINE_ROWS)
-            return true;
-    return false;
-}
-
 ScheduleFacts schedule_facts(const Schedule *schedule)
 {
-    return (ScheduleFacts){
-        .multiplies = schedule_multiplies(schedule),
+    ScheduleFacts facts = {
         .is_persistent = schedule_is_persistent(schedule),
-        .cuts_rows = schedule_cuts_rows(schedule),
-        .passes_rows = schedule_passes_rows(schedule),
         .rounds_ahead = schedule_rounds_ahead(schedule),
-        .collecting_lanes = schedule_collecting_lanes(schedule),
-        .last_store = schedule_last_store(schedule),
         .open_loop = schedule_open_loop(schedule),
     };
+    for (int i = schedule->count - 1; i >= 0; i--) {
+        const Item *item = &schedule->items[i];
+        bool exchanges = item->kind == ITEM_EXCHANGE;
+        bool rows = exchanges && item->exchange.combine == COMBINE_ROWS;
+        facts.multiplies |= item->kind == ITEM_PRODUCT;
+        facts.cuts_rows |= exchanges && item->exchange.slab;
+        facts.combines_rows |= rows && item->exchange.scope == SCOPE_BLOCK;
+        facts.passes_rows |= rows && item->exchange.scope == SCOPE_CLUSTER;
+        if (item->kind == ITEM_LOOP && item->loop.waits)
+            facts.waiting_loop = &item->loop;
+        if (item->kind == ITEM_STORE && !facts.last_store)
+            facts.last_store = &item->move;
+        if (item->kind == ITEM_STORE && item->move.lanes > facts.collecting_lanes)
+            facts.collecting_lanes = item->move.lanes;
+    }
+    return facts;
 }

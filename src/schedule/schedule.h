@@ -227,15 +227,6 @@ static inline const Item *schedule_next(const Schedule *schedule, ItemKind kind,
 /* Groups of threads that compute whole tiles alternately. */
 int schedule_makers(const Schedule *schedule);
 
-/* Whether a product is one of its items. */
-bool schedule_multiplies(const Schedule *schedule);
-
-/* Lanes of the rows of an output that are staged in shared memory because fewer threads share them; 0: none are. */
-int schedule_collecting_lanes(const Schedule *schedule);
-
-/* The last one of its stores, or NULL. */
-const Move *schedule_last_store(const Schedule *schedule);
-
 /* Copies of a staged tile in shared memory (stages). */
 int schedule_buffers(const Schedule *schedule);
 
@@ -258,9 +249,6 @@ const Loop *schedule_open_loop(const Schedule *schedule);
 /* Whether some of it is loaded in a pass, from L2, after the other loads have completed. */
 bool schedule_reads_late(const Schedule *schedule);
 
-/* The loop in whose rounds threads wait, or NULL. */
-const Loop *schedule_waiting_loop(const Schedule *schedule);
-
 static inline bool schedule_in_panels(const Schedule *schedule)
 {
     return schedule->order == ORDER_PANELS || schedule->order == ORDER_PANELS_BACKWARDS;
@@ -277,21 +265,18 @@ bool schedule_is_persistent(const Schedule *schedule);
 /* Whether a block iterates over its shared tiles by next_turn(). */
 bool schedule_counts_turns(const Schedule *schedule);
 
-/* Rows of sums are cut where aligned accesses to the output begin. */
-bool schedule_cuts_rows(const Schedule *schedule);
-
-/* Whether the warps of a block reduce sums of the same rows. */
-bool schedule_combines_rows(const Schedule *schedule);
-
-/* Whether the blocks of a cluster exchange all sums of their tiles. */
-bool schedule_passes_rows(const Schedule *schedule);
-
-/* Answers to those of these questions that the model asks of each program. */
+/* What the model asks of each program, found once. */
 typedef struct ScheduleFacts {
-    bool multiplies, is_persistent, cuts_rows, passes_rows;
-    int rounds_ahead, collecting_lanes;
-    const Move *last_store;
+    bool multiplies;           // a product is one of its items
+    bool is_persistent;
+    bool cuts_rows;            // of sums, where aligned accesses to the output begin
+    bool combines_rows;        // the warps of a block reduce sums of the same rows
+    bool passes_rows;          // the blocks of a cluster exchange all sums of their tiles
+    int rounds_ahead;
+    int collecting_lanes;      // of rows of an output that shared memory collects, as fewer threads share them
+    const Move *last_store;    // or NULL
     const Loop *open_loop;
+    const Loop *waiting_loop;  // in whose rounds threads wait, or NULL
 } ScheduleFacts;
 
 ScheduleFacts schedule_facts(const Schedule *schedule);

@@ -273,8 +273,8 @@ static void add_splits(Planner *planner, ChoiceList *list, const PlannedForm *fo
         if (split.time_us < least.time_us)
             least = split;
         /* More parts of a family that fills the SMs only take longer to add; another one may still have none that suit it. */
-        bool fills = isfinite(split.time_us) && split.first.program->perf.waves >= 1 && !of.slow && power > first &&
-                     (split.first.family == least.first.family || past);
+        bool fills = isfinite(split.time_us) && split.first.program->perf.waves >= 1 && !of.slow &&
+                     power > first && (split.first.family == least.first.family || past);
         if (fills && planned_us(&split.first) + sum_us(planner, &of, 2 * parts) > PAST_THE_BEST * of.best_us)
             break;
     }

@@ -70,8 +70,8 @@ static const RProgram *construct(Planner *planner, const ChoiceList *list, const
 {
     double known_us = list->count ? list->choices[0]->time_us : 0;
     arena_reset(planner->scratch);
-    return construct_memo_ask(planner->memo, planner->scratch, planner->choices, kind, planner->series, known_us, made,
-                              &planner->stats);
+    return construct_memo_ask(planner->memo, planner->scratch, planner->choices, kind, planner->series,
+                              known_us, made, &planner->stats);
 }
 
 /* With the threads or blocks that a family adds to those of the program, a launch may have too many. */
