@@ -122,6 +122,20 @@ def test_parts_of_a_sum_whose_threads_wait(folder):
     assert first["config"]["tile"]["global"]["tap"] <= 64, first["config"]["tile"]
 
 
+GRADIENT_OF_EVERY_SECOND_PIXEL = """
+input x[32, 256, 56, 56] : f16   input dy[32, 512, 28, 28] : f16
+dw[f, c] = sum[n, h, v](dy[n, f, h, v] * x[n, c, 2*h, 2*v])
+output dw : f16
+"""
+
+
+def test_parts_of_a_sum_over_pixels_that_are_apart(folder):
+    """What is read is copied, a quarter of the image, and bulk copies bring it to parts of the sum; to turn both images takes twice
+    as long, and without parts no kernel of the copy is as fast as that."""
+    (folder / "m.te").write_text(GRADIENT_OF_EVERY_SECOND_PIXEL)
+    assert launches_of(folder, "m.te") == ["elementwise", "product", "reduce"]
+
+
 FLATTENED_HEADS = """
 input q[64, 512, 64] : f16   input k[64, 512, 64] : f16   input v[64, 512, 64] : f16   input mask[2, 512] : f32
 s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])

@@ -245,7 +245,7 @@ static void add_splits(Planner *planner, ChoiceList *list, const PlannedForm *fo
     const PlannedLaunch *best = &whole->choices[0]->launches[0];
     Splitting of = {
         .form = form,
-        .slow = !form->rewrite && is_slow(planner, form->fusion, best),
+        .slow = is_slow(planner, form->fusion, best),
         .best_us = list->choices[0]->time_us,
         .parts = &(TileSeries){.arena = planner->choices},
         .sums = &(TileSeries){.arena = planner->choices},
