@@ -19,11 +19,9 @@ struct Tensors {
 };
 #define PARAMETERS \
     const f16 *__restrict__ in0, const f16 *__restrict__ in1, const f16 *__restrict__ in2, \
-        f16 *__restrict__ out0
+        f16 *__restrict__ out0, const __grid_constant__ TensorMap map_a, \
+        const __grid_constant__ TensorMap map_b, const __grid_constant__ TensorMap map_c
 #define TENSORS {in0, in1, in2, out0}
-#define MAPS \
-    const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, \
-        const __grid_constant__ TensorMap map_c
 #define MAP_LIST {&map_a, &map_b, &map_c}
 constexpr Region EVERYTHING = {0, 264192};   // of shared memory, in bytes
 using Element = f16;                                           // of Q, K, V, and of p
@@ -388,7 +386,7 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
 }
 
 extern "C" __global__ void __launch_bounds__((1 + GROUPS) * GROUP, 1)
-    ENTRY(PARAMETERS, MAPS)
+    ENTRY(PARAMETERS)
 {
     Shared &shared = *reinterpret_cast<Shared *>(rollerc_shared + (0u - shared_address(rollerc_shared)) % 1024);
     static_assert((int)sizeof(Shared) + 1024 <= EVERYTHING.bytes, "it fits, wherever it begins");

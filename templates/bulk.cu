@@ -39,9 +39,10 @@ struct Tensors {
     const f16 *in1;   // B[1024, 1024]
     f16 *out0;        // C[1024, 1024]
 };
-#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
+#define PARAMETERS \
+    const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0, \
+        const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b
 #define TENSORS {in0, in1, out0}
-#define MAPS const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b
 #define MAP_LIST {&map_a, &map_b}
 constexpr Region EVERYTHING = {0, 216136};   // of shared memory, in bytes
 constexpr int SHARED_BYTES = 216136;   // of a block
@@ -1006,7 +1007,7 @@ __device__ __forceinline__ void store_share_elements(const Tensors &t, const Val
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    ENTRY(PARAMETERS, MAPS)
+    ENTRY(PARAMETERS)
 {
     unsigned char *const start = rollerc_shared + (0u - shared_address(rollerc_shared)) % ALIGNMENT;
     static_assert(RING + (int)sizeof(Ring) + ALIGNMENT <= EVERYTHING.bytes,

@@ -30,9 +30,10 @@ struct Tensors {
     const f16 *in1;   // d[4, 14, 14, 16, 64]
     f16 *out0;        // dw[16, 64, 3, 3, 64]
 };
-#define PARAMETERS const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0
+#define PARAMETERS \
+    const f16 *__restrict__ in0, const f16 *__restrict__ in1, f16 *__restrict__ out0, \
+        const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b
 #define TENSORS {in0, in1, out0}
-#define MAPS const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b
 constexpr Region EVERYTHING = {0, 166944};   // of shared memory, in bytes
 constexpr int SHARED_BYTES = 166944;   // of a block
 using Element = f16;                                          // of x and d
@@ -273,7 +274,7 @@ __device__ __forceinline__ bool store_sums(const Tensors &t, const Sums &sums, c
     return numbers;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS, MAPS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1) ENTRY(PARAMETERS)
 {
     unsigned char *const start = rollerc_shared + (0u - shared_address(rollerc_shared)) % 1024;
     Stage *const stages = reinterpret_cast<Stage *>(start);

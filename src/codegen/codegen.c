@@ -145,13 +145,14 @@ static KernelText kernel_text(Generator *generator, int index)
     Names *values = names_within(names);
     name_values(generator->arena, values, planned->fusion, template.head, block);
     name_arguments(generator->arena, names, planned->fusion);
+    const char *tensors = emit_signature(generator->arena, planned->fusion, launch, NULL);
     return (KernelText){
         .entry = launch->entry,
         .parameters = names_put(names, names_put(values, block)),
         .provenance = provenance(generator->arena, generator->request, generator->kernel, index),
-        .signature = names_put(names, emit_signature(generator->arena, planned->fusion, launch, NULL)),
+        .signature = arena_printf(generator->arena, "%s%s", names_put(names, tensors),
+                                  emit_maps(generator->arena, launch->map_count)),
         .tensors = names_put(names, emit_arguments(generator->arena, planned->fusion, draft->mapped)),
-        .maps = emit_maps(generator->arena, launch->map_count),
         .map_list = emit_map_list(generator->arena, launch->map_count),
         .bounds = launch_bounds(generator->arena, planned, generator->request->device),
         .opening = chain_opening(generator->arena, launch, templates->line_directives),

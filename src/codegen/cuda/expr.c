@@ -592,7 +592,7 @@ const char *emit_maps(Arena *arena, int count)
 {
     StrBuf out = strbuf_new(arena);
     for (int i = 0; i < count; i++)
-        strbuf_printf(&out, "%sconst __grid_constant__ TensorMap map_%c", i ? ", " : "", 'a' + i);
+        strbuf_printf(&out, ", const __grid_constant__ TensorMap map_%c", 'a' + i);
     return out.text;
 }
 

@@ -120,7 +120,6 @@ static const char *replaced(const KernelText *kernel, Slice word)
            : slice_equals(word, "PARAMETERS") ? kernel->signature
            : slice_equals(word, "TENSORS")    ? kernel->tensors
            : slice_equals(word, "OPENING")    ? kernel->opening
-           : slice_equals(word, "MAPS")       ? kernel->maps
            : slice_equals(word, "MAP_LIST")   ? kernel->map_list
            : slice_equals(word, "BOUNDS")     ? kernel->bounds
                                               : NULL;

@@ -17,8 +17,8 @@ typedef struct KernelText {
     const char *entry;                 // "softmax_k0"; its namespace is softmax_k0_scope
     const char *parameters;            // replaces the template's block
     const char *provenance;            // the comment above them
-    const char *signature, *tensors;   // `const f16 *__restrict__ x`, `{x}`
-    const char *maps, *map_list;       // `const __grid_constant__ TensorMap map_a`, `{&map_a}`
+    const char *signature, *tensors;   // `const f16 *__restrict__ x`, and tensor maps; `{x}`
+    const char *map_list;              // `{&map_a}`
     const char *bounds;                // `THREADS`, or `THREADS, 2`: of the launch
     const char *opening;   // of the kernel: `OPENING;`, else after the statement that ends in TENSORS
     bool shares_body;                  // its body may be a struct that several kernels call

@@ -31,10 +31,10 @@ static EntryParts entry_parts(const TextUnit *unit, const char *entry)
     return parts;
 }
 
-/* `, const TensorMap &map_a` of what follows the tensors in the kernel's signature, or `, map_a`. */
-static void write_maps(StrBuf *out, const KernelText *text, const EntryParts *parts, bool declared)
+/* `, const TensorMap &map_a` of each map in the kernel's signature, or `, map_a`. */
+static void write_maps(StrBuf *out, const EntryParts *parts, bool declared)
 {
-    Slice rest = {parts->signature.start + strlen(text->signature), parts->signature.end}, token;
+    Slice rest = parts->signature, token;
     while (token_read(&rest, &token))
         if (slice_equals(token, "TensorMap") && token_read(&rest, &token))
             strbuf_printf(out, "%s%.*s", declared ? ", const TensorMap &" : ", ", (int)slice_length(token),
@@ -50,7 +50,7 @@ static const char *run_text(Arena *arena, const KernelText *text, const EntryPar
     if (!found)
         return NULL;
     strbuf_puts(&out, "__device__ __forceinline__ void run(const Tensors &t");
-    write_maps(&out, text, parts, true);
+    write_maps(&out, parts, true);
     strbuf_puts(&out, ")\n");
     strbuf_write(&out, begin, (size_t)(found - begin));
     found += strlen(tensors);
@@ -79,7 +79,7 @@ static const char *entry_text(Arena *arena, const TrimScope *scope, const EntryP
     write_bounds(&out, scope, parts->bounds);
     strbuf_printf(&out, ") %s(%.*s)\n{\n    Body::run(%s", scope->text->entry,
                   (int)slice_length(parts->signature), parts->signature.start, scope->text->tensors);
-    write_maps(&out, scope->text, parts, false);
+    write_maps(&out, parts, false);
     strbuf_puts(&out, ");\n}\n");
     return out.text;
 }

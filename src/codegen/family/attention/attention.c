@@ -199,8 +199,7 @@ static void emit_factor(StrBuf *out, const Scope *known, const Attention *attent
 static void emit_columns(StrBuf *out, const Scope *scope, const Attention *attention)
 {
     StrBuf body = strbuf_new(out->arena);
-    attention_emit_positions(&body, "    ", scope, attention, 1u << ATTENTION_BATCH, attention_limit_axes(attention));
-    strbuf_printf(&body, "    return {%s};\n", attention_emit_columns(&body, scope, attention));
+    strbuf_printf(&body, "    return {%s};\n", attention_emit_columns(&body, scope, attention, 0));
     strbuf_puts(out, "\n// The columns that any row of a tile of Y needs, and that all need.\n"
                      "struct Columns { Index begin, end, clear_begin, clear_end; };\n");
     attention_emit_function(out, "DEVICE Columns columns_of(Index batch, Index row0)", &body);

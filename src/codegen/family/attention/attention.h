@@ -122,8 +122,7 @@ void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scop
                               uint32_t groups, uint32_t used);
 void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Scope *scope);
 
-/* Those that any row of a tile needs and that all do, `0, COLUMNS, 0, COLUMNS`; axes of their positions. */
-const char *attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention);
-uint32_t attention_limit_axes(const Attention *attention);
+/* Those that any row of a tile needs and that all do, `0, COLUMNS, 0, COLUMNS`, behind positions of axes. */
+const char *attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention, uint32_t axes);
 
 void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention);

@@ -341,7 +341,7 @@ static const char *corner_of(Arena *arena, const Scope *scope, const BoxLines *l
 static void emit_work(StrBuf *out, const Scope *scope, const Attention *attention, bool stages)
 {
     BoxLines lines[BESIDE + 1];
-    uint32_t axes = attention_limit_axes(attention);
+    uint32_t axes = 0;
     int count = stages ? BESIDE + 1 : BESIDE;
     for (int factor = 0; factor < count; factor++) {
         find_lines(scope->fusion, attention, factor, &lines[factor]);
@@ -351,8 +351,7 @@ static void emit_work(StrBuf *out, const Scope *scope, const Attention *attentio
                      "struct Corner { int x, z; };   // an element of a line, and a plane\n");
     strbuf_printf(out, "struct Work { Index batch, row0; Corner q, k, v%s; Index begin, end, clear_begin, clear_end; };\n"
                        "DEVICE Work work_of(Index batch, Index row0)\n{\n", stages ? ", beside" : "");
-    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH, axes);
-    const char *columns = attention_emit_columns(out, scope, attention);
+    const char *columns = attention_emit_columns(out, scope, attention, axes);
     strbuf_puts(out, "    return {batch, row0");
     for (int factor = 0; factor < count; factor++)
         strbuf_printf(out, ", %s", corner_of(out->arena, scope, &lines[factor]));

@@ -65,23 +65,18 @@ static bool always_has_columns(const Attention *attention)
     return has;
 }
 
-uint32_t attention_limit_axes(const Attention *attention)
-{
-    uint32_t axes = 0;
-    for (int i = 0; i < attention->first_count; i++)
-        axes |= affine_axes(&attention->first[i]);
-    for (int i = 0; i < attention->end_count; i++)
-        axes |= affine_axes(&attention->end[i]);
-    return axes;
-}
-
-const char *attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention)
+const char *attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention, uint32_t axes)
 {
     Arena *arena = out->arena;
     const char *begin = limit_of_rows(arena, scope, attention, false, false),
                *end = limit_of_rows(arena, scope, attention, true, false),
                *clear = arena_printf(arena, "%s, %s", limit_of_rows(arena, scope, attention, false, true),
                                      limit_of_rows(arena, scope, attention, true, true));
+    for (int i = 0; i < attention->first_count; i++)
+        axes |= affine_axes(&attention->first[i]);
+    for (int i = 0; i < attention->end_count; i++)
+        axes |= affine_axes(&attention->end[i]);
+    attention_emit_positions(out, "    ", scope, attention, 1u << ATTENTION_BATCH, axes);
     if (strstr(begin, "last_row") || strstr(end, "last_row") || strstr(clear, "last_row"))
         strbuf_puts(out, "    const Index last_row = op_min<Index>(row0 + BM, ROWS) - 1;\n");
     if (attention->first_count) {
