@@ -8,6 +8,7 @@
     proof         all candidates of each program in tests/regressions, whole, with every kind of inputs, and 50 calls in graphs
                   that must give the same bits
     sanitizer     compute-sanitizer's four tools on the small ones
+    masked        v that is NaN or infinite where columns are masked
     profile       --profile: all candidates right, repeatable times, planted bugs found, interrupts
     python        python/rollerc.py with PyTorch and CuPy
     models        small models, prepared, on a stream and as a graph: of the folder that gpu_models.py --make wrote
@@ -47,6 +48,7 @@ def steps(options, folder):
         "proof": [[os.path.join(os.path.dirname(options.rollerc), "tests/gpu_programs"), options.device, "10", "50",
                    *sorted(glob.glob(os.path.join(TESTS, "regressions/*.te")))]],
         "sanitizer": [generate_small, script("gpu_sanitizer", small, *arch)],
+        "masked": [script("gpu_masked", "--rollerc", options.rollerc, "--device", options.device)],
         "profile": [script("gpu_profile", "--rollerc", options.rollerc, "--device", options.device)],
         "python": [script("gpu_python", "--rollerc", options.rollerc, "--device", options.device)],
         "models": [script("gpu_models", options.models, "--rollerc", options.rollerc, "--device", options.device, *arch)]
