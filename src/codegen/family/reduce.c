@@ -258,9 +258,13 @@ static void set_lines(TileSpace *space, const Fusion *fusion, Layout layout, con
     }
 }
 
-/* Threads take vectors along the terms side by side. Those that lack one of the last load it again: a branch that loads and
-   unpacks 16 bits waits (tuning-log 223). Columns, whose loads need no unpacking, are faster with branches. */
-static bool shares_vectors(Layout layout) { return layout.row && layout.vector > 1; }
+/* Threads take vectors along the terms side by side. Those that lack one of the last load it again: a branch
+   that loads and unpacks 16 bits waits (tuning-log 223). So do those that take single elements of parts which end
+   anywhere: their loops have four loads in flight otherwise (286). Columns are faster with branches. */
+static bool shares_vectors(Layout layout, const Ended *ended)
+{
+    return layout.row && (layout.vector > 1 || ended);
+}
 
 /* Of a thread, as the CUDA text has it. */
 static int elements_in_flight(Layout layout) { return layout.vector > 1 ? 2 * ELEMENTS : ELEMENTS; }
@@ -272,7 +276,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
     uint32_t inputs = space_inputs(space), terms = space_along(space, reduced);
     uint64_t total = schedule_ops(fusion, true);
     double each = finding_instructions(fusion, inputs & terms) / layout.vector;
-    schedule->terms = shares_vectors(layout) ? layout.vector : 0;
+    schedule->terms = shares_vectors(layout, ended) ? layout.vector : 0;
     if (ended) {
         schedule->lacking = spatial_points(fusion) / fusion->axes[0].extent;
         schedule->lacked = fusion->axes[0].extent * reduction_points(fusion) - ended->size * ended->inner;
@@ -306,7 +310,8 @@ static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *blo
     const TileSpace *space = kind->space;
     Layout layout = chosen_layout(kind);
     int64_t sums = layout.row && layout.vector == 1 ? 0 : inner->size[0] * inner->size[1] / (layout.row ? layout.vector : 1),
-            registers = (shares_vectors(layout) ? 20 : layout.row ? 14 : 12) + sums * ceil_div(kind->registers.accumulator_bits, WORD_BITS);
+            registers = !layout.row ? 12 : layout.vector > 1 ? 20 : 14;
+    registers += sums * ceil_div(kind->registers.accumulator_bits, WORD_BITS);
     for (int i = 0; i < space->tile_count; i++) {
         if (!((space_inputs(space) & space_along(space, 1)) >> i & 1))
             continue;
@@ -416,7 +421,8 @@ static void emit_constants(StrBuf *out, const KernelPlan *plan, const Reads *rea
     CONSTEXPR(out, "int OUTS, TERMS", "of a thread at once", layout.vector / terms, terms);
     CONSTEXPR(out, "int VECTOR", "OUTS * TERMS", layout.vector);
     CONSTEXPR(out, "int DEPTH", "vectors of a step", each->size[1] / terms);
-    CONSTEXPR(out, "bool AGAIN", "threads that lack a vector load the last one again", shares_vectors(layout));
+    CONSTEXPR(out, "bool AGAIN", "threads that lack a vector load the last one again",
+              plan->kind->schedule->terms > 0);
     CONSTEXPR(out, "bool LATE", "terms load elements where they use them", loads_late(of_terms, reads));
     CONSTEXPR(out, "int ROUNDS", "steps in flight; 1: as many as compilers choose",
               loop_rounds_together(schedule_open_loop(plan->kind->schedule), each->size[0] * each->size[1]));
