@@ -107,6 +107,42 @@ static double loop_bytes_of(const KernelCounts *kernel, const DataTile *data)
     return data->kept >> run & 1 ? at_most(bytes, kernel->device->sm_count * problem_bytes_of(kernel, data)) : bytes;
 }
 
+/* Different bytes of all tensors inside a tile of the axes. */
+static double touched_bytes(const KernelCounts *kernel, const RTile *of)
+{
+    const TileSpace *space = kernel->space;
+    double bytes = 0;
+    for (int i = 0; i < space->tile_count; i++)
+        bytes += data_tile_bytes(&space->tiles[i], of, space->axis_count);
+    return bytes;
+}
+
+/* What the blocks read until they read the same elements again: all of the problem, unless positions share
+   elements. Elements that adjacent tiles share are read again at once, periodic ones after a period. */
+static RTile before_again(const KernelCounts *kernel, const DataTile *data, const RTile *wave)
+{
+    RTile before = kernel->problem->whole;
+    for (int d = 0; d < data->rank && d < MAX_REPEATED; d++)
+        for (int a = 0; a < kernel->space->axis_count && data->repeats[d].run; a++) {
+            const Repeats *repeats = &data->repeats[d];
+            if (kernel->space->axes[a].reduction || !data->dims[d].index.coef[a])
+                continue;
+            int64_t cycle = repeats->again > 1 ? repeats->run * repeats->cycle : 0;
+            before.size[a] = cycle > wave->size[a] ? cycle : wave->size[a];
+        }
+    return before;
+}
+
+/* What an SM's blocks read until they read an element of a periodic tensor again fits L1, as scales of channels:
+   888 innermost ones of x, a mean, a variance, a scale and a shift are 9 KB in 16 bits. */
+static bool period_stays_in_l1(const KernelCounts *kernel, const DataTile *data)
+{
+    if (data->staged || data->output || data->repeats[0].again <= 1)
+        return false;
+    RTile before = before_again(kernel, data, kernel->shared);
+    return touched_bytes(kernel, &before) <= kernel->l1_bytes;
+}
+
 /* Bytes all blocks move between L2 and their tiles. */
 static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
 {
@@ -117,11 +153,13 @@ static double l2_bytes_of(const KernelCounts *kernel, const DataTile *data)
     /* Each block of a multicast cluster reads its part. */
     bool shared = data->staged && !depends(kernel, data, kernel->kind->schedule->cluster_axis);
     double share = data->staged && kernel->cost->read_share > 0 ? kernel->cost->read_share : 1;
-    return kernel->block_tiles * share / (shared ? kind_multicast(kernel->kind) : 1)
-         * block_visits(kernel, data)
-         * bytes_of(kernel, data)->asked
-         * inside_share(kernel, data)
-         * bytes_of(kernel, data)->scatter * request_cost(kernel, data);
+    double bytes = kernel->block_tiles * share / (shared ? kind_multicast(kernel->kind) : 1)
+                 * block_visits(kernel, data)
+                 * bytes_of(kernel, data)->asked
+                 * inside_share(kernel, data)
+                 * bytes_of(kernel, data)->scatter * request_cost(kernel, data);
+    double each_sm = kernel->device->sm_count * problem_bytes_of(kernel, data);
+    return period_stays_in_l1(kernel, data) ? at_most(bytes, each_sm) : bytes;
 }
 
 /* The tile of the blocks that run at the same time, and the number of waves. */
@@ -160,32 +198,6 @@ static Wave find_wave(const KernelCounts *kernel)
         left = widen(kernel, &tile, a, INFINITY, left);
     double tiles = rtile_tiles(space, &kernel->padded, &tile, false);
     return (Wave){tile, kernel->panel ? kernel->blocks / together : tiles};
-}
-
-/* Different bytes of all tensors inside a tile of the axes. */
-static double touched_bytes(const KernelCounts *kernel, const RTile *of)
-{
-    const TileSpace *space = kernel->space;
-    double bytes = 0;
-    for (int i = 0; i < space->tile_count; i++)
-        bytes += data_tile_bytes(&space->tiles[i], of, space->axis_count);
-    return bytes;
-}
-
-/* What the blocks read until they read the same elements again: all of the problem, unless positions share elements.
-   Elements that adjacent tiles share are read again at once, periodic ones after a period. */
-static RTile before_again(const KernelCounts *kernel, const DataTile *data, const RTile *wave)
-{
-    RTile before = kernel->problem->whole;
-    for (int d = 0; d < data->rank && d < MAX_REPEATED; d++)
-        for (int a = 0; a < kernel->space->axis_count && data->repeats[d].run; a++) {
-            const Repeats *repeats = &data->repeats[d];
-            if (kernel->space->axes[a].reduction || !data->dims[d].index.coef[a])
-                continue;
-            int64_t cycle = repeats->again > 1 ? repeats->run * repeats->cycle : 0;
-            before.size[a] = cycle > wave->size[a] ? cycle : wave->size[a];
-        }
-    return before;
 }
 
 /* Share of the bytes read between two reads of an element that L2 holds. What a pass reads again comes in the order of the pass

@@ -294,7 +294,7 @@ void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, cons
     }
 }
 
-void space_set_lines(TileSpace *space, const Fusion *fusion, uint32_t tiles, int apart, const DeviceSpec *device)
+void space_set_lines(TileSpace *space, const Fusion *fusion, const DeviceSpec *device)
 {
     FusedAccess found[MAX_DATA_TILES];
     int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
@@ -302,8 +302,8 @@ void space_set_lines(TileSpace *space, const Fusion *fusion, uint32_t tiles, int
         const Access *access = found[i].access;
         Affine offset = fused_offset(fusion, &found[i]);
         DataTile *tile = space_flat_tile(space, fusion, access->tensor, &offset);
-        if (tile && tiles >> (tile - space->tiles) & 1 && !found[i].fetch && tile->element_bits >= 8)
-            tile->lines = access_lines(access, fusion, 0, fusion->spatial_count, apart, 1, device);
+        if (tile && !found[i].fetch && tile->element_bits >= 8)
+            tile->lines = access_lines(access, fusion, 0, fusion->spatial_count, 1, 1, device);
     }
 }
 

@@ -45,8 +45,8 @@ bool tiles_hold(const Fusion *fusion, int accesses);
    threads lie: it decides how much of what moves is used (DataTile.scatter). */
 void space_add_flat_tiles(TileSpace *space, const Fusion *fusion, int fast, const DeviceSpec *device);
 
-/* DataTile.lines of these tiles, whose elements threads that lie so many points apart read one by one. */
-void space_set_lines(TileSpace *space, const Fusion *fusion, uint32_t tiles, int apart, const DeviceSpec *device);
+/* DataTile.lines of the inputs, whose elements adjacent threads read one by one. */
+void space_set_lines(TileSpace *space, const Fusion *fusion, const DeviceSpec *device);
 
 /* DataTile.loop_bytes and .lines of the inputs, where each thread makes one point. */
 void space_set_loops(TileSpace *space, const Fusion *fusion, const DeviceSpec *device);

@@ -80,61 +80,31 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
 
 // ---- kinds ----
 
-/* Registers of what one vector reads again. */
-static int reused_registers(const Reads *reads)
-{
-    int registers = 0;
-    for (int i = 0; i < reads->count; i++) {
-        const Read *read = &reads->reads[i];
-        int each = read->pattern == PATTERN_BROADCAST ? 1 : reads->walk.vector;
-        if (read->reused)
-            registers += each * (int)ceil_div(dtype_info[read->access->tensor->dtype].bits, WORD_BITS);
-    }
-    return registers;
-}
-
-/* L1 lines that a warp touches for each line's worth of a read along the rows. Words that begin anywhere are
-   read one by one, a vector apart from those of the neighbouring threads. 0: it is no such read, or held in
-   words. */
-static double lines_of(const Read *read, const Walk *walk)
-{
-    if (read->pattern == PATTERN_ROW)
-        return 1;
-    int bits = dtype_info[read->access->tensor->dtype].bits;
-    bool is_line = read->pattern == PATTERN_LINE && read->offset.coef[walk->axis];
-    return is_line && bits >= WORD_BITS ? walk->vector : 0;
-}
-
-/* Rows that lie along the points and are read again by others: all of it comes through L1. Returns the
-   tiles. */
-static uint32_t find_reused_rows(TileSpace *space, const Fusion *fusion, const Reads *reads)
-{
-    uint32_t reused = 0;
-    for (int i = 0; i < reads->count; i++) {
-        DataTile *tile = space_flat_tile(space, fusion, reads->reads[i].access->tensor, &reads->reads[i].seen);
-        if (!tile || !reads->reads[i].reused)
-            continue;
-        tile->lines = lines_of(&reads->reads[i], &reads->walk);
-        reused |= 1u << (tile - space->tiles);
-    }
-    return reused;
-}
-
-/* Lines of tiles whose elements are read in this way: one by one, or every second. */
-static void set_lines(TileSpace *space, const Fusion *fusion, const Reads *reads, Pattern pattern, int apart,
-                      const DeviceSpec *device)
+/* L1 lines that a warp touches for each line's worth of what is read one by one, or every second, and of rows
+   along the points that others read again: all of it comes through L1. Where a vector is several accesses, as
+   eight f32 are two of 16 bytes, each touches the lines of all. Returns the tiles of these rows. */
+static uint32_t set_lines(TileSpace *space, const Fusion *fusion, const Reads *reads, const DeviceSpec *device)
 {
     FusedAccess found[MAX_DATA_TILES];
-    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count);
+    int count = fusion_accesses(fusion, found, MAX_DATA_TILES - fusion->output_count), vector = reads->walk.vector;
     uint32_t tiles = 0;
     for (int i = 0; i < count; i++) {
         Affine offset = fused_offset(fusion, &found[i]);
-        const DataTile *tile = space_flat_tile(space, fusion, found[i].access->tensor, &offset);
+        DataTile *tile = space_flat_tile(space, fusion, found[i].access->tensor, &offset);
         int index = reads_index(reads, found[i].access);
-        if (tile && (index < 0 ? PATTERN_GATHER : reads->reads[index].pattern) == pattern)
-            tiles |= 1u << (tile - space->tiles);
+        Pattern pattern = index < 0 ? PATTERN_GATHER : reads->reads[index].pattern;
+        bool reused = index >= 0 && reads->reads[index].reused, row = reused && pattern == PATTERN_ROW;
+        if (!tile)
+            continue;
+        tiles |= (uint32_t)reused << (tile - space->tiles);
+        bool along = reused && pattern == PATTERN_LINE && offset.coef[reads->walk.axis],
+             one = (pattern == PATTERN_GATHER || pattern == PATTERN_SECOND) && !found[i].fetch;
+        int apart = pattern == PATTERN_SECOND ? 1 : vector,
+            together = row ? (int)smaller(vector, 8 * VECTOR_BYTES / tile->element_bits) : 1;
+        if (row || (along && tile->element_bits >= WORD_BITS) || (one && tile->element_bits >= 8))
+            tile->lines = access_lines(found[i].access, fusion, 0, fusion->spatial_count, apart, together, device);
     }
-    space_set_lines(space, fusion, tiles, apart, device);
+    return tiles;
 }
 
 /* What guards keep is read by the two pieces that hold a vector, unless it is one of them. Is there any? */
@@ -239,19 +209,17 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         kind->name = names[vector - 1];
         int point = space_add_axis(kind->space, "point", spatial_points(fusion), false);
         space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
-        uint32_t reused = find_reused_rows(kind->space, fusion, reads);
+        uint32_t reused = set_lines(kind->space, fusion, reads, device);
         kind_choose(arena, kind, &(PointChoice){vector, reused}, sizeof(PointChoice));
         state(kind->schedule, fusion, kind->space, reads, reused);
         bool padded = find_padded(kind->space, fusion, reads);
-        set_lines(kind->space, fusion, reads, PATTERN_GATHER, vector, device);
-        set_lines(kind->space, fusion, reads, PATTERN_SECOND, 1, device);
         find_pieces(kind->space, fusion, reads);
         int most = padded ? vector : vector * vectors;
         int64_t warp = (int64_t)vector * device->warp_size;
         kind->space->rule[LEVEL_REGISTER][point] = (AxisRule){vector, most};
         kind->space->rule[LEVEL_SHARED][point] = (AxisRule){warp * fewest, warp * warps};
         kind->registers.accumulator_bits = 32;
-        kind->registers.others = 24 + reused_registers(reads);
+        kind->registers.others = 24;
         kind->registers.taken = registers_taken_by_points;
         kind->registers.input_buffers = 1;
         /* Narrower ones would read elements one by one, but may keep more SMs busy. */

@@ -115,7 +115,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     int point = space_add_axis(kind->space, "point", spatial_points(fusion), false);
     int step = space_add_axis(kind->space, "step", reduction_points(fusion), true);
     space_add_flat_tiles(kind->space, fusion, fusion->spatial_count - 1, device);
-    space_set_lines(kind->space, fusion, space_inputs(kind->space), 1, device);
+    space_set_lines(kind->space, fusion, device);
     int each = points_per_thread(fusion), turns = turns_of(device, ceil_div(spatial_points(fusion), each));
     if (each == 1 && fusion_reduces(fusion))
         space_set_loops(kind->space, fusion, device);
