@@ -404,6 +404,9 @@ static double exchanges_us(const KernelCounts *kernel)
     return cycles / kernel->device->clock_mhz + kernel->rounds * meeting_us;
 }
 
+/* Of what a row reads late compilers load that of two vectors before a store of the first: five waits for ten. */
+static double late_waits(const KernelCounts *kernel) { return ceil(kernel->kind->schedule->vectors / 2.0); }
+
 /* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer, and all blocks of
    a cluster wait for them; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
    blocks and the end of the last (tuning-log 132). */
@@ -412,8 +415,10 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     const DeviceSpec *device = kernel->device;
     double wait_us = device->dram_latency_ns / 1e3 + rounds_wait_us(kernel);
     double others_us = exchanges_us(kernel) + (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
-    if (schedule_reads_late(kernel->kind->schedule))   // blocks behind the first ones find most of it in L1
+    if (schedule_reads_late(kernel->kind->schedule)) {   // blocks behind the first ones find most of it in L1
         wait_us += device->l2_latency_ns / 1e3;
+        others_us += (late_waits(kernel) - 1) * device->dram_latency_ns / 1e3;
+    }
     if (schedule_loads_ahead(kernel->kind->schedule))
         return kernel->rounds * wait_us + others_us;
     if (kernel->staged)
