@@ -33,7 +33,6 @@ __device__ __forceinline__ void compute(const Tensors &t, Index point, bool *)
 
 __device__ __forceinline__ void store_words(const Tensors &t, Index word, const unsigned *words)
 {
-    (void)t, (void)word, (void)words;
 }
 // </rollerc>
 

@@ -300,10 +300,6 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
         fold_remove(fold, fold_comment_above(fold, token.start), rest->start);
         return false;
     }
-    if (in_block && !fold->keeps_lines && *token.start == '(' && slice_equals(peek(rest), "void")) {
-        fold_mentions(fold, rest, token.start);
-        return false;
-    }
     token_read_to_semicolon(rest, token);
     const Slice statement = {token.start, rest->start};
     if (in_block && !fold->keeps_lines && (fold_variable(fold, statement) || fold_constant(fold, statement)))
@@ -314,16 +310,15 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
 
 // ---- functions ----
 
-/* Behind the { of the next function's body, which may be a member, and its arguments; false: there is none. */
-static bool find_body(Slice *rest, Slice *arguments)
+/* Behind the { of the next function's body, which may be a member; false: there is none. */
+static bool find_body(Slice *rest)
 {
     Slice token;
     bool has_arguments = false, is_type = false;
     while (token_read(rest, &token)) {
         if (*token.start == '<' || *token.start == '(') {
-            Slice group = token_read_group(rest, *token.start);
+            token_read_group(rest, *token.start);
             has_arguments |= *token.start == '(';
-            *arguments = *token.start == '(' ? group : *arguments;
         } else if (*token.start == '{' && has_arguments && !is_type) {
             return true;
         } else if (*token.start == '{' && !is_type) {
@@ -387,13 +382,8 @@ static const Slice *hidden_names(Arena *arena, const Constants *constants, const
 bool fold_is_idle(const char *text)
 {
     Slice body = slice_of(text), token;
-    bool idle = find_body(&body, &token) && strstr(text, "void ") && strstr(text, "void ") < body.start;
-    while (idle && token_read(&body, &token) && *token.start != '}') {
-        idle = *token.start == '(' && slice_equals(peek(&body), "void");
-        while (idle && *token.start != ';' && token_read(&body, &token))
-            ;
-    }
-    return idle;
+    bool idle = find_body(&body) && strstr(text, "void ") && strstr(text, "void ") < body.start;
+    return idle && token_read(&body, &token) && *token.start == '}';
 }
 
 /* The text as it was, while nothing is removed of it. */
@@ -416,7 +406,7 @@ const char *fold_branches(Arena *arena, const Constants *constants, const Slice 
     Constants visible = {.table = {.arena = arena}, .outer = constants};
     ConditionFold fold = fold_of(&visible, text, keeps_lines);
     fold.idle = idle;
-    for (Slice rest = {fold.text, fold.text + fold.length}; find_body(&rest, &fold.arguments);) {
+    for (Slice rest = {fold.text, fold.text + fold.length}; find_body(&rest);) {
         fold.function = rest;
         token_read_group(&fold.function, '{');
         fold.function = (Slice){rest.start, fold.function.start};

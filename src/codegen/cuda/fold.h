@@ -7,8 +7,7 @@
 //   …
 //
 // Only what the compiler would remove, too, is left out; a condition that is not arithmetic of constants stays.
-// Calls of functions that do nothing are removed, with an `if` for such a call alone, and `(void)x` of used
-// variables.
+// Calls of functions that do nothing are removed, with an `if` for such a call alone.
 #pragma once
 #include "codegen/cuda/constant.h"
 

@@ -8,7 +8,7 @@ typedef struct ConditionFold {
     const Slice *idle;
     char *text;   // a copy
     size_t length;
-    Slice function, arguments;   // whose body is folded
+    Slice function;   // whose body is folded
     bool *removed;    // of each character
     bool any, keeps_lines;
 } ConditionFold;
@@ -32,9 +32,6 @@ bool fold_variable(ConditionFold *fold, Slice statement);
 /* `[[maybe_unused]] const int x = y + 1;` of an x that nothing reads goes, if nothing happens there; otherwise it is not unused.
    Gives whether it goes. */
 bool fold_constant(ConditionFold *fold, Slice statement);
-
-/* `(void)t, (void)row;`: stays of variables that are mentioned nowhere else; arguments may be unused. */
-void fold_mentions(ConditionFold *fold, Slice *rest, const char *start);
 
 /* Asks, and changes nothing: no call, no assignment. */
 bool fold_only_asks(Slice condition);

@@ -81,23 +81,3 @@ bool fold_constant(ConditionFold *fold, Slice statement)
         fold_remove(fold, statement.start, start);
     return goes;
 }
-
-void fold_mentions(ConditionFold *fold, Slice *rest, const char *start)
-{
-    StrBuf left = strbuf_new(fold->constants->table.arena);
-    Slice whole = {start, NULL}, token;
-    while (token_read(rest, &token) && *token.start != ';')
-        if (is_name(token) && !slice_equals(token, "void") && fold_count_word(fold, fold->function, token) == 1 &&
-            !fold_count_word(fold, fold->arguments, token))
-            strbuf_printf(&left, "%s(void)%.*s", left.length ? ", " : "", (int)slice_length(token),
-                          token.start);
-    whole.end = rest->start;
-    if (!left.length) {
-        fold_remove(fold, whole.start, whole.end);
-        return;
-    }
-    char *at = fold->text + (whole.start - fold->text);
-    memcpy(at, left.text, left.length);   // it is no longer than it was
-    at[left.length] = ';';
-    fold_remove(fold, whole.start + left.length + 1, whole.end);
-}

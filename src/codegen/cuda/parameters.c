@@ -29,14 +29,9 @@ void parameters_emit(StrBuf *out, const char *lead, const char *names, const cha
     strbuf_printf(out, "%s%s\n", why ? "   // " : "", why ? why : "");
 }
 
-void begin_function(StrBuf *out, const char *why, const char *declaration, const char *unused)
+void begin_function(StrBuf *out, const char *why, const char *declaration)
 {
     if (why)
         strbuf_printf(out, "\n// %s\n", why);
     strbuf_printf(out, "%s__device__ __forceinline__ %s\n{\n", why ? "" : "\n", declaration);
-    for (const char *name = unused, *end; name; name = *end ? end + strlen(", ") : NULL) {
-        end = name + strcspn(name, ",");
-        strbuf_printf(out, "%s(void)%.*s%s", name == unused ? "    " : "", (int)(end - name), name,
-                      *end ? ", " : ";\n");
-    }
 }

@@ -19,6 +19,5 @@
 void parameters_emit(StrBuf *out, const char *lead, const char *names, const char *why, const int64_t *values,
                      size_t count);
 
-/* A blank line, `// why` (NULL: no comment) and `__device__ __forceinline__ declaration {`; then `(void)` of each name
-   of "t, row" that the statements may not mention, or NULL. */
-void begin_function(StrBuf *out, const char *why, const char *declaration, const char *unused);
+/* A blank line, `// why` (NULL: no comment) and `__device__ __forceinline__ declaration {`. */
+void begin_function(StrBuf *out, const char *why, const char *declaration);

@@ -267,8 +267,7 @@ static void emit_load_vector(StrBuf *out, const Scope *scope, const Reads *reads
 {
     int axes = scope->fusion->spatial_count;
     strbuf_printf(out,
-                  "__device__ __forceinline__ void %s(const Tensors &t, Index point, Inputs &in)\n{\n"
-                  "    (void)t, (void)point, (void)in;\n",
+                  "__device__ __forceinline__ void %s(const Tensors &t, Index point, Inputs &in)\n{\n",
                   function);
     emit_used_positions(out, "    ", "point", scope, 0, axes, reads_axes_of(reads, VECTOR_PATTERNS));
     reads_emit_vectors(out, "    ", scope, reads, "point");
@@ -297,8 +296,7 @@ static void emit_loads(StrBuf *out, const Scope *scope, Reads reads)
 /* Reads of one point, for the last vector. */
 static void emit_load_point(StrBuf *out, const Scope *scope, const Reads *reads)
 {
-    begin_function(out, NULL, "void load_point(const Tensors &t, Index point, int e, Inputs &in)", NULL);
-    strbuf_puts(out, "    (void)t, (void)point, (void)e, (void)in;\n");
+    begin_function(out, NULL, "void load_point(const Tensors &t, Index point, int e, Inputs &in)");
     emit_used_positions(out, "    ", "point", scope, 0, scope->fusion->spatial_count,
                         reads_axes_of(reads, ~(1u << PATTERN_PADDED)));
     for (int i = 0; i < reads->count; i++)
@@ -328,9 +326,7 @@ static void emit_compute(StrBuf *out, const Scope *scope, const Reads *reads)
     uint32_t used = 0;
     for (int i = 0; i < fusion->op_count; i++)
         used |= reads_axes_left(reads, fusion->ops[i].body);
-    begin_function(out, NULL, "void compute(const Tensors &t, Index point, int e, const Inputs &in, Outputs &out)",
-                   NULL);
-    strbuf_puts(out, "    (void)t, (void)point, (void)in;\n");
+    begin_function(out, NULL, "void compute(const Tensors &t, Index point, int e, const Inputs &in, Outputs &out)");
     emit_point_positions(out, scope, reads, used);
     emit_pointwise_ops(out, "    ", scope, 0);
     for (int i = 0; i < fusion->op_count; i++)
@@ -383,7 +379,7 @@ static void emit_output_stores(StrBuf *out, const Scope *scope)
 {
     const Fusion *fusion = scope->fusion;
     assert(bits_are_flat(fusion));   // store_bits takes the point for the position
-    begin_function(out, NULL, "void store_points(const Tensors &t, Index point, const Outputs &out)", "t, point, out");
+    begin_function(out, NULL, "void store_points(const Tensors &t, Index point, const Outputs &out)");
     emit_flat_stores(out, fusion, "    store_vector<VECTOR>(t.out%d, point, out.y%d);\n");
     if (!all_are_flat(fusion)) {
         strbuf_puts(out, "    UNROLL for (int e = 0; e < VECTOR; ++e) {\n");
@@ -391,15 +387,13 @@ static void emit_output_stores(StrBuf *out, const Scope *scope)
         strbuf_puts(out, "    }\n");
     }
     strbuf_puts(out, "}\n\n__device__ __forceinline__ void store_point(const Tensors &t, Index point, int e, "
-                     "const Outputs &out)\n{\n"
-                     "    (void)t, (void)point, (void)e, (void)out;\n");
+                     "const Outputs &out)\n{\n");
     emit_flat_stores(out, fusion, "    store(t.out%d, point, out.y%d[e]);\n");
     emit_other_stores(out, "    ", scope, "point");
     strbuf_puts(
         out,
         "}\n\n// All lanes of a warp call it: together they pack words of one-bit outputs.\n"
-        "__device__ __forceinline__ void store_words(const Tensors &t, Index point, const Outputs &out)\n{\n"
-        "    (void)t, (void)point, (void)out;\n");
+        "__device__ __forceinline__ void store_words(const Tensors &t, Index point, const Outputs &out)\n{\n");
     for (int i = 0; i < fusion->output_count; i++)
         if (fusion->outputs[i]->dtype == DTYPE_B1)
             strbuf_printf(out, "    store_bits<VECTOR>(t.out%d, point, out.y%d, point < POINTS);\n", i, i);

@@ -165,8 +165,6 @@ static void emit(StrBuf *out, const KernelPlan *plan)
     strbuf_puts(out, "\n// Computes one output point; one-bit results go to `bits`.\n");
     strbuf_printf(out, "__device__ __forceinline__ void compute(const Tensors &t, Index point%s)\n{\n",
                   bits ? ", bool *bits" : ", bool *");
-    if (!bits && fusion->spatial_count == 0)
-        strbuf_puts(out, "    (void)point;\n");
     emit_positions(out, "point", &scope, 0, fusion->spatial_count);
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].reduce != REDUCE_NONE)
@@ -179,14 +177,12 @@ static void emit(StrBuf *out, const KernelPlan *plan)
             strbuf_printf(out, "    bits[%d] = v%d;\n", bit++, i);
     strbuf_puts(out, "}\n");
 
-    begin_function(out, NULL, "void store_words(const Tensors &t, Index word, const unsigned *words)", NULL);
+    begin_function(out, NULL, "void store_words(const Tensors &t, Index word, const unsigned *words)");
     int bit = 0;
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored && fusion->ops[i].out->dtype == DTYPE_B1)
             strbuf_printf(out, "    t.out%d[word] = words[%d];\n",
                           output_position(fusion, fusion->ops[i].out), bit++);
-    if (!bits)
-        strbuf_puts(out, "    (void)t, (void)word, (void)words;\n");
     strbuf_puts(out, "}\n");
 }
 

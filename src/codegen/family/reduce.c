@@ -435,7 +435,7 @@ static void emit_end(StrBuf *out, const Scope *scope, const Ended *ended, Layout
     int64_t points = ended->size * ended->inner;
     CONSTEXPR(out, "bool EARLY, CUT", "the last part has fewer terms, and a part of a vector", early,
               early && layout.row && points % layout.vector != 0);
-    begin_function(out, NULL, "Index end_of(Index output)", early ? NULL : "output");
+    begin_function(out, NULL, "Index end_of(Index output)");
     if (early)
         strbuf_printf(out, "    return op_min<Index>(REDUCED, %" PRId64 " - output / %" PRId64 " * REDUCED);\n}\n", points,
                       spatial_points(scope->fusion) / scope->fusion->axes[0].extent);
@@ -463,8 +463,7 @@ static void emit_load_terms(StrBuf *out, const Scope *first, const Scope *elemen
 {
     strbuf_puts(out, "\n// What one vector of terms loads.\n");
     reads_emit_inputs(out, reads);
-    begin_function(out, NULL, "void load_terms(const Tensors &t, Index output, Index reduced, Inputs &in)",
-                   "t, output, reduced, in");
+    begin_function(out, NULL, "void load_terms(const Tensors &t, Index output, Index reduced, Inputs &in)");
     if (reads->count)
         emit_all_positions(out, first);
     reads_emit_vectors(out, "    ", first, reads, "output");
@@ -479,16 +478,14 @@ static void emit_load_terms(StrBuf *out, const Scope *first, const Scope *elemen
 static void emit_term(StrBuf *out, const Scope *element, const Scope *first)
 {
     begin_function(out, "Element e of the vector of terms that starts at (output, reduced).",
-                   "A term(const Tensors &t, Index output, Index reduced, int e, const Inputs &in)",
-                   "t, output, reduced, e, in");
+                   "A term(const Tensors &t, Index output, Index reduced, int e, const Inputs &in)");
     emit_all_positions(out, first);
     strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, element, element->fusion->ops[0].body));
 }
 
 static void emit_single(StrBuf *out, const Scope *first)
 {
-    begin_function(out, "A term that belongs to no whole vector.", "A single(const Tensors &t, Index output, Index reduced)",
-                   "t, output, reduced");
+    begin_function(out, "A term that belongs to no whole vector.", "A single(const Tensors &t, Index output, Index reduced)");
     emit_all_positions(out, first);
     strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, first, first->fusion->ops[0].body));
 }
@@ -535,7 +532,7 @@ static void emit_finish(StrBuf *out, const Scope *scope)
     for (int i = 0; i < beside.count; i++)
         strbuf_printf(out, "\n    %s x%d;", memory_type(beside.access[i]->tensor->dtype), i);
     strbuf_puts(out, beside.count ? "\n};\n" : "};\n");
-    begin_function(out, NULL, "Beside read_beside(const Tensors &t, Index output)", "t, output");
+    begin_function(out, NULL, "Beside read_beside(const Tensors &t, Index output)");
     strbuf_puts(out, "    Beside beside = {};\n");
     if (beside.count)
         emit_positions(out, "output", scope, 0, fusion->spatial_count);
@@ -543,9 +540,7 @@ static void emit_finish(StrBuf *out, const Scope *scope)
         strbuf_printf(out, "    beside.x%d = t.in%d[%s];\n", i, input_position(fusion, beside.access[i]->tensor),
                       offset_text(out->arena, beside.access[i], scope->axis));
     strbuf_puts(out, "    return beside;\n}\n");
-    begin_function(out, NULL, "void finish(const Tensors &t, Index output, A total, const Beside &beside)", "beside");
-    if (fusion->spatial_count == 0)
-        strbuf_puts(out, "    (void)output;\n");
+    begin_function(out, NULL, "void finish(const Tensors &t, Index output, A total, const Beside &beside)");
     Scope own = *scope;
     own.loaded = beside_loaded;
     own.context = &beside;

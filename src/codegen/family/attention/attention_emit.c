@@ -236,8 +236,7 @@ static void emit_finish_row(StrBuf *out, const Scope *scope, const Attention *at
     strbuf_puts(
         out,
         "struct Row { float maximum, sum, inverse; };   // of scores, of p, 1 / sum of p\n"
-        "DEVICE void finish_row(const Tensors &t, Index batch, Index row, const Row &of)\n{\n"
-        "    (void)t, (void)batch, (void)row, (void)of;\n");
+        "DEVICE void finish_row(const Tensors &t, Index batch, Index row, const Row &of)\n{\n");
     attention_emit_positions(out, "    ", scope, attention, groups,
                              axes_of(fusion, attention, rows, false) |
                                  axes_of(fusion, attention, rows, true));
@@ -368,7 +367,7 @@ static void emit_finish_vector(StrBuf *out, const Scope *known, const Attention 
     uint32_t inner = axes_of(fusion, attention, attention->results, false),
              stores = axes_of(fusion, attention, attention->results, true);
     strbuf_puts(out, "DEVICE void finish_vector(const Tensors &t, Index batch, Index row, Index n, const float (&totals)[QN], "
-                     "const Row &of)\n{\n    (void)batch, (void)of;\n");
+                     "const Row &of)\n{\n");
     attention_emit_positions(out, "    ", &scope, attention, 1u << ATTENTION_BATCH | 1u << ATTENTION_ROW,
                              inner | stores);
     emit_row_values(out, &scope, attention, attention->results);

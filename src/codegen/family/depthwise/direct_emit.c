@@ -101,7 +101,7 @@ void direct_emit_image(StrBuf *out, const Scope *scope, const Depthwise *shape)
     const Tensor *tensor = factor_access(shape->x)->tensor;
     Affine form = depthwise_form(&shape->x_offset, shape->x_origin, &shape->batch, &shape->channel);
     begin_function(out, "The first element of an image's first row.",
-                   "const X *image(const Tensors &t, Index batch, Index channel)", "batch, channel");
+                   "const X *image(const Tensors &t, Index batch, Index channel)");
     direct_emit_groups(out, scope, shape, affine_axes(&form));
     strbuf_printf(out, "    return t.in%d + (%s);\n}\n", input_position(scope->fusion, tensor),
                   affine_text(out->arena, &form, scope->axis));
@@ -129,8 +129,7 @@ void direct_emit_tap(StrBuf *out, const char *lead, const Scope *scope, const De
     Scope tap = scope_of_tap(out, scope, shape);
     begin_function(
         out, NULL,
-        arena_printf(out->arena, "A tap(%sconst Tensors &t, Index channel, Index multiplier, Index k, Index l)", lead),
-        "channel, multiplier, k, l");
+        arena_printf(out->arena, "A tap(%sconst Tensors &t, Index channel, Index multiplier, Index k, Index l)", lead));
     direct_emit_groups(out, scope, shape, expr_axes(shape->w));
     strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, &tap, shape->w));
 }
@@ -139,8 +138,7 @@ void direct_emit_tap_at(StrBuf *out, const char *lead, const Scope *scope, const
 {
     Scope tap = scope_of_tap(out, scope, shape);
     begin_function(out, "Where it lies.",
-                   arena_printf(out->arena, "Index tap_at(%sIndex channel, Index multiplier, Index k, Index l)", lead),
-                   "channel, multiplier, k, l");
+                   arena_printf(out->arena, "Index tap_at(%sIndex channel, Index multiplier, Index k, Index l)", lead));
     direct_emit_groups(out, scope, shape, expr_axes(shape->w));
     strbuf_printf(out, "    return %s;\n}\n", offset_text(out->arena, factor_access(shape->w), tap.axis));
 }
@@ -149,8 +147,7 @@ void direct_emit_finish_opening(StrBuf *out, const char *why, const char *sums)
 {
     const char *position = "const Tensors &t, Index batch, Index channel, Index multiplier,\n"
                            "                                       Index down, Index along";
-    begin_function(out, why, arena_printf(out->arena, "void finish(%s, %s)", position, sums),
-                   "batch, channel, multiplier, down, along");
+    begin_function(out, why, arena_printf(out->arena, "void finish(%s, %s)", position, sums));
 }
 
 /* What the epilogue of adjacent outputs loads in aligned vectors. */

@@ -271,7 +271,7 @@ static void emit_source(StrBuf *out, const Scope *scope, const Depthwise *shape,
                   "    static constexpr Index COLUMN_STRIDE = %" PRId64 ";\n"
                   "    static __device__ __forceinline__ const Element *row(const Tensors &t, Index channel, "
                   "Index image, "
-                  "int row)\n    {\n        (void)channel, (void)image, (void)row;\n",
+                  "int row)\n    {\n",
                   name, memory_type(pictures->access->tensor->dtype), pictures->pieces ? "true" : "false",
                   pictures->column_stride);
     uint32_t used = affine_axes(&offset);
@@ -288,8 +288,7 @@ static void emit_finish(StrBuf *out, const Scope *scope, const FilterGradient *g
     uint32_t used = epilogue_axes(scope->fusion) | store_axes(scope->fusion);
     begin_function(out, NULL,
                    arena_printf(out->arena, "void finish(const Tensors &t, Index channel, int k, int l, Value total%s)",
-                                shape->batch.count ? ", Index batch, Index multiplier" : ""),
-                   "channel, k");
+                                shape->batch.count ? ", Index batch, Index multiplier" : ""));
     emit_group_positions(out, "    ", "channel", scope, &shape->channel, used);
     emit_group_positions(out, "    ", "batch", scope, &shape->batch, used);
     emit_group_positions(out, "    ", "multiplier", scope, &shape->multiplier, used);

@@ -59,7 +59,7 @@ static void emit_filters(StrBuf *out, const Scope *scope, const Depthwise *shape
 static void emit_elements(StrBuf *out, const Scope *scope, const Depthwise *shape)
 {
     begin_function(out, "Where an element of a pixel's channels lies, from the first one on; false: in an image that does not exist.",
-                   "bool find_element(Index batch, int element, Index &at)", "batch");
+                   "bool find_element(Index batch, int element, Index &at)");
     if (!shape->deep) {
         strbuf_puts(out, "    at = element;\n    return true;\n}\n");
         return;

@@ -40,7 +40,7 @@ static void emit_input(StrBuf *out, const Scope *scope, const Toeplitz *toeplitz
 {
     const Depthwise *shape = &toeplitz->shape;
     begin_function(out, "The element at column 0 of a row of the image.",
-                   "Index input_at(Index channel, Index image, Index row)", "channel, image, row");
+                   "Index input_at(Index channel, Index image, Index row)");
     Affine form = depthwise_form(&shape->x_offset, shape->x_origin, &shape->batch, &shape->channel);
     emit_groups(out, scope, shape, affine_axes(&form));
     strbuf_puts(out, "    return ");
@@ -59,8 +59,7 @@ static void emit_filter(StrBuf *out, const Scope *scope, const Toeplitz *toeplit
     const Depthwise *shape = &toeplitz->shape;
     strbuf_puts(
         out,
-        "__device__ __forceinline__ Element filter(const Tensors &t, Index channel, Index kh, Index kw)\n{\n"
-        "    (void)channel, (void)kh, (void)kw;\n");
+        "__device__ __forceinline__ Element filter(const Tensors &t, Index channel, Index kh, Index kw)\n{\n");
     Affine form = depthwise_form(&shape->w_offset, shape->w_origin, &shape->channel, &shape->multiplier);
     emit_groups(out, scope, shape, affine_axes(&form));
     strbuf_printf(out, "    return t.in%d[", input_position(scope->fusion, factor_access(shape->w)->tensor));
@@ -77,8 +76,7 @@ static void emit_finish(StrBuf *out, Scope *scope, const Toeplitz *toeplitz)
     const Fusion *fusion = scope->fusion;
     begin_function(
         out, "The epilogue of QN adjacent outputs.",
-        "void finish(const Tensors &t, Index channel, Index image, Index row, Index first, const Value (&totals)[QN])",
-        "channel, image, row");
+        "void finish(const Tensors &t, Index channel, Index image, Index row, Index first, const Value (&totals)[QN])");
     emit_output_vectors(out, fusion, "QN");
     emit_groups(out, scope, &toeplitz->shape, epilogue_axes(fusion) | store_axes(fusion));
     strbuf_puts(out, "    UNROLL for (int e = 0; e < QN; ++e) {\n"

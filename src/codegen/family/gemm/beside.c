@@ -184,7 +184,7 @@ static void emit_part(StrBuf *out, const Scope *scope, const Product *product, c
             emit_member(out, beside, i, columns);
     strbuf_printf(
         out,
-        "};\n__device__ __forceinline__ void %s(const Tensors &t, Index batch, %s, %s &beside)\n{\n    (void)batch;\n%s",
+        "};\n__device__ __forceinline__ void %s(const Tensors &t, Index batch, %s, %s &beside)\n{\n%s",
         reader, position_parameters(apart), type, position_opening(apart));
     uint32_t axes = uneven_axes(out->arena, scope, product, beside, of_rows);
     for (int g = GROUP_BATCH; g <= GROUP_N; g++)

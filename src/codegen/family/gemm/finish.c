@@ -27,14 +27,14 @@ void product_emit_shifted(StrBuf *out, const Scope *scope, const Product *produc
 {
     const FusedOp *only = only_output(scope, product);
     begin_function(out, "Elements of C before this one in the same aligned access.",
-                   "int shift_of(Index batch, Index m, Index n)", "batch");
+                   "int shift_of(Index batch, Index m, Index n)");
     emit_offset(out, scope, product, "        return static_cast<int>(static_cast<unsigned>(%s) %% QN);\n");
     begin_function(out, "Where an element of C lies.",
-                   "Kept *place_of(const Tensors &t, Index batch, Index m, Index n)", "batch");
+                   "Kept *place_of(const Tensors &t, Index batch, Index m, Index n)");
     strbuf_printf(out, "    Kept *const c = t.out%d;\n", output_position(scope->fusion, only->out));
     emit_offset(out, scope, product, "        return c + (%s);\n");
     begin_function(out, "Epilogue: one element of C.",
-                   "Kept result(const Tensors &t, Index batch, Index m, Index n, Value total)", "t, batch, m, n");
+                   "Kept result(const Tensors &t, Index batch, Index m, Index n, Value total)");
     strbuf_puts(out, "    {\n");
     emit_positions_of_c(out, scope, product, "n", epilogue_axes(scope->fusion));
     emit_epilogue(out, "        ", scope, "total");
@@ -44,7 +44,7 @@ void product_emit_shifted(StrBuf *out, const Scope *scope, const Product *produc
 void emit_finish(StrBuf *out, const Scope *scope, const Product *product)
 {
     begin_function(out, "Epilogue: one element of C.",
-                   "void finish(const Tensors &t, Index batch, Index m, Index n, Value total)", "batch");
+                   "void finish(const Tensors &t, Index batch, Index m, Index n, Value total)");
     strbuf_puts(out, "    {\n");
     StrBuf flat = strbuf_new(out->arena);
     bool is_flat = product_emit_flat_elements(&flat, scope, product);
@@ -99,7 +99,7 @@ void emit_finish_vector(StrBuf *out, const Scope *scope, const Product *product,
     strbuf_printf(
         out,
         "__device__ __forceinline__ void finish_vector(const Tensors &t, Index batch, %s, "
-        "const %s (&totals)[%sQN]%s)\n{\n    (void)batch;\n%s",
+        "const %s (&totals)[%sQN]%s)\n{\n%s",
         position_parameters(reads->apart), kept ? "Kept" : "Value", more, reads->parameters, position_opening(reads->apart));
     if (!vector_stores) {
         strbuf_printf(out,

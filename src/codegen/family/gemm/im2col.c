@@ -267,8 +267,7 @@ void im2col_emit(StrBuf *out, const Scope *scope, const Product *product, const 
     find_forms(im2col, origins, offsets);
     begin_function(
         out, "Copies a box of consecutive pixels, shifted by a tap; `seen` is the tap and first channel.",
-        "void fetch_pixels(const TensorMap *map, Index batch, Index pixel, Index seen, Element *tile, unsigned long long *full)",
-        NULL);
+        "void fetch_pixels(const TensorMap *map, Index batch, Index pixel, Index seen, Element *tile, unsigned long long *full)");
     strbuf_printf(out, "    int channel = static_cast<int>(seen %% TAP%s);\n", im2col->groups > 1 ? " + batch * TAP" : "");
     if (im2col->taps.count)
         strbuf_puts(out, "    const Index tap = seen / TAP;\n");

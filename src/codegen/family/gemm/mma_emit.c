@@ -15,7 +15,7 @@ static void emit_opening(StrBuf *out, const Scope *scope, const Product *product
     strbuf_printf(
         out,
         "    static __device__ __forceinline__ %s(const Tensors &t, Index batch, Index %s, Index k%s)\n"
-        "    {\n        (void)batch;\n",
+        "    {\n",
         returns, group_variable(rows), more);
     product_emit_positions(out, scope, product, GROUP_BATCH, "batch", used);
     product_emit_positions(out, scope, product, rows, group_variable(rows), used);
@@ -45,7 +45,7 @@ static void emit_end_of_k(StrBuf *out, const Scope *scope, const Product *produc
     }
     Affine index = product->guard->bounds[0].index;
     index.coef[product->group[GROUP_K].axes[0]] = 0;
-    strbuf_puts(out, "    static __device__ __forceinline__ Index end(Index batch)\n    {\n        (void)batch;\n");
+    strbuf_puts(out, "    static __device__ __forceinline__ Index end(Index batch)\n    {\n");
     product_emit_positions(out, scope, product, GROUP_BATCH, "batch", affine_axes(&index));
     strbuf_printf(out, "        return op_min<Index>(K, %" PRId64 " - (", product->guard->bounds[0].size);
     emit_affine(out, &index, scope->axis);

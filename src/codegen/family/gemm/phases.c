@@ -180,8 +180,7 @@ void phases_emit_taps(StrBuf *out, const TapPhases *phases)
 
 static void emit_used(StrBuf *out, const TapPhases *phases)
 {
-    begin_function(out, "Whether a phase has a tap; its other taps are zeros.", "bool has_tap(Index phase, Index tap)",
-                   NULL);
+    begin_function(out, "Whether a phase has a tap; its other taps are zeros.", "bool has_tap(Index phase, Index tap)");
     strbuf_puts(out, "    const unsigned long long taps = ");
     phases_emit_taps(out, phases);
     strbuf_puts(out, ";\n    return taps >> tap & 1;\n}\n");
@@ -196,8 +195,7 @@ void phases_emit(StrBuf *out, const Scope *scope, const Product *product, const 
     emit_used(out, &filter->phases);
     begin_function(out, "Copies a box of the filter from column n on; k is the tap and first channel.",
                    "void fetch_filter(const TensorMap *map, Index batch, Index n, Index k, Element *tile, "
-                   "unsigned long long *full)",
-                   NULL);
+                   "unsigned long long *full)");
     strbuf_printf(out, "    const Index %s = k %% TAP;\n", scope->axis[im2col->channel]);
     if (im2col->taps.count)
         strbuf_puts(out, "    const Index tap = k / TAP;\n");

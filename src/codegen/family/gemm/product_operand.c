@@ -104,8 +104,7 @@ static void emit_factor(StrBuf *out, const Scope *scope, const Product *product,
 static void emit_opening(StrBuf *out, int factor, bool placed, const char *k)
 {
     strbuf_printf(out,
-                  "    static __device__ __forceinline__ %s(const Tensors &t, Index batch, Index %s, %s, %s)\n    {\n"
-                  "        (void)batch;\n",
+                  "    static __device__ __forceinline__ %s(const Tensors &t, Index batch, Index %s, %s, %s)\n    {\n",
                   placed ? "const Value *at" : "void read", group_variable(factor ? GROUP_N : GROUP_M), k,
                   placed ? "bool &exists" : "Value (&v)[VECTOR]");
 }
@@ -193,7 +192,6 @@ static void emit_bounds_apart(StrBuf *out, const Scope *scope, const Guard *guar
 static void emit_place(StrBuf *out, const Scope *scope, const Product *product, int factor, OperandWay way)
 {
     const Access *access = vector_access(product, product->factor[factor]);
-    strbuf_puts(out, "        (void)exists;\n");
     if (product->skips || way == OPERAND_HELD) {
         emit_bounds_apart(out, scope, product->guard);
         emit_bounds_apart(out, scope, own_guard(product->factor[factor]));

@@ -239,7 +239,6 @@ static Scope scope_of_rows(const KernelPlan *plan, const ProductRows *rows)
 
 static void emit_positions_of(StrBuf *out, const Scope *scope, const Product *product, uint32_t used)
 {
-    strbuf_puts(out, "        (void)batch;\n");
     for (int g = GROUP_BATCH; g <= GROUP_N; g++)
         emit_group_positions(out, "        ", group_variable(g), scope, &product->group[g], used);
 }

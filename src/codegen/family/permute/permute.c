@@ -253,8 +253,6 @@ static void emit_offset(StrBuf *out, const Scope *scope, const Permute *permute,
             named.axis[side->axes[0]] = flat[s];
         else if (s != contiguous && axis_group_mask(side) & used)
             emit_group_positions(out, "    ", flat[s], scope, side, used);
-        if (s != contiguous && !(axis_group_mask(side) & used))
-            strbuf_printf(out, "    (void)%s;\n", flat[s]);
     }
     strbuf_puts(out, "    return ");
     if (!affine_is_constant(&rest) || rest.constant) {

@@ -260,8 +260,7 @@ static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *ele
     const Fusion *fusion = first->fusion;
     strbuf_puts(out, "\n// What the channels of one position load.\n");
     reads_emit_inputs(out, reads);
-    begin_function(out, NULL, "void load_elements(const Tensors &t, Index slab, Index channel, Index at, Inputs &in)",
-                   NULL);
+    begin_function(out, NULL, "void load_elements(const Tensors &t, Index slab, Index channel, Index at, Inputs &in)");
     uint32_t used = reads_axes(reads);
     emit_positions_of(out, "    ", "", first, used);
     emit_used_positions(out, "    ", "at", first, fusion->spatial_count, fusion->axis_count, used);

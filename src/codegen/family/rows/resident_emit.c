@@ -169,7 +169,7 @@ static void emit_keep(PassEmitter *emitter)
 {
     StrBuf *out = emitter->out;
     begin_function(out, "Starts the copies of the vector at `column`, the block's column `own`.",
-                   "void keep(const Tensors &t, Index row, Index column, Index own)", NULL);
+                   "void keep(const Tensors &t, Index row, Index column, Index own)");
     emit_vector_positions(emitter, axes_of(&emitter->reads, kept_by(emitter)));
     FOR_BITS (i, kept_by(emitter)) {
         const Read *read = &emitter->reads.reads[i];
@@ -190,7 +190,7 @@ static void emit_announce(PassEmitter *emitter)
         announced |= (uint32_t)(emitter->reads.reads[i].access->tensor->dtype != DTYPE_B1) << i;
     announced &= ~kept_by(emitter);
     begin_function(out, "Prefetches to L2 what only the last pass reads.",
-                   "void announce(const Tensors &t, Index row, Index column, Index own)", NULL);
+                   "void announce(const Tensors &t, Index row, Index column, Index own)");
     emit_vector_positions(emitter, axes_of(&emitter->reads, announced));
     FOR_BITS (i, announced) {
         const Read *read = &emitter->reads.reads[i];

@@ -339,7 +339,7 @@ static void emit_load_function(RowEmitter *row, ReadKind kind)
 
 static void emit_ends(const RowEmitter *row)
 {
-    begin_function(row->out, NULL, "void load_ends(const Tensors &t, Index row, Index at, Inputs &in)", "t, row, at, in");
+    begin_function(row->out, NULL, "void load_ends(const Tensors &t, Index row, Index at, Inputs &in)");
     StrBuf ends = strbuf_new(row->out->arena);
     FOR_BITS (i, row->reads.walk.ends_later ? reads_of(row, READ_IN) : 0)
         reads_emit_end(&ends, &row->first, &row->reads, i);

@@ -47,7 +47,7 @@ static void emit_tensor_function(StrBuf *out, const char *name, const char *type
     if (tensor)
         strbuf_printf(out, "    return t.%s%d;\n}\n", tensor, position);
     else
-        strbuf_puts(out, "    (void)t;\n    return nullptr;\n}\n");
+        strbuf_puts(out, "    return nullptr;\n}\n");
 }
 
 static void emit_stage(StrBuf *out, const KernelPlan *plan, const StagedInput *stage)
@@ -204,8 +204,7 @@ static void emit_windows(StrBuf *out, const KernelPlan *plan, const Scope *scope
     strbuf_puts(
         out, "};\n\n"
              "__device__ __forceinline__ void load_windows(const Tensors &t, const Tile &tile, Index outer, "
-             "Index down, Index along, Index tap, int row, Windows &in)\n{\n"
-             "    (void)t, (void)tile, (void)outer, (void)down, (void)along, (void)tap, (void)row, (void)in;\n");
+             "Index down, Index along, Index tap, int row, Windows &in)\n{\n");
     strbuf_puts(out, loads_rows(stencil, stage) ? "    const Index p = row;\n" : "    if (row > 0)\n        return;\n");
     if (stencil->count) {
         emit_outer_positions(out, scope);
@@ -221,8 +220,7 @@ static void emit_filters(StrBuf *out, const Scope *scope, const Stencil *stencil
 {
     strbuf_putc(out, '\n');
     CONSTEXPR(out, "bool FILTERS_FIRST", "taps are loaded before the input is staged", stencil->filter_count);
-    strbuf_puts(out, "__device__ __forceinline__ void load_filters(const Tensors &t, Index outer, Windows &in)\n{\n"
-                     "    (void)t, (void)outer, (void)in;\n");
+    strbuf_puts(out, "__device__ __forceinline__ void load_filters(const Tensors &t, Index outer, Windows &in)\n{\n");
     if (stencil->filter_count)
         emit_outer_positions(out, scope);
     for (int i = 0; i < stencil->filter_count; i++) {
@@ -245,8 +243,7 @@ static void emit_term(StrBuf *out, const Scope *scope, Stencil *stencil)
         kept.axis[stencil->axis[DIRECTION_DOWN]] = "(down + a)";
     begin_function(out, "The term of the thread's output a at one point of its window.",
                    "A term(const Tensors &t, Index outer, Index down, Index along, Index tap, int a, int r, int s, "
-                   "const Windows &in)",
-                   "t, outer, down, along, tap, a, r, s, in");
+                   "const Windows &in)");
     emit_outer_positions(out, scope);
     emit_tap_positions(out, scope, stencil);
     strbuf_printf(out, "    return %s;\n}\n", expr_text(out->arena, &kept, scope->fusion->ops[0].body));
@@ -256,8 +253,7 @@ static void emit_finish(StrBuf *out, const KernelPlan *plan, const Scope *scope)
 {
     begin_function(
         out, NULL,
-        "void finish(const Tensors &t, const Collection &out, Index outer, Index down, Index along, A total)",
-        "t, out, outer, down, along");
+        "void finish(const Tensors &t, const Collection &out, Index outer, Index down, Index along, A total)");
     emit_outer_positions(out, scope);
     emit_epilogue(out, "    ", scope, "total");
     const FusedOp *op = collects(plan) ? window_collected(plan->fusion) : NULL;
