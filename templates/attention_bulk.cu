@@ -309,7 +309,7 @@ DEVICE void make_tile(const Tensors &t, Shared &shared, const Work &work, unsign
             begin_sums(last);
         if (SPLITS == 1)
             arrive(&shared.turn[(group + 1) % GROUPS]);
-        unsigned words[BN / 16];
+        [[maybe_unused]] unsigned words[BN / 16];
         if (BITS)
             read_words(t, work.batch, row, column, words);
         first ? wait_products<0>(s) : wait_products<1>(s);

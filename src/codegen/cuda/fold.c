@@ -223,24 +223,6 @@ static bool fold_if(ConditionFold *fold, Slice *rest, const char *start, bool in
     return false;
 }
 
-/* Gives whether what follows can never run. */
-static bool fold_loop(ConditionFold *fold, Slice *rest, const char *start, bool is_for, bool in_block)
-{
-    Slice header = read_brackets(rest), body = *rest;
-    body = read_statement(&body);
-    if (is_for && fold_once(fold, header, body)) {
-        rest->start = body.end;
-        if (*start == '#' && start[-1] == '\n') {   // the line of a #pragma that is not indented as its loop is
-            const char *loop = strchr(start, '\n') + 1;
-            fold_remove(fold, start, loop);
-            start = loop + strspn(loop, " ");
-        }
-        return take_branch(fold, start, body, body.end, in_block);
-    }
-    fold_statement(fold, rest, false);
-    return false;
-}
-
 /* `{` has been read. */
 static bool fold_block(ConditionFold *fold, Slice *rest)
 {
@@ -283,7 +265,6 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
         return false;
     if (*token.start == '{')
         return fold_block(fold, rest);
-    const char *start = token.start;
     while (*token.start == '#' || slice_starts(token, "UNROLL")) {
         if (*token.start == '#')
             skip_line(rest);
@@ -293,8 +274,11 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
     }
     if (slice_equals(token, "if"))
         return fold_if(fold, rest, token.start, in_block);
-    if (is_loop(token))
-        return fold_loop(fold, rest, start, slice_equals(token, "for"), in_block);
+    if (is_loop(token)) {
+        read_brackets(rest);
+        fold_statement(fold, rest, false);
+        return false;
+    }
     if (in_block && is_idle_call(fold, token, *rest)) {
         token_read_to_semicolon(rest, token);
         fold_remove(fold, fold_comment_above(fold, token.start), rest->start);
@@ -302,7 +286,7 @@ static bool fold_statement(ConditionFold *fold, Slice *rest, bool in_block)
     }
     token_read_to_semicolon(rest, token);
     const Slice statement = {token.start, rest->start};
-    if (in_block && !fold->keeps_lines && (fold_variable(fold, statement) || fold_constant(fold, statement)))
+    if (in_block && !fold->keeps_lines && fold_constant(fold, statement))
         return false;
     fold_lambdas(fold, statement);
     return slice_equals(token, "return");

@@ -127,20 +127,6 @@ static void fold_condition(ConditionFold *fold, Slice text, bool asks)
         fold_operands(fold, operand, "&&", true, asks || has_or);
 }
 
-/* What stays of a choice is not left alone in a line of its own. */
-static void join_lines(ConditionFold *fold, Slice whole, Slice taken)
-{
-    enum { MAX_COLUMNS = 110 };
-    const char *end = whole.start, *line;
-    while (end > fold->text && isspace((unsigned char)end[-1]))
-        end--;
-    for (line = end; line > fold->text && line[-1] != '\n';)
-        line--;
-    bool fits = (end - line) + (taken.end - taken.start) < MAX_COLUMNS && !memchr(taken.start, '\n', slice_length(taken));
-    if (fits && memchr(end, '\n', (size_t)(whole.start - end)))
-        fold_remove(fold, end, whole.start - 1);   // but for a blank
-}
-
 /* What stands between two separators; `asks`: only its truth matters. */
 static void fold_segment(ConditionFold *fold, Slice text, bool asks)
 {
@@ -163,7 +149,6 @@ static void fold_segment(ConditionFold *fold, Slice text, bool asks)
         return;
     }
     Slice taken = value ? one : other;
-    join_lines(fold, text, taken);
     fold_remove(fold, text.start, taken.start);
     fold_remove(fold, taken.end, text.end);
     fold_segment(fold, taken, asks);

@@ -1,5 +1,5 @@
-// Between fold.c, which removes statements, fold_once.c (loops that run once), fold_unused.c (names that nothing reads) and
-// fold_choice.c (parts of expressions).
+// Between fold.c, which removes statements, fold_unused.c (names that nothing reads) and fold_choice.c (parts of
+// expressions).
 #pragma once
 #include "codegen/cuda/constant.h"
 
@@ -22,12 +22,6 @@ bool fold_is_member(const char *text, Slice name);
 
 /* How often the word stands there; members of that name are others. */
 int fold_count_word(const ConditionFold *fold, Slice text, Slice word);
-
-/* `for (header) body` that runs once: a digit for its variable in the body, which then needs no loop. False: it may not. */
-bool fold_once(ConditionFold *fold, Slice header, Slice body);
-
-/* `float x[4][2];` of an x that nothing mentions goes: gives whether. */
-bool fold_variable(ConditionFold *fold, Slice statement);
 
 /* `[[maybe_unused]] const int x = y + 1;` of an x that nothing reads goes, if nothing happens there; otherwise it is not unused.
    Gives whether it goes. */

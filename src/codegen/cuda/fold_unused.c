@@ -46,21 +46,6 @@ static bool is_read_behind(const ConditionFold *fold, Slice statement, Slice nam
     return false;
 }
 
-bool fold_variable(ConditionFold *fold, Slice statement)
-{
-    static const char *const types[] = {"int", "unsigned", "float", "double", "Index", NULL};
-    Slice rest = statement, token, name;
-    const char *const *type = types;
-    token_read(&rest, &token), token_read(&rest, &name);
-    while (*type && !slice_equals(token, *type))
-        type++;
-    if (!*type || !is_name(name) || !strchr("[;", *rest.start) || memchr(rest.start, ',', slice_length(rest)) ||
-        is_read_behind(fold, statement, name))
-        return false;
-    fold_remove(fold, fold_comment_above(fold, statement.start), statement.end);
-    return true;
-}
-
 bool fold_constant(ConditionFold *fold, Slice statement)
 {
     Slice rest = statement, token, name = {0};
