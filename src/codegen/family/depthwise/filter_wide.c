@@ -103,11 +103,6 @@ static int64_t lines_x(const FilterGradient *gradient, const WideWay *way)
     return round_up(way->pixels_x + round_up(gradient->d.columns, EIGHT) - gradient->d.columns, EIGHT);
 }
 
-static int64_t stage_bytes(const FilterGradient *gradient, const WideWay *way)
-{
-    return (lines_x(gradient, way) + way->runs * EIGHT) * MAP_LINE_BYTES;
-}
-
 /* Padding behind sums of a tap, and of rows of them, leaves lanes in different banks. */
 static int64_t sum_bytes(const FilterGradient *gradient)
 {
@@ -116,7 +111,8 @@ static int64_t sum_bytes(const FilterGradient *gradient)
 
 static int64_t shared_bytes(const FilterGradient *gradient, const WideWay *way)
 {
-    return larger(way->stages * stage_bytes(gradient, way), sum_bytes(gradient)) + 2 * way->stages * BARRIER_BYTES + ALIGNMENT;
+    int64_t stage = (lines_x(gradient, way) + way->runs * EIGHT) * MAP_LINE_BYTES;
+    return larger(way->stages * stage, sum_bytes(gradient)) + 2 * way->stages * BARRIER_BYTES + ALIGNMENT;
 }
 
 static bool set_step(const FilterGradient *gradient, WideWay *way, int64_t images, int64_t rows, int64_t room)

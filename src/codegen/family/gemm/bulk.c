@@ -116,25 +116,15 @@ static bool fills_device(const Product *product, const DeviceSpec *device)
     return rows * columns * (double)product->group[GROUP_BATCH].extent >= device->sm_count;
 }
 
-/* Lines of b begin within cache lines: each is read as two. */
-static bool is_askew(const Product *product)
-{
-    return (product->lines[1].start | product->lines[1].line) % (LINE_PIECES * mma_piece(product)) != 0;
-}
-
 /* Stages with multicast; 0: it is not offered. Its blocks wait for each other: where tiles of 128 x 256 do not fill the
    device it gains only if copies of b are slow (tuning-log 63), and for pixels nowhere (tuning-log 117). */
 static int stages_of_multicast(const Product *product, const DeviceSpec *device)
 {
     if (product->pixels || product->sums == MAX_JOINED)   // whose tiles are not two boxes
         return 0;
-    return fills_device(product, device) ? 4 : is_askew(product) ? FEW_TILES_STAGES : 0;
-}
-
-/* Steps along k. */
-static int64_t steps_of(const Product *product)
-{
-    return ceil_div(product->group[GROUP_K].extent, LINE_PIECES * mma_piece(product));
+    int64_t cache_line = LINE_PIECES * mma_piece(product);   // of b some begin within: each is read as two
+    bool askew = (product->lines[1].start | product->lines[1].line) % cache_line != 0;
+    return fills_device(product, device) ? 4 : askew ? FEW_TILES_STAGES : 0;
 }
 
 /* Cluster split-K, where all blocks find an SM at once. Larger tiles and more blocks lose (tuning-log 274). Boxes that cross the end
@@ -145,7 +135,8 @@ static bool fits_splits(const Product *product, const DeviceSpec *device)
     double columns = (double)ceil_div(product->group[GROUP_N].extent, SPLIT_TILE);
     double blocks = SPLITS * rows * columns * (double)product->group[GROUP_BATCH].extent;
     return device_most_cluster_blocks(device) >= SPLITS && blocks <= device->sm_count &&
-           steps_of(product) >= SPLITS && !product->share.chunk && !product->phased &&
+           ceil_div(product->group[GROUP_K].extent, LINE_PIECES * mma_piece(product)) >= SPLITS &&
+           !product->share.chunk && !product->phased &&
            (product->group[GROUP_M].extent >= SPLIT_TILE ||
             (product->lines[0].along_k && mma_element_type(product) != DTYPE_F32));
 }
@@ -171,13 +162,6 @@ static void set_taps(const Product *product, TileSpace *space)
         space->phases = &product->phased->phases;
         space->axes[GROUP_K].extent = phases_extent(space->phases, 1, space->phases->columns);
     }
-}
-
-/* All tiles have so many columns of a phase, of which the last ones are no whole box. */
-static void set_tile(const PhasedFilter *phased, TileSpace *space)
-{
-    space_fix_axis(space, GROUP_N, phased->tile, phased->tile);
-    space->flops *= (double)round_up(phased->tile, phased->phases.atom) / (double)phased->tile;
 }
 
 /* What a step copies of lines: whole boxes, however threads would read them. All batches may share a factor. */
@@ -283,8 +267,11 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         set_lines(product, common.space);
     if (product->phased && product->phased->phases.columns < MAX_GROUP_TILE)   // a tile of two phases has the taps of both
         common.space->rule[LEVEL_SHARED][GROUP_N].limit = product->phased->phases.columns;
-    if (product->phased && product->phased->tile)
-        set_tile(product->phased, common.space);
+    int64_t tile = product->phased ? product->phased->tile : 0;   // ends within a box
+    if (tile) {
+        space_fix_axis(common.space, GROUP_N, tile, tile);
+        common.space->flops *= (double)round_up(tile, product->phased->phases.atom) / (double)tile;
+    }
     kind_choose(arena, &common, &product->sums, sizeof product->sums);
     common.cost = &calibration.bulk;
     common.lay_out = lay_out;
@@ -381,18 +368,15 @@ static TensorMap map_of_pixels(const KernelPlan *plan, const Product *product)
     return map;
 }
 
-static TensorMap map_of_lines(const KernelPlan *plan, const Product *product, int factor)
-{
-    return map_of_other(plan, product, factor, product->factor[factor], product->lines[factor]);
-}
-
 static int maps(const KernelPlan *plan, TensorMap *maps)
 {
     const Product *product = ((const Products *)plan->view)->boxed;
     for (int factor = 0; factor < 2; factor++)
-        maps[factor] = product->pixels && product->pixels->factor == factor ? map_of_pixels(plan, product)
-                     : product->phased ? phases_map(plan, product, product->phased)
-                                       : map_of_lines(plan, product, factor);
+        maps[factor] =
+            product->pixels && product->pixels->factor == factor ? map_of_pixels(plan, product)
+            : product->phased
+                ? phases_map(plan, product, product->phased)
+                : map_of_other(plan, product, factor, product->factor[factor], product->lines[factor]);
     for (int s = 1; s < product->sums; s++)
         maps[1 + s] = map_of_other(plan, product, 1, product->more[s - 1], product->more_lines[s - 1]);
     return 1 + product->sums;
@@ -455,8 +439,8 @@ const Family bulk_family = {
     .view = product_view,
     .rewrites =
         (const Rewrite *const[]){&pack_for_tensor_cores, &sum_taps_behind, &lengthen_channels, &turn_planes,
-                                 &turn_planes_to_columns, &turn_planes_to_phases, &take_pixels, &make_first_pixels,
-                                 &parts_of_wide_tiles, &parts_of_medium_tiles,
+                                 &turn_planes_in_parts, &turn_planes_to_columns, &turn_planes_to_phases,
+                                 &take_pixels, &make_first_pixels, &parts_of_wide_tiles, &parts_of_medium_tiles,
                                  &parts_of_square_tiles, NULL},
     .kinds = kinds,
     .emit = emit,

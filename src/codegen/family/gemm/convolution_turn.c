@@ -181,22 +181,30 @@ static const Product *unboxed(const Products *products)
     return !product || products->boxed || product->guard ? NULL : product;
 }
 
-static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+/* A filter's gradient has the parts of tiles of so many columns; NULL: those of `other` (0: none) have them. */
+static Rewritten *turn_for(Arena *arena, const void *view, const Fusion *fusion, const Target *target,
+                           int64_t columns, int64_t other)
 {
     const Product *product = unboxed(view);
-    if (!product)
-        return NULL;
-    for (int image = 1; image >= 0; image--) {   // what is made has the second one's axes last already
+    for (int image = 1; product && image >= 0; image--) {   // the second one's axes come last already
         Rewritten *turned = turn_gradient(arena, fusion, product, image);
-        if (turned && is_granted(arena, turned, target)) {
-            parts_within(arena, turned, target);
-            return turned;
-        }
-        turned = turn_factors(arena, fusion, product, image);
+        if (turned && is_granted(arena, turned, target))
+            return parts_within(arena, turned, target, columns, other) || !other ? turned : NULL;
+        turned = other ? NULL : turn_factors(arena, fusion, product, image);
         if (turned && is_granted(arena, turned, target))
             return turned;
     }
     return NULL;
+}
+
+static Rewritten *turn(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    return turn_for(arena, view, fusion, target, 128, 0);
+}
+
+static Rewritten *turn_in_parts(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    return turn_for(arena, view, fusion, target, 256, 128);
 }
 
 /* What is made stays. A factor whose lines can be copied is not turned. */
@@ -424,12 +432,6 @@ static bool is_by_pieces(const Product *product)
     return product->reading[0].way == BY_PIECES && product->reading[1].way == BY_PIECES;
 }
 
-static bool is_granted_pieces(Arena *arena, const Fusion *main, const Target *target)
-{
-    const Products *view = product_view(arena, main, target);
-    return view && view->tiled && view->tiled->atom && is_by_pieces(view->tiled);
-}
-
 static Rewritten *in_pieces(Arena *arena, const Fusion *fusion, const Product *product, TurnWish *wish,
                             const Target *target)
 {
@@ -442,7 +444,9 @@ static Rewritten *in_pieces(Arena *arena, const Fusion *fusion, const Product *p
     if (!turned)
         return NULL;
     turned->main = with_axes_last(arena, turned->main, wish->results ? wish->results : wish->longer);
-    return is_granted_pieces(arena, turned->main, target) ? turned : NULL;
+    const Products *view = product_view(arena, turned->main, target);
+    const Product *made = view ? view->tiled : NULL;
+    return made && made->atom && is_by_pieces(made) ? turned : NULL;
 }
 
 /* A convolution that threads would read element by element. */
@@ -553,6 +557,7 @@ static Rewritten *make_first(Arena *arena, const void *view, const Fusion *fusio
 }
 
 const Rewrite turn_planes = {.make = turn};
+const Rewrite turn_planes_in_parts = {.make = turn_in_parts};
 const Rewrite turn_planes_to_columns = {.make = turn_to_columns};
 const Rewrite turn_planes_to_phases = {.make = turn_phases};
 const Rewrite turn_filter_of_lanes = {.make = turn_filter, .splits = true};

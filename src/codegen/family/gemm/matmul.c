@@ -119,6 +119,12 @@ static DataTile operand_tile(const Fusion *fusion, const Product *product, int f
     tile.vector = product_vector(fusion, product, factor, MAX_TILE);
     tile.line_places = product_has_line_places(fusion, product, factor);
     tile.grouped = true;
+    /* Neither rows nor channels of one tap are contiguous, as of a filter of planes: each element is in
+       a sector of its own. */
+    const Access *access = product->skips ? mma_access(product->factor[factor]) : NULL;
+    Affine offset = access ? access_offset(access) : affine_constant(0);
+    int row = axis_group_innermost(&product->group[factor ? GROUP_N : GROUP_M]);
+    tile.run = access && row >= 0 && offset.coef[row] > 1 && offset.coef[product->skips->channel] > 1;
     product_count_search(&tile, fusion, product, factor, true);
     tile.even_terms = along_k ? 0 : product_even_terms(fusion, product, factor);
     return tile;

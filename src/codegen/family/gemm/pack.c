@@ -41,11 +41,6 @@ static Order order_along_k(const Product *product, int factor, const Tensor *fro
     return order;
 }
 
-static bool wants_k_innermost(DType type, const Target *target)
-{
-    return !target_atom(target, type, IN_SHARED) && target_atom(target, type, IN_SHARED_ALONG_K);
-}
-
 /* Rows can be lengthened where elements lie side by side along an axis, and each is read at one point: what
    is copied is no larger than the tensor then. A convolution's pixels are read once for each tap. */
 static bool can_be_packed(const Fusion *fusion, const Access *access, const Order *order)
@@ -161,18 +156,15 @@ static Rewritten *pack(Arena *arena, const Wish *wish)
     return packed;
 }
 
-static bool is_element(const Expr *factor, DType type)
-{
-    return factor->kind == EXPR_ACCESS && factor->access.tensor->dtype == type;
-}
-
 static void wish_for_tensor_cores(Wish *wish, const Product *product, const Target *target)
 {
-    bool along_k = wants_k_innermost(wish->type[0], target);
+    DType type = wish->type[0];
+    bool along_k = !target_atom(target, type, IN_SHARED) && target_atom(target, type, IN_SHARED_ALONG_K);
     wish->line = LINE_PIECES * wish->piece;
     for (int f = 0; f < 2; f++) {
         int factor = wish->factors[f] == product->factor[1];
-        wish->copied[f] = !is_element(wish->factors[f], wish->type[f]);
+        const Expr *own = wish->factors[f];
+        wish->copied[f] = own->kind != EXPR_ACCESS || own->access.tensor->dtype != wish->type[f];
         if (!wish->copied[f]) {
             Reading reading = product->reading[factor];
             wish->copied[f] = reading.way != BY_PIECES || (along_k && !reading.along_k);

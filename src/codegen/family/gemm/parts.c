@@ -26,15 +26,15 @@ static int64_t steps_of_part(const Product *product, const Target *target, int64
     return 0;
 }
 
-/* What parts of fewer columns would be, too, is made once. */
+/* What tiles of `other` columns (0: none) have, too, is made once. */
 static Rewritten *in_parts(Arena *arena, const void *view, const Fusion *fusion, const Target *target,
-                           int64_t columns, int64_t wider, bool idle)
+                           int64_t columns, int64_t other, bool idle)
 {
     const Product *product = ((const Products *)view)->boxed;
     if (!product || product->share.chunk || !product->pixels || product->pixels->groups > 1 || im2col_has_rows(product->pixels))
         return NULL;
     int64_t steps = steps_of_part(product, target, columns, idle);
-    if (!steps || (wider && steps == steps_of_part(product, target, wider, idle)))
+    if (!steps || (other && steps == steps_of_part(product, target, other, idle)))
         return NULL;
     FusionPair *pair = fusion_split_points(arena, fusion, &product->pixels->outputs,
                                            steps * LINE_PIECES * mma_piece(product));
@@ -62,12 +62,11 @@ static Rewritten *of_square(Arena *arena, const void *view, const Fusion *fusion
     return in_parts(arena, view, fusion, target, 128, 192, false);
 }
 
-void parts_within(Arena *arena, Rewritten *rewritten, const Target *target)
+bool parts_within(Arena *arena, Rewritten *rewritten, const Target *target, int64_t columns, int64_t other)
 {
     const void *view = product_view(arena, rewritten->main, target);
-    Rewritten *parts = view ? in_parts(arena, view, rewritten->main, target, 128, 0, true) : NULL;
-    if (parts)
-        fusion_nest(rewritten, parts);
+    Rewritten *parts = view ? in_parts(arena, view, rewritten->main, target, columns, other, true) : NULL;
+    return parts && fusion_nest(rewritten, parts);
 }
 
 const Rewrite parts_of_wide_tiles = {.make = of_wide};

@@ -6,5 +6,6 @@
 /* As many parts as make tiles of 128 rows and 256, 192 or 128 columns one wave. */
 extern const Rewrite parts_of_wide_tiles, parts_of_medium_tiles, parts_of_square_tiles;
 
-/* Splits the sum of another rewrite's main kernel, with square tiles; unchanged where one part suffices. */
-void parts_within(Arena *arena, Rewritten *rewritten, const Target *target);
+/* Splits the sum of another rewrite's main kernel, with tiles of so many columns. False: one part suffices,
+   or those of `other` columns (0: none) have the same parts. */
+bool parts_within(Arena *arena, Rewritten *rewritten, const Target *target, int64_t columns, int64_t other);

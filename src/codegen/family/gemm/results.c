@@ -4,14 +4,28 @@
 
 enum { FLAT_GROUPS = 3 };   // batch, m and n
 
+/* Contiguous columns, if not all: of planes those of one image. Where tensor cores' results are stored by so
+   many, rows that lie behind them are stored with them, as of planes whose last phase is the last column. */
+static int64_t run_of(const Fusion *fusion, const Product *product, const Access *access, int bits)
+{
+    const AxisGroup *rows = &product->group[GROUP_M];
+    Affine offset = access_offset(access);
+    int64_t run = product_contiguous(fusion, &product->group[GROUP_N], access);
+    if (run == 1 || run >= product->group[GROUP_N].extent)
+        return 0;
+    bool vectors = product->atom && run * bits <= 8 * VECTOR_BYTES;
+    for (int i = rows->count - 1; vectors && i >= 0 && offset.coef[rows->axes[i]] == run; i--)
+        run *= fusion->axes[rows->axes[i]].extent;
+    return run;
+}
+
 static DataTile tile_of(const Fusion *fusion, const Product *product, const Access *access)
 {
     DataTile tile = data_tile_of(access->tensor);
     tile.rank = FLAT_GROUPS;
     static const int groups[FLAT_GROUPS] = {GROUP_BATCH, GROUP_M, GROUP_N};
     tile.apart = tile.element_bits < 8 || !product_lies_in_order(fusion, product, access, groups);
-    int64_t row = product_contiguous(fusion, &product->group[GROUP_N], access);   // of planes: those of one image
-    tile.run = tile.element_bits >= 8 && 1 < row && row < product->group[GROUP_N].extent ? row : 0;
+    tile.run = tile.element_bits >= 8 ? run_of(fusion, product, access, tile.element_bits) : 0;
     return tile;
 }
 
