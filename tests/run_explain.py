@@ -101,7 +101,7 @@ def test_the_parts_are_those_of_the_ranking():
 
 
 def test_equal_times_are_told_by_blocks():
-    text, _ = explain(ranking_of("elementwise_chain"))
+    text, _ = explain(ranking_of("avg_pool"))
     assert "alike. Of equal times fewer blocks come first, then more threads, then smaller tiles." in " ".join(text.split()), text
 
 
