@@ -44,20 +44,18 @@ RegisterBudget register_budget(const KernelKind *kind, const DeviceSpec *device,
                             .places = words ? 0 : addresses};
 }
 
-/* A block whose threads take so many registers fits on an SM. */
-static bool block_fits(const DeviceSpec *device, const RProgram *program, int64_t registers)
-{
-    Limiter limiter;
-    return registers <= device->registers_per_thread &&
-           perf_blocks_per_sm(device, program->threads, (int)registers, program->shared_bytes, &limiter) > 0;
-}
-
+/* Compilers leave a block a place on an SM: they take what it has, where that is less than they would. */
 int64_t registers_taken(const KernelKind *kind, const DeviceSpec *device, const RProgram *program,
                         RegisterBudget budget)
 {
     if (!kind->registers.taken)
         return budget.enough;
+    Limiter limiter;
     int64_t taken =
         kind->registers.taken(kind, &program->tile[LEVEL_SHARED], &program->tile[LEVEL_REGISTER], budget);
-    return block_fits(device, program, taken) ? taken : budget.enough;
+    while (taken > budget.enough &&
+           (taken > device->registers_per_thread ||
+            !perf_blocks_per_sm(device, program->threads, (int)taken, program->shared_bytes, &limiter)))
+        taken--;
+    return taken;
 }
