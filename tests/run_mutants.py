@@ -154,7 +154,8 @@ CASES = {
     "rowwise": [("row_softmax", "f32", dict(M=37, N=1023), "a100", "mi50"),
                 ("row_range", "i32", dict(M=13, N=40), "a100", "mi50"),
                 ("row_norm", "f16", dict(M=5, N=4096)), ("inner_axes", "i8", dict(M=7, N=67)),
-                ("row_mask", "f32", dict(M=33, N=130)),
+                ("row_mask", "f32", dict(M=33, N=130)), ("batch_norm", "f32", dict(M=3, N=1030), "a100"),
+                ("normalised_bits", "f32", dict(M=2, N=40)), ("norm_gradient", "f32", dict(M=3, N=67)),
                 ("row_norm", "f64", dict(M=1, N=40)), ("row_range", "f32", dict(M=40, N=2)),
                 ("row_range", "f32", dict(M=2, N=20000), "h200"), ("row_weights", "f16", dict(M=5, N=77)),
                 ("row_specials", "f32", dict(M=6)), ("row_softmax", "f16", dict(M=35, N=12345), SMALL),
@@ -174,10 +175,6 @@ CASES = {
                     ("columns_of_several_results", "f64", dict(M=300, N=6), "a100"),
                     ("columns_of_several_results", "f32", dict(M=130, N=300), "a100"),
                     ("column_softmax", "f32", dict(M=10, N=64), "a100")],
-    "resident": [("batch_norm", "f32", dict(M=3, N=1030), "a100", "mi50", "h200"),
-                 ("batch_norm", "f16", dict(M=2, N=4096), "h200"),
-                 ("normalised_bits", "f32", dict(M=2, N=40)), ("norm_gradient", "f32", dict(M=3, N=67)),
-                 ("norm_gradient", "f64", dict(M=2, N=30))],
     "permute": [("turned", "f32", dict(M=67, N=130)), ("turned", "i8", dict(M=129, N=65)),
                 ("turned_inside", "f16", dict(P=5, M=3, N=640)),
                 ("turned_inside", "u8", dict(P=4, M=67, N=31)), ("several_axes", "f32", dict(M=7, N=9)),
@@ -520,8 +517,6 @@ TEXTS = {
     "channelwise": ["input x[1000, 64] : f16  mean[c] = sum[i](x[i, c]) / 1000"
                     "  var[c] = sum[i](sq(x[i, c] - mean[c])) / 1000"
                     "  y[i, c] = (x[i, c] - mean[c]) * rsqrt(var[c] + 0.001)  output y : f16  output mean"],
-    "resident": ["input x[2, 3, 1024] : f32  input z[2, 3, 1024] : f16  m[c] = sum[n, j](x[n, c, j]) / 2048"
-                 "  y[n, c, j] = (x[n, c, j] - m[c]) * z[n, c, j]  output y : f16"],
 }
 # Past 2^31 elements positions take 64 bits; some blocks are run.
 HUGE = "input x[2147488777] : i8  y[i] = x[i] + 1  output y : i8"
@@ -533,7 +528,7 @@ PRELUDE_PROGRAMS = [
     ("attention_bulk_parts", "bf16", dict(M=66, N=70), "h200"),
     ("attention_masked", "f16", dict(M=67, N=67), "a100"),
     ("row_softmax", "f32", dict(M=3, N=67), "a100"), ("row_weights", "f16", dict(M=3, N=77), "a100"),
-    ("row_mask", "f32", dict(M=3, N=40), "a100"),
+    ("row_mask", "f32", dict(M=3, N=40), "a100"), ("normalised_bits", "f32", dict(M=3, N=12), "a100"),
     ("turned", "i8", dict(M=20, N=28), "a100"), ("turned", "i8", dict(M=128, N=128), "a100"),
     ("turned_inside", "f16", dict(P=3, M=21, N=25), "a100"),
     ("turned", "f32", dict(M=9, N=20), "a100"), ("chain", "f16", dict(M=5, N=67), "a100"),

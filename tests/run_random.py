@@ -28,7 +28,7 @@ GATE = 1000     # fewer programs need not reach everything
 MANY = 2000     # of so many each kind is proven
 LEAST = 5       # times
 # Random programs are small, and seldom what these want: run_differential.py proves them, and fails if it proved none.
-ELSEWHERE = ("channelwise/elements", "resident/cluster", "bulk/four stages",
+ELSEWHERE = ("channelwise/elements", "bulk/four stages",
              "bulk/six stages", "bulk/eight stages",
              "bulk/multicast", "bulk/cluster", "bulk/multicast, ping-pong", "narrow/rows",
              "narrow/groups", "narrow/rows x2", "narrow/groups x2", "filter_groups/taps", "filter_wide/taps", "matmul/three stages", "matmul/several products",

@@ -117,8 +117,7 @@ static bool meets_again(const Schedule *schedule)
     return count > 1;
 }
 
-/* Bytes of shared memory that an exchange takes; of slots, without the warps' own. Rows are copied
-   behind the first. */
+/* Bytes of shared memory that an exchange takes. Rows are copied behind the first. */
 static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange)
 {
     switch ((Combine)exchange->combine) {
@@ -136,26 +135,17 @@ static int64_t exchange_bytes(const Schedule *schedule, const Exchange *exchange
                         ALIGNMENT);
     case COMBINE_COLUMNS:
         return PLACES * (exchange->parts + 1) * (int64_t)exchange->width * exchange->values * exchange->bytes;
-    case COMBINE_SLOTS: return (int64_t)__builtin_popcountll(exchange->ops) * exchange->bytes;
     }
     return 0;
 }
 
-/* Exchanges use the same places, but for slots: each result has its own, and the warps' are behind them. */
+/* Exchanges use the same places. */
 static int64_t partial_bytes(const Schedule *schedule)
 {
-    int64_t most = 0, slots = 0, warps = 0;
-    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));) {
-        const Exchange *exchange = &item->exchange;
-        int64_t bytes = exchange_bytes(schedule, exchange);
-        if (exchange->combine == COMBINE_SLOTS) {
-            slots += bytes;
-            warps = exchange->parts * exchange->bytes;
-        } else
-            most = bytes > most ? bytes : most;
-    }
-    slots = round_up(slots + warps, ALIGNMENT);
-    return slots > most ? slots : most;
+    int64_t most = 0;
+    for (const Item *item = NULL; (item = schedule_next(schedule, ITEM_EXCHANGE, item));)
+        most = larger(most, exchange_bytes(schedule, &item->exchange));
+    return most;
 }
 
 static bool is_staged(const Schedule *schedule, int tile)

@@ -45,7 +45,6 @@ typedef enum Combine {
     COMBINE_TREE,      // partial results in shared memory, half as many after each barrier
     COMBINE_HALVES,    // a lane keeps half its sums in each shuffle, the rest goes by way of shared memory;
                        // a cluster's blocks share the totals
-    COMBINE_SLOTS,     // one thread reduces the block's results; each op has a slot for those of all blocks of the cluster
     COMBINE_TURNS,     // after shuffles each part of the block's results is added to what is there, one after the other;
                        // warps leave marks of what is no number
     COMBINE_DIAGONALS, // warps add up the diagonals of their tiles by way of shared memory, then the parts of

@@ -38,6 +38,16 @@ DEVICE void store_bits(Unit *words, Index index, const bool (&in)[N], bool activ
         words[index / BITS] = static_cast<Unit>(word);
 }
 
+// The same where a lane's N bits are a unit: no other lane takes part.
+template <int N, class Unit, class Index> DEVICE void store_own_bits(Unit *units, Index index, const bool (&in)[N])
+{
+    static_assert(8 * sizeof(Unit) == N, "the bits of a lane are a unit");
+    unsigned bits = 0;
+    UNROLL for (int i = 0; i < N; i++)
+        bits |= static_cast<unsigned>(in[i]) << i;
+    units[index / N] = static_cast<Unit>(bits);
+}
+
 // N neighbouring bits of one word.
 template <int N> struct PackedBits {
     static_assert(32 % N == 0, "a group of bits lies in one word");

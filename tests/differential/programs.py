@@ -619,7 +619,7 @@ PROGRAMS = [
         y[p, j, i] = relu(x[p, i, j]) * b[i] - z[p, j, i]
         output y : {T}"""),
 
-    Program("batch_norm", "resident", REAL, {"M": ("row", 3), "N": ("column", 40)}, """
+    Program("batch_norm", "rowwise", REAL, {"M": ("row", 3), "N": ("column", 40)}, """
         input x[2, M, N] : {T}  input z[2, M, N] : {T}  input g[M] : {T}  input r[M] : {T}
         mean[c] = sum[n, j](x[n, c, j]) / (2*N)
         var[c] = sum[n, j](sq(x[n, c, j] - mean[c])) / (2*N)
@@ -627,14 +627,14 @@ PROGRAMS = [
         y[n, c, j] = relu(t[n, c, j])
         nvar[c] = 0.9 * r[c] + 0.1 * var[c]
         output y : {T}  output mean : {T}  output nvar : {T}"""),
-    Program("normalised_bits", "resident", REAL, {"M": ("row", 3), "N": ("column", 12)}, """
+    Program("normalised_bits", "rowwise", REAL, {"M": ("row", 3), "N": ("column", 12)}, """
         input x[2, M, 8*N] : {T}
         mean[c] = sum[n, j](x[n, c, j]) / (16*N)
         t[n, c, j] = x[n, c, j] - mean[c]
         m[n, c, j] = t[n, c, j] > 0
         y[n, c, j] = select(m[n, c, j], t[n, c, j], 0)
         output m : b1  output y : {T}"""),
-    Program("norm_gradient", "resident", REAL, {"M": ("row", 3), "N": ("column", 40)}, """
+    Program("norm_gradient", "rowwise", REAL, {"M": ("row", 3), "N": ("column", 40)}, """
         input dy[2, M, N] : {T}  input m[2, M, N] : b1  input x[2, M, N] : {T}  input mean[M] : {T}
         dz[n, c, j] = select(m[n, c, j], dy[n, c, j], 0)
         d[n, c, j] = x[n, c, j] - mean[c]

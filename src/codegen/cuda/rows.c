@@ -45,12 +45,6 @@ void rows_emit_each(StrBuf *out, const char *indent, const char *array, const ch
     strbuf_printf(out, "%s" EACH "%s    %s[e] = %s;\n", indent, indent, array, value);
 }
 
-void rows_emit_sum(StrBuf *out, const char *total, const char *each, const char *reduction, const char *term)
-{
-    strbuf_printf(out, ROWS_INDENT EACH ROWS_INDENT "    %s%s = %s::combine(%s%s, %s);\n", total, each, reduction,
-                  total, each, term);
-}
-
 void rows_emit_value_store(Step *step, const Scope *first, int op)
 {
     const FusedOp *fused = &first->fusion->ops[op];

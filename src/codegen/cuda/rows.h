@@ -1,17 +1,6 @@
 // What the families of rows write into their parameter blocks. Their templates go along rows in passes: they
-// hold the loops over vectors, the guards of ends, loads, waits and barriers. A pass is a struct that builds
-// on the one before, and whose functions say what happens to one vector, or to the row:
-//
-//   struct Pass1 : Pass<Pass0> {
-//       float total2 = Sum::identity<float>();       // of this thread
-//       float v2;                                    // of the row, from finish() on
-//
-//       void make(…)             el.v1[e] = …;       // elements of a vector
-//       void add(…)              total2 = …;         // what they add to the totals
-//       void store_elements(…)   store_vector(…);
-//       void finish(…)           v2 = …;
-//       void store_row(…)        store(…);
-//   };
+// hold the loops over vectors, the guards of ends, loads, waits and barriers. The block says what happens to a
+// vector, or to the row.
 #pragma once
 #include "codegen/cuda/expr.h"
 
@@ -41,9 +30,6 @@ const char *rows_value(Arena *arena, const Scope *scope, int op, const Expr *bod
 
 /* `array[e] = value;` for every element of a vector. */
 void rows_emit_each(StrBuf *out, const char *indent, const char *array, const char *value);
-
-/* `total = Sum::combine(total, term);` for every element of a vector; of total[e] with "[e]" for `each`. */
-void rows_emit_sum(StrBuf *out, const char *total, const char *each, const char *reduction, const char *term);
 
 /* `{ … }` for every element of a vector, after `guard`. */
 void rows_emit_block_each(StrBuf *out, const char *guard, const char *statements);

@@ -90,7 +90,6 @@ const Family *const families[] = {
     &reduce_family,
     &rowwise_family,
     &channelwise_family,
-    &resident_family,
     &attention_family,
     &attention_bulk_family,
     &loopnest_family,

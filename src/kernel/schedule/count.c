@@ -182,7 +182,7 @@ static void count_move(CountWalk *walk, const Item *item, int64_t times, const I
     bool of_memory = is_memory(item->kind == ITEM_LOAD ? move->from : move->to);
     for (int i = 0; i < walk->kind->space->tile_count; i++) {
         const DataTile *tile = &walk->kind->space->tiles[i];
-        if (!(move->tiles >> i & 1) || move->to == PLACE_L2)
+        if (!(move->tiles >> i & 1))
             continue;
         if (of_memory && !move->again)
             count_sectors(walk, i, own);

@@ -213,18 +213,6 @@ int64_t count_halves_combinations(const CountWalk *walk, const Exchange *exchang
            dealt_totals(walk, &partials) * kind_splits(walk->kind) * (partials.joins ? 1 : partials.parts);
 }
 
-/* Each result passes two barriers on its way to the block's total; then all synchronise once. */
-static void count_slots(CountWalk *walk, const Exchange *exchange)
-{
-    int64_t results = __builtin_popcountll(exchange->ops), bytes = exchange->value_bytes;
-    int64_t cluster = kind_splits(walk->kind);
-    walk->counts->shuffles += results * log2_of(exchange->width);
-    count_shared(walk, results * bytes * (exchange->parts + walk->block->threads * cluster),
-               results * bytes * (exchange->parts + 1));
-    walk->counts->barriers[SCOPE_BLOCK] += 2 * results;
-    walk->counts->barriers[exchange->scope]++;
-}
-
 /* All sums of the block's tile are left, and those that lie inside are read again: of a cluster every block
    reads those of all, but only of some rows, which are dealt round-robin from the first of the tile on. */
 static void count_rows(CountWalk *walk, const Exchange *exchange)
@@ -283,14 +271,14 @@ int64_t count_turns_combinations(const CountWalk *walk, const Exchange *exchange
            (parts - 1) * points + count_inside(walk);
 }
 
-/* The lanes that share a word of bits pack it, for each of a thread's vectors. */
+/* The lanes that share a word of bits pack it, for each of a thread's vectors, unless a vector is a word. */
 static void count_bits(CountWalk *walk, const Exchange *exchange, int64_t times)
 {
     const RTile *inner = walk->block->inner;
     int64_t points = (int64_t)(rtile_points(walk->kind->space, inner, false) *
                                rtile_points(walk->kind->space, inner, true));
     int64_t vectors = points / kind_tile_threads(walk->kind) / exchange->width;
-    int64_t each = 1 + log2_of(exchange->parts / exchange->width);
+    int64_t each = exchange->parts > exchange->width ? 1 + log2_of(exchange->parts / exchange->width) : 0;
     walk->counts->shuffles += times * vectors * each * __builtin_popcountll(exchange->ops);
 }
 
@@ -305,7 +293,6 @@ void count_exchange(CountWalk *walk, const Exchange *exchange, int64_t times)
     case COMBINE_COLUMNS: count_columns(walk, exchange, times); return;
     case COMBINE_TREE: count_tree(walk, exchange); return;
     case COMBINE_HALVES: count_halves(walk, exchange); return;
-    case COMBINE_SLOTS: count_slots(walk, exchange); return;
     case COMBINE_TURNS: count_turns(walk, exchange); return;
     case COMBINE_DIAGONALS:   // which of them lie where, only the template knows
         count_shared(walk, COUNT_UNKNOWN, COUNT_UNKNOWN);

@@ -49,9 +49,6 @@ static const Case cases_of_families[] = {
      "y[b, t, c] = x[b, t, c] * w[b, c] - m[b, t]\noutput y\n"},
     {"channelwise", NULL,
      "input x[300, 64] : f32\nm[c] = sum[i](x[i, c])\ny[i, c] = x[i, c] - m[c]\noutput y\n"},
-    {"resident", NULL,
-     "input x[16, 32, 28, 28] : f32\nm[c] = sum[n, h, w](x[n, c, h, w])\n"
-     "y[n, c, h, w] = x[n, c, h, w] - m[c]\noutput y\n"},
     {"matmul", NULL,
      "input a[512, 512] : f32\ninput b[512, 512] : f32\nc[i, j] = sum[k](a[i, k] * b[k, j])\noutput c\n"},
     {"gemm", "four stages",

@@ -28,6 +28,21 @@ static Walk walk_of(const Fusion *fusion, int vector)
     };
 }
 
+/* Neighbours along an axis of so many that are one access: 16 bytes of the narrowest tensor, bits aside. */
+static int widest_vector(const Reads *reads, int64_t extent)
+{
+    int narrowest = 64;
+    for (int i = 0; i < reads->count; i++) {
+        int bits = dtype_info[reads->reads[i].access->tensor->dtype].bits;
+        if (bits > 1 && bits < narrowest)
+            narrowest = bits;
+    }
+    int vector = VECTOR_BYTES * 8 / narrowest;
+    while (vector > 1 && extent % vector)
+        vector /= 2;
+    return vector;
+}
+
 static const void *view_of(Arena *arena, const Fusion *fusion, const Target *target)
 {
     int reductions, of_elements;
@@ -38,7 +53,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
         return NULL;
     ChannelView *view = NEW(arena, ChannelView);
     Reads each = reads_find(walk_of(fusion, 1));
-    int vector = reads_widest_vector(&each, fusion->axes[channelwise_axis(fusion)].extent);
+    int vector = widest_vector(&each, fusion->axes[channelwise_axis(fusion)].extent);
     view->reads = reads_find(walk_of(fusion, vector));
     view->passes = passes_find(arena, &view->reads, (PassKind){0});
     return view;

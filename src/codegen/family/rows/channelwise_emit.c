@@ -1,86 +1,7 @@
 // The parameter block of channelwise kernels.
-#include <assert.h>
-#include <inttypes.h>
-
 #include "codegen/family/rows/channelwise_parts.h"
 
 #define IN ROWS_INDENT
-#define AT_CHANNELS "(const Tensors &t, const Here<Index> &here, const Invariants &inv)"
-#define AT_ELEMENTS                                                                                          \
-    "(const Tensors &t, const Here<Index> &here, Index at, const Inputs &in, const Invariants &inv, "        \
-    "Elements &el)"
-
-/* From the channel and the flat position of all others. */
-static void emit_positions_of(StrBuf *out, const char *indent, const char *here, const Scope *scope, uint32_t used)
-{
-    const Fusion *fusion = scope->fusion;
-    int channel = channelwise_axis(fusion);
-    int64_t behind = 1;
-    for (int a = channel + 1; a < fusion->spatial_count; a++)
-        behind *= fusion->axes[a].extent;
-    const char *slab = arena_printf(out->arena, "%sslab", here);
-    const char *outer = behind > 1 ? arena_printf(out->arena, "%s / %" PRId64, slab, behind) : slab;
-    const char *inner = channel > 0 ? arena_printf(out->arena, "%s %% %" PRId64, slab, behind) : slab;
-    emit_used_positions(out, indent, outer, scope, 0, channel, used);
-    emit_used_positions(out, indent, inner, scope, channel + 1, fusion->spatial_count, used);
-    if (used >> channel & 1)
-        strbuf_printf(out, "%sconst Index %s = %schannel;\n", indent, axis_names[channel], here);
-}
-
-// ---- structs ----
-
-static void emit_own_positions(StrBuf *out, const PassEmitter *emitter, uint32_t used)
-{
-    emit_positions_of(out, IN, "here.", &emitter->first, used);
-}
-
-/* The result of `total` from all groups. */
-static void add_groups(PassEmitter *emitter, Step *step, int op, const char *total)
-{
-    strbuf_printf(&step->text, IN "reduce_columns<%s>(%s, %d);\n", combiner(emitter->fusion->ops[op].reduce),
-                  total, emitter->places++ % 2);
-}
-
-static void add_result(PassEmitter *emitter, PassText *text, int op)
-{
-    Arena *arena = emitter->out->arena;
-    add_groups(emitter, &text->function[PASS_FINISH], op, arena_printf(arena, "total%d", op));
-    pass_add_value(emitter, text, PASS_FINISH, op,
-                   rounded_text(arena, emitter->fusion, op, arena_printf(arena, "total%d[e]", op)));
-}
-
-/* All lanes of a warp pack theirs together. */
-static const char *bit_words(const PassEmitter *emitter, int op)
-{
-    (void)op;
-    assert(channelwise_packs_bits(emitter->fusion));
-    return "";
-}
-
-static const PassStructs structs = {
-    .whose = "A thread's channels",
-    .start = "ChannelStart",
-    .invariant = {"inv.x", "[e]"},
-    .neighbours = true,
-    .says_what = true,
-    .signature =
-        {
-            [PASS_START] = "start" AT_CHANNELS,
-            [PASS_BEGIN] = "begin" AT_CHANNELS,
-            [PASS_MAKE] = "make" AT_ELEMENTS,
-            [PASS_ADD] = "add" AT_ELEMENTS,
-            [PASS_STORE_ELEMENTS] = "store_elements(const Tensors &t, const Here<Index> &here, Index at, "
-                                    "const Elements &el) const",
-            [PASS_PACK_ELEMENTS] = "pack_elements(const Tensors &t, const Here<Index> &here, Index at, "
-                                   "const Elements &el, bool within) const",
-            [PASS_FINISH] = "finish" AT_CHANNELS,
-            [PASS_CONCLUDE] = "conclude" AT_CHANNELS,
-            [PASS_STORE_ROW] = "store_channels(const Tensors &t, const Here<Index> &here) const",
-        },
-    .positions = emit_own_positions,
-    .result = add_result,
-    .bit_words = bit_words,
-};
 
 // ---- passes ----
 
@@ -114,7 +35,7 @@ static void emit_plain(PassEmitter *emitter)
             continue;
         }
         pass_add_total(emitter, &text, i);
-        pass_declare(emitter, &text, body->type, "step", i);
+        pass_declare(&text, body->type, "step", i);
         rows_emit_each(&text.function[PASS_BEGIN].text, IN, step, "0");
         pass_add_term(emitter, &text, i, step, rows_value(arena, &emitter->element, ROWS_NOT_ROUNDED, body),
                       body);
@@ -128,7 +49,7 @@ static void add_squares(const PassEmitter *emitter, PassText *text, int op, cons
     Arena *arena = emitter->out->arena;
     const char *element = rows_value(arena, &emitter->element, ROWS_NOT_ROUNDED, sum->element);
     pass_add_total(emitter, text, op);
-    pass_declare(emitter, text, emitter->fusion->ops[op].body->type, "mean", op);
+    pass_declare(text, emitter->fusion->ops[op].body->type, "mean", op);
     rows_emit_each(&text->function[PASS_BEGIN].text, IN, arena_printf(arena, "mean%d", op),
                    arena_printf(arena, "mean_of(step%d[e], here.count)", sum->total));
     pass_add_term(emitter, text, op, arena_printf(arena, "total%d", op),
@@ -171,7 +92,7 @@ static void add_whole(PassEmitter *emitter, PassText *text, int op)
     strbuf_printf(&conclude->text, IN "%s %s[VECTOR];\n", value_type(emitter->fusion->ops[op].body->type),
                   whole);
     rows_emit_each(&conclude->text, IN, whole, own);
-    add_groups(emitter, conclude, op, whole);
+    pass_add_groups(emitter, conclude, op, whole);
     pass_add_value(emitter, text, PASS_CONCLUDE, op,
                    rounded_text(arena, emitter->fusion, op, arena_printf(arena, "%s[e]", whole)));
 }
@@ -249,7 +170,7 @@ static void emit_invariants(StrBuf *out, const PassEmitter *emitter)
     /* The address of a scalar is known before the wait for the launch that stores it. */
     if (invariants->count)
         strbuf_puts(out, "    hold_loads();\n");
-    emit_positions_of(out, "    ", "", &emitter->first, invariants_axes(invariants));
+    pass_emit_positions(out, "    ", "", &emitter->first, invariants_axes(invariants));
     for (int i = 0; i < invariants->count; i++)
         emit_invariant(out, emitter, i);
     strbuf_puts(out, "}\n");
@@ -262,7 +183,7 @@ static void emit_load_elements(StrBuf *out, const Scope *first, const Scope *ele
     reads_emit_inputs(out, reads);
     begin_function(out, NULL, "void load_elements(const Tensors &t, Index slab, Index channel, Index at, Inputs &in)");
     uint32_t used = reads_axes(reads);
-    emit_positions_of(out, "    ", "", first, used);
+    pass_emit_positions(out, "    ", "", first, used);
     emit_used_positions(out, "    ", "at", first, fusion->spatial_count, fusion->axis_count, used);
     reads_emit_vectors(out, "    ", first, reads, "at");
     StrBuf gathers = strbuf_new(out->arena);
@@ -278,11 +199,9 @@ void channelwise_emit(StrBuf *out, const KernelPlan *plan)
     const ChannelView *view = plan->view;
     ChannelWalk walk = channelwise_walks(plan->kind);
     PassEmitter emitter;
-    pass_begin(&emitter, out, plan, &structs, view->passes, &view->reads, channelwise_axis(fusion));
+    pass_begin(&emitter, out, plan, view->passes, &view->reads, channelwise_axis(fusion));
     emit_constants(out, plan, emitter.vector);
     emit_invariants(out, &emitter);
     emit_load_elements(out, &emitter.first, &emitter.element, &emitter.reads);
-    PassText start = pass_text(&emitter);
-    pass_emit_all(&emitter, &start,
-                  walk == TOTALS ? emit_totals : emit_column);
+    pass_emit_all(&emitter, walk == TOTALS ? emit_totals : emit_column);
 }

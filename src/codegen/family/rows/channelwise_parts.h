@@ -1,7 +1,7 @@
 // What the parts of the channelwise family share.
 #pragma once
 #include "codegen/family/rows/families.h"
-#include "codegen/family/rows/structs.h"
+#include "codegen/family/rows/channelwise_structs.h"
 #include "kernel/layout.h"
 #include "rprogram/rprogram.h"
 #include "rtile/space.h"

@@ -2,4 +2,4 @@
 #pragma once
 #include "kernel/family.h"
 
-extern const Family rowwise_family, channelwise_family, resident_family;
+extern const Family rowwise_family, channelwise_family;

@@ -154,28 +154,6 @@ const PassPlan *passes_find(Arena *arena, const Reads *reads, PassKind kind)
 
 // ---- fusions ----
 
-int reads_widest_vector(const Reads *reads, int64_t extent)
-{
-    int narrowest = 64;
-    for (int i = 0; i < reads->count; i++) {
-        int bits = dtype_info[reads->reads[i].access->tensor->dtype].bits;
-        if (bits > 1 && bits < narrowest)
-            narrowest = bits;
-    }
-    int vector = VECTOR_BYTES * 8 / narrowest;
-    while (vector > 1 && extent % vector)
-        vector /= 2;
-    return vector;
-}
-
-int fusion_reductions(const Fusion *fusion)
-{
-    int count = 0;
-    for (int i = 0; i < fusion->op_count; i++)
-        count += fusion->ops[i].reduce != REDUCE_NONE;
-    return count;
-}
-
 bool fusion_counts(const Fusion *fusion, int *reductions, int *of_elements)
 {
     *reductions = *of_elements = 0;

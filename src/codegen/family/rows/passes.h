@@ -60,11 +60,6 @@ uint64_t passes_made(const PassPlan *plan);
 /* Ops whose elements the expression needs. */
 uint64_t passes_elements(const Fusion *fusion, const Expr *expr);
 
-/* Neighbours along an axis of so many that are one access: 16 bytes of the narrowest tensor, bits aside. */
-int reads_widest_vector(const Reads *reads, int64_t extent);
-
-int fusion_reductions(const Fusion *fusion);
-
 /* Bit a: axis a is reduced over, it runs along the rows. */
 uint32_t fusion_columns(const Fusion *fusion);
 

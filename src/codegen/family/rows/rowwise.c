@@ -129,7 +129,8 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
     RowShape shape = rowwise_shape_of(view, variant);
     const Reads *reads = rowwise_reads_of(view, shape);
     FusionWork work = work_of(view->passes[variant.home], variant.home, reads);
-    kind->space->instructions = work.flops;
+    int runs = fusion->axis_count - fusion->spatial_count - 1;   // positions are found where a vector is loaded and stored
+    kind->space->instructions = work.flops + 2.0 * POSITION_INSTRUCTIONS * runs / shape.vector;
     kind->space->special = work.special;
     kind->cost = &calibration.in_turn;
     kind->space->least_reducers = 1;
@@ -144,7 +145,8 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
                                        .variant = &variant,
                                        .shape = shape,
                                        .vectors = rowwise_vectors(fusion, shape, variant.group),
-                                       .copied = row_tiles(kind->space) & rowwise_copied(reads),
+                                       .copied = row_tiles(kind->space) &
+                                                 rowwise_copied(reads, view->passes[variant.home], variant.home),
                                        .warp = device->warp_size,
                                    });
     schedule_set_shared(kind);
@@ -211,6 +213,9 @@ static double stored_parts(const RowShape *shape, int group, int bits, int64_t c
     return (2 * (touched - whole) + whole) * sector / run;
 }
 
+/* Else vectors of a thread do not follow each other by a stride, and each keeps its offset until it is stored. */
+static bool is_one_run(const Fusion *fusion) { return fusion->axis_count - fusion->spatial_count == 1; }
+
 static void register_kind(Arena *arena, KernelKind *kind, const RowView *view, const Fusion *fusion,
                            const DeviceSpec *device, RowVariant variant)
 {
@@ -230,7 +235,7 @@ static void register_kind(Arena *arena, KernelKind *kind, const RowView *view, c
     FOR_BITS (i, space_inputs(kind->space))
         kind->space->tiles[i].register_bits = 32;
     kind->registers.most_inputs = (int)(kept ? kept : 1);
-    kind->registers.others = 22;
+    kind->registers.others = 22 + (is_one_run(fusion) ? 0 : (int)vectors);   // where each is stored
     kind->registers.taken = registers_taken_by_rows;
     kind->cost = &calibration.in_turn;
     for (int i = 0; i < kind->space->tile_count && group < device->warp_size; i++) {
@@ -266,7 +271,7 @@ static void walking_kind(Arena *arena, KernelKind *kind, const RowView *view, co
             kind->registers.others = 22;
         }
         if (variant.home == ROW_IN_SHARED)
-            tile->staged = rowwise_copied(reads) >> i & 1;
+            tile->staged = rowwise_copied(reads, view->passes[variant.home], variant.home) >> i & 1;
         for (int pass = 1; pass < passes && !tile->staged && kind->space->tile_count < MAX_DATA_TILES; pass++) {
             DataTile *more = &kind->space->tiles[kind->space->tile_count++];
             *more = *tile;
@@ -352,20 +357,20 @@ static int add_cluster_kinds(Arena *arena, const RowView *view, const Fusion *fu
 static void stage_copies(const RowView *view, KernelKind *kind)
 {
     const Reads *reads = rowwise_reads_of(view, view->shape);
-    uint32_t staged = row_tiles(kind->space) & rowwise_copied(reads);
+    uint32_t staged = row_tiles(kind->space) & rowwise_copied(reads, view->passes[ROW_AHEAD], ROW_AHEAD);
     for (int i = 0; i < kind->space->tile_count && i < reads->count; i++)
         kind->space->tiles[i].staged = staged >> i & 1;
 }
 
 /* Guarded reads are not made vector by vector, so that the tiles would not be those of the reads. */
-static bool has_copies(const RowView *view, const Fusion *fusion)
+static bool has_copies(const RowView *view, const Fusion *fusion, RowHome home)
 {
     FusedAccess found[MAX_ACCESSES];
     int count = fusion_accesses(fusion, found, MAX_ACCESSES);
     for (int i = 0; i < count; i++)
         if (found[i].guarded || !tiles_hold(fusion, count))
             return false;
-    return rowwise_copied(rowwise_reads_of(view, view->shape)) != 0;
+    return rowwise_copied(rowwise_reads_of(view, view->shape), view->passes[home], home) != 0;
 }
 
 /* Registers hold elements of 16 bits widened, and so too few bytes of rows that leave room for one or two
@@ -377,7 +382,7 @@ static int add_ahead_kind(Arena *arena, const RowView *view, const Fusion *fusio
     int64_t each = calibration.thread_elements / view->shape.vector;
     int64_t threads = round_up(ceil_div(rowwise_vectors(fusion, view->shape, 1), each), device->warp_size);
     if (threads < LEAST_WALKING_GROUP || threads > device->max_threads_per_block || !device->has.async_copy ||
-        !has_copies(view, fusion) || view->shape.vector * 16 < 8 * VECTOR_BYTES)
+        !has_copies(view, fusion, ROW_AHEAD) || view->shape.vector * 16 < 8 * VECTOR_BYTES)
         return 0;
     register_kind(
         arena, &variants[0], view, fusion, device,
@@ -401,7 +406,7 @@ static int add_walking_kinds(Arena *arena, const RowView *view, const Fusion *fu
                      const DeviceSpec *device, KernelKind *variants)
 {
     int count = 0, largest = device_most_cluster_blocks(device), most = device->max_threads_per_block;
-    bool copies = has_copies(view, fusion);
+    bool copies = has_copies(view, fusion, ROW_IN_SHARED);
     bool pairs = view->weights_most &&
                  spatial_points(fusion) % (TOGETHER * rowwise_rows_apart(fusion, view->shape)) == 0;
     for (int cluster = 1, spread = 0; copies && cluster <= largest; cluster *= 2)
@@ -429,20 +434,13 @@ static int add_walking_kinds(Arena *arena, const RowView *view, const Fusion *fu
     return count;
 }
 
-/* Rows in several runs of memory, as a channel's are, that one block's registers do not hold are resident's,
-   which is faster, or cut (tuning-log 26). */
-static bool is_one_run(const Fusion *fusion) { return fusion->axis_count - fusion->spatial_count == 1; }
-
 static int kinds(Arena *arena, const void *view, const Fusion *fusion, const DeviceSpec *device,
                  KernelKind *variants)
 {
     int count = add_register_kinds(arena, view, fusion, device, variants);
-    if (is_one_run(fusion)) {
-        count += add_cluster_kinds(arena, view, fusion, device, variants + count);
-        count += add_ahead_kind(arena, view, fusion, device, variants + count);
-        count += add_walking_kinds(arena, view, fusion, device, variants + count);
-    }
-    return count;
+    count += add_cluster_kinds(arena, view, fusion, device, variants + count);
+    count += add_ahead_kind(arena, view, fusion, device, variants + count);
+    return count + add_walking_kinds(arena, view, fusion, device, variants + count);
 }
 
 const Family rowwise_family = {

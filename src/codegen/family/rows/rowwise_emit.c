@@ -7,14 +7,16 @@
 
 /* Rows that are made together take as many registers as there are: with 72 for 64 an SM holds one block of
    512 threads where the model counts on two (tuning-log 37). Rows that pass through them do with a few less: with 35 for 32 it
-   holds one of two blocks of 1024 (tuning-log 235). */
+   holds one of two blocks of 1024 (tuning-log 235). Of rows in several runs compilers compute the positions of all vectors ahead:
+   183 registers, one block of two of 256 threads (tuning-log 282). */
 static int min_blocks(const RowEmitter *row, const KernelPlan *plan)
 {
     if (row->weights_first)
         return 1;
     int resident = plan->program->perf.blocks_per_sm;
     bool halves = !rowwise_keeps(row->variant.home) && resident == 2 && 2 * plan->threads == plan->device->max_threads_per_sm;
-    return row->variant.together > 1 || halves ? resident : 0;
+    bool runs = !rowwise_keeps(row->variant.home) && row->fusion->axis_count > row->fusion->spatial_count + 1;
+    return row->variant.together > 1 || halves || runs ? resident : 0;
 }
 
 static void emit_row_constants(const RowEmitter *row, const KernelPlan *plan)

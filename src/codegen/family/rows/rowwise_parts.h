@@ -77,9 +77,9 @@ int64_t rowwise_places(RowShape shape, RowVariant variant);
 int rowwise_along_sum(const PassPlan *plan, int op);
 int rowwise_along_any(const PassPlan *plan, int op);
 
-/* Reads that a row in shared memory is copied from (bit i: read i): whole 16 bytes, in the order of the row's
-   elements. */
-uint32_t rowwise_copied(const Reads *reads);
+/* Reads that a row's copy in shared memory is made of (bit i: read i): whole 16 bytes, in the order of the row's
+   elements, and such as several passes read, unless the row goes on to registers. */
+uint32_t rowwise_copied(const Reads *reads, const PassPlan *plan, RowHome home);
 
 /* The same elements for every row: of one read, of all (bit i: read i). */
 bool rowwise_is_weight(const Reads *reads, int index);
@@ -140,6 +140,7 @@ typedef struct RowEmitter {
     char text[32];
 } RowEmitter;
 
+enum { ROWWISE_BITS = 8 };   // that a thread stores at once, at least
 enum { ROWWISE_MOST_UNROLLED = 16 };   // vectors of a thread: more take more instructions than an instruction cache holds
 
 /* Adds what a pass does to a function of struct Row. */

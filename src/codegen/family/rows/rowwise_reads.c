@@ -243,7 +243,7 @@ void rowwise_emit_copies(const RowEmitter *row)
         return;
     }
     strbuf_puts(row->out, "struct Copy {\n");
-    FOR_BITS (i, rowwise_copied(&row->reads)) {
+    FOR_BITS (i, rowwise_copied(&row->reads, row->passes, row->variant.home)) {
         const Access *access = row->reads.reads[i].access;
         strbuf_printf(row->out, "    %s x%d[VECTORS * PLACES];\n", memory_type(access->tensor->dtype), i);
         used |= access_axes(access);
@@ -254,14 +254,14 @@ void rowwise_emit_copies(const RowEmitter *row)
     if (row->shape.unaligned)
         strbuf_puts(row->out, "    const bool whole = ends_inside(k);\n");
     emit_place(row, used);
-    FOR_BITS (i, rowwise_copied(&row->reads))
+    FOR_BITS (i, rowwise_copied(&row->reads, row->passes, row->variant.home))
         emit_copy(row, i);
     strbuf_puts(row->out, "}\n");
 }
 
 static bool is_from_copy(const RowEmitter *row, int index)
 {
-    return rowwise_copies(row->variant.home) && rowwise_copied(&row->reads) >> index & 1;
+    return rowwise_copies(row->variant.home) && rowwise_copied(&row->reads, row->passes, row->variant.home) >> index & 1;
 }
 
 /* Axes whose positions the loads of a kind need. */

@@ -115,6 +115,8 @@ static void state_pass(RowStatement *s, int number)
         state_weight_loads(s);
     schedule_map(s->schedule, pass->made);
     schedule_reduce(s->schedule, pass->reduced);
+    int vector = s->row->shape.vector;
+    schedule_pack(s->schedule, pass->stored & schedule_bit_ops(s->row->fusion), vector, vector);
     state_store(s, pass->stored);
     if (loops)
         schedule_end(s->schedule);

@@ -61,7 +61,8 @@ static bool allows_unaligned(const Fusion *fusion, const Reads *reads)
 {
     for (int i = 0; i < fusion->op_count; i++) {
         const FusedOp *op = &fusion->ops[i];
-        if (op->stored && fusion_is_of_elements(fusion, &fusion->ops[i]) && !is_stored_in_order(fusion, op))
+        if (op->stored && fusion_is_of_elements(fusion, &fusion->ops[i]) &&
+            (op->out->dtype == DTYPE_B1 || !is_stored_in_order(fusion, op)))
             return false;
     }
     FusedAccess found[MAX_ACCESSES];
@@ -72,10 +73,27 @@ static bool allows_unaligned(const Fusion *fusion, const Reads *reads)
     return count < MAX_LOADED && reads->count < MAX_LOADED && fusion->axis_count == fusion->spatial_count + 1;
 }
 
+/* A vector's bits are whole bytes, which no other row shares, and leave no padding to be written. */
+static bool packs_bits(const Fusion *fusion, int vector)
+{
+    for (int i = 0; i < fusion->op_count; i++) {
+        const FusedOp *op = &fusion->ops[i];
+        Affine offset = access_offset(&op->store);
+        bool is_bits = op->stored && op->out->dtype == DTYPE_B1;
+        if (is_bits && (!fusion_is_of_elements(fusion, op) || vector < ROWWISE_BITS ||
+                        tensor_elements(op->out) % WORD_BITS ||
+                        !affine_allows_vector(&offset, fusion->axis_count - 1, vector)))
+            return false;
+    }
+    return true;
+}
+
 static RowShape widest_shape(const Fusion *fusion)
 {
     Reads reads = find_reads(fusion, (RowShape){.vector = 1});
     int fullest = fullest_vector(fusion, &reads), vector = fullest;
+    if (count_bit_outputs(fusion) && vector < ROWWISE_BITS)
+        vector = fullest = ROWWISE_BITS;
     while (vector > 1 && fusion->axes[fusion->axis_count - 1].extent % vector)
         vector /= 2;
     int64_t columns = reduction_points(fusion);
@@ -127,13 +145,15 @@ const void *rowwise_view(Arena *arena, const Fusion *fusion, const Target *targe
     int reductions, of_elements;
     (void)target;
     if (!fusion_counts(fusion, &reductions, &of_elements) || !fusion_columns(fusion) || reductions == 0 ||
-        reductions + of_elements < 2 || count_bit_outputs(fusion) || !passes_hold(fusion))
+        reductions + of_elements < 2 || !passes_hold(fusion))
         return NULL;
     RowView *view = NEW(arena, RowView);
     RowShape shape = view->shape = widest_shape(fusion), half = {.vector = shape.vector / 2}, lines = shape;
     lines.lines = true;
+    if (!packs_bits(fusion, shape.vector))
+        return NULL;
     view->reads[0][0] = keep_reads(arena, fusion, shape);
-    view->weights_most = are_weights_most(fusion, view->reads[0][0]);
+    view->weights_most = are_weights_most(fusion, view->reads[0][0]) && !count_bit_outputs(fusion);
     if (shape.unaligned)
         view->reads[0][1] = keep_reads(arena, fusion, lines);
     else if (view->weights_most && half.vector)
@@ -205,10 +225,14 @@ static bool is_copied(const Reads *reads, int index)
            bits * reads->walk.vector % (8 * VECTOR_BYTES) == 0;
 }
 
-uint32_t rowwise_copied(const Reads *reads)
+uint32_t rowwise_copied(const Reads *reads, const PassPlan *plan, RowHome home)
 {
-    uint32_t copied = 0;
+    uint32_t copied = 0, seen = 0, again = 0;
+    for (int pass = 0; pass < plan->count; pass++) {
+        again |= seen & plan->pass[pass].reads;
+        seen |= plan->pass[pass].reads;
+    }
     for (int i = 0; i < reads->count; i++)
         copied |= (uint32_t)is_copied(reads, i) << i;
-    return copied;
+    return home == ROW_AHEAD ? copied : copied & again;
 }

@@ -1,4 +1,5 @@
 // What a pass over a row computes of one vector: elements, totals, stores.
+#include <assert.h>
 #include <string.h>
 
 #include "codegen/cuda/token.h"
@@ -148,6 +149,19 @@ static void emit_unaligned_store(Step *step, const RowEmitter *row, int op)
         output_position(row->fusion, fused->out), offset_text(step->text.arena, &fused->store, row->first.axis), op);
 }
 
+/* A vector's bits are a byte or two. */
+static void emit_bits_store(Step *step, const RowEmitter *row, int op)
+{
+    const FusedOp *fused = &row->fusion->ops[op];
+    Affine offset = access_offset(&fused->store);
+    assert(affine_allows_vector(&offset, row->fusion->axis_count - 1, row->shape.vector));   // own bytes
+    step->axes |= access_axes(&fused->store);
+    strbuf_printf(&step->text, IN "store_own_bits<VECTOR>((unsigned %s *)t.out%d, %s, el.v%d);\n",
+                  row->shape.vector == ROWWISE_BITS ? "char" : "short",
+                  output_position(row->fusion, fused->out),
+                  affine_text(step->text.arena, &offset, row->first.axis), op);
+}
+
 // ---- functions ----
 
 /* The positions that they need, and whether all elements are masked. */
@@ -206,7 +220,9 @@ void rowwise_emit_vector(RowEmitter *row, int pass)
         if (row->passes->leader[i] < 0)
             emit_total(&add, i);
     FOR_BITS (i, does->stored)
-        if (row->shape.unaligned)
+        if (row->fusion->ops[i].out->dtype == DTYPE_B1)
+            emit_bits_store(&store.step, row, i);
+        else if (row->shape.unaligned)
             emit_unaligned_store(&store.step, row, i);
         else
             rows_emit_store(&store.step, &row->first, &row->element, i,

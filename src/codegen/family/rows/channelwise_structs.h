@@ -1,6 +1,16 @@
-// The structs of a parameter block, one a pass, that build on each other: what resident and channelwise
-// kernels have in common. A thread reduces to one value, or to a vector of them where it owns neighbouring
-// rows.
+// The structs of a parameter block, one a pass, that build on each other. A thread reduces to a vector of values,
+// one for each of its neighbouring channels.
+//
+//   struct Pass1 : Pass<Pass0> {
+//       float total2[VECTOR];                        // of this thread
+//       float v2[VECTOR];                            // of its channels, from finish() on
+//
+//       void make(…)             el.v1[e] = …;       // elements of a vector
+//       void add(…)              total2[e] = …;      // what they add to the totals
+//       void store_elements(…)   store_vector(…);
+//       void finish(…)           v2[e] = …;
+//       void store_channels(…)   store_vector(…);
+//   };
 #pragma once
 #include "codegen/cuda/rows.h"
 #include "codegen/family/rows/passes.h"
@@ -21,15 +31,13 @@ uint32_t invariants_axes(const Invariants *invariants);
 typedef enum PassFunction {
     PASS_START,   // totals, before the first step
     PASS_BEGIN,   // of each step
-    PASS_LOAD,
     PASS_MAKE,
     PASS_ADD,
     PASS_STORE_ELEMENTS,
     PASS_PACK_ELEMENTS,   // of one bit, by whole warps
-    PASS_REDUCE,
     PASS_FINISH,
     PASS_CONCLUDE,
-    PASS_STORE_ROW,
+    PASS_STORE_CHANNELS,
     PASS_FUNCTIONS
 } PassFunction;
 
@@ -40,28 +48,8 @@ typedef struct PassText {
     uint64_t made;   // ops whose elements PASS_MAKE makes
 } PassText;
 
-typedef struct PassEmitter PassEmitter;
-
-/* How a template wants them. */
-typedef struct PassStructs {
-    const char *whose, *start;   // "A row"; what the first struct builds on
-    const char *invariant[2];    // before and after the number of a read that is the same all along
-    bool neighbours;             // a thread owns a vector of rows
-    bool says_what;              // STORES
-    const char *signature[PASS_FUNCTIONS];
-    /* Declares the positions of spatial axes, in a function of a struct. */
-    void (*positions)(StrBuf *out, const PassEmitter *emitter, uint32_t used);
-    void (*load)(const PassEmitter *emitter, Step *step, uint32_t reads);   // NULL: it is done elsewhere
-    /* The total of all threads, and the op's value: pass_add_value(). */
-    void (*result)(PassEmitter *emitter, PassText *text, int op);
-    /* "(unsigned char *)": the words that a row's bits are stored in; "": those of the tensor. */
-    const char *(*bit_words)(const PassEmitter *emitter, int op);
-} PassStructs;
-
-struct PassEmitter {
+typedef struct PassEmitter {
     StrBuf *out;
-    const KernelPlan *plan;
-    const PassStructs *structs;
     const Fusion *fusion;
     const PassPlan *passes;
     Reads reads;
@@ -72,14 +60,11 @@ struct PassEmitter {
     int count;              // of structs, but for the first one
     int places;             // in shared memory that reductions have taken
     char text[24];
-};
+} PassEmitter;
 
 /* The emitter is what its scopes refer to. */
-void pass_begin(PassEmitter *emitter, StrBuf *out, const KernelPlan *plan, const PassStructs *structs,
-                const PassPlan *passes, const Reads *reads, int axis);
-
-/* The position of a reduction among all. */
-int pass_reduction(const PassEmitter *emitter, int op);
+void pass_begin(PassEmitter *emitter, StrBuf *out, const KernelPlan *plan, const PassPlan *passes,
+                const Reads *reads, int axis);
 
 PassText pass_text(const PassEmitter *emitter);
 
@@ -90,17 +75,23 @@ void pass_add_term(const PassEmitter *emitter, PassText *text, int op, const cha
                    const Expr *expr);
 /* Both of an op. */
 void pass_add_reduction(const PassEmitter *emitter, PassText *text, int op);
-/* `float name3` of the row, or of neighbouring ones. */
-void pass_declare(const PassEmitter *emitter, PassText *text, DType type, const char *name, int op);
+/* `float name3[VECTOR]`. */
+void pass_declare(PassText *text, DType type, const char *name, int op);
+/* The result of `total` from all groups. */
+void pass_add_groups(PassEmitter *emitter, Step *step, int op, const char *total);
 /* `v3`, made of `value` by a function; stored, if it is. */
 void pass_add_value(const PassEmitter *emitter, PassText *text, PassFunction function, int op,
                     const char *value);
-/* Values of the row that need no reduction more. */
+/* Values of the channels that need no reduction more. */
 void pass_add_values(const PassEmitter *emitter, PassText *text, PassFunction function, uint64_t ops);
+
+/* Positions of the spatial axes, from the channel and the flat position of all others: members of `here`. */
+void pass_emit_positions(StrBuf *out, const char *indent, const char *here, const Scope *scope,
+                         uint32_t used);
 
 /* `struct Pass3 : Pass<Pass2> { … }`: of a text; of all that a pass does. */
 void pass_emit_struct(PassEmitter *emitter, PassText *text);
 void pass_emit(PassEmitter *emitter, const RowPass *pass);
 
 /* What all structs make of elements, then these, which `emit` writes behind the first one. */
-void pass_emit_all(PassEmitter *emitter, PassText *start, void (*emit)(PassEmitter *emitter));
+void pass_emit_all(PassEmitter *emitter, void (*emit)(PassEmitter *emitter));
