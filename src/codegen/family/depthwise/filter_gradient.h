@@ -69,3 +69,7 @@ void filter_gradient_emit_sizes(StrBuf *out, const FilterGradient *gradient);
 void filter_gradient_emit_steps(StrBuf *out, const FilterGradient *gradient);
 void filter_gradient_emit_blocks(StrBuf *out, const FilterGradient *gradient, int64_t taps, int64_t images);
 void filter_gradient_emit_functions(StrBuf *out, const KernelPlan *plan, const FilterGradient *gradient);
+
+/* Of groups: axes, and tiles. `block`: a block's extents, but for taps and columns. */
+void filter_groups_set_space(TileSpace *space, const Fusion *fusion, const FilterGradient *gradient,
+                             const int64_t *block);

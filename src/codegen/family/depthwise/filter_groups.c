@@ -2,7 +2,7 @@
 // or planes. Each element is copied once for all taps.
 
 #include "base/checked.h"
-#include "codegen/family/depthwise/filter_groups.h"
+#include "codegen/family/depthwise/filter_gradient.h"
 #include "codegen/family/depthwise/turn.h"
 #include "hal/atoms.h"
 #include "model/calibration.h"

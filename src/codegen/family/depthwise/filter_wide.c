@@ -3,7 +3,6 @@
 
 #include "base/checked.h"
 #include "codegen/family/depthwise/filter_gradient.h"
-#include "codegen/family/depthwise/filter_groups.h"
 #include "codegen/family/depthwise/turn.h"
 #include "hal/atoms.h"
 #include "hal/launch.h"
