@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "codegen/family/window/window_parts.h"
+#include "ir/fuse_forwards.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
@@ -25,7 +26,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
     if (reduction_points(fusion) > MAX_TAPS || count_bit_outputs(fusion))
         return NULL;
     WindowView *view = NEW(arena, WindowView);
-    view->stencil = stencil_find(fusion);
+    view->stencil = stencil_find(fusion_with_taps_forwards(arena, fusion));
     view->stage = window_stage(&view->stencil);
     return view;
 }
@@ -314,6 +315,7 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
 {
     const Stencil *stencil = &((const WindowView *)view)->stencil;
     const StagedInput *stage = &((const WindowView *)view)->stage;
+    fusion = stencil->fusion;
     if (!stencil->count || kept_taps(stencil) > MAX_KEPT_TAPS ||
         kept_elements(stencil) > MAX_KEPT_ELEMENTS)
         return 0;

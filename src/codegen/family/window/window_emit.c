@@ -273,6 +273,7 @@ void window_emit(StrBuf *out, const KernelPlan *plan)
     if (!window_reads_filters_first(&stencil, &stage))
         stencil.filter_count = 0;
     Scope scope = scope_of(plan);
+    scope.fusion = stencil.fusion;
     static const char *const direction_names[DIRECTIONS] = {"down", "along"}, *const tap_names[DIRECTIONS] = {
                                                                                   "r", "s"};
     for (Direction direction = 0; direction < DIRECTIONS; direction++) {
