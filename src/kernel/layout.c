@@ -156,26 +156,16 @@ static bool is_staged(const Schedule *schedule, int tile)
     return false;
 }
 
-ScheduleLayout schedule_layout(const KernelKind *kind)
-{
-    const Schedule *schedule = kind->schedule;
-    ScheduleLayout layout = {.partial_bytes = partial_bytes(schedule)};
-    layout.bytes = layout.partial_bytes;
-    for (int i = 0; i < kind->space->tile_count && schedule->kept; i++) {
-        if (!is_staged(schedule, i))
-            continue;
-        layout.at[i] = layout.bytes;
-        int64_t bytes = schedule->kept * kind->space->tiles[i].element_bits / 8;
-        layout.bytes += at_least_1(schedule->rows) * round_up(bytes, ALIGNMENT);
-    }
-    return layout;
-}
-
 void schedule_set_shared(KernelKind *kind)
 {
-    ScheduleLayout layout = schedule_layout(kind);
-    layout_add(&kind->shared, "PARTIAL", layout.partial_bytes);
-    if (layout.bytes > layout.partial_bytes)
-        layout_add(&kind->shared, "COPIES", layout.bytes - layout.partial_bytes);
-    kind->shared.beside = layout.partial_bytes;
+    const Schedule *schedule = kind->schedule;
+    int64_t copies = 0;
+    for (int i = 0; i < kind->space->tile_count && schedule->kept; i++)
+        if (is_staged(schedule, i))
+            copies += at_least_1(schedule->rows) *
+                      round_up(schedule->kept * kind->space->tiles[i].element_bits / 8, ALIGNMENT);
+    layout_add(&kind->shared, "PARTIAL", partial_bytes(schedule));
+    kind->shared.beside = kind->shared.bytes;
+    if (copies)
+        layout_add(&kind->shared, "COPIES", copies);
 }

@@ -48,19 +48,8 @@ int64_t combining_lanes(const Exchange *exchange, int64_t warp, int64_t reducers
 /* Adds the remaining sums of the block's tile as PARTIAL. */
 LayOut lay_out_sums;
 
-// ---- what follows from a schedule ----
-
-/*     | partial: what threads leave for each other | staged tiles, each with all tensors of a phase … |
- *
- * Few bytes of partial, since L1 is what shared memory leaves of an SM, in large steps (tuning-log 29). Of rows every read has a
- * tile that is copied, be it another for each row or the same for many: a scale[b] of rows (b,t) is as long as the row is. */
-typedef struct ScheduleLayout {
-    int64_t partial_bytes;
-    int64_t at[MAX_DATA_TILES];   // offset of a staged tile that is kept as one run
-    int64_t bytes;                // of these and of partial
-} ScheduleLayout;
-
-ScheduleLayout schedule_layout(const KernelKind *kind);
-
-/* The kind's shared memory follows from its schedule: PARTIAL, then COPIES of rows. */
+/* The kind's shared memory follows from its schedule: PARTIAL, what threads leave for each other, then COPIES, staged
+   tiles, each with all tensors of a phase. Few bytes of PARTIAL, since L1 is what shared memory leaves of an SM, in
+   large steps (tuning-log 29). Of rows every read has a tile that is copied, be it another for each row or the same
+   for many: a scale[b] of rows (b,t) is as long as the row is. */
 void schedule_set_shared(KernelKind *kind);

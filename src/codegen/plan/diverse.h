@@ -17,7 +17,7 @@ bool choice_same_family(const Choice *left, const Choice *right);
    number. */
 int best_of_families(const ChoiceList *list, Choice **found);
 
-/* Keeps choices in order of time, but every family's best, unless it is 27 times slower, since the model may be
+/* Keeps choices in order of time, but every family's best, unless it is FAR_SLOWER, since the model may be
    wrong about a family. None is there twice. At most a fifth have the same register tile or the same shared
    tile, and none is a mirror image, as long as there are others. */
 void keep_diverse(ChoiceList *list, int keep);

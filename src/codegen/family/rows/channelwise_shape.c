@@ -3,7 +3,6 @@
 
 ChannelWalk channelwise_walks(const KernelKind *kind) { return *(const ChannelWalk *)kind->choice.value; }
 
-/* The spatial axis along which what is read at every element lies side by side, of several tensors the largest; -1: there is none. */
 int channelwise_axis(const Fusion *fusion)
 {
     FusedAccess found[MAX_ACCESSES];
