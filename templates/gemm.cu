@@ -318,8 +318,10 @@ struct Corner {
 
 // One of a lane's vectors of these rows; adjacent lanes have adjacent columns. Where lanes cover whole rows, or a part of one, it
 // lies so many rows `down` and columns to the `right` of the lane's first one, which are constants: vectors share an address.
+// Single columns are many, and each would have an address of its own: 48 have 64 lanes, of which some are idle.
 struct LaneVector {
-    static constexpr int LINE = WN / QN, COUNT = (OWN_ROWS * LINE + WARP - 1) / WARP;
+    static constexpr int LINE = QN > 1 || WN == 16 || ROWS_FIRST ? WN / QN : (WN + WARP - 1) / WARP * WARP;   // lanes of a row
+    static constexpr int COUNT = (OWN_ROWS * LINE + WARP - 1) / WARP;
     static constexpr bool EVEN = !ROWS_FIRST && (LINE % WARP == 0 || WARP % LINE == 0);
     int line, column;
     Index m0, n0, down, right;
@@ -335,8 +337,8 @@ struct LaneVector {
         m0 = corner.m + (CLUSTER > 1 ? first / LINE * CLUSTER + corner.rank : TileA::row_of(0, first / LINE));
         down = CLUSTER > 1 ? rows * CLUSTER : part / 2 * 16 + TileA::row_of(part % 2, rows);
         n0 = corner.n + column - right;
-        exists_in_row = i * WARP + lane < OWN_ROWS * LINE && (BATCH % BB == 0 || corner.batch < BATCH) &&
-                        n0 < N - right;
+        exists_in_row = i * WARP + lane < OWN_ROWS * LINE && (LINE * QN <= WN || column < WN) &&
+                        (BATCH % BB == 0 || corner.batch < BATCH) && n0 < N - right;
         exists = exists_in_row && m0 < M - down;
     }
 };
