@@ -264,6 +264,13 @@ def three_axes():
             for direction in ("forward", "data", "filter") for layout, dtype in (("NHWC", "f16"), ("NCHW", "f16"), ("NHWC", "f32"))]
 
 
+def planes_by_two():
+    return [Convolution(direction, "NCHW", "f16", images, (n, n), c, f, (taps, taps), 2, taps // 2 if taps % 2 else 1, 1, groups)
+            for direction, images, n, c, f, taps, groups in (
+                ("data", 32, 56, 64, 128, 3, 1), ("data", 16, 56, 64, 128, 4, 1), ("forward", 32, 56, 64, 64, 3, 4),
+                ("filter", 32, 56, 64, 64, 3, 4), ("filter", 32, 56, 256, 512, 1, 1))]
+
+
 def layers():
     forward, data, filters = ([conv for images in (1, 32, 256) for conv in resnet(direction, images=images)]
                               for direction in ("forward", "data", "filter"))
@@ -271,7 +278,7 @@ def layers():
               "forward 1x1": [conv for conv in forward if conv.taps == (1, 1)],
               "forward with residual": [dataclasses.replace(conv, joined=True) for conv in forward],
               "stem": stems(), "data gradient": data, "filter gradient": filters, "upwards": upward(),
-              "grouped": grouped(), "dilated": dilated(), "three axes": three_axes(),
+              "grouped": grouped(), "dilated": dilated(), "three axes": three_axes(), "planes by 2": planes_by_two(),
               "NCHW": [conv for d in ("forward", "data", "filter") for conv in resnet(d, "NCHW")[1:10:4]],
               "NCHW forward": [conv for i, conv in enumerate(resnet("forward", "NCHW")) if i not in (1, 5, 9)],   # the others
               "f32": [conv for d in ("data", "filter") for conv in resnet(d, "NCHW", "f32")[1:10:4]]}

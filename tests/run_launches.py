@@ -136,6 +136,19 @@ def test_parts_of_a_sum_over_pixels_that_are_apart(folder):
     assert launches_of(folder, "m.te") == ["elementwise", "product", "reduce"]
 
 
+GRADIENT_OF_PLANES_BY_PHASE = """
+input dy[32, 128, 28, 28] : f16   input w[128, 64, 3, 3] : f16
+dx[n, c, h:28, a:2, v:28, b:2] = sum[p:2, q:2, f](pad(dy[n, f, h + p, v + q], 0) * pad(w[f, c, a - 2*p + 1, b - 2*q + 1], 0))
+output dx : f16
+"""
+
+
+def test_planes_whose_last_phase_is_the_last_column(folder):
+    """Two elements of a phase lie side by side, and behind them those of the next rows: nothing is turned back."""
+    (folder / "m.te").write_text(GRADIENT_OF_PLANES_BY_PHASE)
+    assert launches_of(folder, "m.te")[1:] == ["elementwise", "product"]
+
+
 FLATTENED_HEADS = """
 input q[64, 512, 64] : f16   input k[64, 512, 64] : f16   input v[64, 512, 64] : f16   input mask[2, 512] : f32
 s[b, i, j] = sum[d](q[b, i, d] * k[b, j, d])
