@@ -314,6 +314,15 @@ template <int T, int Q, int APART> struct Fragment {
 __device__ __forceinline__ float moved(float sum) { return __uint_as_float(__float_as_uint(sum) ^ threadIdx.y); }
 template <class T> __device__ __forceinline__ T moved(T sum) { return sum; }
 
+// Where rows of threads are no whole number of banks: of ten threads to a row, eight lanes read 16 bytes each,
+// and threads 8 and 9 the banks of the next row's first two. So threads of eight columns lie below each other,
+// and behind SIDE of these come all rows of the last two columns. Single elements are stored in shorter runs
+// then, parts of sectors, and stay as they are.
+constexpr int BANKS = 128 / ((int)sizeof(Value) * GN);   // groups of columns that lanes read at once
+constexpr bool WRAPS = QN > 1 && BN / TN > BANKS && BN / TN % BANKS != 0;
+constexpr int REST = WRAPS ? BN / TN % BANKS : BN / TN;
+constexpr int SIDE = (BN / TN - REST) * (BM / TM);
+
 // The order in which a thread's accumulators are updated: along its rows or, AHEAD, its longer side, and
 // back. Consecutive updates share an operand, which is reused without a register read: of three reads two are
 // from one bank, which takes a cycle more.
@@ -400,7 +409,10 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index m0 = (panel + block % (PANEL * BLOCKS_N) % rows) * BM;
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
     const int own = BB > 1 ? (int)threadIdx.x / EACH : 0;                     // product in the block
-    const int ty = ((int)threadIdx.x - own * EACH) / (BN / TN), tx = (int)threadIdx.x % (BN / TN);
+    const int thread = (int)threadIdx.x - own * EACH;
+    const int ty = thread < SIDE ? thread / BANKS % (BM / TM) : (thread - SIDE) / REST;
+    const int tx = thread < SIDE ? thread / (BANKS * (BM / TM)) * BANKS + thread % BANKS
+                                 : BN / TN - REST + (thread - SIDE) % REST;
     const int row = own * BM + ty * GM, column = own * BN + tx * GN;          // its first ones in shared memory
 
     // Load the first tiles.

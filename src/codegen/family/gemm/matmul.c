@@ -215,17 +215,20 @@ static KernelKind of_several_products(const KernelKind *tiled, const Product *pr
     return kind;
 }
 
-/* A thread's elements along k belong to as many rows, and the position of each row's window is held: 255 registers were
-   taken, and 16 bytes spilled, where 208 were expected. Elements of a filter by phases belong to half as many (92 to 124
-   where 64 were expected). */
-static int place_registers(const Fusion *fusion, const Product *product)
+/* Addresses and tests of elements that may lie outside. Ahead, those of a thread along k belong to as many rows,
+   and each row's window has a position that is held: 255 registers were taken, and 16 bytes spilled, where 208
+   were expected; elements of a filter by phases belong to half as many (92 to 124 for 64 expected ones). In two
+   stages, of 80 registers for 75, 2 x 4 sums under nine taps spilled 32 bytes (tuning-log 257). */
+static int guard_registers(const Fusion *fusion, const Product *product, bool ahead)
 {
     int registers = 0;
-    for (int factor = 0; factor < 2; factor++)
-        if (coming_ahead(fusion, product, factor) == COMES_BY_ELEMENTS && mma_guard(product, factor)) {
-            bool by_phases = product->skips && product->skips->rows == (factor ? GROUP_N : GROUP_M);
-            registers += product_along_k(fusion, product, factor) ? WINDOW_REGISTERS : by_phases ? WINDOW_REGISTERS / 2 : 0;
-        }
+    for (int factor = 0; factor < 2; factor++) {
+        bool held = ahead && coming_ahead(fusion, product, factor) != COMES_BY_ELEMENTS;
+        bool by_phases = product->skips && product->skips->rows == (factor ? GROUP_N : GROUP_M);
+        int most = product_along_k(fusion, product, factor) ? WINDOW_REGISTERS : WINDOW_REGISTERS / 2 * by_phases;
+        if (mma_guard(product, factor) && !held)
+            registers += ahead ? most : GUARD_REGISTERS;
+    }
     return registers;
 }
 
@@ -236,16 +239,6 @@ static int64_t registers_taken_ahead(const KernelKind *kind, const RTile *block,
     int64_t next = kind_registers(kind, inner, 2) - kind_registers(kind, inner, 1);
     budget.enough -= smaller(next, budget.words);
     return product_registers_taken(kind, block, inner, budget);
-}
-
-/* Addresses and tests of a factor's elements that may lie outside, in two stages: held to 80 registers, for 75 that were expected,
-   tiles of 2 x 4 sums under nine taps spilled 32 bytes (tuning-log 257). */
-static int guard_registers(const Product *product)
-{
-    int registers = 0;
-    for (int factor = 0; factor < 2; factor++)
-        registers += mma_guard(product, factor) ? GUARD_REGISTERS : 0;
-    return registers;
 }
 
 static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const Fusion *fusion,
@@ -280,7 +273,7 @@ static KernelKind in_three_stages(Arena *arena, const KernelKind *tiled, const F
     kind.space->rule[LEVEL_REGISTER][narrow] = (AxisRule){vector, AHEAD_REGISTERS};
     kind.threads.least = AHEAD_LEAST_THREADS;
     kind.threads.most = single ? AHEAD_MOST_THREADS : AHEAD_THREADS;
-    kind.registers.others = 32 + place_registers(fusion, product);
+    kind.registers.others = 32 + guard_registers(fusion, product, true);
     kind.registers.input_buffers = 2;
     kind.registers.taken = registers_taken_ahead;
     kind.registers.held_words = copied == 3 ? 0 : 1.0 / 3;   // of a narrow tile
@@ -298,9 +291,9 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         return 0;   // tensor cores are always faster then (tuning-log 44)
     KernelKind *kind = &variants[0];
     *kind = (KernelKind){.space = product_space(arena, fusion, product), .name = "tiled", .lay_out = lay_out_staged};
-    int value_bits = dtype_info[fusion->ops[0].body->type].bits;
+    int bits = dtype_info[fusion->ops[0].body->type].bits;
     for (int factor = 0; factor < 2; factor++)
-        kind->space->tiles[kind->space->tile_count++] = operand_tile(fusion, product, factor, value_bits);
+        kind->space->tiles[kind->space->tile_count++] = operand_tile(fusion, product, factor, bits);
     product_add_results(kind->space, fusion, product, device);
     kind->schedule = schedule_of(arena, fusion, product, kind->space, device, 2);
 
@@ -315,8 +308,8 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
         kind->space->rule[LEVEL_REGISTER][g] = (AxisRule){whole ? vector : 1, MAX_REGISTER_TILE};
         kind->space->rule[LEVEL_SHARED][g] = (AxisRule){1, MAX_TILE};
     }
-    kind->registers.accumulator_bits = value_bits;
-    kind->registers.others = 28 + guard_registers(product);   // tuning-log 127
+    kind->registers.accumulator_bits = bits;
+    kind->registers.others = 28 + guard_registers(fusion, product, false);   // tuning-log 127
     kind->registers.taken = product_registers_taken;
     kind->registers.input_buffers = 1;
     kind->registers.held_words = 1;
