@@ -104,6 +104,17 @@ void *arena_room(Arena *arena, size_t size)
     return memory;
 }
 
+bool arena_grow(Arena *arena, const void *memory, size_t size, size_t grown)
+{
+    Chunk *chunk = arena->chunks;
+    size_t before = (size + 15) & ~(size_t)15, after = (grown + 15) & ~(size_t)15;
+    if (GAP_BYTES || !chunk || (const char *)memory + before != chunk->bytes + chunk->used ||
+        after - before > chunk->size - chunk->used)
+        return false;
+    chunk->used += after - before;
+    return true;
+}
+
 void *arena_alloc(Arena *arena, size_t size)
 {
     return memset(arena_room(arena, size), 0, size);

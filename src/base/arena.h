@@ -4,6 +4,7 @@
 // object.
 #pragma once
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct Arena Arena;
@@ -22,6 +23,9 @@ void *arena_alloc(Arena *arena, size_t size);
 /* The same, not zeroed: for large values of which only a part is written and read. What is never
    touched costs nothing. */
 void *arena_room(Arena *arena, size_t size);
+
+/* Gives what was allocated last more room where it lies, if its chunk has that. */
+bool arena_grow(Arena *arena, const void *memory, size_t size, size_t grown);
 /* Of these bytes. */
 void *arena_copy(Arena *arena, const void *bytes, size_t size);
 

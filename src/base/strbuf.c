@@ -22,9 +22,8 @@ static void make_room(StrBuf *out, size_t length)
     if (out->length + length + 1 <= out->capacity)
         return;
     size_t capacity = 2 * (out->length + length + 1);
-    char *grown = arena_room(out->arena, capacity);
-    memcpy(grown, out->text, out->length);
-    out->text = grown;
+    if (!arena_grow(out->arena, out->text, out->capacity, capacity))
+        out->text = memcpy(arena_room(out->arena, capacity), out->text, out->length);
     out->capacity = capacity;
 }
 

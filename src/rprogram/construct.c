@@ -52,6 +52,7 @@ typedef struct Growth {
     TileCost cost;
     double score;     // reuse score of the step that led here
     int beyond;       // generations since the level was saturated
+    struct Pair *pair;   // of a block tile with the register tile inside
 } Growth;
 
 // ---- one program ----
@@ -74,7 +75,7 @@ static Pair *pair_of(const Construction *c, const RTile *inner, const RTile *sha
 static PruneReason record(Construction *c, const Growth *inner, const Growth *shared,
                           const RProgram **recorded)
 {
-    Pair *pair = pair_of(c, &inner->tile, &shared->tile);
+    Pair *pair = shared->pair;
     *recorded = pair->program;
     if (pair->program || c->count == MAX_PROGRAMS)
         return PRUNE_DUPLICATE;
@@ -111,17 +112,18 @@ static bool construct_program(Construction *c, const Growth *inner, const Growth
 // ---- scale-up ----
 
 /* What the tile holds, if it fits the level; if not, no larger one will. */
-static bool fits_level(const Construction *c, Level level, const RTile *inner, const RTile *tile,
-                       int64_t *footprint)
+static bool fits_level(const Construction *c, Level level, const RTile *inner, Growth *grown)
 {
+    const RTile *tile = &grown->tile;
     int64_t room = level == LEVEL_REGISTER ? 4 * (int64_t)c->device->registers_per_thread
                                            : c->device->shared_per_block_optin;
     if (level == LEVEL_SHARED &&
         rprogram_threads(c->kind, c->device, tile, inner) > c->device->max_threads_per_block)
         return false;
-    *footprint = level == LEVEL_SHARED ? pair_of(c, inner, tile)->footprint
-                                       : kind_footprint(c->kind, tile, inner, c->device, level);
-    return *footprint <= room;
+    grown->pair = level == LEVEL_SHARED ? pair_of(c, inner, tile) : NULL;
+    grown->cost.footprint =
+        grown->pair ? grown->pair->footprint : kind_footprint(c->kind, tile, inner, c->device, level);
+    return grown->cost.footprint <= room;
 }
 
 /* rtile_traffic(), which does not depend on the tile inside. */
@@ -139,7 +141,7 @@ static double traffic_of(const Construction *c, Level level, const RTile *tile)
 /* What the grown tile moves and holds, if it fits the level. */
 static bool weigh(const Construction *c, Level level, const RTile *inner, Growth *grown)
 {
-    if (!fits_level(c, level, inner, &grown->tile, &grown->cost.footprint))
+    if (!fits_level(c, level, inner, grown))
         return false;
     grown->cost.traffic = traffic_of(c, level, &grown->tile);
     return true;
@@ -250,10 +252,11 @@ static int scale_up(const Construction *c, Level level, const RTile *inner, Grow
 // ---- small operators ----
 
 /* What a block's tile moves and holds. Along a single axis there is nothing to compare what it moves with. */
-static TileCost shared_cost(const Construction *c, const RTile *inner, const RTile *tile)
+static void weigh_shared(const Construction *c, const RTile *inner, Growth *shared)
 {
-    return (TileCost){c->axes > 1 ? traffic_of(c, LEVEL_SHARED, tile) : 0,
-                      pair_of(c, inner, tile)->footprint};
+    shared->pair = pair_of(c, inner, &shared->tile);
+    shared->cost = (TileCost){c->axes > 1 ? traffic_of(c, LEVEL_SHARED, &shared->tile) : 0,
+                              shared->pair->footprint};
 }
 
 /* The tile without its last growth step along the spatial axis where that saved least traffic per byte. False
@@ -270,7 +273,7 @@ static bool shrink_tile(const Construction *c, const RTile *inner, Growth *share
         *size = rtile_previous_size(c->kind->space, inner, a, *size, c->tolerance);
         if (!*size)
             continue;
-        smaller.cost = shared_cost(c, inner, &smaller.tile);
+        weigh_shared(c, inner, &smaller);
         smaller.score = reuse_score(c, &smaller.cost, &shared->cost);
         if (!found || smaller.score < least.score) {
             found = true;
@@ -289,7 +292,7 @@ static void shrink(Construction *c, const Growth *inner, Growth shared, int64_t 
     if (lacks(c, PART_SHRINK))
         return;
     if (grid < c->device->sm_count)   // grow_steps may have left its traffic as it was
-        shared.cost = shared_cost(c, &inner->tile, &shared.tile);
+        weigh_shared(c, &inner->tile, &shared);
     while (grid < c->device->sm_count) {
         const RProgram *shrunk;
         if (!shrink_tile(c, &inner->tile, &shared) || !construct_program(c, inner, &shared, &shrunk))
@@ -313,7 +316,7 @@ static bool grow_steps(const Construction *c, const RTile *inner, Growth *shared
             continue;
         int64_t size = shared->tile.size[a], *next = &grown.tile.size[a];
         *next = rtile_next_size(c->kind->space, LEVEL_SHARED, inner, a, size, c->tolerance);
-        if (!*next || !fits_level(c, LEVEL_SHARED, inner, &grown.tile, &grown.cost.footprint))
+        if (!*next || !fits_level(c, LEVEL_SHARED, inner, &grown))
             continue;
         if (c->steps > 1)
             grown.cost.traffic = traffic_of(c, LEVEL_SHARED, &grown.tile);
@@ -400,12 +403,12 @@ static void construct_known(Construction *c, const RProgram *like)
     const RProgram *made;
     Growth inner = {.tile = like->tile[LEVEL_REGISTER]}, shared = {.tile = like->tile[LEVEL_SHARED]};
     if (!becomes_legal(c, LEVEL_REGISTER, NULL, &inner.tile) ||
-        !fits_level(c, LEVEL_REGISTER, NULL, &inner.tile, &inner.cost.footprint))
+        !fits_level(c, LEVEL_REGISTER, NULL, &inner))
         return;
     for (int as_many = 0; as_many <= 1; as_many++) {
         Growth legal = shared;
         if (becomes_legal(c, LEVEL_SHARED, &inner.tile, &legal.tile) &&
-            fits_level(c, LEVEL_SHARED, &inner.tile, &legal.tile, &legal.cost.footprint))
+            fits_level(c, LEVEL_SHARED, &inner.tile, &legal))
             construct_program(c, &inner, &legal, &made);
         for (int a = 0; a < c->kind->space->axis_count; a++)
             if (c->kind->space->axes[a].reduction)

@@ -3,10 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    FIRST_CAPACITY = 512,   // places of the hash table
-    MOST_BYTES = 512 << 20  // of memory, for kinds that may occur again, 20 KB each
-};
+#include "base/words.h"
+
+enum { MOST_BYTES = 512 << 20 };   // of memory, for kinds that may occur again, 20 KB each
 
 /* A hash of all of a kind, its space and its schedule that a construction can depend on. Kinds are not compared beside it: that two
    which differ have the same 128 bits is less likely than an error of the machine. */
@@ -15,7 +14,6 @@ typedef struct Key {
 } Key;
 
 typedef struct MemoEntry {
-    bool used;
     Key key;
     const RProgram *programs;
     int count;
@@ -26,35 +24,38 @@ struct ConstructMemo {
     const Target *target;
     int keep;
     RProgram *kept;          // of the last construction
-    MemoEntry *entries;      // by hash; at least half of them are free
-    size_t count, capacity;  // a power of two
+    WordTable entries;       // MemoEntry by its key
     size_t bytes;            // of kinds whose programs are stored
 };
 
 ConstructMemo *construct_memo_new(Arena *arena, const Target *target, int keep)
 {
     ConstructMemo *memo = NEW(arena, ConstructMemo);
-    *memo = (ConstructMemo){.arena = arena, .target = target, .keep = keep, .capacity = FIRST_CAPACITY};
-    memo->entries = NEW_ARRAY(arena, MemoEntry, memo->capacity);
+    *memo = (ConstructMemo){.arena = arena, .target = target, .keep = keep, .entries = {.arena = arena}};
     memo->kept = NEW_ARRAY(arena, RProgram, keep);
     return memo;
 }
 
-/* Two multiplicative hashes, eight bytes at a time; what products have above goes below for the next ones. */
+/* The halves of a product, of which each bit depends on all of the factors. */
+static uint64_t mixed(uint64_t a, uint64_t b)
+{
+    __extension__ unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Two hashes, 16 bytes at a time. */
 static void add_bytes(Key *key, const void *bytes, size_t length)
 {
     const char *at = bytes;
-    for (uint64_t word = 0; length; word = 0) {
-        size_t taken = length < sizeof word ? length : sizeof word;
-        if (taken == sizeof word)
-            memcpy(&word, at, sizeof word);
+    for (size_t taken; length; at += taken, length -= taken) {
+        uint64_t words[2] = {0};
+        taken = length < sizeof words ? length : sizeof words;
+        if (taken == sizeof words)
+            memcpy(words, at, sizeof words);
         else
-            memcpy(&word, at, taken);
-        key->first = (key->first ^ word) * 0x9E3779B97F4A7C15u;
-        key->second = (key->second ^ word) * 0xC2B2AE3D27D4EB4Fu;
-        key->first ^= key->first >> 32;
-        key->second ^= key->second >> 29;
-        at += taken, length -= taken;
+            memcpy(words, at, taken);
+        key->first = mixed(key->first ^ words[0], words[1] ^ 0x9E3779B97F4A7C15u);
+        key->second = mixed(key->second ^ words[1], words[0] ^ 0xC2B2AE3D27D4EB4Fu);
     }
 }
 
@@ -78,41 +79,37 @@ static Key key_of(Arena *arena, const KernelKind *kind, Key tried)
     return tried;
 }
 
-/* Where the kind is, or would be. */
-static MemoEntry *place_of(const ConstructMemo *memo, Key key)
-{
-    size_t at = key.first & (memo->capacity - 1);
-    while (memo->entries[at].used && (memo->entries[at].key.first != key.first || memo->entries[at].key.second != key.second))
-        at = (at + 1) & (memo->capacity - 1);
-    return &memo->entries[at];
-}
-
-static void grow(ConstructMemo *memo)
-{
-    ConstructMemo grown = *memo;
-    grown.capacity *= 2;
-    grown.entries = NEW_ARRAY(memo->arena, MemoEntry, grown.capacity);
-    for (size_t i = 0; i < memo->capacity; i++)
-        if (memo->entries[i].used)
-            *place_of(&grown, memo->entries[i].key) = memo->entries[i];
-    *memo = grown;
-}
+static Slice bytes_of(const Key *key) { return (Slice){(const char *)key, (const char *)(key + 1)}; }
 
 // ---- series ----
 
 typedef struct KnownTiles {
-    const KernelKind *kind;
+    const char *name;       // of the kind
+    const KindCost *cost;
+    int axis_count;
+    double terms;           // of a sum
     Key key;
     const RProgram *programs;
     int count;
     struct KnownTiles *next;
 } KnownTiles;
 
+static double terms_of(const KernelKind *kind)
+{
+    double terms = 1;
+    for (int a = 0; a < kind->space->axis_count; a++)
+        terms *= kind->space->axes[a].reduction ? (double)kind->space->axes[a].extent : 1;
+    return terms;
+}
+
 static void add_known(TileSeries *series, const KernelKind *kind, Key key, const RProgram *programs, int count)
 {
     KnownTiles *known = NEW(series->arena, KnownTiles);
     *known = (KnownTiles){
-        .kind = kind_copy(series->arena, kind),
+        .name = kind->name,
+        .cost = kind->cost,
+        .axis_count = kind->space->axis_count,
+        .terms = terms_of(kind),
         .key = key,
         .programs = programs,
         .count = count,
@@ -121,14 +118,10 @@ static void add_known(TileSeries *series, const KernelKind *kind, Key key, const
     series->first = known;
 }
 
-/* How many times as long the longer sums of two kinds are. */
-static double sums_apart(const KernelKind *kind, const KernelKind *other)
+/* How many times as long the longer sums are. */
+static double sums_apart(double terms, const KnownTiles *known)
 {
-    double longer = 1;
-    for (int a = 0; a < kind->space->axis_count; a++)
-        if (kind->space->axes[a].reduction)
-            longer *= (double)kind->space->axes[a].extent / (double)other->space->axes[a].extent;
-    return fmax(longer, 1 / longer);
+    return fmax(terms / known->terms, known->terms / terms);
 }
 
 /* Tiles of the kind whose sums are nearest in length; NULL: none are near. */
@@ -136,10 +129,11 @@ static const KnownTiles *known_tiles(const TileSeries *series, const KernelKind 
 {
     static const double NEAR = 4.3;   // limit of the search: four times, and parts that are rounded up
     const KnownTiles *nearest = NULL;
+    double terms = terms_of(kind);
     for (const KnownTiles *known = series ? series->first : NULL; known; known = known->next)
-        if (strcmp(known->kind->name, kind->name) == 0 && known->kind->cost == kind->cost &&
-            known->kind->space->axis_count == kind->space->axis_count &&
-            sums_apart(kind, known->kind) < (nearest ? sums_apart(kind, nearest->kind) : NEAR))
+        if (strcmp(known->name, kind->name) == 0 && known->cost == kind->cost &&
+            known->axis_count == kind->space->axis_count &&
+            sums_apart(terms, known) < (nearest ? sums_apart(terms, nearest) : NEAR))
             nearest = known;
     return nearest;
 }
@@ -149,32 +143,30 @@ const RProgram *construct_memo_ask(ConstructMemo *memo, Arena *scratch, Arena *c
                                    ConstructStats *stats)
 {
     Key key = key_of(scratch, kind, (Key){0});
-    MemoEntry *entry = place_of(memo, key);
-    const KnownTiles *known = entry->used ? NULL : known_tiles(series, kind);
+    MemoEntry *entry = word_find(&memo->entries, bytes_of(&key));
+    const KnownTiles *known = entry ? NULL : known_tiles(series, kind);
     if (known) {
         key = key_of(scratch, kind, known->key);
-        entry = place_of(memo, key);
+        entry = word_find(&memo->entries, bytes_of(&key));
     }
-    bool remembered = entry->used;
-    const RProgram *programs = entry->programs;
-    *count = entry->count;
+    const RProgram *programs = entry ? entry->programs : NULL;
+    *count = entry ? entry->count : 0;
     stats->stopped = false;
-    if (known && !remembered)
+    if (known && !entry)
         *count = rprogram_construct_like(scratch, kind, memo->target, known->programs, known->count,
                                          memo->kept, stats);
-    if (!*count && !remembered)   // nor is any of the known tiles legal
+    if (!*count && !entry)   // nor is any of the known tiles legal
         *count = rprogram_construct(scratch, kind, memo->target, known_us, memo->keep, memo->kept, stats);
     size_t bytes = (size_t)*count * sizeof *programs;
     bool remembers = !stats->stopped && memo->bytes + bytes <= MOST_BYTES;
-    if (!remembered)
+    if (!entry)
         programs = arena_copy(remembers ? memo->arena : series ? series->arena : choices, memo->kept, bytes);
     if (series && !known && *count && !stats->stopped)
         add_known(series, kind, key, programs, *count);
-    if (remembered || !remembers)
+    if (entry || !remembers)
         return programs;
     memo->bytes += bytes;
-    *entry = (MemoEntry){true, key, programs, *count};
-    if (2 * ++memo->count > memo->capacity)
-        grow(memo);
+    entry = arena_copy(memo->arena, &(MemoEntry){key, programs, *count}, sizeof *entry);
+    *word_place(&memo->entries, bytes_of(&entry->key)) = entry;
     return programs;
 }

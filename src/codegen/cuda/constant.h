@@ -3,7 +3,8 @@
 #pragma once
 #include <stdint.h>
 
-#include "codegen/cuda/words.h"
+#include "base/words.h"
+#include "codegen/cuda/token.h"
 
 typedef struct Constant {
     bool known;

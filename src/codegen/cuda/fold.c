@@ -321,9 +321,9 @@ static bool find_body(Slice *rest)
 
 /* What is left of the lines; those that nothing, or only a comment on what was there, is left of go as
    well, unless lines are counted. */
-static const char *remaining_text(Arena *arena, const ConditionFold *fold)
+static const char *remaining_text(Arena *arena, Arena *scratch, const ConditionFold *fold)
 {
-    StrBuf out = strbuf_new(arena), line = strbuf_new(arena);
+    StrBuf out = strbuf_new(scratch), line = strbuf_new(scratch);
     bool cut = false, was_code = false;
     for (size_t i = 0; i < fold->length; i++) {
         bool removed = fold->removed[i] && !(fold->keeps_lines && fold->text[i] == '\n');
@@ -343,14 +343,14 @@ static const char *remaining_text(Arena *arena, const ConditionFold *fold)
         cut = was_code = false;
     }
     strbuf_puts(&out, line.text);
-    return out.text;
+    return arena_strndup(arena, out.text, out.length);
 }
 
 /* Constants whose names mean something else in the text: `Index STEP` declares another one. */
 static const Slice *hidden_names(Arena *arena, const Constants *constants, const char *text)
 {
     enum { MAX_HIDDEN = 32 };
-    Slice *hidden = NEW_ARRAY(arena, Slice, MAX_HIDDEN + 1);
+    Slice hidden[MAX_HIDDEN + 1];
     int count = 0;
     Slice rest = slice_of(text), token, before = {0};
     while (token_read(&rest, &token) && count < MAX_HIDDEN) {
@@ -360,7 +360,8 @@ static const Slice *hidden_names(Arena *arena, const Constants *constants, const
             hidden[count++] = token;
         before = token;
     }
-    return hidden;
+    hidden[count++] = (Slice){0};
+    return arena_copy(arena, hidden, (size_t)count * sizeof *hidden);
 }
 
 bool fold_is_idle(const char *text)
@@ -383,11 +384,13 @@ static ConditionFold fold_of(Constants *visible, const char *text, bool keeps_li
                            .keeps_lines = keeps_lines};
 }
 
-const char *fold_branches(Arena *arena, const Constants *constants, const Slice *idle, const char *text, bool keeps_lines)
+const char *fold_branches(Arena *arena, Arena *scratch, const Constants *constants, const Slice *idle,
+                          const char *text, bool keeps_lines)
 {
     if (strstr(text, "\n#if") || *text == '#' || !strchr(text, '{'))
         return text;
-    Constants visible = {.table = {.arena = arena}, .outer = constants};
+    arena_reset(scratch);
+    Constants visible = {.table = {.arena = scratch}, .outer = constants};
     ConditionFold fold = fold_of(&visible, text, keeps_lines);
     fold.idle = idle;
     for (Slice rest = {fold.text, fold.text + fold.length}; find_body(&rest);) {
@@ -396,15 +399,17 @@ const char *fold_branches(Arena *arena, const Constants *constants, const Slice 
         fold.function = (Slice){rest.start, fold.function.start};
         fold_block(&fold, &rest);
     }
-    return fold.any ? remaining_text(arena, &fold) : text;
+    return fold.any ? remaining_text(arena, scratch, &fold) : text;
 }
 
-const char *fold_expressions(Arena *arena, const Constants *constants, const char *text, bool keeps_lines)
+const char *fold_expressions(Arena *arena, Arena *scratch, const Constants *constants, const char *text,
+                             bool keeps_lines)
 {
     if (strstr(text, "\n#if") || *text == '#' || !(strchr(text, '?') || strstr(text, "&&") || strstr(text, "||")))
         return text;
-    Constants visible = {.table = {.arena = arena}, .outer = constants};
+    arena_reset(scratch);
+    Constants visible = {.table = {.arena = scratch}, .outer = constants};
     ConditionFold fold = fold_of(&visible, text, keeps_lines);
     fold_choices(&fold, (Slice){fold.text, fold.text + fold.length});
-    return fold.any ? remaining_text(arena, &fold) : text;
+    return fold.any ? remaining_text(arena, scratch, &fold) : text;
 }

@@ -12,11 +12,13 @@
 #include "codegen/cuda/constant.h"
 
 /* A function's definition with resolved `if`s and without calls of `idle` functions, which end with an empty
-   slice; other text unchanged. `keeps_lines`: removed lines stay, blank. */
-const char *fold_branches(Arena *arena, const Constants *constants, const Slice *idle, const char *text, bool keeps_lines);
+   slice; other text unchanged. `keeps_lines`: removed lines stay, blank. Resets `scratch`. */
+const char *fold_branches(Arena *arena, Arena *scratch, const Constants *constants, const Slice *idle,
+                          const char *text, bool keeps_lines);
 
 /* A definition without the sides of choices that constants decide: `A > 1 ? x : y`, `A > 1 && x`. */
-const char *fold_expressions(Arena *arena, const Constants *constants, const char *text, bool keeps_lines);
+const char *fold_expressions(Arena *arena, Arena *scratch, const Constants *constants, const char *text,
+                             bool keeps_lines);
 
 /* Whether the text defines a function that does nothing, for any arguments. */
 bool fold_is_idle(const char *text);

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "codegen/cuda/words.h"
+#include "base/words.h"
+#include "codegen/cuda/token.h"
 
 /* Words of C, C++ and CUDA, and macros that headers define in lower case. */
 static const char WORDS[] = "alignas alignof and and_eq asm assert auto bitand bitor bool break case catch "

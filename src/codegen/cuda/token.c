@@ -5,8 +5,6 @@
 
 Slice slice_of(const char *text) { return (Slice){text, text + strlen(text)}; }
 
-size_t slice_length(Slice slice) { return (size_t)(slice.end - slice.start); }
-
 /* Behind what both begin with. */
 static const char *common_end(Slice slice, const char **word)
 {
@@ -23,11 +21,6 @@ bool slice_starts(Slice slice, const char *word)
 }
 
 bool slice_equals(Slice slice, const char *word) { return common_end(slice, &word) == slice.end && !*word; }
-
-bool slice_same(Slice a, Slice b)
-{
-    return slice_length(a) == slice_length(b) && memcmp(a.start, b.start, slice_length(a)) == 0;
-}
 
 /* What a character may begin. A table, since all of the prelude is read for every kernel. */
 enum { SPACE = 1, DIGIT = 2, LETTER = 4, OPENS_SKIPPED = 8, BRACKET = 16, SEMICOLON = 32 };

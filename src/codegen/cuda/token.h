@@ -2,19 +2,11 @@
 // and numbers lie between them. Enough to find declarations and what they use; what it means is the
 // compiler's business.
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-
-/* A piece of text that lies elsewhere. */
-typedef struct Slice {
-    const char *start, *end;
-} Slice;
+#include "base/slice.h"
 
 Slice slice_of(const char *text);
-size_t slice_length(Slice slice);
 bool slice_starts(Slice slice, const char *word);
 bool slice_equals(Slice slice, const char *word);
-bool slice_same(Slice a, Slice b);
 
 bool is_name(Slice token);
 

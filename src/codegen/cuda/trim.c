@@ -179,16 +179,19 @@ static void fold_scope(Trim *trim, TrimScope *scope)
 {
     static const Slice none = {0};
     bool keeps_lines = trim->store->line_directives;   // which are the template's
+    Arena *scratch = arena_new();
     for (TextUnit *unit = scope->units.first; unit; unit = unit->next) {
         const char *text = unit->text;
-        unit->text = fold_branches(trim->arena, &scope->constants, &none, text, keeps_lines);
-        unit->text = fold_expressions(trim->arena, &scope->constants, unit->text, keeps_lines);
+        unit->text = fold_branches(trim->arena, scratch, &scope->constants, &none, text, keeps_lines);
+        unit->text = fold_expressions(trim->arena, scratch, &scope->constants, unit->text, keeps_lines);
         unit->folded = unit->text != text;
     }
     const Slice *idle = idle_functions(trim, scope);
     for (TextUnit *unit = scope->units.first; unit; unit = unit->next)
         if (unit->folded || idle->start)
-            unit->text = fold_branches(trim->arena, &scope->constants, idle, unit->text, keeps_lines);
+            unit->text =
+                fold_branches(trim->arena, scratch, &scope->constants, idle, unit->text, keeps_lines);
+    arena_free(scratch);
 }
 
 void trim_add_kernel(Trim *trim, const KernelText *kernel)

@@ -4,7 +4,8 @@
 #pragma once
 #include "base/strbuf.h"
 #include "codegen/cuda/lines.h"
-#include "codegen/cuda/words.h"
+#include "base/words.h"
+#include "codegen/cuda/token.h"
 
 typedef struct Declaration {
     Slice name;

@@ -96,10 +96,10 @@ static void add_family(Planner *planner, ChoiceList *list, const Family *family,
     int count = family_kinds(planner->drafting, family, viewed, drafts);
     const void *view = family_view(family, viewed);
     for (int v = 0; v < count; v++) {
-        KernelKind *kind = kind_copy(planner->choices, &drafts[v]);
-        kind->space->unpadded = planner->target->without & PART_BANK_PADDING;
         int made;
-        const RProgram *programs = construct(planner, list, kind, &made);
+        drafts[v].space->unpadded = planner->target->without & PART_BANK_PADDING;
+        const RProgram *programs = construct(planner, list, &drafts[v], &made);
+        const KernelKind *kind = made ? kind_copy(planner->choices, &drafts[v]) : NULL;
         PlannedLaunch *launches = arena_room(planner->choices, (size_t)made * sizeof *launches);
         for (int i = 0; i < made; i++) {
             launches[i] = (PlannedLaunch){family, viewed->fusion, view, kind, &programs[i]};

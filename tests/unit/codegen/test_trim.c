@@ -194,7 +194,7 @@ static const char *folded(const char *text)
     constants_read(&constants, "constexpr int A = 3, B = 2 * A + 1;");
     constants_read(&constants, "constexpr bool FEW = B <= 7 && A != 2;");
     constants_read(&constants, "constexpr float REAL = 1.5f, C = unknown(A);");
-    return fold_branches(arena, &constants, &none, text, false);
+    return fold_branches(arena, arena_new(), &constants, &none, text, false);
 }
 
 START_TEST(branches_by_constants_are_settled)
@@ -256,7 +256,7 @@ START_TEST(choices_by_constants_are_made)
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         const char *text = arena_printf(arena, "int f(int x)\n{\n    return %s;\n}\n", choices[i][0]);
         const char *wanted = choices[i][1] ? arena_printf(arena, "int f(int x)\n{\n    return %s;\n}\n", choices[i][1]) : text;
-        ck_assert_str_eq(fold_expressions(arena, &constants, text, false), wanted);
+        ck_assert_str_eq(fold_expressions(arena, arena_new(), &constants, text, false), wanted);
     }
 }
 END_TEST
@@ -285,15 +285,15 @@ START_TEST(calls_of_what_does_nothing_go)
     ck_assert(fold_is_idle("DEVICE void rest(int x)\n{\n}\n"));
     ck_assert(!fold_is_idle("DEVICE void rest(int x)\n{\n    g(x);\n}\n"));
     ck_assert(!fold_is_idle("DEVICE int rest(int x) { }\n"));
-    ck_assert_str_eq(fold_branches(arena, &constants, idle, "void f(int x)\n{\n    rest(x, y + 1);\n    rest(x++);\n}\n", false),
+    ck_assert_str_eq(fold_branches(arena, arena_new(), &constants, idle, "void f(int x)\n{\n    rest(x, y + 1);\n    rest(x++);\n}\n", false),
                      "void f(int x)\n{\n    rest(x++);\n}\n");
-    ck_assert_str_eq(fold_branches(arena, &constants, idle,
+    ck_assert_str_eq(fold_branches(arena, arena_new(), &constants, idle,
                                    "void f(int x)\n{\n    if (x % 4 == 0 && y <= x)\n        rest(x);\n    g(x);\n}\n", false),
                      "void f(int x)\n{\n    g(x);\n}\n");
     static const char *const asks[] = {"g(x)", "x = y", "x++"};
     for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
         const char *text = arena_printf(arena, "void f(int x)\n{\n    if (%s)\n        rest(x);\n}\n", asks[i]);
-        ck_assert_str_eq(fold_branches(arena, &constants, idle, text, false), text);
+        ck_assert_str_eq(fold_branches(arena, arena_new(), &constants, idle, text, false), text);
     }
 }
 END_TEST
@@ -304,7 +304,7 @@ START_TEST(lines_that_are_cited_stay)
     Constants constants = {.table = {.arena = arena}};
     constants_read(&constants, "constexpr int A = 3;");
     const char *text = "void f(int x)\n{\n    // Why.\n    if (A > 3) {\n        h();\n    }\n    (void)x;\n    rest(x,\n         1);\n    g(x);\n}\n";
-    text = fold_branches(arena, &constants, idle, fold_branches(arena, &constants, &none, text, true), true);
+    text = fold_branches(arena, arena_new(), &constants, idle, fold_branches(arena, arena_new(), &constants, &none, text, true), true);
     ck_assert_ptr_null(strstr(text, "h()"));
     ck_assert_ptr_null(strstr(text, "rest"));
     int line = 1;

@@ -1,4 +1,4 @@
-#include "codegen/cuda/words.h"
+#include "base/words.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
-// Words of CUDA text and what stands for them: a hash table that only grows.
+// Names, or other bytes, and what stands for them: a hash table that only grows.
 #pragma once
 #include "base/arena.h"
-#include "codegen/cuda/token.h"
+#include "base/slice.h"
 
 typedef struct Word {
     Slice name;    // empty: the place is free
