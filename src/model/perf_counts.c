@@ -203,14 +203,14 @@ static int requested_bytes(const KernelCounts *kernel, const DataTile *data)
     return of_matrices ? device->shared.transaction_bytes : device->dram.transaction_bytes;
 }
 
-/* Bulk copies bring the channels of a tap in lines of 128 bytes. What the last one has beyond the channels is filled with
-   zeros and takes its time, too; pixels that begin within sectors take longer, most where such a line is cut. Times over
-   that of an aligned line. */
-static double tap_line_time(const DataTile *data, double line)
+/* Bulk copies bring rows, or the channels of a tap, in lines of 128 bytes, however short they are. What the
+   last one has beyond the row is filled with zeros and takes its time, too; rows that begin within sectors
+   take longer, most where such a line is cut. Times over that of an aligned line. */
+static double row_line_time(const DataTile *data, double elements, double line)
 {
-    static const double ODD = 1.2, CUT = 1.1, ODD_CUT = 1.8;   // micro-kernels: tuning-log 196
-    bool odd = data->taps.channels * data->element_bits % (2 * 8 * VECTOR_BYTES) != 0;
-    double channels = (double)data->taps.channels, lines = ceil(channels / line), whole = floor(channels / line);
+    static const double ODD = 1.2, CUT = 1.1, ODD_CUT = 1.8;   // micro-kernels: tuning-log 196, 275
+    bool odd = (int64_t)elements * data->element_bits % (2 * 8 * VECTOR_BYTES) != 0;
+    double lines = ceil(elements / line), whole = floor(elements / line);
     return (whole * (odd ? ODD : 1) + (lines - whole) * (odd ? ODD_CUT : CUT)) / lines;
 }
 
@@ -218,15 +218,22 @@ static double tap_line_time(const DataTile *data, double line)
 static double asked_bytes(const KernelCounts *kernel, const DataTile *data, double moved)
 {
     int axis_count = kernel->space->axis_count;
-    bool of_taps = data->taps.step && kernel->space->walk.count && kernel->cost->read_share > 0;
-    if (!of_taps && requested_bytes(kernel, data) == kernel->device->dram.transaction_bytes)
+    bool by_lines = data->staged && !data->output && kernel->cost->read_share > 0,
+         of_taps = by_lines && data->taps.step && kernel->space->walk.count;
+    double line = kernel->device->shared.transaction_bytes * 8.0 / data->element_bits,
+           row = data->rank ? (double)data->dims[data->rank - 1].size : line;
+    if (of_taps) {
+        DataTile filled = *data;
+        filled.taps = (TapTile){0};
+        double channels = (double)data->taps.channels;
+        return data_tile_bytes(&filled, kernel->shared, axis_count) * row_line_time(data, channels, line);
+    }
+    if (by_lines && row < line)
+        return data_tile_bytes(data, kernel->shared, axis_count) * line / row *
+               row_line_time(data, row, line);
+    if (requested_bytes(kernel, data) == kernel->device->dram.transaction_bytes)
         return moved;
-    if (!of_taps)
-        return data_tile_traffic(data, kernel->shared, axis_count, requested_bytes(kernel, data));
-    double line = kernel->device->shared.transaction_bytes * 8.0 / data->element_bits;
-    DataTile filled = *data;
-    filled.taps = (TapTile){0};
-    return data_tile_bytes(&filled, kernel->shared, axis_count) * tap_line_time(data, line);
+    return data_tile_traffic(data, kernel->shared, axis_count, requested_bytes(kernel, data));
 }
 
 /* What blocks of the shared tile hold, move and ask for, and of what is staged lines and elements: numbers

@@ -517,3 +517,26 @@ void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, con
         if (is_chosen(reads, i, 1u << PATTERN_GATHER))
             reads_emit_one(out, indent, scope, reads, i, "e");
 }
+
+// ---- what is made of sums ----
+
+/* What a function or a quotient of exact arithmetic is made of. */
+enum { FUNCTION_INSTRUCTIONS = 20, QUOTIENT_INSTRUCTIONS = 10 };
+
+static void count_instructions(Expr *expr, void *context)
+{
+    double *instructions = context;
+    if (expr->kind != EXPR_APPLY)
+        return;
+    bool divides = expr->apply.op == OP_DIV && expr->apply.operands[1]->kind != EXPR_CONST;
+    bool function = op_info[expr->apply.op].class == OP_CLASS_REAL;
+    *instructions += function ? FUNCTION_INSTRUCTIONS : divides ? QUOTIENT_INSTRUCTIONS : 1;
+}
+
+double ends_made_instructions(const Fusion *fusion)
+{
+    double made = 0;
+    for (int i = 1; i < fusion->op_count; i++)
+        expr_visit(fusion->ops[i].body, count_instructions, &made);
+    return made / fusion->output_count;
+}

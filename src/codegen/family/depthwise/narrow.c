@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "codegen/cuda/reads.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
@@ -364,10 +365,10 @@ static int64_t tiles_of(const NarrowWay *way, int64_t rows)
     return ceil_div(rows * way->width, NARROW_TILE * way->row_tiles) * way->row_tiles;
 }
 
-/* Of a warp: each of its turns waits for what the epilogue loads of its own outputs. */
-static double waits_of(const TileSpace *space, const NarrowWay *way)
+/* Of a warp, each of which waits for what the epilogue loads of its own outputs. */
+static double turns_of(const NarrowWay *way)
 {
-    return narrow_loads_outputs(space) ? (double)ceil_div(tiles_of(way, way->height) / way->row_tiles, way->sets) : 0;
+    return (double)ceil_div(tiles_of(way, way->height) / way->row_tiles, way->sets);
 }
 
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, const NarrowWay *way)
@@ -391,8 +392,11 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_load(&schedule, (Move){.tiles = narrow_loads(space)});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    if (waits_of(space, way) > 0)
-        schedule_takes(&schedule, 0, waits_of(space, way));
+    double turn = way->row_tiles * NARROW_TILE * NARROW_EIGHT / 32.0;   // outputs of a lane, for each of a warp's tiles
+    if (schedule_ops(fusion, false))
+        schedule_takes(&schedule,
+                       turns_of(way) * turn * way->warp_tiles * way->warp_groups * ends_made_instructions(fusion),
+                       narrow_loads_outputs(space) ? turns_of(way) : 0);
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space),
                           .lines = (float)way->stored_lines,

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "codegen/family/depthwise/turn.h"
+#include "codegen/cuda/reads.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
@@ -170,7 +171,9 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz 
     schedule_map(&schedule, schedule_ops(fusion, false));
     if (beside)
         schedule_takes(&schedule, 0, (double)(each * window->width / vector));   // each access waits for what it loads
-    schedule_store(&schedule, (Move){.tiles = space_outputs(space), .instructions = STORE / vector});
+    schedule_store(&schedule,
+                   (Move){.tiles = space_outputs(space),
+                          .instructions = STORE / vector + ends_made_instructions(fusion) / A_ROWS});
     return schedule_copy(arena, &schedule);
 }
 

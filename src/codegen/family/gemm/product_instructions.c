@@ -48,19 +48,6 @@ bool product_has_line_places(const Fusion *fusion, const Product *product, int f
            quotients(&product->group[factor ? GROUP_N : GROUP_M], product_factor_axes(product, factor)) > 0;
 }
 
-/* What a function or a quotient of exact arithmetic is made of. */
-enum { FUNCTION_INSTRUCTIONS = 20, QUOTIENT_INSTRUCTIONS = 10 };
-
-static void count_instructions(Expr *expr, void *context)
-{
-    double *instructions = context;
-    if (expr->kind != EXPR_APPLY)
-        return;
-    bool divides = expr->apply.op == OP_DIV && expr->apply.operands[1]->kind != EXPR_CONST;
-    bool function = op_info[expr->apply.op].class == OP_CLASS_REAL;
-    *instructions += function ? FUNCTION_INSTRUCTIONS : divides ? QUOTIENT_INSTRUCTIONS : 1;
-}
-
 /* Axes whose positions a store needs: groups along which the tensor is contiguous, or has one stride, need none. */
 static uint32_t stored_axes(const Fusion *fusion, const Product *product, const Access *store)
 {
@@ -74,12 +61,9 @@ static uint32_t stored_axes(const Fusion *fusion, const Product *product, const 
 
 double product_end_instructions(const Fusion *fusion, const Product *product, int columns)
 {
-    double made = 0, stored = 0;
-    for (int i = 0; i < fusion->op_count; i++) {
-        if (i > 0)
-            expr_visit(fusion->ops[i].body, count_instructions, &made);
+    double stored = 0;
+    for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored)
             stored += search_instructions(product, stored_axes(fusion, product, &fusion->ops[i].store));
-    }
-    return (made + stored / columns) / fusion->output_count;
+    return ends_made_instructions(fusion) + stored / columns / fusion->output_count;
 }
