@@ -9,13 +9,6 @@ enum {
     SUM_CYCLES = 40   // of an epilogue, for each sum of a thread: tuning-log 56, 59, 116 and 167
 };
 
-/* tuning-log 116 and 156 */
-#define ATTENTION(...)                                                                                       \
-    {                                                                                                        \
-        .special_share = 0.55, .sum_cycles = SUM_CYCLES, __VA_ARGS__                                         \
-    }
-#define ATTENTION_OF_WARPS(...) ATTENTION(.peak_share = 0.5, __VA_ARGS__)
-
 const Calibration calibration = {
     .knee = 5,                             // tuning-log 7, 113 and 179
     .least_exposed = 1.0 / 8,              // tuning-log 161 and 167
@@ -47,6 +40,6 @@ const Calibration calibration = {
              .shift_instructions = 18},
     // Bulk copies read L2 at 9.4 TB/s, loads at 7.7: micro-kernels, tuning-log 186
     .bulk = {.read_share = 0.82, .sum_cycles = SUM_CYCLES},
-    .attention = ATTENTION_OF_WARPS(),
-    .attention_bulk = ATTENTION(),
+    .attention = {.special_share = 0.55, .sum_cycles = SUM_CYCLES, .peak_share = 0.5},   // tuning-log 116, 156
+    .attention_bulk = {.special_share = 0.55, .sum_cycles = SUM_CYCLES},
 };

@@ -64,7 +64,7 @@ static double l2_time_us(const KernelCounts *kernel, double load_bytes, double s
 {
     const DeviceSpec *device = kernel->device;
     double moving_us = (load_bytes + store_bytes) / device->l2.bandwidth_gb_s / 1e3 + kernel->hottest_us;
-    /* Warps with pipelines of their own draw what a port carries: as much as bulk copies read (tuning-log 270). */
+    /* Warps with pipelines of their own draw what a port carries: as much as bulk copies (tuning-log 270). */
     bool own = kernel->kind->schedule->independent;
     double share = own ? 1 / calibration.bulk.read_share : device->l2_port_share;
     double ports = at_most(share * kernel->blocks / device->sm_count, 1);
@@ -101,7 +101,21 @@ static double threads_along_reduction(const KernelCounts *kernel)
     return rtile_tiles(kernel->space, kernel->shared, kernel->inner, true);
 }
 
-/* Latency of the load of a step. Asynchronous copies also wait for each other. */
+/* Warp groups that split a reduction: each writes the sums of the whole tile to shared memory, from where they are read.
+   Single warps have too few rows for that to matter. */
+static double combining_us(const KernelCounts *kernel)
+{
+    const double SUM_BYTES = 4;
+    bool groups = kind_tile_threads(kernel->kind) > kernel->device->warp_size;
+    if (!groups || !kernel->problem->schedule.combines_rows)
+        return 0;
+    double splits = rtile_tiles(kernel->space, kernel->shared, kernel->inner, true),
+           sums = splits * rtile_points(kernel->space, kernel->shared, false);
+    return 2 * sums * SUM_BYTES * kernel->device->sm_count / kernel->device->shared.bandwidth_gb_s / 1e3;
+}
+
+/* Latency of the load of a step. Asynchronous copies also wait for each other. Groups that split columns wait for the
+   tile of one product, while the other one's comes (tuning-log 280). */
 static double step_load_us(const KernelCounts *kernel)
 {
     const DeviceSpec *device = kernel->device;
@@ -109,7 +123,7 @@ static double step_load_us(const KernelCounts *kernel)
     if (kernel->problem->schedule.rounds_ahead == 0)
         return device->dram_latency_ns / 1e3;
     return device->dram_latency_ns / 1e3 + device->timing.copy_wait_us +
-           kernel->staged_bytes / port_gb_s / 1e3;
+           kernel->staged_bytes / (combining_us(kernel) > 0 ? 2 : 1) / port_gb_s / 1e3;
 }
 
 /* Each thread loads the next step, multiplies this one, and stores what has arrived: no step is shorter than that, however
@@ -132,19 +146,6 @@ static double uncovered_time_us(const KernelCounts *kernel, double step_us)
     return at_least(covering > 1 ? load_us / covering - step_us : load_us - step_us * covering, 0);
 }
 
-/* Warp groups that split a reduction: each writes the sums of the whole tile to shared memory, from where they are read.
-   Single warps have too few rows for that to matter. */
-static double combining_us(const KernelCounts *kernel)
-{
-    const double SUM_BYTES = 4;
-    bool groups = kind_tile_threads(kernel->kind) > kernel->device->warp_size;
-    if (!groups || !kernel->problem->schedule.combines_rows)
-        return 0;
-    double splits = rtile_tiles(kernel->space, kernel->shared, kernel->inner, true),
-           sums = splits * rtile_points(kernel->space, kernel->shared, false);
-    return 2 * sums * SUM_BYTES * kernel->device->sm_count / kernel->device->shared.bandwidth_gb_s / 1e3;
-}
-
 /* Of the block's tile, as far as rows exist. */
 static double existing_points(const KernelCounts *kernel)
 {
@@ -165,7 +166,7 @@ static double sum_cycles(const KernelCounts *kernel)
     return CUT * calibration.finding_cycles * warps;
 }
 
-/* Of a value that others left in shared memory a load, an addition and a store: counted in SASS of filter_strip,
+/* Of a value that others left in shared memory a load, an addition, a store: counted in SASS of filter_strip,
    45 for 9 taps, 333 for 81. */
 static double value_cycles(void) { return 4.1 * calibration.finding_cycles; }
 
@@ -632,7 +633,7 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.compute_us += ends_time_us(&kernel, perf.compute_us);
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = (perf.shared_load_bytes + perf.shared_store_bytes) / device->shared.bandwidth_gb_s / 1e3 / kernel.balance;
-    /* Of threads that iterate down an image each stores its own channels; warps collect those of their block. */
+    /* Threads that iterate down an image store their channels each; warps collect those of their block. */
     bool counted = false;
     for (int i = 0; i < kernel.space->tile_count; i++)
         counted |= kernel.space->tiles[i].parts > 0;

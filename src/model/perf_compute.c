@@ -126,7 +126,8 @@ static double warp_share(const KernelCounts *kernel)
 }
 
 /* Share of its unit's peak that the kernel reaches. Where threads compute special functions between their products, only
-   products of the scheduler's other warps fill that time. */
+   products of the scheduler's other warps fill that time. To mask a score takes four instructions (counted), its
+   exponential eight cycles. */
 static double peak_share(const KernelCounts *kernel)
 {
     const KindCost *cost = kernel->cost;
@@ -136,7 +137,8 @@ static double peak_share(const KernelCounts *kernel)
         return share;
     double products = space->flops / perf_unit_peak(kernel->device, space->unit) / share,
            functions = space->special / perf_unit_peak(kernel->device, UNIT_SFU) / cost->special_share,
-           own = (products + functions) / busiest_warps(kernel, kernel->resident);
+           masked = 1 + 4.0 / 8 * kernel->border,
+           own = (products + functions * masked) / busiest_warps(kernel, kernel->resident);
     return own > products ? share * products / own : share;
 }
 

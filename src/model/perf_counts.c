@@ -153,13 +153,13 @@ static double made_share(const KernelCounts *kernel)
     return axis < 0 ? 1 : (double)kernel->space->axes[axis].extent / (double)kernel->padded.size[axis];
 }
 
-/* Share of the steps along a band's axis that tiles of so many positions make, and the tile that makes most: their positions need what
-   the first or the last one needs. Of many tiles some stand for all. */
-static double visited_share(const TileSpace *space, const RTile *shared, double *most)
+/* Share of the steps along a band's axis that tiles of so many positions make, which need what the first or the
+   last one needs; the tile that makes most; the share that not all need. Of many tiles some stand for all. */
+static double visited_share(const TileSpace *space, const RTile *shared, double *most, double *border)
 {
     enum { MOST_TILES = 64 };   // limit of the search: of more the estimate is the same
     const Band *band = &space->band;
-    *most = 1;
+    *most = 1, *border = 0;
     if (!band->exists)
         return 1;
     double size = (double)shared->size[band->along], step = (double)shared->size[band->axis],
@@ -169,13 +169,18 @@ static double visited_share(const TileSpace *space, const RTile *shared, double 
         double row = floor(tile) * size, end_row = at_most(row + size - 1, last);
         double from = band->begin + band->begin_step * (band->begin_step < 0 ? end_row : row),
                end = band->end + band->end_step * (band->end_step > 0 ? end_row : row);
+        double all_from = 2 * band->begin + band->begin_step * (row + end_row) - from,
+               all_end = 2 * band->end + band->end_step * (row + end_row) - end;   // of what all need
         from = at_least(at_most(from, columns - 1), 0);
         double own = ceil(at_least(at_most(end, columns), from + 1) / step) - floor(from / step);
+        double whole = floor(at_most(all_end, columns) / step) - ceil(at_least(all_from, 0) / step);
+        *border += own - at_least(whole, 0);
         longest = at_least(longest, own);
         made += own;
         all += ceil(columns / step);
     }
     *most = longest / ceil(columns / step);
+    *border /= made;
     return made / all;
 }
 
@@ -499,7 +504,7 @@ void kernel_counts(KernelCounts *kernel, const KernelKind *kind, const PerfProbl
     kernel->walk = thread_walk(kind, kernel->shared, kernel->inner);
     kernel->cluster = kind_splits(kind);
     double most;
-    kernel->visited = visited_share(space, kernel->shared, &most);
+    kernel->visited = visited_share(space, kernel->shared, &most, &kernel->border);
     kernel->inner_steps = rtile_tiles(space, kernel->shared, &kernel->walk, true);
     int makers = schedule_makers(kind->schedule);   // of which one multiplies at a time
     kernel->register_tiles = (double)program->threads / kind_tile_threads(kind) / makers;

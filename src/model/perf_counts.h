@@ -30,6 +30,7 @@ typedef struct KernelCounts {
     double cluster;                // blocks that share the steps along the reduction
     double steps;                  // shared steps of a block: what an SM's time goes by
     double visited;                // share of all steps that blocks make on average: what is moved and multiplied
+    double border;                 // share of these whose points ask whether a band has them
     double inner_steps;            // register steps of a thread in each of them
     double register_tiles;         // of a block
     double warps;                  // of a block

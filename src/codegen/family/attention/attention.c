@@ -145,14 +145,6 @@ static KernelKind tile_kind(Arena *arena, const TileSpace *space, const Fusion *
     return kind;
 }
 
-/* Each SM has one block at most: the more of its warps load columns the better (tuning-log 150). */
-static bool has_few_tiles(const DeviceSpec *device, const Attention *attention, int variant)
-{
-    const AxisGroup *group = attention->group;
-    int64_t tiles_of_rows = ceil_div(group[ATTENTION_ROW].extent, tiles[variant].rows);
-    return tiles_of_rows * group[ATTENTION_BATCH].extent <= device->sm_count;
-}
-
 /* One tile has all rows. Blocks of a cluster have a step for each of their warps and an SM each, which large clusters do not
    always find: two blocks on one SM end last (tuning-log 158). */
 static bool cluster_fits(const DeviceSpec *device, const Attention *attention, int cluster)
@@ -174,7 +166,9 @@ static int kinds(Arena *arena, const void *view, const Fusion *fusion, const Dev
     int count = 0;
     for (int variant = 0; variant < SPLITS_VARIANT; variant++)
         variants[count++] = tile_kind(arena, space, fusion, device, attention, variant, 1);
-    if (has_few_tiles(device, attention, SPLITS_VARIANT))
+    int64_t tiles_of_rows = ceil_div(attention->group[ATTENTION_ROW].extent, tiles[SPLITS_VARIANT].rows);
+    /* An SM has one block at most: the more of its warps load columns the better (tuning-log 150). */
+    if (tiles_of_rows * attention->group[ATTENTION_BATCH].extent <= device->sm_count)
         variants[count++] = tile_kind(arena, space, fusion, device, attention, SPLITS_VARIANT, 1);
     for (int cluster = 2; cluster_fits(device, attention, cluster); cluster *= 2)
         variants[count++] = tile_kind(arena, space, fusion, device, attention, CLUSTER_VARIANT, cluster);

@@ -141,17 +141,20 @@ static int widest_row(const Fusion *fusion, int vector)
 }
 
 /* Lanes along channels of blocks of one warp, which holds all positions of its channels: larger blocks synchronise at every
-   reduction, and gain nothing. The narrowest blocks of which an SM has at most two (tuning-log 162). 0: none. */
+   reduction, and gain nothing. The narrowest blocks of which an SM has at most two (tuning-log 162); if they
+   are too wide, one, of whole sectors (280). 0: none. */
 static int warp_lanes(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int widest, int narrowest)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;
     int found = 0;
-    for (int lanes = widest; lanes >= narrowest && lanes * 4 >= widest; lanes /= 2) {
-        if (lanes > device->warp_size)
+    for (int lanes = widest; lanes >= narrowest; lanes /= 2) {
+        bool wide = lanes * 4 >= widest;
+        if (lanes > device->warp_size || (!wide && (found || lanes == 1)))
             continue;
+        int64_t most = (wide ? WARP_BLOCKS : 1) * device->sm_count;
         int64_t blocks = ceil_div(channels, lanes * vector) * (spatial_points(fusion) / channels);
         int64_t each = ceil_div(reduction_points(fusion), device->warp_size / lanes);
-        if (each * vector <= calibration.thread_elements && blocks <= WARP_BLOCKS * device->sm_count)
+        if (each * vector <= calibration.thread_elements && blocks <= most)
             found = lanes;
     }
     return found;
