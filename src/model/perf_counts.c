@@ -336,7 +336,7 @@ double rounds_in_flight(const KernelCounts *kernel)
        many elements under way in any number of rounds; of vectors `reduce` states twice as many, which hide no more. */
     enum { MOST_ROUNDS = 4, MOST_ELEMENTS = 16 };
     const Loop *loop = kernel->problem->schedule.open_loop;
-    if (!loop)
+    if (!loop || loop->at_once == 1)
         return 1;
     if (!kernel->kind->registers.input_buffers)
         return unbuffered_rounds(kernel, loop);

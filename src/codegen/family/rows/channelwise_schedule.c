@@ -81,7 +81,7 @@ static void hold(const ChannelStatement *s)
 static void add_up(const ChannelStatement *s)
 {
     const PassPlan *passes = s->kernel->passes;
-    schedule_loop(s->schedule, (Loop){.axis = POSITION});
+    schedule_loop(s->schedule, (Loop){.axis = POSITION, .at_once = 1});
     load(s, true);
     for (const RowPass *pass = passes->pass; pass < passes_last(passes); pass++)
         schedule_map(s->schedule, pass->made);
