@@ -302,7 +302,7 @@ static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *spa
 
 static Layout chosen_layout(const KernelKind *kind) { return *(const Layout *)kind->choice.value; }
 
-/* What rounds in flight load, the sums, and others: counted in what ptxas takes (tuning-log 133 and 277). */
+/* What rounds in flight load, sums, others, and positions of what may come again (tuning-log 277 and 286). */
 static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *block, const RTile *inner,
                                         RegisterBudget budget)
 {
@@ -310,7 +310,7 @@ static int64_t registers_taken_by_terms(const KernelKind *kind, const RTile *blo
     const TileSpace *space = kind->space;
     Layout layout = chosen_layout(kind);
     int64_t sums = layout.row && layout.vector == 1 ? 0 : inner->size[0] * inner->size[1] / (layout.row ? layout.vector : 1),
-            registers = !layout.row ? 12 : layout.vector > 1 ? 20 : 14;
+            registers = !layout.row ? 12 : layout.vector > 1 ? 20 : 14 + ELEMENTS * kind->schedule->terms;
     registers += sums * ceil_div(kind->registers.accumulator_bits, WORD_BITS);
     for (int i = 0; i < space->tile_count; i++) {
         if (!((space_inputs(space) & space_along(space, 1)) >> i & 1))
