@@ -358,18 +358,18 @@ static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *
     return rounds_in_flight(kernel) * at_most(asked, bytes->moved);
 }
 
-/* Loads that pass registers on their way to shared memory occupy lines of L1 while they are in flight, however little of a
-   line they use. L1 is what the shared memory of all blocks that fit on an SM leaves, resident or not: 256 rows of 64 bytes in
+/* Loads that pass registers on their way to shared memory, and asynchronous copies of single elements, occupy lines of L1
+   while they are in flight, however little of a line they use. L1 is what the shared memory of all blocks that fit on an SM leaves, resident or not: 256 rows of 64 bytes in
    each of 4 blocks occupy 128 KB of lines, where 24 KB are left (tuning-log 163). The share of the loads that find lines. */
 static double lines_share(const KernelCounts *kernel, double l1_bytes)
 {
     const TileSpace *space = kernel->space;
     double lines_bytes = 0;
-    if (!kernel->staged || !kernel->problem->schedule.multiplies ||
-        !kind_passes_registers(kernel->kind, kernel->device))
+    if (!kernel->staged || !kernel->problem->schedule.multiplies)
         return 1;
+    bool registers = kind_passes_registers(kernel->kind, kernel->device);
     for (int i = 0; i < space->tile_count; i++)
-        if (space->tiles[i].staged && !space->tiles[i].output)
+        if (space->tiles[i].staged && !space->tiles[i].output && (registers || space->tiles[i].vector == 1))
             lines_bytes += kernel->resident * kernel->bytes[i].lines;
     return at_most(l1_bytes / at_least(lines_bytes, 1), 1);
 }
