@@ -18,7 +18,6 @@ void fold_remove(ConditionFold *fold, const char *start, const char *end);
 /* Comments on the lines above a statement that goes are about it: where they begin, or the statement. */
 const char *fold_comment_above(const ConditionFold *fold, const char *statement);
 
-bool fold_is_member(const char *text, Slice name);
 
 /* How often the word stands there; members of that name are others. */
 int fold_count_word(const ConditionFold *fold, Slice text, Slice word);

@@ -21,7 +21,7 @@ const char *fold_comment_above(const ConditionFold *fold, const char *statement)
     return statement;
 }
 
-bool fold_is_member(const char *text, Slice name)
+static bool is_member(const char *text, Slice name)
 {
     return name.start > text && (name.start[-1] == '.' || name.start[-1] == '>');
 }
@@ -32,7 +32,7 @@ int fold_count_word(const ConditionFold *fold, Slice text, Slice word)
     int count = 0;
     while (token_read(&text, &token))
         count += !fold->removed[token.start - fold->text] && slice_same(token, word) &&
-                 !fold_is_member(fold->text, token);
+                 !is_member(fold->text, token);
     return count;
 }
 
@@ -41,7 +41,7 @@ static bool is_read_behind(const ConditionFold *fold, Slice statement, Slice nam
 {
     Slice rest = {statement.end, fold->function.end}, token;
     while (token_read(&rest, &token))
-        if (!fold->removed[token.start - fold->text] && slice_same(token, name) && !fold_is_member(fold->text, token))
+        if (!fold->removed[token.start - fold->text] && slice_same(token, name) && !is_member(fold->text, token))
             return true;
     return false;
 }
