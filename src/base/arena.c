@@ -112,6 +112,7 @@ bool arena_grow(Arena *arena, const void *memory, size_t size, size_t grown)
         after - before > chunk->size - chunk->used)
         return false;
     chunk->used += after - before;
+    ASAN_UNPOISON_MEMORY_REGION(memory, grown);
     return true;
 }
 
