@@ -420,7 +420,7 @@ START_TEST(parts_begin_at_any_pixel)
 {
     const Target target = {.device = device_read(arena, "h200"), .math = EVAL_EXACT};
     const Fusion *fusion = fusion_of(GRADIENT "w[f, r:3, s:2, c] = " GRADIENT_SUM);
-    const Rewritten *parts = parts_of_medium_tiles.make(arena, product_view(arena, fusion, &target), fusion, &target);
+    const Rewritten *parts = parts_of_square_tiles.make(arena, product_view(arena, fusion, &target), fusion, &target);
     ck_assert(!parts);   // as many as of wider tiles
     parts = parts_of_wide_tiles.make(arena, product_view(arena, fusion, &target), fusion, &target);
     ck_assert(parts && parts->before_count == 0 && parts->behind_count == 1);

@@ -440,7 +440,8 @@ const Family bulk_family = {
     .rewrites =
         (const Rewrite *const[]){&pack_for_tensor_cores, &sum_taps_behind, &lengthen_channels, &turn_planes,
                                  &turn_planes_in_parts, &turn_planes_to_columns, &turn_planes_to_phases,
-                                 &take_pixels, &make_first_pixels, &parts_of_wide_tiles, &parts_of_medium_tiles, NULL},
+                                 &take_pixels, &make_first_pixels, &parts_of_wide_tiles, &parts_of_medium_tiles,
+                                 &parts_of_square_tiles, NULL},
     .kinds = kinds,
     .emit = emit,
     .maps = maps,

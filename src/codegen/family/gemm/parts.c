@@ -57,6 +57,11 @@ static Rewritten *of_medium(Arena *arena, const void *view, const Fusion *fusion
     return in_parts(arena, view, fusion, target, 192, 256, false);
 }
 
+static Rewritten *of_square(Arena *arena, const void *view, const Fusion *fusion, const Target *target)
+{
+    return in_parts(arena, view, fusion, target, 128, 192, false);
+}
+
 bool parts_within(Arena *arena, Rewritten *rewritten, const Target *target, int64_t columns, int64_t other)
 {
     const void *view = product_view(arena, rewritten->main, target);
@@ -66,3 +71,4 @@ bool parts_within(Arena *arena, Rewritten *rewritten, const Target *target, int6
 
 const Rewrite parts_of_wide_tiles = {.make = of_wide};
 const Rewrite parts_of_medium_tiles = {.make = of_medium};
+const Rewrite parts_of_square_tiles = {.make = of_square};

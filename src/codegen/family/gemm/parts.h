@@ -3,8 +3,8 @@
 #pragma once
 #include "kernel/family.h"
 
-/* As many parts as make tiles of 128 rows and 256 or 192 columns one wave. */
-extern const Rewrite parts_of_wide_tiles, parts_of_medium_tiles;
+/* As many parts as make tiles of 128 rows and 256, 192 or 128 columns one wave. */
+extern const Rewrite parts_of_wide_tiles, parts_of_medium_tiles, parts_of_square_tiles;
 
 /* Splits the sum of another rewrite's main kernel, with tiles of so many columns. False: one part suffices,
    or those of `other` columns (0: none) have the same parts. */
