@@ -634,7 +634,8 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
     perf.special_us = special_time_us(&kernel);
     perf.shared_us = (perf.shared_load_bytes + perf.shared_store_bytes) / device->shared.bandwidth_gb_s / 1e3 / kernel.balance;
     /* Threads that iterate down an image store their channels each; warps collect those of their block. */
-    bool counted = false;
+    const Move *store = problem->schedule.last_store;
+    bool counted = store && store->accesses > 0;
     for (int i = 0; i < kernel.space->tile_count; i++)
         counted |= kernel.space->tiles[i].parts > 0;
     bool in_parts = counted             ? true
@@ -643,7 +644,6 @@ PerfEstimate perf_estimate(const KernelKind *kind, const PerfProblem *problem, c
                                         : kernel.cost->parts_of_rows;
     double stored_bytes = in_parts ? kernel.busy_l2_bytes : 0;
     perf.l2_us = l2_time_us(&kernel, perf.l2_load_bytes, at_least(stored_bytes, perf.l2_store_bytes));
-    const Move *store = problem->schedule.last_store;
     bool parts_reach_dram = in_parts && !(store && store->completed);
     perf.dram_us = dram_time_us(&kernel, perf.dram_load_bytes,
                                 parts_reach_dram ? kernel.busy_dram_bytes : perf.dram_store_bytes);
