@@ -448,6 +448,15 @@ static double once_us(const KernelCounts *kernel)
     return kernel->device->timing.block_wait_us + kernel->device->timing.copy_wait_us;
 }
 
+/* What warps make of sums, as far as it shows beside products: it overlaps the stores of earlier ones. */
+static double ends_made_us(const KernelCounts *kernel, const PerfEstimate *perf)
+{
+    KernelCounts products = *kernel;
+    double steps = kernel->steps * kernel->inner_steps;
+    products.step_instructions -= kernel->problem->thread_instructions / steps;
+    return perf->compute_us - compute_time_us(&products);
+}
+
 /* Reads from memory pass L1 while the warps wait for them; repeated reads from L1 belong to the arithmetic, beside which those of
    warps that drift overlap (tuning-log 195). From a block's last load to the first one of the block that takes its place, fewer
    loads are in flight. Warps that multiply what they load meet no others before the end: what their loads, their products, L1 and
@@ -464,9 +473,14 @@ static double steps_time_us(const KernelCounts *kernel, const PerfEstimate *perf
     if (kernel->problem->schedule.multiplies && !kernel->staged)
         return hypot(hypot(loading_us, own_us), hypot(again_us, own_steps_us(kernel))) + between_us;
     loading_us = hypot(loading_us, between_us);
+    if (!stages_once(kernel))
+        return soft_max(soft_max(loading_us, computing_us, knee), own_steps_us(kernel), calibration.knee);
     double hidden = (1 - 1 / kernel->resident) * (1 - 1 / at_least(perf->waves, 1)),
-           both_us = stages_once(kernel) ? loading_us + computing_us - hidden * at_most(loading_us, computing_us)
-                                         : soft_max(loading_us, computing_us, knee);
+           made_us = ends_made_us(kernel, perf),
+           storing_us = loading_us * perf->l2_store_bytes / (perf->l2_store_bytes + perf->l2_load_bytes),
+           beside_us = made_us + storing_us - hypot(made_us, storing_us),
+           shorter_us = at_most(loading_us, computing_us),
+           both_us = loading_us + computing_us - at_least(hidden * shorter_us, beside_us);
     return soft_max(both_us, own_steps_us(kernel), calibration.knee);
 }
 

@@ -52,12 +52,6 @@ static double usable_sms(const KernelKind *kind, int cluster, const DeviceSpec *
     return device_sms_of_clusters(device, pace == PACE_FREE || pace == PACE_BY_STEPS ? cluster : 1);
 }
 
-/* How full the last wave is: of 1024 blocks on 108 SMs each has 9.48 on average, the busiest 10. */
-static double sm_balance(double blocks, int sms, double usable)
-{
-    return blocks / sms / ceil(blocks / usable);
-}
-
 /* Tiles of phases in order of launch: `run` of the same rows or columns, then those of the next; one after all others again. Phases
    that are rows come one after the other, or each with its neighbours (panel_rows()). */
 typedef struct PhasedTiles {
@@ -208,41 +202,34 @@ static int requested_bytes(const KernelCounts *kernel, const DataTile *data)
     return of_matrices ? device->shared.transaction_bytes : device->dram.transaction_bytes;
 }
 
-static bool begins_in_sectors(const DataTile *data, double elements)
-{
-    return (int64_t)elements * data->element_bits % (2 * 8 * VECTOR_BYTES) != 0;
-}
-
 /* Bulk copies bring rows, or the channels of a tap, in lines of 128 bytes, however short they are. What the
    last one has beyond the row is filled with zeros and takes its time, too; rows that begin within sectors
    take longer, most where such a line is cut. Times over that of an aligned line. */
-static double row_line_time(const DataTile *data, double elements, double line)
+static double row_line_time(bool odd, double elements, double line)
 {
     static const double ODD = 1.2, CUT = 1.1, ODD_CUT = 1.8;   // micro-kernels: tuning-log 196, 275
-    bool odd = begins_in_sectors(data, elements);
     double lines = ceil(elements / line), whole = floor(elements / line);
     return (whole * (odd ? ODD : 1) + (lines - whole) * (odd ? ODD_CUT : CUT)) / lines;
 }
 
-/* `moved`: in transactions of memory. */
+/* `moved`: in transactions of memory. Short rows of whole sectors take what they have: filter gradients whose
+   factor is a sector of each pixel take 0.97 to 0.98 of that, and 0.83 to 0.84 of whole lines. */
 static double asked_bytes(const KernelCounts *kernel, const DataTile *data, double moved)
 {
     int axis_count = kernel->space->axis_count;
     bool by_lines = data->staged && !data->output && kernel->cost->read_share > 0,
          of_taps = by_lines && data->taps.step && kernel->space->walk.count;
     double line = kernel->device->shared.transaction_bytes * 8.0 / data->element_bits,
-           row = data->rank ? (double)data->dims[data->rank - 1].size : line;
-    if (of_taps) {
+           row = of_taps      ? (double)data->taps.channels
+                 : data->rank ? (double)data->dims[data->rank - 1].size
+                              : line;
+    bool odd = (int64_t)row * data->element_bits % (2 * 8 * VECTOR_BYTES) != 0;
+    if (of_taps || (by_lines && row < line && odd)) {
         DataTile filled = *data;
         filled.taps = (TapTile){0};
-        double channels = (double)data->taps.channels;
-        return data_tile_bytes(&filled, kernel->shared, axis_count) * row_line_time(data, channels, line);
+        double bytes = data_tile_bytes(&filled, kernel->shared, axis_count);
+        return bytes * row_line_time(odd, row, line) * (of_taps ? 1 : line / row);
     }
-    /* Short rows of whole sectors take what they have: filter gradients of 16 filters, a sector of each pixel, take
-       0.97 to 0.98 of that, and 0.83 to 0.84 of lines. */
-    if (by_lines && row < line && begins_in_sectors(data, row))
-        return data_tile_bytes(data, kernel->shared, axis_count) * line / row *
-               row_line_time(data, row, line);
     if (requested_bytes(kernel, data) == kernel->device->dram.transaction_bytes)
         return moved;
     return data_tile_traffic(data, kernel->shared, axis_count, requested_bytes(kernel, data));
@@ -530,7 +517,8 @@ void kernel_counts(KernelCounts *kernel, const KernelKind *kind, const PerfProbl
                    at_least(kernel->visited, most / kernel->rounds) * made_share(kernel);
     double dealt = (double)program->dealt;
     kernel->sm_tiles = kernel->block_tiles / dealt * ceil(dealt / sms);
-    kernel->balance = sm_balance(dealt, device->sm_count, sms);
+    /* How full the last wave is: of 1024 blocks on 108 SMs each has 9.48 on average, the busiest 10. */
+    kernel->balance = dealt / device->sm_count / ceil(dealt / sms);
     if (space->phases) {
         PhasedTiles tiles = phased_tiles(kind, program);
         kernel->sm_tiles = problem->schedule.is_persistent

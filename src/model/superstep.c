@@ -43,12 +43,6 @@ static BlockWork block_work(const TileSpace *space, const RProgram *program, con
     return work;
 }
 
-/* Seven tiles for six workers take as long as twelve. */
-static double busy_workers(double register_tiles, double workers)
-{
-    return register_tiles / (ceil(register_tiles / workers) * workers);
-}
-
 static BoundBy longest_phase(const PerfEstimate *perf)
 {
     const struct {
@@ -81,7 +75,9 @@ PerfEstimate superstep_estimate(const KernelKind *kind, const RProgram *program,
     const TileSpace *space = kind->space;
     BlockWork work = block_work(space, program, device);
     double units = device->sm_count, blocks = (double)program->grid, rounds = ceil(blocks / units);
-    double turns = rounds / busy_workers(work.register_tiles, program->threads);
+    /* Seven tiles for six workers take as long as twelve. */
+    double turns = rounds / work.register_tiles;
+    turns *= ceil(work.register_tiles / program->threads) * program->threads;
     double wanted = rtile_points(space, &program->tile[LEVEL_GLOBAL], false) *
                     rtile_points(space, &program->tile[LEVEL_GLOBAL], true);
     PerfEstimate perf = {

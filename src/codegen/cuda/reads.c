@@ -21,12 +21,6 @@ static bool others_are_multiples(const Affine *offset, int except, int64_t vecto
     return offset->constant % vector == 0;
 }
 
-/* Rows are long enough for most vectors to lie in one. */
-static bool has_lines(const Walk *walk)
-{
-    return walk->lines && walk->fusion->axes[walk->axis].extent >= ROW_VECTORS * walk->vector;
-}
-
 static Pattern pattern_of_unaligned(const Walk *walk, const Access *access, const Affine *offset)
 {
     if (offset->coef[walk->axis] == 0)
@@ -90,7 +84,9 @@ static Pattern pattern_of(const Walk *walk, const Access *access)
     if (whole && is_every_second(walk, access, &offset))
         return PATTERN_SECOND;
     bool is_line = step == 0 || (step == 1 && access->tensor->dtype != DTYPE_B1);
-    return is_line && has_lines(walk) ? PATTERN_LINE : PATTERN_GATHER;
+    /* Rows are long enough for most vectors to lie in one. */
+    is_line &= walk->lines && walk->fusion->axes[walk->axis].extent >= ROW_VECTORS * walk->vector;
+    return is_line ? PATTERN_LINE : PATTERN_GATHER;
 }
 
 /* A vector of it stays in one row and lies in pieces of 16 bytes, which are read wherever they are inside the

@@ -312,17 +312,12 @@ static bool type_occurs(const Trim *trim, const TrimScope *scope, Slice type)
     return !(own || common) || (own && own->used) || (common && common->used);
 }
 
-static bool is_template(const TextUnit *unit)
-{
-    return strncmp(unit->text, "template", strlen("template")) == 0;
-}
-
 /* Nothing can call an overload for a type that does not occur, nor name<type>() one that is no template. */
 static bool is_wanted(const Trim *trim, const TrimScope *scope, const Declaration *declaration)
 {
     if (!declaration->first->used || declaration->first->alone)
         return declaration->first->used;
-    if (!declaration->first->called && !is_template(declaration->unit))
+    if (!declaration->first->called && strncmp(declaration->unit->text, "template", strlen("template")) != 0)
         return false;
     Slice rest = declaration->arguments, token;
     while (token_read(&rest, &token))

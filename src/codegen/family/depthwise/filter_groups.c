@@ -181,27 +181,15 @@ void filter_groups_set_space(TileSpace *space, const Fusion *fusion, const Filte
         space_fix_axis(space, a, all[a] ? all[a] : block[a], all[a] ? all[a] : block[a]);
 }
 
-/* Sectors in which so many places lie that are so many bytes apart, the first at the begin of one. */
-static int64_t sectors_of(int64_t places, int64_t apart)
+/* Accesses of L2 for each sector's worth, where channels' sums lie sectors apart, as in dw[f, c, r, s]: two
+   for each element, since a sector of which a part is stored takes two. 0: as rows have it. */
+static double accesses_of_store(const FilterGradient *gradient, const Access *store)
 {
-    enum { SECTOR = 2 * VECTOR_BYTES };
-    return smaller(places, ceil_div(places * apart, SECTOR));
-}
-
-/* Of a warp that stores an element of each lane, eight channels by every second of eight filters, accesses of L2 for each
-   sector's worth: two for a sector of which it stores a part. In dw[f, c, r, s] each element has a sector of its own. */
-static double accesses_of_store(const FilterGradient *gradient, const Fusion *fusion)
-{
-    enum { SECTOR = 2 * VECTOR_BYTES, PAIRS = EIGHT / 2 };
-    const FusedOp *last = &fusion->ops[fusion->op_count - 1];
-    if (!last->stored)
-        return 0;
-    Affine offset = access_offset(&last->store);
-    int64_t bytes = larger(dtype_info[last->store.tensor->dtype].bits / 8, 1);
-    int64_t sectors = sectors_of(EIGHT, axis_group_stride(&gradient->shape.batch, &offset) * bytes) *
-                      sectors_of(PAIRS, axis_group_stride(&gradient->shape.multiplier, &offset) * 2 * bytes);
-    int64_t worth = EIGHT * PAIRS * bytes / SECTOR;
-    return (double)sectors / (double)worth * (sectors > worth ? 2 : 1);
+    const double SECTOR_BITS = 2 * 8 * VECTOR_BYTES;
+    Affine offset = access_offset(store);
+    int bits = dtype_info[store->tensor->dtype].bits;
+    bool apart = (double)(axis_group_stride(&gradient->shape.batch, &offset) * bits) >= SECTOR_BITS;
+    return apart ? 2 * SECTOR_BITS / bits : 0;
 }
 
 static Schedule *schedule_of(Arena *arena, const FilterGradient *gradient, const Fusion *fusion, const TileSpace *space,
@@ -236,10 +224,10 @@ static Schedule *schedule_of(Arena *arena, const FilterGradient *gradient, const
     }
     schedule_load(&schedule, (Move){.tiles = space_inputs(space) & ~inputs});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    schedule_store(&schedule,
-                   (Move){.tiles = space_outputs(space),
-                          .accesses = (float)accesses_of_store(gradient, fusion),
-                          .completed = true});
+    const Access *store = &fusion->ops[fusion->op_count - 1].store;
+    schedule_store(&schedule, (Move){.tiles = space_outputs(space),
+                                     .accesses = (float)accesses_of_store(gradient, store),
+                                     .completed = true});
     return schedule_copy(arena, &schedule);
 }
 

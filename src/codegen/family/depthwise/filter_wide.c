@@ -81,11 +81,6 @@ static int64_t blocks_of(const FilterGradient *gradient)
 
 static int64_t strips_of(const FilterGradient *gradient, const WideWay *way) { return ceil_div(gradient->d.rows, way->rows); }
 
-static int64_t steps_of(const FilterGradient *gradient, const WideWay *way)
-{
-    return gradient->shape.summed.extent / way->images * strips_of(gradient, way);
-}
-
 static int64_t runs_of(const FilterGradient *gradient, int64_t rows) { return rows * ceil_div(gradient->d.columns, EIGHT); }
 
 /* Columns of a phase of x: of one in so many. */
@@ -227,7 +222,8 @@ static KernelKind kind_of(Arena *arena, const FilterGradient *gradient, const Fu
     kind_choose(arena, &kind, way, sizeof *way);
     layout_add(&kind.shared, "EVERYTHING", shared_bytes(gradient, way));
     kind.space->unit = gradient->shared_atom->unit;
-    kind.space->flops = 2 * (double)(steps_of(gradient, way) * way->runs * EIGHT) /
+    int64_t steps = gradient->shape.summed.extent / way->images * strips_of(gradient, way);
+    kind.space->flops = 2 * (double)(steps * way->runs * EIGHT) /
                         (double)(shape->summed.extent * gradient->d.rows * gradient->d.columns);
     const int64_t block[] = {
         [CHANNEL] = 1, [MULTIPLIER] = SIDE, [BATCH] = SIDE, [DOWN_TAP] = way->rows, [SUMMED] = way->images};

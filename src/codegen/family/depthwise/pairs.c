@@ -118,12 +118,6 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
     layout_add(layout, "MARKS", warps_of(block, warp) * MARK_BYTES);
 }
 
-/* Positions of the block along an axis that exist. */
-static int64_t count_along(const KernelKind *kind, const RTile *block, const int64_t *first, int axis)
-{
-    return smaller(block->size[axis], kind->space->axes[axis].extent - first[axis]);
-}
-
 /* Whole rows are copied, with zeros outside the image; each warp reads all columns of its channels. Whole rows of sums are
    written, and existing ones are read; every thread reads the marks of all warps. */
 static int64_t shared_moved(const KernelKind *kind, int tile, bool written, const RTile *block,
@@ -141,7 +135,7 @@ static int64_t shared_moved(const KernelKind *kind, int tile, bool written, cons
         return PAIRS_PIXELS * channels * way->height * way->staged_bits / 8 + marks;
     int64_t sums = 1;
     for (int a = CHANNEL; a <= ALONG; a++)
-        sums *= count_along(kind, block, first, a);
+        sums *= smaller(block->size[a], kind->space->axes[a].extent - first[a]);
     return sums * way->staged_bits / 8 + marks * warps_of(block, warp) * kind->threads.of_tile;
 }
 

@@ -170,11 +170,6 @@ static bool find_pixels_of(Arena *arena, const Fusion *fusion, int factor, Produ
     return true;
 }
 
-static bool find_pixels(Arena *arena, const Fusion *fusion, Product *product)
-{
-    return find_pixels_of(arena, fusion, 0, product) || find_pixels_of(arena, fusion, 1, product);
-}
-
 /* k is pixels: of one factor as they lie, of the other one under taps. */
 static bool find_pixels_along_k(Arena *arena, const Fusion *fusion, Product *product)
 {
@@ -228,8 +223,8 @@ static bool find_boxed(Arena *arena, const Fusion *fusion, const Target *target,
     if (!target->device->has.bulk_tensor_copy || !product->shared_atom)
         return false;
     if (!find_lines(fusion, product) && !find_lines_in_batches(fusion, GROUP_N, product) &&
-        !find_lines_in_batches(fusion, GROUP_M, product) && !find_pixels(arena, fusion, product) &&
-        !find_pixels_along_k(arena, fusion, product))
+        !find_lines_in_batches(fusion, GROUP_M, product) && !find_pixels_of(arena, fusion, 0, product) &&
+        !find_pixels_of(arena, fusion, 1, product) && !find_pixels_along_k(arena, fusion, product))
         return false;
     find_beside(arena, fusion, product, mma_columns(fusion, product));
     return product->shared_atom->place == IN_SHARED || (lines[0].along_k && lines[1].along_k);

@@ -18,11 +18,6 @@ static bool reads_weights(const RowStatement *s, const RowPass *pass)
     return pass->reads & s->weight_reads;
 }
 
-static bool reads_row(const RowStatement *s, const RowPass *pass)
-{
-    return pass->reads & ~s->weight_reads || pass->beside;
-}
-
 static void state_store(RowStatement *s, uint64_t ops)
 {
     passes_store(s->schedule, s->row->fusion, s->row->space, ops);
@@ -109,7 +104,7 @@ static void state_pass(RowStatement *s, int number)
     if (loops)
         schedule_loop(s->schedule,
                       (Loop){.axis = COLUMN, .times = (int32_t)s->row->vectors, .at_once = (int16_t)at_once});
-    if (!keeps && reads_row(s, pass))
+    if (!keeps && (pass->reads & ~s->weight_reads || pass->beside))
         state_row_loads(s);
     if (weights)
         state_weight_loads(s);

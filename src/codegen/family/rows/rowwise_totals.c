@@ -59,11 +59,6 @@ static const char *result(const RowEmitter *row, StrBuf *out, int op)
     return reduced(row, combiner(fused->reduce), arena_printf(out->arena, "total%d", op), when);
 }
 
-static bool divides_after(const RowEmitter *row, int op, int pass)
-{
-    return rowwise_divides(row->fusion, op) && row->passes->of[op] == pass + 1;
-}
-
 static void emit_divisor(Step *finish, RowEmitter *row, int op)
 {
     const Expr *divisor = row->fusion->ops[op].body->apply.operands[1];
@@ -100,7 +95,7 @@ void rowwise_emit_row_values(RowEmitter *row, int pass)
     Step finish = rows_step(row->out->arena), store = rows_step(row->out->arena);
     const RowPass *ended = pass == BEFORE_PASSES ? &row->passes->before : &row->passes->pass[pass];
     for (int i = 0; i < row->fusion->op_count; i++) {
-        if (divides_after(row, i, pass))
+        if (rowwise_divides(row->fusion, i) && row->passes->of[i] == pass + 1)
             emit_divisor(&finish, row, i);
         if (!((ended->reduced | ended->values) & OP_BIT(i)))
             continue;
