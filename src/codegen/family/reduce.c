@@ -259,11 +259,13 @@ static void set_lines(TileSpace *space, const Fusion *fusion, Layout layout, con
 }
 
 /* Threads take vectors along the terms side by side. Those that lack one of the last load it again: a branch
-   that loads and unpacks 16 bits waits (tuning-log 223). So do those that take single elements of parts which end
-   anywhere: their loops have four loads in flight otherwise (286). Columns are faster with branches. */
-static bool shares_vectors(Layout layout, const Ended *ended)
+   that loads and unpacks 16 bits waits (tuning-log 223). So do single elements of short parts that end
+   anywhere: their loops have four loads in flight (286). Loops of long parts have sixteen (SASS), and registers
+   of positions leave room for fewer threads: 1.2 of the time. Columns are faster with branches. */
+static bool shares_vectors(Layout layout, const Ended *ended, const Fusion *part, const DeviceSpec *device)
 {
-    return layout.row && (layout.vector > 1 || ended);
+    int64_t most = 4 * ELEMENTS * device->max_threads_per_block;   // four rounds of each thread
+    return layout.row && (layout.vector > 1 || (ended && reduction_points(part) < most));
 }
 
 /* Of a thread, as the CUDA text has it. */
@@ -271,12 +273,12 @@ static int elements_in_flight(Layout layout) { return layout.vector > 1 ? 2 * EL
 
 /* Threads that share an output combine what they have: first those of a warp, along the terms. */
 static void state(Schedule *schedule, const Fusion *fusion, const TileSpace *space, Layout layout,
-                  int reduced, const Ended *ended)
+                  int reduced, const Ended *ended, const DeviceSpec *device)
 {
     uint32_t inputs = space_inputs(space), terms = space_along(space, reduced);
     uint64_t total = schedule_ops(fusion, true);
     double each = finding_instructions(fusion, inputs & terms) / layout.vector;
-    schedule->terms = shares_vectors(layout, ended) ? layout.vector : 0;
+    schedule->terms = shares_vectors(layout, ended, fusion, device) ? layout.vector : 0;
     if (ended) {
         schedule->lacking = spatial_points(fusion) / fusion->axes[0].extent;
         schedule->lacked = fusion->axes[0].extent * reduction_points(fusion) - ended->size * ended->inner;
@@ -348,7 +350,7 @@ static void layout_kind(Arena *arena, KernelKind *kind, const Dominant *most_rea
     int reduced = space_add_axis(kind->space, "reduced", reduction_points(fusion), true);
     space_add_flat_tiles(kind->space, fusion, layout_axis(fusion, layout.row), device);
     set_lines(kind->space, fusion, layout, device);
-    state(kind->schedule, fusion, kind->space, layout, reduced, ended);
+    state(kind->schedule, fusion, kind->space, layout, reduced, ended, device);
 
     int64_t short_row = ceil_div(reduction_points(fusion), terms);   // threads that have work in it
     int64_t row_groups = short_row < ROW_THREADS / ROW_GROUPS ? ROW_THREADS / short_row : ROW_GROUPS;
