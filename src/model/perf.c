@@ -235,28 +235,25 @@ static double waits_beside(const KernelCounts *kernel)
     return waits;
 }
 
-/* Share of a loop's loads that L2 answers: what L1 keeps comes as soon as operands do. */
-static double missed_share(const KernelCounts *kernel, const PerfEstimate *perf)
-{
-    double known = 0;
-    for (int i = 0; i < kernel->space->tile_count; i++)
-        known += kernel->space->tiles[i].loop_bytes[0];
-    return known > 0 ? at_most(perf->l2_load_bytes / at_least(perf->shared_load_bytes, 1), 1) : 1;
-}
-
-/* Iterations in each of which a thread waits for its loads: their latencies, as far as they exceed the time by bandwidth. Few
-   threads of many iterations keep few bytes in flight (tuning-log 149). */
+/* Iterations in each of which a thread waits for its loads: their latencies, as far as they exceed the time
+   by bandwidth (tuning-log 149). Of 112 loads of a loop of windows 4 to 9 are in flight (SASS). Warps that share
+   lines are abreast and wait for the same, so L1 hides nothing. A wait is as long as the slowest load: where
+   memory answers one in ten, half of the waits are for it. */
 static double waiting_rounds_us(const KernelCounts *kernel, const PerfEstimate *perf, double throughput_us)
 {
+    enum { IN_FLIGHT = 6 };
     const Loop *loop = kernel->problem->schedule.waiting_loop;
     if (!loop)
         return 0;
-    double rounds = (double)ceil_div(kernel->shared->size[loop->axis], kernel->inner->size[loop->axis]);
-    const DeviceSpec *device = kernel->device;
-    double missed = missed_share(kernel, perf), hit_us = device->timing.operand_cycles / device->clock_mhz,
-           each_us = missed * device->l2_latency_ns / 1e3 + (1 - missed) * hit_us;
-    double wait_us = kernel->rounds * kernel->steps * rounds * each_us;
-    return at_least(wait_us - throughput_us, 0);
+    double loads = 0, from_l2 = 1 - at_most(perf->dram_load_bytes / at_least(perf->l2_load_bytes, 1), 1),
+           rounds = (double)ceil_div(kernel->shared->size[loop->axis], kernel->inner->size[loop->axis]);
+    const TileSpace *space = kernel->space;
+    for (int i = 0; i < space->tile_count; i++)
+        if (!space->tiles[i].output)
+            loads += (double)data_tile_distinct(&space->tiles[i], kernel->inner, space->axis_count);
+    double fast = pow(from_l2, at_most(loads, IN_FLIGHT)), waits = rounds * at_least(loads / IN_FLIGHT, 1),
+           each_ns = fast * kernel->device->l2_latency_ns + (1 - fast) * kernel->device->dram_latency_ns;
+    return at_least(kernel->rounds * kernel->steps * waits * each_ns / 1e3 - throughput_us, 0);
 }
 
 /* Until the first stage has arrived. Threads that copy several steps ahead issue all copies before the loop one after the
@@ -405,9 +402,6 @@ static double exchanges_us(const KernelCounts *kernel)
     return cycles / kernel->device->clock_mhz + kernel->rounds * meeting_us;
 }
 
-/* Of what a row reads late compilers load that of two vectors before a store of the first: five waits for ten. */
-static double late_waits(const KernelCounts *kernel) { return ceil(kernel->kind->schedule->vectors / 2.0); }
-
 /* Latency of blocks that load, compute and store once. Copies that are waited for in between take longer, and all blocks of
    a cluster wait for them; copies that are prefetched a tile ahead take nothing. The launch has the start of the first
    blocks and the end of the last (tuning-log 132). */
@@ -418,7 +412,8 @@ static double turn_time_us(const KernelCounts *kernel, double l2_us)
     double others_us = exchanges_us(kernel) + (kernel->rounds - 1) * device->timing.block_wait_us * last_of(kernel->cluster);
     if (schedule_reads_late(kernel->kind->schedule)) {   // blocks behind the first ones find most of it in L1
         wait_us += device->l2_latency_ns / 1e3;
-        others_us += (late_waits(kernel) - 1) * device->dram_latency_ns / 1e3;
+        double waits = ceil(kernel->kind->schedule->vectors / 2.0);   // those of two vectors come before a store
+        others_us += (waits - 1) * device->dram_latency_ns / 1e3;
     }
     if (schedule_loads_ahead(kernel->kind->schedule))
         return kernel->rounds * wait_us + others_us;

@@ -191,13 +191,16 @@ static uint32_t filter_tiles(const Stencil *stencil, const StagedInput *stage)
     return tiles;
 }
 
-enum { WRITTEN_OUT = 64 };   // taps at most, in templates/window.cu
+/* Taps and terms that compilers write out at most, in templates/window.cu; 14 x 56 terms are a loop of 14. */
+enum { TAPS_WRITTEN_OUT = 64, TERMS_WRITTEN_OUT = 256 };
 
 /* Of inputs that the windows share, a block may stage one; and where it does, collect its outputs. */
 static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace *space, uint32_t filters, const WindowFit *fit,
                              double conversion)
 {
     const double tap = 0.75 + conversion, element = fit->element_instructions + conversion;   // tap: a load of 4 bytes, counted as 16
+    int64_t taps = space->axes[OTHER].extent, terms = taps == 1 ? 0 : reduction_points(fusion);
+    bool loops = taps > TAPS_WRITTEN_OUT || terms > TERMS_WRITTEN_OUT;
     Schedule schedule = {0};
     uint32_t staged = space_inputs(space) & space_staged(space),
              others = space_inputs(space) & ~staged & ~filters;
@@ -208,9 +211,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
         schedule_wait(&schedule, 0);
         schedule_barrier(&schedule, SCOPE_BLOCK);
     }
-    schedule_loop(&schedule, (Loop){.axis = OTHER,
-                                    .by_thread = true,
-                                    .waits = !staged && space->axes[OTHER].extent > WRITTEN_OUT});
+    schedule_loop(&schedule, (Loop){.axis = OTHER, .by_thread = true, .waits = !staged && loops});
     schedule_load(&schedule, (Move){.tiles = staged, .from = PLACE_SHARED, .instructions = element});
     schedule_load(&schedule, (Move){.tiles = others, .instructions = element});
     schedule_reduce(&schedule, schedule_ops(fusion, true));
@@ -240,22 +241,23 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
 }
 
 /* Of windows that lie apart a thread has one element in a row, and all rows under its outputs are in flight
-   at once. An element of 16 bits takes a register of its own. Counted in machine code of 173 such kernels:
-   12 others. Of a filter the same holds where elements are converted before they are multiplied: 22 outputs
-   of 7 x 7 take 71 registers, 11 of 3 x 3 47; elements of 32 bits come when they are multiplied. */
+   at once. An element of 16 bits takes a register of its own. Counted in machine code of 173 such kernels: 12
+   others. So do those of a filter that are converted: 22 outputs of 7 x 7 take 71 registers, 11 of 3 x 3 47;
+   32 bits come when they are multiplied. Loops have few in flight: 13 outputs of 56 taps take 48. */
 static int64_t registers_taken_by_windows(const KernelKind *kind, const RTile *block, const RTile *inner,
                                           RegisterBudget budget)
 {
-    enum { OTHERS = 12, WORD = 32 };
+    enum { OTHERS = 12, WORD = 32, IN_FLIGHT = 20 };
     const TileSpace *space = kind->space;
-    int64_t registers = OTHERS;
+    int64_t registers = OTHERS, inputs = 0;
     (void)block, (void)budget;
     for (int i = 0; i < space->tile_count; i++) {
         const DataTile *data = &space->tiles[i];
         int bits = data->output ? kind->registers.accumulator_bits : data->element_bits;
-        registers += data_tile_distinct(data, inner, space->axis_count) * ceil_div(bits, WORD);
+        *(data->output ? &registers : &inputs) +=
+            data_tile_distinct(data, inner, space->axis_count) * ceil_div(bits, WORD);
     }
-    return registers;
+    return registers + (kind->schedule->items[0].loop.waits ? smaller(inputs, IN_FLIGHT) : inputs);
 }
 
 static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusion *fusion,
