@@ -243,7 +243,7 @@ static void lay_out(SharedLayout *layout, const KernelKind *kind, const RTile *b
 /* Of windows that lie apart a thread has one element in a row, and all rows under its outputs are in flight
    at once. An element of 16 bits takes a register of its own. Counted in machine code of 173 such kernels: 12
    others. So do those of a filter that are converted: 22 outputs of 7 x 7 take 71 registers, 11 of 3 x 3 47;
-   32 bits come when they are multiplied. Loops have few in flight: 13 outputs of 56 taps take 48. */
+   32 bits come when they are multiplied. In loops few are in flight: 13 outputs of 56 taps take 48. */
 static int64_t registers_taken_by_windows(const KernelKind *kind, const RTile *block, const RTile *inner,
                                           RegisterBudget budget)
 {
@@ -306,7 +306,7 @@ static KernelKind variant_kind(Arena *arena, const WindowView *view, const Fusio
     kind.registers.others = 16;
     kind.registers.input_buffers = 1;
     if (!staged && stencil_taps(stencil, DIRECTION_ALONG) == 1 &&
-        (stencil_same_terms(stencil) || conversion > 0))
+        (stencil_same_terms(stencil) || conversion > 0 || kind.schedule->items[0].loop.waits))
         kind.registers.taken = registers_taken_by_windows;
     /* The lines of one output's windows, and the next one; of filters all taps, and a line of windows. */
     kind.registers.most_inputs =
