@@ -129,7 +129,6 @@ static inline void wait_for_earlier() { rollerc_interp::wait_for_earlier(); }
 
 template <class Chunk> static inline Chunk read_global(const Chunk *p) { return *p; }
 template <class Chunk> static __forceinline__ Chunk stream_global(const Chunk *p) { return *p; }
-static inline void prefetch(const void *) {}
 template <class Index, class T, int N> static inline void load_below(Index k, Index end, const T *p, T (&out)[N])
 {
     for (int i = 0; i < N; i++)

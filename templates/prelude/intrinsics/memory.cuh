@@ -65,16 +65,6 @@ template <class Index, class T, int N> DEVICE void load_below(Index k, Index end
 #endif
 }
 
-// Prefetches a line to L2.
-DEVICE void prefetch(const void *global)
-{
-#if defined(__CUDA_ARCH__)
-    asm volatile("prefetch.global.L2 [%0];" : : "l"(global));
-#else
-    (void)global;
-#endif
-}
-
 // Stores words to shared memory in one access, aligned to all of them. The compiler may split the store of a
 // Vector.
 template <int N> DEVICE void store_shared(void *shared, const unsigned (&words)[N])
