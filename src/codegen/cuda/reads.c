@@ -514,9 +514,9 @@ void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, con
             reads_emit_one(out, indent, scope, reads, i, "e");
 }
 
-// ---- what is made of sums ----
+// ---- epilogues ----
 
-/* What a function or a quotient of exact arithmetic is made of. */
+/* Of a function, and of a quotient, in exact arithmetic. */
 enum { FUNCTION_INSTRUCTIONS = 20, QUOTIENT_INSTRUCTIONS = 10 };
 
 static void count_instructions(Expr *expr, void *context)
@@ -529,7 +529,7 @@ static void count_instructions(Expr *expr, void *context)
     *instructions += function ? FUNCTION_INSTRUCTIONS : divides ? QUOTIENT_INSTRUCTIONS : 1;
 }
 
-double ends_made_instructions(const Fusion *fusion)
+double epilogue_instructions(const Fusion *fusion)
 {
     double made = 0;
     for (int i = 1; i < fusion->op_count; i++)

@@ -119,5 +119,5 @@ void reads_emit_lines(StrBuf *out, const Scope *scope, const Reads *reads);
 /* The gathers of point e. */
 void reads_emit_gathers(StrBuf *out, const char *indent, const Scope *scope, const Reads *reads);
 
-/* Instructions of a thread that makes an element of an output of the sum that the fusion begins with. */
-double ends_made_instructions(const Fusion *fusion);
+/* Instructions that compute an element of an output from the sum that the fusion begins with. */
+double epilogue_instructions(const Fusion *fusion);

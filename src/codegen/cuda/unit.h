@@ -3,8 +3,8 @@
 // paragraph.
 #pragma once
 #include "base/strbuf.h"
-#include "codegen/cuda/lines.h"
 #include "base/words.h"
+#include "codegen/cuda/lines.h"
 #include "codegen/cuda/token.h"
 
 typedef struct Declaration {

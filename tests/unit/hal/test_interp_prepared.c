@@ -136,7 +136,6 @@ START_TEST(a_program_that_can_be_called_once_is_found)
 }
 END_TEST
 
-
 int main(void)
 {
     TCase *tests = tcase_create("prepared");

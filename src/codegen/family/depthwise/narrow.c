@@ -395,7 +395,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     double turn = way->row_tiles * NARROW_TILE * NARROW_EIGHT / 32.0;   // outputs of a lane, for each of a warp's tiles
     if (schedule_ops(fusion, false))
         schedule_takes(&schedule,
-                       turns_of(way) * turn * way->warp_tiles * way->warp_groups * ends_made_instructions(fusion),
+                       turns_of(way) * turn * way->warp_tiles * way->warp_groups * epilogue_instructions(fusion),
                        narrow_loads_outputs(space) ? turns_of(way) : 0);
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space),

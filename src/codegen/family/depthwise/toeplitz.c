@@ -2,8 +2,8 @@
 #include "codegen/family/depthwise/toeplitz.h"
 
 #include "base/checked.h"
-#include "codegen/family/depthwise/turn.h"
 #include "codegen/cuda/reads.h"
+#include "codegen/family/depthwise/turn.h"
 #include "model/calibration.h"
 #include "rtile/space.h"
 
@@ -173,7 +173,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const Toeplitz 
         schedule_takes(&schedule, 0, (double)(each * window->width / vector));   // each access waits for what it loads
     schedule_store(&schedule,
                    (Move){.tiles = space_outputs(space),
-                          .instructions = STORE / vector + ends_made_instructions(fusion) / A_ROWS});
+                          .instructions = STORE / vector + epilogue_instructions(fusion) / A_ROWS});
     return schedule_copy(arena, &schedule);
 }
 

@@ -65,5 +65,5 @@ double product_end_instructions(const Fusion *fusion, const Product *product, in
     for (int i = 0; i < fusion->op_count; i++)
         if (fusion->ops[i].stored)
             stored += search_instructions(product, stored_axes(fusion, product, &fusion->ops[i].store));
-    return ends_made_instructions(fusion) + stored / columns / fusion->output_count;
+    return epilogue_instructions(fusion) + stored / columns / fusion->output_count;
 }
