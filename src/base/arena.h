@@ -24,10 +24,12 @@ void *arena_alloc(Arena *arena, size_t size);
    touched costs nothing. */
 void *arena_room(Arena *arena, size_t size);
 
-/* Gives what was allocated last more room where it lies, if its chunk has that. */
-bool arena_grow(Arena *arena, const void *memory, size_t size, size_t grown);
-/* Of these bytes. */
+/* A copy of these bytes. */
 void *arena_copy(Arena *arena, const void *bytes, size_t size);
+
+/* Makes memory of `size` bytes longer where it lies, not zeroed. False, and nothing has changed: it was not
+   allocated last, or its chunk has no room. */
+bool arena_grow(Arena *arena, const void *memory, size_t size, size_t grown);
 
 /* Zeroed, for `count` objects of `size` bytes; the product is checked. */
 void *arena_alloc_array(Arena *arena, size_t count, size_t size);

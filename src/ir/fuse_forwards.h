@@ -4,5 +4,5 @@
 #pragma once
 #include "ir/fuse.h"
 
-/* The fusion itself where none does, or one that does counts forwards elsewhere. */
+/* A tap that counts forwards in another window stays as it is. The fusion itself, if none is turned. */
 const Fusion *fusion_with_taps_forwards(Arena *arena, const Fusion *fusion);

@@ -48,8 +48,8 @@ int64_t combining_lanes(const Exchange *exchange, int64_t warp, int64_t reducers
 /* Adds the remaining sums of the block's tile as PARTIAL. */
 LayOut lay_out_sums;
 
-/* The kind's shared memory follows from its schedule: PARTIAL, what threads leave for each other, then COPIES, staged
-   tiles, each with all tensors of a phase. Few bytes of PARTIAL, since L1 is what shared memory leaves of an SM, in
-   large steps (tuning-log 29). Of rows every read has a tile that is copied, be it another for each row or the same
-   for many: a scale[b] of rows (b,t) is as long as the row is. */
+/* Adds what follows from the kind's schedule: PARTIAL, results that threads exchange, then COPIES, staged tiles
+   that are kept as one run. PARTIAL is small, since L1 is what shared memory leaves of an SM, in large steps
+   (tuning-log 29). Each read of a row that is copied has a tile, also one that many rows share: a scale[b] of
+   rows (b,t) is as long as the row is. */
 void schedule_set_shared(KernelKind *kind);

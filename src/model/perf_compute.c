@@ -126,8 +126,8 @@ static double warp_share(const KernelCounts *kernel)
 }
 
 /* Share of its unit's peak that the kernel reaches. Where threads compute special functions between their products, only
-   products of the scheduler's other warps fill that time. To mask a score takes four instructions (counted), its
-   exponential eight cycles. */
+   products of the scheduler's other warps fill that time. At the border of a mask each score is tested, by four
+   instructions (counted); its exponential takes eight cycles. */
 static double peak_share(const KernelCounts *kernel)
 {
     const KindCost *cost = kernel->cost;

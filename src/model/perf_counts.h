@@ -57,7 +57,7 @@ typedef struct KernelCounts {
     double in_flight_bytes;        // of loads that are in flight, over the whole device
     double l2_in_flight_bytes;     // in whole transactions
     double hottest_us;             // of the slice of L2 from which most blocks copy, beside its share of all
-    double busy_l2_bytes,          // of a product's outputs, each sector as often as L2 accesses it,
+    double busy_l2_bytes,          // of the outputs, each sector as often as L2 accesses it,
         busy_dram_bytes;           // or memory
     TileBytes bytes[MAX_DATA_TILES];
 } KernelCounts;

@@ -36,7 +36,7 @@ ConstructMemo *construct_memo_new(Arena *arena, const Target *target, int keep)
     return memo;
 }
 
-/* The halves of a product, of which each bit depends on all of the factors. */
+/* The halves of the product, combined, so that high bits of the factors change low ones, too. */
 static uint64_t mixed(uint64_t a, uint64_t b)
 {
     __extension__ unsigned __int128 product = (unsigned __int128)a * b;

@@ -16,7 +16,7 @@ typedef struct TileSeries {
 
 /* rprogram_construct(), or what it said of the same kind before; of a kind of a series (NULL: there is none) with tiles of
    the one whose sums are nearest in length. Names of axes make no difference. The programs last at least as
-   long as `choices` and the series. */
+   long as the series, or without one as long as `choices`. */
 const RProgram *construct_memo_ask(ConstructMemo *memo, Arena *scratch, Arena *choices,
                                    const KernelKind *kind, TileSeries *series, double known_us, int *count,
                                    ConstructStats *stats);

@@ -44,7 +44,7 @@ RegisterBudget register_budget(const KernelKind *kind, const DeviceSpec *device,
                             .places = words ? 0 : addresses};
 }
 
-/* Compilers leave a block a place on an SM: they take what it has, where that is less than they would. */
+/* Where no block would fit on an SM with what the family expects, compilers take as many as one block has. */
 int64_t registers_taken(const KernelKind *kind, const DeviceSpec *device, const RProgram *program,
                         RegisterBudget budget)
 {

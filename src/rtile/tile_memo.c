@@ -4,8 +4,7 @@
 
 enum { FIRST_SLOTS = 128 };
 
-/* Behind it the sizes of the tile along the axes, those of the tile inside if there is one, and the
-   numbers. */
+/* `sizes`: of the tile along the axes, then of the tile inside, if there is one; then the numbers. */
 typedef struct MemoTile {
     uint64_t hash;
     int64_t sizes[];

@@ -264,18 +264,18 @@ bool schedule_is_persistent(const Schedule *schedule);
 /* Whether a block iterates over its shared tiles by next_turn(). */
 bool schedule_counts_turns(const Schedule *schedule);
 
-/* What the model asks of each program, found once. */
+/* What the model asks for each program of a kind: found once, for the kind. */
 typedef struct ScheduleFacts {
     bool multiplies;           // a product is one of its items
     bool is_persistent;
-    bool cuts_rows;            // of sums, where aligned accesses to the output begin
+    bool cuts_rows;            // rows of sums are cut where aligned accesses to the output begin
     bool combines_rows;        // the warps of a block reduce sums of the same rows
     bool passes_rows;          // the blocks of a cluster exchange all sums of their tiles
     int rounds_ahead;
-    int collecting_lanes;      // of rows of an output that shared memory collects, as fewer threads share them
+    int collecting_lanes;      // the most Move.lanes of its stores; 0: no row is collected in shared memory
     const Move *last_store;    // or NULL
     const Loop *open_loop;
-    const Loop *waiting_loop;  // in whose rounds threads wait, or NULL
+    const Loop *waiting_loop;  // the first with Loop.waits, or NULL
 } ScheduleFacts;
 
 ScheduleFacts schedule_facts(const Schedule *schedule);

@@ -115,7 +115,7 @@ void emit_tensors(StrBuf *out, const Program *program, const Fusion *fusion, boo
 const char *emit_signature(Arena *arena, const Fusion *fusion, const Launch *launch, const int *order);
 const char *emit_arguments(Arena *arena, const Fusion *fusion, uint64_t without);
 
-/* Behind them `, const __grid_constant__ TensorMap map_a`; what it calls MAP_LIST: `{&map_a, …}`. */
+/* Maps behind them in PARAMETERS: `, const __grid_constant__ TensorMap map_a`; MAP_LIST: `{&map_a, …}`. */
 const char *emit_maps(Arena *arena, int count);
 const char *emit_map_list(Arena *arena, int count);
 

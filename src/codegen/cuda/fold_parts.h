@@ -1,5 +1,5 @@
-// Between fold.c, which removes statements, fold_unused.c (names that nothing reads) and fold_choice.c (parts of
-// expressions).
+// Between fold.c, which removes statements, fold_unused.c (constants that nothing reads) and fold_choice.c
+// (parts of expressions).
 #pragma once
 #include "codegen/cuda/constant.h"
 
@@ -8,7 +8,7 @@ typedef struct ConditionFold {
     const Slice *idle;
     char *text;   // a copy
     size_t length;
-    Slice function;   // whose body is folded
+    Slice function;   // the body that is folded
     bool *removed;    // of each character
     bool any, keeps_lines;
 } ConditionFold;
@@ -17,7 +17,6 @@ void fold_remove(ConditionFold *fold, const char *start, const char *end);
 
 /* Comments on the lines above a statement that goes are about it: where they begin, or the statement. */
 const char *fold_comment_above(const ConditionFold *fold, const char *statement);
-
 
 /* How often the word stands there; members of that name are others. */
 int fold_count_word(const ConditionFold *fold, Slice text, Slice word);

@@ -82,7 +82,7 @@ static const void *view_of(Arena *arena, const Fusion *fusion, const Target *tar
 
 /* L1 lines that a warp touches for each line's worth of what is read one by one, or every second, and of rows
    along the points that others read again: all of it comes through L1. Where a vector is several accesses, as
-   eight f32 are two of 16 bytes, each touches the lines of all. Returns the tiles of these rows. */
+   eight f32 are two of 16 bytes, each touches the lines of all. Returns the tiles that are read again. */
 static uint32_t set_lines(TileSpace *space, const Fusion *fusion, const Reads *reads, const DeviceSpec *device)
 {
     FusedAccess found[MAX_DATA_TILES];

@@ -122,7 +122,8 @@ void attention_emit_positions(StrBuf *out, const char *indent, const Scope *scop
                               uint32_t groups, uint32_t used);
 void attention_emit_sizes(StrBuf *out, const KernelPlan *plan, const Scope *scope);
 
-/* Those that any row of a tile needs and that all do, `0, COLUMNS, 0, COLUMNS`, behind positions of axes. */
+/* The columns that any row of a tile needs, and that all need: `0, COLUMNS, 0, COLUMNS`. First writes the
+   positions along `axes` and those that these limits depend on. */
 const char *attention_emit_columns(StrBuf *out, const Scope *scope, const Attention *attention, uint32_t axes);
 
 void attention_emit_functions(StrBuf *out, const Scope *scope, const Attention *attention);

@@ -181,7 +181,8 @@ static const Product *unboxed(const Products *products)
     return !product || products->boxed || product->guard ? NULL : product;
 }
 
-/* A filter's gradient has the parts of tiles of so many columns; NULL: those of `other` (0: none) have them. */
+/* A filter's gradient is split into the parts of tiles of so many columns; NULL: tiles of `other` columns
+   (0: none) have the same. */
 static Rewritten *turn_for(Arena *arena, const void *view, const Fusion *fusion, const Target *target,
                            int64_t columns, int64_t other)
 {

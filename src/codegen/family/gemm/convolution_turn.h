@@ -14,7 +14,7 @@
    result. */
 extern const Rewrite turn_planes;
 
-/* Of a filter's gradient, in the parts of wider tiles. */
+/* The same of a filter's gradient, split into the parts of wider tiles. */
 extern const Rewrite turn_planes_in_parts;
 
 /* As turn_planes, with the result not transposed. Of 1x1 the filter may stay as it is. */

@@ -4,8 +4,8 @@
 
 enum { FLAT_GROUPS = 3 };   // batch, m and n
 
-/* Contiguous columns, if not all: of planes those of one image. Where tensor cores' results are stored by so
-   many, rows that lie behind them are stored with them, as of planes whose last phase is the last column. */
+/* Contiguous columns, of planes those of one image; 0: all are, or none. Where these are one access of tensor
+   cores' results at most, the next rows may follow in memory, as of planes by phase, whose last axis is one. */
 static int64_t run_of(const Fusion *fusion, const Product *product, const Access *access, int bits)
 {
     const AxisGroup *rows = &product->group[GROUP_M];

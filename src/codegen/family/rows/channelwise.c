@@ -28,7 +28,7 @@ static Walk walk_of(const Fusion *fusion, int vector)
     };
 }
 
-/* Neighbours along an axis of so many that are one access: 16 bytes of the narrowest tensor, bits aside. */
+/* Neighbours along an axis of `extent` that are one access: 16 bytes of the narrowest tensor, bits aside. */
 static int widest_vector(const Reads *reads, int64_t extent)
 {
     int narrowest = 64;
@@ -141,8 +141,9 @@ static int widest_row(const Fusion *fusion, int vector)
 }
 
 /* Lanes along channels of blocks of one warp, which holds all positions of its channels: larger blocks synchronise at every
-   reduction, and gain nothing. The narrowest blocks of which an SM has at most two (tuning-log 162); if they
-   are too wide, one, of whole sectors (280). 0: none. */
+   reduction, and gain nothing. The narrowest, down to a quarter of the widest, of which an SM has at
+   most two (tuning-log 162). If none of these holds all positions, the widest of narrower ones of which it has
+   at most one, but no single lanes, since these read parts of sectors (tuning-log 280). 0: none. */
 static int warp_lanes(const ChannelView *view, const Fusion *fusion, const DeviceSpec *device, int widest, int narrowest)
 {
     int64_t channels = fusion->axes[channelwise_axis(fusion)].extent, vector = view->reads.walk.vector;

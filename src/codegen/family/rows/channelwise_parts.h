@@ -23,8 +23,7 @@ bool channelwise_adds_up(const Fusion *fusion);
 /* Some of it are squares around a mean. */
 bool channelwise_centres(const Fusion *fusion);
 
-/* The spatial axis along which what is read at every element lies side by side, of several tensors the largest; -1:
-   there is none. */
+/* The spatial axis along which the largest tensor read at every element is contiguous; -1: there is none. */
 int channelwise_axis(const Fusion *fusion);
 
 /* Lanes side by side fill whole words of what is stored one bit an element. */

@@ -82,7 +82,7 @@ void pass_add_groups(PassEmitter *emitter, Step *step, int op, const char *total
 /* `v3`, made of `value` by a function; stored, if it is. */
 void pass_add_value(const PassEmitter *emitter, PassText *text, PassFunction function, int op,
                     const char *value);
-/* Values of the channels that need no reduction more. */
+/* Values of the channels that need no further reduction. */
 void pass_add_values(const PassEmitter *emitter, PassText *text, PassFunction function, uint64_t ops);
 
 /* Positions of the spatial axes, from the channel and the flat position of all others: members of `here`. */

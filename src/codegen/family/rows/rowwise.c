@@ -129,7 +129,7 @@ static void begin(Arena *arena, KernelKind *kind, const RowView *view, const Fus
     RowShape shape = rowwise_shape_of(view, variant);
     const Reads *reads = rowwise_reads_of(view, shape);
     FusionWork work = work_of(view->passes[variant.home], variant.home, reads);
-    int runs = fusion->axis_count - fusion->spatial_count - 1;   // positions are found where a vector is loaded and stored
+    int runs = fusion->axis_count - fusion->spatial_count - 1;   // divisions for a load and a store
     kind->space->instructions = work.flops + 2.0 * POSITION_INSTRUCTIONS * runs / shape.vector;
     kind->space->special = work.special;
     kind->cost = &calibration.in_turn;
@@ -213,7 +213,7 @@ static double stored_parts(const RowShape *shape, int group, int bits, int64_t c
     return (2 * (touched - whole) + whole) * sector / run;
 }
 
-/* Else vectors of a thread do not follow each other by a stride, and each keeps its offset until it is stored. */
+/* Otherwise a thread's vectors lie at no single stride: each keeps its offset until it is stored. */
 static bool is_one_run(const Fusion *fusion) { return fusion->axis_count - fusion->spatial_count == 1; }
 
 static void register_kind(Arena *arena, KernelKind *kind, const RowView *view, const Fusion *fusion,

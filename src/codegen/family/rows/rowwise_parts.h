@@ -77,8 +77,8 @@ int64_t rowwise_places(RowShape shape, RowVariant variant);
 int rowwise_along_sum(const PassPlan *plan, int op);
 int rowwise_along_any(const PassPlan *plan, int op);
 
-/* Reads that a row's copy in shared memory is made of (bit i: read i): whole 16 bytes, in the order of the row's
-   elements, and such as several passes read, unless the row goes on to registers. */
+/* Reads that are copied to shared memory (bit i: read i): whole 16 bytes, in the order of the row's elements,
+   which more than one pass reads. ROW_AHEAD copies all such, since registers are filled from there. */
 uint32_t rowwise_copied(const Reads *reads, const PassPlan *plan, RowHome home);
 
 /* The same elements for every row: of one read, of all (bit i: read i). */
@@ -140,7 +140,7 @@ typedef struct RowEmitter {
     char text[32];
 } RowEmitter;
 
-enum { ROWWISE_BITS = 8 };   // that a thread stores at once, at least
+enum { ROWWISE_BITS = 8 };   // the least vector with one-bit outputs: a byte is the smallest store
 enum { ROWWISE_MOST_UNROLLED = 16 };   // vectors of a thread: more take more instructions than an instruction cache holds
 
 /* Adds what a pass does to a function of struct Row. */
