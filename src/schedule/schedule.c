@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 // ---- making one ----
 
@@ -9,7 +10,7 @@ static Item *add(Schedule *schedule, ItemKind kind)
 {
     schedule->overflows = schedule->overflows || schedule->count == MAX_ITEMS;
     schedule->count += !schedule->overflows;
-    Item *item = &schedule->items[schedule->count - 1];
+    Item *item = memset(&schedule->items[schedule->count - 1], 0, sizeof *item);   // kinds are told apart by all bytes
     item->kind = (uint8_t)kind;
     return item;
 }

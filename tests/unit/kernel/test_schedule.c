@@ -1,7 +1,9 @@
 #include "schedule/schedule.h"
 
 #include <check.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kinds.h"
 #include "kernel/schedule/count.h"
@@ -58,6 +60,22 @@ static Counts counts_of(Arena *arena, const KernelKind *kind, bool last)
     Fusion none = {0};
     return counts_of_fusion(arena, kind, &none, last);
 }
+
+START_TEST(equal_schedules_have_equal_bytes)
+{
+    Schedule made[2];   // whatever the memory held: kinds are told apart by all bytes of theirs
+    for (int i = 0; i < 2; i++) {
+        memset(&made[i], i ? 0xa5 : 0x5a, sizeof made[i]);
+        memset(&made[i], 0, offsetof(Schedule, items));
+        schedule_load(&made[i], (Move){.tiles = 1});
+        schedule_wait(&made[i], 0);
+        schedule_reduce(&made[i], 1);
+        schedule_barrier(&made[i], SCOPE_BLOCK);
+        schedule_end(&made[i]);
+    }
+    ck_assert_mem_eq(&made[0], &made[1], schedule_bytes(&made[0]));
+}
+END_TEST
 
 /* Four warps leave 4 bytes each, and 128 threads go through all four: 16 written, 2048 read, after 5 shuffles and before one
    barrier. A row is 4096 bytes, 128 sectors. */
@@ -280,6 +298,7 @@ int main(void)
 {
     Suite *suite = suite_create("schedule");
     TCase *tcase = tcase_create("schedule");
+    tcase_add_test(tcase, equal_schedules_have_equal_bytes);
     tcase_add_test(tcase, results_of_warps_meet_in_shared_memory);
     tcase_add_test(tcase, what_is_kept_lies_behind_the_results);
     tcase_add_test(tcase, waits_count_what_is_still_under_way);
