@@ -47,6 +47,9 @@ static const Case cases_of_families[] = {
     {"rowwise", "shared",
      "input x[2, 20, 4096] : f32\ninput w[2, 4096] : f32\nm[b, t] = sum[c](x[b, t, c])\n"
      "y[b, t, c] = x[b, t, c] * w[b, c] - m[b, t]\noutput y\n"},
+    {"rowwise", NULL,
+     "input x[16, 32, 28, 28] : f32\nm[c] = sum[n, h, w](x[n, c, h, w])\n"
+     "y[n, c, h, w] = x[n, c, h, w] - m[c]\noutput y\n"},
     {"channelwise", NULL,
      "input x[300, 64] : f32\nm[c] = sum[i](x[i, c])\ny[i, c] = x[i, c] - m[c]\noutput y\n"},
     {"matmul", NULL,
