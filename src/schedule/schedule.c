@@ -10,7 +10,7 @@ static Item *add(Schedule *schedule, ItemKind kind)
 {
     schedule->overflows = schedule->overflows || schedule->count == MAX_ITEMS;
     schedule->count += !schedule->overflows;
-    Item *item = memset(&schedule->items[schedule->count - 1], 0, sizeof *item);   // kinds are told apart by all bytes
+    Item *item = memset(&schedule->items[schedule->count - 1], 0, sizeof *item);   // all bytes are hashed
     item->kind = (uint8_t)kind;
     return item;
 }
