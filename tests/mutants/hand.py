@@ -368,7 +368,7 @@ HAND = [
     ("W6 outputs of a thread are one", "window.cu", "finish(t, out, outer, down + a,", "finish(t, out, outer, down,",
      1),
     ("W7 totals start at zero", "window.cu", "acc[a] = Reduction::template identity<A>()", "acc[a] = A(0)", 1),
-    ("W8 last row of taps left out", "window.cu", "r < DOWN_TAPS;", "r < DOWN_TAPS - 1;", 1),
+    ("W8 last row of taps left out", "window.cu", "(BY_TAPS ? DOWN_TAPS :", "(BY_TAPS ? DOWN_TAPS - 1 :", 1),
     ("W9 staged without a barrier", "window.cu", "async_wait<0>();\n        block_sync();\n", "async_wait<0>();\n", 1),
     ("W10 copies still under way", "window.cu", "    async_wait<0>();\n", "", 1),
     ("W11 pieces that are not aligned", "window.cu", "first & -PIECE", "first", 1),
