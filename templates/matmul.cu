@@ -410,8 +410,8 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) ENTRY(PARAMETERS)
     const Index n0 = block % (PANEL * BLOCKS_N) / rows * BN;
     const int own = BB > 1 ? (int)threadIdx.x / EACH : 0;                     // product in the block
     const int thread = (int)threadIdx.x - own * EACH;
-    const int ty = thread < SIDE ? thread / BANKS % (BM / TM) : (thread - SIDE) / REST;
-    const int tx = thread < SIDE ? thread / (BANKS * (BM / TM)) * BANKS + thread % BANKS
+    const int ty = WRAPS && thread < SIDE ? thread / BANKS % (BM / TM) : (thread - SIDE) / REST;
+    const int tx = WRAPS && thread < SIDE ? thread / (BANKS * (BM / TM)) * BANKS + thread % BANKS
                                  : BN / TN - REST + (thread - SIDE) % REST;
     const int row = own * BM + ty * GM, column = own * BN + tx * GN;          // its first ones in shared memory
 
