@@ -51,9 +51,9 @@ def of_calibration():
     path = ROOT / "src/model/calibration.c"
     for line in path.read_text().splitlines():
         code, _, comment = line.partition("//")
-        for name, value in re.findall(rf"(\.\w+ = |\b[A-Z]+\()({NUMBER}|1 << \d+)", code):
+        for name, value in re.findall(rf"(\.\w+ = |#define \w+ )({NUMBER}|1 << \d+)", code):
             if "counted" not in comment:
-                yield path, f"{name.strip(' .=(')}: {value}", comment.strip()
+                yield path, f"{name.removeprefix('#define').strip(' .=')}: {value}", comment.strip()
 
 
 def comment_of(lines, at):

@@ -8,6 +8,7 @@ const char *const pace_name[] = {[PACE_FREE] = "free",
 enum {
     SUM_CYCLES = 40   // of an epilogue, for each sum of a thread: tuning-log 56, 59, 116 and 167
 };
+#define SPECIAL_SHARE 0.55   // of attention: tuning-log 116 and 156
 
 const Calibration calibration = {
     .knee = 5,                             // tuning-log 7, 113 and 179
@@ -40,6 +41,6 @@ const Calibration calibration = {
              .shift_instructions = 18},
     // Bulk copies read L2 at 9.4 TB/s, loads at 7.7: micro-kernels, tuning-log 186
     .bulk = {.read_share = 0.82, .sum_cycles = SUM_CYCLES},
-    .attention = {.special_share = 0.55, .sum_cycles = SUM_CYCLES, .peak_share = 0.5},   // tuning-log 116, 156
-    .attention_bulk = {.special_share = 0.55, .sum_cycles = SUM_CYCLES},
+    .attention = {.special_share = SPECIAL_SHARE, .sum_cycles = SUM_CYCLES, .peak_share = 0.5},   // tuning-log 116, 156
+    .attention_bulk = {.special_share = SPECIAL_SHARE, .sum_cycles = SUM_CYCLES},
 };
