@@ -223,7 +223,7 @@ static double asked_bytes(const KernelCounts *kernel, const DataTile *data, doub
            row = of_taps      ? (double)data->taps.channels
                  : data->rank ? (double)data->dims[data->rank - 1].size
                               : line;
-    bool odd = (int64_t)row * data->element_bits % (2 * 8 * VECTOR_BYTES) != 0;
+    bool odd = (int64_t)row * data->element_bits % (8 * SECTOR_BYTES) != 0;
     if (of_taps || (by_lines && row < line && odd)) {
         DataTile filled = *data;
         filled.taps = (TapTile){0};
@@ -353,8 +353,9 @@ static double block_bytes_in_flight(const KernelCounts *kernel, const DataTile *
 }
 
 /* Loads that pass registers on their way to shared memory, and asynchronous copies of single elements, occupy lines of L1
-   while they are in flight, however little of a line they use. L1 is what the shared memory of all blocks that fit on an SM leaves, resident or not: 256 rows of 64 bytes in
-   each of 4 blocks occupy 128 KB of lines, where 24 KB are left (tuning-log 163). The share of the loads that find lines. */
+   while they are in flight, however little of a line they use. L1 is what the shared memory of all blocks
+   that fit on an SM leaves, resident or not: 256 rows of 64 bytes in each of 4 blocks occupy 128 KB of lines,
+   where 24 KB are left (tuning-log 163). The share of the loads that find lines. */
 static double lines_share(const KernelCounts *kernel, double l1_bytes)
 {
     const TileSpace *space = kernel->space;

@@ -260,8 +260,8 @@ static void set_lines(TileSpace *space, const Fusion *fusion, Layout layout, con
 
 /* Threads take vectors along the terms side by side. Those that lack one of the last load it again: a branch
    that loads and unpacks 16 bits waits (tuning-log 223). So do single elements of short parts that end
-   anywhere: their loops have four loads in flight (286). Loops of long parts have sixteen (SASS), and registers
-   of positions leave room for fewer threads: 1.2 of the time. Columns are faster with branches. */
+   anywhere: their loops have four loads in flight (tuning-log 286). Loops of long parts have sixteen (SASS),
+   and registers of positions leave room for fewer threads: 1.2 of the time. Columns are faster with branches. */
 static bool shares_vectors(Layout layout, const Ended *ended, const Fusion *part, const DeviceSpec *device)
 {
     int64_t most = 4 * ELEMENTS * device->max_threads_per_block;   // four rounds of each thread

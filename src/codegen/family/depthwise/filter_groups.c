@@ -185,7 +185,7 @@ void filter_groups_set_space(TileSpace *space, const Fusion *fusion, const Filte
    for each element, since a sector of which a part is stored takes two. 0: as rows have it. */
 static double accesses_of_store(const FilterGradient *gradient, const Access *store)
 {
-    const double SECTOR_BITS = 2 * 8 * VECTOR_BYTES;
+    const double SECTOR_BITS = 8 * SECTOR_BYTES;
     Affine offset = access_offset(store);
     int bits = dtype_info[store->tensor->dtype].bits;
     bool apart = (double)(axis_group_stride(&gradient->shape.batch, &offset) * bits) >= SECTOR_BITS;

@@ -392,7 +392,7 @@ static Schedule *schedule_of(Arena *arena, const Fusion *fusion, const TileSpace
     schedule_product(&schedule, schedule_ops(fusion, true));
     schedule_load(&schedule, (Move){.tiles = narrow_loads(space)});
     schedule_map(&schedule, schedule_ops(fusion, false));
-    double turn = way->row_tiles * NARROW_TILE * NARROW_EIGHT / 32.0;   // outputs of a lane, for each of a warp's tiles
+    double turn = way->row_tiles * NARROW_TILE * NARROW_EIGHT / (double)LEAST_WARP;   // outputs of a lane
     if (schedule_ops(fusion, false))
         schedule_takes(&schedule,
                        turns_of(way) * turn * way->warp_tiles * way->warp_groups * epilogue_instructions(fusion),
